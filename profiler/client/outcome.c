@@ -25,16 +25,33 @@ void tccl_outcome_clear(struct tccl_outcome *outcome)
     memset(outcome, 0, sizeof(*outcome));
 }
 
-/* [[entry NIC, exit NIC, nodes], …] */
-static json_t *choices_to_json(const struct tccl_node_nics *choices, int count)
+/* How many NICs a choice has: those of an older tccld are of one ring. */
+static int rings_of(const struct tccl_outcome *outcome)
+{
+    return outcome->rings > 1 ? (int)outcome->rings : 1;
+}
+
+/* [entry NIC, exit NIC, those of the next ring, …, nodes]; NULL if out of memory. */
+static json_t *choice_to_json(const struct tccl_node_nics *choice, int rings, int nodes)
+{
+    cleanup_json json_t *array = json_array();
+    int failed = 0;
+    for (int i = 0; i < rings; i++) {
+        failed |= json_array_append_new(array, json_integer(choice->entry[i]));
+        failed |= json_array_append_new(array, json_integer(choice->exit[i]));
+    }
+    failed |= json_array_append_new(array, json_integer(nodes));
+    return failed ? NULL : tccl_steal(array);
+}
+
+static json_t *choices_to_json(const struct tccl_node_nics *choices, int rings, int count)
 {
     cleanup_json json_t *array = json_array();
     for (int i = 0, same; i < count; i += same) {
-        for (same = 1; i + same < count && choices[i + same].entry_nic == choices[i].entry_nic &&
-                       choices[i + same].exit_nic == choices[i].exit_nic;)
+        for (same = 1;
+             i + same < count && memcmp(&choices[i + same], &choices[i], sizeof(*choices)) == 0;)
             same++;
-        if (json_array_append_new(
-                array, json_pack("[iii]", choices[i].entry_nic, choices[i].exit_nic, same)) != 0)
+        if (json_array_append_new(array, choice_to_json(&choices[i], rings, same)) != 0)
             return NULL;
     }
     return tccl_steal(array);
@@ -63,11 +80,34 @@ json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_
         json_object_set_new(json, "baselines", baselines_to_json(outcome)) != 0)
         return NULL;
     if (outcome->state == TCCL_STATE_APPLIED && first < end &&
-        json_object_set_new(
-            json, "choices",
-            choices_to_json(outcome->choices + (first - outcome->first), end - first)) != 0)
+        json_object_set_new(json, "choices",
+                            choices_to_json(outcome->choices + (first - outcome->first),
+                                            rings_of(outcome), end - first)) != 0)
         return NULL;
     return tccl_steal(json);
+}
+
+static int read_nic(const json_t *json, int8_t *nic)
+{
+    json_int_t number = json_is_integer(json) ? json_integer_value(json) : TCCL_NODE_NICS;
+    if (number < -1 || number >= TCCL_NODE_NICS)
+        return -1;
+    *nic = (int8_t)number;
+    return 0;
+}
+
+/* Returns for how many nodes it is, at most so many; 0: it is none. */
+static int read_choice(const json_t *json, int rings, int most, struct tccl_node_nics *choice)
+{
+    const json_t *nodes = json_array_get(json, 2 * (size_t)rings);
+    json_int_t count = json_is_integer(nodes) ? json_integer_value(nodes) : 0;
+    if (json_array_size(json) != 2 * (size_t)rings + 1 || count < 1 || count > most)
+        return 0;
+    for (size_t i = 0; i < (size_t)rings; i++)
+        if (read_nic(json_array_get(json, 2 * i), &choice->entry[i]) != 0 ||
+            read_nic(json_array_get(json, 2 * i + 1), &choice->exit[i]) != 0)
+            return 0;
+    return (int)count;
 }
 
 static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct tccl_error *err)
@@ -77,14 +117,13 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
     if (!outcome->choices)
         return tccl_fail(err, "out of memory");
     for (size_t i = 0; i < json_array_size(json); i++) {
-        int entry, exit, count;
-        if (json_unpack(json_array_get(json, i), "[iii!]", &entry, &exit, &count) != 0 ||
-            entry < -1 || exit < -1 || entry >= TCCL_NODE_NICS || exit >= TCCL_NODE_NICS ||
-            count < 1 || count > outcome->n_choices - filled)
+        struct tccl_node_nics choice = {0};
+        int count = read_choice(json_array_get(json, i), rings_of(outcome),
+                                outcome->n_choices - filled, &choice);
+        if (count == 0)
             return tccl_fail(err, "choices: entry %zu is not one", i);
         while (count-- > 0)
-            outcome->choices[filled++] =
-                (struct tccl_node_nics){.entry_nic = entry, .exit_nic = exit};
+            outcome->choices[filled++] = choice;
     }
     return filled == outcome->n_choices
                ? 0

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "chain/chain-text.h"
 #include "client/conf.h"
 #include "client/key.h"
 
@@ -25,10 +26,11 @@ enum {
     TCCL_OUTCOME_RING = 65535
 };
 
-/* By which of its NICs the ring enters a node and leaves it; -1: the ring of a single node. */
+/* By which of its NICs each of the rings that run at once enters a node and leaves it; -1: rings of
+ * a single node. */
 enum { TCCL_NODE_NICS = 16 };
 struct tccl_node_nics {
-    int entry_nic, exit_nic;
+    int8_t entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS];
 };
 
 /* What NCCL does on its own, by generations of its versions, ascending. */
@@ -60,6 +62,7 @@ struct tccl_outcome {
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;     /* of the step on all nodes; 0: not known */
+    int64_t rings;    /* that run at once, each with an equal part of the data; 0: none */
     int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
     char *path;       /* to the plugin: the node's plan file; NULL: none */

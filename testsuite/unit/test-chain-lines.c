@@ -8,14 +8,14 @@
 static void check_lines(const struct tccl_machine *machine, const char *text,
                         const struct tccl_tree *tree, const char *expected)
 {
-    struct tccl_chain chain;
+    struct tccl_ring_set set;
     struct tccl_error err = {0};
     struct tccl_line_writer writer;
     char buffer[2048], whole[2048];
-    CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), 0);
+    CHECK_INT(tccl_ring_set_parse(text, machine, &set, &err), 0);
     CHECK_STR(err.text, "");
     tccl_lines_begin(&writer, buffer, sizeof(buffer), "test", 1);
-    chain_lines_put(&writer, &chain, tree, machine);
+    chain_lines_put(&writer, &set, tree, machine);
     CHECK_INT(tccl_lines_end(&writer), 0);
     snprintf(whole, sizeof(whole), "test 1\n%send\n", expected);
     CHECK_STR(buffer, whole);
@@ -62,6 +62,17 @@ static void test_lines(struct tccl_machine machine)
              "nic other 0000:b0:00.0\n",
              nic, nic, nic);
     check_lines(&machine, open, &tree, expected);
+    snprintf(one, sizeof(one), "other -g> 0 -g> %s | %s -m1> 0 -m1> %s | %s -g> 0 -g> other", nic,
+             nic, nic, nic);
+    snprintf(expected, sizeof(expected),
+             "chain other -g> 0000:11:00.0 -g> %s | %s -m1> 0000:11:00.0 -m1> %s | "
+             "%s -g> 0000:11:00.0 -g> other\nnodes 0 8\nnic other 0000:b0:00.0\n"
+             "nic %s 0000:a0:00.0\n",
+             nic, nic, nic, nic, nic);
+    check_lines(&machine, one, &tree, expected);
+    check_lines(&machine, "0 -m0> 2 -m1> 0 | 2 -m0> 0 -m1> 2", &none,
+                "chain 0000:11:00.0 -m0> 0000:31:00.0 -m1> 0000:11:00.0 | 0000:31:00.0 -m0> "
+                "0000:11:00.0 -m1> 0000:31:00.0\nnodes 0 8\n");
 }
 
 static void test_fabrics(struct tccl_machine machine)

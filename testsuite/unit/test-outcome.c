@@ -83,14 +83,71 @@ static void test_ranges(void)
         CHECK(read.gbps == outcome.gbps);
         CHECK_STR(read.policy, "gpu");
         for (int node = first; node < end; node++) {
-            CHECK_INT(read.choices[node - first].entry_nic, outcome.choices[node].entry_nic);
-            CHECK_INT(read.choices[node - first].exit_nic, outcome.choices[node].exit_nic);
+            CHECK_INT(read.choices[node - first].entry[0], outcome.choices[node].entry[0]);
+            CHECK_INT(read.choices[node - first].exit[0], outcome.choices[node].exit[0]);
         }
         tccl_outcome_clear(&read);
         CHECK_INT(tccl_plan_from_json(json, &key, first, end + 1, &read, &err), -1);
     }
     tccl_outcome_clear(&outcome);
     merge_free(merge);
+}
+
+/* Chains of a class, between NICs, as many as rings. */
+static struct tccl_class_set set_of(const int (*nics)[2], int rings, double gbps)
+{
+    struct tccl_class_set set = {.gbps = gbps, .bound = 100};
+    for (int r = 0; r < rings; r++)
+        set.set.rings[set.set.n++] = (struct tccl_chain){
+            .n_gpus = 2,
+            .gpus = {(uint8_t)(r % 2), (uint8_t)(1 - r % 2)},
+            .entry = {(uint8_t)nics[r][0], {.kind = TCCL_MEMORY}},
+            .exit = {(uint8_t)nics[r][1], {.kind = TCCL_MEMORY}}};
+    return set;
+}
+
+static const int crossed[][2] = {{0, 1}, {1, 0}}, alike[][2] = {{0, 0}, {0, 0}};
+
+/* What a node makes of its place: the set that has these NICs, ring by ring in the order of the
+ * PLAN; or nothing, where it has no such set. */
+static void check_part(const struct tccl_node_class *class, const char *choices, int rings,
+                       const int (*nics)[2], double alone)
+{
+    struct tccl_outcome outcome = {.state = TCCL_STATE_APPLIED, .rings = rings}, read = {0};
+    struct tccl_node_nics none[1] = {0};
+    struct tccl_error err = {""};
+    struct outcome_part part;
+    outcome.choices = none;
+    cleanup_json json_t *json = tccl_plan_to_json(&outcome, &key, 0, 1);
+    json_object_set_new(json, "choices", json_loads(choices, 0, NULL));
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 1, &read, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(outcome_part(&read, &join, class, &part), nics ? 0 : -1);
+    CHECK(!nics || (part.set.n == rings && part.alone == alone));
+    for (int r = 0; nics && r < rings; r++)
+        CHECK(part.set.rings[r].entry.nic == nics[r][0] && part.set.rings[r].exit.nic == nics[r][1]);
+    cleanup_json json_t *again = tccl_plan_to_json(&read, &key, 0, 1);
+    CHECK(json_equal(json_object_get(again, "choices"), json_object_get(json, "choices")));
+    tccl_outcome_clear(&read);
+}
+
+static void test_parts(void)
+{
+    static const int turned[][2] = {{1, 0}, {0, 1}};
+    struct shared_class *shared = make_class(1, "model");
+    struct tccl_node_class *class = shared->class;
+    strcpy(class->nics[1].fabric, "other"); /* sets are told apart by fabrics */
+    struct tccl_class_set two = set_of(crossed, 2, 12), same = set_of(alike, 2, 9);
+    CHECK_INT(tccl_node_class_add_set(class, &two), 0);
+    CHECK_INT(tccl_node_class_add_set(class, &same), 0);
+    check_part(class, "[[0,1,1,0,1]]", 2, crossed, 12);
+    check_part(class, "[[1,0,0,1,1]]", 2, turned, 12);
+    check_part(class, "[[0,0,0,0,1]]", 2, alike, 9);
+    check_part(class, "[[0,0,1,1,1]]", 2, NULL, 0);
+    check_part(class, "[[0,1,1,0,0,1,1]]", 3, NULL, 0);
+    check_part(class, "[[-1,-1,-1,-1,1]]", 2, NULL, 0);
+    check_part(class, "[[0,1,1]]", 1, crossed, 10);
+    shared_class_drop(shared);
 }
 
 static void test_policy(void)
@@ -221,6 +278,10 @@ static void test_malformed(void)
                {"choices", "[[-2,0,3]]"},
                {"choices", "[[0,16,3]]"},
                {"choices", "[[0,0,3,1]]"},
+               {"choices", "[[0,0,0,0,3]]"}, /* of two rings, where there is one */
+               {"rings", "2"},
+               {"rings", "9"},
+               {"rings", "-1"},
                {"choices", "[\"x\"]"},
                {"choices", "7"},
                {"state", "\"best\""},
@@ -261,6 +322,7 @@ int main(void)
         names[i] = names_text[i];
     }
     test_ranges();
+    test_parts();
     test_policy();
     test_no_gain();
     test_min_gain();

@@ -250,7 +250,7 @@ static json_t *new_plan(int which)
 {
     static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
                                              TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
-    struct tccl_node_nics choices[NODES] = {{0}};
+    struct tccl_node_nics choices[NODES] = {{{0}, {0}}};
     struct tccl_outcome outcome = {.state = states[rand() % 4],
                                    .recorded = rand() % 2,
                                    .reason = "the root says so",

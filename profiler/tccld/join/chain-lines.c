@@ -10,6 +10,19 @@ static void put_nic(struct tccl_line_writer *writer, const struct tccl_nic *nic)
     tccl_line_put(writer, "nic", "%s %s", nic->name, nic->busid);
 }
 
+static void put_nics(struct tccl_line_writer *writer, const struct tccl_ring_set *set,
+                     const struct tccl_machine *machine)
+{
+    uint32_t nics = 0;
+    for (int r = 0; r < set->n; r++)
+        for (int end = 0; end < 2; end++) {
+            uint8_t nic = end ? set->rings[r].exit.nic : set->rings[r].entry.nic;
+            if (!(nics >> nic & 1))
+                put_nic(writer, &machine->nics[nic]);
+            nics |= UINT32_C(1) << nic;
+        }
+}
+
 /* "tree", and the line "nic" of a NIC that the chain has not. Its bandwidth along the chain and its
  * own, its NIC, its GPUs. */
 static void put_tree(struct tccl_line_writer *writer, const struct tccl_tree *tree,
@@ -29,25 +42,25 @@ static void put_tree(struct tccl_line_writer *writer, const struct tccl_tree *tr
         put_nic(writer, &machine->nics[tree->nic]);
 }
 
-void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
+void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_ring_set *set,
                      const struct tccl_tree *tree, const struct tccl_machine *machine)
 {
-    struct tccl_named_chain named;
-    char text[TCCL_CHAIN_TEXT];
+    struct tccl_named_rings named = {.n = set->n};
+    char text[TCCL_RINGS_TEXT];
     int length = 0;
-    tccl_chain_name(chain, machine, false, &named);
-    tccl_named_format(&named, text);
+    for (int r = 0; r < set->n; r++)
+        tccl_chain_name(&set->rings[r], machine, false, &named.chains[r]);
+    tccl_named_rings_format(&named, text);
     tccl_line_put(writer, "chain", "%s", text);
     for (int i = 0; i < machine->n_memories && length < (int)sizeof(text); i++)
         length += snprintf(text + length, sizeof(text) - (size_t)length, "%s%d", i ? " " : "",
                            machine->nodes[i]);
     tccl_line_put(writer, "nodes", "%s", text);
-    if (chain->closed)
+    if (set->rings[0].closed)
         return;
-    put_nic(writer, &machine->nics[chain->entry.nic]);
-    if (chain->exit.nic != chain->entry.nic)
-        put_nic(writer, &machine->nics[chain->exit.nic]);
-    put_tree(writer, tree, chain, machine);
+    put_nics(writer, set, machine);
+    if (set->n == 1)
+        put_tree(writer, tree, &set->rings[0], machine);
 }
 
 void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source)

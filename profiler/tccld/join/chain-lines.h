@@ -5,13 +5,13 @@
 #define TCCL_CHAIN_LINES_H
 
 #include "base/lines.h"
-#include "chain/chain.h"
+#include "chain/ring-set.h"
 #include "client/outcome.h"
 #include "ring/node-class.h"
 
-/* The lines "chain", "nodes" and "nic", "tree" where there is one beside it, and those of its
- * bandwidth (GB/s) and of what measured it. */
-void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
+/* The lines "chain" (of several rings at once "chain | chain"), "nodes" and "nic", "tree" where
+ * there is one beside a single chain, and those of its bandwidth (GB/s) and of what measured it. */
+void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_ring_set *set,
                      const struct tccl_tree *tree, const struct tccl_machine *machine);
 void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source);
 

@@ -10,12 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/source.h"
-#include "chain/chain.h"
+#include "chain/ring-set.h"
 #include "client/hostlist.h"
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
+#include "ring/class-sets.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/tree.h"
 
@@ -102,15 +103,35 @@ static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_rin
 
 _Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
 
-static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *ring)
+static const struct tccl_node_class *class_of(const struct tccl_run *runs, int node)
+{
+    while (node >= runs->count)
+        node -= runs++->count;
+    return runs->class;
+}
+
+static void take_choice(const struct tccl_ring *ring, int node, const struct tccl_run *runs,
+                        struct tccl_node_nics *choice)
+{
+    struct tccl_ring_set set;
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+    tccl_ring_set_of(ring, class_of(runs, node), node, &set);
+    tccl_set_nics(&set, in, out);
+    for (int r = 0; r < set.n; r++) {
+        choice->entry[r] = (int8_t)in[r];
+        choice->exit[r] = (int8_t)out[r];
+    }
+}
+
+static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                         const struct tccl_run *runs)
 {
     outcome->choices = calloc((size_t)ring->n_nodes, sizeof(*outcome->choices));
     outcome->n_choices = ring->n_nodes;
     if (!outcome->choices)
         fall_back(outcome, "out of memory");
     for (int i = 0; outcome->choices && i < ring->n_nodes; i++)
-        outcome->choices[i] = (struct tccl_node_nics){.entry_nic = ring->choices[i].entry_nic,
-                                                      .exit_nic = ring->choices[i].exit_nic};
+        take_choice(ring, i, runs, &outcome->choices[i]);
 }
 
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
@@ -138,7 +159,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
-    take_choices(outcome, ring);
+    outcome->rings = ring->rings;
+    take_choices(outcome, ring, runs);
 }
 
 /* Where the bandwidths of all nodes come from; of a back end and a background those that all have.
@@ -176,7 +198,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
-    int nothing = runs ? tccl_ring_solve_rings(runs, merge->n_runs, 1, &ring, &err)
+    int nothing = runs ? tccl_ring_solve_rings(runs, merge->n_runs, OUTCOME_RINGS, &ring, &err)
                        : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
@@ -238,13 +260,40 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
     tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
 }
 
-const struct tccl_cell *outcome_cell(const struct tccl_outcome *outcome,
-                                     const struct tccl_step *join,
-                                     const struct tccl_node_class *class)
+/* A set of several rings, in their order. */
+static int find_set(const struct tccl_node_nics *nics, int rings,
+                    const struct tccl_node_class *class, struct outcome_part *part)
 {
-    struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
-    return tccl_ring_cell(
-        class, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+    uint8_t order[TCCL_CHAIN_RINGS];
+    for (int r = 0; r < rings; r++) {
+        in[r] = nics->entry[r];
+        out[r] = nics->exit[r];
+    }
+    const struct tccl_class_set *set = tccl_class_find_set(class, in, out, rings, order);
+    if (!set)
+        return -1;
+    for (int r = 0; r < rings; r++)
+        part->set.rings[part->set.n++] = set->set.rings[order[r]];
+    part->alone = set->alone;
+    return 0;
+}
+
+int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                 const struct tccl_node_class *class, struct outcome_part *part)
+{
+    const struct tccl_node_nics *nics = &outcome->choices[join->node - outcome->first];
+    *part = (struct outcome_part){0};
+    if (outcome->rings > 1)
+        return find_set(nics, (int)outcome->rings, class, part);
+    const struct tccl_cell *cell = tccl_ring_cell(
+        class, (struct tccl_ring_choice){.entry_nic = nics->entry[0], .exit_nic = nics->exit[0]});
+    if (!cell || !cell->chain.n_gpus)
+        return -1;
+    part->set.rings[part->set.n++] = cell->chain;
+    part->tree = cell->tree;
+    part->alone = cell->alone;
+    return 0;
 }
 
 int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
@@ -252,14 +301,14 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err)
 {
-    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
-    char text[TCCL_CHAIN_TEXT];
-    if (!cell || !cell->chain.n_gpus || !machine)
+    struct outcome_part part;
+    char text[TCCL_RINGS_TEXT];
+    if (outcome_part(outcome, join, class, &part) != 0 || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"
                                       : "the description of this machine has gone meanwhile");
-    if (tccl_chain_check(&cell->chain, machine, err) != 0)
+    if (tccl_ring_set_check(&part.set, machine, err) != 0)
         return -1;
-    tccl_node_class_format(class, &cell->chain, text);
+    tccl_ring_set_format(&part.set, machine, text);
     *ring = ring_text(outcome, join, text);
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
@@ -267,6 +316,6 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     chain_lines_put_rates(plan, outcome->gbps, outcome->source);
     for (int i = 0; i < outcome->n_baselines; i++)
         chain_lines_put_baseline(plan, &outcome->baselines[i], class, join->n_nodes == 1);
-    chain_lines_put(plan, &cell->chain, &cell->tree, machine);
+    chain_lines_put(plan, &part.set, &part.tree, machine);
     return 0;
 }

@@ -7,7 +7,11 @@
 #include "client/client.h"
 #include "tccld/join/merge.h"
 
-enum { OUTCOME_RING = 4096 /* longest ring that is sent down, bytes */ };
+enum {
+    OUTCOME_RING = 4096, /* longest ring that is sent down, bytes */
+    OUTCOME_RINGS = 1 /* rings at once; 0 would be as many as are best: once the runtime shim takes
+                       * sets of rings */
+};
 
 /* Solves the ring over all nodes of a step. Always gives an outcome. join: of node 0; its nodes,
  * and its policy: name, minimums, gain. */
@@ -26,9 +30,14 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err);
 
-/* What the class has for this node's place in the ring; NULL: it does not fit. */
-const struct tccl_cell *outcome_cell(const struct tccl_outcome *outcome,
-                                     const struct tccl_step *join,
-                                     const struct tccl_node_class *class);
+/* This node's part of the ring, or of all rings that run at once. */
+struct outcome_part {
+    struct tccl_ring_set set;
+    struct tccl_tree tree; /* beside a single chain */
+    double alone;          /* of the whole part when nobody else runs, GB/s */
+};
+/* What the class has for this node's place in the ring. Returns 0, or -1: it does not fit. */
+int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                 const struct tccl_node_class *class, struct outcome_part *part);
 
 #endif

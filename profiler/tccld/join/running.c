@@ -28,9 +28,9 @@ struct entry {
     struct tccl_step_key key;
     int gres[TCCL_MAX_GRES], n_gres, n_nodes;
     char stepd[STEPD_TEXT];
-    char chain[TCCL_CHAIN_TEXT]; /* "": NCCL's own */
-    double alone;                /* of the chain, GB/s */
-    bool refused;                /* the chain: NCCL's own is built in its place */
+    char rings[TCCL_RINGS_TEXT]; /* its chain, or those of a set; "": NCCL's own */
+    double alone;                /* of all of them, GB/s */
+    bool refused;                /* these: NCCL's own is built in their place */
     int nccl;                    /* its version, 0: not known */
 };
 
@@ -88,28 +88,28 @@ static json_t *entry_to_json(const struct entry *entry)
         json_array_append_new(gres, json_integer(entry->gres[i]));
     return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:b, s:i}", "key",
                      tccl_key_to_json(&entry->key), "gres", gres, "n_nodes", entry->n_nodes,
-                     "stepd", entry->stepd, "chain", entry->chain, "alone_gbps", entry->alone,
+                     "stepd", entry->stepd, "rings", entry->rings, "alone_gbps", entry->alone,
                      "refused", (int)entry->refused, "nccl", entry->nccl);
 }
 
 /* Returns 0, or -1: it is not an entry. */
 static int entry_from_json(json_t *json, struct entry *entry)
 {
-    const char *stepd, *chain;
+    const char *stepd, *rings;
     json_t *key, *gres;
     int refused = 0;
     if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?b, s?i!}", "key", &key, "gres", &gres,
-                    "n_nodes", &entry->n_nodes, "stepd", &stepd, "chain", &chain, "alone_gbps",
+                    "n_nodes", &entry->n_nodes, "stepd", &stepd, "rings", &rings, "alone_gbps",
                     &entry->alone, "refused", &refused, "nccl", &entry->nccl) != 0 ||
         tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
-        strlen(stepd) >= sizeof(entry->stepd) || strlen(chain) >= sizeof(entry->chain))
+        strlen(stepd) >= sizeof(entry->stepd) || strlen(rings) >= sizeof(entry->rings))
         return -1;
     entry->refused = refused;
     entry->n_gres = (int)json_array_size(gres);
     for (int i = 0; i < entry->n_gres; i++)
         entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
     strcpy(entry->stepd, stepd);
-    strcpy(entry->chain, chain);
+    strcpy(entry->rings, rings);
     return 0;
 }
 
@@ -222,13 +222,16 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
                   const struct tccl_step *join, const struct tccl_node_class *class)
 {
     struct entry *entry = find(running, &join->key);
-    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
-    struct tccl_named_chain named;
-    if (!entry || !cell)
+    struct tccl_named_rings named;
+    struct outcome_part part;
+    if (!entry || outcome_part(outcome, join, class, &part) != 0)
         return;
-    tccl_chain_name(&cell->chain, own_machine(running->daemon->own), false, &named);
-    tccl_named_format(&named, entry->chain);
-    entry->alone = cell->alone;
+    named.n = part.set.n;
+    for (int i = 0; i < part.set.n; i++)
+        tccl_chain_name(&part.set.rings[i], own_machine(running->daemon->own), false,
+                        &named.chains[i]);
+    tccl_named_rings_format(&named, entry->rings);
+    entry->alone = part.alone;
     save_soon(running);
 }
 
@@ -302,14 +305,12 @@ static void name_chains(const struct tccl_machine *machine, const struct tccl_ch
 static int see_ring(struct running *running, const struct entry *entry, struct seen *seen)
 {
     const struct tccl_machine *machine = own_machine(running->daemon->own);
-    struct tccl_named_chain named;
-    struct tccl_chain chain;
-    if (tccl_named_parse(entry->chain, &named, NULL) != 0 ||
-        tccl_chain_resolve(&named, machine, &chain, NULL) != 0 ||
-        tccl_side_add_chain(&seen->sides[seen->beside.n], &chain) != 0)
+    struct tccl_ring_set set;
+    if (tccl_ring_set_parse(entry->rings, machine, &set, NULL) != 0)
         return 0;
+    tccl_ring_set_side(&set, &seen->sides[seen->beside.n]);
     if (seen->named)
-        name_chains(machine, &chain, 1, &seen->named[seen->beside.n]);
+        name_chains(machine, set.rings, set.n, &seen->named[seen->beside.n]);
     return put_side(seen, entry->alone);
 }
 
@@ -345,7 +346,7 @@ static void see_entry(struct running *running, const struct entry *entry, struct
         return;
     seen->gpus |= gpus;
     seen->sides[seen->beside.n] = (struct tccl_side){0};
-    if (!*entry->chain || entry->refused || see_ring(running, entry, seen) == 0) {
+    if (!*entry->rings || entry->refused || see_ring(running, entry, seen) == 0) {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
         see_nccl(running, entry, gpus, seen);
     }
@@ -436,19 +437,19 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
 _Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record takes the whole text");
 
 /* What each reaches while all run. Returns 0, or -1: it can't be told. */
-static int rate_named(struct seen *seen, const struct tccl_cell *cell)
+static int rate_named(struct seen *seen, const struct outcome_part *part)
 {
     const struct tccl_beside *beside = &seen->beside;
     const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
     const struct tccl_side *sides[TCCL_MAX_SIDES];
-    struct tccl_side own = {.alone = cell->alone};
+    struct tccl_side own = {.alone = part->alone};
     double gbps[TCCL_MAX_SIDES];
     enum tccl_basis basis;
     sides[0] = &own;
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    if (tccl_side_add_chain(&own, &cell->chain) != 0 ||
-        tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
+    tccl_ring_set_side(&part->set, &own);
+    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
         return -1;
     for (int i = 0; i < beside->n; i++) {
         seen->named[i].alone = beside->alone[i];
@@ -460,14 +461,14 @@ static int rate_named(struct seen *seen, const struct tccl_cell *cell)
 static void describe_others(struct running *running, const struct tccl_step *join,
                             const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
-    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
+    struct outcome_part part;
     cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
     struct seen seen = {.gpus = class->gpus, .named = named};
-    if (!cell || !named)
+    if (!named || outcome_part(outcome, join, class, &part) != 0)
         return;
     see_all(running, &join->key, &seen);
     know(running, &seen.beside);
-    if (seen.beside.n > 0 && rate_named(&seen, cell) == 0)
+    if (seen.beside.n > 0 && rate_named(&seen, &part) == 0)
         outcome->beside = tccl_beside_format(named, seen.beside.n);
 }
 

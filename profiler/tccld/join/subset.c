@@ -97,7 +97,8 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
                                                                  .better = !choice->better[i]},
                                  class, closed);
     if (better)
-        chain_lines_put(lines, &choice->cell.chain, &choice->cell.tree, machine);
+        chain_lines_put(lines, &(struct tccl_ring_set){1, {choice->cell.chain}}, &choice->cell.tree,
+                        machine);
 }
 
 void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
