@@ -280,6 +280,28 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_table *table
     return status;
 }
 
+/* The sets of the class, which has them as they are alone. */
+static int rate_sets(struct tccl_beside *beside, bool closed, struct tccl_node_class *class,
+                     struct tccl_error *err)
+{
+    for (int i = 0; i < class->n_sets; i++) {
+        struct tccl_class_set *set = &class->sets[i];
+        struct tccl_side side;
+        struct tccl_worth worth;
+        if (set->set.rings[0].closed != closed)
+            continue;
+        tccl_ring_set_side(&set->set, &side);
+        beside->own = side.alone = set->alone;
+        if (tccl_beside_worth(beside, &side, &worth, err) != 0)
+            return -1;
+        set->gbps = fmin(worth.gbps, set->alone);
+        set->share = worth.left;
+        set->basis = worth.basis;
+        set->bound = fmax(set->bound, set->alone);
+    }
+    return 0;
+}
+
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed, bool hidden,
                                           struct tccl_error *err)
@@ -296,6 +318,7 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     }
     class->neighbours = beside->n;
     if (choose_all(beside, table, closed, hidden, machine, class, err) != 0 ||
+        rate_sets(beside, closed, class, err) != 0 ||
         rate_baselines(beside, table, closed, class, err) != 0)
         return NULL;
     return tccl_steal(class);

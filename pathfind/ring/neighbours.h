@@ -48,8 +48,8 @@ int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
 
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
- * several) or the ring (closed) has the chain that is best there, of all that the table has; what a
- * stock NCCL builds is rated in the same way. Where that is known by bounds only, and a chain's
+ * several) or the ring (closed) has the chain that is best there, of all that the table has; ring
+ * sets, and what a stock NCCL builds, are rated in the same way. Where that is known by bounds only, and a chain's
  * bandwidth is not, it counts as it is alone. hidden: as tccl_node_class_without_p2p. own and
  * selfish are set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
