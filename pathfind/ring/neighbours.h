@@ -49,9 +49,9 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
 
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; ring
- * sets, and what a stock NCCL builds, are rated in the same way. Where that is known by bounds only, and a chain's
- * bandwidth is not, it counts as it is alone. hidden: as tccl_node_class_without_p2p. own and
- * selfish are set here. NULL with err. */
+ * sets, and what a stock NCCL builds, are rated in the same way. Where that is known by bounds
+ * only, and a chain's bandwidth is not, it counts as it is alone. hidden: as
+ * tccl_node_class_without_p2p. own and selfish are set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed, bool hidden,
                                           struct tccl_error *err);

@@ -9,7 +9,6 @@
 
 #include <jansson.h>
 
-#include "chain/chain-text.h"
 #include "client/conf.h"
 #include "client/key.h"
 
@@ -28,9 +27,9 @@ enum {
 
 /* By which of its NICs each of the rings that run at once enters a node and leaves it; -1: rings of
  * a single node. */
-enum { TCCL_NODE_NICS = 16 };
+enum { TCCL_NODE_NICS = 16, TCCL_NODE_RINGS = 8 };
 struct tccl_node_nics {
-    int8_t entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS];
+    int8_t entry[TCCL_NODE_RINGS], exit[TCCL_NODE_RINGS];
 };
 
 /* What NCCL does on its own, by generations of its versions, ascending. */

@@ -101,7 +101,9 @@ static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_rin
     return faster;
 }
 
-_Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
+_Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS &&
+                   (int)TCCL_NODE_RINGS == (int)TCCL_CHAIN_RINGS,
+               "PLAN has room for the NICs of a node, and for the rings of a set");
 
 static const struct tccl_node_class *class_of(const struct tccl_run *runs, int node)
 {
