@@ -98,11 +98,11 @@ static struct tccl_class_set set_of(const int (*nics)[2], int rings, double gbps
 {
     struct tccl_class_set set = {.gbps = gbps, .bound = 100};
     for (int r = 0; r < rings; r++)
-        set.set.rings[set.set.n++] = (struct tccl_chain){
-            .n_gpus = 2,
-            .gpus = {(uint8_t)(r % 2), (uint8_t)(1 - r % 2)},
-            .entry = {(uint8_t)nics[r][0], {.kind = TCCL_MEMORY}},
-            .exit = {(uint8_t)nics[r][1], {.kind = TCCL_MEMORY}}};
+        set.set.rings[set.set.n++] =
+            (struct tccl_chain){.n_gpus = 2,
+                                .gpus = {(uint8_t)(r % 2), (uint8_t)(1 - r % 2)},
+                                .entry = {(uint8_t)nics[r][0], {.kind = TCCL_MEMORY}},
+                                .exit = {(uint8_t)nics[r][1], {.kind = TCCL_MEMORY}}};
     return set;
 }
 
@@ -125,7 +125,8 @@ static void check_part(const struct tccl_node_class *class, const char *choices,
     CHECK_INT(outcome_part(&read, &join, class, &part), nics ? 0 : -1);
     CHECK(!nics || (part.set.n == rings && part.alone == alone));
     for (int r = 0; nics && r < rings; r++)
-        CHECK(part.set.rings[r].entry.nic == nics[r][0] && part.set.rings[r].exit.nic == nics[r][1]);
+        CHECK(part.set.rings[r].entry.nic == nics[r][0] &&
+              part.set.rings[r].exit.nic == nics[r][1]);
     cleanup_json json_t *again = tccl_plan_to_json(&read, &key, 0, 1);
     CHECK(json_equal(json_object_get(again, "choices"), json_object_get(json, "choices")));
     tccl_outcome_clear(&read);
