@@ -33,6 +33,7 @@ void tccl_svg_style(FILE *out)
           ".mid{text-anchor:middle}.step{font-size:10px;font-weight:bold;fill:#fff;"
           "text-anchor:middle}.node{fill:#fff;stroke:#999}.numa{fill:#f4f6f8;stroke:#b8c0c8}"
           ".switch{fill:#e7e3d8;stroke:#b5ac94}.memory{fill:#fff3d6;stroke:#c9a94b}"
+          ".busy{fill:#ffd5d2;stroke:#b3161e;stroke-width:2}"
           ".gpu{fill:#dcebdc;stroke:#6b946b}.nic{fill:#e3dcef;stroke:#8d78b3}"
           ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}.slow{fill:none;stroke:#e5383b;"
           "stroke-width:9;stroke-opacity:.45}"

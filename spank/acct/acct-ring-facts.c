@@ -10,6 +10,7 @@
 
 #include "acct/acct-fields.h"
 #include "acct/acct-table.h"
+#include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/source.h"
@@ -141,10 +142,45 @@ static int add_source(const json_t *record, struct acct_ring_facts *facts)
                           *took ? "; solved in " : "", took);
 }
 
+/* A text that can't be read is as none. */
+static void read_nccl(const json_t *record, const struct acct_ring *ring,
+                      struct acct_ring_facts *facts)
+{
+    const char *text = tccl_text_of(record, "baseline_rings");
+    facts->busy = (struct tccl_memory_load){.memory = -1};
+    if (!*text || tccl_named_rings_parse(text, &facts->nccl, NULL) != 0) {
+        facts->nccl.n = 0;
+        return;
+    }
+    struct tccl_memory_load nccl = tccl_memory_busiest(facts->nccl.chains, facts->nccl.n);
+    struct tccl_memory_load ours = tccl_memory_busiest(&ring->chains[ring->runs[0].chain], 1);
+    if (nccl.copies > ours.copies)
+        facts->busy = nccl;
+}
+
+/* What is gained, and by what; as long as NCCL has not said that it built the ring, a prediction.
+ */
 static int add_gain(const json_t *record, struct acct_ring_facts *facts)
 {
     double ratio = json_number_value(json_object_get(record, "ratio"));
-    return ratio > 0 ? add_line(facts, "%.2f times as fast as the baseline", ratio) : 0;
+    const char *built = tccl_text_of(record, "built");
+    bool not = !strcmp(built, "differs") || !strcmp(built, "not used");
+    char cause[TCCL_LOAD_TEXT] = "";
+    if (!(facts->gbps > 0) || !(facts->baseline_gbps > 0))
+        return 0;
+    if (facts->busy.memory >= 0 && facts->gbps > facts->baseline_gbps)
+        tccl_memory_load_say(&facts->busy, "NCCL", cause);
+    if (asprintf(&facts->lead, "%s%.2f in place of %.2f GB/s%s%s",
+                 not            ? "Planned, but not built by NCCL: "
+                 : facts->built ? ""
+                                : "Predicted: ",
+                 facts->gbps, facts->baseline_gbps, *cause ? ": " : "", cause) < 0) {
+        facts->lead = NULL;
+        return -1;
+    }
+    return ratio > 0 ? add_line(facts, "%s%.2f times as fast as the baseline",
+                                facts->built ? "" : "predicted to be ", ratio)
+                     : 0;
 }
 
 /* What it has beside others, of what it would have alone. */
@@ -182,6 +218,17 @@ void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
              other->nccl ? "NCCL's own" : "a ring");
 }
 
+void acct_ring_nccl(const struct acct_ring *ring, const struct acct_ring_facts *facts, int i,
+                    char text[static ACCT_RING_LABEL])
+{
+    char which[40] = "";
+    if (facts->nccl.n > 1)
+        snprintf(which, sizeof(which), ", ring %d of %d", i + 1, facts->nccl.n);
+    cleanup_free char *node = acct_escape(ring->names[0], NULL);
+    snprintf(text, ACCT_RING_LABEL, "NCCL's own on %.40s: %.2f GB/s%s", node ? node : "?",
+             facts->baseline_gbps, which);
+}
+
 static void add_bar(const json_t *record, const char *name, const char *label,
                     struct acct_ring_facts *facts)
 {
@@ -210,6 +257,10 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
     memset(facts, 0, sizeof(*facts));
     if (read_ring(record, ring, err) != 0)
         return -1;
+    facts->gbps = json_number_value(json_object_get(record, "gbps"));
+    facts->baseline_gbps = json_number_value(json_object_get(record, "baseline_gbps"));
+    facts->built = !strcmp(tccl_text_of(record, "built"), "applied");
+    read_nccl(record, ring, facts);
     add_bar(record, "gbps", "this ring", facts);
     add_bar(record, "baseline_gbps", "baseline", facts);
     add_bar(record, "alone_gbps", "ring alone", facts);
@@ -227,6 +278,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts)
 {
     free(facts->title);
+    free(facts->lead);
     free(facts->beside);
     for (int i = 0; i < facts->n_lines; i++)
         free(facts->lines[i]);

@@ -6,11 +6,19 @@
 
 #include "acct/acct-ring-groups.h"
 #include "chain/beside-text.h"
+#include "chain/memory-load.h"
 
 enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 96 };
 
 struct acct_ring_facts {
     char *title;                  /* job, its name and user */
+    char *lead;                   /* what it gains, and by what; NULL: not known */
+    double gbps, baseline_gbps;   /* of the ring, and of NCCL's own; 0: not known */
+    bool built;                   /* NCCL built it, as all nodes said */
+    struct tccl_named_rings nccl; /* NCCL's own on the first node, each with an equal part; n 0: not
+                                   * known */
+    struct tccl_memory_load busy; /* the memory that NCCL's own ask most of, if they ask more than
+                                   * the ring does of any; memory -1: there is none */
     char *lines[ACCT_RING_LINES]; /* what else is known; NULL past the last */
     int n_lines;
     struct {
@@ -32,6 +40,10 @@ void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts
 /* What is said of a neighbour: "beside it: 5.20 of 10.40 GB/s, NCCL's own". */
 void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
                       char text[static ACCT_RING_LABEL]);
+
+/* What is said of NCCL's own: "NCCL's own on n1: 7.86 GB/s, ring 1 of 2". */
+void acct_ring_nccl(const struct acct_ring *ring, const struct acct_ring_facts *facts, int i,
+                    char text[static ACCT_RING_LABEL]);
 
 /* A field of the record (acct-fields.h) as the table shows it, escaped. Allocated; NULL if out
  * of memory. */

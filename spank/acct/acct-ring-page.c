@@ -9,13 +9,14 @@
 #include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/svg.h"
+#include "draw/way.h"
 
 enum { NAMES = 400, TEXT = 8192 }; /* longest texts, columns */
 
 static void put_lines(const struct acct_ring_facts *facts, FILE *out)
 {
     fputs("<h2>In short</h2>\n<div class=\"card\">\n", out);
-    for (int i = 1; i < facts->n_lines; i++) {
+    for (int i = facts->lead ? 0 : 1; i < facts->n_lines; i++) {
         fputs("<p>", out);
         tccl_svg_escape(facts->lines[i], out);
         fputs("</p>\n", out);
@@ -107,13 +108,53 @@ static void put_beside(const struct acct_ring_facts *facts, FILE *out)
     fputs("</table>\n</div>\n", out);
 }
 
+/* A chain whose edges all carry as much; the bounces of that memory are marked. */
+static void put_way(const struct tccl_named_chain *chain, double gbps, int busy, FILE *out)
+{
+    double rates[TCCL_CHAIN_GPUS + 1];
+    bool marked[TCCL_CHAIN_GPUS + 1];
+    for (int i = 0; i < tccl_named_arrows(chain); i++) {
+        struct tccl_text_arrow arrow = tccl_named_arrow(chain, i);
+        rates[i] = gbps;
+        marked[i] = arrow.kind == 'm' && arrow.memory == busy;
+    }
+    tccl_way_write(chain, rates, marked, out);
+}
+
+/* The drawing as lists, for phones: each chain once. */
+static void put_ways(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out)
+{
+    enum { WAYS = 16 };
+    for (int i = 0; i < ring->n_chains && i < WAYS; i++) {
+        int run = 0;
+        while (ring->runs[run].chain != i)
+            run++;
+        fputs("<p class=\"way\">", out);
+        acct_html_text(ring->names[ring->runs[run].first], NAMES, out);
+        fputs(ring->n_nodes > 1 ? " and nodes like it</p>\n" : "</p>\n", out);
+        put_way(&ring->chains[i], facts->gbps, -1, out);
+    }
+    for (int i = 0; i < facts->nccl.n; i++) {
+        char text[ACCT_RING_LABEL];
+        acct_ring_nccl(ring, facts, i, text);
+        fputs("<p class=\"way\">", out);
+        tccl_svg_escape(text, out);
+        fputs("</p>\n", out);
+        put_way(&facts->nccl.chains[i], facts->baseline_gbps / facts->nccl.n, facts->busy.memory,
+                out);
+    }
+}
+
 static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
                     struct tccl_error *err)
 {
-    fputs("<h2>The ring</h2>\n<div class=\"card\">\n<figure>\n", out);
+    fprintf(out, "<h2>The ring%s</h2>\n<div class=\"card\">\n<figure>\n<div class=\"drawing\">\n",
+            facts->nccl.n ? ", and NCCL's own" : "");
     tccl_html_wide_begin("The ring, drawn", out);
     int rc = acct_ring_draw(out, ring, facts, err);
     tccl_html_wide_end(out);
+    fputs("</div>\n", out);
+    put_ways(ring, facts, out);
     put_cards(ring, out);
     fputs("</figure>\n</div>\n", out);
     return rc;
@@ -183,10 +224,10 @@ int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *ask
     struct acct_ring_facts facts;
     int rc = acct_ring_facts_read(record, &ring, &facts, err);
     if (rc == 0) {
-        tccl_html_begin("tcclacct", facts.title, facts.lines[0], out);
-        put_lines(&facts, out);
+        tccl_html_begin("tcclacct", facts.title, facts.lead ? facts.lead : facts.lines[0], out);
         rc = put_ring(&ring, &facts, out, err);
         put_bandwidths(&facts, out);
+        put_lines(&facts, out);
         put_beside(&facts, out);
         put_facts(record, out);
         put_notation(record, out);

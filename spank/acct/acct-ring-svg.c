@@ -28,17 +28,22 @@ enum {
     BAR_W = 320,
     MIN_WIDTH = 720,
     LETTER = 8, /* average width of a character in a card's head, an upper bound */
-    CARDS = 64, /* drawn at most; and of the steps beside it: */
-    OTHERS = TCCL_MAX_BESIDE * TCCL_CHAIN_RINGS,
+    CARDS = 64, /* drawn at most; and of NCCL's own and the steps beside it: */
+    OTHERS = (1 + TCCL_MAX_BESIDE) * TCCL_CHAIN_RINGS,
     WRAP = 110, /* characters of a line of text */
 };
+
+static const double LETTERS = 7.4; /* width of a character of a line of text, an upper bound */
+static const double MOST_GBPS = 1e9;
 
 /* A card on the sheet. */
 struct card {
     const struct tccl_named_chain *chain;
     const struct acct_group *group;
     int place;     /* of its run in the group */
-    int neighbour; /* of a step beside it: which; without a group */
+    bool nccl;     /* NCCL's own; without a group */
+    int neighbour; /* of a step beside it: which; of NCCL's own: which of its rings */
+    double gbps;   /* that each edge carries; 0: not known */
     double x, y, w;
 };
 
@@ -46,9 +51,9 @@ struct sheet {
     const struct acct_ring *ring;
     const struct acct_ring_facts *facts;
     struct card cards[CARDS];
-    int n_cards, n_left; /* n_left: nodes that are not drawn */
-    struct card others[OTHERS];
-    int n_others;
+    int n_cards, n_left;        /* n_left: nodes that are not drawn */
+    struct card others[OTHERS]; /* NCCL's own, then those of steps beside it */
+    int n_others, n_nccl;
     bool grey;    /* what is drawn now belongs to others */
     bool in_page; /* without the facts above the cards */
     double top, width, height;
@@ -160,7 +165,8 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
 }
 
 /* A bounce through a memory, drawn above the gap between x1 and x2. */
-static void put_bounce(const struct sheet *sheet, double x1, double x2, double y, int memory)
+static void put_bounce(const struct sheet *sheet, double x1, double x2, double y, int memory,
+                       bool busy)
 {
     enum { W = 52, H = 22, IN = 14, UP = 18 };
     char path[160], name[32];
@@ -172,8 +178,9 @@ static void put_bounce(const struct sheet *sheet, double x1, double x2, double y
              box + H / 2.0, x2 + IN / 2.0, box + H / 2.0, x2 + IN, top - UP, x2 + IN, top);
     put_path(sheet, TCCL_ARROW_BOUNCE, path);
     fprintf(sheet->out,
-            "<rect class=\"memory\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
-            x - W / 2.0, box, W, H);
+            "<rect class=\"memory%s\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
+            "rx=\"4\"/>\n",
+            busy ? " busy" : "", x - W / 2.0, box, W, H);
     snprintf(name, sizeof(name), "mem %d", memory);
     tccl_svg_text(x, box + 15, "mid", name, sheet->out);
 }
@@ -184,11 +191,16 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
     struct tccl_text_arrow link = tccl_named_arrow(chain, i);
     double x1 = card->x + device_x(chain, i) + device_w(chain, i);
     double x2 = card->x + device_x(chain, i + 1), y = middle_y(card);
-    char path[64];
+    char path[64], gbps[32] = "";
+    if (card->gbps > 0)
+        snprintf(gbps, sizeof(gbps), "%.2f", fmin(card->gbps, MOST_GBPS));
     if (link.kind == 'm') {
-        put_bounce(sheet, x1, x2, y, link.memory);
+        put_bounce(sheet, x1, x2, y, link.memory,
+                   card->nccl && link.memory == sheet->facts->busy.memory);
+        tccl_svg_text((x1 + x2) / 2, y + 4, "small mid", gbps, sheet->out);
         return;
     }
+    tccl_svg_text((x1 + x2) / 2, y + 15, "small mid", gbps, sheet->out);
     snprintf(path, sizeof(path), "M%.1f,%.1f H%.1f", x1 + 2, y, x2 - 2);
     put_path(sheet, arrow_kind(link), path);
     tccl_svg_text((x1 + x2) / 2, y - 7, "small mid",
@@ -204,10 +216,12 @@ static char *card_head(const struct sheet *sheet, const struct card *card, int *
 {
     char many[32] = "", beside[ACCT_RING_LABEL], *head;
     *count = 1;
-    if (!card->group) {
+    if (card->nccl)
+        acct_ring_nccl(sheet->ring, sheet->facts, card->neighbour, beside);
+    else if (!card->group)
         acct_ring_beside(sheet->facts, card->neighbour, beside);
+    if (!card->group)
         return strdup(beside);
-    }
     cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
     cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
     if (!names)
@@ -287,6 +301,47 @@ static void put_frame(const struct sheet *sheet, const struct card *first)
     tccl_svg_text(first->x + 4, first->y - 7, "small", text, sheet->out);
 }
 
+static unsigned chain_looks(const struct tccl_named_chain *chain)
+{
+    unsigned looks = chain->closed ? 0 : 1u << TCCL_ARROW_NETWORK;
+    for (int k = 0; k < tccl_named_arrows(chain); k++)
+        looks |= 1u << arrow_kind(tccl_named_arrow(chain, k));
+    return looks;
+}
+
+/* Of all arrows in the picture. */
+static unsigned sheet_looks(const struct sheet *sheet)
+{
+    unsigned looks = 0;
+    for (int i = 0; i < sheet->ring->n_chains; i++)
+        looks |= chain_looks(&sheet->ring->chains[i]);
+    for (int i = 0; i < sheet->facts->nccl.n; i++)
+        looks |= chain_looks(&sheet->facts->nccl.chains[i]);
+    return looks;
+}
+
+static double legend_width(const struct sheet *sheet)
+{
+    return sheet->width - 2 * MARGIN;
+}
+
+/* What is not said by arrows: what the numbers are, and the memory that is marked. */
+static double put_notes(const struct sheet *sheet, double y, FILE *out)
+{
+    const struct tccl_memory_load *busy = &sheet->facts->busy;
+    char text[96];
+    double height = LINE;
+    if (out)
+        tccl_svg_text(MARGIN, y, "", "numbers: GB/s that each edge carries", out);
+    if (busy->memory < 0)
+        return height;
+    snprintf(text, sizeof(text), "red: memory %d, where %d of NCCL's own copies meet", busy->memory,
+             busy->copies);
+    if (out)
+        tccl_svg_text(MARGIN, y + height, "", text, out);
+    return height + LINE;
+}
+
 /* The layout of the sheet. */
 
 static void place_card(struct sheet *sheet, const struct acct_group *group, int place, double *y)
@@ -302,6 +357,7 @@ static void place_card(struct sheet *sheet, const struct acct_group *group, int 
     *card = (struct card){.chain = &sheet->ring->chains[run->chain],
                           .group = group,
                           .place = place,
+                          .gbps = sheet->facts->gbps,
                           .x = MARGIN + RAIL,
                           .y = *y,
                           .w = card_w(&sheet->ring->chains[run->chain])};
@@ -309,21 +365,45 @@ static void place_card(struct sheet *sheet, const struct acct_group *group, int 
     sheet->width = fmax(sheet->width, card->x + card->w + MARGIN + 14);
 }
 
-/* The chains of the steps beside it, below its own. */
+static void place_other(struct sheet *sheet, const struct card *what, const char *head, double *y)
+{
+    struct card *card = &sheet->others[sheet->n_others++];
+    *card = *what;
+    card->x = MARGIN + RAIL;
+    card->y = *y;
+    card->w = fmax(card_w(card->chain), LETTER * acct_columns(head) + 2 * PAD);
+    *y = card_end(card) + BETWEEN / 2.0;
+    sheet->width = fmax(sheet->width, card->x + card->w + MARGIN);
+}
+
+/* What NCCL builds by itself, below the ring. */
+static void place_nccl(struct sheet *sheet, double *y)
+{
+    const struct acct_ring_facts *facts = sheet->facts;
+    for (int i = 0; i < facts->nccl.n; i++) {
+        char head[ACCT_RING_LABEL];
+        acct_ring_nccl(sheet->ring, facts, i, head);
+        place_other(sheet,
+                    &(struct card){.chain = &facts->nccl.chains[i],
+                                   .nccl = true,
+                                   .neighbour = i,
+                                   .gbps = facts->baseline_gbps / facts->nccl.n},
+                    head, y);
+    }
+    sheet->n_nccl = sheet->n_others;
+}
+
+/* The chains of the steps beside it. */
 static void place_others(struct sheet *sheet, double *y)
 {
     for (int i = 0; i < sheet->facts->n_beside; i++)
         for (int k = 0; k < sheet->facts->beside[i].rings.n; k++) {
             char head[ACCT_RING_LABEL];
-            struct card *card = &sheet->others[sheet->n_others++];
             acct_ring_beside(sheet->facts, i, head);
-            *card = (struct card){.chain = &sheet->facts->beside[i].rings.chains[k],
-                                  .neighbour = i,
-                                  .x = MARGIN + RAIL,
-                                  .y = *y};
-            card->w = fmax(card_w(card->chain), LETTER * acct_columns(head) + 2 * PAD);
-            *y = card_end(card) + BETWEEN / 2.0;
-            sheet->width = fmax(sheet->width, card->x + card->w + MARGIN);
+            place_other(
+                sheet,
+                &(struct card){.chain = &sheet->facts->beside[i].rings.chains[k], .neighbour = i},
+                head, y);
         }
 }
 
@@ -334,8 +414,10 @@ static void place_cards(struct sheet *sheet)
     for (int i = 0; i < ring->n_groups; i++)
         for (int place = 0; place < ring->groups[i].n_runs; place++)
             place_card(sheet, &ring->groups[i], place, &y);
+    place_nccl(sheet, &y);
     place_others(sheet, &y);
-    sheet->height = y + (sheet->n_left ? LINE : 0) + 46 + MARGIN;
+    sheet->height = y + (sheet->n_left ? LINE : 0) + put_notes(sheet, 0, NULL) +
+                    tccl_svg_legend(0, 0, legend_width(sheet), sheet_looks(sheet), NULL) + MARGIN;
 }
 
 static void put_bars(const struct sheet *sheet, double y)
@@ -351,7 +433,10 @@ static void put_bars(const struct sheet *sheet, double y)
         tccl_svg_text(MARGIN, y + 11, "", facts->bars[i].label, sheet->out);
         fprintf(sheet->out,
                 "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"13\" rx=\"2\" fill=\"%s\"/>\n",
-                MARGIN + BAR_X, y, w, facts->bars[i].ring ? "#2e7d32" : "#b4bdc6");
+                MARGIN + BAR_X, y, w,
+                !facts->bars[i].ring ? "#b4bdc6"
+                : facts->built       ? "#2e7d32"
+                                     : "#1769aa");
         tccl_svg_text(MARGIN + BAR_X + w + 8, y + 11, "", text, sheet->out);
     }
 }
@@ -392,6 +477,8 @@ static void put_head(const struct sheet *sheet)
     double y = MARGIN + 36;
     cleanup_free char *title = cut_title(facts);
     tccl_svg_text(MARGIN, MARGIN + 14, "title", title ? title : "", sheet->out);
+    if (facts->lead)
+        y += LINE * put_lines(facts->lead, y, sheet->out);
     for (int i = 0; i < facts->n_lines; i++)
         y += LINE * put_lines(facts->lines[i], y, sheet->out);
     put_bars(sheet, y);
@@ -400,7 +487,7 @@ static void put_head(const struct sheet *sheet)
 /* Where the cards begin. */
 static double head_height(const struct acct_ring_facts *facts)
 {
-    int lines = facts->n_bars;
+    int lines = facts->n_bars + (facts->lead ? put_lines(facts->lead, 0, NULL) : 0);
     for (int i = 0; i < facts->n_lines; i++)
         lines += put_lines(facts->lines[i], 0, NULL);
     return MARGIN + 58 + LINE * lines;
@@ -410,22 +497,12 @@ static double head_height(const struct acct_ring_facts *facts)
 static double head_width(const struct acct_ring_facts *facts)
 {
     cleanup_free char *title = cut_title(facts);
-    double width = 10.5 * acct_columns(title ? title : "");
+    double width = 11.5 * acct_columns(title ? title : "");
+    if (facts->lead)
+        width = fmax(width, LETTERS * fmin(WRAP, acct_columns(facts->lead)));
     for (int i = 0; i < facts->n_lines; i++)
-        width = fmax(width, 6.6 * fmin(WRAP, acct_columns(facts->lines[i])));
+        width = fmax(width, LETTERS * fmin(WRAP, acct_columns(facts->lines[i])));
     return width + 2 * MARGIN;
-}
-
-/* The kinds of arrows in the picture. */
-static unsigned ring_kinds(const struct acct_ring *ring)
-{
-    unsigned kinds = 0;
-    for (int i = 0; i < ring->n_chains; i++) {
-        kinds |= ring->chains[i].closed ? 0 : 1u << TCCL_ARROW_NETWORK;
-        for (int k = 0; k < tccl_named_arrows(&ring->chains[i]); k++)
-            kinds |= 1u << arrow_kind(tccl_named_arrow(&ring->chains[i], k));
-    }
-    return kinds;
 }
 
 /* The <svg> element: a file of its own, on white and with the facts, or part of a page that shows
@@ -454,14 +531,18 @@ static void open_sheet(const struct sheet *sheet)
     put_head(sheet);
 }
 
-/* The steps beside it. */
+/* NCCL's own, and in grey the steps beside it. */
 static void put_others(struct sheet *sheet)
 {
-    if (sheet->n_others == 0)
+    fputs("<g class=\"nccl\">\n", sheet->out);
+    for (int i = 0; i < sheet->n_nccl; i++)
+        put_card(sheet, &sheet->others[i]);
+    fputs("</g>\n", sheet->out);
+    if (sheet->n_others == sheet->n_nccl)
         return;
     sheet->grey = true;
     fputs("<g class=\"other\">\n", sheet->out);
-    for (int i = 0; i < sheet->n_others; i++)
+    for (int i = sheet->n_nccl; i < sheet->n_others; i++)
         put_card(sheet, &sheet->others[i]);
     fputs("</g>\n", sheet->out);
     sheet->grey = false;
@@ -478,12 +559,14 @@ static void put_sheet(struct sheet *sheet)
         put_card(sheet, &sheet->cards[i]);
     put_hops(sheet);
     put_others(sheet);
-    double y = sheet->height - MARGIN - 46;
+    double legend = tccl_svg_legend(0, 0, legend_width(sheet), sheet_looks(sheet), NULL);
+    double y = sheet->height - MARGIN - legend - put_notes(sheet, 0, NULL);
     if (sheet->n_left) {
         snprintf(left, sizeof(left), "... and %d more nodes, not drawn", sheet->n_left);
-        tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
+        tccl_svg_text(MARGIN + RAIL, y - LINE, "head", left, out);
     }
-    tccl_svg_legend(MARGIN, y + 22, sheet->width, ring_kinds(sheet->ring), out);
+    tccl_svg_legend(MARGIN, y + 10, legend_width(sheet), sheet_looks(sheet), out);
+    put_notes(sheet, y + legend + 14, out);
     fputs("</svg>\n", out);
 }
 

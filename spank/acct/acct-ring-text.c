@@ -240,6 +240,21 @@ static int put_ring(struct pen *pen, const struct acct_ring *ring)
     return 0;
 }
 
+/* What NCCL builds by itself on the first node. */
+static void put_nccl(struct pen *pen, const struct acct_ring *ring,
+                     const struct acct_ring_facts *facts)
+{
+    char text[ACCT_RING_LABEL];
+    for (int i = 0; i < facts->nccl.n; i++) {
+        acct_ring_nccl(ring, facts, i, text);
+        end_line(pen);
+        put_words(pen, text, "", "  ");
+        end_line(pen);
+        put(pen, "    ");
+        put_chain(pen, &facts->nccl.chains[i], "    ");
+    }
+}
+
 /* The steps that ran beside it, on its first node. */
 static void put_beside(struct pen *pen, const struct acct_ring_facts *facts)
 {
@@ -300,7 +315,7 @@ static void put_bars(struct pen *pen, const struct acct_ring_facts *facts)
         int length = (int)(room * (facts->bars[i].gbps / most) + 0.5);
         fprintf(pen->out, "%-*s%*.2f GB/s  ", LABEL, facts->bars[i].label, NUMBER - 5,
                 facts->bars[i].gbps);
-        set_colour(pen, facts->bars[i].ring ? "32" : "2");
+        set_colour(pen, !facts->bars[i].ring ? "2" : facts->built ? "32" : "34");
         for (int k = 0; k < (length ? length : 1); k++)
             fputs(pen->strokes->bar, pen->out);
         set_colour(pen, "0");
@@ -314,6 +329,10 @@ static void put_head(struct pen *pen, const struct acct_ring_facts *facts)
     put_words(pen, facts->title, "", "  ");
     set_colour(pen, "0");
     end_line(pen);
+    if (facts->lead) {
+        put_words(pen, facts->lead, "", "  ");
+        end_line(pen);
+    }
     for (int i = 0; i < facts->n_lines; i++) {
         put_words(pen, facts->lines[i], "", "  ");
         end_line(pen);
@@ -339,6 +358,7 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
     if (rc == 0) {
         put_head(&pen, &facts);
         rc = put_ring(&pen, &ring) == 0 ? 0 : tccl_fail(err, "out of memory for a drawing");
+        put_nccl(&pen, &ring, &facts);
         put_beside(&pen, &facts);
         put_legend(&pen);
     }

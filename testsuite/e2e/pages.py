@@ -89,8 +89,13 @@ def check_ring(tree):
         cards[-1][1] += 1
     check("chains", [row[1:] for row in nodes],
           [[str(count), chain_text(answer["ring"]["chains"][chain])] for chain, count in cards])
+    check("first sentence", words_of(tree.find("body/header/p")).startswith(
+        f"Predicted: {answer['step']['gbps']:.2f} in place of {answer['step']['baseline_gbps']:.2f} GB/s"))
+    nccl = [rect.get("class") for group in tree.iter("g") if group.get("class") == "nccl" for rect in group.iter("rect")]
+    stops = [word for word in answer["step"]["baseline_rings"].replace("|", " ").split() if word.isdigit()]
+    check("GPUs of NCCL's own", nccl.count("gpu"), len(stops))
     boxes = [rect.get("class") for rect in tree.iter("rect")]
-    check("GPUs drawn", boxes.count("gpu"), sum(len(answer["ring"]["chains"][chain]["gpus"]) for chain, _ in cards))
+    check("GPUs drawn", boxes.count("gpu") - nccl.count("gpu"), sum(len(answer["ring"]["chains"][chain]["gpus"]) for chain, _ in cards))
     check("heading", words_of(tree.find("body/header/h1")), f"Step {answer['step']['job']}.0: train <b>all</b> of nobody")
     check("bandwidths", [row[1] for row in tables(tree)["Bandwidth of the ring and what to compare it with"]],
           [f"{answer['step'][name]:.2f}" for name in ("gbps", "baseline_gbps", "bound_gbps")])
@@ -144,7 +149,8 @@ LOOK = """(() => {
       if (a.x < b.right && b.x < a.right && a.y + 2 < b.bottom && b.y + 2 < a.bottom) wrong.push(`over each other: ${one}, ${other}`);
     }));
   }
-  return {seen, wrong, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth, back: light(behind(document.body))};
+  return {seen, wrong, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    height: document.documentElement.scrollHeight, cut: CUT, back: light(behind(document.body))};
 })()"""
 
 
@@ -152,11 +158,15 @@ def check_look(browser, name, what, dark, paper):
     # On paper a drawing is made smaller where it must be, and nothing can be opened.
     # A chain is drawn, or on a phone listed.
     hidden = "title, style, .skip, .often, details:not([open])" + ("" if paper else " > :not(summary)")
-    hidden += ", .drawing" if what.startswith("phone") else ", .way"
-    look = browser.value(LOOK.replace("LEAST", "4" if paper else "8.4").replace("HIDDEN", repr(hidden)))
+    hidden += ", .drawing" if "phone" in what else ", .way"
+    cut = "[...document.querySelectorAll('.wide')].map((e) => [e.getAttribute('aria-label'), e.scrollWidth - e.clientWidth]).filter(([, by]) => by > 0)"
+    look = browser.value(LOOK.replace("CUT", cut).replace("LEAST", "4" if paper else "8.4").replace("HIDDEN", repr(hidden)))
     check(f"{name}, {what}: texts", look["wrong"], [])
     check(f"{name}, {what}: texts seen", look["seen"] > 5)
     check(f"{name}, {what}: wider than the screen by", look["wide"], 0)
+    if what.startswith("phone"):
+        check(f"{name}, {what}: drawings cut by", look["cut"], [])
+        check(f"{name}, {what}: {look['height']} pixels long", look["height"] <= 7000)
     check(f"{name}, {what}: background", look["back"] < 0.1 if dark else look["back"] > 0.85)
 
 
@@ -243,8 +253,8 @@ def check_file(browser, name):
     browser.requests.clear()
     browser.open(url)
     browser.wait(name, f"document.readyState === 'complete' && location.href === '{url}'")
-    for what, width, dark, media in (("light", 1300, False, ""), ("dark", 1300, True, ""), ("phone", 320, False, ""),
-                                     ("phone in the dark", 320, True, ""), ("print", 740, True, "print")):
+    for what, width, dark, media in (("light", 1300, False, ""), ("dark", 1300, True, ""), ("phone", 390, False, ""), ("small phone", 320, False, ""),
+                                     ("phone in the dark", 390, True, ""), ("print", 740, True, "print")):
         browser.size(width, dark=dark, media=media)
         check_look(browser, name, what, dark and not media, paper=bool(media))
         if not media:

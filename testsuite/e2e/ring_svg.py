@@ -10,11 +10,17 @@ picture = xml.dom.minidom.parse(sys.argv[1])
 with open(sys.argv[2]) as file:
     answer = json.load(file)
 ring, step = answer["ring"], answer["step"]
+for group in picture.getElementsByTagName("g"):  # NCCL's own rings are drawn below
+    if group.getAttribute("class") == "nccl":
+        own = ["".join(t.data for t in e.childNodes) for e in group.getElementsByTagName("text")]
+        group.parentNode.removeChild(group)
 texts = ["".join(t.data for t in e.childNodes) for e in picture.getElementsByTagName("text")]
 boxes = [e.getAttribute("class") for e in picture.getElementsByTagName("rect")]
 
 # Nodes with one chain that follow each other are one card.
 cards = [ring["chains"][chain] for chain, _ in itertools.groupby(n["chain"] for n in ring["nodes"])]
+stops = [word for word in step["baseline_rings"].replace("|", " ").split() if word.isdigit()]
+assert stops and [t for t in own if t.startswith("GPU ") and t[4:].isdigit()] == [f"GPU {gpu}" for gpu in stops], (own, stops)
 gpus = [f"GPU {gpu}" for card in cards for gpu in card["gpus"]]
 memories = [f"mem {link['memory']}" for card in cards for link in card["links"] if link["kind"] == "memory"]
 assert not ring["closed"] and not ring["cut"]

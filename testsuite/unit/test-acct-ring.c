@@ -261,9 +261,10 @@ static void test_text(void)
     setenv("LC_ALL", "C.UTF-8", 1);
     cleanup_json json_t *record = record_of("AAB");
     cleanup_free char *text = text_of(record, 80, false);
-    CHECK_HOLDS(text, "Step 12.0: train of ann\n3 nodes, 11 GPUs, started 1970-");
-    CHECK_HOLDS(text,
-                "applied; what NCCL built is not reported yet\n1.92 times as fast as the baseline");
+    CHECK_HOLDS(text, "Step 12.0: train of ann\nPredicted: 9.80 in place of 5.10 GB/s\n3 nodes, 11 "
+                      "GPUs, started 1970-");
+    CHECK_HOLDS(text, "applied; what NCCL built is not reported yet\npredicted to be 1.92 times as "
+                      "fast as the baseline");
     CHECK_HOLDS(text, "╭─▶ n[1-2]  ×2\n"
                       "│   mlx5_0 ─g▶ GPU 3 ─w▶ GPU 1 ─m0▶ GPU 2 ─m1▶ GPU 0 ─g▶ mlx5_1\n"
                       "├─▶ n3\n"
@@ -391,7 +392,7 @@ static void test_svg(void)
     name[255] = '\0';
     json_object_set_new(record, "job_name", json_string(name));
     cleanup_free char *wide = svg_of(record);
-    CHECK(atoi(strstr(wide, "width=\"") + 7) < 1000);
+    CHECK(atoi(strstr(wide, "width=\"") + 7) < 1100);
     cleanup_json json_t *solo = record_of("A");
     json_object_set_new(solo, "ring", json_string("n1[0 -w> 1 -w> 0]"));
     cleanup_free char *closed = svg_of(solo);
@@ -461,18 +462,51 @@ static void test_page(void)
     cleanup_free char *page = page_of(record);
     CHECK(!strstr(page, "<script") && !strchr(page, '\033') && !strstr(page, "://"));
     CHECK_HOLDS(page, "<h1>Step 12.0: &lt;script&gt;&amp;&quot;&#92;x1b[31m&#92;uffff of ann</h1>");
-    CHECK_HOLDS(page, "<p>1.92 times as fast as the baseline</p>");
+    CHECK_HOLDS(page, "<p class=\"lead\">Predicted: 9.80 in place of 5.10 GB/s</p>");
+    CHECK_HOLDS(page, "<p>predicted to be 1.92 times as fast as the baseline</p>");
     CHECK_HOLDS(page, "<dt>Account</dt><dd>&#92;u202e&lt;b&gt;</dd>");
     CHECK_HOLDS(page, "<bdi>n[1-2]</bdi></th><td class=\"n\">2</td><td><code><bdi>mlx5_0 -g&gt; 3 "
                       "-w&gt; 1 -m0&gt; 2 -m1&gt; 0 -g&gt; mlx5_1</bdi></code>");
     CHECK_HOLDS(page, "<th scope=\"row\">this ring</th><td class=\"n\">9.80</td>");
-    CHECK_INT(count(page, "class=\"gpu\""), 4 + 3);
+    CHECK_INT(count(page, "<rect class=\"gpu\""), 4 + 3);
     CHECK_INT(count(page, "<svg "), 2);
     CHECK_INT(count(page, "role=\"img\""), 2);
     CHECK(!strstr(page, "fill=\"#fff\"")); /* no white sheet in the dark */
     json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -m2> 0]"));
     cleanup_free char *closed = page_of(record);
     CHECK_HOLDS(closed, "<code><bdi>0 -w&gt; 1 -m2&gt; 0</bdi></code>");
+}
+
+/* NCCL's own rings are drawn beside ours, each with its part of the GB/s; the memory that they ask
+ * most of is marked; green is only what NCCL built. */
+static void test_nccl(void)
+{
+    cleanup_json json_t *record = record_of("A");
+    json_object_set_new(record, "ring", json_string("n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0]"));
+    json_object_set_new(record, "baseline_rings",
+                        json_string("0 -m0> 3 -m1> 1 -m1> 2 -m3> 0 | 0 -m0> 3 -w> 1 -m1> 2 -w> 0"));
+    cleanup_free char *svg = svg_of(record), *page = page_of(record);
+    CHECK_HOLDS(svg, "Predicted: 9.80 in place of 5.10 GB/s: NCCL reads and writes memory 1 from "
+                     "three GPUs at once");
+    CHECK_HOLDS(svg, ">NCCL's own on n1: 5.10 GB/s, ring 2 of 2<");
+    CHECK_INT(count(svg, ">2.55<"), 8);
+    CHECK_INT(count(svg, ">9.80<"), 4);
+    CHECK_INT(count(svg, "class=\"memory busy\""), 3);
+    CHECK_HOLDS(svg, "red: memory 1, where 6 of NCCL's own copies meet");
+    CHECK_INT(count(page, "<ol class=\"way\">"), 3);
+    CHECK_INT(count(page, "class=\"edge slow\">memory&#160;1 <b>2.55</b>"), 3);
+    json_object_set_new(record, "built", json_string("applied"));
+    cleanup_free char *built = svg_of(record);
+    CHECK_HOLDS(built, ">9.80 in place of 5.10 GB/s: NCCL reads");
+    CHECK_INT(count(built, "rx=\"2\" fill=\"#2e7d32\""), 1);
+    CHECK_INT(count(svg, "rx=\"2\" fill=\"#2e7d32\""), 0);
+    json_object_set_new(record, "built", json_string("differs"));
+    cleanup_free char *other = svg_of(record);
+    CHECK_HOLDS(other, "Planned, but not built by NCCL: 9.80 in place of 5.10 GB/s");
+    CHECK_INT(count(other, "rx=\"2\" fill=\"#2e7d32\""), 0);
+    json_object_set_new(record, "baseline_rings", json_string("what"));
+    cleanup_free char *none = svg_of(record);
+    CHECK_INT(count(none, "NCCL's own on"), 0);
 }
 
 static void test_json(void)
@@ -522,6 +556,7 @@ int main(void)
     test_svg_economy();
     test_svg_nics();
     test_page();
+    test_nccl();
     test_json();
     test_endless_bars();
     return check_result();
