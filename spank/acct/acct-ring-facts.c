@@ -80,8 +80,11 @@ static int add_size(const json_t *record, const struct acct_ring *ring,
         nodes = ring->n_nodes;
     if (!ring->cut || gpus < ring->n_gpus)
         gpus = ring->n_gpus;
-    return add_line(facts, "%lld node%s, %lld GPU%s, started %s", (long long)nodes,
-                    nodes == 1 ? "" : "s", (long long)gpus, gpus == 1 ? "" : "s",
+    char rings[32] = "";
+    if (ring->n_rings > 1)
+        snprintf(rings, sizeof(rings), "%d rings at once, ", ring->n_rings);
+    return add_line(facts, "%lld node%s, %lld GPU%s, %sstarted %s", (long long)nodes,
+                    nodes == 1 ? "" : "s", (long long)gpus, gpus == 1 ? "" : "s", rings,
                     start ? start : "?");
 }
 
@@ -153,7 +156,7 @@ static void read_nccl(const json_t *record, const struct acct_ring *ring,
         return;
     }
     struct tccl_memory_load nccl = tccl_memory_busiest(facts->nccl.chains, facts->nccl.n);
-    struct tccl_memory_load ours = tccl_memory_busiest(&ring->chains[ring->runs[0].chain], 1);
+    struct tccl_memory_load ours = tccl_memory_busiest(ring->sets[0].chains, ring->n_rings);
     if (nccl.copies > ours.copies)
         facts->busy = nccl;
 }
@@ -261,7 +264,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
     facts->baseline_gbps = json_number_value(json_object_get(record, "baseline_gbps"));
     facts->built = !strcmp(tccl_text_of(record, "built"), "applied");
     read_nccl(record, ring, facts);
-    add_bar(record, "gbps", "this ring", facts);
+    add_bar(record, "gbps", ring->n_rings > 1 ? "these rings" : "this ring", facts);
     add_bar(record, "baseline_gbps", "baseline", facts);
     add_bar(record, "alone_gbps", "ring alone", facts);
     add_bar(record, "placed_gbps", "best GPUs", facts);

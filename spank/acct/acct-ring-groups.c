@@ -13,18 +13,18 @@ static void *grow(void *array, int count, size_t size)
     return count & (count - 1) ? array : realloc(array, (count ? 2 * (size_t)count : 1) * size);
 }
 
-/* The index of the chain, added if it is new; -1 if out of memory. */
-static int find_chain(struct acct_ring *ring, const struct tccl_named_chain *chain)
+/* The index of the chains, added if they are new; -1 if out of memory. */
+static int find_set(struct acct_ring *ring, const struct tccl_named_rings *set)
 {
-    for (int i = ring->n_chains - 1; i >= 0; i--)
-        if (!memcmp(&ring->chains[i], chain, sizeof(*chain)))
+    for (int i = ring->n_sets - 1; i >= 0; i--)
+        if (!memcmp(ring->sets[i].chains, set->chains, (size_t)set->n * sizeof(*set->chains)))
             return i;
-    struct tccl_named_chain *chains = grow(ring->chains, ring->n_chains, sizeof(*chains));
-    if (!chains)
+    struct tccl_named_rings *sets = grow(ring->sets, ring->n_sets, sizeof(*sets));
+    if (!sets)
         return -1;
-    ring->chains = chains;
-    chains[ring->n_chains] = *chain;
-    return ring->n_chains++;
+    ring->sets = sets;
+    sets[ring->n_sets] = *set;
+    return ring->n_sets++;
 }
 
 static int add_name(struct acct_ring *ring, const char *name)
@@ -37,9 +37,9 @@ static int add_name(struct acct_ring *ring, const char *name)
     return names[ring->n_nodes] ? ring->n_nodes++ : -1;
 }
 
-static int add_run(struct acct_ring *ring, int chain, int node)
+static int add_run(struct acct_ring *ring, int set, int node)
 {
-    if (ring->n_runs && ring->runs[ring->n_runs - 1].chain == chain) {
+    if (ring->n_runs && ring->runs[ring->n_runs - 1].set == set) {
         ring->runs[ring->n_runs - 1].count++;
         return 0;
     }
@@ -47,17 +47,24 @@ static int add_run(struct acct_ring *ring, int chain, int node)
     if (!runs)
         return -1;
     ring->runs = runs;
-    runs[ring->n_runs++] = (struct acct_run){.chain = chain, .first = node, .count = 1};
+    runs[ring->n_runs++] = (struct acct_run){.set = set, .first = node, .count = 1};
     return 0;
 }
 
-static int add_node(struct acct_ring *ring, const char *name, const struct tccl_named_chain *chain)
+/* A node whose chains have all been read. */
+static int add_node(struct acct_ring *ring, const char *name, const struct tccl_named_rings *set,
+                    struct tccl_error *err)
 {
-    int known = find_chain(ring, chain);
+    if (ring->n_nodes == 0)
+        ring->n_rings = set->n;
+    if (set->n != ring->n_rings)
+        return tccl_fail(err, "node %d has another number of chains (%d, the first one has %d)",
+                         ring->n_nodes + 1, set->n, ring->n_rings);
+    int known = find_set(ring, set);
     int node = known < 0 ? -1 : add_name(ring, name);
     if (node < 0 || add_run(ring, known, node) != 0)
-        return -1;
-    ring->n_gpus += chain->n_gpus;
+        return tccl_fail(err, "out of memory for a ring");
+    ring->n_gpus += set->chains[0].n_gpus;
     return 0;
 }
 
@@ -76,7 +83,7 @@ static void drop_cut(char *text, bool *cut)
 
 static bool runs_equal(const struct acct_ring *ring, int a, int b)
 {
-    return ring->runs[a].chain == ring->runs[b].chain && ring->runs[a].count == ring->runs[b].count;
+    return ring->runs[a].set == ring->runs[b].set && ring->runs[a].count == ring->runs[b].count;
 }
 
 /* How often the n_runs runs from first on repeat consecutively. */
@@ -115,12 +122,37 @@ static int make_groups(struct acct_ring *ring, struct tccl_error *err)
     return 0;
 }
 
+/* Node by node. name: of the one that is being read. */
+static int read_nodes(struct tccl_ring_reader *reader, const char *alone, struct acct_ring *ring,
+                      struct tccl_error *err)
+{
+    cleanup_free struct tccl_named_rings *set = calloc(1, sizeof(*set));
+    char name[TCCL_CHAIN_NODE] = "";
+    struct tccl_named_chain chain;
+    int more;
+    if (!set)
+        return tccl_fail(err, "out of memory for a ring");
+    while ((more = tccl_ring_next(reader, &chain, err)) > 0) {
+        if (reader->chain == 0 && set->n > 0 &&
+            add_node(ring, name[0] ? name : alone, set, err) != 0)
+            return -1;
+        if (reader->chain >= TCCL_CHAIN_RINGS)
+            return tccl_fail(err, "node %d has more than %d chains", reader->node + 1,
+                             TCCL_CHAIN_RINGS);
+        memcpy(name, reader->name, sizeof(name));
+        set->chains[reader->chain] = chain;
+        set->n = reader->chain + 1;
+    }
+    if (more < 0)
+        return -1;
+    return set->n > 0 ? add_node(ring, name[0] ? name : alone, set, err)
+                      : tccl_fail(err, "it is empty");
+}
+
 int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
                    struct tccl_error *err)
 {
     memset(ring, 0, sizeof(*ring));
-    struct tccl_named_chain chain;
-    int more;
     cleanup_free char *copy = strdup(text);
     if (!copy)
         return tccl_fail(err, "out of memory for a ring");
@@ -128,13 +160,7 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
     if (!*copy)
         return tccl_fail(err, ring->cut ? "its text ends within the first node" : "it is empty");
     struct tccl_ring_reader reader = {.text = copy};
-    while ((more = tccl_ring_next(&reader, &chain, err)) > 0) {
-        if (reader.chain > 0)
-            return tccl_fail(err, "node %d has several chains", reader.node + 1);
-        if (add_node(ring, reader.name[0] ? reader.name : alone, &chain) != 0)
-            return tccl_fail(err, "out of memory for a ring");
-    }
-    return more < 0 ? -1 : make_groups(ring, err);
+    return read_nodes(&reader, alone, ring, err) != 0 ? -1 : make_groups(ring, err);
 }
 
 void acct_ring_clear(struct acct_ring *ring)
@@ -142,7 +168,7 @@ void acct_ring_clear(struct acct_ring *ring)
     for (int i = 0; i < ring->n_nodes; i++)
         free(ring->names[i]);
     free(ring->names);
-    free(ring->chains);
+    free(ring->sets);
     free(ring->runs);
     free(ring->groups);
     memset(ring, 0, sizeof(*ring));

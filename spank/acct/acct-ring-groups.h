@@ -1,4 +1,5 @@
-/* acct-ring-groups.h: the ring of a record for drawing: equal chains once, repetitions grouped. */
+/* acct-ring-groups.h: the ring, or rings, of a record for drawing: nodes with equal chains once,
+ * repetitions grouped. */
 #ifndef TCCL_ACCT_RING_GROUPS_H
 #define TCCL_ACCT_RING_GROUPS_H
 
@@ -7,9 +8,9 @@
 #include "base/error.h"
 #include "chain/chain-text.h"
 
-/* Consecutive nodes with the same chain. */
+/* Consecutive nodes with the same chains. */
 struct acct_run {
-    int chain; /* index */
+    int set; /* index */
     int first, count;
 };
 
@@ -19,16 +20,18 @@ struct acct_group {
 };
 
 struct acct_ring {
-    struct tccl_named_chain *chains; /* distinct chains, in order of appearance */
+    struct tccl_named_rings *sets; /* distinct ones, in order of appearance; of one ring: chains */
     struct acct_run *runs;
     struct acct_group *groups; /* all runs, in order */
     char **names;              /* of the nodes */
-    int n_chains, n_runs, n_groups, n_nodes, n_gpus;
+    int n_rings;               /* in each set: that run at once */
+    int n_sets, n_runs, n_groups, n_nodes, n_gpus;
     bool cut; /* truncated: this is only the beginning of the ring */
 };
 
-/* Reads the text (chain-text.h). A ring without node names belongs to the node called alone.
- * Returns 0, or -1 with err. acct_ring_clear frees, also after a failure. */
+/* Reads the text (chain-text.h). A ring without node names belongs to the node called alone. All
+ * nodes must have as many chains. Returns 0, or -1 with err. acct_ring_clear frees, also after a
+ * failure. */
 int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
                    struct tccl_error *err);
 void acct_ring_clear(struct acct_ring *ring);

@@ -27,16 +27,20 @@ static json_t *chain_json(const struct tccl_named_chain *chain)
 
 static json_t *ring_json(const struct acct_ring *ring)
 {
-    json_t *nodes = json_array(), *chains = json_array();
+    json_t *nodes = json_array(), *sets = json_array();
     for (int run = 0; run < ring->n_runs; run++)
         for (int i = 0; i < ring->runs[run].count; i++)
             json_array_append_new(nodes, json_pack("{s:s, s:i}", "name",
-                                                   ring->names[ring->runs[run].first + i], "chain",
-                                                   ring->runs[run].chain));
-    for (int i = 0; i < ring->n_chains; i++)
-        json_array_append_new(chains, chain_json(&ring->chains[i]));
-    return json_pack("{s:b, s:b, s:o, s:o}", "closed", ring->chains[0].closed, "cut", ring->cut,
-                     "nodes", nodes, "chains", chains);
+                                                   ring->names[ring->runs[run].first + i], "set",
+                                                   ring->runs[run].set));
+    for (int i = 0; i < ring->n_sets; i++) {
+        json_t *chains = json_array();
+        for (int r = 0; r < ring->n_rings; r++)
+            json_array_append_new(chains, chain_json(&ring->sets[i].chains[r]));
+        json_array_append_new(sets, chains);
+    }
+    return json_pack("{s:b, s:b, s:i, s:o, s:o}", "closed", ring->sets[0].chains[0].closed, "cut",
+                     ring->cut, "rings", ring->n_rings, "nodes", nodes, "sets", sets);
 }
 
 json_t *acct_ring_json(json_t *record, struct tccl_error *err)

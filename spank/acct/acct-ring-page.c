@@ -64,7 +64,11 @@ static void put_card(const struct acct_ring *ring, const struct acct_group *grou
     fputs("<tr><th scope=\"row\">", out);
     acct_html_text(names ? names : "", NAMES, out);
     fprintf(out, "</th><td class=\"n\">%d</td><td>", count);
-    put_chain(&ring->chains[ring->runs[group->first + place].chain], out);
+    const struct tccl_named_rings *set = &ring->sets[ring->runs[group->first + place].set];
+    for (int r = 0; r < set->n; r++) {
+        fputs(r ? "<br/>" : "", out);
+        put_chain(&set->chains[r], out);
+    }
     fputs("</td></tr>\n", out);
 }
 
@@ -121,18 +125,19 @@ static void put_way(const struct tccl_named_chain *chain, double gbps, int busy,
     tccl_way_write(chain, rates, marked, out);
 }
 
-/* The drawing as lists, for phones: each chain once. */
+/* The drawing as lists, for phones: the chains of each set once. */
 static void put_ways(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out)
 {
     enum { WAYS = 16 };
-    for (int i = 0; i < ring->n_chains && i < WAYS; i++) {
+    for (int i = 0; i < ring->n_sets && i < WAYS; i++) {
         int run = 0;
-        while (ring->runs[run].chain != i)
+        while (ring->runs[run].set != i)
             run++;
         fputs("<p class=\"way\">", out);
         acct_html_text(ring->names[ring->runs[run].first], NAMES, out);
         fputs(ring->n_nodes > 1 ? " and nodes like it</p>\n" : "</p>\n", out);
-        put_way(&ring->chains[i], facts->gbps, -1, out);
+        for (int r = 0; r < ring->n_rings; r++)
+            put_way(&ring->sets[i].chains[r], facts->gbps / ring->n_rings, -1, out);
     }
     for (int i = 0; i < facts->nccl.n; i++) {
         char text[ACCT_RING_LABEL];

@@ -1,5 +1,6 @@
 /* acct-ring-svg.c: the ring of a step as SVG. A card shows a chain and the nodes that have it, from
- * the NIC where data enter to the NIC where they leave. Cards are in ring order. */
+ * the NIC where data enter to the NIC where they leave. Cards are in ring order; of rings that run
+ * at once one is below the other. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ enum {
     BAR_W = 320,
     MIN_WIDTH = 720,
     LETTER = 8, /* average width of a character in a card's head, an upper bound */
-    CARDS = 64, /* drawn at most; and of NCCL's own and the steps beside it: */
+    CARDS = 64, /* drawn at most of a ring; and of NCCL's own and the steps beside it: */
     OTHERS = (1 + TCCL_MAX_BESIDE) * TCCL_CHAIN_RINGS,
     WRAP = 110, /* characters of a line of text */
 };
@@ -41,6 +42,7 @@ struct card {
     const struct tccl_named_chain *chain;
     const struct acct_group *group;
     int place;     /* of its run in the group */
+    int ring;      /* of those that run at once, from 0 */
     bool nccl;     /* NCCL's own; without a group */
     int neighbour; /* of a step beside it: which; of NCCL's own: which of its rings */
     double gbps;   /* that each edge carries; 0: not known */
@@ -50,9 +52,9 @@ struct card {
 struct sheet {
     const struct acct_ring *ring;
     const struct acct_ring_facts *facts;
-    struct card cards[CARDS];
-    int n_cards, n_left;        /* n_left: nodes that are not drawn */
-    struct card others[OTHERS]; /* NCCL's own, then those of steps beside it */
+    struct card cards[TCCL_CHAIN_RINGS * CARDS]; /* ring by ring, of each as many: */
+    int n_each, n_cards, n_left;                 /* n_left: nodes that are not drawn */
+    struct card others[OTHERS];                  /* NCCL's own, then those of steps beside it */
     int n_others, n_nccl;
     bool grey;    /* what is drawn now belongs to others */
     bool in_page; /* without the facts above the cards */
@@ -214,7 +216,7 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
  * memory. */
 static char *card_head(const struct sheet *sheet, const struct card *card, int *count)
 {
-    char many[32] = "", beside[ACCT_RING_LABEL], *head;
+    char many[96] = "", which[48] = "", beside[ACCT_RING_LABEL], *head;
     *count = 1;
     if (card->nccl)
         acct_ring_nccl(sheet->ring, sheet->facts, card->neighbour, beside);
@@ -226,8 +228,12 @@ static char *card_head(const struct sheet *sheet, const struct card *card, int *
     cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
     if (!names)
         return NULL;
+    if (sheet->ring->n_rings > 1)
+        snprintf(which, sizeof(which), ": ring %d of %d", card->ring + 1, sheet->ring->n_rings);
     if (*count > 1)
-        snprintf(many, sizeof(many), "  (%d nodes)", *count);
+        snprintf(many, sizeof(many), "  (%d nodes)%s", *count, which);
+    else
+        snprintf(many, sizeof(many), "%s", which);
     int fits = (int)((card->w - 2 * PAD) / LETTER) - (int)strlen(many), used;
     if (acct_columns(names) <= fits)
         return asprintf(&head, "%s%s", names, many) < 0 ? NULL : head;
@@ -255,31 +261,32 @@ static void put_card(const struct sheet *sheet, const struct card *card)
  * the first and closes the ring. */
 static void put_hop(const struct sheet *sheet, const struct card *from, const struct card *to)
 {
+    bool back = to->group->first == 0 && to->place == 0;
     const struct tccl_named_chain *chain = from->chain;
     double x1 = from->x + device_x(chain, chain->n_gpus + 1) + NIC_W / 2.0;
     double y1 = devices_y(from) + DEVICE_H + 1, below = card_end(from) + 17;
-    double rail = to == sheet->cards ? MARGIN : MARGIN + RAIL / 2.0;
+    double rail = back ? MARGIN : MARGIN + RAIL / 2.0;
     char path[200];
     snprintf(path, sizeof(path),
              "M%.1f,%.1f V%.1f Q%.1f,%.1f %.1f,%.1f H%.1f Q%.1f,%.1f %.1f,%.1f V%.1f "
              "Q%.1f,%.1f %.1f,%.1f H%.1f",
              x1, y1, below - 8, x1, below, x1 - 8, below, rail + 8, rail, below, rail,
-             to == sheet->cards ? below - 8 : below + 8,
-             middle_y(to) + (to == sheet->cards ? 8 : -8), rail, middle_y(to), rail + 8,
-             middle_y(to), to->x + PAD - 2);
+             back ? below - 8 : below + 8, middle_y(to) + (back ? 8 : -8), rail, middle_y(to),
+             rail + 8, middle_y(to), to->x + PAD - 2);
     put_path(sheet, TCCL_ARROW_NETWORK, path);
 }
 
-static void put_hops(const struct sheet *sheet)
+/* Of one ring, whose cards these are. */
+static void put_hops(const struct sheet *sheet, const struct card *cards)
 {
-    if (sheet->cards[0].chain->closed)
+    if (cards[0].chain->closed)
         return;
-    for (int i = 0; i + 1 < sheet->n_cards; i++)
-        if (!sheet->cards[i + 1].chain->closed)
-            put_hop(sheet, &sheet->cards[i], &sheet->cards[i + 1]);
-    const struct card *last = &sheet->cards[sheet->n_cards - 1];
+    for (int i = 0; i + 1 < sheet->n_each; i++)
+        if (!cards[i + 1].chain->closed)
+            put_hop(sheet, &cards[i], &cards[i + 1]);
+    const struct card *last = &cards[sheet->n_each - 1];
     if (!last->chain->closed && !sheet->ring->cut && !sheet->n_left)
-        put_hop(sheet, last, sheet->cards);
+        put_hop(sheet, last, cards);
 }
 
 /* A frame around cards that repeat. */
@@ -288,7 +295,8 @@ static void put_frame(const struct sheet *sheet, const struct card *first)
     const struct card *last = first + first->group->n_runs - 1;
     double w = 0;
     char text[80];
-    if (first->group->times == 1 || first->place || last >= sheet->cards + sheet->n_cards)
+    if (first->group->times == 1 || first->place || last >= sheet->cards + sheet->n_cards ||
+        last->ring != first->ring)
         return;
     for (const struct card *card = first; card <= last; card++)
         w = fmax(w, card->w);
@@ -313,8 +321,9 @@ static unsigned chain_looks(const struct tccl_named_chain *chain)
 static unsigned sheet_looks(const struct sheet *sheet)
 {
     unsigned looks = 0;
-    for (int i = 0; i < sheet->ring->n_chains; i++)
-        looks |= chain_looks(&sheet->ring->chains[i]);
+    for (int i = 0; i < sheet->ring->n_sets; i++)
+        for (int r = 0; r < sheet->ring->n_rings; r++)
+            looks |= chain_looks(&sheet->ring->sets[i].chains[r]);
     for (int i = 0; i < sheet->facts->nccl.n; i++)
         looks |= chain_looks(&sheet->facts->nccl.chains[i]);
     return looks;
@@ -344,23 +353,26 @@ static double put_notes(const struct sheet *sheet, double y, FILE *out)
 
 /* The layout of the sheet. */
 
-static void place_card(struct sheet *sheet, const struct acct_group *group, int place, double *y)
+static void place_card(struct sheet *sheet, const struct acct_group *group, int place, int ring,
+                       double *y)
 {
     const struct acct_run *run = &sheet->ring->runs[group->first + place];
-    if (sheet->n_cards == CARDS) {
-        sheet->n_left += run->count * group->times;
+    const struct tccl_named_chain *chain = &sheet->ring->sets[run->set].chains[ring];
+    if (sheet->n_cards == (ring > 0 ? (ring + 1) * sheet->n_each : CARDS)) {
+        sheet->n_left += ring == 0 ? run->count * group->times : 0;
         return;
     }
     struct card *card = &sheet->cards[sheet->n_cards++];
     if (group->times > 1 && place == 0)
         *y += FRAME;
-    *card = (struct card){.chain = &sheet->ring->chains[run->chain],
+    *card = (struct card){.chain = chain,
                           .group = group,
                           .place = place,
-                          .gbps = sheet->facts->gbps,
+                          .ring = ring,
+                          .gbps = sheet->facts->gbps / sheet->ring->n_rings,
                           .x = MARGIN + RAIL,
                           .y = *y,
-                          .w = card_w(&sheet->ring->chains[run->chain])};
+                          .w = card_w(chain)};
     *y = card_end(card) + BETWEEN;
     sheet->width = fmax(sheet->width, card->x + card->w + MARGIN + 14);
 }
@@ -411,9 +423,12 @@ static void place_cards(struct sheet *sheet)
 {
     const struct acct_ring *ring = sheet->ring;
     double y = sheet->top;
-    for (int i = 0; i < ring->n_groups; i++)
-        for (int place = 0; place < ring->groups[i].n_runs; place++)
-            place_card(sheet, &ring->groups[i], place, &y);
+    for (int r = 0; r < ring->n_rings; r++) {
+        for (int i = 0; i < ring->n_groups; i++)
+            for (int place = 0; place < ring->groups[i].n_runs; place++)
+                place_card(sheet, &ring->groups[i], place, r, &y);
+        sheet->n_each = r == 0 ? sheet->n_cards : sheet->n_each;
+    }
     place_nccl(sheet, &y);
     place_others(sheet, &y);
     sheet->height = y + (sheet->n_left ? LINE : 0) + put_notes(sheet, 0, NULL) +
@@ -557,7 +572,8 @@ static void put_sheet(struct sheet *sheet)
         put_frame(sheet, &sheet->cards[i]);
     for (int i = 0; i < sheet->n_cards; i++)
         put_card(sheet, &sheet->cards[i]);
-    put_hops(sheet);
+    for (int r = 0; r < sheet->ring->n_rings; r++)
+        put_hops(sheet, &sheet->cards[r * sheet->n_each]);
     put_others(sheet);
     double legend = tccl_svg_legend(0, 0, legend_width(sheet), sheet_looks(sheet), NULL);
     double y = sheet->height - MARGIN - legend - put_notes(sheet, 0, NULL);

@@ -177,13 +177,27 @@ static void put_names(struct pen *pen, const char *names, int count)
     end_line(pen);
 }
 
-/* A card: nodes that share a chain, and the chain unless it was drawn above. */
+/* The chains of a card, each on a line of its own. */
+static void put_set(struct pen *pen, const struct tccl_named_rings *set, const char *left)
+{
+    char label[24];
+    for (int r = 0; r < set->n; r++) {
+        put(pen, left);
+        if (set->n > 1) {
+            snprintf(label, sizeof(label), "ring %d: ", r + 1);
+            put(pen, label);
+        }
+        put_chain(pen, &set->chains[r], left);
+    }
+}
+
+/* A card: nodes that share their chains, and these unless they were drawn above. */
 static int put_card(struct pen *pen, const struct acct_ring *ring, const struct acct_group *group,
                     int place, const char **drawn)
 {
     int count;
-    int chain = ring->runs[group->first + place].chain;
-    bool rail = !ring->chains[0].closed;
+    int set = ring->runs[group->first + place].set;
+    bool rail = !ring->sets[0].chains[0].closed;
     const char *left = rail ? pen->strokes->rail : "    ";
     cleanup_free char *all = acct_group_names(ring, group, place, &count);
     cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
@@ -191,16 +205,16 @@ static int put_card(struct pen *pen, const struct acct_ring *ring, const struct 
         return -1;
     put(pen, !rail ? "    " : group->first + place == 0 ? pen->strokes->first : pen->strokes->next);
     put_names(pen, names, count);
-    put(pen, left);
-    if (drawn[chain]) {
-        cleanup_free char *other = acct_escape(drawn[chain], NULL);
+    if (drawn[set]) {
+        cleanup_free char *other = acct_escape(drawn[set], NULL);
+        put(pen, left);
         put(pen, "as ");
         put_words(pen, other ? other : "", left, "   ");
         end_line(pen);
         return 0;
     }
-    drawn[chain] = ring->names[ring->runs[group->first + place].first];
-    put_chain(pen, &ring->chains[chain], left);
+    drawn[set] = ring->names[ring->runs[group->first + place].first];
+    put_set(pen, &ring->sets[set], left);
     return 0;
 }
 
@@ -224,14 +238,14 @@ static int put_group(struct pen *pen, const struct acct_ring *ring, const struct
 
 static int put_ring(struct pen *pen, const struct acct_ring *ring)
 {
-    cleanup_free const char **drawn = calloc((size_t)ring->n_chains, sizeof(*drawn));
+    cleanup_free const char **drawn = calloc((size_t)ring->n_sets, sizeof(*drawn));
     cleanup_free char *first = acct_escape(ring->names[0], NULL);
     if (!drawn || !first)
         return -1;
     for (int i = 0; i < ring->n_groups; i++)
         if (put_group(pen, ring, &ring->groups[i], drawn) != 0)
             return -1;
-    if (ring->chains[0].closed)
+    if (ring->sets[0].chains[0].closed)
         return 0;
     put(pen, pen->strokes->last);
     put(pen, ring->cut ? pen->strokes->dots : "over the network back to ");

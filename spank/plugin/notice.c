@@ -14,14 +14,17 @@ void notice_clean(char *text)
 }
 
 /* Counts the GPUs of a ring by the arrows in its text: an open chain has one arrow more than GPUs,
- * a closed one as many. Returns 0 if the text is not the whole ring. */
+ * a closed one as many. Of several rings, which are over the same GPUs, the first one counts.
+ * Returns 0 if the text is not the whole ring. */
 static int ring_gpus(const char *ring, int n_nodes)
 {
     int arrows = 0, chains = 0;
+    bool first = true;
     if (!ring || strstr(ring, "…"))
         return 0;
     for (; *ring; ring++) {
-        arrows += *ring == '>';
+        first = *ring == '[' || (first && *ring != '|');
+        arrows += first && *ring == '>';
         chains += *ring == '[';
     }
     if (n_nodes == 1)
@@ -33,8 +36,10 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
 {
     enum tccl_background background = tccl_source_background(plan->source);
     int gpus = ring_gpus(plan->ring, n_nodes), end;
-    char of[64] = "", baseline[64] = "", beside[112] = "";
+    char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[112] = "";
     const char *model = tccl_source_is(plan->source, "model") ? ", by a model" : "";
+    if (plan->rings > 1)
+        snprintf(rings, sizeof(rings), "%d rings", (int)plan->rings);
     if (n_nodes > 1)
         snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
     else if (gpus)
@@ -49,7 +54,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
                  (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s",
                  *plan->neighbours_by ? " (" : "", plan->neighbours_by,
                  *plan->neighbours_by ? ")" : "", plan->alone_gbps);
-    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %s%.1f GB/s%s%s%s", of,
+    end = snprintf(line, NOTICE_SIZE, "tccl: %s%s: %s%.1f GB/s%s%s%s", rings, of,
                    strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
                    beside, baseline, model);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';

@@ -29,12 +29,12 @@ static void test_reading(void)
     CHECK_INT(acct_ring_read("n1[" A "] n2[" A "] n3[" B "]", "", &ring, &err), 0);
     CHECK_STR(err.text, "");
     CHECK_INT(ring.n_nodes, 3);
-    CHECK_INT(ring.n_chains, 2);
+    CHECK(ring.n_sets == 2 && ring.n_rings == 1);
     CHECK_INT(ring.n_runs, 2);
     CHECK_INT(ring.runs[0].count, 2);
     CHECK_INT(ring.n_gpus, 11);
     CHECK(!ring.cut);
-    const struct tccl_named_chain *a = &ring.chains[0], *b = &ring.chains[1];
+    const struct tccl_named_chain *a = &ring.sets[0].chains[0], *b = &ring.sets[1].chains[0];
     CHECK(!a->closed);
     CHECK_STR(a->entry.nic, "mlx5_0");
     CHECK_STR(a->exit.nic, "mlx5_1");
@@ -49,15 +49,35 @@ static void test_reading(void)
     acct_ring_clear(&ring);
 }
 
+static void test_sets(void)
+{
+    static const char *const both = A " | "
+                                      "mlx5_1 -g> 0 -w> 1 -m0> 2 -m1> 3 -g> mlx5_0";
+    struct acct_ring ring;
+    struct tccl_error err = {0};
+    char text[600];
+    snprintf(text, sizeof(text), "n1[%s] n2[%s] n3[" A " | " A "]", both, both);
+    CHECK_INT(acct_ring_read(text, "", &ring, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(ring.n_rings == 2 && ring.n_sets == 2 && ring.n_runs == 2 && ring.n_nodes == 3);
+    CHECK_INT(ring.n_gpus, 12);
+    CHECK_STR(ring.sets[0].chains[1].entry.nic, "mlx5_1");
+    CHECK_STR(ring.sets[1].chains[1].entry.nic, "mlx5_0");
+    acct_ring_clear(&ring);
+    CHECK_INT(acct_ring_read("0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", "solo", &ring, &err), 0);
+    CHECK(ring.n_rings == 2 && ring.n_sets == 1 && ring.n_nodes == 1 && ring.n_gpus == 2);
+    acct_ring_clear(&ring);
+}
+
 static void test_one_node(void)
 {
     struct acct_ring ring;
     struct tccl_error err = {0};
     CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, &err), 0);
-    CHECK(ring.n_nodes == 1 && ring.chains[0].closed);
+    CHECK(ring.n_nodes == 1 && ring.sets[0].chains[0].closed);
     CHECK_STR(ring.names[0], "solo");
-    CHECK_INT(tccl_named_arrows(&ring.chains[0]), 3);
-    CHECK_INT(tccl_named_arrow(&ring.chains[0], 2).memory, 1);
+    CHECK_INT(tccl_named_arrows(&ring.sets[0].chains[0]), 3);
+    CHECK_INT(tccl_named_arrow(&ring.sets[0].chains[0], 2).memory, 1);
     acct_ring_clear(&ring);
 }
 
@@ -77,6 +97,9 @@ static void test_wrong(void)
         "n1[0 -w> 1 -w> 0 2]",
         "n1[a -g> 0 -g> b c]",
         "…",
+        "n1[" A " | " B "] n2[" A "]",
+        "n1[" A "] n2[" A " | " A "]",
+        "n1[" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "]",
         "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct acct_ring ring;
@@ -235,9 +258,9 @@ static void test_groups(void)
                 for (int r = 0; r < ring.groups[g].n_runs; r++) {
                     const struct acct_run *first = &ring.runs[ring.groups[g].first];
                     const struct acct_run *run = first + r + t * ring.groups[g].n_runs;
-                    CHECK(run->chain == first[r].chain && run->count == first[r].count);
+                    CHECK(run->set == first[r].set && run->count == first[r].count);
                     for (int k = 0; k < run->count; k++, node++)
-                        CHECK((letters[node] == letters[0]) == (run->chain == 0));
+                        CHECK((letters[node] == letters[0]) == (run->set == 0));
                 }
         CHECK_INT(node, count);
         acct_ring_clear(&ring);
@@ -254,6 +277,25 @@ static char *text_of(const json_t *record, int columns, bool colour)
     CHECK_STR(err.text, "");
     fclose(out);
     return text;
+}
+
+static char *svg_of(const json_t *record)
+{
+    char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_svg(out, record, &err), 0);
+    fclose(out);
+    return text;
+}
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        found++;
+    return found;
 }
 
 static void test_text(void)
@@ -280,6 +322,37 @@ static void test_text(void)
                 "+-> n3\n|   ib0 -m1> GPU 0 -r> GPU 1 -m12> GPU 7 -m0> ib0\n+-- over");
     for (const char *at = plain; *at; at++)
         CHECK((unsigned char)*at < 0x80);
+}
+
+/* Rings that run at once: each has its own chain on each node. */
+static void test_sets_drawn(void)
+{
+    cleanup_json json_t *record = record_of("AAB");
+    json_object_set_new(record, "ring",
+                        json_string("n1[" A " | " A "] n2[" A " | " A "] n3[" B
+                                    " | ib0 -m1> 7 -r> 1 -m0> 0 -m0> ib0]"));
+    setenv("LC_ALL", "C", 1);
+    cleanup_free char *text = text_of(record, 100, false), *svg = svg_of(record);
+    CHECK_HOLDS(text, "3 nodes, 11 GPUs, 2 rings at once, started");
+    CHECK_HOLDS(text, "these rings");
+    CHECK_HOLDS(text, "+-> n[1-2]  x2\n"
+                      "|   ring 1: mlx5_0 -g> GPU 3 -w> GPU 1 -m0> GPU 2 -m1> GPU 0 -g> mlx5_1\n"
+                      "|   ring 2: mlx5_0 -g> GPU 3 -w> GPU 1 -m0> GPU 2 -m1> GPU 0 -g> mlx5_1\n"
+                      "+-> n3\n"
+                      "|   ring 1: ib0 -m1> GPU 0 -r> GPU 1 -m12> GPU 7 -m0> ib0\n");
+    CHECK_HOLDS(svg, ">n[1-2]  (2 nodes): ring 1 of 2<");
+    CHECK_HOLDS(svg, ">n3: ring 2 of 2<");
+    CHECK_INT(count(svg, "class=\"gpu\""), 4 + 3 + 4 + 3);
+    CHECK_INT(count(svg, "stroke-dasharray=\"6 3\" d=\"M"), 2 * 2 + 2 * 2 + 1);
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = acct_ring_json(record, &err);
+    int rings = 0;
+    const char *entry = "";
+    CHECK_INT(json_unpack(json, "{s:{s:i, s:[[], [{}, {s:s}]]}}", "ring", "rings", &rings, "sets",
+                          "entry", &entry),
+              0);
+    CHECK_INT(rings, 2);
+    CHECK_STR(entry, "ib0");
 }
 
 /* No line is wider than the terminal, whatever is in the record. */
@@ -352,25 +425,6 @@ static void test_none(void)
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();
     check_none(empty, "has no ring");
-}
-
-static char *svg_of(const json_t *record)
-{
-    char *text = NULL;
-    size_t size;
-    struct tccl_error err = {0};
-    FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, &err), 0);
-    fclose(out);
-    return text;
-}
-
-static int count(const char *text, const char *part)
-{
-    int found = 0;
-    for (; (text = strstr(text, part)); text += strlen(part))
-        found++;
-    return found;
 }
 
 static void test_svg(void)
@@ -515,9 +569,9 @@ static void test_json(void)
     cleanup_json json_t *record = record_of("ABA"), *json = acct_ring_json(record, &err);
     int chain = -1, memory = -1, closed = -1;
     const char *name = "", *kind = "", *entry = "";
-    CHECK_INT(json_unpack(json, "{s:{s:b, s:[{}, {s:s, s:i}], s:[{}, {s:s, s:[{s:s, s:i}]}]}}",
-                          "ring", "closed", &closed, "nodes", "name", &name, "chain", &chain,
-                          "chains", "entry", &entry, "links", "kind", &kind, "memory", &memory),
+    CHECK_INT(json_unpack(json, "{s:{s:b, s:[{}, {s:s, s:i}], s:[[], [{s:s, s:[{s:s, s:i}]}]]}}",
+                          "ring", "closed", &closed, "nodes", "name", &name, "set", &chain, "sets",
+                          "entry", &entry, "links", "kind", &kind, "memory", &memory),
               0);
     CHECK(closed == 0 && chain == 1 && memory == 1);
     CHECK_STR(name, "n2");
@@ -540,6 +594,7 @@ int main(void)
     setlocale(LC_CTYPE, "C.UTF-8");
     seed = check_seed();
     test_reading();
+    test_sets();
     test_one_node();
     test_wrong();
     test_damaged();
@@ -549,6 +604,7 @@ int main(void)
     test_beside_drawn();
     test_groups();
     test_text();
+    test_sets_drawn();
     test_width();
     test_folded();
     test_none();

@@ -368,6 +368,16 @@ static void test_notice_applied(void)
     plan.baseline_gbps = 0;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s");
+    plan.rings = 2;
+    plan.ring = "n1[0 -w> 1 -m0> 2 -m1> 0 | 2 -w> 1 -m0> 0 -m1> 2]";
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: 2 rings of 3 GPUs: 11.2 GB/s");
+    plan.ring =
+        "n1[a -g> 0 -m0> b | b -m0> 0 -g> a] n2[a -g> 0 -w> 1 -m0> b | b -m0> 1 -w> 0 -g> a]";
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
+    CHECK_STR(line, "tccl: 2 rings of 2 nodes, 3 GPUs: 11.2 GB/s");
+    plan.rings = 1;
+    plan.ring = "n1[0 -w> 1 -m0> 2 -m1> 0]";
     strcpy(plan.source, "cuda+offload");
     plan.baseline_gbps = 6.1;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
