@@ -126,7 +126,7 @@ static void check_record(json_t *record)
     FUZZ_CHECK(!strstr(svg, "=\"-")); /* nothing is outside of the sheet */
     check_page(page);
     json_t *ring = json_object_get(json, "ring");
-    FUZZ_CHECK(json_array_size(json_object_get(ring, "chains")) <=
+    FUZZ_CHECK(json_array_size(json_object_get(ring, "sets")) <=
                json_array_size(json_object_get(ring, "nodes")));
 }
 
@@ -152,6 +152,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "n1[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1] n2[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] "
         "n3[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] n4[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1]",
         "0 -w> 1 -r> 3 -m1> 2 -w> 0",
+        "n1[a -g> 0 -w> 1 -g> b | b -m0> 1 -m0> 0 -m0> a] n2[a -g> 0 -g> b | b -g> 0 -g> a]",
         "n1[a -g> 0 -g> b] n2[a -g> 1 -g> b] n3[a -g> 0 -g> b] n4[a -g> 1 -g> b] n5[a "
         "-m\xe2\x80\xa6",
         "{\"job\":7,\"step\":3,\"user\":\"u\",\"job_name\":\"<x> & y\",\"n_nodes\":1,\"gpus\":3,"
