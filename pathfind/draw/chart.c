@@ -30,6 +30,11 @@ static double value_of(const struct tccl_chart_column *column, int series)
     return isnan(value) ? -1 : fmin(value, MOST);
 }
 
+static int colour_of(const struct tccl_chart *chart, int series)
+{
+    return chart->colours ? chart->colours[series] : series;
+}
+
 /* The height of a column. Unknown values count as 0. */
 static double height_of(const struct tccl_chart *chart, const struct tccl_chart_column *column)
 {
@@ -170,7 +175,8 @@ static void put_column(const struct tccl_chart *chart, const struct scale *scale
             fprintf(out,
                     "<rect class=\"s%d\" x=\"%.2f%%\" width=\"%.2f%%\" y=\"%.1f\" "
                     "height=\"%.1f\"/>",
-                    k, x_of(chart, i) - width / 2, width, top, y_of(scale, base) - top);
+                    colour_of(chart, k), x_of(chart, i) - width / 2, width, top,
+                    y_of(scale, base) - top);
         base += fmax(0, value);
     }
     fputs("</g>\n", out);
@@ -211,7 +217,7 @@ static void put_legend(const struct tccl_chart *chart, FILE *out)
 {
     fputs("<ul class=\"legend\">\n", out);
     for (int i = 0; i < chart->n_series; i++) {
-        fprintf(out, "<li><span class=\"key s%d\"></span>", i);
+        fprintf(out, "<li><span class=\"key s%d\"></span>", colour_of(chart, i));
         tccl_svg_escape(chart->series[i], out);
         fputs("</li>\n", out);
     }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { TCCL_CHART_SERIES = 3 };
+enum { TCCL_CHART_SERIES = 4 };
 
 struct tccl_chart_column {
     char name[48];                    /* in the table */
@@ -19,6 +19,7 @@ struct tccl_chart {
     const char *x_axis, *y_axis; /* what stands along them, with its unit */
     const char *series[TCCL_CHART_SERIES];
     int n_series;
+    const int *colours; /* of each series: 0 blue, 1 orange, 2 grey, 3 green; NULL: in this order */
     bool line;        /* dots that a line joins, of the first series, in place of stacked columns */
     const char *base; /* what a dashed line at 1 stands for; NULL: there is none */
     int digits;       /* of the values, behind the point */

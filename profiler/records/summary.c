@@ -17,6 +17,7 @@ enum {
     WORDS = 32,  /* distinct states, or words for what was built; further ones count as "other" */
     NODES = 20,  /* in the answer */
     DAYS = 1100, /* the latest of them */
+    HOURS = 24,
     ROWS = 50000000, /* more are too many for one answer */
     LOOK_ROWS = 16   /* rows between two looks at the clock */
 };
@@ -36,8 +37,10 @@ struct cause {
     char example[TCCL_OUTCOME_REASON + 1];
 };
 
+/* The steps of a day, or of an hour. */
 struct day {
     int64_t start, steps, applied, fallback, gains;
+    int64_t built; /* of those applied: NCCL built the ring, as all nodes said */
     double gain;
 };
 
@@ -59,6 +62,7 @@ struct summary {
     struct day *days;
     int n_days, days_room;
     int64_t day_end;
+    struct day hours[HOURS]; /* the latest; that of an hour is its number modulo HOURS */
     struct tccl_nodestats *nodes;
 };
 
@@ -141,6 +145,25 @@ static struct day *find_day(struct summary *summary, int64_t when)
     return day;
 }
 
+/* By the hours since 1970. Rows come in the order of their starts. */
+static struct day *find_hour(struct summary *summary, int64_t when)
+{
+    int64_t start = when - when % 3600;
+    struct day *hour = &summary->hours[start / 3600 % HOURS];
+    if (hour->start != start || hour->steps == 0)
+        *hour = (struct day){.start = start};
+    return hour;
+}
+
+static void count_step(struct day *day, const struct tccl_facts *facts)
+{
+    bool applied = strcmp(facts->state, "applied") == 0;
+    day->steps++;
+    day->applied += applied;
+    day->built += applied && strcmp(facts->built, "applied") == 0;
+    day->fallback += strcmp(facts->state, "fallback") == 0;
+}
+
 static void count_pair(struct pair *pair, double is, double might)
 {
     pair->steps++;
@@ -160,7 +183,8 @@ static void count_losses(struct summary *summary, const struct tccl_facts *facts
         summary->unplaced++;
 }
 
-static int count_gain(struct summary *summary, struct day *day, const struct tccl_facts *facts)
+static int count_gain(struct summary *summary, struct day *day, struct day *hour,
+                      const struct tccl_facts *facts)
 {
     int part = GAINS - 1;
     while (part > 0 && facts->ratio < gains[part])
@@ -168,6 +192,8 @@ static int count_gain(struct summary *summary, struct day *day, const struct tcc
     summary->histogram[part]++;
     day->gains++;
     day->gain += facts->ratio;
+    hour->gains++;
+    hour->gain += facts->ratio;
     if (strcmp(facts->built, "applied") == 0 &&
         tccl_series_add(&summary->built_gain, facts->ratio) != 0)
         return -1;
@@ -184,21 +210,20 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
     bool fallback = !applied && strcmp(facts->state, "fallback") == 0;
     bool ring = applied || partial || strcmp(facts->state, "differs") == 0;
     int class = tccl_filter_class(filter, facts->reason);
-    struct day *day = find_day(summary, row->start);
+    struct day *day = find_day(summary, row->start), *hour = find_hour(summary, row->start);
     if (!day)
         return -1;
     if (summary->steps++ == 0)
         summary->first = row->start;
     summary->last = row->start;
-    day->steps++;
-    day->applied += applied;
-    day->fallback += fallback;
+    count_step(day, facts);
+    count_step(hour, facts);
     count_word(&summary->states, facts->state);
     if (*facts->built)
         count_word(&summary->built, facts->built);
     if (class >= 0)
         count_reason(summary, class, row, fallback);
-    if (ring && facts->ratio > 0 && count_gain(summary, day, facts) != 0)
+    if (ring && facts->ratio > 0 && count_gain(summary, day, hour, facts) != 0)
         return -1;
     if (ring && facts->gbps > 0)
         count_losses(summary, facts);
@@ -281,17 +306,33 @@ static json_t *gains_json(const int64_t histogram[static GAINS])
     return tccl_steal(array);
 }
 
+static json_t *day_json(const struct day *day)
+{
+    json_t *mean = day->gains ? json_real(day->gain / (double)day->gains) : json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "start", (json_int_t)day->start, "steps",
+                     (json_int_t)day->steps, "applied", (json_int_t)day->applied, "built",
+                     (json_int_t)day->built, "fallback", (json_int_t)day->fallback, "gain_mean",
+                     mean);
+}
+
 static json_t *days_json(const struct summary *summary)
 {
     cleanup_json json_t *array = json_array();
-    for (int i = summary->n_days > DAYS ? summary->n_days - DAYS : 0; i < summary->n_days; i++) {
-        const struct day *day = &summary->days[i];
-        json_t *mean = day->gains ? json_real(day->gain / (double)day->gains) : json_null();
-        json_t *json =
-            json_pack("{s:I, s:I, s:I, s:I, s:o}", "start", (json_int_t)day->start, "steps",
-                      (json_int_t)day->steps, "applied", (json_int_t)day->applied, "fallback",
-                      (json_int_t)day->fallback, "gain_mean", mean);
-        if (json_array_append_new(array, json) != 0)
+    for (int i = summary->n_days > DAYS ? summary->n_days - DAYS : 0; i < summary->n_days; i++)
+        if (json_array_append_new(array, day_json(&summary->days[i])) != 0)
+            return NULL;
+    return tccl_steal(array);
+}
+
+/* The last one is that of the last step. */
+static json_t *hours_json(const struct summary *summary)
+{
+    cleanup_json json_t *array = json_array();
+    int64_t last = summary->last / 3600;
+    for (int64_t number = last - HOURS + 1; number <= last; number++) {
+        const struct day *hour = &summary->hours[(number % HOURS + HOURS) % HOURS];
+        if (hour->steps > 0 && hour->start == number * 3600 &&
+            json_array_append_new(array, day_json(hour)) != 0)
             return NULL;
     }
     return tccl_steal(array);
@@ -333,16 +374,16 @@ static json_t *summary_json(struct summary *summary, const struct tccl_filter *f
     json_t *built = json_pack("{s:I, s:o}", "steps", (json_int_t)summary->built_gain.count,
                               "median", median_json(&summary->built_gain));
     json_t *unplaced = json_pack("{s:I}", "unknown", (json_int_t)summary->unplaced);
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "start", (json_int_t)start, "end",
-                     (json_int_t)(filter->end < INT64_MAX ? filter->end : last), "steps",
-                     (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
-                     words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
-                     gains_json(summary->histogram), "gain_median", median_json(gain), "gain_mean",
-                     mean, "gain_built", built, "nodes", tccl_nodestats_json(summary->nodes, NODES),
-                     "days", days_json(summary), "solve_us", solve_json(&summary->solve), "sharing",
-                     pair_json(&summary->sharing, "gbps", "alone_gbps", NULL), "placement",
-                     pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced));
+    return json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start",
+        (json_int_t)start, "end", (json_int_t)(filter->end < INT64_MAX ? filter->end : last),
+        "steps", (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
+        words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
+        gains_json(summary->histogram), "gain_median", median_json(gain), "gain_mean", mean,
+        "gain_built", built, "nodes", tccl_nodestats_json(summary->nodes, NODES), "days",
+        days_json(summary), "hours", hours_json(summary), "solve_us", solve_json(&summary->solve),
+        "sharing", pair_json(&summary->sharing, "gbps", "alone_gbps", NULL), "placement",
+        pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced));
 }
 
 json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,

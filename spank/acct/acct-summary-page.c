@@ -1,6 +1,7 @@
 /* acct-summary-page.c: the summary as an HTML page. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "acct/acct-summary-parts.h"
@@ -9,6 +10,7 @@
 #include "base/fields.h"
 #include "draw/chart.h"
 #include "draw/html.h"
+#include "draw/svg.h"
 
 enum { DAY = 86400 };
 enum { NAME = 64, REASON = 512 }; /* longest texts, columns */
@@ -40,13 +42,27 @@ static void put_count(const char *name, json_int_t count, json_int_t all, FILE *
         tccl_html_fact(out, name, "%lld", (long long)count);
 }
 
+static void put_span(const json_t *summary, FILE *out)
+{
+    const char *format = getenv("SLURM_TIME_FORMAT");
+    char from[64], to[64];
+    format_time(acct_count_of(summary, "start"), format, from, sizeof(from));
+    format_time(acct_count_of(summary, "end"), format, to, sizeof(to));
+    fputs("<h2>In short</h2>\n<p class=\"dim\">Started from ", out);
+    tccl_svg_escape(from, out);
+    fputs(" to ", out);
+    tccl_svg_escape(to, out);
+    fputs("</p>\n", out);
+}
+
 static void put_tiles(const json_t *summary, FILE *out)
 {
     static const char *const with_ring[] = {"applied", "partial", "differs", NULL};
     const json_t *states = json_object_get(summary, "states");
     const json_t *solve = json_object_get(summary, "solve_us");
     json_int_t steps = acct_count_of(summary, "steps"), rings = sum_of(states, with_ring);
-    fputs("<h2>In short</h2>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
+    put_span(summary, out);
+    fputs("<div class=\"card\"><dl class=\"facts tiles\">\n", out);
     put_count("Steps", steps, 0, out);
     put_count("With a ring", rings, steps, out);
     put_count("Built by NCCL", acct_count_of(json_object_get(summary, "built"), "applied"), rings,
@@ -88,6 +104,22 @@ static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *
     format_time(noon, with_year ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
 }
 
+/* The outcome of steps, in the order of state_series. */
+static const char *const state_series[] = {"applied, built by NCCL",
+                                           "applied, not known to be built", "fallback",
+                                           "others: off, nothing to do, partial, differs"};
+static const int state_colours[] = {3, 0, 1, 2};
+enum { STATE_SERIES = 4 };
+_Static_assert((int)STATE_SERIES <= (int)TCCL_CHART_SERIES, "one for each");
+
+static void put_states(const struct acct_span *span, double values[static STATE_SERIES])
+{
+    values[0] = (double)span->built;
+    values[1] = fmax(0, (double)(span->applied - span->built));
+    values[2] = (double)span->fallback;
+    values[3] = fmax(0, (double)(span->steps - span->applied - span->fallback));
+}
+
 /* Spans without steps keep their column, so that the time axis is even. Returns how many columns.
  */
 static int day_columns(const json_t *summary, struct tccl_chart_column columns[static ACCT_SPANS],
@@ -108,9 +140,10 @@ static int day_columns(const json_t *summary, struct tccl_chart_column columns[s
         if (span->place < 0 || span->place >= count)
             continue;
         double *values = columns[span->place].values;
-        values[0] = gain ? (span->gain > 0 ? span->gain : -1) : (double)span->applied;
-        values[1] = (double)span->fallback;
-        values[2] = fmax(0, (double)(span->steps - span->applied - span->fallback));
+        if (gain)
+            values[0] = span->gain > 0 ? span->gain : -1;
+        else
+            put_states(span, values);
     }
     return count;
 }
@@ -124,18 +157,55 @@ static void put_chart(const char *heading, const struct tccl_chart *chart, FILE 
     fputs("</div>\n", out);
 }
 
+/* The day up to the last step, hour by hour. */
+static void put_hours(const json_t *summary, FILE *out)
+{
+    enum { HOURS = 24, HOUR = 3600 };
+    const json_t *hours = json_object_get(summary, "hours"), *hour;
+    json_int_t last = acct_count_of(
+        json_array_get(hours, json_array_size(hours) ? json_array_size(hours) - 1 : 0), "start");
+    struct tccl_chart_column columns[HOURS];
+    struct tccl_chart chart = {.name = "Outcome of steps by hour",
+                               .x_axis = "hour from",
+                               .y_axis = "steps",
+                               .n_series = STATE_SERIES,
+                               .colours = state_colours,
+                               .columns = columns,
+                               .n_columns = HOURS};
+    size_t i;
+    memcpy(chart.series, state_series, sizeof(state_series));
+    for (int k = 0; k < HOURS; k++) {
+        json_int_t start = last + (k - HOURS + 1) * HOUR;
+        columns[k] = (struct tccl_chart_column){.values = {0}};
+        format_time(start, "%Y-%m-%d %H:%M", columns[k].name, sizeof(columns[k].name));
+        format_time(start, "%H:%M", columns[k].label, sizeof(columns[k].label));
+    }
+    json_array_foreach((json_t *)hours, i, hour)
+    {
+        json_int_t place = HOURS - 1 - (last - acct_count_of(hour, "start")) / HOUR;
+        struct acct_span span = {.steps = acct_count_of(hour, "steps"),
+                                 .applied = acct_count_of(hour, "applied"),
+                                 .built = acct_count_of(hour, "built"),
+                                 .fallback = acct_count_of(hour, "fallback")};
+        if (place >= 0 && place < HOURS)
+            put_states(&span, columns[place].values);
+    }
+    if (json_array_size(hours) > 0)
+        put_chart("The last day by the hour", &chart, out);
+}
+
 static void put_days(const json_t *summary, FILE *out)
 {
     struct tccl_chart_column columns[ACCT_SPANS];
     char axis[64] = "day";
     json_int_t each;
-    struct tccl_chart chart = {
-        .name = "Outcome of steps by day",
-        .x_axis = axis,
-        .y_axis = "steps",
-        .series = {"applied", "fallback", "others: off, nothing to do, partial, differs"},
-        .n_series = 3,
-        .columns = columns};
+    struct tccl_chart chart = {.name = "Outcome of steps by day",
+                               .x_axis = axis,
+                               .y_axis = "steps",
+                               .n_series = STATE_SERIES,
+                               .colours = state_colours,
+                               .columns = columns};
+    memcpy(chart.series, state_series, sizeof(state_series));
     chart.n_columns = day_columns(summary, columns, false, &each);
     if (each > 1)
         snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
@@ -144,6 +214,7 @@ static void put_days(const json_t *summary, FILE *out)
     chart.y_axis = "times the baseline";
     chart.series[0] = "mean gain";
     chart.n_series = 1;
+    chart.colours = NULL;
     chart.line = true;
     chart.base = "baseline: 1";
     chart.digits = 2;
@@ -218,22 +289,25 @@ static void put_reasons(const json_t *reasons, FILE *out)
               out);
         return;
     }
-    put_heads((const char *const[]){"Class of reason, and the latest one", "#Steps", "#Fell back",
-                                    "#Last", NULL},
-              out);
+    fputs(
+        "<table class=\"rows four\">\n<tr><th scope=\"col\">Class of reason</th><th scope=\"col\" "
+        "class=\"n\">Steps</th><th scope=\"col\" class=\"n\">Fell back</th><th scope=\"col\" "
+        "class=\"n\">Last</th><th scope=\"col\" class=\"long\">The latest one</th></tr>\n",
+        out);
     json_array_foreach(reasons, i, reason)
     {
         char last[64];
         format_time(acct_count_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
-        fputs("<tr><td><strong>", out);
+        fputs("<tr><th scope=\"row\">", out);
         acct_html_text(tccl_text_of(reason, "class"), NAME, out);
-        fputs("</strong><br/>", out);
+        fprintf(
+            out,
+            "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n wrap\">%s</td>"
+            "<td class=\"long\">",
+            (long long)acct_count_of(reason, "steps"),
+            (long long)acct_count_of(reason, "fallbacks"), last);
         acct_html_text(tccl_text_of(reason, "example"), REASON, out);
-        fprintf(out,
-                "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n wrap\">%s"
-                "</td></tr>\n",
-                (long long)acct_count_of(reason, "steps"),
-                (long long)acct_count_of(reason, "fallbacks"), last);
+        fputs("</td></tr>\n", out);
     }
     fputs("</table>\n</div>\n", out);
 }
@@ -278,6 +352,7 @@ static void put_parts(const json_t *summary, FILE *out)
 {
     json_int_t steps = acct_count_of(summary, "steps");
     put_tiles(summary, out);
+    put_hours(summary, out);
     put_days(summary, out);
     put_gains(summary, out);
     put_losses(summary, out);
@@ -291,14 +366,10 @@ static void put_parts(const json_t *summary, FILE *out)
 
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
 {
-    char line[256] = "No steps in this time that you may see", from[64], to[64];
+    char line[ACCT_LEAD] = "No steps in this time that you may see";
     json_int_t steps = acct_count_of(summary, "steps");
-    const char *format = getenv("SLURM_TIME_FORMAT");
-    format_time(acct_count_of(summary, "start"), format, from, sizeof(from));
-    format_time(acct_count_of(summary, "end"), format, to, sizeof(to));
     if (steps > 0)
-        snprintf(line, sizeof(line), "%lld step%s, started from %s to %s", (long long)steps,
-                 steps == 1 ? "" : "s", from, to);
+        acct_summary_lead(summary, line);
     tccl_html_begin("tcclacct", "Rings of job steps", line, out);
     if (steps > 0)
         put_parts(summary, out);

@@ -37,6 +37,49 @@ int acct_summary_words(const json_t *words, struct acct_word list[static ACCT_WO
     return count;
 }
 
+static const char *ending(json_int_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* The gain of rings that NCCL built; where none is known to be, that which is predicted. */
+static int put_gain(const json_t *summary, char *text, size_t size)
+{
+    const json_t *built = json_object_get(summary, "gain_built");
+    long long steps = (long long)acct_count_of(built, "steps");
+    double median = acct_real_of(built, "median"), predicted = acct_real_of(summary, "gain_median");
+    if (steps > 0 && median > 0)
+        return snprintf(text, size,
+                        "; NCCL built %lld of them, %.2f times as fast as its own at the "
+                        "median",
+                        steps, median);
+    return predicted > 0 ? snprintf(text, size,
+                                    "; predicted to be %.2f times as fast as NCCL's own "
+                                    "at the median",
+                                    predicted)
+                         : 0;
+}
+
+void acct_summary_lead(const json_t *summary, char text[static ACCT_LEAD])
+{
+    const json_t *states = json_object_get(summary, "states");
+    const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
+    json_int_t steps = acct_count_of(summary, "steps"),
+               fallbacks = acct_count_of(states, "fallback");
+    json_int_t rings = acct_count_of(states, "applied") + acct_count_of(states, "partial") +
+                       acct_count_of(states, "differs");
+    int length = snprintf(text, ACCT_LEAD, "%lld step%s, %lld with a ring", (long long)steps,
+                          ending(steps), (long long)rings);
+    if (rings > 0)
+        length += put_gain(summary, text + length, ACCT_LEAD - (size_t)length);
+    if (fallbacks > 0)
+        length += snprintf(text + length, ACCT_LEAD - (size_t)length, "; %lld fell back",
+                           (long long)fallbacks);
+    if (fallbacks > 0 && acct_count_of(reason, "fallbacks") > 0)
+        snprintf(text + length, ACCT_LEAD - (size_t)length, ", most often: %.60s",
+                 tccl_text_of(reason, "class"));
+}
+
 bool acct_summary_gains(const json_t *summary, size_t *first, size_t *last)
 {
     const json_t *gains = json_object_get(summary, "gains");
@@ -135,6 +178,7 @@ static size_t add_days(const json_t *days, size_t first, json_int_t each, struct
         json_int_t applied = acct_count_of(day, "applied"), times = applied ? applied : 1;
         span->steps += acct_count_of(day, "steps");
         span->applied += applied;
+        span->built += acct_count_of(day, "built");
         span->fallback += acct_count_of(day, "fallback");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
             gains += acct_real_of(day, "gain_mean") * (double)times;

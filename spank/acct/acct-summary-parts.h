@@ -21,6 +21,11 @@ struct acct_word {
 /* Words and their numbers of steps, most first. Returns how many words, at most ACCT_WORDS. */
 int acct_summary_words(const json_t *words, struct acct_word list[static ACCT_WORDS]);
 
+enum { ACCT_LEAD = 512 };
+/* What is to be said first: how many steps have a ring, what is gained, and why others have none.
+ */
+void acct_summary_lead(const json_t *summary, char text[static ACCT_LEAD]);
+
 /* The histogram of gains from the first part with steps to the last. Returns whether there are
  * any. */
 bool acct_summary_gains(const json_t *summary, size_t *first, size_t *last);
@@ -41,7 +46,7 @@ struct acct_span {
     int place;       /* its index from the first span on; spans without steps are left out */
     json_int_t noon; /* about noon of its first day, unix time: an hour more or less (daylight
                       * saving) is still the same day */
-    json_int_t steps, applied, fallback;
+    json_int_t steps, applied, built, fallback; /* built: of those applied, by NCCL */
     double gain; /* mean over days, weighted by applied rings; 0: unknown */
 };
 /* Folds the days into at most ACCT_SPANS spans of *each days. Returns how many spans have

@@ -49,21 +49,24 @@ def check_summary(tree):
     shown = tables(tree)
     check("steps in the header", words_of(tree.find("body/header/p")).split()[0], str(summary["steps"]))
     days = shown["Outcome of steps by day"]
-    check("days", {row[0]: row[1:] for row in days if row[1:] != ["0", "0", "0"]},
-          {local_day(day["start"]): [str(day["applied"]), str(day["fallback"]), str(day["steps"] - day["applied"] - day["fallback"])]
+    check("days", {row[0]: row[1:] for row in days if row[1:] != ["0"] * 4},
+          {local_day(day["start"]): [str(day["built"]), str(day["applied"] - day["built"]), str(day["fallback"]), str(day["steps"] - day["applied"] - day["fallback"])]
            for day in summary["days"]})
+    hours = shown["Outcome of steps by hour"]
+    check("hours", [len(hours), sum(int(value) for row in hours for value in row[1:])],
+          [24, sum(hour["steps"] for hour in summary["hours"])])
     check("gain of days", [row[1] for row in shown["Mean predicted gain of rings by day"] if row[1] != "-"],
           [f"{day['gain_mean']:.2f}" for day in summary["days"] if day["gain_mean"]])
     check("gains", [int(row[1]) for row in shown["Steps by the gain of their ring"] if row[1] != "0"],
           [part["steps"] for part in summary["gains"] if part["steps"]])
     check("states", {row[0]: int(row[1]) for row in shown["State"]}, summary["states"])
     check("built", {row[0]: int(row[1]) for row in shown["Built"]}, summary["built"])
-    check("reasons", [[int(n) for n in row[1:3]] for row in shown["Class of reason, and the latest one"]],
+    check("reasons", [[int(n) for n in row[1:3]] for row in shown["Class of reason"]],
           [[one["steps"], one["fallbacks"]] for one in summary["reasons"]])
     check("slow nodes", [row[0] for row in shown["Node"]],
           [one["node"] for one in summary["nodes"] if one["fallbacks"] or (one["share"] or 0) < 0.95])
     columns = [len(chart.findall(".//rect")) for chart in tree.iter("figure")]
-    check("columns", columns[0], sum(value != "0" for row in days for value in row[1:]))
+    check("columns", columns[:2], [sum(value != "0" for row in rows for value in row[1:]) for rows in (hours, days)])
 
 
 def local_day(start):

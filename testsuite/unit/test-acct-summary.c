@@ -11,9 +11,9 @@ static json_t *example(void)
 {
     json_t *days = json_array();
     for (int i = 0; i < 70; i++)
-        json_array_append_new(days, json_pack("{s:i, s:i, s:i, s:i, s:f}", "start", i * 86400,
-                                              "steps", 10, "applied", 5, "fallback", 2, "gain_mean",
-                                              i < 35 ? 1.0 : 2.0));
+        json_array_append_new(days, json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "start", i * 86400,
+                                              "steps", 10, "applied", 5, "built", 3, "fallback", 2,
+                                              "gain_mean", i < 35 ? 1.0 : 2.0));
     return json_pack(
         "{s:i, s:i, s:i, s:{s:i, s:i}, s:{s:i}, s:[{s:s, s:i, s:s, s:i}], s:[{s:f, s:f, s:i}, "
         "{s:f, "
@@ -121,15 +121,18 @@ static void test_page(void)
 {
     cleanup_json json_t *summary = example();
     cleanup_free char *page = page_of(summary, true);
-    CHECK_HOLDS(page, "<p class=\"dim\">700 steps, started from 1970-01-01T00:00:00 to 1970-01-02");
+    CHECK_HOLDS(
+        page, "<p class=\"lead\">700 steps, 500 with a ring; NCCL built 100 of them, 1.60 times as "
+              "fast as its own at the median; 200 fell back</p>");
+    CHECK_HOLDS(page, "<p class=\"dim\">Started from 1970-01-01T00:00:00 to 1970-01-02");
     CHECK_HOLDS(page, "<dt>With a ring</dt><dd>500 (71 %)</dd>");
     CHECK_HOLDS(page, "<dt>Built by NCCL</dt><dd>400 (80 %)</dd>");
     CHECK_HOLDS(page, "<dd>1.70× (1.80×)</dd>");
     CHECK_HOLDS(page, "<dd>1.5 ms (2.5 ms)</dd>");
     CHECK_HOLDS(page, ">3 days from<");
     CHECK_HOLDS(page,
-                "<th scope=\"row\">1970-01-04</th><td class=\"n\">15</td><td class=\"n\">6</td>"
-                "<td class=\"n\">9</td>");
+                "<th scope=\"row\">1970-01-04</th><td class=\"n\">9</td><td class=\"n\">6</td>"
+                "<td class=\"n\">6</td><td class=\"n\">9</td>");
     CHECK_HOLDS(page, "<th scope=\"row\">1970-01-04</th><td class=\"n\">1.00</td>");
     CHECK_HOLDS(page, "<th scope=\"row\">1.50 - 2.00</th><td class=\"n\">300</td>");
     CHECK_HOLDS(page, "<th scope=\"row\"><bdi>applied</bdi></th><td class=\"n\">500</td>");

@@ -283,7 +283,13 @@ static int64_t midnight(int64_t when)
     return (int64_t)mktime(&tm);
 }
 
-static void check_days(const json_t *records, const json_t *got)
+static int64_t full_hour(int64_t when)
+{
+    return when / 3600 * 3600;
+}
+
+/* Each span against all records that belong to it. Returns how many steps they have. */
+static int check_spans(const json_t *records, const json_t *got, int64_t (*start_of)(int64_t when))
 {
     size_t i, j;
     json_t *day, *record;
@@ -291,18 +297,19 @@ static void check_days(const json_t *records, const json_t *got)
     int64_t before = -1;
     json_array_foreach((json_t *)got, i, day)
     {
-        int steps = 0, applied = 0, fallback = 0, rings = 0;
+        int steps = 0, applied = 0, built = 0, fallback = 0, rings = 0;
         double sum = 0;
         int64_t start = (int64_t)number_of(day, "start");
         CHECK(start > before);
         before = start;
         json_array_foreach((json_t *)records, j, record)
         {
-            if (midnight((int64_t)number_of(record, "start")) != start)
+            if (start_of((int64_t)number_of(record, "start")) != start)
                 continue;
             bool ring = has_ring(record) && number_of(record, "ratio") > 0;
             steps++;
             applied += is(record, "state", "applied");
+            built += is(record, "state", "applied") && is(record, "built", "applied");
             fallback += is(record, "state", "fallback");
             rings += ring;
             sum += ring ? number_of(record, "ratio") : 0;
@@ -310,6 +317,7 @@ static void check_days(const json_t *records, const json_t *got)
         CHECK(steps > 0);
         CHECK_INT((int)number_of(day, "steps"), steps);
         CHECK_INT((int)number_of(day, "applied"), applied);
+        CHECK_INT((int)number_of(day, "built"), built);
         CHECK_INT((int)number_of(day, "fallback"), fallback);
         if (rings)
             check_near("day", json_object_get(day, "gain_mean"), sum / rings);
@@ -317,7 +325,26 @@ static void check_days(const json_t *records, const json_t *got)
             CHECK(json_is_null(json_object_get(day, "gain_mean")));
         total += steps;
     }
-    CHECK_INT(total, (long long)json_array_size(records));
+    return total;
+}
+
+static void check_days(const json_t *records, const json_t *got)
+{
+    CHECK_INT(check_spans(records, got, midnight), (long long)json_array_size(records));
+}
+
+/* All steps of the 24 hours up to that of the last one. */
+static void check_hours(const json_t *records, const json_t *got)
+{
+    size_t i;
+    json_t *record;
+    int64_t last = 0;
+    int steps = 0;
+    json_array_foreach((json_t *)records, i, record) if (number_of(record, "start") > (double)last)
+        last = (int64_t)number_of(record, "start");
+    json_array_foreach((json_t *)records, i, record) steps +=
+        full_hour((int64_t)number_of(record, "start")) > full_hour(last) - 24 * 3600;
+    CHECK_INT(check_spans(records, got, full_hour), steps);
 }
 
 /* All records that a filter finds, in their order. */
@@ -351,6 +378,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
     check_solve(found, json_object_get(summary, "solve_us"));
     check_nodes(found, json_object_get(summary, "nodes"));
     check_days(found, json_object_get(summary, "days"));
+    check_hours(found, json_object_get(summary, "hours"));
     if (check_failures > failures) {
         cleanup_free char *text = json_dumps(filter, 0);
         fprintf(stderr, "filter %s, uid %lld\n", text, (long long)uid);
