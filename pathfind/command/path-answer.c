@@ -18,7 +18,7 @@ void answer_clear(struct answer *answer)
 
 void answer_complete(struct answer *answer)
 {
-    bool closed = answer->route.n == 1 && answer->route.stops[0].chain.closed;
+    bool closed = answer->route.n == 1 && stop_first(answer->route.stops)->closed;
     if (route_baseline(&answer->route, closed, &answer->baseline, &answer->no_baseline) != 0)
         route_clear(&answer->baseline);
     route_expressible(&answer->route, &answer->not_expressible);
@@ -36,8 +36,8 @@ int route_alike(const struct route *route, int i)
 {
     int count = 1;
     while (i + count < route->n && route->stops[i + count].class == route->stops[i].class &&
-           memcmp(&route->stops[i + count].chain, &route->stops[i].chain,
-                  sizeof(struct tccl_chain)) == 0)
+           memcmp(&route->stops[i + count].set, &route->stops[i].set,
+                  sizeof(struct tccl_ring_set)) == 0)
         count++;
     return count;
 }
@@ -64,13 +64,13 @@ static double answer_ratio(const struct answer *answer)
                : NAN;
 }
 
-/* All chains of the baseline on this node. */
+/* All chains on this node. */
 static void set_chains(json_t *json, const struct stop *stop)
 {
     json_t *chains = json_array();
-    for (int i = 0; i < stop_chains(stop); i++)
+    for (int i = 0; i < stop->set.n; i++)
         json_array_append_new(
-            chains, tccl_chain_to_json(stop_chain(stop, i), &stop->class->source->machine));
+            chains, tccl_chain_to_json(&stop->set.rings[i], &stop->class->source->machine));
     json_object_set_new(json, "chains", chains);
 }
 
@@ -93,7 +93,7 @@ static json_t *tree_to_json(const struct stop *stop)
     if (!tree)
         return json_null();
     gpus = json_array();
-    for (int i = 0; i < stop->chain.n_gpus; i++)
+    for (int i = 0; i < stop_first(stop)->n_gpus; i++)
         json_array_append_new(gpus, json_integer(tree->gpus[i]));
     return json_pack("{s:f, s:f, s:s, s:o}", "along", tree->along, "gbps", tree->gbps, "nic",
                      stop->class->source->machine.nics[tree->nic].name, "gpus", gpus);
@@ -102,18 +102,29 @@ static json_t *tree_to_json(const struct stop *stop)
 static json_t *stop_to_json(const struct stop *stop, int i)
 {
     const struct source *source = stop->class->source;
-    json_t *json = tccl_chain_to_json(&stop->chain, &source->machine);
+    json_t *json = tccl_chain_to_json(stop_first(stop), &source->machine);
     char name[32];
     format_nodes(i, 1, name);
     json_object_set_new(json, "name", json_string(name));
     json_object_set_new(json, "machine", json_string(source->machine.name));
     json_object_set_new(json, "source", json_string(source->name));
     json_object_set_new(json, "gbps", json_real(stop->gbps));
-    if (stop->baseline)
-        set_chains(json, stop);
-    else if (!stop->chain.closed)
+    set_chains(json, stop);
+    if (!stop->baseline && !stop_first(stop)->closed)
         json_object_set_new(json, "tree", tree_to_json(stop));
     return json;
+}
+
+/* The NICs by which the rings leave a stop, or come in. */
+static json_t *nics_to_json(const struct stop *stop, bool leave)
+{
+    json_t *nics = json_array();
+    for (int i = 0; i < stop->set.n; i++) {
+        const struct tccl_chain *chain = &stop->set.rings[i];
+        int nic = leave ? chain->exit.nic : chain->entry.nic;
+        json_array_append_new(nics, json_string(stop->class->source->machine.nics[nic].name));
+    }
+    return nics;
 }
 
 static json_t *hop_to_json(const struct route *route, int i)
@@ -122,16 +133,37 @@ static json_t *hop_to_json(const struct route *route, int i)
     char from_name[32], to_name[32];
     format_nodes(i, 1, from_name);
     format_nodes((i + 1) % route->n, 1, to_name);
-    return json_pack("{s:s, s:s, s:s, s:s, s:f}", "from", from_name, "to", to_name, "from_nic",
-                     from->class->source->machine.nics[from->chain.exit.nic].name, "to_nic",
-                     to->class->source->machine.nics[to->chain.entry.nic].name, "gbps",
-                     route->hops[i]);
+    json_t *out = nics_to_json(from, true), *in = nics_to_json(to, false);
+    return json_pack("{s:s, s:s, s:O, s:O, s:o, s:o, s:f}", "from", from_name, "to", to_name,
+                     "from_nic", json_array_get(out, 0), "to_nic", json_array_get(in, 0),
+                     "from_nics", out, "to_nics", in, "gbps", route->hops[i]);
+}
+
+/* One entry for each ring and node. */
+static json_t *rings_to_json(const struct route *route)
+{
+    cleanup_free const struct tccl_chain **chains = calloc(route->n, sizeof(*chains));
+    json_t *rings = json_array();
+    char name[32];
+    for (int ring = 0; chains && ring < route_rings(route); ring++) {
+        route_ring(route, ring, chains);
+        for (int i = 0; i < route->n; i++) {
+            json_t *json = tccl_chain_to_json(chains[i], &route->stops[i].class->source->machine);
+            format_nodes(i, 1, name);
+            json_object_set_new(json, "ring", json_integer(ring + 1));
+            json_object_set_new(json, "node", json_string(name));
+            json_array_append_new(rings, json);
+        }
+    }
+    return rings;
 }
 
 static void set_route(json_t *json, const struct answer *answer)
 {
     const struct route *route = &answer->route;
-    cleanup_free char *ring = route_format(route, 0);
+    /* Of NCCL's own the first one: baseline_rings has them all. */
+    cleanup_free char *ring =
+        answer->is_baseline ? route_format_ring(route, 0) : route_format(route);
     json_t *nodes = json_array(), *hops = json_array();
     for (int i = 0; i < route->n; i++)
         json_array_append_new(nodes, stop_to_json(&route->stops[i], i));
@@ -139,6 +171,7 @@ static void set_route(json_t *json, const struct answer *answer)
         json_array_append_new(hops, hop_to_json(route, i));
     json_object_set_new(json, "gbps", json_real(route->gbps));
     json_object_set_new(json, "ring", ring ? json_string(ring) : json_null());
+    json_object_set_new(json, "rings", rings_to_json(route));
     json_object_set_new(json, "nodes", nodes);
     json_object_set_new(json, "hops", hops);
 }
@@ -159,9 +192,10 @@ static void set_baseline(json_t *json, const struct answer *answer)
 
 static json_t *nothing_to_json(void)
 {
-    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[]}", "state",
-                     "nothing-to-do", "gbps", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
-                     "baseline_ring", "baseline_rings", "measured", 0, "nodes", "hops");
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[]}",
+                     "state", "nothing-to-do", "gbps", "bound", "bound_gbps", "gap",
+                     "baseline_gbps", "ratio", "ring", "baseline_ring", "baseline_rings",
+                     "measured", 0, "rings", "nodes", "hops");
 }
 
 json_t *answer_to_json(const struct answer *answer)
@@ -172,6 +206,7 @@ json_t *answer_to_json(const struct answer *answer)
     json_t *json = json_pack("{s:s}", "state", "ok");
     set_route(json, answer);
     set_baseline(json, answer);
+    json_object_set_new(json, "bound", bound ? json_real(answer->bound) : json_null());
     json_object_set_new(json, "bound_gbps", bound ? json_real(answer->bound) : json_null());
     json_object_set_new(json, "gap", bound ? json_real(answer_gap(answer)) : json_null());
     json_object_set_new(json, "measured", json_integer(answer->measured));
@@ -195,11 +230,15 @@ int print_json(json_t *json, struct tccl_error *err)
 
 static void print_bandwidth(const struct answer *answer, FILE *out)
 {
+    int rings = route_rings(&answer->route);
+    const char *what = rings > 1 ? "set of rings" : "ring";
     fprintf(out, "bandwidth  %.2f GB/s", answer->route.gbps);
+    if (rings > 1)
+        fprintf(out, " by %d rings at once", rings);
     if (answer->solved && answer_gap(answer) == 0)
-        fprintf(out, ", proven: no ring is better");
+        fprintf(out, ", proven: no %s is better", what);
     else if (answer->solved && isfinite(answer->bound))
-        fprintf(out, ", no ring is better than %.2f GB/s (gap %.1f %%)", answer->bound,
+        fprintf(out, ", no %s is better than %.2f GB/s (gap %.1f %%)", what, answer->bound,
                 100 * answer_gap(answer));
     fprintf(out, "\n");
 }
@@ -212,8 +251,9 @@ static void print_baseline(const struct answer *answer, FILE *out)
     }
     fprintf(out, "baseline   %.2f GB/s by NCCL's own rings", answer->baseline.gbps);
     if (isfinite(answer_ratio(answer)))
-        fprintf(out, ": this ring is %.2f times as fast%s", answer_ratio(answer),
-                answer_gains(answer) ? "" : ", and would not be applied");
+        fprintf(out, ": %s %.2f times as fast%s",
+                route_rings(&answer->route) > 1 ? "these rings are" : "this ring is",
+                answer_ratio(answer), answer_gains(answer) ? "" : ", and would not be applied");
     fprintf(out, "\n");
 }
 
@@ -226,11 +266,11 @@ static void print_stops(const struct route *route, FILE *out)
         n = route_alike(route, i);
         format_nodes(i, n, name);
         tccl_numberset_format(stop->class->gpus, gpus, sizeof(gpus));
-        tccl_chain_format(&stop->chain, &stop->class->source->machine, chain);
+        tccl_chain_format(stop_first(stop), &stop->class->source->machine, chain);
         fprintf(out, "%-10s %-16s %-8s %-7s %7.2f  %s\n", name, stop->class->source->machine.name,
                 stop->class->source->name, gpus, stop->gbps, chain);
-        for (int k = 1; k < stop_chains(stop); k++) {
-            tccl_chain_format(stop_chain(stop, k), &stop->class->source->machine, chain);
+        for (int k = 1; k < stop->set.n; k++) {
+            tccl_chain_format(&stop->set.rings[k], &stop->class->source->machine, chain);
             fprintf(out, "%52s  %s\n", "at the same time", chain);
         }
     }

@@ -10,7 +10,7 @@ struct answer {
     bool solved;                       /* bound is valid */
     struct route route, baseline;      /* n = 0: none, or unknown */
     double bound;                      /* GB/s; +inf if unknown */
-    long measured;                     /* transfer sets measured for it */
+    long measured;                     /* transfer sets measured, and ring sets rated */
     struct tccl_error no_baseline;     /* why the baseline is unknown */
     struct tccl_error not_expressible; /* "" if a stock NCCL can be made to build the ring */
 };
@@ -33,7 +33,7 @@ int print_json(json_t *json, struct tccl_error *err);
 /* "n1", or "n1-n4" for count nodes from number first on (from 0). */
 void format_nodes(int first, int count, char text[static 32]);
 
-/* How many stops from i on have the same chain on the same node class. */
+/* How many stops from i on have the same chains on the same node class. */
 int route_alike(const struct route *route, int i);
 
 /* Finds the answer for the given nodes. Returns 0, or -1 with err. */

@@ -6,15 +6,14 @@
 
 /* Each does its work and prints the result. Returns 0, or -1 with err. */
 int command_solve(const struct options *options, struct tccl_error *err);
-int command_rings(const struct options *options, struct tccl_error *err); /* solve --rings */
 int command_eval(const struct options *options, struct tccl_error *err);
 int command_explain(const struct options *options, struct tccl_error *err);
 int command_measure(const struct options *options, struct tccl_error *err);
 int command_draw(const struct options *options, struct tccl_error *err);
 int command_place(const struct options *options, struct tccl_error *err);
 
-/* Finds the best ring for the nodes: from the profiles' tables, else by searching. answer is the
- * caller's to clear in any case. Returns 0, or -1 with err. */
+/* Finds the best ring or set of rings for the nodes: from the profiles' tables, else by searching.
+ * answer is the caller's to clear in any case. Returns 0, or -1 with err. */
 int solve(const struct options *options, struct nodes *nodes, struct answer *answer,
           struct tccl_error *err);
 

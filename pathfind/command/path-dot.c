@@ -40,8 +40,13 @@ static void put_numa(int panel, const struct tccl_machine *machine, int numa, FI
     fputs("    }\n", out);
 }
 
-static void put_arrows(int panel, const struct tccl_chain *chain, FILE *out)
+/* Of several rings each arrow says which it belongs to: "ring 2: 1 write". */
+static void put_arrows(int panel, const struct tccl_ring_set *set, int ring, FILE *out)
 {
+    const struct tccl_chain *chain = &set->rings[ring];
+    char which[24] = "";
+    if (set->n > 1)
+        snprintf(which, sizeof(which), "ring %d: ", ring + 1);
     struct tccl_arrow arrows[TCCL_MAX_ARROWS];
     int count = tccl_chain_arrows(chain, arrows);
     for (int i = 0; i < count; i++) {
@@ -49,7 +54,7 @@ static void put_arrows(int panel, const struct tccl_chain *chain, FILE *out)
         put_name(panel, arrows[i].from, out);
         fputs(" -> ", out);
         put_name(panel, arrows[i].to, out);
-        fprintf(out, " [color=\"%s\", label=\"%d %s\"%s];\n", colours[arrows[i].kind],
+        fprintf(out, " [color=\"%s\", label=\"%s%d %s\"%s];\n", colours[arrows[i].kind], which,
                 arrows[i].step, labels[arrows[i].kind],
                 arrows[i].kind == TCCL_ARROW_NETWORK ? ", style=dashed" : "");
     }
@@ -67,7 +72,8 @@ void draw_dot(const struct drawing *drawing, FILE *out)
         fprintf(out, ", %.2f GB/s\";\n", panel->stop->gbps);
         for (int numa = 0; numa < machine->n_memories; numa++)
             put_numa(i, machine, numa, out);
-        put_arrows(i, &panel->stop->chain, out);
+        for (int k = 0; k < panel->stop->set.n; k++)
+            put_arrows(i, &panel->stop->set, k, out);
         fputs("  }\n", out);
     }
     fputs("}\n", out);

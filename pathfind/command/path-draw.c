@@ -1,4 +1,4 @@
-/* path-draw.c: tccl-path draw: a picture of the nodes and the ring through them. */
+/* path-draw.c: tccl-path draw: a picture of the nodes and the rings through them. */
 #include "command/path-draw.h"
 
 #include <stdlib.h>
@@ -25,8 +25,7 @@ static struct panel *find_panel(struct drawing *drawing, const struct stop *stop
 {
     for (int i = 0; i < drawing->n_panels; i++) {
         const struct stop *other = drawing->panels[i].stop;
-        if (other->class == stop->class &&
-            memcmp(&other->chain, &stop->chain, sizeof(stop->chain)) == 0)
+        if (other->class == stop->class && memcmp(&other->set, &stop->set, sizeof(stop->set)) == 0)
             return &drawing->panels[i];
     }
     struct panel *panel = &drawing->panels[drawing->n_panels++];

@@ -1,4 +1,4 @@
-/* path-draw.h: the drawing of a ring: one panel per node class and chain. */
+/* path-draw.h: the drawing of a ring or a set of rings: one panel per node class and set. */
 #ifndef TCCL_PATH_DRAW_H
 #define TCCL_PATH_DRAW_H
 
@@ -6,7 +6,7 @@
 
 enum { NAMES_TEXT = 80 };
 
-/* Nodes with the same chain share a panel. */
+/* Nodes with the same chains share a panel. */
 struct panel {
     const struct stop *stop;
     char names[NAMES_TEXT]; /* "n1-n4, n7" */

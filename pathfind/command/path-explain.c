@@ -1,4 +1,4 @@
-/* path-explain.c: tccl-path explain: what limits the ring, and the next best chains. */
+/* path-explain.c: tccl-path explain: what limits the rings, and the next best ones. */
 #include <math.h>
 #include <string.h>
 
@@ -10,13 +10,18 @@
 
 enum { RUNNERS = 5 };
 
-/* Other chains, best first. */
-struct runners {
-    int count;
-    struct tccl_result best[RUNNERS];
+/* Other sets, best first. */
+struct runner {
+    double gbps;
+    struct tccl_ring_set set;
 };
 
-/* Alternatives to a chain: others as fast, and the next best ones. */
+struct runners {
+    int count;
+    struct runner best[RUNNERS];
+};
+
+/* Alternatives to a set: others as fast, and the next best ones. */
 struct others {
     struct runners as_fast, slower;
 };
@@ -28,44 +33,81 @@ static bool holds_route(const struct route *route, double gbps)
     return gbps <= route->gbps * (1 + 1e-9);
 }
 
-/* Is this member one of the slowest? */
+/* Is this member one of the slowest, and the first of its kind? */
 static bool is_slow(const struct stop *stop, const struct limit *limit, int i)
 {
+    for (int k = 0; k < i; k++)
+        if (limit->side.transfers[k] == limit->side.transfers[i])
+            return false;
     return limit->rates[i] <= stop_slowest(stop) * (1 + 1e-6);
+}
+
+/* "g0>g1 g0>g1 g1<m0": sorted, repeats included. Allocated; NULL if out of memory. */
+static char *format_part(const struct tccl_side *part)
+{
+    char *text = NULL, member[12];
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    struct tccl_set set;
+    if (!stream)
+        return NULL;
+    limit_set(part, &set);
+    for (int i = 0, n = 0; i < set.count; i++)
+        for (int k = 0; k < part->count; k++)
+            if (part->transfers[k] == set.transfers[i]) {
+                tccl_transfer_format(set.transfers[i], member);
+                fprintf(stream, "%s%s", n++ ? " " : "", member);
+            }
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 /* Runners-up */
 
-static bool same_set(const struct tccl_chain *a, const struct tccl_chain *b)
+static int compare_transfers(const void *a, const void *b)
 {
-    struct tccl_set x, y;
-    tccl_chain_set(a, &x);
-    tccl_chain_set(b, &y);
-    return tccl_set_equal(&x, &y);
+    const tccl_transfer *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
 }
 
-/* Keeps the best chains in order, without duplicates of a set. */
-static void keep(struct runners *runners, const struct tccl_result *result)
+/* Do they make the same transfers, each as often? */
+static bool same_side(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
 {
-    if (runners->count == RUNNERS && result->gbps <= runners->best[RUNNERS - 1].gbps)
+    struct tccl_side x, y;
+    tccl_ring_set_side(a, &x);
+    tccl_ring_set_side(b, &y);
+    qsort(x.transfers, x.count, sizeof(*x.transfers), compare_transfers);
+    qsort(y.transfers, y.count, sizeof(*y.transfers), compare_transfers);
+    return a->n == b->n && x.count == y.count &&
+           memcmp(x.transfers, y.transfers, x.count * sizeof(*x.transfers)) == 0;
+}
+
+/* Keeps the best sets in order, without duplicates. */
+static void keep(struct runners *runners, const struct tccl_ring_set *set, double gbps)
+{
+    if (runners->count == RUNNERS && gbps <= runners->best[RUNNERS - 1].gbps)
         return;
     for (int i = 0; i < runners->count; i++)
-        if (same_set(&runners->best[i].chain, &result->chain))
+        if (same_side(&runners->best[i].set, set))
             return;
     int at = runners->count;
-    while (at > 0 && runners->best[at - 1].gbps < result->gbps)
+    while (at > 0 && runners->best[at - 1].gbps < gbps)
         at--;
     if (runners->count < RUNNERS)
         runners->count++;
     memmove(&runners->best[at + 1], &runners->best[at],
             (runners->count - 1 - at) * sizeof(*runners->best));
-    runners->best[at] = *result;
+    runners->best[at] = (struct runner){gbps, *set};
 }
 
-static void offer(struct others *others, const struct stop *stop, const struct tccl_result *result)
+static void offer(struct others *others, const struct stop *stop, const struct tccl_ring_set *set,
+                  double gbps)
 {
-    if (!same_set(&stop->chain, &result->chain))
-        keep(result->gbps >= stop->gbps * (1 - 1e-9) ? &others->as_fast : &others->slower, result);
+    if (!same_side(&stop->set, set))
+        keep(gbps >= stop->gbps * (1 - 1e-9) ? &others->as_fast : &others->slower, set, gbps);
 }
 
 /* Several nodes: the best chains of other port pairs. */
@@ -73,48 +115,62 @@ static void offer_pairs(const struct stop *stop, struct others *others)
 {
     const struct tccl_table *table = stop->class->table;
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->pairs[i].chain.n_gpus)
-            offer(others, stop, &table->pairs[i]);
+        if (table->pairs[i].chain.n_gpus) {
+            struct tccl_ring_set one = {1, {table->pairs[i].chain}};
+            offer(others, stop, &one, table->pairs[i].gbps);
+        }
 }
 
-/* Measures a changed chain. A chain that the profile has not measured is skipped. */
-static void offer_changed(const struct stop *stop, bool any, const struct tccl_chain *chain,
+/* What else is known of as many rings at once. */
+static void offer_sets(const struct stop *stop, struct others *others)
+{
+    const struct tccl_table *table = stop->class->table;
+    for (int i = 0; i < table->n_sets; i++)
+        if (table->sets[i].set.n == stop->set.n &&
+            table->sets[i].set.rings[0].closed == stop_first(stop)->closed)
+            offer(others, stop, &table->sets[i].set, table->sets[i].gbps);
+}
+
+/* Measures a set in which one ring is changed. One that the profile has not measured is skipped. */
+static void offer_changed(const struct stop *stop, bool any, const struct tccl_ring_set *set,
                           struct others *others)
 {
-    struct tccl_result result = {.chain = *chain};
-    struct tccl_set set;
-    tccl_chain_set(chain, &set);
-    if (tccl_chain_check(chain, &stop->class->source->machine, NULL) != 0 ||
-        (!any && tccl_chain_expressible(chain, NULL) != 0) ||
-        source_measure(stop->class->source, &set, &result.gbps, NULL) != 0)
+    struct stop changed = {.class = stop->class, .set = *set};
+    if (tccl_ring_set_check(set, &stop->class->source->machine, NULL) != 0 ||
+        (!any && tccl_ring_set_expressible(set, NULL) != 0) || stop_measure(&changed, NULL) != 0)
         return;
-    result.bound = result.gbps;
-    offer(others, stop, &result);
+    offer(others, stop, set, changed.gbps);
 }
 
-static void change_edges(const struct stop *stop, bool any, const struct tccl_chain *chain,
-                         struct others *others)
+static struct tccl_edge edge_of(int kind)
 {
-    int kinds = TCCL_BOUNCE + stop->class->source->machine.n_memories;
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        for (int kind = 0; kind < kinds; kind++) {
-            struct tccl_chain changed = *chain;
-            changed.edges[i] = kind < TCCL_BOUNCE
-                                   ? (struct tccl_edge){kind, 0}
-                                   : (struct tccl_edge){TCCL_BOUNCE, kind - TCCL_BOUNCE};
+    return kind < TCCL_BOUNCE ? (struct tccl_edge){kind, 0}
+                              : (struct tccl_edge){TCCL_BOUNCE, kind - TCCL_BOUNCE};
+}
+
+static int count_kinds(const struct stop *stop)
+{
+    return TCCL_BOUNCE + stop->class->source->machine.n_memories;
+}
+
+static void change_edges(const struct stop *stop, bool any, int ring, struct others *others)
+{
+    for (int i = 0; i < tccl_chain_edges(&stop->set.rings[ring]); i++)
+        for (int kind = 0; kind < count_kinds(stop); kind++) {
+            struct tccl_ring_set changed = stop->set;
+            changed.rings[ring].edges[i] = edge_of(kind);
             offer_changed(stop, any, &changed, others);
         }
 }
 
-/* A single node: rings that differ in one edge, or in the positions of two GPUs. */
-static void offer_neighbours(const struct stop *stop, bool any, struct others *others)
+static void change_places(const struct stop *stop, bool any, int ring, struct others *others)
 {
-    change_edges(stop, any, &stop->chain, others);
-    for (int i = 1; i < stop->chain.n_gpus; i++)
-        for (int k = i + 1; k < stop->chain.n_gpus; k++) {
-            struct tccl_chain changed = stop->chain;
-            changed.gpus[i] = stop->chain.gpus[k];
-            changed.gpus[k] = stop->chain.gpus[i];
+    const struct tccl_chain *chain = &stop->set.rings[ring];
+    for (int i = 1; i < chain->n_gpus; i++)
+        for (int k = i + 1; k < chain->n_gpus; k++) {
+            struct tccl_ring_set changed = stop->set;
+            changed.rings[ring].gpus[i] = chain->gpus[k];
+            changed.rings[ring].gpus[k] = chain->gpus[i];
             offer_changed(stop, any, &changed, others);
         }
 }
@@ -124,89 +180,92 @@ enum { MAX_RINGS = 100000 };
 
 static bool few_rings(const struct stop *stop)
 {
+    int n_gpus = stop_first(stop)->n_gpus;
     double rings = 1;
-    for (int i = 1; i < stop->chain.n_gpus; i++)
+    for (int i = 1; i < n_gpus; i++)
         rings *= i;
-    rings *= pow(TCCL_BOUNCE + stop->class->source->machine.n_memories, stop->chain.n_gpus);
+    rings *= pow(count_kinds(stop), n_gpus);
     return rings <= MAX_RINGS;
 }
 
 /* All kinds for the edges from the given one on. */
-static void offer_edges(const struct stop *stop, bool any, struct tccl_chain *chain, int edge,
+static void offer_edges(const struct stop *stop, bool any, struct tccl_ring_set *one, int edge,
                         struct others *others)
 {
-    int kinds = TCCL_BOUNCE + stop->class->source->machine.n_memories;
-    if (edge == tccl_chain_edges(chain)) {
-        offer_changed(stop, any, chain, others);
+    if (edge == tccl_chain_edges(&one->rings[0])) {
+        offer_changed(stop, any, one, others);
         return;
     }
-    for (int kind = 0; kind < kinds; kind++) {
-        chain->edges[edge] = kind < TCCL_BOUNCE
-                                 ? (struct tccl_edge){kind, 0}
-                                 : (struct tccl_edge){TCCL_BOUNCE, kind - TCCL_BOUNCE};
-        offer_edges(stop, any, chain, edge + 1, others);
+    for (int kind = 0; kind < count_kinds(stop); kind++) {
+        one->rings[0].edges[edge] = edge_of(kind);
+        offer_edges(stop, any, one, edge + 1, others);
     }
 }
 
 /* All orders of the GPUs from the given place on; the first one stays. */
-static void offer_orders(const struct stop *stop, bool any, struct tccl_chain *chain, int place,
+static void offer_orders(const struct stop *stop, bool any, struct tccl_ring_set *one, int place,
                          struct others *others)
 {
+    const struct tccl_chain *chain = &one->rings[0];
     if (place == chain->n_gpus) {
-        offer_edges(stop, any, chain, 0, others);
+        offer_edges(stop, any, one, 0, others);
         return;
     }
     for (int i = place; i < chain->n_gpus; i++) {
-        struct tccl_chain changed = *chain;
-        changed.gpus[place] = chain->gpus[i];
-        changed.gpus[i] = chain->gpus[place];
+        struct tccl_ring_set changed = *one;
+        changed.rings[0].gpus[place] = chain->gpus[i];
+        changed.rings[0].gpus[i] = chain->gpus[place];
         offer_orders(stop, any, &changed, place + 1, others);
     }
 }
 
-/* A single node: all rings if there are few, else the neighbours. */
-static void offer_rings(const struct stop *stop, bool any, struct others *others)
-{
-    struct tccl_chain chain = stop->chain;
-    offer_neighbours(stop, any, others);
-    if (few_rings(stop))
-        offer_orders(stop, any, &chain, 1, others);
-}
-
+/* One ring: of several nodes the best of other ports, if they are known; of a single node all
+ * others if there are few. Else, and of several rings: those that differ in one edge, or, in rings
+ * of a single node and sets, in the places of two GPUs of one ring. */
 static void find_others(const struct stop *stop, bool any, struct others *others)
 {
+    bool closed = stop_first(stop)->closed, several = stop->set.n > 1;
     *others = (struct others){.as_fast.count = 0};
-    if (stop->class->solved && !stop->chain.closed)
+    if (stop->class->solved && !closed && !several) {
         offer_pairs(stop, others);
-    else if (stop->chain.closed)
-        offer_rings(stop, any, others);
-    else
-        change_edges(stop, any, &stop->chain, others);
+        return;
+    }
+    if (several)
+        offer_sets(stop, others);
+    for (int i = 0; i < stop->set.n; i++) {
+        change_edges(stop, any, i, others);
+        if (closed || several)
+            change_places(stop, any, i, others);
+    }
+    if (closed && !several && few_rings(stop)) {
+        struct tccl_ring_set one = stop->set;
+        offer_orders(stop, any, &one, 1, others);
+    }
 }
 
 /* JSON */
 
 static json_t *limit_to_json(const struct stop *stop, const struct limit *limit)
 {
-    char text[TCCL_SET_TEXT];
+    char text[12];
+    cleanup_free char *part = format_part(&limit->part);
     json_t *slowest = json_array();
-    for (int i = 0; limit->detailed && i < limit->set.count; i++) {
+    for (int i = 0; limit->detailed && i < limit->side.count; i++) {
         if (!is_slow(stop, limit, i))
             continue;
-        tccl_transfer_format(limit->set.transfers[i], text);
+        tccl_transfer_format(limit->side.transfers[i], text);
         json_array_append_new(slowest, json_pack("{s:s, s:f, s:s?}", "transfer", text, "gbps",
                                                  limit->rates[i], "limit", limit->limits[i]));
     }
-    tccl_set_format(&limit->part, text);
-    return json_pack("{s:o, s:s}", "slowest", slowest, "slow_part", text);
+    return json_pack("{s:o, s:s?}", "slowest", slowest, "slow_part", part);
 }
 
 static json_t *runners_to_json(const struct stop *stop, const struct runners *runners)
 {
     json_t *json = json_array();
-    char text[TCCL_CHAIN_TEXT];
+    char text[TCCL_RINGS_TEXT];
     for (int i = 0; i < runners->count; i++) {
-        tccl_chain_format(&runners->best[i].chain, &stop->class->source->machine, text);
+        tccl_ring_set_format(&runners->best[i].set, &stop->class->source->machine, text);
         json_array_append_new(
             json, json_pack("{s:s, s:f}", "chain", text, "gbps", runners->best[i].gbps));
     }
@@ -241,7 +300,7 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
 
 static bool is_closed(const struct answer *answer)
 {
-    return answer->route.stops[0].chain.closed;
+    return stop_first(&answer->route.stops[0])->closed;
 }
 
 static int explain_json(const struct answer *answer, bool any, struct tccl_error *err)
@@ -266,27 +325,27 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
 
 static void print_limit(const struct stop *stop, const struct limit *limit)
 {
-    char text[TCCL_SET_TEXT];
-    for (int i = 0; limit->detailed && i < limit->set.count; i++) {
+    char text[12];
+    cleanup_free char *part = format_part(&limit->part);
+    for (int i = 0; limit->detailed && i < limit->side.count; i++) {
         if (!is_slow(stop, limit, i))
             continue;
-        tccl_transfer_format(limit->set.transfers[i], text);
+        tccl_transfer_format(limit->side.transfers[i], text);
         printf("  slowest    %6.2f GB/s  %s, held by \"%s\"\n", limit->rates[i], text,
                limit->limits[i] ? limit->limits[i] : "nothing");
     }
-    tccl_set_format(&limit->part, text);
-    if (limit->part.count < limit->set.count)
-        printf("  cause      %s alone, %d of %d transfers, would be as slow\n", text,
-               limit->part.count, limit->set.count);
+    if (limit->part.count < limit->side.count)
+        printf("  cause      %s alone, %d of %d transfers, would be as slow\n", part ? part : "",
+               limit->part.count, limit->side.count);
     else
-        printf("  cause      all %d transfers together\n", limit->set.count);
+        printf("  cause      all %d transfers together\n", limit->side.count);
 }
 
 static void print_runners(const struct stop *stop, const struct runners *runners, const char *what)
 {
-    char text[TCCL_CHAIN_TEXT];
+    char text[TCCL_RINGS_TEXT];
     for (int i = 0; i < runners->count; i++) {
-        tccl_chain_format(&runners->best[i].chain, &stop->class->source->machine, text);
+        tccl_ring_set_format(&runners->best[i].set, &stop->class->source->machine, text);
         printf("  %-9s  %6.2f GB/s  %s\n", i ? "" : what, runners->best[i].gbps, text);
     }
 }
@@ -312,8 +371,8 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     format_nodes(i, n, name);
     printf("%s (%s): %.2f GB/s%s\n", name, stop->class->source->machine.name, stop->gbps,
            holds_route(route, stop->gbps) ? ", the limit of the ring" : "");
-    for (int k = 0; k < stop_chains(stop); k++) {
-        tccl_chain_format(stop_chain(stop, k), &stop->class->source->machine, chain);
+    for (int k = 0; k < stop->set.n; k++) {
+        tccl_chain_format(&stop->set.rings[k], &stop->class->source->machine, chain);
         printf("  %-9s  %s\n", k ? "with" : "chain", chain);
     }
     print_limit(stop, &limit);
@@ -359,7 +418,7 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     answer_print(answer, stdout);
     if (answer->nothing)
         return 0;
-    printf("\nThis ring\n");
+    printf("\n%s\n", route_rings(&answer->route) > 1 ? "These rings" : "This ring");
     if (print_route(&answer->route, any, true, err) != 0)
         return -1;
     tuning_print(&answer->route, is_closed(answer), stdout);

@@ -1,39 +1,54 @@
 /* path-limit.c: what limits the chains of a node. */
 #include "command/path-limit.h"
 
-#include "machine/side.h"
-
-/* The rates of the set's members while all chains of the stop run: from a model a transfer of
- * several chains runs as often. */
-static int find_rates(const struct stop *stop, struct limit *limit, struct tccl_error *err)
+void limit_set(const struct tccl_side *side, struct tccl_set *set)
 {
-    const struct source *source = stop->class->source;
-    struct tccl_side side = {0};
-    double rates[TCCL_MAX_SIDE], gbps;
-    const char *limits[TCCL_MAX_SIDE];
-    if (source->profile)
-        return tccl_model_measure(source->model, &limit->set, &gbps, limit->rates, limit->limits,
-                                  err);
-    for (int i = 0; i < stop_chains(stop); i++)
-        tccl_side_add_chain(&side, stop_chain(stop, i)); /* there is room for all */
-    if (tccl_model_rates(source->model, side.transfers, side.count, rates, limits, err) != 0)
-        return -1;
-    for (int i = 0; i < limit->set.count; i++) {
-        int at = 0;
-        while (side.transfers[at] != limit->set.transfers[i])
-            at++;
-        limit->rates[i] = rates[at];
-        limit->limits[i] = limits[at];
+    *set = (struct tccl_set){.count = 0};
+    for (int i = 0; i < side->count; i++)
+        tccl_set_add(set, side->transfers[i]);
+}
+
+/* Removes members one by one, as long as the rest is as slow. */
+static int shrink(const struct tccl_model *model, double slowest, struct tccl_side *part,
+                  struct tccl_error *err)
+{
+    double gbps;
+    for (int i = part->count - 1; i >= 0 && part->count > 1; i--) {
+        struct tccl_side less = *part;
+        less.transfers[i] = less.transfers[--less.count];
+        if (tccl_model_slowest(model, less.transfers, less.count, &gbps, err) != 0)
+            return -1;
+        if (gbps <= slowest * (1 + 1e-9))
+            *part = less;
     }
     return 0;
 }
 
-int limit_find(const struct stop *stop, struct limit *limit, struct tccl_error *err)
+/* One ring: of its set the smallest part. Several: of a model one from which no member can be
+ * removed, of a profile the whole. */
+static int find_part(const struct stop *stop, struct limit *limit, struct tccl_error *err)
 {
     const struct source *source = stop->class->source;
-    stop_set(stop, &limit->set);
-    limit->detailed = source_plain_model(source) != NULL;
-    if (limit->detailed && find_rates(stop, limit, err) != 0)
+    struct tccl_set set, part;
+    limit->part = limit->side;
+    if (stop->set.n > 1)
+        return limit->detailed
+                   ? shrink(source_plain_model(source), stop_slowest(stop), &limit->part, err)
+                   : 0;
+    limit_set(&limit->side, &set);
+    if (source_slow_part(source, &set, stop->gbps, &part, err) != 0)
         return -1;
-    return source_slow_part(source, &limit->set, stop_slowest(stop), &limit->part, err);
+    limit->part = (struct tccl_side){.rings = 1};
+    return tccl_side_add(&limit->part, &part);
+}
+
+int limit_find(const struct stop *stop, struct limit *limit, struct tccl_error *err)
+{
+    const struct tccl_model *model = source_plain_model(stop->class->source);
+    tccl_ring_set_side(&stop->set, &limit->side);
+    limit->detailed = model != NULL;
+    if (limit->detailed && tccl_model_rates(model, limit->side.transfers, limit->side.count,
+                                            limit->rates, limit->limits, err) != 0)
+        return -1;
+    return find_part(stop, limit, err);
 }

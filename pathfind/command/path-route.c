@@ -1,4 +1,4 @@
-/* path-route.c: chains of all nodes in order, with the hops between them. */
+/* path-route.c: the ring sets of all nodes in order, with the hops between them. */
 #include "command/path-route.h"
 
 #include <math.h>
@@ -27,6 +27,27 @@ void route_clear(struct route *route)
     *route = (struct route){.n = 0};
 }
 
+/* From the exits of one stop's chains to the entries of the next one's, ring by ring; those that
+ * share a NIC share its line rate. GB/s of all of them together, 0 if two NICs don't meet. */
+static double hop_rate(const struct stop *from, const struct stop *to)
+{
+    const struct tccl_node_class *out = from->class->class, *in = to->class->class;
+    int sent[TCCL_MAX_NICS] = {0}, taken[TCCL_MAX_NICS] = {0}, n = from->set.n;
+    double least = INFINITY;
+    for (int i = 0; i < n; i++) {
+        sent[from->set.rings[i].exit.nic]++;
+        taken[to->set.rings[i].entry.nic]++;
+    }
+    for (int i = 0; i < n; i++) {
+        int exit = from->set.rings[i].exit.nic, entry = to->set.rings[i].entry.nic;
+        if (tccl_hop(out, exit, in, entry) <= 0)
+            return 0;
+        least = fmin(least,
+                     fmin(out->nics[exit].gbps / sent[exit], in->nics[entry].gbps / taken[entry]));
+    }
+    return n * least;
+}
+
 void route_rate(struct route *route)
 {
     route->gbps = INFINITY;
@@ -37,62 +58,100 @@ void route_rate(struct route *route)
             continue;
         route->hops[i] = from->baseline
                              ? tccl_baseline_hop(from->class->class, to->class->class, TCCL_NEWEST)
-                             : tccl_hop(from->class->class, from->chain.exit.nic, to->class->class,
-                                        to->chain.entry.nic);
+                             : hop_rate(from, to);
         route->gbps = fmin(route->gbps, route->hops[i]);
     }
 }
 
-static bool same_chain(const struct stop *a, const struct stop *b)
+/* From a model: a transfer counts as often as rings make it. */
+static int rate_by_model(const struct tccl_model *model, const struct tccl_ring_set *set,
+                         double *gbps, struct tccl_error *err)
 {
-    return a->class == b->class && memcmp(&a->chain, &b->chain, sizeof(a->chain)) == 0;
+    struct tccl_side side;
+    const struct tccl_side *sides[] = {&side};
+    tccl_ring_set_side(set, &side);
+    return tccl_model_sides(model, sides, 1, gbps, err);
+}
+
+/* A set of a profile's table. Returns 1 with *gbps, 0 if it isn't there, or -1 with err. */
+static int find_measured(const struct stop *stop, double *gbps, struct tccl_error *err)
+{
+    struct tccl_table *table = NULL;
+    int found = 0;
+    if (source_table(stop->class->source, stop->class->gpus, &table, err) != 0)
+        return -1;
+    for (int i = 0; table && i < table->n_sets && !found; i++) {
+        found = memcmp(&table->sets[i].set, &stop->set, sizeof(stop->set)) == 0;
+        *gbps = table->sets[i].gbps;
+    }
+    tccl_table_free(table);
+    return found;
+}
+
+/* Several rings, by what a profile has: the set itself, or, where no transfer is there twice, all
+ * of its transfers at the same time. */
+static int rate_by_profile(const struct stop *stop, double *gbps, struct tccl_error *err)
+{
+    struct tccl_set all = {.count = 0};
+    struct tccl_side side;
+    int found = find_measured(stop, gbps, err);
+    if (found != 0)
+        return found > 0 ? 0 : -1;
+    tccl_ring_set_side(&stop->set, &side);
+    for (int i = 0; i < side.count; i++)
+        if (tccl_set_add(&all, side.transfers[i]) != 0)
+            return tccl_fail(err, "%s: these rings together were not measured",
+                             stop->class->source->path);
+    if (source_measure(stop->class->source, &all, gbps, err) != 0)
+        return -1;
+    *gbps *= stop->set.n;
+    return 0;
+}
+
+int stop_measure(struct stop *stop, struct tccl_error *err)
+{
+    struct source *source = stop->class->source;
+    struct tccl_set set;
+    if (stop->set.n > 1)
+        return source->profile ? rate_by_profile(stop, &stop->gbps, err)
+                               : rate_by_model(source->model, &stop->set, &stop->gbps, err);
+    tccl_chain_set(&stop->set.rings[0], &set);
+    return source_measure(source, &set, &stop->gbps, err);
+}
+
+static bool same_set(const struct stop *a, const struct stop *b)
+{
+    return a->class == b->class && memcmp(&a->set, &b->set, sizeof(a->set)) == 0;
 }
 
 int route_measure(struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
         struct stop *stop = &route->stops[i];
-        struct tccl_set set;
-        if (i > 0 && same_chain(stop, stop - 1)) {
+        if (i > 0 && same_set(stop, stop - 1))
             stop->gbps = stop[-1].gbps;
-            continue;
-        }
-        tccl_chain_set(&stop->chain, &set);
-        if (source_measure(stop->class->source, &set, &stop->gbps, err) != 0)
+        else if (stop_measure(stop, err) != 0)
             return -1;
     }
     route_rate(route);
     return 0;
 }
 
-int stop_chains(const struct stop *stop)
-{
-    return stop->baseline ? stop->baseline->n_chains : 1;
-}
-
-const struct tccl_chain *stop_chain(const struct stop *stop, int i)
-{
-    return stop->baseline ? &stop->baseline->chains[i] : &stop->chain;
-}
-
-void stop_set(const struct stop *stop, struct tccl_set *set)
-{
-    if (stop->baseline)
-        tccl_baseline_set(stop->baseline, set, NULL);
-    else
-        tccl_chain_set(&stop->chain, set);
-}
-
 double stop_slowest(const struct stop *stop)
 {
-    return stop->gbps / stop_chains(stop);
+    return stop->gbps / stop->set.n;
+}
+
+const struct tccl_chain *stop_first(const struct stop *stop)
+{
+    return &stop->set.rings[0];
 }
 
 const struct tccl_tree *stop_tree(const struct stop *stop)
 {
     const struct tccl_node_class *class = stop->class->class;
-    const struct tccl_chain *chain = &stop->chain;
-    if (!class || stop->baseline || chain->closed || chain->n_gpus == 0)
+    const struct tccl_chain *chain = stop_first(stop);
+    if (!class || stop->baseline || stop->set.n != 1 || chain->closed)
         return NULL;
     const struct tccl_cell *cell =
         &class->cells[chain->entry.nic * class->n_nics + chain->exit.nic];
@@ -103,15 +162,25 @@ int route_rings(const struct route *route)
 {
     int most = 1;
     for (int i = 0; i < route->n; i++)
-        most = stop_chains(&route->stops[i]) > most ? stop_chains(&route->stops[i]) : most;
+        most = route->stops[i].set.n > most ? route->stops[i].set.n : most;
     return most;
 }
 
-/* All chains of the baseline, GB/s. */
+static void take_baseline(const struct tccl_baseline *baseline, struct tccl_ring_set *set)
+{
+    *set = (struct tccl_ring_set){.n = baseline->n_chains};
+    memcpy(set->rings, baseline->chains, baseline->n_chains * sizeof(*baseline->chains));
+}
+
+/* All chains of the baseline, GB/s. A profile has measured a transfer of several chains once. */
 static int rate_baseline(struct source *source, const struct tccl_baseline *baseline, double *gbps,
                          struct tccl_error *err)
 {
+    struct tccl_ring_set rings;
     struct tccl_set set;
+    take_baseline(baseline, &rings);
+    if (!source->profile)
+        return rate_by_model(source->model, &rings, gbps, err);
     if (tccl_baseline_set(baseline, &set, err) != 0 || source_measure(source, &set, gbps, err) != 0)
         return -1;
     *gbps = tccl_baseline_gbps(baseline, *gbps);
@@ -146,7 +215,8 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
     if (!class->source->profile &&
         rate_baseline(class->source, baseline, &baseline->gbps, err) != 0)
         return -1;
-    *stop = (struct stop){class, baseline->chains[0], baseline->gbps, baseline};
+    *stop = (struct stop){.class = class, .gbps = baseline->gbps, .baseline = true};
+    take_baseline(baseline, &stop->set);
     return 0;
 }
 
@@ -169,32 +239,24 @@ struct parse {
     struct route *route;
     int pieces;
     bool named;
+    struct tccl_named_chain first[TCCL_CHAIN_RINGS]; /* of the first piece */
 };
 
-static int parse_stop(struct parse *parse, int i, const struct tccl_named_chain *named,
-                      struct tccl_error *err)
+/* One chain more of node i. */
+static int parse_chain(struct parse *parse, int i, const struct tccl_named_chain *named,
+                       struct tccl_error *err)
 {
-    const struct group *group = nodes_group(parse->nodes, i);
-    struct stop *stop = &parse->route->stops[i];
+    const struct tccl_machine *machine = &nodes_group(parse->nodes, i)->source->machine;
+    struct tccl_ring_set *set = &parse->route->stops[i].set;
+    struct tccl_chain *chain = &set->rings[set->n++];
     struct tccl_error why = {""};
-    uint32_t gpus = 0;
-    char asked[64], visited[64];
-    const struct tccl_machine *machine = &group->source->machine;
-    if (tccl_chain_resolve(named, machine, &stop->chain, &why) != 0 ||
-        tccl_chain_check(&stop->chain, machine, &why) != 0)
+    if (tccl_chain_resolve(named, machine, chain, &why) != 0 ||
+        tccl_chain_check(chain, machine, &why) != 0)
         return tccl_fail(err, "--ring: n%d: %s", i + 1, why.text);
-    for (int k = 0; k < stop->chain.n_gpus; k++)
-        gpus |= UINT32_C(1) << stop->chain.gpus[k];
-    tccl_numberset_format(group->gpus, asked, sizeof(asked));
-    tccl_numberset_format(gpus, visited, sizeof(visited));
-    if (group->gpus_given && gpus != group->gpus)
-        return tccl_fail(err, "--ring: n%d: it visits GPUs %s, --gpus asks for %s", i + 1, visited,
-                         asked);
-    if (parse->route->n > 1 && stop->chain.closed)
+    if (parse->route->n > 1 && chain->closed)
         return tccl_fail(err, "--ring: n%d: with several nodes each chain begins and ends at a NIC",
                          i + 1);
-    stop->class = nodes_class(parse->nodes, group->source, gpus, err);
-    return stop->class ? 0 : -1;
+    return 0;
 }
 
 static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
@@ -202,8 +264,6 @@ static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
 {
     char expected[32];
     snprintf(expected, sizeof(expected), "n%d", ring->node + 1);
-    if (ring->chain > 0)
-        return tccl_fail(err, "--ring: n%d: one chain is expected, not several", ring->node + 1);
     parse->pieces = ring->node + 1;
     parse->named = parse->named || ring->name[0];
     if (ring->node >= parse->route->n)
@@ -213,12 +273,51 @@ static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
                          "--ring: node %.60s where %s is expected: pieces stand in the order of "
                          "the nodes",
                          ring->name, expected);
-    return parse_stop(parse, ring->node, named, err);
+    if (ring->chain >= TCCL_CHAIN_RINGS)
+        return tccl_fail(err, "--ring: n%d: more than %d rings", ring->node + 1, TCCL_CHAIN_RINGS);
+    if (ring->node == 0)
+        parse->first[ring->chain] = *named;
+    return parse_chain(parse, ring->node, named, err);
+}
+
+/* A node's chains are all there: do they go together, and which class is it? */
+static int end_stop(struct parse *parse, int i, struct tccl_error *err)
+{
+    const struct group *group = nodes_group(parse->nodes, i);
+    struct stop *stop = &parse->route->stops[i];
+    struct tccl_error why = {""};
+    uint32_t gpus = 0;
+    char asked[64], visited[64];
+    int rings = parse->route->stops[0].set.n;
+    if (tccl_ring_set_check(&stop->set, &group->source->machine, &why) != 0)
+        return tccl_fail(err, "--ring: n%d: %s", i + 1, why.text);
+    if (stop->set.n != rings)
+        return tccl_fail(err, "--ring: n%d: %d chain%s, but n1 has %d: each ring visits all nodes",
+                         i + 1, stop->set.n, stop->set.n == 1 ? "" : "s", rings);
+    for (int k = 0; k < stop_first(stop)->n_gpus; k++)
+        gpus |= UINT32_C(1) << stop_first(stop)->gpus[k];
+    tccl_numberset_format(group->gpus, asked, sizeof(asked));
+    tccl_numberset_format(gpus, visited, sizeof(visited));
+    if (group->gpus_given && gpus != group->gpus)
+        return tccl_fail(err, "--ring: n%d: it visits GPUs %s, --gpus asks for %s", i + 1, visited,
+                         asked);
+    stop->class = nodes_class(parse->nodes, group->source, gpus, err);
+    return stop->class ? 0 : -1;
+}
+
+/* The one piece without a name stands for all nodes. */
+static int repeat_piece(struct parse *parse, struct tccl_error *err)
+{
+    for (int i = 1; i < parse->route->n; i++, parse->pieces++)
+        for (int k = 0; k < parse->route->stops[0].set.n; k++)
+            if (parse_chain(parse, i, &parse->first[k], err) != 0)
+                return -1;
+    return 0;
 }
 
 int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err)
 {
-    struct parse parse = {nodes, route, 0, false};
+    struct parse parse = {.nodes = nodes, .route = route};
     struct tccl_ring_reader ring = {.text = text};
     struct tccl_named_chain named;
     struct tccl_error why = {""};
@@ -230,12 +329,13 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
             return -1;
     if (more < 0)
         return tccl_fail(err, "--ring: %s", why.text);
-    if (parse.pieces == 1 && !parse.named)
-        for (int i = 1; i < route->n; i++, parse.pieces++)
-            if (parse_stop(&parse, i, &named, err) != 0)
-                return -1;
+    if (parse.pieces == 1 && !parse.named && repeat_piece(&parse, err) != 0)
+        return -1;
     if (parse.pieces < route->n)
         return tccl_fail(err, "--ring: %d pieces for %d nodes", parse.pieces, route->n);
+    for (int i = 0; i < route->n; i++)
+        if (end_stop(&parse, i, err) != 0)
+            return -1;
     return 0;
 }
 
@@ -244,29 +344,41 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
 /* The chain of a stop with which a ring goes on that came out of the NIC. */
 static const struct tccl_chain *next_chain(const struct stop *stop, int ring, int nic)
 {
-    for (int i = 0; i < stop_chains(stop); i++)
-        if (stop_chain(stop, i)->entry.nic == nic)
-            return stop_chain(stop, i);
-    return stop_chain(stop, ring % stop_chains(stop));
+    for (int i = 0; i < stop->set.n && stop->baseline; i++)
+        if (stop->set.rings[i].entry.nic == nic)
+            return &stop->set.rings[i];
+    return &stop->set.rings[ring % stop->set.n];
 }
 
-char *route_format(const struct route *route, int ring)
+void route_ring(const struct route *route, int ring, const struct tccl_chain **chains)
 {
-    char *text = NULL, chain[TCCL_CHAIN_TEXT];
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
-    const struct tccl_chain *here = NULL;
     for (int i = 0; i < route->n; i++) {
         const struct stop *stop = &route->stops[i];
-        here = here ? next_chain(stop, ring, here->exit.nic)
-                    : stop_chain(stop, ring % stop_chains(stop));
-        tccl_chain_format(here, &stop->class->source->machine, chain);
-        if (route->n == 1)
-            fprintf(stream, "%s", chain);
-        else
-            fprintf(stream, "%sn%d[%s]", i ? " " : "", i + 1, chain);
+        chains[i] = i > 0 ? next_chain(stop, ring, chains[i - 1]->exit.nic)
+                          : &stop->set.rings[ring % stop->set.n];
+    }
+}
+
+/* The text of the rings from one on. */
+static char *format_rings(const struct route *route, int from, int n)
+{
+    cleanup_free const struct tccl_chain **chains = calloc((size_t)n * route->n, sizeof(*chains));
+    char *text = NULL, chain[TCCL_CHAIN_TEXT];
+    size_t size;
+    FILE *stream = chains ? open_memstream(&text, &size) : NULL;
+    if (!stream)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        route_ring(route, from + i, chains + (size_t)i * route->n);
+    for (int i = 0; i < route->n; i++) {
+        if (route->n > 1)
+            fprintf(stream, "%sn%d[", i ? " " : "", i + 1);
+        for (int k = 0; k < n; k++) {
+            tccl_chain_format(chains[(size_t)k * route->n + i],
+                              &route->stops[i].class->source->machine, chain);
+            fprintf(stream, "%s%s", k ? " | " : "", chain);
+        }
+        fputs(route->n > 1 ? "]" : "", stream);
     }
     if (fclose(stream) != 0) {
         free(text);
@@ -275,11 +387,21 @@ char *route_format(const struct route *route, int ring)
     return text;
 }
 
+char *route_format_ring(const struct route *route, int ring)
+{
+    return format_rings(route, ring, 1);
+}
+
+char *route_format(const struct route *route)
+{
+    return format_rings(route, 0, route_rings(route));
+}
+
 int route_expressible(const struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
         struct tccl_error why = {""};
-        if (tccl_chain_expressible(&route->stops[i].chain, &why) != 0)
+        if (tccl_ring_set_expressible(&route->stops[i].set, &why) != 0)
             return tccl_fail(err, "n%d: %s", i + 1, why.text);
     }
     return 0;
@@ -289,7 +411,7 @@ json_t *route_to_json(const struct route *route)
 {
     json_t *rings = json_array();
     for (int i = 0; route->n && i < route_rings(route); i++) {
-        cleanup_free char *ring = route_format(route, i);
+        cleanup_free char *ring = route_format_ring(route, i);
         json_array_append_new(rings, ring ? json_string(ring) : json_null());
     }
     return rings;

@@ -1,4 +1,5 @@
-/* path-route.h: a ring: the chains of all nodes in order, with the hops between them. */
+/* path-route.h: one or several rings that run at once: the ring sets of all nodes in order, with
+ * the hops between them. */
 #ifndef TCCL_PATH_ROUTE_H
 #define TCCL_PATH_ROUTE_H
 
@@ -7,18 +8,16 @@
 /* One node of the route. */
 struct stop {
     struct node_class *class;
-    struct tccl_chain chain; /* closed, if it is a ring of a single node */
-    double gbps;             /* of the chain's own set */
-    /* The baseline: all its chains run at the same time, gbps is the aggregate, chain is the first.
-     * NULL: a single chain. Owned by the class. */
-    const struct tccl_baseline *baseline;
+    struct tccl_ring_set set; /* its first chain is ring 1's; closed on a single node */
+    double gbps;              /* of all its chains together */
+    bool baseline; /* NCCL's own chains: rings go on in the order of the NICs, not of the chains */
 };
 
 struct route {
     int n;
     struct stop *stops;
-    double *hops; /* hops[i] leads from stop i to the next; NULL with one stop */
-    double gbps;  /* of the slowest stop or hop */
+    double *hops; /* hops[i] leads from stop i to the next, all rings; NULL with one stop */
+    double gbps;  /* of the slowest stop or hop: of all rings together */
 };
 
 /* A route of n stops without chains yet. Returns 0, or -1 with err. */
@@ -28,6 +27,10 @@ void route_clear(struct route *route);
 /* Rates the hops and the whole, when each stop has its chain and bandwidth. */
 void route_rate(struct route *route);
 
+/* Sets gbps of a stop that has its class and set: all of its chains at the same time. Returns 0, or
+ * -1 with err: that is unknown. */
+int stop_measure(struct stop *stop, struct tccl_error *err);
+
 /* Measures the sets of all stops, then rates. Returns 0, or -1 with err: a set is unknown. */
 int route_measure(struct route *route, struct tccl_error *err);
 
@@ -36,26 +39,31 @@ int route_measure(struct route *route, struct tccl_error *err);
 int route_baseline(const struct route *like, bool closed, struct route *route,
                    struct tccl_error *err);
 
-/* Reads the notation of a ring: a piece for each node, named n1 to nN or not at all; or one without
- * brackets, which then is the same for each node. Returns 0, or -1 with err. */
+/* Reads the notation of a ring or a ring set: a piece for each node, named n1 to nN or not at all;
+ * or one without brackets, which then is the same for each node. All have as many rings. Returns 0,
+ * or -1 with err. */
 int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err);
 
-/* Of the chains that run at the same time at a stop: their number, the i-th (from 0), all of their
- * transfers, and the bandwidth of the slowest transfer. */
-int stop_chains(const struct stop *stop);
-const struct tccl_chain *stop_chain(const struct stop *stop, int i);
-void stop_set(const struct stop *stop, struct tccl_set *set);
+/* The bandwidth of the slowest transfer at a stop, while all chains run. */
 double stop_slowest(const struct stop *stop);
+/* The chain by which closed rings and NICs are told: the first one. */
+const struct tccl_chain *stop_first(const struct stop *stop);
 
-/* The tree beside the stop's chain; NULL: none is known. */
+/* The tree beside the stop's chain; NULL: none is known, as beside several rings. */
 const struct tccl_tree *stop_tree(const struct stop *stop);
 
 /* How many rings run at once: the most chains of any stop. */
 int route_rings(const struct route *route);
 
-/* The text of the i-th ring (from 0). At each stop the ring continues with a chain whose entry is
- * the NIC by which it left the previous stop, if there is one. Allocated; NULL if out of memory. */
-char *route_format(const struct route *route, int i);
+/* The chains of a ring (from 0) on all nodes, in chains (route->n entries). At the baseline's stops
+ * a ring goes on with a chain whose entry is the NIC by which it left the previous stop, if there
+ * is one. */
+void route_ring(const struct route *route, int ring, const struct tccl_chain **chains);
+
+/* The text of one ring, or of all of them ("n1[chain | chain]"). Allocated; NULL if out of memory.
+ */
+char *route_format_ring(const struct route *route, int ring);
+char *route_format(const struct route *route);
 
 /* Can a stock NCCL be made to build it? Returns 0, or -1 with the reason in err. */
 int route_expressible(const struct route *route, struct tccl_error *err);

@@ -1,14 +1,16 @@
-/* path-solve.c: tccl-path solve: the best ring for the nodes. */
+/* path-solve.c: tccl-path solve: the best ring, or set of rings at once, for the nodes. */
 #include "command/path-commands.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "command/path-rings.h"
 #include "ring/ring.h"
 
-/* SMALL: with up to so many GPUs per node the search is exact by default. */
-enum { SMALL = 5, BUDGET = 5000, PAIRS = 16 };
+/* SMALL: with up to so many GPUs per node the search for single rings is exact by default. FIRST:
+ * less of it is enough to begin with where sets of several rings are wanted. */
+enum { SMALL = 5, BUDGET = 5000, PAIRS = 16, FIRST_BUDGET = 1000, FIRST_PAIRS = 4 };
 
 /* Shows progress on a terminal. */
 static int show_progress(void *context, const struct tccl_search_progress *progress)
@@ -29,20 +31,21 @@ static void clear_progress(void)
 static struct tccl_search_options search_options(const struct options *options,
                                                  struct node_class *class)
 {
-    int n_gpus = class->class->n_gpus;
-    bool small = n_gpus <= SMALL;
+    bool first = rings_wanted(options, class), small = class->class->n_gpus <= SMALL;
     struct tccl_search_options search = {
-        .gap = options->gap >= 0 ? options->gap
-               : small           ? 0
-                                 : 0.03,
+        .gap = !first && options->gap >= 0 ? options->gap
+               : !first && small           ? 0
+                                           : 0.03,
         .noise = options->noise >= 0 ? options->noise : 0,
-        .budget = options->budget >= 0 ? options->budget
-                  : small              ? 0
-                                       : BUDGET,
+        .budget = first                  ? FIRST_BUDGET
+                  : options->budget >= 0 ? options->budget
+                  : small                ? 0
+                                         : BUDGET,
         .pairs = options->pairs >= 0 ? options->pairs
+                 : first             ? FIRST_PAIRS
                  : small             ? 0
                                      : PAIRS,
-        .trees = class->source->model != NULL, /* profiles have what was measured */
+        .trees = class->source->model && !first, /* profiles have what was measured */
         .any = options->any,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
         .context = class->source,
@@ -119,17 +122,25 @@ static int solve_class(const struct options *options, bool single, struct node_c
     return node_class_refresh(class, err);
 }
 
+/* What a class has of its sets: those that were found or measured are there. */
+static double set_gbps(const struct tccl_node_class *class, const struct tccl_ring *ring, int node)
+{
+    const struct tccl_ring_choice *choice = &ring->choices[node];
+    if (ring->rings > 1)
+        return class->sets[choice->set].gbps;
+    return tccl_ring_cell(class, *choice)->gbps;
+}
+
 /* Looks up the chains of the ring's choices. */
 static int take_choices(const struct tccl_ring *ring, struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
         struct stop *stop = &route->stops[i];
         const struct tccl_node_class *class = stop->class->class;
-        const struct tccl_cell *cell = tccl_ring_cell(class, ring->choices[i]);
-        if (!cell || !cell->chain.n_gpus)
+        tccl_ring_set_of(ring, class, i, &stop->set);
+        if (stop->set.n == 0 || stop->set.rings[0].n_gpus == 0)
             return tccl_fail(err, "n%d: no chain for its NICs", i + 1);
-        stop->chain = cell->chain;
-        stop->gbps = cell->gbps;
+        stop->gbps = set_gbps(class, ring, i);
     }
     route_rate(route);
     return 0;
@@ -145,15 +156,18 @@ static struct tccl_run *make_runs(const struct nodes *nodes, const struct route 
     return runs;
 }
 
-static int close_ring(const struct nodes *nodes, struct answer *answer, struct tccl_error *err)
+static int close_ring(const struct options *options, const struct nodes *nodes,
+                      struct answer *answer, struct tccl_error *err)
 {
     cleanup_free struct tccl_run *runs = make_runs(nodes, &answer->route);
     struct tccl_ring ring = {0};
     if (!runs)
         return tccl_fail(err, "out of memory");
-    int rc = tccl_ring_solve_rings(runs, nodes->n_groups, 1, &ring, err);
+    int rc = tccl_ring_solve_rings(runs, nodes->n_groups, options->rings > 0 ? options->rings : 0,
+                                   &ring, err);
     if (rc == 0) {
-        answer->bound = ring.bound;
+        if (options->rings == 1)
+            answer->bound = ring.bound;
         /* The bound was rounded up to single precision. */
         if (answer->bound <= ring.gbps * (1 + 1e-6))
             answer->bound = ring.gbps;
@@ -161,6 +175,55 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     }
     tccl_ring_clear(&ring);
     return rc;
+}
+
+/* What no set in the class's table exceeds, nor any other of those that may be taken. */
+static double table_bound(const struct options *options, const struct tccl_node_class *class,
+                          bool closed)
+{
+    double bound = 0;
+    for (int i = 0; i < class->n_nics * class->n_nics && options->rings <= 1 && !closed; i++)
+        bound = fmax(bound, class->cells[i].bound);
+    if (options->rings <= 1 && closed)
+        bound = class->ring.bound;
+    for (int i = 0; i < class->n_sets; i++)
+        if (class->sets[i].set.rings[0].closed == closed &&
+            (options->rings <= 0 || options->rings == class->sets[i].set.n))
+            bound = fmax(bound, class->sets[i].bound);
+    return bound;
+}
+
+static bool has_sets(const struct tccl_node_class *class, bool closed, long rings)
+{
+    for (int i = 0; i < class->n_sets; i++)
+        if (class->sets[i].set.n == rings && class->sets[i].set.rings[0].closed == closed)
+            return true;
+    return false;
+}
+
+/* Sets of rings of all classes, and what none over all of the nodes can exceed. */
+static int find_sets(const struct options *options, struct nodes *nodes, struct answer *answer,
+                     struct tccl_error *err)
+{
+    bool closed = nodes->total == 1;
+    cleanup_free double *bounds = calloc(nodes->n_classes, sizeof(*bounds));
+    if (!bounds)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < nodes->n_classes && options->rings > 1; i++)
+        if (!rings_wanted(options, nodes->classes[i]) &&
+            !has_sets(nodes->classes[i]->class, closed, options->rings))
+            return tccl_fail(err,
+                             "%s: no sets of %ld rings were measured; ask for --rings auto, or a "
+                             "model",
+                             nodes->classes[i]->source->path, options->rings);
+    if (rings_find(options, nodes, &answer->route, closed, bounds, &answer->measured, err) != 0)
+        return -1;
+    for (int i = 0; i < nodes->n_classes; i++)
+        answer->bound =
+            fmin(answer->bound, rings_wanted(options, nodes->classes[i])
+                                    ? bounds[i]
+                                    : table_bound(options, nodes->classes[i]->class, closed));
+    return 0;
 }
 
 /* The class of each stop. */
@@ -191,7 +254,9 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
     for (int i = 0; i < nodes->n_classes; i++)
         if (solve_class(options, nodes->total == 1, nodes->classes[i], &answer->measured, err) != 0)
             return -1;
-    if (close_ring(nodes, answer, err) != 0)
+    if (options->rings != 1 && find_sets(options, nodes, answer, err) != 0)
+        return -1;
+    if (close_ring(options, nodes, answer, err) != 0)
         return tccl_fail(err, "no ring was found");
     answer_complete(answer);
     return 0;
@@ -199,7 +264,5 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
 
 int command_solve(const struct options *options, struct tccl_error *err)
 {
-    if (options->rings >= 0)
-        return command_rings(options, err);
     return answer_command(solve, options, err);
 }

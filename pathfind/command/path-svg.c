@@ -1,4 +1,4 @@
-/* path-svg.c: a drawing as SVG, with all that it needs inside: of each kind of node its chain and,
+/* path-svg.c: a drawing as SVG, with all that it needs inside: of each kind of node its chains and,
  * beside it, what NCCL builds there by itself. */
 #include <math.h>
 #include <stdlib.h>
@@ -18,28 +18,28 @@ static void rate(const struct stop *stop, struct tccl_rated *rated)
     *rated = (struct tccl_rated){.set = {.count = 0}};
     if (limit_find(stop, &limit, NULL) != 0)
         return;
-    rated->set = limit.set;
-    for (int i = 0; limit.detailed && i < limit.set.count; i++)
-        rated->gbps[i] = limit.rates[i];
-    tccl_rated_slow(rated, &limit.part, stop_slowest(stop));
+    limit_set(&limit.side, &rated->set);
+    for (int i = 0; limit.detailed && i < rated->set.count; i++)
+        for (int k = 0; k < limit.side.count; k++)
+            if (limit.side.transfers[k] == rated->set.transfers[i])
+                rated->gbps[i] = limit.rates[k];
+    struct tccl_set part;
+    limit_set(&limit.part, &part);
+    tccl_rated_slow(rated, &part, stop_slowest(stop));
 }
 
 static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
 {
     const struct source *source = stop->class->source;
-    struct tccl_chain chains[TCCL_CHAIN_RINGS];
     struct tccl_named_rings named = {.n = 0};
     struct tccl_rated rated;
     rate(stop, &rated);
-    for (int i = 0; i < stop_chains(stop) && i < TCCL_CHAIN_RINGS; i++) {
-        chains[named.n] = *stop_chain(stop, i);
-        tccl_chain_name(&chains[named.n], &source->machine, true, &named.chains[named.n]);
-        named.n++;
-    }
+    for (; named.n < stop->set.n; named.n++)
+        tccl_chain_name(&stop->set.rings[named.n], &source->machine, true, &named.chains[named.n]);
     snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
              stop->gbps, source->name);
     tccl_named_rings_format(&named, panel->detail);
-    tccl_picture_make(&source->machine, stop->class->gpus, chains, named.n, &rated,
+    tccl_picture_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n, &rated,
                       &panel->picture);
 }
 
@@ -65,8 +65,11 @@ static void put_title(const struct answer *answer, FILE *out)
 {
     char text[200];
     int n = answer->route.n;
-    snprintf(text, sizeof(text), "Ring over %d node%s: %.2f GB/s", n, n == 1 ? "" : "s",
-             answer->route.gbps);
+    int rings = route_rings(&answer->route), length = 0;
+    if (rings > 1)
+        length = snprintf(text, sizeof(text), "%d rings at once", rings);
+    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %.2f GB/s",
+             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", answer->route.gbps);
     tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
     text[0] = '\0';
     if (answer->baseline.n && answer->baseline.gbps > 0)

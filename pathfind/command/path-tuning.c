@@ -87,7 +87,7 @@ static void lead_tree(const struct stop *stop, int generation, const struct tccl
     double all = ring->channels * (double)ring->intra;
     double wanted = tccl_tree_rate(ring->channels * (double)ring->inter,
                                    tree->channels * (double)tree->inter, ring_gbps, planned->along);
-    double most = tccl_tree_rate_by_links(stop->chain.n_gpus, all, wanted);
+    double most = tccl_tree_rate_by_links(stop_first(stop)->n_gpus, all, wanted);
     float rate = tccl_nccl_rate(false, lowest_sm(stop->class), generation, most) / tree->channels;
     if (rate < tree->inter)
         tree->intra = tree->inter = rate;
@@ -98,7 +98,7 @@ static bool may_lead(const struct stop *stop, const struct tccl_nominal *ring)
 {
     enum tccl_cpu cpu = stop->class->source->machine.cpu;
     return tccl_tree_is_one_channel(ring->channels, ring->channels * (double)ring->intra) &&
-           stop->chain.entry.nic == stop->chain.exit.nic && cpu >= TCCL_CPU_AMD &&
+           stop_first(stop)->entry.nic == stop_first(stop)->exit.nic && cpu >= TCCL_CPU_AMD &&
            cpu <= TCCL_CPU_INTEL_ERP;
 }
 

@@ -11,7 +11,7 @@ static const char help[] =
     "Usage: tccl-path COMMAND (--model FILE | --profile DIR) [OPTION]...\n"
     "Which ring over these GPUs is the fastest, from a model or a measured profile?\n"
     "\n"
-    "  solve     find the best ring\n"
+    "  solve     find the best rings\n"
     "  eval      bandwidth of a ring that you give (--ring), and of the baseline\n"
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, SVG or DOT\n"
@@ -40,14 +40,16 @@ static const char nodes_help[] =
     "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2,5; default: all\n";
 
 static const char search_help[] =
+    "  --rings N        N rings that run at once (1 to 8), or auto, which is the default:\n"
+    "                   as many as are best. Of profiles: those that were measured\n"
     "  --any            also rings that a stock NCCL can't be made to build\n"
-    "  --gap RATIO      stop when the ring is proven to be this close to the best\n"
-    "                   (default 0 up to 5 GPUs a node, else 0.03)\n"
+    "  --gap RATIO      stop when the rings are proven to be this close to the best\n"
+    "                   (default 0.03; for a single ring 0 up to 5 GPUs a node)\n"
     "  --noise RATIO    bandwidths closer than this count as equal (default 0)\n"
-    "  --budget N       transfer sets to measure at most per node class, 0: no limit\n"
-    "                   (default 0 up to 5 GPUs a node, else 5000)\n"
-    "  --pairs N        port pairs to search to the end, 0: all\n"
-    "                   (default 0 up to 5 GPUs a node, else 16)\n";
+    "  --budget N       sets to rate at most per node class (default 10000; for a single\n"
+    "                   ring 5000, and no limit, which is 0, up to 5 GPUs a node)\n"
+    "  --pairs N        port pairs to search to the end, 0: all (default 4; for a single\n"
+    "                   ring 16, and all up to 5 GPUs a node)\n";
 
 struct command {
     const char *name;
@@ -60,25 +62,25 @@ struct command {
 static const struct command commands[] = {
     {"solve", command_solve, "mpngjaGNBPR", true, true,
      "Usage: tccl-path solve (--model FILE | --profile DIR) [OPTION]...\n"
-     "Finds the best ring over the nodes: the best order of GPUs, edges and ports.\n",
-     "  --rings N        N rings that run at once (1 to 8, or auto: as many as are best),\n"
-     "                   from models. Jobs get a single ring so far\n"
+     "Finds the best rings over the nodes, those that are best together: orders of GPUs,\n"
+     "edges and ports.\n",
      "  --json           print JSON\n"},
     {"eval", command_eval, "mpngrj", true, false,
      "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
      "Bandwidth of a ring, and of the baseline for the same nodes and GPUs.\n",
      "  --ring RING      the ring: \"0 -w> 1 -m0> 0\" for one node, for several\n"
      "                   \"n1[nic -g> 0 -w> 1 -m0> nic] n2[...]\", or one chain without\n"
-     "                   brackets for all of them; -: from standard input.\n"
+     "                   brackets for all of them; several rings that run at once:\n"
+     "                   \"chain | chain\"; -: from standard input.\n"
      "                   Default: the baseline\n"
      "  --json           print JSON\n"},
-    {"explain", command_explain, "mpngrjaGNBP", true, true,
+    {"explain", command_explain, "mpngrjaGNBPR", true, true,
      "Usage: tccl-path explain (--model FILE | --profile DIR) [--ring RING]\n"
      "                         [OPTION]...\n"
      "Why this ring: what limits it, the same for the baseline, and the runners-up.\n",
      "  --ring RING      explain this ring (see eval) in place of the best one\n"
      "  --json           print JSON\n"},
-    {"draw", command_draw, "mpngrfoaGNBP", true, true,
+    {"draw", command_draw, "mpngrfoaGNBPR", true, true,
      "Usage: tccl-path draw (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
      "Draws the nodes and the ring through them; like nodes share a picture.\n",
      "  --ring RING      draw this ring (see eval) in place of the best one\n"
@@ -151,8 +153,6 @@ static const char *find_fault(const struct command *command, const struct option
         return "--set is missing";
     if (strchr(command->accepted, 'b') && !options->gpus)
         return "--gpus is missing: how many GPUs the job gets";
-    if (options->rings >= 0 && (options->any || options->noise >= 0 || options->pairs >= 0))
-        return "--rings goes with none of --any, --noise and --pairs";
     if (options->format && strcmp(options->format, "svg") != 0 &&
         strcmp(options->format, "dot") != 0)
         return "--format: svg or dot is wanted";

@@ -24,7 +24,7 @@ struct bound {
     const struct tccl_model *model;
     const struct tccl_machine *machine;
     uint32_t gpus;
-    bool closed;
+    bool closed, any;
     int rings;
     int n_transfers;
     tccl_transfer transfers[TCCL_TRANSFERS];
@@ -38,7 +38,7 @@ struct bound {
     double *rows, *limits, *values;
 };
 
-/* The transfers that chains over the GPUs may have: P2P edges write. */
+/* The transfers that chains over the GPUs may have: P2P edges write, unless any may be there. */
 static bool may_use(const struct bound *bound, tccl_transfer transfer)
 {
     struct tccl_device from = tccl_transfer_initiator(transfer);
@@ -48,7 +48,7 @@ static bool may_use(const struct bound *bound, tccl_transfer transfer)
         return false;
     if (from.kind == TCCL_NIC)
         return !bound->closed;
-    return to.kind != TCCL_GPU || !tccl_transfer_reads(transfer);
+    return to.kind != TCCL_GPU || bound->any || !tccl_transfer_reads(transfer);
 }
 
 static int list_transfers(struct bound *bound, struct tccl_error *err)
@@ -375,7 +375,7 @@ static int find_bound(struct bound *bound, double least, double *gbps, struct tc
         high = fmax(high, bound->alone[i]);
     high *= 1 + 1e-6;
     int status = narrow(bound, 1, low, &high, err);
-    if (status == 0 && high > low / SENSE) {
+    if (status == 0 && !bound->any && high > low / SENSE) {
         bound->tries = TRIES;
         status = in_reach(bound, high * SENSE, err);
         if (status == 0) {
@@ -387,8 +387,8 @@ static int find_bound(struct bound *bound, double least, double *gbps, struct tc
     return status < 0 ? -1 : 0;
 }
 
-int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, int from, int to,
-                      double least, double *bounds, struct tccl_error *err)
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool any,
+                      int from, int to, double least, double *bounds, struct tccl_error *err)
 {
     cleanup_free struct bound *bound = calloc(1, sizeof(*bound));
 
@@ -398,6 +398,7 @@ int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed
     bound->machine = tccl_model_machine(model);
     bound->gpus = gpus;
     bound->closed = closed;
+    bound->any = any;
     memset(bound->memories, -1, sizeof(bound->memories));
     if (list_transfers(bound, err) != 0)
         return -1;

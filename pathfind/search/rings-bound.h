@@ -13,9 +13,9 @@
 #include "machine/model.h"
 
 /* The bounds for from to to rings at once over the GPUs, GB/s of all together, by their number in
- * bounds; none is below least, which is known to be in reach. closed: of a single node. Returns 0,
- * or -1 with err. */
-int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, int from, int to,
-                      double least, double *bounds, struct tccl_error *err);
+ * bounds; none is below least, which is known to be in reach. closed: of a single node. any: also
+ * of sets that a stock NCCL can't be made to build. Returns 0, or -1 with err. */
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool any,
+                      int from, int to, double least, double *bounds, struct tccl_error *err);
 
 #endif

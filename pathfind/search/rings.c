@@ -146,8 +146,8 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     double rates[TCCL_MAX_SIDE], line = line_rate(finder, set), sum = 0, least = line;
     struct tccl_side side;
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
-        tccl_ring_set_expressible(set, NULL) != 0 || !nics_allowed(finder, set) ||
-        !keeps_fabric(finder, set))
+        (!finder->options->any && tccl_ring_set_expressible(set, NULL) != 0) ||
+        !nics_allowed(finder, set) || !keeps_fabric(finder, set))
         return 1;
     tccl_ring_set_side(set, &side);
     if (is_hopeless(finder, &side))
@@ -555,7 +555,7 @@ static int find_rings(struct finder *finder, int rings, long sets, double *bound
     bool small = finder->n_gpus <= SMALL, all = false;
     if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
         return -1;
-    if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
+    if (!small || finder->options->gap > 0 || finder->options->any || result->gbps >= finder->goal)
         return 0;
     if (count_out(finder, rings, &all) != 0)
         return -1;
@@ -567,8 +567,8 @@ static int find_rings(struct finder *finder, int rings, long sets, double *bound
 static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)
 {
     double single = finder->options->single_bound;
-    if (tccl_rings_bounds(finder->model, gpus, finder->closed, from, to, finder->result->gbps,
-                          bounds, finder->err) != 0)
+    if (tccl_rings_bounds(finder->model, gpus, finder->closed, finder->options->any, from, to,
+                          finder->result->gbps, bounds, finder->err) != 0)
         return -1;
     for (int i = from; i <= to && single > 0; i++)
         bounds[i] = fmin(bounds[i], i * single); /* no ring of a set is faster than one alone */

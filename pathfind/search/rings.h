@@ -11,9 +11,11 @@
 #include "chain/ring-set.h"
 
 struct tccl_rings_options {
-    int rings;           /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
-    double gap;          /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
-    long budget;         /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
+    int rings;   /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
+    bool any;    /* starts count that a stock NCCL can't be made to build, and the bound is for
+                  * such sets as well; others are not searched for */
+    double gap;  /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
+    long budget; /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
     double single_bound; /* no single ring is faster, GB/s; 0: unknown */
     uint32_t nics;       /* that rings may use, as a mask; 0: all */
     uint64_t seed;       /* of what is chosen by chance: the same seed gives the same set */
@@ -22,7 +24,7 @@ struct tccl_rings_options {
 struct tccl_rings_result {
     struct tccl_ring_set set;
     double gbps;  /* of all rings together, GB/s; 0: no set was found */
-    double bound; /* no set that a stock NCCL can be made to build is faster */
+    double bound; /* no set (any: of all; else that a stock NCCL can be made to build) is faster */
     long rated;
 };
 

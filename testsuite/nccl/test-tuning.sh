@@ -56,7 +56,7 @@ PYTHON
 # tccl-path foretells what NCCL picks alone, and with the plan. The table has one decimal, so of two that take nearly the
 # same time it may be either.
 foretold() { # MODEL NODES
-    "$TCCL_BUILD/pathfind/tccl-path" explain --json --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
+    "$TCCL_BUILD/pathfind/tccl-path" explain --json --rings 1 --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
     local file=topology
     ! show_log | grep "TCCL INFO .*: ring " | grep -q "; graph file" || file=graph
     python3 - "$here" "$work" "$1" "$file" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
