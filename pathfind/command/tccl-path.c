@@ -40,16 +40,12 @@ static const char nodes_help[] =
     "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2,5; default: all\n";
 
 static const char search_help[] =
-    "  --rings N        N rings that run at once (1 to 8), or auto, which is the default:\n"
-    "                   as many as are best. Of profiles: those that were measured\n"
+    "  --rings N        N rings at once, 1 to 8; auto, the default: the best\n"
     "  --any            also rings that a stock NCCL can't be made to build\n"
     "  --gap RATIO      stop when the rings are proven to be this close to the best\n"
-    "                   (default 0.03; for a single ring 0 up to 5 GPUs a node)\n"
     "  --noise RATIO    bandwidths closer than this count as equal (default 0)\n"
-    "  --budget N       sets to rate at most per node class (default 10000; for a single\n"
-    "                   ring 5000, and no limit, which is 0, up to 5 GPUs a node)\n"
-    "  --pairs N        port pairs to search to the end, 0: all (default 4; for a single\n"
-    "                   ring 16, and all up to 5 GPUs a node)\n";
+    "  --budget N       sets to measure at most per node class\n"
+    "  --pairs N        port pairs to search to the end, 0: all\n";
 
 struct command {
     const char *name;
