@@ -9,7 +9,15 @@
 
 #include "base/cleanup.h"
 
-enum { STARTS = 3, ROUNDS = 4, CANDIDATES = 64, NONE = -1 };
+enum {
+    STARTS = 3,
+    ROUNDS = 4,
+    CANDIDATES = 64,
+    NONE = -1,
+    /* Transfers that may be rated while one start settles, counted as often as a set with them is:
+     * the choice is made on tccld's event loop. A thousand take a fifth of a millisecond. */
+    WORK = 5000
+};
 
 /* ---- who are the groups? ---- */
 
@@ -88,13 +96,15 @@ struct tccl_groups {
     const struct tccl_beside *beside;
     double unit; /* the best of any group alone, GB/s */
     double noise;
+    int work; /* left of WORK */
     int n;
     struct list lists[TCCL_MAX_GROUPS];
 };
 
 /* Which candidate each group has, and what they make together. */
 struct assignment {
-    int chosen[TCCL_MAX_GROUPS]; /* NONE: none yet */
+    int chosen[TCCL_MAX_GROUPS];           /* NONE: none yet */
+    int changes, settled[TCCL_MAX_GROUPS]; /* so far; and when this group had its best one */
     struct tccl_side sides[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
 };
@@ -254,15 +264,17 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
 /* ---- what they are worth together ---- */
 
 /* A group beside all others that have a side, and the steps that run. */
-static int rate(const struct tccl_groups *groups, const struct tccl_side *sides, int group,
+static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int group,
                 const struct tccl_side *side, struct tccl_worth *worth, struct tccl_error *err)
 {
     struct tccl_beside beside = *groups->beside;
     beside.own = groups->unit;
     beside.selfish = false;
+    groups->work -= side->count;
     for (int i = 0; i < groups->n; i++) {
         if (i == group || sides[i].count == 0)
             continue;
+        groups->work -= sides[i].count;
         beside.others[beside.n] = &sides[i];
         beside.alone[beside.n++] = groups->unit;
     }
@@ -271,7 +283,7 @@ static int rate(const struct tccl_groups *groups, const struct tccl_side *sides,
 
 /* The best candidate of a group beside what the others have; that which it has, where none is
  * better. */
-static int improve(const struct tccl_groups *groups, struct assignment *now, int group,
+static int improve(struct tccl_groups *groups, struct assignment *now, int group,
                    struct tccl_error *err)
 {
     const struct list *list = &groups->lists[group];
@@ -281,7 +293,7 @@ static int improve(const struct tccl_groups *groups, struct assignment *now, int
         struct tccl_side side = {.alone = list->results[i].gbps};
         struct tccl_worth worth;
         /* No group has more than its chain alone. */
-        if (has && list->results[i].gbps < best.least * groups->unit)
+        if (has && (list->results[i].gbps < best.least * groups->unit || groups->work <= 0))
             break;
         if (i == now->chosen[group] || tccl_side_add_chain(&side, &list->results[i].chain) != 0)
             continue;
@@ -291,37 +303,35 @@ static int improve(const struct tccl_groups *groups, struct assignment *now, int
             continue;
         has = true;
         best = worth;
+        now->changes++;
         now->chosen[group] = i;
         now->sides[group] = side;
     }
     now->worth = best;
+    now->settled[group] = now->changes;
     return 0;
 }
 
-/* Until a round changes nothing. */
-static int settle(const struct tccl_groups *groups, bool backward, struct assignment *now,
+/* Until nobody has changed anything since each group had its best one. */
+static int settle(struct tccl_groups *groups, bool backward, struct assignment *now,
                   struct tccl_error *err)
 {
-    for (int round = 0; round < ROUNDS; round++) {
-        int before[TCCL_MAX_GROUPS];
-        bool same = true;
-        memcpy(before, now->chosen, sizeof(before));
-        for (int i = 0; i < groups->n; i++)
-            if (improve(groups, now, backward ? groups->n - 1 - i : i, err) != 0)
-                return -1;
-        for (int i = 0; i < groups->n; i++)
-            same = same && now->chosen[i] == before[i];
-        if (same)
-            break;
+    groups->work = WORK;
+    for (int turn = 0; turn < ROUNDS * groups->n; turn++) {
+        int group = turn % groups->n;
+        group = backward ? groups->n - 1 - group : group;
+        bool same = now->chosen[group] != NONE && now->settled[group] == now->changes;
+        if (!same && improve(groups, now, group, err) != 0)
+            return -1;
     }
     return 0;
 }
 
-static int begin_alone(const struct tccl_groups *groups, struct assignment *now,
-                       struct tccl_error *err)
+static int begin_alone(struct tccl_groups *groups, struct assignment *now, struct tccl_error *err)
 {
     for (int i = 0; i < groups->n; i++) {
         now->chosen[i] = 0;
+        now->settled[i] = -1;
         now->sides[i].alone = groups->lists[i].results[0].gbps;
         if (tccl_side_add_chain(&now->sides[i], &groups->lists[i].results[0].chain) != 0)
             return tccl_fail(err, "a chain has too many transfers");
@@ -353,9 +363,9 @@ static void count_alone(const struct tccl_groups *groups, const struct tccl_side
 /* Those of a generation, of all groups: what each reaches. Where that is known by bounds only, and
  * the planned chains are known better (sure), they count as they are alone. Returns 0; 1: of some
  * group they are not known; or -1. */
-static int rate_own(const struct tccl_groups *groups, int generation, bool sure,
-                    struct tccl_side *sides, struct tccl_worth *worth,
-                    double gbps[static TCCL_MAX_GROUPS], struct tccl_error *err)
+static int rate_own(struct tccl_groups *groups, int generation, bool sure, struct tccl_side *sides,
+                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
+                    struct tccl_error *err)
 {
     for (int i = 0; i < groups->n; i++) {
         const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
@@ -375,7 +385,7 @@ static int rate_own(const struct tccl_groups *groups, int generation, bool sure,
 
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
  * together lose nothing by it, as far as that is known as well as what the chains reach. */
-static int judge(const struct tccl_groups *groups, const struct assignment *planned,
+static int judge(struct tccl_groups *groups, const struct assignment *planned,
                  const struct tccl_side *own, bool better[static TCCL_MAX_GROUPS],
                  struct tccl_error *err)
 {
@@ -393,7 +403,7 @@ static int judge(const struct tccl_groups *groups, const struct assignment *plan
     return 0;
 }
 
-static int judge_generation(const struct tccl_groups *groups, const struct assignment *planned,
+static int judge_generation(struct tccl_groups *groups, const struct assignment *planned,
                             int generation, struct tccl_group_choice *choices,
                             struct tccl_error *err)
 {
@@ -425,7 +435,7 @@ static bool as_before(const struct tccl_groups *groups, int generation)
     return true;
 }
 
-static int judge_all(const struct tccl_groups *groups, const struct assignment *planned,
+static int judge_all(struct tccl_groups *groups, const struct assignment *planned,
                      struct tccl_group_choice *choices, struct tccl_error *err)
 {
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
@@ -442,7 +452,7 @@ static int judge_all(const struct tccl_groups *groups, const struct assignment *
     return 0;
 }
 
-static int fill_cells(const struct tccl_groups *groups, const struct assignment *planned,
+static int fill_cells(struct tccl_groups *groups, const struct assignment *planned,
                       struct tccl_group_choice *choices, struct tccl_error *err)
 {
     for (int i = 0; i < groups->n; i++) {
@@ -465,7 +475,7 @@ static int fill_cells(const struct tccl_groups *groups, const struct assignment 
 }
 
 /* The best end of all starts. *best is one of the ways. */
-static int search(const struct tccl_groups *groups, struct assignment ways[static STARTS],
+static int search(struct tccl_groups *groups, struct assignment ways[static STARTS],
                   const struct assignment **best, struct tccl_error *err)
 {
     *best = &ways[0];
