@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fileio.h"
+#include "machine/background.h"
 #include "machines.h"
 #include "profiles.h"
 #include "search/search.h"
@@ -24,6 +25,8 @@ static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
 static struct tccl_model *model;
 static struct tccl_table *tables[PAIRS];
+static struct tccl_table *beside_offload; /* of the second pair */
+static uint32_t offloading;               /* GPUs of steps that do */
 
 /* In place of connection.c: our own process is as good as a slurmstepd. */
 pid_t connection_pid(const struct connection *connection)
@@ -46,6 +49,34 @@ int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
     (void)gpus, (void)list;
     tccl_fail(err, "no slurmd");
     return 1;
+}
+
+static int measure_beside(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                          struct tccl_error *err)
+{
+    (void)context;
+    out->spread = 0;
+    return tccl_model_beside(model, TCCL_BACKGROUND_OFFLOAD, SECOND, set, &out->gbps, err);
+}
+
+/* As the second pair's chains are while its own GPUs copy. */
+static void make_offload_profile(const json_t *json)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_search_options options = {.others = 150};
+    struct tccl_meter meter = {.measure = measure_beside};
+    struct tccl_search *search = tccl_search_new(machine, meter, NULL);
+    struct tccl_error err = {""};
+    struct tccl_profile *profile;
+    CHECK_INT(tccl_profile_create(folder, machine, "model+offload", json, &profile, &err), 0);
+    beside_offload = tccl_table_new(machine, SECOND);
+    CHECK(tccl_search_table(search, beside_offload, &options, &err) >= 0);
+    strcpy(beside_offload->source, "model+offload");
+    strcpy(beside_offload->machine, tccl_profile_id(profile));
+    CHECK_INT(tccl_profile_put(profile, beside_offload, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_search_free(search);
+    tccl_profile_close(profile);
 }
 
 static void make_own_profile(void)
@@ -75,6 +106,7 @@ static void make_own_profile(void)
     CHECK_STR(err.text, "");
     tccl_search_free(search);
     tccl_profile_close(profile);
+    make_offload_profile(json);
 }
 
 static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
@@ -91,7 +123,7 @@ static struct shared_class *class_of(const struct tccl_step *join)
 {
     struct tccl_error err = {""};
     struct shared_class *class = own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres,
-                                           false, TCCL_BACKGROUND_NONE, &err);
+                                           false, tccl_background_named(join->background), &err);
     CHECK_STR(err.text, "");
     return class;
 }
@@ -115,7 +147,13 @@ static void check_beside(const struct tccl_side *first, double alone)
     struct tccl_step join = join_of(second_key, SECOND);
     struct tccl_error err = {""};
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
-    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
+    struct tccl_side copies = {0};
+    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, offloading, &copies);
+    beside.background = &copies;
+    bool offloads = offloading & SECOND;
+    strcpy(join.background, offloads ? "offload" : "");
+    struct tccl_node_class *wanted =
+        tccl_beside_class(&beside, offloads ? beside_offload : tables[1], true, false, &err);
     struct shared_class *got =
         running_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_STR(err.text, "");
@@ -171,6 +209,23 @@ static void check_life(void)
     shared_class_drop(class);
 }
 
+/* The first step offloads, the second one, or both: their copies run as well. */
+static void check_offload(void)
+{
+    static const uint32_t who[] = {FIRST, SECOND, FIRST | SECOND};
+    for (int i = 0; i < 3; i++) {
+        struct tccl_step join = join_of(first_key, FIRST);
+        offloading = who[i];
+        strcpy(join.background, offloading & FIRST ? "offload" : "");
+        running_begin(daemon_.running, &join, NULL);
+        check_beside_nccl(TCCL_NEWEST);
+        start_again();
+        check_beside_nccl(TCCL_NEWEST);
+        running_end(daemon_.running, &first_key);
+    }
+    offloading = 0;
+}
+
 int main(void)
 {
     make_cache(folder);
@@ -179,11 +234,13 @@ int main(void)
     daemon_.own = own_new();
     daemon_.running = running_new(&daemon_);
     check_life();
+    check_offload();
     running_free(daemon_.running);
     own_free(daemon_.own);
     event_base_free(daemon_.base);
     for (int i = 0; i < PAIRS; i++)
         tccl_table_free(tables[i]);
+    tccl_table_free(beside_offload);
     tccl_model_free(model);
     remove_cache(folder);
     return check_result();

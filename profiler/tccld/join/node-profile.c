@@ -255,6 +255,15 @@ static struct tccl_profile *profile_beside(struct own *own, enum tccl_background
     return there ? own->beside[background] : own->profile;
 }
 
+const struct tccl_table *own_table_beside(struct own *own, enum tccl_background background,
+                                          uint32_t gpus)
+{
+    struct tccl_profile *profile = own->profile ? profile_beside(own, background, gpus) : NULL;
+    return profile && (profile != own->profile || background == TCCL_BACKGROUND_NONE)
+               ? tccl_profile_table(profile, gpus, NULL)
+               : NULL;
+}
+
 static struct shared_class *class_of(struct own *own, uint32_t gpus, bool hidden,
                                      enum tccl_background background, struct tccl_error *err)
 {

@@ -41,6 +41,9 @@ int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *
  * none. The model that its profile is made from; NULL: none, or it can't be read. What was measured
  * together there: NULL: nothing, or with err. */
 const struct tccl_table *own_table(struct own *own, uint32_t gpus);
+/* The same beside that background; NULL, too, where only the plain one is there. */
+const struct tccl_table *own_table_beside(struct own *own, enum tccl_background background,
+                                          uint32_t gpus);
 const struct tccl_model *own_model(struct own *own);
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err);
 /* What the best ring of any so many GPUs of that machine reaches alone, ours or NCCL's own, GB/s.

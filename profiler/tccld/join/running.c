@@ -14,13 +14,14 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "chain/beside-text.h"
+#include "machine/background.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/script.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/log.h"
 
-enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
+enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SEEN = TCCL_MAX_SIDES - 2 };
 #define FILE_NAME "running"
 
 struct entry {
@@ -32,6 +33,7 @@ struct entry {
     double alone;                /* of all of them, GB/s */
     bool refused;                /* these: NCCL's own is built in their place */
     int nccl;                    /* its version, 0: not known */
+    char background[TCCL_BACKGROUND + 1];
 };
 
 TAILQ_HEAD(entry_list, entry);
@@ -86,10 +88,11 @@ static json_t *entry_to_json(const struct entry *entry)
     json_t *gres = json_array();
     for (int i = 0; i < entry->n_gres; i++)
         json_array_append_new(gres, json_integer(entry->gres[i]));
-    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:b, s:i}", "key",
+    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:b, s:i, s:s}", "key",
                      tccl_key_to_json(&entry->key), "gres", gres, "n_nodes", entry->n_nodes,
                      "stepd", entry->stepd, "rings", entry->rings, "alone_gbps", entry->alone,
-                     "refused", (int)entry->refused, "nccl", entry->nccl);
+                     "refused", (int)entry->refused, "nccl", entry->nccl, "background",
+                     entry->background);
 }
 
 /* Returns 0, or -1: it is not an entry. */
@@ -97,10 +100,13 @@ static int entry_from_json(json_t *json, struct entry *entry)
 {
     const char *stepd, *rings;
     json_t *key, *gres;
+    const char *background = "";
     int refused = 0;
-    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?b, s?i!}", "key", &key, "gres", &gres,
-                    "n_nodes", &entry->n_nodes, "stepd", &stepd, "rings", &rings, "alone_gbps",
-                    &entry->alone, "refused", &refused, "nccl", &entry->nccl) != 0 ||
+    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?b, s?i, s?s!}", "key", &key, "gres",
+                    &gres, "n_nodes", &entry->n_nodes, "stepd", &stepd, "rings", &rings,
+                    "alone_gbps", &entry->alone, "refused", &refused, "nccl", &entry->nccl,
+                    "background", &background) != 0 ||
+        strlen(background) >= sizeof(entry->background) ||
         tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
         strlen(stepd) >= sizeof(entry->stepd) || strlen(rings) >= sizeof(entry->rings))
         return -1;
@@ -108,6 +114,7 @@ static int entry_from_json(json_t *json, struct entry *entry)
     entry->n_gres = (int)json_array_size(gres);
     for (int i = 0; i < entry->n_gres; i++)
         entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
+    strcpy(entry->background, background);
     strcpy(entry->stepd, stepd);
     strcpy(entry->rings, rings);
     return 0;
@@ -214,6 +221,7 @@ void running_begin(struct running *running, const struct tccl_step *join,
     memcpy(entry->gres, join->gres, sizeof(entry->gres));
     entry->n_gres = join->n_gres;
     entry->n_nodes = join->n_nodes;
+    strcpy(entry->background, join->background);
     stepd_name(connection_pid(connection), entry->stepd);
     save_soon(running);
 }
@@ -271,7 +279,8 @@ void running_sweep(struct running *running)
 /* The others that run, each with GPUs of its own. */
 struct seen {
     struct tccl_side sides[SEEN];
-    uint32_t gpus; /* of all of them, and the step's own */
+    struct tccl_side copies; /* of all that offload */
+    uint32_t gpus;           /* of all of them, and the step's own */
     struct tccl_beside beside;
     struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
@@ -317,9 +326,12 @@ static int see_ring(struct running *running, const struct entry *entry, struct s
 static int see_nccl(struct running *running, const struct entry *entry, uint32_t gpus,
                     struct seen *seen)
 {
-    const struct tccl_table *table = own_table(running->daemon->own, gpus);
+    struct own *own = running->daemon->own;
+    const struct tccl_table *table =
+        own_table_beside(own, tccl_background_named(entry->background), gpus);
     const struct tccl_baseline *baseline;
     int generation = entry->nccl > 0 ? tccl_generation_of(entry->nccl) : TCCL_NEWEST;
+    table = table ? table : own_table(own, gpus);
     if (!table)
         return 0;
     baseline = entry->n_nodes == 1 ? &table->baseline_ring[generation]
@@ -334,6 +346,14 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
                : 0;
 }
 
+/* What offloads runs as well, but is no ring of which anybody asks what it is left. */
+static void add_copies(struct running *running, enum tccl_background background, uint32_t gpus,
+                       struct seen *seen)
+{
+    tccl_background_add(own_machine(running->daemon->own), background, gpus, &seen->copies);
+    seen->beside.background = &seen->copies;
+}
+
 /* Steps of one job may have the same GPUs one after the other, or those of its script: of several
  * on the same GPUs the latest one counts. */
 static void see_entry(struct running *running, const struct entry *entry, struct seen *seen)
@@ -345,6 +365,7 @@ static void see_entry(struct running *running, const struct entry *entry, struct
         (gpus & seen->gpus))
         return;
     seen->gpus |= gpus;
+    add_copies(running, tccl_background_named(entry->background), gpus, seen);
     seen->sides[seen->beside.n] = (struct tccl_side){0};
     if (!*entry->rings || entry->refused || see_ring(running, entry, seen) == 0) {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
@@ -362,15 +383,16 @@ static void see_all(struct running *running, const struct tccl_step_key *key, st
     }
 }
 
-/* What a model says of them, or what was measured. */
-static void know(struct running *running, struct tccl_beside *beside)
+/* What a model says of them, or what was measured: that was without the step's own background. */
+static void know(struct running *running, enum tccl_background background,
+                 struct tccl_beside *beside)
 {
     struct own *own = running->daemon->own;
     beside->model = own_model(own);
     if (beside->model)
         return;
     beside->machine = own_machine(own);
-    beside->together = together(running);
+    beside->together = background == TCCL_BACKGROUND_NONE ? together(running) : NULL;
 }
 
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
@@ -378,15 +400,15 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
 {
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
+    enum tccl_background background = tccl_source_background(class->class->source);
     struct seen seen = {.gpus = class->class->gpus};
-    if (tccl_source_background(class->class->source) != TCCL_BACKGROUND_NONE)
-        return class;
     running_sweep(running);
     see_all(running, key, &seen);
     if (seen.beside.n == 0)
         return class;
-    know(running, &seen.beside);
-    const struct tccl_table *table = own_table(own, class->class->gpus);
+    know(running, background, &seen.beside);
+    add_copies(running, background, class->class->gpus, &seen);
+    const struct tccl_table *table = own_table_beside(own, background, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
@@ -423,7 +445,7 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
         seen.gpus |= groups[i];
     running_sweep(running);
     see_all(running, key, &seen);
-    know(running, &seen.beside);
+    know(running, TCCL_BACKGROUND_NONE, &seen.beside);
     struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
     int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
     tccl_groups_free(list);
@@ -448,8 +470,11 @@ static int rate_named(struct seen *seen, const struct outcome_part *part)
     sides[0] = &own;
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
+    int n = beside->n + 1;
+    if (beside->model && seen->copies.count > 0)
+        sides[n++] = &seen->copies;
     tccl_ring_set_side(&part->set, &own);
-    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
+    if (tccl_rates_sides(&rates, sides, n, gbps, &basis, NULL) != 0)
         return -1;
     for (int i = 0; i < beside->n; i++) {
         seen->named[i].alone = beside->alone[i];
@@ -466,8 +491,10 @@ static void describe_others(struct running *running, const struct tccl_step *joi
     struct seen seen = {.gpus = class->gpus, .named = named};
     if (!named || outcome_part(outcome, join, class, &part) != 0)
         return;
+    enum tccl_background background = tccl_source_background(class->source);
     see_all(running, &join->key, &seen);
-    know(running, &seen.beside);
+    know(running, background, &seen.beside);
+    add_copies(running, background, class->gpus, &seen);
     if (seen.beside.n > 0 && rate_named(&seen, &part) == 0)
         outcome->beside = tccl_beside_format(named, seen.beside.n);
 }
@@ -501,9 +528,8 @@ void running_describe(struct running *running, const struct tccl_step *join,
     if (outcome->state != TCCL_STATE_APPLIED || !outcome->choices)
         return;
     describe_baseline(running, join, class, outcome);
-    if (tccl_source_background(class->source) != TCCL_BACKGROUND_NONE)
-        return;
-    if (join->n_nodes == 1 && !join->hidden)
+    if (join->n_nodes == 1 && !join->hidden &&
+        tccl_source_background(class->source) == TCCL_BACKGROUND_NONE)
         outcome->placed_gbps = own_placed(running->daemon->own, class->n_gpus);
     if (class->neighbours > 0 && !outcome->beside)
         describe_others(running, join, class, outcome);

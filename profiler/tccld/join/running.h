@@ -30,8 +30,9 @@ void running_end(struct running *running, const struct tccl_step_key *key);
 void running_sweep(struct running *running);
 
 /* The class of this node for a step, seen beside the others that run here; the same class where
- * nobody does, or where the step has a background of its own (its table knows of that alone). Takes
- * the class over; the caller drops what it gets. closed: the step has this node alone. */
+ * nobody does. Where the step, or one of the others, has a background (a job that offloads), that
+ * runs as well, as far as there is a model. Takes the class over; the caller drops what it gets.
+ * closed: the step has this node alone. */
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
                                  struct shared_class *class, bool closed, bool hidden);
 
