@@ -38,3 +38,13 @@ int tccl_gpu_cores(hwloc_topology_t topology, const struct tccl_machine *machine
         return tccl_fail(err, "GPU %d: the cores of NUMA node %d are not known", gpu, number);
     return 0;
 }
+
+bool tccl_cores_differ(const char *a, const char *b)
+{
+    hwloc_bitmap_t one = hwloc_bitmap_alloc(), other = hwloc_bitmap_alloc();
+    bool differ = one && other && hwloc_bitmap_list_sscanf(one, a) == 0 &&
+                  hwloc_bitmap_list_sscanf(other, b) == 0 && !hwloc_bitmap_isequal(one, other);
+    hwloc_bitmap_free(one);
+    hwloc_bitmap_free(other);
+    return differ;
+}

@@ -13,4 +13,8 @@ enum { TCCL_CORES_TEXT = 512 };
 int tccl_gpu_cores(hwloc_topology_t topology, const struct tccl_machine *machine, int gpu,
                    char text[static TCCL_CORES_TEXT], struct tccl_error *err);
 
+/* Are these other cores than those, however they are written? Both as above; what can't be read is
+ * nobody's. */
+bool tccl_cores_differ(const char *a, const char *b);
+
 #endif

@@ -86,6 +86,13 @@ static int add_files(struct tccl_gres *gres, const char *files, long long count,
     return 0;
 }
 
+/* "" where the line has none: "(null)". */
+static void take_value(const char *line, const char *name, char *value, size_t size)
+{
+    if (!value_of(line, name, value, size) || value[0] == '(')
+        value[0] = '\0';
+}
+
 static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error *err)
 {
     char count[24], files[4096], *end;
@@ -100,10 +107,10 @@ static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error
     int first = gres->count;
     if (add_files(gres, files, number, err) != 0)
         return -1;
-    for (int i = first; i < gres->count; i++)
-        if (!value_of(line, " Links=", gres->devices[i].links, TCCL_GRES_LINKS) ||
-            gres->devices[i].links[0] == '(')
-            gres->devices[i].links[0] = '\0';
+    for (int i = first; i < gres->count; i++) {
+        take_value(line, " Links=", gres->devices[i].links, TCCL_GRES_LINKS);
+        take_value(line, " Cores=", gres->devices[i].cores, TCCL_GRES_CORES);
+    }
     return 0;
 }
 

@@ -14,10 +14,12 @@ enum {
     TCCL_GRES_MAX = 128,  /* devices of a node: 16 GPUs with 7 MIG instances each fit */
     TCCL_GRES_FILE = 160, /* a device file's name, with its NUL */
     TCCL_GRES_LINKS = 64,
+    TCCL_GRES_CORES = 512,
 };
 
 struct tccl_gres_device {
     char links[TCCL_GRES_LINKS]; /* Links=, "-1,4,0"; "": none. Not saved */
+    char cores[TCCL_GRES_CORES]; /* Cores=, "0-15,32-47", in the same way */
     char file[TCCL_GRES_FILE];   /* the first one, of a MIG instance that of its GPU */
     bool mig;                    /* an instance, or a GPU that has some */
     bool nvidia;                 /* a device of NVIDIA's driver; else minor and bus are unknown */

@@ -13,6 +13,7 @@
 #include "check/check-items.h"
 #include "client/users.h"
 #include "discover/discover.h"
+#include "discover/gpu-cores.h"
 #include "fill/gpusets.h"
 #include "gres/gres.h"
 #include "gres/slurmd.h"
@@ -351,6 +352,31 @@ static void check_links(const struct check_site *site, const struct tccl_machine
                   texts[off], list->devices[off].file);
 }
 
+/* Is Cores= of gres.conf, where it is said, what is next to the GPUs? */
+static void check_cores(const struct tccl_machine *machine, const struct tccl_gres *list,
+                        const int *gpus, struct check_result *result)
+{
+    char cores[TCCL_CORES_TEXT];
+    hwloc_topology_t topology;
+    bool said = false;
+    for (int i = 0; i < list->count; i++)
+        said |= list->devices[i].cores[0] != '\0';
+    if (!said || tccl_topology_live(&topology, NULL) != 0)
+        return;
+    for (int i = 0; i < list->count; i++) {
+        const struct tccl_gres_device *device = &list->devices[i];
+        if (!*device->cores || tccl_gpu_cores(topology, machine, gpus[i], cores, NULL) != 0 ||
+            !tccl_cores_differ(device->cores, cores))
+            continue;
+        check_say(result, CHECK_WARN,
+                  "Cores=%.60s of %s in gres.conf are not those next to that GPU, %.60s: "
+                  "tccl-profile gres prints lines for gres.conf",
+                  device->cores, device->file, cores);
+        break;
+    }
+    hwloc_topology_destroy(topology);
+}
+
 /* Which GPU is each of Slurm's numbers? */
 static void check_numbers(const struct check_site *site, const struct tccl_machine *machine,
                           struct check_result *result)
@@ -369,8 +395,10 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
         if (gpus[i] < 0)
             check_say(result, CHECK_FAIL, "%s", why.text);
     }
-    if (known == list->count)
-        check_links(site, machine, list, gpus, result);
+    if (known < list->count)
+        return;
+    check_links(site, machine, list, gpus, result);
+    check_cores(machine, list, gpus, result);
 }
 
 void check_item_gpus(const struct check_site *site, struct check_result *result)

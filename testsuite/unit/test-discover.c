@@ -8,6 +8,7 @@
 #include "base/fileio.h"
 #include "check.h"
 #include "discover/discover.h"
+#include "discover/gpu-cores.h"
 #include "discover/sysfs.h"
 #include "discover/topology.h"
 #include "machine/meter.h"
@@ -478,6 +479,16 @@ static void test_texts(void)
     CHECK(!tccl_sys_text(root, text, sizeof(text), "/sys/nothing"));
 }
 
+/* Lists of cores are the same by what is in them. */
+static void test_cores(void)
+{
+    CHECK(!tccl_cores_differ("0-15,32-47", "0-7,8-15,32-47"));
+    CHECK(!tccl_cores_differ("3", "3-3"));
+    CHECK(tccl_cores_differ("0-15", "0-14"));
+    CHECK(tccl_cores_differ("0-15", "16-31"));
+    CHECK(!tccl_cores_differ("(null)", "0-15"));
+}
+
 int main(void)
 {
     if (!getenv("TCCL_TOPOLOGIES") || !mkdtemp(root))
@@ -494,6 +505,7 @@ int main(void)
     test_bad_files();
     test_as_v2();
     test_texts();
+    test_cores();
     fresh();
     rmdir(root);
     return check_result();

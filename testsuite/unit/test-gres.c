@@ -62,7 +62,7 @@ static void check_links(void)
 {
     static struct tccl_gres gres;
     CHECK_INT(tccl_gres_parse("slurmd: Gres Name=gpu Type=a Count=1 Index=0 ID=7 File=/dev/nvidia0 "
-                              "Links=-1,4 Flags=HAS_FILE\n"
+                              "Cores=0-15,32-47 CoreCnt=64 Links=-1,4 Flags=HAS_FILE\n"
                               "slurmd: Gres Name=gpu Type=a Count=1 Index=1 ID=7 File=/dev/nvidia1 "
                               "Links=(null) Flags=HAS_FILE\n"
                               "slurmd: Gres Name=gpu Type=a Count=2 ID=7 File=/dev/nvidia[2-3] "
@@ -70,8 +70,9 @@ static void check_links(void)
                               &gres, NULL),
               0);
     CHECK_STR(gres.devices[0].links, "-1,4");
+    CHECK_STR(gres.devices[0].cores, "0-15,32-47");
     for (int i = 1; i < gres.count; i++)
-        CHECK_STR(gres.devices[i].links, "");
+        CHECK(gres.devices[i].links[0] == '\0' && gres.devices[i].cores[0] == '\0');
 }
 
 static void check_nonsense(void)
