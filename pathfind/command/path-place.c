@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/numbers.h"
 #include "command/path-commands.h"
+#include "ring/neighbours.h"
 #include "search/place.h"
 
 enum { SHOWN = 10, GAP_PERCENT = 3, BUDGET = 5000 };
@@ -16,6 +17,8 @@ struct placing {
     double noise;
     struct tccl_place *places;
     int n;
+    struct tccl_together *together; /* of a profile without a model; NULL: nothing was measured */
+    enum tccl_basis basis;          /* the least sure one of all places */
 };
 
 static int read_options(const struct options *options, struct placing *placing,
@@ -41,12 +44,82 @@ static int read_options(const struct options *options, struct placing *placing,
     return 0;
 }
 
-/* What the tables of a profile say: each set alone. */
-static int rate_by_tables(struct placing *placing, struct tccl_error *err)
+static void cleanup_class_(struct tccl_node_class **class)
 {
-    placing->places = tccl_places_new(placing->free, placing->k, &placing->n);
-    if (!placing->places)
-        return tccl_fail(err, "out of memory");
+    tccl_node_class_free(*class);
+}
+#define cleanup_class __attribute__((cleanup(cleanup_class_)))
+
+/* The best ring that the table of some GPUs has beside those that run, to whom it is added; in the
+ * busy GPUs' case that is what is best alone. *class: NULL where there is no table or ring. */
+static int add_measured(struct placing *placing, uint32_t gpus, struct tccl_beside *running,
+                        struct tccl_side *side, struct tccl_node_class **class, double *least,
+                        struct tccl_error *err)
+{
+    struct tccl_table *table = NULL;
+    *class = NULL;
+    if (__builtin_popcount(gpus) < 2)
+        return 0;
+    if (source_table(placing->source, gpus, &table, err) != 0)
+        return -1;
+    if (!table)
+        return 0;
+    double alone = table->ring.gbps;
+    *class = tccl_beside_class(running, table, true, false, err);
+    tccl_table_free(table);
+    if (!*class)
+        return -1;
+    const struct tccl_cell *ring = &(*class)->ring;
+    *side = (struct tccl_side){.alone = ring->alone};
+    if (!ring->chain.n_gpus || tccl_side_add_chain(side, &ring->chain) != 0)
+        return 0;
+    *least = fmin(isnan(*least) ? 1 : *least, fmin(ring->gbps / alone, ring->share));
+    if (running->n > 0 && ring->basis > placing->basis)
+        placing->basis = ring->basis;
+    running->others[running->n] = side;
+    running->alone[running->n++] = ring->alone;
+    return 0;
+}
+
+/* A set of GPUs, then the rest of those that are free. */
+static int rate_measured(struct placing *placing, const struct tccl_beside *busy,
+                         struct tccl_place *place, struct tccl_error *err)
+{
+    struct tccl_beside running = *busy;
+    struct tccl_side side, rest_side;
+    cleanup_class struct tccl_node_class *class = NULL, *rest = NULL;
+    if (add_measured(placing, place->gpus, &running, &side, &class, &place->least, err) != 0)
+        return -1;
+    if (class && class->ring.chain.n_gpus)
+        place->gbps = class->ring.gbps;
+    if (class && class->baselines[TCCL_NEWEST].ring_gbps > 0)
+        place->nccl = class->baselines[TCCL_NEWEST].ring_gbps;
+    if (add_measured(placing, placing->free & ~place->gpus, &running, &rest_side, &rest,
+                     &place->least, err) != 0)
+        return -1;
+    if (rest && rest->ring.chain.n_gpus)
+        place->rest = rest->ring.gbps;
+    return 0;
+}
+
+/* By what was measured together, else by bounds. */
+static int rate_all_measured(struct placing *placing, struct tccl_error *err)
+{
+    struct tccl_beside busy = {.machine = &placing->source->machine, .together = placing->together};
+    struct tccl_side side;
+    cleanup_class struct tccl_node_class *class = NULL;
+    double least = NAN;
+    if (add_measured(placing, placing->busy, &busy, &side, &class, &least, err) != 0)
+        return -1;
+    for (int i = 0; i < placing->n; i++)
+        if (rate_measured(placing, &busy, &placing->places[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+/* What the tables of a profile say: each set alone. */
+static int rate_alone(struct placing *placing, struct tccl_error *err)
+{
     for (int i = 0; i < placing->n; i++) {
         struct tccl_place *place = &placing->places[i];
         struct tccl_table *table;
@@ -56,6 +129,17 @@ static int rate_by_tables(struct placing *placing, struct tccl_error *err)
             tccl_place_take(place, table);
         tccl_table_free(table);
     }
+    return 0;
+}
+
+static int rate_by_tables(struct placing *placing, struct tccl_error *err)
+{
+    placing->places = tccl_places_new(placing->free, placing->k, &placing->n);
+    if (!placing->places)
+        return tccl_fail(err, "out of memory");
+    if (source_together(placing->source, &placing->together, err) != 0 ||
+        (placing->together ? rate_all_measured(placing, err) : rate_alone(placing, err)) != 0)
+        return -1;
     tccl_places_sort(placing->places, placing->n, placing->noise);
     return 0;
 }
@@ -105,7 +189,12 @@ static void print_notes(const struct placing *placing)
 {
     char busy[64];
     list(placing->busy, busy);
-    if (!source_plain_model(placing->source))
+    bool known = source_plain_model(placing->source) || placing->together;
+    if (placing->together)
+        puts(
+            "What jobs do to each other was measured together; where it was not, each has at least "
+            "so much.");
+    if (!known)
         puts("From a profile without a model: what jobs do to each other is not known.");
     else if (__builtin_popcount(placing->busy) > 1)
         printf("Beside GPUs %s, taken as one job with its best ring.\n", busy);
@@ -149,10 +238,12 @@ static json_t *places_to_json(const struct placing *placing)
                       place->tier, "gbps", known(place->gbps), "baseline_gbps", known(place->nccl),
                       "least_share", known(place->least), "rest_gbps", known(place->rest)));
     }
-    return json_pack("{s:s, s:s, s:i, s:o, s:f, s:b, s:o}", "machine",
+    bool model = source_plain_model(placing->source) != NULL;
+    return json_pack("{s:s, s:s, s:i, s:o, s:f, s:b, s:s, s:o}", "machine",
                      placing->source->machine.name, "source", placing->source->name, "count",
                      placing->k, "busy", numbers(placing->busy), "noise", placing->noise,
-                     "neighbours", source_plain_model(placing->source) != NULL, "places", sets);
+                     "neighbours", model || placing->together, "neighbours_by",
+                     tccl_basis_name(model ? TCCL_BASIS_MODEL : placing->basis), "places", sets);
 }
 
 static int place_and_print(const struct options *options, struct placing *placing,
@@ -178,5 +269,6 @@ int command_place(const struct options *options, struct tccl_error *err)
     int rc = placing.source ? place_and_print(options, &placing, err) : -1;
     source_free(placing.source);
     free(placing.places);
+    tccl_together_free(placing.together);
     return rc;
 }

@@ -3,6 +3,7 @@
 #define TCCL_PATH_SOURCE_H
 
 #include "machine/model.h"
+#include "machine/together.h"
 #include "search/search.h"
 #include "search/setmap.h"
 
@@ -43,6 +44,11 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
  * (NULL: none there; else the caller's), or -1 with err: it is there, but damaged. */
 int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
                  struct tccl_error *err);
+
+/* What was measured together in a profile, without marks: *together is the caller's; NULL: nothing
+ * was. Returns 0, or -1 with err. */
+int source_together(const struct source *source, struct tccl_together **together,
+                    struct tccl_error *err);
 
 /* The smallest subset that is as slow as the whole set. With a model: the smallest of all subsets,
  * or after 20,000 tries one from which no member can be removed; else the smallest of the measured

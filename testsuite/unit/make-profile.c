@@ -1,6 +1,7 @@
 /* Writes a profile folder as a measuring back end would: machine.json, sets.jsonl and the chain
  * table of one GPU set, measured from a model that the folder then does not hold. make-profile
- * MODEL GPUS FOLDER */
+ * MODEL GPUS FOLDER [OTHERS]; OTHERS: the rings of these GPUs, which have a table there, and of
+ * GPUS are measured together as well */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +9,7 @@
 #include "base/fileio.h"
 #include "base/numbers.h"
 #include "machine/model.h"
+#include "ring/neighbours.h"
 #include "search/search.h"
 #include "search/setlog.h"
 
@@ -35,9 +37,31 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     return tccl_setlog_append(recorder->log, set, out, why);
 }
 
+static void measure_together(const struct tccl_model *model, const char *folder,
+                             const struct tccl_table *table, const char *others)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_joint joint = {.n = 2};
+    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
+    struct tccl_table *other;
+    char path[4096];
+    uint32_t gpus;
+    check(tccl_numberset_parse(others, machine->n_gpus, &gpus, &err));
+    snprintf(path, sizeof(path), "%s/chains/%08x.chains", folder, gpus);
+    check(tccl_table_read(path, machine, &other, &err));
+    tccl_side_add_chain(&joint.sides[0], &table->ring.chain);
+    tccl_side_add_chain(&joint.sides[1], &other->ring.chain);
+    check(tccl_model_sides(model, sides, 2, joint.gbps, &err));
+    snprintf(path, sizeof(path), "%s/together.jsonl", folder);
+    struct tccl_setlog *log = tccl_setlog_open(path, "host", &err);
+    check(log ? tccl_setlog_append_joint(log, &joint, &err) : -1);
+    tccl_setlog_close(log);
+    tccl_table_free(other);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc < 4 || argc > 5)
         return 2;
     struct tccl_model *model = NULL;
     char path[4096];
@@ -61,6 +85,8 @@ int main(int argc, char **argv)
     snprintf(table->source, sizeof(table->source), "host");
     snprintf(path, sizeof(path), "%s/chains/%08x.chains", argv[3], gpus);
     check(tccl_table_write(table, path, &err));
+    if (argc == 5)
+        measure_together(model, argv[3], table, argv[4]);
     tccl_setlog_close(recorder.log);
     tccl_table_free(table);
     tccl_search_free(search);
