@@ -274,6 +274,15 @@ static bool same_set_nics(const struct tccl_ring_set *a, const struct tccl_ring_
     return memcmp(x, y, (size_t)a->n * sizeof(*x)) == 0;
 }
 
+static int slowest_set(const struct tccl_table *table)
+{
+    int at = 0;
+    for (int i = 1; i < table->n_sets; i++)
+        if (table->sets[i].gbps < table->sets[at].gbps)
+            at = i;
+    return at;
+}
+
 void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set)
 {
     double bound = set->bound, most = set->gbps;
@@ -281,7 +290,7 @@ void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result 
     while (at < table->n_sets && !same_set_nics(&table->sets[at].set, &set->set))
         at++;
     if (at == MAX_SETS)
-        return;
+        at = slowest_set(table);
     if (at == table->n_sets || table->sets[at].gbps < set->gbps)
         table->sets[at] = *set;
     table->n_sets += at == table->n_sets;

@@ -76,8 +76,9 @@ void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *ho
 /* Keeps a ring or chain among the others, if it is new to the table and there is room. */
 void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps);
 
-/* Keeps a set of two rings or more, if it is the first one of as many with these NICs, or better,
- * and there is room. The bounds of all sets of as many rings become the least of them. */
+/* Keeps a set of two rings or more, if it is the first one of as many with these NICs, or better;
+ * of too many the slowest one goes. The bounds of all sets of as many rings become the least of
+ * them. */
 void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set);
 
 /* Writes the table atomically. Returns 0, or -1 with err. */

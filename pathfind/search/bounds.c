@@ -713,3 +713,37 @@ double tccl_bounds_alone(const struct tccl_bounds *bounds, tccl_transfer transfe
     uint16_t compact = bounds->compact[transfer];
     return compact < bounds->n_transfers ? bounds->alone[compact] : 0;
 }
+
+static bool set_of_members(const struct tccl_bounds *bounds, const uint16_t *members, int count,
+                           uint32_t gpus, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < count; i++)
+        tccl_set_add(set, bounds->numbers[members[i]]);
+    return !(tccl_set_gpus(set) & ~gpus);
+}
+
+void tccl_bounds_each_limit(const struct tccl_bounds *bounds, uint32_t gpus,
+                            void (*each)(void *context, const struct tccl_set *set, double gbps),
+                            void *context)
+{
+    struct tccl_set set;
+    int n = bounds->n_transfers;
+    for (int i = 0; i < n * n; i++) {
+        const uint16_t pair[] = {(uint16_t)(i / n), (uint16_t)(i % n)};
+        if (pair[0] < pair[1] && isfinite(bounds->pairs[i]) &&
+            set_of_members(bounds, pair, 2, gpus, &set))
+            each(context, &set, bounds->pairs[i]);
+    }
+    for (size_t i = 0; i < bounds->n_limits; i++) {
+        const struct limit *limit = &bounds->limits[i];
+        if (!limit->avoided &&
+            set_of_members(bounds, bounds->members + limit->first, limit->size, gpus, &set))
+            each(context, &set, limit->gbps);
+    }
+}
+
+const struct tccl_symmetry *tccl_bounds_symmetry(const struct tccl_bounds *bounds)
+{
+    return bounds->symmetry;
+}

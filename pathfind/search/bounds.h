@@ -72,6 +72,15 @@ size_t tccl_bounds_raises(const struct tccl_bounds *bounds, const struct tccl_ra
 int tccl_bounds_distrust(struct tccl_bounds *bounds);
 bool tccl_bounds_assumes(const struct tccl_bounds *bounds); /* symmetries assumed? */
 
+/* The symmetry that it was made with, while that is trusted; NULL: none. */
+const struct tccl_symmetry *tccl_bounds_symmetry(const struct tccl_bounds *bounds);
+
+/* Calls each with every limit of these GPUs (a mask) by two transfers or more, their images
+ * included, that is not one to be avoided. */
+void tccl_bounds_each_limit(const struct tccl_bounds *bounds, uint32_t gpus,
+                            void (*each)(void *context, const struct tccl_set *set, double gbps),
+                            void *context);
+
 /* The different bandwidths of all limits, in ascending order, in *values; they are the bounds'
  * and change with the next limit. Returns how many. */
 size_t tccl_bounds_values(const struct tccl_bounds *bounds, const double **values);

@@ -122,6 +122,15 @@ static double line_rate(const struct finder *finder, const struct tccl_ring_set 
     return rate;
 }
 
+static int rate_transfers(struct finder *finder, const tccl_transfer *transfers, int count,
+                          double *rates)
+{
+    const struct tccl_rings_rater *rater = finder->options->rater;
+    if (rater)
+        return rater->rate(rater->context, transfers, count, rates, finder->err);
+    return tccl_model_rates(finder->model, transfers, count, rates, NULL, finder->err);
+}
+
 /* Does one transfer by itself keep the set below the floor? */
 static bool is_hopeless(struct finder *finder, const struct tccl_side *side)
 {
@@ -129,7 +138,7 @@ static bool is_hopeless(struct finder *finder, const struct tccl_side *side)
         double *alone = &finder->alone[side->transfers[i]];
         if (*alone <= 0) {
             finder->result->rated++;
-            if (tccl_model_slowest(finder->model, &side->transfers[i], 1, alone, NULL) != 0)
+            if (rate_transfers(finder, &side->transfers[i], 1, alone) != 0)
                 return true;
         }
         if (side->rings * *alone < finder->floor)
@@ -153,8 +162,9 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     if (is_hopeless(finder, &side))
         return 1;
     finder->result->rated++;
-    if (tccl_model_rates(finder->model, side.transfers, side.count, rates, NULL, finder->err) != 0)
-        return -1;
+    int status = rate_transfers(finder, side.transfers, side.count, rates);
+    if (status != 0)
+        return status;
     for (int i = 0; i < side.count; i++) {
         least = fmin(least, rates[i]);
         sum += pow(rates[i], -SHARPNESS);
@@ -552,7 +562,7 @@ static int count_out(struct finder *finder, int rings, bool *all)
 static int find_rings(struct finder *finder, int rings, long sets, double *bound)
 {
     struct tccl_rings_result *result = finder->result;
-    bool small = finder->n_gpus <= SMALL, all = false;
+    bool small = finder->n_gpus <= SMALL && !finder->options->rater, all = false;
     if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
         return -1;
     if (!small || finder->options->gap > 0 || finder->options->any || result->gbps >= finder->goal)
@@ -567,8 +577,11 @@ static int find_rings(struct finder *finder, int rings, long sets, double *bound
 static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)
 {
     double single = finder->options->single_bound;
-    if (tccl_rings_bounds(finder->model, gpus, finder->closed, finder->options->any, from, to,
-                          finder->result->gbps, bounds, finder->err) != 0)
+    const struct tccl_rings_rater *rater = finder->options->rater;
+    for (int i = from; i <= to && rater; i++)
+        bounds[i] = rater->bound;
+    if (!rater && tccl_rings_bounds(finder->model, gpus, finder->closed, finder->options->any, from,
+                                    to, finder->result->gbps, bounds, finder->err) != 0)
         return -1;
     for (int i = from; i <= to && single > 0; i++)
         bounds[i] = fmin(bounds[i], i * single); /* no ring of a set is faster than one alone */
@@ -627,7 +640,8 @@ int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
                     int n, struct tccl_rings_result *result, struct tccl_error *err)
 {
     struct finder finder = {.model = model,
-                            .machine = tccl_model_machine(model),
+                            .machine = options->rater ? options->rater->machine
+                                                      : tccl_model_machine(model),
                             .options = options,
                             .closed = closed,
                             .state = options->seed,

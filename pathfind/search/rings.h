@@ -10,7 +10,18 @@
 
 #include "chain/ring-set.h"
 
+/* Rates transfers in place of a model, which is not asked for anything but its machine: GB/s of
+ * each, the same one as often as it runs. Returns 0; 1: they can't be rated; -1 with err. */
+struct tccl_rings_rater {
+    int (*rate)(void *context, const tccl_transfer *transfers, int count, double *rates,
+                struct tccl_error *err);
+    void *context;
+    const struct tccl_machine *machine;
+    double bound; /* no set is faster */
+};
+
 struct tccl_rings_options {
+    const struct tccl_rings_rater *rater; /* NULL: the model */
     int rings;   /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
     bool any;    /* starts count that a stock NCCL can't be made to build, and the bound is for
                   * such sets as well; others are not searched for */

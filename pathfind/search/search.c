@@ -10,7 +10,7 @@
 #include "search/task.h"
 
 /* Transfers tried in all route searches of a call, some ten seconds: then it stops. */
-enum { EFFORT = 15000000 };
+enum { EFFORT = 15000000, FEW_SETS = 8 };
 
 struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
                                     const struct tccl_symmetry *symmetry)
@@ -390,6 +390,19 @@ static int find_hosts(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+/* Ring sets are asked for no more sets than all else was, by all searches so far; a few at least.
+ */
+static int find_sets(struct tccl_search *search, struct tccl_table *table,
+                     const struct tccl_search_options *options, struct tccl_error *err)
+{
+    long before = search->meter.asked, most = before - 2 * search->sets;
+    most = most < FEW_SETS ? FEW_SETS : most;
+    int status = find_beside(search, table, options, most < options->sets ? most : options->sets,
+                             tccl_task_find_sets, err);
+    search->sets += search->meter.asked - before;
+    return status;
+}
+
 /* What is left of the budget, one set at least. */
 static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
 {
@@ -458,7 +471,8 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
                            : find_beside(search, table, options, options->others,
                                          tccl_task_find_others, err);
     lift_pairs(search, table, pairs_then);
-    return ring < 0 || others < 0 ? -1 : pairs | status | ring | trees | hosts | others;
+    int sets = others < 0 ? -1 : find_sets(search, table, options, err);
+    return ring < 0 || sets < 0 ? -1 : pairs | status | ring | trees | hosts | others | sets;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

@@ -52,6 +52,8 @@ struct tccl_search_options {
                     best one has some: sets to ask for at most, beside the budget; 0: none */
     long others; /* also rings and chains of other footprints (table.h): sets to ask for at most,
                     beside the budget; 0: none */
+    long sets;   /* also ring sets: sets of transfers to ask for at most, beside the budget, and by
+                    all searches no more than for all else, but for a few; 0: none */
     bool any;    /* also chains that a stock NCCL can't be made to build */
     /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
      * bandwidth, no bound. NULL: all can. */

@@ -26,6 +26,7 @@ struct tccl_search {
     struct tccl_setmap own;       /* measured sets, where the meter doesn't remember them */
     long baselines;               /* of the measured sets, those of baselines */
     struct kept_baseline kept[2]; /* open, closed */
+    long sets;                    /* asked for ring sets */
     long pruned;
     bool left_ring; /* stopped, but only as far as the ring goes */
 };
@@ -160,6 +161,12 @@ struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int e
 int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
 /* The goals are these from now on. */
 void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
+
+/* ---- meter-sets.c: several rings at once ---- */
+
+/* Finds ring sets by measuring and keeps them in the table: of the node alone, and between NICs;
+ * the best number of rings, and 2 and 4. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table);
 
 /* ---- others.c: of another footprint ---- */
 

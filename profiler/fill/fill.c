@@ -19,11 +19,12 @@ static const double PART = 0.5;         /* of the time that is left, for what co
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
 
 enum {
-    HOST_SETS = 200,  /* of one GPU set, for chains without P2P */
-    OTHER_SETS = 150, /* for chains of other footprints */
-    REPLY_SETS = 500, /* of a model, in each search beside another step */
-    RING_SETS = 3000, /* of a model, in each search for a ring set of all its GPUs, */
-    PART_SETS = 1000, /* and of some of them */
+    HOST_SETS = 200,   /* of one GPU set, for chains without P2P */
+    OTHER_SETS = 150,  /* for chains of other footprints */
+    REPLY_SETS = 500,  /* of a model, in each search beside another step */
+    METER_SETS = 1000, /* for ring sets, measured */
+    RING_SETS = 3000,  /* of a model, in each search for a ring set of all its GPUs, */
+    PART_SETS = 1000,  /* and of some of them */
 };
 
 struct fill {
@@ -324,6 +325,14 @@ static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_
     return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
 }
 
+/* Are its ring sets found by the model? (Beside a background they are measured.) */
+static const struct tccl_model *model_of_sets(struct fill *fill)
+{
+    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
+
+    return plain ? tccl_profile_model(fill->profile, NULL) : NULL;
+}
+
 static int stop_now(void *context)
 {
     return stop(context, 0);
@@ -332,16 +341,15 @@ static int stop_now(void *context)
 /* Several rings at once, by the model. */
 static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
-    const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
+    const struct tccl_model *model = model_of_sets(fill);
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
-    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
     bool whole = table->gpus == (UINT32_C(1) << machine->n_gpus) - 1;
     const struct tccl_table_sets_options options = {.gap = fill->options->gap,
                                                     .budget = whole ? RING_SETS : PART_SETS,
                                                     .progress = stop_now,
                                                     .context = fill};
 
-    return model && plain ? tccl_table_find_sets(model, table, &options, err) : 0;
+    return model ? tccl_table_find_sets(model, table, &options, err) : 0;
 }
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
@@ -351,6 +359,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
                                                 .trees = true,
                                                 .hosts = HOST_SETS,
                                                 .others = OTHER_SETS,
+                                                .sets = model_of_sets(fill) ? 0 : METER_SETS,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,

@@ -1,0 +1,468 @@
+/* meter-sets.c: ring sets by few measurements. What was measured for chains says what parts of the
+ * machine have room for: a transfer alone, or a small set of them that is slow together, has a
+ * capacity, which is shared by all that use it. By these capacities, which are a guess and rather
+ * too large than too small, rings are annealed (search/rings.h) at no cost. The best set is
+ * measured. If it is slower than guessed, the smallest part of it that is as slow is looked for,
+ * and becomes one more capacity; then it begins again, until the guess promises nothing better. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "search/rings.h"
+#include "search/table-sets.h"
+#include "search/task.h"
+
+enum { ROUNDS = 60, TRIES = 2, GUESSES = 3000, MAX_ROOMS = 1 << 14, MAX_IMAGES = 64 };
+
+/* What its members have together. */
+struct room {
+    double gbps;
+    int32_t next;            /* that has the same first member; -1: none */
+    struct tccl_set members; /* each once */
+};
+
+struct guesser {
+    struct tccl_task *task;
+    struct tccl_table *table;
+    double alone[TCCL_TRANSFERS];
+    double single; /* no ring is faster, GB/s; INFINITY: unknown */
+    struct room *rooms;
+    size_t n_rooms, rooms_room;
+    int32_t by_first[TCCL_TRANSFERS]; /* rooms by their first member; -1: none */
+    /* Sets that were asked for here. What else the meter knows doesn't count, so that a run that is
+     * resumed asks for the same ones. */
+    struct tccl_setmap tried;
+    uint8_t times[TCCL_TRANSFERS]; /* zero but while a set is rated */
+    bool closed;
+    int status; /* of the meter: 0, or why it has to stop */
+};
+
+/* ---- guesses ---- */
+
+static void add_room(void *context, const struct tccl_set *members, double gbps)
+{
+    struct guesser *guesser = context;
+    if (guesser->n_rooms == MAX_ROOMS)
+        return;
+    if (members->count == 0 || tccl_grow((void **)&guesser->rooms, guesser->n_rooms,
+                                         &guesser->rooms_room, sizeof(*guesser->rooms)) != 0)
+        return;
+    int32_t *first = &guesser->by_first[members->transfers[0]];
+    guesser->rooms[guesser->n_rooms] = (struct room){gbps, *first, *members};
+    *first = (int32_t)guesser->n_rooms++;
+}
+
+/* A limit: what its members had, each once. */
+static void add_limit(void *context, const struct tccl_set *members, double gbps)
+{
+    add_room(context, members, gbps * members->count);
+}
+
+static void learn_chains(struct guesser *guesser)
+{
+    const struct tccl_bounds *bounds = guesser->task->search->meter.bounds;
+    for (int i = 0; i < TCCL_TRANSFERS; i++)
+        guesser->alone[i] = tccl_bounds_alone(bounds, (tccl_transfer)i);
+    memset(guesser->by_first, 0xff, sizeof(guesser->by_first));
+    tccl_bounds_each_limit(bounds, guesser->task->gpus, add_limit, guesser);
+}
+
+/* How often its members run now; 0: one of them doesn't. */
+static int times_of(const struct guesser *guesser, const struct tccl_set *members)
+{
+    int sum = 0;
+    for (int i = 0; i < members->count; i++) {
+        int times = guesser->times[members->transfers[i]];
+        if (times == 0)
+            return 0;
+        sum += times;
+    }
+    return sum;
+}
+
+/* The rooms that begin with a transfer. first: where each stands in the list of least. */
+static void share_rooms(const struct guesser *guesser, tccl_transfer transfer, const int *first,
+                        double *least)
+{
+    for (int32_t i = guesser->by_first[transfer]; i >= 0; i = guesser->rooms[i].next) {
+        const struct room *room = &guesser->rooms[i];
+        int sum = times_of(guesser, &room->members);
+        for (int k = 0; k < room->members.count && sum > 0; k++) {
+            double *own = &least[first[room->members.transfers[k]]];
+            *own = fmin(*own, room->gbps / sum);
+        }
+    }
+}
+
+/* By the capacities. */
+static void guess(struct guesser *guesser, const tccl_transfer *transfers, int count, double *rates)
+{
+    double least[TCCL_MAX_SIDE];
+    int first[TCCL_TRANSFERS];
+    for (int i = 0; i < count; i++)
+        guesser->times[transfers[i]]++;
+    for (int i = 0; i < count; i++) {
+        least[i] =
+            fmin(guesser->single, guesser->alone[transfers[i]] / guesser->times[transfers[i]]);
+        first[transfers[i]] = i;
+    }
+    for (int i = 0; i < count; i++)
+        if (first[transfers[i]] == i)
+            share_rooms(guesser, transfers[i], first, least);
+    for (int i = 0; i < count; i++)
+        rates[i] = least[first[transfers[i]]];
+    for (int i = 0; i < count; i++)
+        guesser->times[transfers[i]] = 0;
+}
+
+static int make_set(const tccl_transfer *transfers, int count, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < count; i++)
+        if (tccl_set_add_again(set, transfers[i]) != 0)
+            return -1;
+    return 0;
+}
+
+/* What was measured counts in place of a guess. */
+static void correct(double *rates, int count, double gbps)
+{
+    int slowest = 0;
+    for (int i = 0; i < count; i++) {
+        rates[i] = fmax(rates[i], gbps);
+        slowest = rates[i] < rates[slowest] ? i : slowest;
+    }
+    rates[slowest] = gbps;
+}
+
+static int rate_guess(void *context, const tccl_transfer *transfers, int count, double *rates,
+                      struct tccl_error *err)
+{
+    struct guesser *guesser = context;
+    const struct tccl_task *task = guesser->task;
+    struct tccl_set set;
+    (void)err;
+    for (int i = 0; i < count && task->options->can; i++)
+        if (!task->options->can(task->options->context, transfers[i]))
+            return 1;
+    if (make_set(transfers, count, &set) != 0)
+        return 1;
+    guess(guesser, transfers, count, rates);
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(&guesser->tried, &set);
+    if (count > 1 && entry && entry->measured > 0)
+        correct(rates, count, entry->best.gbps);
+    return 0;
+}
+
+/* ---- measuring ---- */
+
+/* Is a set that holds this one known to be faster? */
+static bool is_fast(const struct guesser *guesser, const struct tccl_set *set, double most)
+{
+    for (size_t i = 0; i < guesser->tried.count; i++) {
+        const struct tccl_setmap_entry *entry = &guesser->tried.entries[i];
+        if (entry->best.gbps > most && tccl_set_contains(&entry->set, set))
+            return true;
+    }
+    return false;
+}
+
+/* 0 for one that failed. Returns as tccl_search_meter_measure. */
+static int measure(struct guesser *guesser, const struct tccl_set *set, double *gbps)
+{
+    *gbps = 0;
+    guesser->status = tccl_search_meter_measure_repeats(&guesser->task->search->meter, set, gbps,
+                                                        guesser->task->err);
+    if (guesser->status != 0)
+        return guesser->status;
+    const struct tccl_measurement measurement = {.gbps = *gbps, .failed = *gbps <= 0};
+    if (!tccl_setmap_note(&guesser->tried, set, &measurement))
+        guesser->status = tccl_fail(guesser->task->err, "out of memory");
+    return guesser->status;
+}
+
+/* Transfers of a set, each once, of which some are looked at. */
+struct slow_part {
+    const struct tccl_set *whole; /* with repeats */
+    struct tccl_set each;         /* without */
+    double most;
+};
+
+/* The part of the whole that has these of each. */
+static void part_of(const struct slow_part *slow, const bool *chosen, struct tccl_set *part)
+{
+    part->count = 0;
+    for (int i = 0, k = 0; i < slow->whole->count; i++) {
+        k += slow->whole->transfers[i] != slow->each.transfers[k];
+        if (chosen[k])
+            part->transfers[part->count++] = slow->whole->transfers[i];
+    }
+}
+
+static bool is_slow(struct guesser *guesser, const struct slow_part *slow, const bool *chosen)
+{
+    struct tccl_set part;
+    double gbps;
+    part_of(slow, chosen, &part);
+    if (part.count == 0 || guesser->status != 0 || is_fast(guesser, &part, slow->most))
+        return false;
+    return measure(guesser, &part, &gbps) == 0 && gbps > 0 && gbps <= slow->most;
+}
+
+/* Leaves out what the part is slow without: blocks of its members, ever smaller ones. */
+static void shrink(struct guesser *guesser, const struct slow_part *slow, bool *chosen)
+{
+    int n = slow->each.count;
+    for (int block = (n + 1) / 2; block > 0 && guesser->status == 0; block /= 2)
+        for (int from = 0; from < n && guesser->status == 0; from += block) {
+            bool fewer[TCCL_MAX_SET];
+            bool any = false;
+            memcpy(fewer, chosen, sizeof(fewer));
+            for (int i = from; i < from + block && i < n; i++) {
+                any = any || fewer[i];
+                fewer[i] = false;
+            }
+            if (any && is_slow(guesser, slow, fewer))
+                memcpy(chosen, fewer, sizeof(fewer));
+        }
+}
+
+static bool has_room(const struct room *rooms, size_t count, const struct tccl_set *members)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tccl_set_equal(&rooms[i].members, members))
+            return true;
+    return false;
+}
+
+/* The capacity, and those of symmetric parts. */
+static void learn(struct guesser *guesser, const struct tccl_set *members, double gbps)
+{
+    const struct tccl_symmetry *symmetry =
+        tccl_bounds_symmetry(guesser->task->search->meter.bounds);
+    size_t first = guesser->n_rooms;
+    add_room(guesser, members, gbps);
+    for (size_t at = first; at < guesser->n_rooms && guesser->n_rooms < first + MAX_IMAGES; at++) {
+        const struct tccl_set own = guesser->rooms[at].members;
+        struct tccl_set image;
+        for (int i = tccl_symmetry_exchanges(symmetry, &own, false) - 1; i >= 0; i--) {
+            tccl_symmetry_exchange(symmetry, &own, false, i, &image);
+            if (!(tccl_set_gpus(&image) & ~guesser->task->gpus) &&
+                !has_room(guesser->rooms + first, guesser->n_rooms - first, &image))
+                add_room(guesser, &image, gbps);
+        }
+    }
+}
+
+/* A set was slower than guessed: which part makes it so? */
+static void explain(struct guesser *guesser, const struct tccl_set *set, double gbps)
+{
+    double noise = guesser->task->options->noise;
+    struct slow_part slow = {.whole = set, .most = gbps * (1 + fmax(noise, 1e-9))};
+    bool chosen[TCCL_MAX_SET];
+    struct tccl_set part, members = {0};
+    for (int i = 0; i < set->count; i++)
+        tccl_set_add(&slow.each, set->transfers[i]);
+    memset(chosen, true, sizeof(chosen));
+    shrink(guesser, &slow, chosen);
+    part_of(&slow, chosen, &part);
+    for (int i = 0; i < part.count; i++)
+        tccl_set_add(&members, part.transfers[i]);
+    learn(guesser, &members, gbps * part.count);
+}
+
+/* ---- sets ---- */
+
+static void set_of(const struct tccl_ring_set *rings, struct tccl_side *side)
+{
+    *side = (struct tccl_side){0};
+    tccl_ring_set_side(rings, side);
+}
+
+/* What the lines of the NICs leave to all rings. */
+static double lines(const struct guesser *guesser, const struct tccl_ring_set *rings)
+{
+    const struct tccl_nic *nics = guesser->task->search->machine->nics;
+    int counts[TCCL_MAX_NICS][2] = {{0}};
+    double least = INFINITY;
+    for (int i = 0; i < rings->n && !guesser->closed; i++) {
+        counts[rings->rings[i].entry.nic][0]++;
+        counts[rings->rings[i].exit.nic][1]++;
+    }
+    for (int i = 0; i < TCCL_MAX_NICS; i++)
+        for (int k = 0; k < 2; k++)
+            if (counts[i][k])
+                least = fmin(least, nics[i].gbps / counts[i][k]);
+    return rings->n * least;
+}
+
+/* Of sets of so many rings; 0: none. */
+static double best_kept(const struct tccl_table *table, bool closed, int rings)
+{
+    double best = 0;
+    for (int i = 0; i < table->n_sets; i++)
+        if (table->sets[i].set.n == rings && table->sets[i].set.rings[0].closed == closed)
+            best = fmax(best, table->sets[i].gbps);
+    return best;
+}
+
+/* Measures all rings together, and keeps them if they are the best of as many. guessed: GB/s of
+ * all; a part that makes them slower is looked for; 0: none is. Returns what they reach; 0: they
+ * can't be measured. */
+static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rings, double bound,
+                        double guessed)
+{
+    struct tccl_side side;
+    struct tccl_set set;
+    double slowest, noise = guesser->task->options->noise;
+    set_of(rings, &side);
+    if (make_set(side.transfers, side.count, &set) != 0 || measure(guesser, &set, &slowest) != 0 ||
+        slowest <= 0)
+        return 0;
+    double gbps = fmin(rings->n * slowest, lines(guesser, rings));
+    struct tccl_set_result result = {gbps, fmax(bound, gbps), *rings};
+    if (rings->n > 1 && gbps > best_kept(guesser->table, guesser->closed, rings->n))
+        tccl_table_keep_set(guesser->table, &result);
+    if (rings->n * slowest < guessed * (1 - noise - 1e-6))
+        explain(guesser, &set, slowest);
+    return gbps;
+}
+
+/* No set is faster than what enters or leaves a GPU, or all NICs, by what was measured for one
+ * transfer; nor is a ring of it than the best one alone. */
+static double bound_of(const struct guesser *guesser, int rings)
+{
+    double bound = rings * guesser->single;
+    for (int gpu = 0; gpu < TCCL_MAX_GPUS; gpu++) {
+        double in = 0, out = 0;
+        if (!(guesser->task->gpus >> gpu & 1))
+            continue;
+        for (int i = 0; i < TCCL_TRANSFERS; i++) {
+            struct tccl_device to, from;
+            if (!tccl_transfer_valid((tccl_transfer)i) ||
+                tccl_machine_allows(guesser->task->search->machine, (tccl_transfer)i, NULL) != 0)
+                continue;
+            to = tccl_transfer_sink((tccl_transfer)i);
+            from = tccl_transfer_source((tccl_transfer)i);
+            if (to.kind == TCCL_GPU && to.index == gpu)
+                in = fmax(in, guesser->alone[i]);
+            if (from.kind == TCCL_GPU && from.index == gpu)
+                out = fmax(out, guesser->alone[i]);
+        }
+        bound = fmin(bound, fmin(in, out));
+    }
+    return bound;
+}
+
+static double best_alone(const struct tccl_table *table, bool closed)
+{
+    double best = closed ? table->ring.gbps : 0;
+    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
+        best = fmax(best, table->pairs[i].gbps);
+    return best;
+}
+
+static double single_bound(const struct tccl_table *table, bool closed)
+{
+    double bound = closed ? table->ring.bound : 0;
+    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
+        if (table->pairs[i].gbps > 0 || isfinite(table->pairs[i].bound))
+            bound = fmax(bound, table->pairs[i].bound);
+    return bound > 0 ? bound : INFINITY;
+}
+
+/* Guesses, measures and learns, so many times, for sets better than *best. */
+static int look_for(struct guesser *guesser, int rings, int rounds, double *best,
+                    struct tccl_ring_set *starts, int n_starts)
+{
+    const struct tccl_task *task = guesser->task;
+    double gap = fmax(fmax(task->gap, task->options->noise), 0.01);
+    for (int i = 0; i < rounds && guesser->status == 0; i++) {
+        const struct tccl_rings_rater rater = {.rate = rate_guess,
+                                               .context = guesser,
+                                               .machine = task->search->machine,
+                                               .bound = bound_of(guesser, TCCL_CHAIN_RINGS)};
+        const struct tccl_rings_options options = {
+            .rater = &rater,
+            .rings = rings,
+            .gap = gap,
+            .budget = GUESSES,
+            .single_bound = isfinite(guesser->single) ? guesser->single : 0,
+            .seed = (uint64_t)i + 1};
+        struct tccl_rings_result found;
+        if (tccl_rings_find(NULL, task->gpus, guesser->closed, &options, starts, n_starts, &found,
+                            task->err) != 0)
+            return -1;
+        if (found.set.n < 2 || found.gbps <= *best * (1 + gap))
+            return 0;
+        double gbps = try_rings(guesser, &found.set, bound_of(guesser, found.set.n), found.gbps);
+        if (gbps > *best) {
+            *best = gbps;
+            starts[n_starts - 1] = found.set;
+        }
+    }
+    return guesser->status;
+}
+
+/* Returns 0; 1 when stopped; -1 with err. */
+static int find_sets(struct guesser *guesser, bool closed, struct tccl_ring_set *starts)
+{
+    const struct tccl_machine *machine = guesser->task->search->machine;
+    struct tccl_table *table = guesser->table;
+    int n = tccl_table_starts(table, closed, starts);
+    double best = best_alone(table, closed);
+    guesser->closed = closed;
+    guesser->single = single_bound(table, closed);
+    if (n == 0 || best <= 0)
+        return 0;
+    for (int i = 0; i < n && guesser->status == 0; i++)
+        if (starts[i].n > 1 && tccl_ring_set_check(&starts[i], machine, NULL) == 0 &&
+            tccl_ring_set_expressible(&starts[i], NULL) == 0)
+            best = fmax(best, try_rings(guesser, &starts[i], bound_of(guesser, starts[i].n), 0));
+    starts[n] = starts[0];
+    int status =
+        guesser->status ? guesser->status : look_for(guesser, 0, ROUNDS, &best, starts, n + 1);
+    for (int rings = 2; rings <= 4 && status == 0 && !closed; rings += 2) {
+        double none = 0;
+        if (best_kept(table, closed, rings) <= 0)
+            status = look_for(guesser, rings, TRIES, &none, starts, n + 1);
+    }
+    return status;
+}
+
+/* Two thirds of what may be asked for are left to rings over nodes. */
+static int find_both(struct guesser *guesser, struct tccl_ring_set *starts)
+{
+    struct tccl_search_meter *meter = &guesser->task->search->meter;
+    long most = meter->most_asked;
+    int status = 0;
+    learn_chains(guesser);
+    if (__builtin_popcount(guesser->task->gpus) > 1) {
+        meter->most_asked = meter->asked + (most - meter->asked + 2) / 3;
+        status = find_sets(guesser, true, starts);
+        meter->most_asked = most;
+    }
+    if (status < 0 || meter->stopped || guesser->task->search->machine->n_nics == 0)
+        return status;
+    guesser->status = 0;
+    return find_sets(guesser, false, starts);
+}
+
+int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table)
+{
+    struct guesser *guesser = calloc(1, sizeof(*guesser));
+    cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS + 1, sizeof(*starts));
+    int status = -1;
+    if (guesser && starts) {
+        guesser->task = task;
+        guesser->table = table;
+        status = find_both(guesser, starts);
+        free(guesser->rooms);
+        tccl_setmap_clear(&guesser->tried);
+    } else {
+        tccl_fail(task->err, "out of memory");
+    }
+    free(guesser);
+    return status;
+}
