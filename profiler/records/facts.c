@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 15 };
+#include "records/record.h"
+
+enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 16 };
 
 static void put_number(unsigned char **at, uint64_t value, int bytes)
 {
@@ -61,9 +63,17 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
     return 0;
 }
 
-bool tccl_shown_differs(const char *state, const char *built)
+struct tccl_shown tccl_shown(const char *state, const char *reason, const char *built,
+                             const char *built_reason, int64_t step)
 {
-    return strcmp(state, "applied") == 0 && strcmp(built, "differs") == 0;
+    bool applied = strcmp(state, "applied") == 0;
+    /* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
+    bool script = step == 0xfffffffb || step == 0xfffffffa;
+    if (applied && strcmp(built, "differs") == 0)
+        return (struct tccl_shown){built, built_reason, built};
+    if (applied && script && strcmp(built_reason, TCCL_BUILT_SILENT) == 0)
+        return (struct tccl_shown){"nothing-to-do", "the job script used no GPUs together", ""};
+    return (struct tccl_shown){state, reason, built};
 }
 
 static const char *text_of(sqlite3_value *value)
@@ -74,10 +84,9 @@ static const char *text_of(sqlite3_value *value)
 
 static void write_facts(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *state = text_of(values[1]), *built = text_of(values[9]);
-    bool differs = tccl_shown_differs(state, built);
-    const char *texts[TEXTS] = {differs ? built : state, built, text_of(values[differs ? 10 : 2]),
-                                text_of(values[3])};
+    struct tccl_shown shown = tccl_shown(text_of(values[1]), text_of(values[2]), text_of(values[9]),
+                                         text_of(values[10]), sqlite3_value_int64(values[15]));
+    const char *texts[TEXTS] = {shown.state, shown.built, shown.reason, text_of(values[3])};
     size_t size = NUMBERS;
     (void)count;
     for (int i = 0; i < TEXTS; i++)

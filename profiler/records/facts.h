@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 
 /* Texts are borrowed from the bytes that were read, never NULL. state and reason are as
- * shown: "differs" where an applied ring was built differently. */
+ * shown. */
 struct tccl_facts {
     uint32_t uid, n_nodes, gpus, neighbours;
     double gbps, ratio, alone, placed, baseline;
@@ -21,12 +21,18 @@ struct tccl_facts {
 /* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
 int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
 
-/* Is the record shown as "differs", given what is known of what NCCL built? */
-bool tccl_shown_differs(const char *state, const char *built);
+/* What is shown of a record, given what is known of what NCCL built: of an applied ring that was
+ * built differently, that; of a job script (or an interactive step) that used no GPUs together,
+ * "nothing-to-do", and not that its ring was not used. Texts are borrowed. */
+struct tccl_shown {
+    const char *state, *reason, *built;
+};
+struct tccl_shown tccl_shown(const char *state, const char *reason, const char *built,
+                             const char *built_reason, int64_t step);
 
 /* Registers the SQL function that packs columns of the store:
  *   tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us, built,
- *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours)
+ *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours, step)
  * Returns SQLite's code. */
 int tccl_facts_function(sqlite3 *db);
 

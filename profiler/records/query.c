@@ -38,15 +38,26 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
                                           : json_integer(sqlite3_column_int64(row, i));
 }
 
-/* For an applied ring, what NCCL built is the better answer. */
+static const char *text_in(const json_t *record, const char *name)
+{
+    const char *text = json_string_value(json_object_get(record, name));
+    return text ? text : "";
+}
+
+/* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
-    const char *state = json_string_value(json_object_get(record, "state"));
-    const char *built = json_string_value(json_object_get(record, "built"));
-    if (!tccl_shown_differs(state, built))
-        return 0;
-    int failed = json_object_set(record, "state", json_object_get(record, "built"));
-    return failed ? -1 : json_object_set(record, "reason", json_object_get(record, "built_reason"));
+    struct tccl_shown shown = tccl_shown(text_in(record, "state"), text_in(record, "reason"),
+                                         text_in(record, "built"), text_in(record, "built_reason"),
+                                         json_integer_value(json_object_get(record, "step")));
+    json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
+    bool idle = !*shown.built && *text_in(record, "built");
+    int failed =
+        json_object_set_new(record, "state", state) | json_object_set_new(record, "reason", reason);
+    if (idle)
+        failed |= json_object_set_new(record, "built", json_string("")) |
+                  json_object_set_new(record, "built_reason", json_string(""));
+    return failed ? -1 : 0;
 }
 
 static json_t *read_record(sqlite3_stmt *row)

@@ -42,6 +42,8 @@ enum {
     TCCL_BUILT_DIFFERS
 };
 int tccl_built_rank(const char *name); /* -1: no such word */
+/* Why a ring was not used where nobody has said anything. */
+#define TCCL_BUILT_SILENT "no communicator over the step's GPUs was made with this plan"
 const char *tccl_built_name(int rank); /* "" "not used" "unknown" "applied" "differs" */
 bool tccl_record_confirms(const json_t *record);
 /* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */

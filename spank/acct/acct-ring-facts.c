@@ -167,13 +167,15 @@ static int add_gain(const json_t *record, struct acct_ring_facts *facts)
 {
     double ratio = json_number_value(json_object_get(record, "ratio"));
     const char *built = tccl_text_of(record, "built");
+    bool unused =
+        !strcmp(built, "not used") || !strcmp(tccl_text_of(record, "state"), "nothing-to-do");
     char cause[TCCL_LOAD_TEXT] = "";
     if (!(facts->gbps > 0) || !(facts->baseline_gbps > 0))
         return 0;
     if (facts->busy.memory >= 0 && facts->gbps > facts->baseline_gbps)
         tccl_memory_load_say(&facts->busy, "NCCL", cause);
     if (asprintf(&facts->lead, "%s%.2f in place of %.2f GB/s%s%s",
-                 !strcmp(built, "not used")  ? "Planned, but not used: "
+                 unused                      ? "Planned, but not used: "
                  : !strcmp(built, "differs") ? "Planned, but not built by NCCL: "
                  : facts->built              ? ""
                                              : "Predicted: ",

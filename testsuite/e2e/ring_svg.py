@@ -17,8 +17,8 @@ for group in picture.getElementsByTagName("g"):  # NCCL's own rings are drawn be
 texts = ["".join(t.data for t in e.childNodes) for e in picture.getElementsByTagName("text")]
 boxes = [e.getAttribute("class") for e in picture.getElementsByTagName("rect")]
 
-# Nodes with one chain that follow each other are one card.
-cards = [ring["chains"][chain] for chain, _ in itertools.groupby(n["chain"] for n in ring["nodes"])]
+# Nodes with the same chains that follow each other are one card for each ring.
+cards = [chain for own, _ in itertools.groupby(n["set"] for n in ring["nodes"]) for chain in ring["sets"][own]]
 stops = [word for word in step["baseline_rings"].replace("|", " ").split() if word.isdigit()]
 assert stops and [t for t in own if t.startswith("GPU ") and t[4:].isdigit()] == [f"GPU {gpu}" for gpu in stops], (own, stops)
 gpus = [f"GPU {gpu}" for card in cards for gpu in card["gpus"]]
@@ -30,7 +30,7 @@ assert boxes.count("gpu") == len(gpus) and boxes.count("nic") == 2 * len(cards),
 assert any(step["job_name"] in t for t in texts), texts
 assert f"{step['gbps']:.2f} GB/s" in texts and f"{step['baseline_gbps']:.2f} GB/s" in texts, texts
 names = [node["name"] for node in ring["nodes"]]
-assert len(names) == step["n_nodes"] and sum(len(ring["chains"][n["chain"]]["gpus"]) for n in ring["nodes"]) == step["gpus"]
+assert len(names) == step["n_nodes"] and sum(len(ring["sets"][n["set"]][0]["gpus"]) for n in ring["nodes"]) == step["gpus"]
 for element in picture.getElementsByTagName("*"):
     for name, value in element.attributes.items():
         assert name != "href" and not name.endswith(":href") and not name.startswith("on"), name

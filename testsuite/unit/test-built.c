@@ -72,6 +72,39 @@ static void test_orders(struct tccl_records *records)
     }
 }
 
+static void put_step(struct tccl_records *records, json_t *json, int64_t step)
+{
+    json_object_set_new(json, "step", json_integer(step));
+    put(records, json);
+}
+
+static int64_t states_of(struct tccl_records *records, const char *state)
+{
+    cleanup_json json_t *filter =
+        json_pack("{s:[{s:i},{s:i},{s:i}]}", "jobs", "job", 8400, "job", 8401, "job", 8402);
+    cleanup_json json_t *summary = tccl_records_summary(records, filter, -1, NULL);
+    return json_integer_value(json_object_get(json_object_get(summary, "states"), state));
+}
+
+/* A job script that used no GPUs together had nothing to do, in lists, filters and summaries; one
+ * of which a communicator was made, and every other step, has not used its ring. */
+static void test_scripts(struct tccl_records *records)
+{
+    const int64_t script = 0xfffffffb;
+    put_step(records, record(8400, "applied", 5000), script);
+    put_step(records, confirmation(8400, "not used", TCCL_BUILT_SILENT, 5000), script);
+    check_shown(records, 8400, "nothing-to-do", "the job script used no GPUs together", "", "");
+    CHECK(!find(records, 8400, "applied"));
+    put_step(records, record(8401, "applied", 5000), script);
+    put_step(records, confirmation(8401, "not used", "a file of the user's", 5000), script);
+    check_shown(records, 8401, "applied", "", "not used", "a file of the user's");
+    put(records, record(8402, "applied", 5000));
+    put(records, confirmation(8402, "not used", TCCL_BUILT_SILENT, 5000));
+    check_shown(records, 8402, "applied", "", "not used", TCCL_BUILT_SILENT);
+    CHECK_INT(states_of(records, "applied"), 2);
+    CHECK_INT(states_of(records, "nothing-to-do"), 1);
+}
+
 /* What was found out first of the same weight stays. */
 static void test_first_reason(struct tccl_records *records)
 {
@@ -144,6 +177,7 @@ int main(void)
     snprintf(path, sizeof(path), "%s/records.db", folder);
     struct tccl_records *records = open_store_at(path);
     test_orders(records);
+    test_scripts(records);
     test_first_reason(records);
     test_states(records);
     test_bad(records);

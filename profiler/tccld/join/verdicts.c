@@ -451,8 +451,7 @@ void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
         take_word(verdict, TCCL_BUILT_UNKNOWN,
                   "its processes ended before it was known what NCCL has built");
     else if (verdict->rank == TCCL_BUILT_NOTHING)
-        take_word(verdict, TCCL_BUILT_NOT_USED,
-                  "no communicator over the step's GPUs was made with this plan");
+        take_word(verdict, TCCL_BUILT_NOT_USED, TCCL_BUILT_SILENT);
     end(verdict);
 }
 
