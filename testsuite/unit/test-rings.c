@@ -247,8 +247,9 @@ static void check_rings(const struct trial *trial, int rings)
     struct tccl_error err = {""};
     double bounds[3] = {0}, best = trial->best[rings];
     uint32_t gpus = (1u << trial->n) - 1;
-    CHECK_INT(tccl_rings_bounds(trial->model, gpus, trial->closed, false, rings, rings, 0, bounds, &err),
-              0);
+    CHECK_INT(
+        tccl_rings_bounds(trial->model, gpus, trial->closed, false, rings, rings, 0, bounds, &err),
+        0);
     double bound = bounds[rings];
     CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
               0);
