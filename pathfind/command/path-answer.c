@@ -158,6 +158,23 @@ static json_t *rings_to_json(const struct route *route)
     return rings;
 }
 
+/* The NICs that meet none of a node beside theirs. */
+static json_t *left_out_to_json(const struct route *route)
+{
+    json_t *list = json_array();
+    char name[32];
+    for (int i = 0; i < route->n; i++) {
+        const struct tccl_machine *machine = &route->stops[i].class->source->machine;
+        format_nodes(i, 1, name);
+        for (int k = 0; k < machine->n_nics; k++)
+            if (!route_meets(route, i, k))
+                json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", name, "nic",
+                                                      machine->nics[k].name, "fabric",
+                                                      machine->nics[k].fabric));
+    }
+    return list;
+}
+
 static void set_route(json_t *json, const struct answer *answer)
 {
     const struct route *route = &answer->route;
@@ -174,6 +191,7 @@ static void set_route(json_t *json, const struct answer *answer)
     json_object_set_new(json, "rings", rings_to_json(route));
     json_object_set_new(json, "nodes", nodes);
     json_object_set_new(json, "hops", hops);
+    json_object_set_new(json, "left_out", left_out_to_json(route));
 }
 
 static void set_baseline(json_t *json, const struct answer *answer)
@@ -192,10 +210,10 @@ static void set_baseline(json_t *json, const struct answer *answer)
 
 static json_t *nothing_to_json(void)
 {
-    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[]}",
-                     "state", "nothing-to-do", "gbps", "bound", "bound_gbps", "gap",
-                     "baseline_gbps", "ratio", "ring", "baseline_ring", "baseline_rings",
-                     "measured", 0, "rings", "nodes", "hops");
+    return json_pack(
+        "{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[], s:[]}", "state",
+        "nothing-to-do", "gbps", "bound", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
+        "baseline_ring", "baseline_rings", "measured", 0, "rings", "nodes", "hops", "left_out");
 }
 
 json_t *answer_to_json(const struct answer *answer)
@@ -291,6 +309,27 @@ static void print_hops(const struct route *route, FILE *out)
         fprintf(out, "hops       %.2f to %.2f GB/s\n", slowest, fastest);
 }
 
+/* NICs that meet none of a node beside theirs: the first one, and how many more there are. */
+static void print_left_out(const struct route *route, FILE *out)
+{
+    int more = 0;
+    for (int i = 0; i < route->n; i++) {
+        const struct tccl_machine *machine = &route->stops[i].class->source->machine;
+        for (int k = 0; k < machine->n_nics; k++) {
+            if (route_meets(route, i, k) || more++ > 0)
+                continue;
+            fprintf(out,
+                    "left out   n%d: %s: its fabric (%s) is not that of a NIC of both nodes "
+                    "beside it",
+                    i + 1, machine->nics[k].name, machine->nics[k].fabric);
+        }
+    }
+    if (more > 1)
+        fprintf(out, "; and %d more NIC%s", more - 1, more == 2 ? "" : "s");
+    if (more)
+        fputc('\n', out);
+}
+
 void answer_print(const struct answer *answer, FILE *out)
 {
     if (answer->nothing) {
@@ -299,6 +338,7 @@ void answer_print(const struct answer *answer, FILE *out)
     }
     print_stops(&answer->route, out);
     print_hops(&answer->route, out);
+    print_left_out(&answer->route, out);
     print_bandwidth(answer, out);
     if (answer->is_baseline) {
         fprintf(out, "ring       the baseline: NCCL's own rings\n");

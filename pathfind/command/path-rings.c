@@ -119,6 +119,47 @@ static bool wants_as_well(const struct finding *finding, int own, int rings)
     return wanted && finding->results[own].set.n != rings;
 }
 
+static bool has_fabric(const struct node_class *class, const char *fabric)
+{
+    for (int i = 0; i < class->source->machine.n_nics; i++)
+        if (strcmp(class->source->machine.nics[i].fabric, fabric) == 0)
+            return true;
+    return false;
+}
+
+/* The NICs whose fabrics all classes have, as a mask; 0: all of them are, or none. */
+static uint32_t common_nics(const struct nodes *nodes, const struct node_class *class)
+{
+    int n_nics = class->source->machine.n_nics;
+    uint32_t common = 0;
+    for (int i = 0; i < n_nics; i++) {
+        bool all = true;
+        for (int k = 0; k < nodes->n_classes; k++)
+            all = all && has_fabric(nodes->classes[k], class->source->machine.nics[i].fabric);
+        common |= (uint32_t)all << i;
+    }
+    return common == (UINT32_C(1) << n_nics) - 1 ? 0 : common;
+}
+
+/* So many rings (0: any number) of a class, through all NICs; and through those alone whose fabrics
+ * all nodes have, as the best set may need others. */
+static int search_ways(const struct finding *finding, struct node_class *class,
+                       struct tccl_rings_options *wanted, struct tccl_rings_result *result,
+                       struct tccl_error *err)
+{
+    struct tccl_rings_result all;
+    wanted->nics = 0;
+    if (search_class(finding, class, wanted, &all, err) != 0)
+        return -1;
+    *result = all;
+    wanted->nics = finding->closed ? 0 : common_nics(finding->nodes, class);
+    if (!wanted->nics)
+        return 0;
+    int status = search_class(finding, class, wanted, result, err);
+    result->bound = all.bound;
+    return status;
+}
+
 static int search_all(const struct finding *finding, double *bounds, struct tccl_error *err)
 {
     const struct options *options = finding->options;
@@ -137,7 +178,7 @@ static int search_all(const struct finding *finding, double *bounds, struct tccl
         long before = tccl_search_measured(class->source->search);
         wanted.budget = budget > before ? budget - before : 1;
         wanted.single_bound = single_bound(class, finding->closed);
-        if (search_class(finding, class, &wanted, &finding->results[i], err) != 0)
+        if (search_ways(finding, class, &wanted, &finding->results[i], err) != 0)
             return -1;
         bounds[i] = finding->results[i].bound;
     }
@@ -148,7 +189,7 @@ static int search_all(const struct finding *finding, double *bounds, struct tccl
                 continue;
             wanted.rings = rings;
             wanted.single_bound = single_bound(nodes->classes[i], false);
-            if (search_class(finding, nodes->classes[i], &wanted, &result, err) != 0)
+            if (search_ways(finding, nodes->classes[i], &wanted, &result, err) != 0)
                 return -1;
         }
     return 0;

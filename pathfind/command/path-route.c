@@ -63,6 +63,21 @@ void route_rate(struct route *route)
     }
 }
 
+bool route_meets(const struct route *route, int i, int nic)
+{
+    const struct tccl_node_class *own = route->stops[i].class->class;
+    for (int side = -1; side <= 1 && route->n > 1; side += 2) {
+        const struct tccl_node_class *other =
+            route->stops[(i + side + route->n) % route->n].class->class;
+        bool meets = false;
+        for (int k = 0; k < other->n_nics && !meets; k++)
+            meets = tccl_hop(own, nic, other, k) > 0;
+        if (!meets)
+            return false;
+    }
+    return true;
+}
+
 /* From a model: a transfer counts as often as rings make it. */
 static int rate_by_model(const struct tccl_model *model, const struct tccl_ring_set *set,
                          double *gbps, struct tccl_error *err)

@@ -31,6 +31,9 @@ void route_rate(struct route *route);
  * -1 with err: that is unknown. */
 int stop_measure(struct stop *stop, struct tccl_error *err);
 
+/* Does a NIC of stop i meet one of the stops before and behind it? Always with one stop. */
+bool route_meets(const struct route *route, int i, int nic);
+
 /* Measures the sets of all stops, then rates. Returns 0, or -1 with err: a set is unknown. */
 int route_measure(struct route *route, struct tccl_error *err);
 
