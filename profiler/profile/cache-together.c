@@ -42,3 +42,13 @@ const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
         forget(profile);
     return profile->together;
 }
+
+const struct tccl_together *tccl_profile_together_read(struct tccl_profile *profile, bool *stale)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    *stale = !tccl_stamp_equal(&stamp, &profile->together_stamp);
+    return tccl_stamp_exists(&stamp) ? profile->together : NULL;
+}

@@ -87,6 +87,9 @@ long tccl_profile_sets(const struct tccl_profile *profile,
  * call. */
 const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
                                                   struct tccl_error *err);
+/* What the last such question has read, without reading now; NULL if the file is gone. *stale: it
+ * has changed since, or was not read yet. One stat call. */
+const struct tccl_together *tccl_profile_together_read(struct tccl_profile *profile, bool *stale);
 /* Calls each for every such measurement, with marks or without. Returns as tccl_profile_sets. */
 long tccl_profile_joints(const struct tccl_profile *profile,
                          int (*each)(void *context, const struct tccl_joint *joint), void *context,

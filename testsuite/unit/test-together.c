@@ -300,17 +300,25 @@ static void check_file(struct tccl_profile *profile)
     struct tccl_error err = {""};
     snprintf(path, sizeof(path), "%s/together.jsonl", tccl_profile_folder(profile));
     int n = tccl_together_count(tccl_profile_together(profile, NULL));
+    bool stale;
     CHECK(n > 20);
+    CHECK_INT(tccl_together_count(tccl_profile_together_read(profile, &stale)), n);
+    CHECK(!stale);
     FILE *file = fopen(path, "a");
     CHECK(file && fputs("{\"sides\":[\"g0>", file) >= 0 && fclose(file) == 0);
-    const struct tccl_together *together = tccl_profile_together(profile, &err);
+    const struct tccl_together *together = tccl_profile_together_read(profile, &stale);
+    CHECK(stale && tccl_together_count(together) == n); /* as it was */
+    together = tccl_profile_together(profile, &err);
     CHECK_INT(tccl_together_count(together), n);
+    tccl_profile_together_read(profile, &stale);
+    CHECK(!stale);
     file = fopen(path, "r+");
     CHECK(file && fseek(file, 12, SEEK_SET) == 0 && fputc('?', file) == '?' && fclose(file) == 0);
     CHECK(!tccl_profile_together(profile, &err));
     CHECK(strstr(err.text, "together.jsonl:1: checksum does not match"));
     err = (struct tccl_error){""};
     CHECK_INT(unlink(path), 0);
+    CHECK(!tccl_profile_together_read(profile, &stale) && stale);
     CHECK(!tccl_profile_together(profile, &err));
     CHECK_STR(err.text, "");
 }

@@ -178,6 +178,12 @@ const struct tccl_together *own_together(struct own *own, struct tccl_error *err
     return own->profile ? tccl_profile_together(own->profile, err) : NULL;
 }
 
+const struct tccl_together *own_together_read(struct own *own, bool *stale)
+{
+    *stale = false;
+    return own->profile ? tccl_profile_together_read(own->profile, stale) : NULL;
+}
+
 /* The next larger mask with as many bits (Gosper's hack). */
 static uint32_t next_set(uint32_t set)
 {

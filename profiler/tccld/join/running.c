@@ -121,7 +121,7 @@ static int entry_from_json(json_t *json, struct entry *entry)
 }
 
 /* What was measured together here; NULL: nothing, or it can't be read, which is said. */
-static const struct tccl_together *together(struct running *running)
+static const struct tccl_together *read_together(struct running *running)
 {
     struct tccl_error err = {""};
     const struct tccl_together *known = own_together(running->daemon->own, &err);
@@ -136,7 +136,7 @@ static void read_ahead(struct running *running)
 {
     struct own *own = running->daemon->own;
     if (own && !TAILQ_EMPTY(&running->entries) && !own_model(own))
-        together(running);
+        read_together(running);
 }
 
 static void on_save(evutil_socket_t fd, short what, void *argument)
@@ -381,6 +381,16 @@ static void see_all(struct running *running, const struct tccl_step_key *key, st
         if (script_is(&entry->key) == scripts && !tccl_key_equal(&entry->key, key))
             see_entry(running, entry, seen);
     }
+}
+
+/* What was measured together here, as it was read last; NULL: nothing. */
+static const struct tccl_together *together(struct running *running)
+{
+    bool stale;
+    const struct tccl_together *known = own_together_read(running->daemon->own, &stale);
+    if (known && stale)
+        save_soon(running); /* and read it then */
+    return known || !stale ? known : read_together(running);
 }
 
 /* What a model says of them, or what was measured: that was without the step's own background. */
