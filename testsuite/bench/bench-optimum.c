@@ -1,10 +1,13 @@
 /* bench-optimum.c: the best ring that a stock NCCL can be made to build over some nodes, by trying
  * all of them: orders, kinds of edges, ports. What is begun is given up where already its transfers
- * so far are no faster than the best ring known (adding a transfer never helps). It shares nothing
- * with the search but the model. */
+ * so far are no faster than the best ring known (adding a transfer never helps). And what no set of
+ * up to eight rings exceeds: each ring enters and leaves each GPU once, so of all ways in which so
+ * many transfers enter it at once the best one is a bound. It shares nothing with the search but
+ * the model. */
 #include <math.h>
 
 #include "bench.h"
+#include "chain/chain-text.h"
 #include "machine/model.h"
 
 enum { MAX_NODES = 8, STEPS_A_LOOK = 4096 };
@@ -218,6 +221,71 @@ static double optimum(struct node *nodes, int count, double floor)
     return best;
 }
 
+/* Sets of rings. */
+
+/* What may enter a GPU, or leave it, and the most that some of these reach together. */
+struct gate {
+    const struct tccl_model *model;
+    int n, rings;
+    tccl_transfer ways[TCCL_MAX_GPUS + TCCL_MAX_MEMORIES + TCCL_MAX_NICS];
+    tccl_transfer chosen[TCCL_CHAIN_RINGS];
+    double best; /* of all rings together */
+};
+
+static void add_way(struct gate *gate, struct tccl_device who, bool reads, struct tccl_device whom)
+{
+    tccl_transfer transfer = tccl_transfer_make(who, reads, whom);
+    if (tccl_machine_allows(tccl_model_machine(gate->model), transfer, NULL) == 0)
+        gate->ways[gate->n++] = transfer;
+}
+
+/* P2P edges write. */
+static void list_ways(struct gate *gate, int gpu, bool enter, bool closed)
+{
+    const struct tccl_machine *machine = tccl_model_machine(gate->model);
+    struct tccl_device own = device(TCCL_GPU, gpu);
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (i != gpu && machine->p2p[i][gpu])
+            add_way(gate, enter ? device(TCCL_GPU, i) : own, false,
+                    enter ? own : device(TCCL_GPU, i));
+    for (int i = 0; i < machine->n_memories; i++)
+        add_way(gate, own, enter, device(TCCL_MEMORY, i));
+    for (int i = 0; i < machine->n_nics && !closed; i++)
+        add_way(gate, device(TCCL_NIC, i), !enter, own);
+}
+
+/* All choices of one way for each ring, in ascending order, from this one on. */
+static void choose_ways(struct gate *gate, int from, int count)
+{
+    double gbps;
+    if (count > 0 && (tccl_model_slowest(gate->model, gate->chosen, count, &gbps, NULL) != 0 ||
+                      gate->rings * gbps <= gate->best * (1 + 1e-9)))
+        return;
+    if (count == gate->rings) {
+        gate->best = gate->rings * gbps;
+        return;
+    }
+    for (int i = from; i < gate->n && goes_on(); i++) {
+        gate->chosen[count] = gate->ways[i];
+        choose_ways(gate, i, count + 1);
+    }
+}
+
+/* No set of rings on the node is faster; infinite where there was no time to find out. */
+static double set_bound(const struct node *node, bool closed)
+{
+    double bound = INFINITY;
+    for (int i = 0; i < 2 * node->machine->n_gpus; i++) {
+        struct gate gate = {.model = node->model};
+        list_ways(&gate, i / 2, i % 2 == 0, closed);
+        for (gate.rings = 1; gate.rings <= TCCL_CHAIN_RINGS; gate.rings++)
+            choose_ways(&gate, 0, 0);
+        if (complete)
+            bound = fmin(bound, gate.best);
+    }
+    return bound;
+}
+
 int main(int argc, char **argv)
 {
     struct node nodes[MAX_NODES] = {0};
@@ -241,8 +309,18 @@ int main(int argc, char **argv)
     complete = true;
     until = bench_cpu() + strtod(argv[2], NULL);
     double best = optimum(nodes, count, strtod(argv[1], NULL));
-    printf("{\"gbps\": %.9g, \"complete\": %s, \"sets\": %ld}\n", best, complete ? "true" : "false",
+    printf("{\"gbps\": %.9g, \"complete\": %s, \"sets\": %ld", best, complete ? "true" : "false",
            steps);
+    complete = true;
+    until = bench_cpu() + strtod(argv[2], NULL);
+    double bound = INFINITY;
+    for (int i = 0; i < count; i++)
+        if (i == 0 || nodes[i].model != nodes[i - 1].model)
+            bound = fmin(bound, set_bound(&nodes[i], count == 1));
+    if (isfinite(bound))
+        printf(", \"set_bound\": %.9g}\n", bound);
+    else
+        printf(", \"set_bound\": null}\n");
     for (int i = 0; i < count; i++)
         tccl_model_free(models[i]);
     return 0;
