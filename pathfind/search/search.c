@@ -43,6 +43,11 @@ long tccl_search_measured(const struct tccl_search *search)
     return search->meter.measured - search->baselines;
 }
 
+long tccl_search_measured_sets(const struct tccl_search *search)
+{
+    return search->sets_measured;
+}
+
 long tccl_search_failed(const struct tccl_search *search)
 {
     return search->meter.failed;
@@ -395,11 +400,13 @@ static int find_hosts(struct tccl_search *search, struct tccl_table *table,
 static int find_sets(struct tccl_search *search, struct tccl_table *table,
                      const struct tccl_search_options *options, struct tccl_error *err)
 {
-    long before = search->meter.asked, most = before - 2 * search->sets;
+    long before = search->meter.asked, measured = search->meter.measured;
+    long most = before - 2 * search->sets;
     most = most < FEW_SETS ? FEW_SETS : most;
     int status = find_beside(search, table, options, most < options->sets ? most : options->sets,
                              tccl_task_find_sets, err);
     search->sets += search->meter.asked - before;
+    search->sets_measured += search->meter.measured - measured;
     return status;
 }
 

@@ -26,7 +26,7 @@ struct tccl_search {
     struct tccl_setmap own;       /* measured sets, where the meter doesn't remember them */
     long baselines;               /* of the measured sets, those of baselines */
     struct kept_baseline kept[2]; /* open, closed */
-    long sets;                    /* asked for ring sets */
+    long sets, sets_measured;     /* asked for ring sets, and measured */
     long pruned;
     bool left_ring; /* stopped, but only as far as the ring goes */
 };

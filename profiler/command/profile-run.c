@@ -48,14 +48,16 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
                        int rc, const struct tccl_error *err)
 {
     json_t *json = json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}",
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, "
+        "s:b}",
         "id", tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "source",
         tccl_profile_source(profile), "conditions", tccl_profile_conditions(profile), "tables",
         end->done, "tables_total", end->total, "tables_before", end->kept, "proven", end->proven,
         "partial", end->partial, "measured", (json_int_t)end->measured, "measured_before",
         (json_int_t)end->known, "failed", (json_int_t)end->failed, "noisy", (json_int_t)end->noisy,
-        "shared", (json_int_t)end->shared, "pruned", (json_int_t)end->pruned, "interrupted",
-        rc == TCCL_FILL_STOPPED, "time_over", rc == TCCL_FILL_TIME);
+        "measured_for_sets", (json_int_t)end->sets, "shared", (json_int_t)end->shared, "pruned",
+        (json_int_t)end->pruned, "interrupted", rc == TCCL_FILL_STOPPED, "time_over",
+        rc == TCCL_FILL_TIME);
 
     if (json && end->phase == TCCL_FILL_TOGETHER) {
         json_object_set_new(json, "together", json_integer(end->together));

@@ -19,6 +19,8 @@ struct row {
     char gpus[GPUS_TEXT];
     double ring, baseline_ring;   /* GB/s, 0: none */
     double chain, baseline_chain; /* best over all pairs of ports */
+    double ring_set, chain_set;   /* of several rings at once */
+    int ring_rings, chain_rings;  /* and how many; 0: there is none */
     double gap;                   /* of the best chain, or of the ring where there is no port */
     long measured, pairs, proven;
     char best[TCCL_CHAIN_TEXT];
@@ -51,6 +53,12 @@ static void describe(const struct tccl_table *table, const struct tccl_machine *
                         .gap = gap_of(best),
                         .measured = (long)table->measured,
                         .pairs = (long)table->n_ports * table->n_ports};
+    const struct tccl_set_result *closed = tccl_table_best_set(table, true);
+    const struct tccl_set_result *open = tccl_table_best_set(table, false);
+    row->ring_set = closed ? closed->gbps : 0;
+    row->ring_rings = closed ? closed->set.n : 0;
+    row->chain_set = open ? open->gbps : 0;
+    row->chain_rings = open ? open->set.n : 0;
     tccl_numberset_format(table->gpus, row->gpus, sizeof(row->gpus));
     for (long i = 0; i < row->pairs; i++)
         row->proven += table->pairs[i].bound <= table->pairs[i].gbps * 1.0300001;
@@ -60,11 +68,13 @@ static void describe(const struct tccl_table *table, const struct tccl_machine *
 
 static json_t *row_to_json(const struct row *row)
 {
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:s}", "gpus", row->gpus,
-                     "ring_gbps", row->ring, "baseline_ring_gbps", row->baseline_ring, "chain_gbps",
-                     row->chain, "baseline_chain_gbps", row->baseline_chain, "gap", row->gap,
-                     "measured", (json_int_t)row->measured, "pairs", (json_int_t)row->pairs,
-                     "proven", (json_int_t)row->proven, "best", row->best);
+    return json_pack(
+        "{s:s, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:i, s:f, s:I, s:I, s:I, s:s}", "gpus", row->gpus,
+        "ring_gbps", row->ring, "baseline_ring_gbps", row->baseline_ring, "chain_gbps", row->chain,
+        "baseline_chain_gbps", row->baseline_chain, "ring_set_gbps", row->ring_set,
+        "ring_set_rings", row->ring_rings, "chain_set_gbps", row->chain_set, "chain_set_rings",
+        row->chain_rings, "gap", row->gap, "measured", (json_int_t)row->measured, "pairs",
+        (json_int_t)row->pairs, "proven", (json_int_t)row->proven, "best", row->best);
 }
 
 static void print_number(double gbps)
@@ -75,12 +85,24 @@ static void print_number(double gbps)
         printf(" %10s", "-");
 }
 
+/* "23.65 (4)": by four rings at once. */
+static void print_set(double gbps, int rings)
+{
+    char text[32] = "-";
+
+    if (rings > 0)
+        snprintf(text, sizeof(text), "%.2f (%d)", gbps, rings);
+    printf(" %11s", text);
+}
+
 static void print_row(const struct row *row)
 {
     printf("%-10s", row->gpus);
     print_number(row->ring);
+    print_set(row->ring_set, row->ring_rings);
     print_number(row->baseline_ring);
     print_number(row->chain);
+    print_set(row->chain_set, row->chain_rings);
     print_number(row->baseline_chain);
     printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row->gap * 100, row->measured, row->proven, row->pairs,
            row->best);
@@ -177,8 +199,9 @@ static int show_text(struct tccl_profile *profile)
            machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
            tccl_profile_folder(profile), sets, age);
     tccl_print_machine(stdout, machine, NULL);
-    printf("\n%-10s %10s %10s %10s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S", "NCCL", "CHAIN",
-           "NCCL", "GAP", "MEASURED", "PROVEN", "BEST");
+    printf("\n%-10s %10s %11s %10s %10s %11s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S",
+           "SET (RINGS)", "NCCL", "CHAIN", "SET (RINGS)", "NCCL", "GAP", "MEASURED", "PROVEN",
+           "BEST");
     each_row(profile, NULL);
     return 0;
 }

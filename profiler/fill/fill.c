@@ -368,7 +368,9 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
                                                 .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
+    long before = tccl_search_measured_sets(fill->search);
     int rc = tccl_search_table(fill->search, table, &options, err);
+    fill->progress.sets += tccl_search_measured_sets(fill->search) - before;
     if (rc >= 0 && !ended(fill))
         rc = add_replies(fill, table, err);
     if (rc >= 0 && !ended(fill))

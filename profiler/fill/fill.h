@@ -18,6 +18,7 @@ struct tccl_fill_progress {
     long measured;   /* sets measured now; failed ones count */
     long failed;     /* of them: could not be measured */
     long noisy;      /* of them: the spread stayed too large */
+    long sets;       /* of those measured now: for ring sets */
     long shared;     /* answered by a known or symmetric set */
     long pruned;     /* ways that need no measuring, since a part of them is too slow */
     int done, total; /* tables */

@@ -231,6 +231,7 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
                        int rc, const char *note)
 {
     char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT], noisy[48] = "";
+    char sets[64] = "";
 
     if (!line->out)
         return;
@@ -243,11 +244,13 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
     format_count(progress->pruned, pruned);
     if (progress->noisy > 0)
         snprintf(noisy, sizeof(noisy), " (%ld noisy)", progress->noisy);
+    if (progress->sets > 0)
+        snprintf(sets, sizeof(sets), " (%ld for several rings at once)", progress->sets);
     fprintf(line->out,
             "tccl: %s: %d of %d GPU sets done (%d before): %d proven, %d partial; %s sets "
-            "measured%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
+            "measured%s%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
             line->machine, progress->done, progress->total, progress->kept, progress->proven,
-            progress->partial, measured, noisy, progress->known, shared, pruned,
+            progress->partial, measured, noisy, sets, progress->known, shared, pruned,
             tccl_seconds() - line->begun, note, ending(rc));
     say_failed(line->out, progress);
 }

@@ -1,6 +1,7 @@
 /* page.c: a report as an HTML page. */
 #include "report/page.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -234,6 +235,36 @@ static void put_result(const struct tccl_report *report, const char *gpus, const
     fputs("</code></td></tr>\n", out);
 }
 
+/* Several rings at once, where they are faster than one. */
+static void put_set(const struct tccl_report *report, const char *gpus, const char *what,
+                    const struct tccl_set_result *set, double single,
+                    const struct tccl_baseline *baseline, FILE *out)
+{
+    char chain[TCCL_CHAIN_TEXT];
+
+    if (set->gbps <= single)
+        return;
+    fprintf(out, "<tr><th scope=\"row\">%s</th><td>%d %s</td><td class=\"n\">%.2f</td>", gpus,
+            set->set.n, what, set->gbps);
+    if (baseline->gbps > 0)
+        fprintf(out, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f&#215;</td>", baseline->gbps,
+                set->gbps / baseline->gbps);
+    else
+        fputs("<td class=\"n\">&#8211;</td><td class=\"n\">&#8211;</td>", out);
+    if (isfinite(set->bound))
+        fprintf(out, "<td class=\"n\">%.1f %%</td>", tccl_report_set_gap(set) * 100);
+    else
+        fputs("<td class=\"n\">&#8211;</td>", out);
+    fputs("<td class=\"long\">", out);
+    for (int i = 0; i < set->set.n; i++) {
+        tccl_chain_format(&set->set.rings[i], report->machine, chain);
+        fputs(i > 0 ? "<br><code>" : "<code>", out);
+        put(out, chain);
+        fputs("</code>", out);
+    }
+    fputs("</td></tr>\n", out);
+}
+
 static void put_some_rings(const struct tccl_report *report, int from, int to, FILE *out)
 {
     char gpus[GPUS_TEXT];
@@ -250,7 +281,11 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
         const struct tccl_found_rings *found = &report->rings[i];
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
         put_result(report, gpus, "ring", &found->ring, &found->baseline_ring, out);
+        put_set(report, gpus, "rings", &found->ring_set, found->ring.gbps, &found->baseline_ring,
+                out);
         put_result(report, gpus, "chain", &found->chain, &found->baseline_chain, out);
+        put_set(report, gpus, "chains", &found->chain_set, found->chain.gbps,
+                &found->baseline_chain, out);
     }
     fputs("</table>\n", out);
     tccl_html_wide_end(out);

@@ -1,4 +1,5 @@
 /* report-text.c: a report for a terminal. */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -130,6 +131,30 @@ static void print_congestion(const struct tccl_report *report, long limit, FILE 
         }
 }
 
+/* Where several rings at once are faster than one: what they reach, and each on a line. */
+static void print_set(const struct tccl_set_result *set, double single,
+                      const struct tccl_baseline *baseline, const struct tccl_machine *machine,
+                      FILE *out)
+{
+    char chain[TCCL_CHAIN_TEXT];
+
+    if (set->gbps <= single)
+        return;
+    fprintf(out, "%-9s %8.2f ", "", set->gbps);
+    if (baseline->gbps > 0)
+        fprintf(out, "%8.2f %5.2fx", baseline->gbps, set->gbps / baseline->gbps);
+    else
+        fprintf(out, "%8s %6s", "-", "-");
+    if (isfinite(set->bound))
+        fprintf(out, " %5.1f%%  %d rings at once:\n", tccl_report_set_gap(set) * 100, set->set.n);
+    else
+        fprintf(out, " %6s  %d rings at once:\n", "-", set->set.n);
+    for (int i = 0; i < set->set.n; i++) {
+        tccl_chain_format(&set->set.rings[i], machine, chain);
+        fprintf(out, "%44s%s\n", "", chain);
+    }
+}
+
 static void print_ring(const struct tccl_found_rings *found, const struct tccl_machine *machine,
                        FILE *out)
 {
@@ -147,6 +172,7 @@ static void print_ring(const struct tccl_found_rings *found, const struct tccl_m
     else
         fprintf(out, "%8s %6s", "-", "-");
     fprintf(out, " %5.1f%%  %s\n", tccl_report_gap(best) * 100, chain);
+    print_set(alone ? &found->ring_set : &found->chain_set, best->gbps, baseline, machine, out);
 }
 
 static void print_rings(const struct tccl_report *report, FILE *out)

@@ -76,6 +76,13 @@ static struct tccl_result best_chain(const struct tccl_table *table)
     return best;
 }
 
+static struct tccl_set_result best_set(const struct tccl_table *table, bool closed)
+{
+    const struct tccl_set_result *best = tccl_table_best_set(table, closed);
+
+    return best ? *best : (struct tccl_set_result){0};
+}
+
 static int more_gpus_first(const void *a, const void *b)
 {
     const struct tccl_found_rings *x = a, *y = b;
@@ -103,6 +110,8 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
                                           .ring = table->ring,
                                           .baseline_ring = table->baseline_ring[TCCL_NEWEST],
                                           .chain = best_chain(table),
+                                          .ring_set = best_set(table, true),
+                                          .chain_set = best_set(table, false),
                                           .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
         else
             report->bad_rings++;
@@ -183,6 +192,11 @@ static json_t *quality_to_json(const struct tccl_quality *quality)
                      timed ? json_real(quality->least_overlap) : json_null());
 }
 
+double tccl_report_set_gap(const struct tccl_set_result *result)
+{
+    return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
+}
+
 static json_t *result_to_json(const struct tccl_result *result, const struct tccl_machine *machine)
 {
     char text[TCCL_CHAIN_TEXT];
@@ -192,6 +206,22 @@ static json_t *result_to_json(const struct tccl_result *result, const struct tcc
     tccl_chain_format(&result->chain, machine, text);
     return json_pack("{s:f, s:f, s:s}", "gbps", result->gbps, "gap", tccl_report_gap(result),
                      "chain", text);
+}
+
+static json_t *set_to_json(const struct tccl_set_result *result, const struct tccl_machine *machine)
+{
+    char text[TCCL_CHAIN_TEXT];
+
+    if (result->gbps <= 0)
+        return json_null();
+    json_t *rings = json_array();
+    for (int i = 0; i < result->set.n; i++) {
+        tccl_chain_format(&result->set.rings[i], machine, text);
+        json_array_append_new(rings, json_string(text));
+    }
+    bool known = isfinite(result->bound);
+    return json_pack("{s:f, s:o, s:o}", "gbps", result->gbps, "gap",
+                     known ? json_real(tccl_report_set_gap(result)) : json_null(), "rings", rings);
 }
 
 static json_t *baseline_to_json(const struct tccl_baseline *baseline,
@@ -220,9 +250,11 @@ static json_t *rings_to_json(const struct tccl_report *report)
         const struct tccl_found_rings *found = &report->rings[i];
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
         json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
+            list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
                             result_to_json(&found->ring, report->machine), "baseline_ring",
-                            baseline_to_json(&found->baseline_ring, report->machine), "chain",
+                            baseline_to_json(&found->baseline_ring, report->machine), "ring_set",
+                            set_to_json(&found->ring_set, report->machine), "chain_set",
+                            set_to_json(&found->chain_set, report->machine), "chain",
                             result_to_json(&found->chain, report->machine), "baseline_chain",
                             baseline_to_json(&found->baseline_chain, report->machine)));
     }

@@ -24,6 +24,7 @@ struct tccl_found_rings {
     struct tccl_result ring;  /* closed: one node alone */
     struct tccl_result chain; /* the best over all ports: one node of several */
     struct tccl_baseline baseline_ring, baseline_chain;
+    struct tccl_set_result ring_set, chain_set; /* several at once; gbps 0: there is none */
 };
 
 struct tccl_report {
@@ -51,6 +52,9 @@ void tccl_report_free(struct tccl_report *report);
 
 /* bound / bandwidth - 1; 0 where nothing is known. */
 double tccl_report_gap(const struct tccl_result *result);
+
+/* The same of a set. */
+double tccl_report_set_gap(const struct tccl_set_result *result);
 
 /* A new reference; NULL only without memory. */
 json_t *tccl_report_to_json(const struct tccl_report *report);

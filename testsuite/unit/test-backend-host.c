@@ -100,6 +100,10 @@ static void check_options(void)
     CHECK_INT(tccl_set_parse("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0", &set, NULL), 0);
     CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
     CHECK_STR(err.text, "");
+    /* Rings of a set make the same transfer several times. */
+    CHECK_INT(tccl_set_parse_repeats("g0>g1 g0>g1 g1>g0 g1>g0 g1>g0", &set, NULL), 0);
+    CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
+    CHECK(out.gbps > 0);
     tccl_backend_close(other);
     options.devices = 1000;
     CHECK_INT(tccl_backend_open("host", &options, &other, &err), -1);

@@ -331,6 +331,19 @@ static void check_all_places(void)
     free_pool(&pool);
 }
 
+/* A transfer that rings of a set have in common is there as often as they make it. */
+static void check_repeats(void)
+{
+    struct pool pool = make_pool(puppet_site(4), &puppet_mover);
+    struct tccl_set set = {0};
+    struct tccl_run_result run;
+
+    CHECK_INT(tccl_set_parse_repeats("g0>m0 g0>m0 g0>m0 g1<m0", &set, NULL), 0);
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    CHECK_INT(tccl_workers_count(pool.workers), 4);
+    free_pool(&pool);
+}
+
 static void check_keepers(void)
 {
     struct pool pool = make_pool(puppet_site(2), &mover);
@@ -509,6 +522,7 @@ int main(void)
     check_idle_death();
     check_workers_are_kept();
     check_all_places();
+    check_repeats();
     check_keepers();
     check_background();
     check_no_processes();
