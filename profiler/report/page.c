@@ -258,7 +258,7 @@ static void put_set(const struct tccl_report *report, const char *gpus, const ch
     fputs("<td class=\"long\">", out);
     for (int i = 0; i < set->set.n; i++) {
         tccl_chain_format(&set->set.rings[i], report->machine, chain);
-        fputs(i > 0 ? "<br><code>" : "<code>", out);
+        fputs(i > 0 ? "<br/><code>" : "<code>", out);
         put(out, chain);
         fputs("</code>", out);
     }
