@@ -57,10 +57,10 @@ shows "$job" "tccl: no ring: n2: *"
 [ ! -e "$work/pwned" ] || fail "a job's name was run"
 
 # Many jobs, the tasks of an array: one update a second, and each task its own.
-array=$(user sbatch --parsable --array=1-8 -N1 --gpus-per-node=2 --tccl=on --output=/dev/null --wrap true)
+array=$(user sbatch --parsable --array=1-8 -N1 --gpus-per-node=2 --tccl=on --output=/dev/null --wrap 'srun true')
 array_ended() { [ "$(admin sacct -nPX -j "$array" -o State | grep -c COMPLETED)" = 8 ]; }
 eventually "the end of 8 jobs" array_ended
-recorded_all() { [ "$(admin tcclacct -nP -o jobname -S now-1hour | grep -c '^wrap$')" = 8 ]; }
+recorded_all() { [ "$(admin tcclacct -nP -o jobid,jobname -S now-1hour | grep -c '\.0|wrap$')" = 8 ]; }
 eventually "8 records" recorded_all
 start=${EPOCHREALTIME/[.,]/}
 comment
@@ -80,7 +80,7 @@ array=$(user sbatch --parsable --array=1-2 -N1 --gpus-per-node=4 --tccl=on --out
 last_runs() { [ "$(admin squeue -h -j "${array}_2" -o %T)" = RUNNING ] && has_record "${array}_2" batch; }
 eventually "its last task" last_runs
 comment
-shows "${array}_1" "tccl: ring 4 GPUs *"
+shows "${array}_1" "tccl: no ring: the job script used no *"
 shows "${array}_2" "tccl: ring 4 GPUs *"
 end_job "${array}_2"
 
