@@ -112,6 +112,28 @@ static int check_bounces(const struct decided *decided, const struct tccl_chain 
     return 0;
 }
 
+/* A NIC is near all GPUs of an island or none. */
+static int check_port(const struct decided *decided, struct tccl_port port, int gpu,
+                      struct tccl_error *err)
+{
+    if (port.via.kind == TCCL_GPU || !(decided->near[port.nic] & decided->islands[gpu]))
+        return 0;
+    return tccl_fail(err,
+                     "GPU %d can't use a NIC through memory to which a GPU has GPUDirect that P2P "
+                     "edges join it with",
+                     gpu);
+}
+
+static int check_ports(const struct decided *decided, const struct tccl_chain *chain, bool alone,
+                       struct tccl_error *err)
+{
+    if (chain->closed || chain->n_gpus == 0)
+        return 0;
+    if (check_port(decided, chain->entry, chain->gpus[0], err) != 0)
+        return -1;
+    return alone ? 0 : check_port(decided, chain->exit, chain->gpus[chain->n_gpus - 1], err);
+}
+
 int tccl_ring_set_expressible(const struct tccl_ring_set *set, struct tccl_error *err)
 {
     struct decided decided = {.near = {0}};
@@ -127,7 +149,8 @@ int tccl_ring_set_expressible(const struct tccl_ring_set *set, struct tccl_error
             return -1;
     }
     for (int i = 0; i < set->n; i++)
-        if (check_bounces(&decided, &set->rings[i], err) != 0)
+        if (check_bounces(&decided, &set->rings[i], err) != 0 ||
+            check_ports(&decided, &set->rings[i], set->n == 1, err) != 0)
             return -1;
     return 0;
 }

@@ -22,7 +22,10 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
  *    edge of any ring leads through memory within one: two GPUs have one transport in all rings;
  *  - all buffers of a process are in one memory: where it receives in any ring, and on its way from
  *    and to the network;
- *  - a process has GPUDirect in all rings in which it meets a NIC, or in none.
+ *  - a process has GPUDirect in all rings in which it meets a NIC, or in none;
+ *  - a NIC to which some GPU of an island has GPUDirect exchanges data through memory with no other
+ *    GPU of the island: it is near all of them. (The exit of a single ring may, as older GPUs send
+ *    through memory in any case.)
  * Returns 0, or -1 with the reason in err. */
 int tccl_ring_set_expressible(const struct tccl_ring_set *set, struct tccl_error *err);
 

@@ -12,6 +12,8 @@
 
 #include "base/base.h"
 
+enum { LINE = 6144 }; /* a line has room for a ring set */
+
 static bool is_wanted(enum shim_level level)
 {
     const char *word = shim_env("TCCL_DEBUG");
@@ -68,7 +70,7 @@ void shim_log(enum shim_level level, const char *format, ...)
     if (!is_wanted(level))
         return;
     int before = errno;
-    char host[65], line[2048];
+    char host[65], line[LINE];
     host_name(host);
     struct shim_text text = {line, sizeof(line) - 1, 0, false};
     shim_text_add(&text, "%s:%d:%d TCCL %s ", host, (int)getpid(), shim_tid(),

@@ -50,7 +50,7 @@ static bool is_counted(const struct shim_answer *answer, uint32_t version)
 void shim_budget_give_back(const struct shim_plan *plan, struct shim_registry *registry,
                            const struct shim_answer *answer, uint32_t version, int n)
 {
-    const struct tccl_named_chain *path = &answer->chain.path;
+    const struct tccl_named_chain *path = &answer->chain.rings[0].path;
     shim_registry_release(registry, (uint64_t)n * answer->memory);
     if (is_counted(answer, version))
         shim_registry_uncount_file(registry, path->gpus, path->n_gpus,
@@ -61,7 +61,7 @@ int shim_budget_take(const struct shim_plan *plan, struct shim_registry *registr
                      const struct shim_answer *answer, uint32_t version, int n,
                      struct shim_why *why)
 {
-    const struct tccl_named_chain *path = &answer->chain.path;
+    const struct tccl_named_chain *path = &answer->chain.rings[0].path;
     if (reserve_memory(registry, answer, n, why) != 0)
         return -1;
     if (!is_counted(answer, version) ||

@@ -31,12 +31,12 @@ static int check_buffers(const struct shim_plan *plan, const struct shim_registr
 /* Of older GPUs, and up to 2.18 of all, only where that is all that the machine's PCIe has to
  * carry.
  */
-bool shim_sends_directly(const struct shim_chain *chain, const struct shim_member *members, int n,
-                         bool linked[SHIM_GPUS][SHIM_GPUS])
+bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_member *members,
+                         int n, bool linked[SHIM_GPUS][SHIM_GPUS])
 {
     enum { AMPERE = 80, KNOWS_AMPERE = 21900 };
     int at = 0;
-    while (at < n && members[at].gpu != chain->path.gpus[chain->path.n_gpus - 1])
+    while (at < n && members[at].gpu != path->gpus[path->n_gpus - 1])
         at++;
     if (at == n)
         return false;
@@ -58,7 +58,7 @@ int shim_check_settings(const struct shim_plan *plan, const struct shim_registry
     if (check_buffers(plan, registry, one ? needs & ~(uint32_t)SHIM_GIVE_SHM_HOST : needs, why))
         return -1;
     for (int i = 0; i < n; i++) {
-        int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
+        int at = shim_ring_find(&chain->rings[0], members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
         *all |= given[at];

@@ -5,10 +5,10 @@
 #include "nccl/pci.h"
 #include "plan/registry.h"
 
-/* Does NCCL by itself send directly from the chain's last GPU to a NIC that is near? linked: NVLink
+/* Does NCCL by itself send directly from a ring's last GPU to a NIC that is near? linked: NVLink
  * between the members. */
-bool shim_sends_directly(const struct shim_chain *chain, const struct shim_member *members, int n,
-                         bool linked[SHIM_GPUS][SHIM_GPUS]);
+bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_member *members,
+                         int n, bool linked[SHIM_GPUS][SHIM_GPUS]);
 
 /* Buffers' place and the members' settings. registry: may be NULL. all becomes the settings that
  * some member was given. Returns 0, or -1 with why. */

@@ -18,6 +18,14 @@
 
 enum { KNOWS_HIDDEN = 22200, ASK_US = 50000 };
 
+static bool has_p2p(const struct tccl_named_chain *path)
+{
+    for (int i = 0; i < tccl_named_edges(path); i++)
+        if (path->edges[i].kind != TCCL_BOUNCE)
+            return true;
+    return false;
+}
+
 /* From 2.22 on each rank tells NCCL of its own GPU, before that of all of them. With CUDA, P2P to
  * GPUs that a task may not open can fail, which ends the init or the first collective. */
 static int check_hidden(const struct shim_chain *chain, uint32_t version, struct shim_why *why)
@@ -25,8 +33,8 @@ static int check_hidden(const struct shim_chain *chain, uint32_t version, struct
     if (version < KNOWS_HIDDEN)
         return shim_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
                          version / 10000, version / 100 % 100);
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
-        if (chain->path.edges[i].kind != TCCL_BOUNCE)
+    for (int i = 0; i < chain->n_rings; i++)
+        if (has_p2p(&chain->rings[i].path))
             return shim_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
                                   "them");
     return 0;
@@ -69,10 +77,10 @@ static int check_wanted(const struct shim_member *members, int n, bool hidden,
 
 static bool same_gpus(const struct shim_chain *chain, const struct shim_member *members, int n)
 {
-    if (chain->path.n_gpus != n)
+    if (chain->rings[0].path.n_gpus != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu) < 0)
+        if (shim_ring_find(&chain->rings[0], members[i].gpu) < 0)
             return false;
     return true;
 }
@@ -95,7 +103,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
                       struct shim_why *why)
 {
     bool closed = comm->ranks == n;
-    if (same_gpus(&plan->chain, members, n) && plan->chain.path.closed == closed &&
+    if (same_gpus(&plan->chain, members, n) && plan->chain.rings[0].path.closed == closed &&
         (closed || answer->whole)) {
         answer->chain = plan->chain;
         return check_gain(&plan->chain, members[0].version, answer, why);
@@ -123,26 +131,53 @@ static enum shim_path path_between(const struct shim_chain *chain, struct places
     return shim_islands_path(chain, &places->pci, places->islands, a, b);
 }
 
+static enum shim_path farther(enum shim_path a, enum shim_path b)
+{
+    return a > b ? a : b;
+}
+
 static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
-        enum shim_path path = path_between(chain, places, chain->path.gpus[i],
-                                           chain->path.gpus[(i + 1) % chain->path.n_gpus]);
-        farthest = path > farthest ? path : farthest;
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct tccl_named_chain *path = &chain->rings[i].path;
+        for (int j = 0; j < tccl_named_edges(path); j++)
+            farthest = farther(farthest, path_between(chain, places, path->gpus[j],
+                                                      path->gpus[(j + 1) % path->n_gpus]));
     }
     return farthest;
 }
 
+/* As they really are, wherever the topology file has the NICs: NCCL chooses protocols by it. */
 static enum shim_path farthest_end(const struct shim_chain *chain, struct places *places)
 {
-    if (chain->path.closed)
-        return SHIM_PIX;
-    /* As it really is, wherever the topology file has the NIC: NCCL chooses protocols by it. */
-    enum shim_path entry = shim_pci_path(&places->pci, chain->entry, chain->path.gpus[0]);
-    enum shim_path exit =
-        shim_pci_path(&places->pci, chain->exit, chain->path.gpus[chain->path.n_gpus - 1]);
-    return entry > exit ? entry : exit;
+    enum shim_path farthest = SHIM_PIX;
+    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
+        const struct shim_ring *ring = &chain->rings[i];
+        shim_bus head = ring->path.gpus[0], tail = ring->path.gpus[ring->path.n_gpus - 1];
+        farthest = farther(farthest, shim_pci_path(&places->pci, ring->entry, head));
+        farthest = farther(farthest, shim_pci_path(&places->pci, ring->exit, tail));
+    }
+    return farthest;
+}
+
+static int find_nics(const struct shim_chain *chain, const struct shim_member *members, int n,
+                     const struct shim_nccl *nccl, struct shim_numbers *numbers,
+                     struct shim_why *why)
+{
+    struct shim_why ignored = {""};
+    for (int i = 1; i < n; i++)
+        if (members[i].nics != members[0].nics)
+            return shim_fail(why, "ranks have different NIC settings");
+    for (int i = 0; i < chain->n_rings; i++) {
+        numbers->entry[i] = shim_nic_number(chain->rings[i].path.entry.nic, nccl, why);
+        numbers->exit[i] = shim_nic_number(chain->rings[i].path.exit.nic, nccl, why);
+        if (numbers->entry[i] < 0 || numbers->exit[i] < 0)
+            return -1;
+    }
+    if (chain->tree.gbps > 0 && !shim_graph_is_costly(members[0].version))
+        numbers->tree = shim_nic_number(chain->tree.nic, nccl, &ignored);
+    return 0;
 }
 
 /* GPUs by NVML's number, on which all must agree, or with their ranks; NICs by NCCL's. */
@@ -150,10 +185,9 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
                         bool hidden, const struct shim_nccl *nccl, struct shim_numbers *numbers,
                         struct shim_why *why)
 {
-    struct shim_why ignored = {""};
     *numbers = (struct shim_numbers){.by_rank = hidden, .tree = -1};
     for (int i = 0; i < n; i++) {
-        int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
+        int at = shim_ring_find(&chain->rings[0], members[i].gpu);
         if (at < 0)
             return shim_fail(why, "the chain is one of other GPUs");
         numbers->ranks[at] = members[i].rank;
@@ -165,16 +199,7 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
         if (numbers->gpus[at] != members[i].nvml)
             return shim_fail(why, "ranks see different NVML indices of a GPU");
     }
-    if (chain->path.closed)
-        return 0;
-    for (int i = 1; i < n; i++)
-        if (members[i].nics != members[0].nics)
-            return shim_fail(why, "ranks have different NIC settings");
-    numbers->entry = shim_nic_number(chain->path.entry.nic, nccl, why);
-    numbers->exit = shim_nic_number(chain->path.exit.nic, nccl, why);
-    if (chain->tree.gbps > 0 && !shim_graph_is_costly(members[0].version))
-        numbers->tree = shim_nic_number(chain->tree.nic, nccl, &ignored);
-    return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
+    return chain->rings[0].path.closed ? 0 : find_nics(chain, members, n, nccl, numbers, why);
 }
 
 /* The links in the order of the chain, as islands.h has them. */
@@ -183,8 +208,8 @@ static void order_links(const struct shim_chain *chain, const struct shim_member
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
-            to[shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu)]
-              [shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[j].gpu)] = from[i][j];
+            to[shim_ring_find(&chain->rings[0], members[i].gpu)]
+              [shim_ring_find(&chain->rings[0], members[j].gpu)] = from[i][j];
 }
 
 static bool is_near(enum shim_path path)
@@ -196,7 +221,8 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
                                   uint32_t version, bool pxb)
 {
     const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
-    const struct tccl_named_chain *path = &chain->path;
+    const struct shim_ring *ring = &chain->rings[0];
+    const struct tccl_named_chain *path = &ring->path;
     struct shim_steer facts = {
         .channels = own->ring.channels,
         .gbps = own->ring.speed_intra,
@@ -210,8 +236,8 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
                                                own->ring.speed_inter);
     if (!path->closed) {
         shim_bus tail = path->gpus[path->n_gpus - 1];
-        facts.near_entry = is_near(path_between(chain, places, chain->entry, path->gpus[0]));
-        facts.near_exit = is_near(path_between(chain, places, chain->exit, tail));
+        facts.near_entry = is_near(path_between(chain, places, ring->entry, path->gpus[0]));
+        facts.near_exit = is_near(path_between(chain, places, ring->exit, tail));
     }
     return facts;
 }
@@ -257,6 +283,31 @@ static bool steer_alone(const struct shim_chain *chain, struct places *places, u
     return done;
 }
 
+static bool are_neighbours(const struct shim_chain *chain, shim_bus a, shim_bus b)
+{
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct tccl_named_chain *path = &chain->rings[i].path;
+        int between = shim_ring_find(&chain->rings[i], a) - shim_ring_find(&chain->rings[i], b);
+        between = between < 0 ? -between : between;
+        if (between == 1 || (path->closed && between == path->n_gpus - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Do several rings' islands join GPUs that are no neighbours, and far from each other? */
+static bool joins_others(const struct shim_chain *chain, struct places *places)
+{
+    const struct tccl_named_chain *path = &chain->rings[0].path;
+    for (int i = 0; i < path->n_gpus; i++)
+        for (int j = 0; j < i; j++)
+            if (is_near(path_between(chain, places, path->gpus[i], path->gpus[j])) &&
+                !is_near(shim_pci_path(&places->pci, path->gpus[i], path->gpus[j])) &&
+                !are_neighbours(chain, path->gpus[i], path->gpus[j]))
+                return true;
+    return false;
+}
+
 /* Beside a graph file: ways for pairs, where one bridge would join more GPUs than the chain does.
  */
 static void steer_beside(const struct shim_chain *chain, struct places *places, uint32_t version,
@@ -265,9 +316,12 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     struct shim_steer facts = facts_of(chain, places, version, pxb);
     struct shim_why why = {""};
     facts.given = true;
-    if (!shim_steer_matters(chain, &places->pci, &facts))
+    if (chain->n_rings > 1 ? facts.far_p2p || !joins_others(chain, places)
+                           : !shim_steer_matters(chain, &places->pci, &facts))
         return;
-    if (facts.ways)
+    if (chain->n_rings > 1)
+        shim_fail(&why, "the plan has %d rings", chain->n_rings);
+    else if (facts.ways)
         steer(chain, places, &facts, answer, &why);
     else
         shim_fail(&why, "this NCCL knows no ways between single GPUs");
@@ -313,12 +367,50 @@ static int write_texts(const struct shim_member *members, int n, struct places *
 }
 
 /* NCCL takes the entry's NIC for both ends of a single GPU. */
-static int check_ends(const struct shim_chain *chain, struct shim_why *why)
+static int check_ends(const struct shim_ring *ring, struct shim_why *why)
 {
-    if (chain->path.closed || chain->path.n_gpus > 1 || chain->entry == chain->exit)
+    if (ring->path.closed || ring->path.n_gpus > 1 || ring->entry == ring->exit)
         return 0;
-    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", chain->path.entry.nic,
-                     chain->path.exit.nic);
+    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", ring->path.entry.nic,
+                     ring->path.exit.nic);
+}
+
+/* Two rings put the buffers of a process into one memory. */
+static int check_memories(const struct shim_ring *a, const struct shim_ring *b,
+                          struct shim_why *why)
+{
+    for (int i = 0; i < a->path.n_gpus; i++) {
+        struct shim_memories first = shim_ring_memories(a, a->path.gpus[i]);
+        struct shim_memories other = shim_ring_memories(b, a->path.gpus[i]);
+        if ((first.in >= 0 && other.in >= 0 && first.in != other.in) ||
+            (first.out >= 0 && other.out >= 0 && first.out != other.out))
+            return shim_fail(why, "a GPU's buffers can't be in one memory for one ring and in "
+                                  "another for another");
+    }
+    return 0;
+}
+
+/* What holds for any NCCL. */
+static int check_rings(const struct shim_chain *chain, struct shim_why *why)
+{
+    for (int i = 0; i < chain->n_rings; i++) {
+        if (check_ends(&chain->rings[i], why) != 0)
+            return -1;
+        for (int j = 0; j < i; j++)
+            if (check_memories(&chain->rings[j], &chain->rings[i], why) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+static void keep_numbers(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                         struct shim_answer *answer)
+{
+    for (int i = 0; i < TCCL_CHAIN_RINGS; i++) {
+        bool open = i < chain->n_rings && !chain->rings[i].path.closed;
+        answer->entry[i] = open ? numbers->entry[i] : -1;
+        answer->exit[i] = open ? numbers->exit[i] : -1;
+    }
 }
 
 static int write_files(const struct shim_plan *plan, const struct shim_registry *registry,
@@ -333,15 +425,16 @@ static int write_files(const struct shim_plan *plan, const struct shim_registry 
     for (int i = 0; i < n; i++)
         if (shim_settings_user_allows(chain, members[i].user, why))
             return -1;
-    if ((hidden && check_hidden(chain, members[0].version, why)) || check_ends(chain, why) ||
+    if ((hidden && check_hidden(chain, members[0].version, why)) || check_rings(chain, why) ||
         find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))
         return -1;
-    places.pci.reads = shim_sends_directly(chain, members, n, linked);
+    for (int i = 0; i < chain->n_rings; i++)
+        if (shim_sends_directly(&chain->rings[i].path, members, n, linked))
+            places.pci.reads |= (uint8_t)(1 << i);
     if (shim_check_settings(plan, registry, chain, &places.pci, members, n, &answer->settings, why))
         return -1;
-    answer->entry = chain->path.closed ? -1 : numbers.entry;
-    answer->exit = chain->path.closed ? -1 : numbers.exit;
+    keep_numbers(chain, &numbers, answer);
     order_links(chain, members, n, linked, places.linked);
     return write_texts(members, n, &places, &numbers, answer, why);
 }

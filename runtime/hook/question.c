@@ -25,33 +25,23 @@ enum {
 
 __thread int shim_in_group_end, shim_group_depth;
 
-/* Memories that the chain wants for buffers of one GPU's process; -1: none. */
-struct memories {
-    int in, out; /* where it receives; where it sends to the network from */
-};
-
-static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
+/* Of all rings: a set has one memory for each of them (check_memories in decide.c). */
+static struct shim_memories memories_of(const struct shim_chain *chain, shim_bus gpu)
 {
-    struct memories memories = {-1, -1};
-    int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, gpu);
-    if (at < 0)
-        return memories;
-    const struct tccl_named_edge *edge =
-        &chain->path.edges[at > 0 ? at - 1 : chain->path.n_gpus - 1];
-    if (at == 0 && !chain->path.closed)
-        memories.in = chain->path.entry.gpudirect ? -1 : chain->path.entry.memory;
-    else if (edge->kind == TCCL_BOUNCE)
-        memories.in = edge->memory;
-    if (at == chain->path.n_gpus - 1 && !chain->path.closed && !chain->path.exit.gpudirect)
-        memories.out = chain->path.exit.memory;
-    return memories;
+    struct shim_memories all = {-1, -1};
+    for (int i = 0; i < chain->n_rings; i++) {
+        struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
+        all.in = memories.in >= 0 ? memories.in : all.in;
+        all.out = memories.out >= 0 ? memories.out : all.out;
+    }
+    return all;
 }
 
 static void set_policy(struct shim_init *init, const struct shim_answer *answer)
 {
     struct shim_why why = {""};
     /* In a group's only job the wrapper of the group's end restores it, if there is one. */
-    struct memories memories = memories_of(&answer->chain, init->gpu);
+    struct shim_memories memories = memories_of(&answer->chain, init->gpu);
     if (init->claimed_by == init->added_by && !init->called && !shim_in_group_end) {
         if (memories.in >= 0 || memories.out >= 0)
             shim_fail(&init->memory, "it is made where no policy can be taken back");

@@ -50,16 +50,19 @@ static void keep_file(const char *folder, uint64_t key, const char *kind, const 
 
 static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
 {
-    char line[TCCL_CHAIN_TEXT];
+    char line[TCCL_RINGS_TEXT];
+    struct tccl_named_rings rings = {.n = answer->chain.n_rings};
     const char *files = !answer->graph_size  ? "topology file"
                         : !answer->topo_size ? "graph file"
                                              : "graph file, topology file";
-    tccl_named_format(&answer->chain.path, line);
+    for (int i = 0; i < rings.n; i++)
+        rings.chains[i] = answer->chain.rings[i].path;
+    tccl_named_rings_format(&rings, line);
     shim_log(SHIM_LOG_INFO,
-             "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
+             "communicator %016llx of %d ranks, %d here: %s %s; %s, %.2f GB/s (NCCL's own %.2f); "
              "%s",
-             (unsigned long long)comm->key, answer->ranks, answer->locals, line,
-             answer->chain.source, answer->chain.gbps,
+             (unsigned long long)comm->key, answer->ranks, answer->locals,
+             rings.n > 1 ? "rings" : "ring", line, answer->chain.source, answer->chain.gbps,
              shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, files);
     const char *folder = shim_env("TCCL_DEBUG_FILES");
     if (!folder || !folder[0])

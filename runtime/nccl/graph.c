@@ -29,44 +29,52 @@ static void add_gpu(const struct shim_numbers *numbers, int i, struct shim_text 
 }
 
 static void add_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                        struct shim_text *text)
+                        int ring, struct shim_text *text)
 {
+    const struct tccl_named_chain *path = &chain->rings[ring].path;
     shim_text_add(text, "<channel>\n");
-    if (!chain->path.closed)
-        add_net(numbers->entry, text);
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        add_gpu(numbers, i, text);
-    if (!chain->path.closed)
-        add_net(numbers->exit, text);
+    if (!path->closed)
+        add_net(numbers->entry[ring], text);
+    for (int i = 0; i < path->n_gpus; i++)
+        add_gpu(numbers, shim_ring_find(&chain->rings[0], path->gpus[i]), text);
+    if (!path->closed)
+        add_net(numbers->exit[ring], text);
     shim_text_add(text, "</channel>\n");
 }
 
 static int check_numbers(const struct shim_chain *chain, const struct shim_numbers *numbers,
                          struct shim_why *why)
 {
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         if (numbers->gpus[i] < 0)
             return shim_fail(why, "NVML has no index for a GPU");
-    for (int i = 0; numbers->by_rank && i < chain->path.n_gpus; i++)
+    for (int i = 0; numbers->by_rank && i < chain->rings[0].path.n_gpus; i++)
         if (numbers->ranks[i] < 0)
             return shim_fail(why, "ranks see only their own GPUs, and the number of a rank is not "
                                   "known");
-    if (!chain->path.closed && (numbers->entry < 0 || numbers->exit < 0))
-        return shim_fail(why, "NCCL has no device number for a NIC");
+    for (int i = 0; !chain->rings[0].path.closed && i < chain->n_rings; i++)
+        if (numbers->entry[i] < 0 || numbers->exit[i] < 0)
+            return shim_fail(why, "NCCL has no device number for a NIC");
     return 0;
+}
+
+int shim_graph_channels(int own, int n)
+{
+    enum { ROOM = 16 };
+    int channels = (own + n - 1) / n * n;
+    return channels > ROOM && channels > own ? own / n * n : channels;
 }
 
 /* The ring is graph 0, its pattern 4. NCCL's reader wants one space between attributes, and no
  * other white space in a tag. */
-static void add_graph(const struct shim_chain *chain, const struct shim_nominal *ring,
+static void add_graph(const struct shim_chain *chain, const struct shim_nominal *ring, int channels,
                       enum shim_path intra, enum shim_path inter, struct shim_text *text)
 {
-    const char *within = chain->path.n_gpus > 1 ? shim_path_name(intra) : "LOC";
-    const char *outside = chain->path.closed ? "PIX" : shim_path_name(inter);
-    shim_text_add(text, "<graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"%u\"",
-                  ring->channels);
-    add_speed(ring->speed_intra, "speedintra", text);
-    add_speed(ring->speed_inter, "speedinter", text);
+    const char *within = chain->rings[0].path.n_gpus > 1 ? shim_path_name(intra) : "LOC";
+    const char *outside = chain->rings[0].path.closed ? "PIX" : shim_path_name(inter);
+    shim_text_add(text, "<graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"%d\"", channels);
+    add_speed(ring->speed_intra * ring->channels / channels, "speedintra", text);
+    add_speed(ring->speed_inter * ring->channels / channels, "speedinter", text);
     shim_text_add(text,
                   " latencyinter=\"0\" typeintra=\"%s\" typeinter=\"%s\" samechannels=\"1\">\n",
                   within, outside);
@@ -78,7 +86,7 @@ static void add_tree_channel(const struct shim_chain *chain, const struct shim_n
 {
     shim_text_add(text, "<channel>\n");
     add_net(numbers->tree, text);
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         add_gpu(numbers, chain->tree.order[i], text);
     add_net(numbers->tree, text);
     shim_text_add(text, "</channel>\n");
@@ -95,20 +103,21 @@ static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *
                      const struct shim_baseline *own)
 {
     enum { BALANCED = 1, TREE = 3 };
-    return !chain->path.closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
+    return !chain->rings[0].path.closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
            own->tree.channels > 0 && (own->tree.pattern == BALANCED || own->tree.pattern == TREE) &&
            own->tree.speed_intra < 1e6 && own->tree.speed_inter < 1e6;
 }
 
-/* The tree is graph 1. The longest paths are those that there may be: both are too long for LL128.
+/* The tree is graph 1, of which NCCL takes no more channels than the rings have, and of these no
+ * more than it has. The longest paths are those that there may be: both are too long for LL128.
  */
 static void add_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                     const struct shim_baseline *own, struct shim_text *text)
+                     const struct shim_baseline *own, int channels, struct shim_text *text)
 {
     const struct shim_nominal *tree = &own->tree;
-    double gbps = chain->tree.gbps, channels = tree->channels;
-    shim_text_add(text, "<graph id=\"1\" pattern=\"%u\" crossnic=\"0\" nchannels=\"%u\"",
-                  tree->pattern, tree->channels);
+    double gbps = chain->tree.gbps;
+    shim_text_add(text, "<graph id=\"1\" pattern=\"%u\" crossnic=\"0\" nchannels=\"%d\"",
+                  tree->pattern, channels);
     add_speed(shim_graph_tree_gbps(chain, own, gbps, tree->speed_intra, own->ring.speed_intra) /
                   channels,
               "speedintra", text);
@@ -117,7 +126,7 @@ static void add_tree(const struct shim_chain *chain, const struct shim_numbers *
               "speedinter", text);
     shim_text_add(text,
                   " latencyinter=\"0\" typeintra=\"SYS\" typeinter=\"SYS\" samechannels=\"1\">\n");
-    for (int i = 0; i < tree->channels; i++)
+    for (int i = 0; i < channels; i++)
         add_tree_channel(chain, numbers, text);
     shim_text_add(text, "</graph>\n");
 }
@@ -135,14 +144,16 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
         return -1;
     if (own->ring.channels == 0 || own->ring.speed_intra > 1e6 || own->ring.speed_inter > 1e6)
         return shim_fail(why, "the plan does not say what NCCL's own rings are like");
+    int channels = shim_graph_channels(own->ring.channels, chain->n_rings);
     shim_text_add(text, "<graphs version=\"1\">\n");
-    add_graph(chain, &own->ring, intra, inter, text);
-    for (int i = 0; i < own->ring.channels; i++)
-        add_channel(chain, numbers, text);
+    add_graph(chain, &own->ring, channels, intra, inter, text);
+    for (int i = 0; i < channels; i++)
+        add_channel(chain, numbers, i % chain->n_rings, text);
     shim_text_add(text, "</graph>\n");
     struct shim_text without = *text;
     if (has_tree(chain, numbers, own))
-        add_tree(chain, numbers, own, text);
+        add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->n_rings),
+                 text);
     shim_text_add(text, "</graphs>\n");
     if (text->full && !without.full) {
         *text = without;

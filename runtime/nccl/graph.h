@@ -6,22 +6,28 @@
 #include "plan/plan.h"
 
 struct shim_numbers {
-    int gpus[SHIM_GPUS];  /* NVML's index of chain->path.gpus[i], in its own process */
+    int gpus[SHIM_GPUS];  /* NVML's index of chain->rings[0].path.gpus[i], in its own process */
     bool by_rank;         /* these may be equal: NCCL is told ranks */
     int ranks[SHIM_GPUS]; /* in the communicator; -1: unknown. Not used without by_rank */
-    int entry, exit;      /* NCCL's numbers of the NICs; not used when closed */
-    int tree;             /* of the tree's NIC; negative: NCCL finds its own tree */
+    int entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS]; /* NCCL's numbers of the rings' NICs; not
+                                                            used when closed */
+    int tree; /* of the tree's NIC; negative: NCCL finds its own tree */
 };
 
-/* Writes <graphs> with the ring (id 0), in equal channels, and the tree (id 1) where one is
- * planned. The ring's channels and speeds are those that NCCL's own search has for its rings on
- * this node (own->ring). From them NCCL reckons how long each algorithm and protocol takes for a
- * size, after it has taken the least of all nodes, of each number by itself. So the tree gives way
- * to the ring, and LL to Simple, at the sizes at which they would without us, on nodes without a
- * plan, too, and NCCL's tree has as many channels as ever. A planned tree has NCCL's own speeds,
- * too, but no more, beside the ring's, than was measured of both. types: the farthest edge and end
- * as NCCL will see them (never NVL: it would use LL128, which needs NVLink). Returns 0, or -1 with
- * why: too long, a number is negative, or own is not known. */
+/* Channels of a graph: as many as NCCL's own rings have on this node (own > 0), or as few more as
+ * give each of n rings equally many (some fewer, beyond the 16 that all versions have room for). */
+int shim_graph_channels(int own, int n);
+
+/* Writes <graphs> with the rings (id 0), one channel after the other, and the tree (id 1) where one
+ * is planned. The rings' channels and speeds are those that NCCL's own search has for its rings on
+ * this node (own->ring), with shim_graph_channels of them, which are as fast together. From them
+ * NCCL reckons how long each algorithm and protocol takes for a size, after it has taken the least
+ * of all nodes, of each number by itself. So the tree gives way to the ring, and LL to Simple, at
+ * the sizes at which they would without us, on nodes without a plan, too, and NCCL's tree has as
+ * many channels as ever. A planned tree has NCCL's own speeds, too, but no more, beside the ring's,
+ * than was measured of both. types: the farthest edge and end as NCCL will see them (never NVL: it
+ * would use LL128, which needs NVLink). Returns 0, or -1 with why: too long, a number is negative,
+ * or own is not known. */
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct shim_why *why);

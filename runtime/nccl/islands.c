@@ -12,14 +12,23 @@ enum {
     MOST_CPUS = 24       /* NCCL reads 32 things below one, of which some may be there already */
 };
 
+/* An end of a ring: a NIC and a GPU. */
+struct end {
+    shim_bus nic;
+    int gpu;                /* its place in the chain */
+    bool gpudirect, direct; /* as planned; NCCL can do it */
+};
+
 /* Where the topology file puts the devices of pci. */
 struct map {
     const struct shim_chain *chain;
-    int island[SHIM_GPUS]; /* of chain->path.gpus[i]: the index of the first GPU in it */
+    int island[SHIM_GPUS]; /* of chain->rings[0].path.gpus[i]: the index of the first GPU in it */
     /* As in the chain; behind them NICs that are not left where they are. */
     struct shim_pci_device gpus[SHIM_PCI_DEVICES];
     int n;
     bool done[SHIM_PCI_DEVICES];
+    int n_ends;
+    struct end ends[2 * TCCL_CHAIN_RINGS];
 };
 
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
@@ -40,7 +49,7 @@ static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_G
 {
     if (linked[a][b] || linked[b][a])
         return true;
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         if (i != a && i != b && (linked[a][i] || linked[i][a]) && (linked[i][b] || linked[b][i]))
             return true;
     return false;
@@ -50,41 +59,70 @@ static void join(struct map *map, int a, int b)
 {
     int from = map->island[a] > map->island[b] ? map->island[a] : map->island[b];
     int to = map->island[a] + map->island[b] - from;
-    for (int i = 0; i < map->chain->path.n_gpus; i++)
+    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
         if (map->island[i] == from)
             map->island[i] = to;
 }
 
-/* Islands: what is joined by P2P edges. */
+/* The place in the chain of a ring's GPU i; n_gpus is the first one again. */
+static int place_in(const struct shim_chain *chain, const struct shim_ring *ring, int i)
+{
+    return shim_ring_find(&chain->rings[0], ring->path.gpus[i % ring->path.n_gpus]);
+}
+
+/* The ends of all rings; a closed one has none. Returns how many. */
+static int find_ends(const struct shim_chain *chain, const struct shim_pci *pci,
+                     struct end ends[static 2 * TCCL_CHAIN_RINGS])
+{
+    int n = 0;
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct shim_ring *ring = &chain->rings[i];
+        const struct tccl_named_chain *path = &ring->path;
+        if (path->closed)
+            continue;
+        ends[n++] =
+            (struct end){ring->entry, place_in(chain, ring, 0), path->entry.gpudirect, true};
+        ends[n++] = (struct end){ring->exit, place_in(chain, ring, path->n_gpus - 1),
+                                 path->exit.gpudirect, pci->reads >> i & 1};
+    }
+    return n;
+}
+
+static void join_ring(struct map *map, const struct shim_ring *ring)
+{
+    for (int i = 0; i < tccl_named_edges(&ring->path); i++)
+        if (ring->path.edges[i].kind != TCCL_BOUNCE)
+            join(map, place_in(map->chain, ring, i), place_in(map->chain, ring, i + 1));
+}
+
+/* Islands: what is joined by P2P edges of any ring. One NIC can only be near several ends if they
+ * are near each other. */
 static void find_islands(struct map *map)
 {
     const struct shim_chain *chain = map->chain;
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         map->island[i] = i;
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
-        if (chain->path.edges[i].kind != TCCL_BOUNCE)
-            join(map, i, (i + 1) % chain->path.n_gpus);
-    /* One NIC can only be near both ends if they are near each other. */
-    if (!chain->path.closed && chain->entry == chain->exit && chain->path.entry.gpudirect &&
-        chain->path.exit.gpudirect)
-        join(map, 0, chain->path.n_gpus - 1);
+    for (int i = 0; i < chain->n_rings; i++)
+        join_ring(map, &chain->rings[i]);
+    for (int i = 0; i < map->n_ends; i++)
+        for (int j = 0; j < i; j++)
+            if (map->ends[i].nic == map->ends[j].nic && map->ends[i].gpudirect &&
+                map->ends[j].gpudirect)
+                join(map, map->ends[i].gpu, map->ends[j].gpu);
 }
 
 static const struct shim_pci_device *gpu_of(const struct map *map, const struct shim_pci *pci,
                                             int i)
 {
-    return &pci->devices[shim_pci_find(pci, map->chain->path.gpus[i])];
+    return &pci->devices[shim_pci_find(pci, map->chain->rings[0].path.gpus[i])];
 }
 
-/* Does the chain meet the network here, directly, with GPU and NIC below this bridge? */
+/* Does a ring meet the network here, directly, with GPU and NIC below this bridge? */
 static bool serves_end(const struct map *map, const struct shim_pci *pci, int gpu, shim_bus bridge)
 {
-    const struct shim_chain *chain = map->chain;
-    const struct tccl_named_port *ends[] = {&chain->path.entry, &chain->path.exit};
-    const int gpus[] = {0, chain->path.n_gpus - 1};
-    for (int i = 0; i < 2 && !chain->path.closed; i++) {
-        int nic = shim_pci_find(pci, i == 0 ? chain->entry : chain->exit);
-        if (gpus[i] == gpu && ends[i]->gpudirect && nic >= 0 &&
+    for (int i = 0; i < map->n_ends; i++) {
+        int nic = shim_pci_find(pci, map->ends[i].nic);
+        if (map->ends[i].gpu == gpu && map->ends[i].gpudirect && nic >= 0 &&
             shim_pci_is_below(&pci->devices[nic], bridge))
             return true;
     }
@@ -95,7 +133,7 @@ static bool serves_end(const struct map *map, const struct shim_pci *pci, int gp
 static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus bridge)
 {
     int owner = -1;
-    for (int i = 0; i < map->chain->path.n_gpus; i++) {
+    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++) {
         if (!shim_pci_is_below(gpu_of(map, pci, i), bridge))
             continue;
         if (serves_end(map, pci, i, bridge))
@@ -106,20 +144,28 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
     return owner;
 }
 
-/* The NUMA node that most GPUs of an island are at; of equals the first. But the chain's ends stay
- * at their CPU, where their threads for the network run; the last GPU goes to the first one's
- * where P2P or one NIC joins them. */
+static bool is_end(const struct map *map, int gpu)
+{
+    for (int i = 0; i < map->n_ends; i++)
+        if (map->ends[i].gpu == gpu)
+            return true;
+    return false;
+}
+
+/* The NUMA node that most GPUs of an island are at; of equals the first. But the rings' ends stay
+ * at their CPU, where their threads for the network run; where P2P or one NIC joins several of
+ * them, the others go to the first one's. */
 static int16_t node_of(const struct map *map, const struct shim_pci *pci, int island)
 {
     int16_t best = -1;
-    int most = 0, last = map->chain->path.n_gpus - 1;
-    for (int i = 0; i <= last; i++) {
+    int most = 0, n = map->chain->rings[0].path.n_gpus;
+    for (int i = 0; i < n; i++) {
         int count = 0;
         if (map->island[i] != island)
             continue;
-        if (!map->chain->path.closed && (i == 0 || i == last))
+        if (is_end(map, i))
             return gpu_of(map, pci, i)->node;
-        for (int other = 0; other <= last; other++)
+        for (int other = 0; other < n; other++)
             count += map->island[other] == island &&
                      gpu_of(map, pci, i)->node == gpu_of(map, pci, other)->node;
         if (count > most) {
@@ -145,7 +191,7 @@ static void place_gpu(struct map *map, const struct shim_pci *pci, int i)
 static bool is_apart(const struct map *map, int island)
 {
     const struct shim_pci_device *first = &map->gpus[island];
-    for (int i = 0; i < map->chain->path.n_gpus; i++)
+    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
         if (map->island[i] == island && i != island &&
             (first->depth == 0 || map->gpus[i].depth == 0 ||
              map->gpus[i].above[0] != first->above[0]))
@@ -167,7 +213,7 @@ static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim
 static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
 {
     for (int d = real->depth - 1; d >= 0; d--) {
-        for (int i = 0; i < map->chain->path.n_gpus; i++) {
+        for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++) {
             const struct shim_pci_device *gpu = &map->gpus[i];
             for (int at = 0; at < gpu->depth; at++) {
                 if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
@@ -184,15 +230,25 @@ static struct shim_pci_device place_other(const struct map *map, const struct sh
     return *real;
 }
 
-/* Is GPUDirect as planned at the ends that have the NIC with this place? head, tail: the GPUs'. */
-static bool nic_serves(const struct shim_chain *chain, const struct shim_pci *pci,
-                       const struct shim_pci_device *nic, const struct shim_pci_device *head,
-                       const struct shim_pci_device *tail)
+/* Is GPUDirect as planned at the ends that have the NIC with this place? gpus: the places of the
+ * chain's. */
+static bool nic_serves(const struct end *ends, int n, const struct shim_pci_device *nic,
+                       const struct shim_pci_device *const *gpus)
 {
-    bool at_head = shim_pci_distance(nic, head) <= SHIM_PXB;
-    bool at_tail = pci->reads && shim_pci_distance(nic, tail) <= SHIM_PXB;
-    return (chain->entry != nic->bus || at_head == chain->path.entry.gpudirect) &&
-           (chain->exit != nic->bus || at_tail == chain->path.exit.gpudirect);
+    for (int i = 0; i < n; i++) {
+        bool near = shim_pci_distance(nic, gpus[ends[i].gpu]) <= SHIM_PXB;
+        if (ends[i].nic == nic->bus && (near && ends[i].direct) != ends[i].gpudirect)
+            return false;
+    }
+    return true;
+}
+
+static bool drawn_nic_serves(const struct map *map, const struct shim_pci_device *nic)
+{
+    const struct shim_pci_device *gpus[SHIM_GPUS];
+    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
+        gpus[i] = &map->gpus[i];
+    return nic_serves(map->ends, map->n_ends, nic, gpus);
 }
 
 /* Below the bridge that is above the GPU, and above all of its island. */
@@ -207,24 +263,30 @@ static int put_near(struct map *map, const struct shim_pci *pci, int gpu, shim_b
     return 0;
 }
 
-/* A NIC stays where it is if that is right for the ends that have it; else it is put near the one
- * that it reaches directly, or away from both. */
+/* The first GPU that reaches the NIC directly, -1: none. */
+static int near_to(const struct map *map, shim_bus nic)
+{
+    for (int i = 0; i < map->n_ends; i++)
+        if (map->ends[i].nic == nic && map->ends[i].gpudirect)
+            return map->ends[i].gpu;
+    return -1;
+}
+
+/* A NIC stays where it is if that is right for the ends that have it; else it is put near one that
+ * it reaches directly, or away from all. */
 static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
                      struct shim_why *why)
 {
-    const struct shim_chain *chain = map->chain;
-    int last = chain->path.n_gpus - 1, at = shim_pci_find(pci, nic);
-    bool head = chain->entry == nic && chain->path.entry.gpudirect;
-    bool tail = chain->exit == nic && chain->path.exit.gpudirect;
+    int at = shim_pci_find(pci, nic), gpu = near_to(map, nic);
     if (at < 0)
         return shim_fail(why, "a NIC's place is not known");
     struct shim_pci_device place = place_other(map, &pci->devices[at]);
-    if (nic_serves(chain, pci, &place, &map->gpus[0], &map->gpus[last]))
+    if (drawn_nic_serves(map, &place))
         return 0;
     place = (struct shim_pci_device){.bus = nic, .node = pci->devices[at].node};
-    if ((head || tail) && put_near(map, pci, head ? 0 : last, nic, &place, why) != 0)
+    if (gpu >= 0 && put_near(map, pci, gpu, nic, &place, why) != 0)
         return -1;
-    if (!nic_serves(chain, pci, &place, &map->gpus[0], &map->gpus[last]))
+    if (!drawn_nic_serves(map, &place))
         return shim_fail(why, "NCCL can't be made to use GPUDirect as the chain does at its ends");
     map->gpus[map->n++] = place;
     return 0;
@@ -237,7 +299,7 @@ static void move_nics_away(struct map *map, const struct shim_pci *pci)
     int n_gpus = map->n;
     for (int i = 0; i < pci->n; i++) {
         const struct shim_pci_device *nic = &pci->devices[i];
-        if (shim_bus_find(map->chain->path.gpus, n_gpus, nic->bus) >= 0)
+        if (shim_bus_find(map->chain->rings[0].path.gpus, n_gpus, nic->bus) >= 0)
             continue;
         struct shim_pci_device place = place_other(map, nic);
         for (int gpu = 0; gpu < n_gpus; gpu++)
@@ -248,16 +310,23 @@ static void move_nics_away(struct map *map, const struct shim_pci *pci)
     }
 }
 
+/* Is it the first of the ends with this NIC? */
+static bool is_first(const struct end *ends, int i)
+{
+    for (int before = 0; before < i; before++)
+        if (ends[before].nic == ends[i].nic)
+            return false;
+    return true;
+}
+
 static int place_nics(struct map *map, const struct shim_pci *pci, struct shim_why *why)
 {
-    const struct shim_chain *chain = map->chain;
-    if (chain->path.closed && pci->net_intra)
+    if (map->chain->rings[0].path.closed && pci->net_intra)
         move_nics_away(map, pci);
-    if (chain->path.closed)
-        return 0;
-    if (place_nic(map, pci, chain->entry, why) != 0)
-        return -1;
-    return chain->exit == chain->entry ? 0 : place_nic(map, pci, chain->exit, why);
+    for (int i = 0; i < map->n_ends; i++)
+        if (is_first(map->ends, i) && place_nic(map, pci, map->ends[i].nic, why) != 0)
+            return -1;
+    return 0;
 }
 
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
@@ -265,17 +334,18 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
 {
     memset(map, 0, sizeof(*map));
     map->chain = chain;
-    map->n = chain->path.n_gpus;
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        if (shim_pci_find(pci, chain->path.gpus[i]) < 0)
+    map->n = chain->rings[0].path.n_gpus;
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+        if (shim_pci_find(pci, chain->rings[0].path.gpus[i]) < 0)
             return shim_fail(why, "a GPU's place is not known");
+    map->n_ends = find_ends(chain, pci, map->ends);
     find_islands(map);
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         place_gpu(map, pci, i);
     bool apart[SHIM_GPUS] = {false};
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         if (apart[i] && put_below(&map->gpus[i], shim_pci_unused(pci, map->island[i]), why) != 0)
             return -1;
     return place_nics(map, pci, why);
@@ -298,7 +368,7 @@ static bool has_nic(const struct map *map, const struct shim_chain *chain,
 {
     for (int i = 0; i < pci->n; i++) {
         struct shim_pci_device place = place_of(map, pci, i);
-        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, place.bus) < 0 &&
+        if (shim_bus_find(chain->rings[0].path.gpus, chain->rings[0].path.n_gpus, place.bus) < 0 &&
             shim_pci_distance(&place, gpu) <= SHIM_PXB)
             return true;
     }
@@ -314,19 +384,31 @@ static bool takes_net(const struct map *map, const struct shim_chain *chain,
     return pci->net_intra && has_nic(map, chain, pci, a) && has_nic(map, chain, pci, b);
 }
 
-/* Does NCCL take each edge as planned, where GPUs are far from each other as distance says? */
+/* Does NCCL take each edge of a ring as planned, where GPUs are far from each other as distance
+ * says? */
+static bool ring_as_planned(const struct map *map, const struct shim_chain *chain,
+                            const struct shim_ring *ring, const struct shim_pci *pci,
+                            bool linked[SHIM_GPUS][SHIM_GPUS],
+                            const struct shim_pci_device *const *gpus, enum shim_path level)
+{
+    for (int i = 0; i < tccl_named_edges(&ring->path); i++) {
+        int from = place_in(chain, ring, i), to = place_in(chain, ring, i + 1);
+        bool direct =
+            nvlink(chain, linked, from, to) || shim_pci_distance(gpus[from], gpus[to]) <= level;
+        if (direct == (ring->path.edges[i].kind == TCCL_BOUNCE) ||
+            (!direct && takes_net(map, chain, pci, gpus[from], gpus[to])))
+            return false;
+    }
+    return true;
+}
+
 static bool as_planned(const struct map *map, const struct shim_chain *chain,
                        const struct shim_pci *pci, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
-        int next = (i + 1) % chain->path.n_gpus;
-        bool direct =
-            nvlink(chain, linked, i, next) || shim_pci_distance(gpus[i], gpus[next]) <= level;
-        if (direct == (chain->path.edges[i].kind == TCCL_BOUNCE) ||
-            (!direct && takes_net(map, chain, pci, gpus[i], gpus[next])))
+    for (int i = 0; i < chain->n_rings; i++)
+        if (!ring_as_planned(map, chain, &chain->rings[i], pci, linked, gpus, level))
             return false;
-    }
     return true;
 }
 
@@ -334,11 +416,14 @@ static bool as_planned(const struct map *map, const struct shim_chain *chain,
 static bool ends_serve(const struct shim_chain *chain, const struct shim_pci *pci,
                        const struct shim_pci_device *const *gpus)
 {
-    int entry = shim_pci_find(pci, chain->entry), exit = shim_pci_find(pci, chain->exit);
-    const struct shim_pci_device *head = gpus[0], *tail = gpus[chain->path.n_gpus - 1];
-    return chain->path.closed ||
-           (entry >= 0 && exit >= 0 && nic_serves(chain, pci, &pci->devices[entry], head, tail) &&
-            nic_serves(chain, pci, &pci->devices[exit], head, tail));
+    struct end ends[2 * TCCL_CHAIN_RINGS];
+    int n = find_ends(chain, pci, ends);
+    for (int i = 0; i < n; i++) {
+        int nic = shim_pci_find(pci, ends[i].nic);
+        if (nic < 0 || !nic_serves(ends, n, &pci->devices[nic], gpus))
+            return false;
+    }
+    return true;
 }
 
 /* Through Intel's CPUs no NCCL takes P2P by default: where it would at any distance, the file says
@@ -435,12 +520,12 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                  bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
                  struct shim_text *text, struct shim_why *why)
 {
-    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->path.n_gpus, version);
+    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->rings[0].path.n_gpus, version);
     bool either = far && version == 0; /* both defaults must do */
     const struct shim_pci_device *gpus[SHIM_GPUS];
     struct map map;
-    for (int i = 0; i < chain->path.n_gpus; i++) {
-        int at = shim_pci_find(pci, chain->path.gpus[i]);
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
+        int at = shim_pci_find(pci, chain->rings[0].path.gpus[i]);
         if (at < 0)
             return shim_fail(why, "a GPU's place is not known");
         gpus[i] = &pci->devices[at];
@@ -451,13 +536,13 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
         return 0;
     if (draw(&map, chain, pci, why) != 0)
         return -1;
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         gpus[i] = &map.gpus[i];
     if (!as_planned(&map, chain, pci, linked, gpus, SHIM_PXB))
         return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
                               "where the chain does");
     bool disguised = far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS);
-    if (disguised && !chain->path.closed && version < SAME_VENDOR)
+    if (disguised && !chain->rings[0].path.closed && version < SAME_VENDOR)
         return shim_fail(why, "this NCCL takes P2P at any distance");
     return write_file(&map, pci, version, disguised, text, why);
 }
@@ -487,14 +572,14 @@ enum shim_path shim_islands_path(const struct shim_chain *chain, const struct sh
 
 int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
 {
-    shim_bus devices[SHIM_GPUS + 2];
+    shim_bus devices[SHIM_GPUS + 2 * TCCL_CHAIN_RINGS];
     int n = 0;
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        devices[n++] = chain->path.gpus[i];
-    if (!chain->path.closed)
-        devices[n++] = chain->entry;
-    if (!chain->path.closed && chain->exit != chain->entry)
-        devices[n++] = chain->exit;
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+        devices[n++] = chain->rings[0].path.gpus[i];
+    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
+        devices[n++] = chain->rings[i].entry;
+        devices[n++] = chain->rings[i].exit;
+    }
     if (shim_pci_read(devices, n, pci, why) != 0)
         return -1;
     shim_pci_add_nics(pci);

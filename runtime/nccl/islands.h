@@ -13,9 +13,9 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
 
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
- * can't be expressed. linked: which pairs of chain->path.gpus have NVLink (device.h), which NCCL
- * always takes. p2p_level_pxb: NCCL_P2P_LEVEL is (given or the user's) PXB, else NCCL's default of
- * that version (0: unknown). */
+ * can't be expressed. linked: which pairs of chain->rings[0].path.gpus have NVLink (device.h),
+ * which NCCL always takes. p2p_level_pxb: NCCL_P2P_LEVEL is (given or the user's) PXB, else NCCL's
+ * default of that version (0: unknown). */
 int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                  bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
                  struct shim_text *text, struct shim_why *why);

@@ -17,14 +17,14 @@ static int position(const struct shim_layout *layout, int i)
 
 const struct shim_pci_device *shim_layout_gpu(const struct shim_layout *layout, int i)
 {
-    shim_bus bus = layout->chain->path.gpus[position(layout, i)];
+    shim_bus bus = layout->chain->rings[0].path.gpus[position(layout, i)];
     return &layout->pci->devices[shim_pci_find(layout->pci, bus)];
 }
 
 /* A ring may begin anywhere: behind a bounce, so that no island is cut in two. */
 static void choose_first(struct shim_layout *layout)
 {
-    const struct tccl_named_chain *path = &layout->chain->path;
+    const struct tccl_named_chain *path = &layout->chain->rings[0].path;
     for (int i = 0; path->closed && i < path->n_gpus; i++)
         if (path->edges[i].kind == TCCL_BOUNCE)
             layout->first = (i + 1) % path->n_gpus;
@@ -49,7 +49,7 @@ static int16_t node_of(const struct shim_layout *layout, int begin, int end)
 
 bool shim_layout_wants_p2p(const struct shim_layout *layout, int i, int j)
 {
-    const struct tccl_named_chain *path = &layout->chain->path;
+    const struct tccl_named_chain *path = &layout->chain->rings[0].path;
     bool next = j == i + 1, around = path->closed && i == 0 && j == layout->n - 1;
     if (next || around)
         return path->edges[position(layout, next ? i : j)].kind != TCCL_BOUNCE;
@@ -96,8 +96,8 @@ static bool is_crowded(const struct shim_layout *layout)
 static void find_islands(struct shim_layout *layout)
 {
     for (int i = 0; i < layout->n; i++) {
-        bool bounce =
-            i > 0 && layout->chain->path.edges[position(layout, i - 1)].kind == TCCL_BOUNCE;
+        bool bounce = i > 0 && layout->chain->rings[0].path.edges[position(layout, i - 1)].kind ==
+                                   TCCL_BOUNCE;
         if (i == 0 || bounce)
             layout->begins[layout->islands++] = i;
     }
@@ -109,7 +109,7 @@ static void find_islands(struct shim_layout *layout)
 int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
                 const struct shim_steer *facts, struct shim_layout *layout, struct shim_why *why)
 {
-    const struct tccl_named_chain *path = &chain->path;
+    const struct tccl_named_chain *path = &chain->rings[0].path;
     *layout = (struct shim_layout){.chain = chain, .pci = pci, .facts = facts, .n = path->n_gpus};
     for (int i = 0; i < layout->n; i++)
         if (shim_pci_find(layout->pci, path->gpus[i]) < 0)

@@ -27,7 +27,7 @@ struct shim_pci_device {
 struct shim_pci {
     uint8_t n;
     bool amd, intel; /* the CPU's maker, as NCCL will see it */
-    bool reads;      /* NCCL sends directly from the chain's last GPU to a NIC that is near */
+    uint8_t reads;   /* bit i: NCCL sends directly from ring i's last GPU to a NIC that is near */
     bool net_intra;  /* NCCL may take NICs in place of host memory within the node */
     bool cautious;   /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
     /* What NCCL has been told of the CPU in place of asking it; "", -1: nothing. */

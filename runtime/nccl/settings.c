@@ -318,9 +318,10 @@ const char *shim_settings_answer(uint32_t given, const char *name)
 
 static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
 {
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
-        if (chain->path.edges[i].kind == kind)
-            return true;
+    for (int i = 0; i < chain->n_rings; i++)
+        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
+            if (chain->rings[i].path.edges[j].kind == kind)
+                return true;
     return false;
 }
 
@@ -332,18 +333,14 @@ static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
 }
 
 /* Must the GPU's process have a buffer on a memory that NCCL would not take? */
-static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, int gpu)
+static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu)
 {
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
-        if ((i + 1) % chain->path.n_gpus == gpu && chain->path.edges[i].kind == TCCL_BOUNCE &&
-            is_moved(pci, chain->path.gpus[gpu], chain->path.edges[i].memory))
+    for (int i = 0; i < chain->n_rings; i++) {
+        struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
+        if (is_moved(pci, gpu, memories.in) || is_moved(pci, gpu, memories.out))
             return true;
-    if (chain->path.closed)
-        return false;
-    return (gpu == 0 && !chain->path.entry.gpudirect &&
-            is_moved(pci, chain->path.gpus[gpu], chain->path.entry.memory)) ||
-           (gpu == chain->path.n_gpus - 1 && !chain->path.exit.gpudirect &&
-            is_moved(pci, chain->path.gpus[gpu], chain->path.exit.memory));
+    }
+    return false;
 }
 
 /* Buffers' settings are given to all processes of the node alike: both of an edge use them. */
@@ -352,8 +349,8 @@ uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_p
 {
     bool needed = false;
     uint32_t needs = 0;
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        needed = needed || needs_policy(chain, pci, i);
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+        needed = needed || needs_policy(chain, pci, chain->rings[0].path.gpus[i]);
     if (needed && (version == 0 || version >= CUMEM_HOST))
         needs |= SHIM_GIVE_SHM_HOST;
     if (needed && (version == 0 || (version >= LAZY && version < AFTER_LAZY)))
@@ -379,11 +376,11 @@ static int find_islands(const struct shim_chain *chain, const struct shim_pci *p
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
 {
     uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
-    if (chain->path.n_gpus > 1)
+    if (chain->rings[0].path.n_gpus > 1)
         against |= SHIM_USER_P2P;
     if (has_edge(chain, TCCL_BOUNCE))
         against |= SHIM_USER_SHM;
-    if (!chain->path.closed)
+    if (!chain->rings[0].path.closed)
         against |= SHIM_USER_NET;
     if (!(user & against))
         return 0;
@@ -425,14 +422,14 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
     uint32_t needs = shim_settings_ahead(chain, pci, version);
     *given = 0;
     if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
-        (!chain->path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
+        (!chain->rings[0].path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
         return -1;
     *given = needs;
     /* What the last of several GPUs can do is seen when a communicator is made. */
-    int least = chain->path.n_gpus == 1;
+    int least = chain->rings[0].path.n_gpus == 1;
     for (int reads = 1; reads >= least; reads--)
         for (int net = 1; net >= 0; net--) {
-            known.reads = reads;
+            known.reads = reads ? UINT8_MAX : 0;
             known.net_intra = net;
             if (find_islands(chain, &known, pxb, version, reads > least || net ? NULL : why) < 0)
                 continue;
@@ -446,9 +443,23 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
 
 static int check_level(const struct shim_chain *chain, const uint32_t *user, struct shim_why *why)
 {
-    for (int i = 1; i < chain->path.n_gpus; i++)
+    for (int i = 1; i < chain->rings[0].path.n_gpus; i++)
         if ((user[i] ^ user[0]) & SHIM_USER_PXB)
             return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
+    return 0;
+}
+
+/* Of the members at a ring's ends. */
+static int check_ends_gdr(const struct shim_chain *chain, const uint32_t *user,
+                          struct shim_why *why)
+{
+    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
+        const struct tccl_named_chain *path = &chain->rings[i].path;
+        int head = shim_ring_find(&chain->rings[0], path->gpus[0]);
+        int tail = shim_ring_find(&chain->rings[0], path->gpus[path->n_gpus - 1]);
+        if (check_gdr(user[head] | user[tail], why) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -457,9 +468,9 @@ int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, con
 {
     uint32_t policy = shim_settings_ahead(chain, pci, version);
     pci->net_intra = false;
-    if (!chain->path.closed && check_gdr(user[0] | user[chain->path.n_gpus - 1], why) != 0)
+    if (check_ends_gdr(chain, user, why) != 0)
         return -1;
-    for (int i = 0; i < chain->path.n_gpus; i++) {
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
         if (shim_settings_user_allows(chain, user[i], why) != 0 ||
             check_policy(user[i], policy, why) != 0)
             return -1;

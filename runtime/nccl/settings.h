@@ -63,7 +63,7 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why);
 
 /* Would the chain come out as planned in processes with these settings (one pair of bits for each
- * of the members that hold chain->path.gpus[i])? Returns 0, or -1 with why. Fills in
+ * of the members that hold chain->rings[0].path.gpus[i])? Returns 0, or -1 with why. Fills in
  * pci->net_intra. */
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
                        const uint32_t *given, uint32_t version, struct shim_why *why);

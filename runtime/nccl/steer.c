@@ -48,9 +48,9 @@ static int check_speed(const struct shim_layout *layout, struct shim_why *why)
 static int check_nics(const struct shim_layout *layout, struct shim_why *why)
 {
     const struct shim_steer *facts = layout->facts;
-    if (layout->chain->path.closed)
+    if (layout->chain->rings[0].path.closed)
         return 0;
-    if (layout->chain->entry != layout->chain->exit)
+    if (layout->chain->rings[0].entry != layout->chain->rings[0].exit)
         return shim_fail(why, "the chain has two NICs");
     if (facts->near_entry && facts->near_exit && layout->islands > 1)
         return shim_fail(why, "the NIC is near both ends");
@@ -76,6 +76,8 @@ static bool has_nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n)
 static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_GPUS],
                  struct shim_why *why)
 {
+    if (layout->chain->n_rings > 1)
+        return shim_fail(why, "the plan has %d rings", layout->chain->n_rings);
     if (has_nvlink(linked, layout->n))
         return shim_fail(why, "GPUs are joined by NVLink");
     if (layout->n < 2)

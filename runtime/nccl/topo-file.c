@@ -38,7 +38,8 @@ static int read_affinity(int node, char *affinity, size_t size)
 /* Other NICs must not get as near to the first GPU as the chain's, nor to others of its island. */
 static bool is_private(const struct drawing *drawing, int island)
 {
-    return island == 0 && !drawing->layout->chain->path.closed && !drawing->layout->facts->given &&
+    return island == 0 && !drawing->layout->chain->rings[0].path.closed &&
+           !drawing->layout->facts->given &&
            (drawing->layout->home != 0 || shim_layout_needs_ways(drawing->layout, 0));
 }
 
@@ -105,7 +106,7 @@ static void add_way(struct drawing *drawing, int from, int to)
 static int lanes_of(const struct shim_layout *layout, int i)
 {
     double ring = layout->facts->channels * layout->facts->gbps;
-    return layout->chain->path.closed || i > 1
+    return layout->chain->rings[0].path.closed || i > 1
                ? tccl_link_lanes(ring)
                : tccl_tree_lanes(i, layout->n, ring, layout->facts->tree_gbps);
 }
@@ -123,7 +124,7 @@ static void add_gpu(struct drawing *drawing, int i)
 static void add_nic(struct drawing *drawing)
 {
     char bus[TCCL_BUS_TEXT];
-    tccl_bus_format(drawing->layout->chain->entry, bus);
+    tccl_bus_format(drawing->layout->chain->rings[0].entry, bus);
     shim_text_add(drawing->text,
                   "<pci busid=\"%s\" class=\"0x020000\" link_speed=\"32.0 GT/s PCIe\""
                   " link_width=\"128\"/>\n",
@@ -232,7 +233,7 @@ static void tell_direct(const struct drawing *drawing, struct shim_why *why)
 int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, struct shim_why *why)
 {
     struct drawing of = {.layout = layout, .bridges = layout->n, .text = text}, *drawing = &of;
-    bool loose = !drawing->layout->chain->path.closed && drawing->layout->home < 0;
+    bool loose = !drawing->layout->chain->rings[0].path.closed && drawing->layout->home < 0;
     bool apart = loose && drawing->layout->intel && drawing->layout->islands == 1;
     shim_text_add(drawing->text, "<system version=\"1\">\n");
     if (add_islands(drawing, loose && !apart, why) != 0)

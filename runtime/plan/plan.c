@@ -139,20 +139,36 @@ static int get_nic(const struct tccl_lines *lines, const char *name, tccl_bus *b
     return wrong(why, "nic");
 }
 
-static int get_path(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+/* The NICs and memories of a ring whose path was read. */
+static int get_places(const struct tccl_lines *lines, const int16_t *nodes, int n,
+                      struct shim_ring *ring, struct shim_why *why)
 {
-    char text[TCCL_CHAIN_TEXT];
+    struct tccl_named_chain *path = &ring->path;
+    if (path->numbers || to_nodes(path, nodes, n) != 0)
+        return wrong(why, "chain");
+    return path->closed ? 0
+                        : get_nic(lines, path->entry.nic, &ring->entry, why) |
+                              get_nic(lines, path->exit.nic, &ring->exit, why);
+}
+
+static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+{
+    char text[TCCL_RINGS_TEXT];
     int16_t nodes[SHIM_GPUS];
-    struct tccl_named_chain *path = &chain->path;
+    struct tccl_named_rings named;
     int n = get_nodes(lines, nodes, why);
     if (n < 0)
         return -1;
     if (tccl_line_text(lines, "chain", text, sizeof(text)) < 0 ||
-        tccl_named_parse(text, path, NULL) != 0 || path->numbers || to_nodes(path, nodes, n) != 0)
+        tccl_named_rings_parse(text, &named, NULL) != 0)
         return wrong(why, "chain");
-    return path->closed ? 0
-                        : get_nic(lines, path->entry.nic, &chain->entry, why) |
-                              get_nic(lines, path->exit.nic, &chain->exit, why);
+    chain->n_rings = named.n;
+    for (int i = 0; i < named.n; i++) {
+        chain->rings[i].path = named.chains[i];
+        if (get_places(lines, nodes, n, &chain->rings[i], why) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* A number in plain digits, as tccl_line_number has it. */
@@ -242,6 +258,28 @@ static int get_baselines(const struct tccl_lines *lines, struct shim_chain *chai
     return 0;
 }
 
+int shim_ring_find(const struct shim_ring *ring, shim_bus gpu)
+{
+    return shim_bus_find(ring->path.gpus, ring->path.n_gpus, gpu);
+}
+
+struct shim_memories shim_ring_memories(const struct shim_ring *ring, shim_bus gpu)
+{
+    const struct tccl_named_chain *path = &ring->path;
+    struct shim_memories memories = {-1, -1};
+    int at = shim_ring_find(ring, gpu);
+    if (at < 0)
+        return memories;
+    const struct tccl_named_edge *edge = &path->edges[at > 0 ? at - 1 : path->n_gpus - 1];
+    if (at == 0 && !path->closed)
+        memories.in = path->entry.gpudirect ? -1 : path->entry.memory;
+    else if (edge->kind == TCCL_BOUNCE)
+        memories.in = edge->memory;
+    if (at == path->n_gpus - 1 && !path->closed && !path->exit.gpudirect)
+        memories.out = path->exit.memory;
+    return memories;
+}
+
 const struct shim_baseline *shim_chain_baseline(const struct shim_chain *chain, int version)
 {
     static const struct shim_baseline unknown = {
@@ -285,7 +323,7 @@ static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain, st
     memset(&chain->tree, 0, sizeof(chain->tree));
     if (tccl_line_next(lines, "tree", &at, text, sizeof(text)) < 0)
         return 0;
-    if (to_tree(text, &chain->path, &chain->tree) != 0 ||
+    if (to_tree(text, &chain->rings[0].path, &chain->tree) != 0 ||
         tccl_line_next(lines, "tree", &at, text, sizeof(text)) >= 0)
         return wrong(why, "tree");
     return get_nic(lines, chain->tree.nic, &nic, NULL) == 0 ? 0 : wrong(why, "tree");
@@ -294,7 +332,7 @@ static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain, st
 /* What plans and answers have alike. */
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
 {
-    if (get_path(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
+    if (get_rings(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
         get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
         get_source(lines, chain->source, why) != 0)
         return -1;
@@ -387,11 +425,11 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
     if (get_key(&lines, plan, why) != 0 || get_place(&lines, plan, why) != 0 ||
         get_step_gpus(&lines, plan, why) != 0 || get_chain(&lines, &plan->chain, why) != 0)
         return -1;
-    if (!same_gpus(&plan->chain.path, plan->gpus, plan->n_gpus))
+    if (!same_gpus(&plan->chain.rings[0].path, plan->gpus, plan->n_gpus))
         return shim_fail(why, "the plan's chain is not over the step's GPUs");
-    if (plan->chain.path.closed != (plan->n_nodes == 1))
+    if (plan->chain.rings[0].path.closed != (plan->n_nodes == 1))
         return shim_fail(why, "the plan's chain is %s on %u nodes",
-                         plan->chain.path.closed ? "closed" : "open", plan->n_nodes);
+                         plan->chain.rings[0].path.closed ? "closed" : "open", plan->n_nodes);
     return 0;
 }
 
@@ -555,7 +593,7 @@ int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n,
         return none(&lines, state, why);
     if (get_chain(&lines, chain, why) != 0)
         return -1;
-    if (chain->path.closed != closed || !same_gpus(&chain->path, gpus, n))
+    if (chain->rings[0].path.closed != closed || !same_gpus(&chain->rings[0].path, gpus, n))
         return shim_fail(why, "tccld's chain is not the one that was asked for");
     return 0;
 }

@@ -29,17 +29,24 @@ enum { SHIM_BASELINES = 16 };
 /* The chain that trees take beside the ring, used both ways at once. */
 struct shim_tree {
     double gbps;  /* GB/s each way; 0: none is planned */
-    double along; /* the same of the ring's own chain */
+    double along; /* the same of the first ring's own chain */
     char nic[TCCL_CHAIN_NIC];
-    uint8_t order[SHIM_GPUS]; /* places in the ring's chain; the first two have the NIC */
+    uint8_t order[SHIM_GPUS]; /* places in the first ring; the first two have the NIC */
 };
 
-/* A chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in the text.
- */
-struct shim_chain {
+/* One ring's chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in
+ * the text. */
+struct shim_ring {
     struct tccl_named_chain path;
-    shim_bus entry, exit;   /* of its NICs, when open */
-    double gbps;            /* GB/s */
+    shim_bus entry, exit; /* of its NICs, when open */
+};
+
+/* A ring set: 1 to TCCL_CHAIN_RINGS chains over the same GPUs, all open or all closed, that run at
+ * once. GPUs have their places in the first one's order. */
+struct shim_chain {
+    int n_rings;
+    struct shim_ring rings[TCCL_CHAIN_RINGS];
+    double gbps;            /* of all rings together, GB/s */
     char source[SHIM_NAME]; /* model host cuda */
     struct shim_tree tree;  /* when open */
     int n_baselines;
@@ -88,6 +95,15 @@ bool shim_plan_whole(const struct shim_plan *plan, int ranks);
  * good as any; or -1 with why. gpus: those asked for, which it must hold exactly. */
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
+
+/* The place of a GPU in a ring of the chain, -1: it is not there. */
+int shim_ring_find(const struct shim_ring *ring, shim_bus gpu);
+
+/* Memories that a ring wants for buffers of a GPU's process (NUMA nodes); -1: none. */
+struct shim_memories {
+    int in, out; /* where it receives; where it sends to the network from */
+};
+struct shim_memories shim_ring_memories(const struct shim_ring *ring, shim_bus gpu);
 
 /* What an NCCL of this version would build on its own; of an older one than all of them the first.
  * Where the plan says nothing of it, one with nothing known, never NULL. */

@@ -388,16 +388,25 @@ struct shim_answer *shim_entry_answer(struct shim_entry *entry)
     return &entry->answer;
 }
 
+static bool is_ring(struct shim_ring *ring)
+{
+    ring->path.entry.nic[TCCL_CHAIN_NIC - 1] = ring->path.exit.nic[TCCL_CHAIN_NIC - 1] = '\0';
+    for (int i = 0; i < ring->path.n_gpus && i < SHIM_GPUS; i++)
+        if (ring->path.edges[i].kind > TCCL_BOUNCE)
+            return false;
+    return ring->path.n_gpus >= 1 && ring->path.n_gpus <= SHIM_GPUS;
+}
+
 static bool is_chain(struct shim_chain *chain)
 {
-    char *const names[] = {chain->source, chain->path.entry.nic, chain->path.exit.nic};
-    for (int i = 0; i < 3; i++)
-        names[i][SHIM_NAME - 1] = '\0';
-    for (int i = 0; i < chain->path.n_gpus && i < SHIM_GPUS; i++)
-        if (chain->path.edges[i].kind > TCCL_BOUNCE)
+    chain->source[SHIM_NAME - 1] = '\0';
+    if (chain->n_rings < 1 || chain->n_rings > TCCL_CHAIN_RINGS || chain->n_baselines < 0 ||
+        chain->n_baselines > SHIM_BASELINES)
+        return false;
+    for (int i = 0; i < chain->n_rings; i++)
+        if (!is_ring(&chain->rings[i]))
             return false;
-    return chain->path.n_gpus >= 1 && chain->path.n_gpus <= SHIM_GPUS && chain->n_baselines >= 0 &&
-           chain->n_baselines <= SHIM_BASELINES;
+    return true;
 }
 
 /* Copied first: others can write to it at any time. */

@@ -10,8 +10,8 @@
 
 enum {
     SHIM_ENTRIES = 1024,
-    SHIM_GRAPH_SIZE = 8192, /* longest graph file */
-    SHIM_TOPO_SIZE = 16384  /* longest topology file */
+    SHIM_GRAPH_SIZE = 16384, /* longest graph file */
+    SHIM_TOPO_SIZE = 16384   /* longest topology file */
 };
 
 /* What a rank tells of itself before it enters NCCL. */
@@ -38,9 +38,10 @@ enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };
 /* What was decided, written by the one who decides and read by all. */
 struct shim_answer {
     struct shim_chain chain;
-    uint32_t settings;              /* settings.h: those that this chain relies on */
-    int32_t ranks;                  /* of the communicator, -1 unknown */
-    int32_t entry, exit;            /* NCCL's numbers of the chain's NICs, -1: none */
+    uint32_t settings;               /* settings.h: those that this chain relies on */
+    int32_t ranks;                   /* of the communicator, -1 unknown */
+    int32_t entry[TCCL_CHAIN_RINGS]; /* NCCL's numbers of the rings' NICs, -1: none */
+    int32_t exit[TCCL_CHAIN_RINGS];
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     bool tree;                      /* the graph file has one */

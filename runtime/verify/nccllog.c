@@ -16,7 +16,6 @@
 
 enum {
     MEMBERS = 64,       /* communicators of the process that are remembered */
-    CHANNELS = 64,      /* NCCL's most */
     NICS = 32,          /* NCCL's most */
     LOCK_US = 1000000,  /* who has it reads, and may have to wait for a core */
     LONGEST_LINE = 4096 /* NCCL's buffer has 1,024 bytes */
@@ -54,11 +53,6 @@ static void unlock(void)
 
 /* ---- notes ---- */
 
-struct channel {
-    int prev, next; /* -1: not said */
-    struct shim_reach send, receive;
-};
-
 struct member {
     uint64_t comm, order; /* order: rising; 0: not used */
     int tid;              /* that is at it; 0: none */
@@ -69,7 +63,7 @@ struct member {
     int connects; /* the thread that connects it, after the init; 0: none */
     bool trees, unclear;
     int n_channels;
-    struct channel channels[CHANNELS];
+    struct shim_part channels[SHIM_CHANNELS];
 };
 
 static struct notes {
@@ -105,8 +99,8 @@ static struct member *add_member(int tid)
     member->tid = tid;
     member->rank = member->ranks = -1;
     member->gpu = (shim_bus)SHIM_NO_BUS;
-    for (int i = 0; i < CHANNELS; i++) {
-        struct channel *channel = &member->channels[i];
+    for (int i = 0; i < SHIM_CHANNELS; i++) {
+        struct shim_part *channel = &member->channels[i];
         channel->prev = channel->next = -1;
         channel->send.nic = channel->receive.nic = -1;
     }
@@ -140,7 +134,7 @@ static void note_ring(const struct shim_line *line)
 
     if (!member)
         member = add_member(line->tid);
-    if (line->channel >= CHANNELS || (member->rank >= 0 && member->rank != line->rank))
+    if (line->channel >= SHIM_CHANNELS || (member->rank >= 0 && member->rank != line->rank))
         return;
     member->rank = line->rank;
     member->channels[line->channel].prev = line->prev;
@@ -189,7 +183,7 @@ static struct shim_reach reach_of(const struct shim_line *line)
  * that the ring has, too. */
 static struct shim_reach *place_of(struct member *member, const struct shim_line *line)
 {
-    struct channel *channel = &member->channels[line->channel];
+    struct shim_part *channel = &member->channels[line->channel];
     bool sends = !line->receive && line->from == member->rank && line->to == channel->next;
     bool receives = line->receive && line->to == member->rank && line->from == channel->prev;
     struct shim_reach *place = sends ? &channel->send : receives ? &channel->receive : NULL;
@@ -230,7 +224,7 @@ static void note_edge(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
 
-    if (line->p2p || line->channel >= CHANNELS)
+    if (line->p2p || line->channel >= SHIM_CHANNELS)
         return;
     if (!member && (member = connected_by(line)))
         member->connects = line->tid;
@@ -630,42 +624,29 @@ static struct member *find_built(const void *comm, shim_bus gpu, int rank, int r
     return newest;
 }
 
-static void join(struct shim_reach *all, struct shim_reach one)
+/* What is received is said where it comes from another node only, then of all channels. */
+static bool is_received(const struct member *member, const struct shim_part *channel)
 {
-    if (all->way != one.way)
-        all->way = SHIM_WAY_MIXED;
-    if (all->nic != one.nic)
-        all->nic = -1;
-    all->gdr &= one.gdr;
-    all->read &= one.read;
-    all->pxn |= one.pxn;
+    for (int i = 0; channel->receive.way == SHIM_WAY_UNKNOWN && i < member->n_channels; i++)
+        if (member->channels[i].prev == channel->prev &&
+            member->channels[i].receive.way != SHIM_WAY_UNKNOWN)
+            return false;
+    return true;
 }
 
 static void sum_up(const struct member *member, struct shim_built *built)
 {
-    const struct channel *first = &member->channels[0];
-
     *built = (struct shim_built){.rank = member->rank,
                                  .ranks = member->ranks,
                                  .channels = member->n_channels,
-                                 .same = true,
-                                 .prev = first->prev,
-                                 .next = first->next,
                                  .complete = member->complete,
                                  .connected = member->n_channels > 0,
                                  .trees = member->trees,
                                  .unclear = member->unclear};
-    built->send = first->send;
-    built->receive = first->receive;
     for (int i = 0; i < member->n_channels; i++) {
-        const struct channel *channel = &member->channels[i];
-        /* What is received is said where it comes from another node only. */
-        built->connected &=
-            channel->send.way != SHIM_WAY_UNKNOWN &&
-            (channel->receive.way != SHIM_WAY_UNKNOWN || first->receive.way == SHIM_WAY_UNKNOWN);
-        built->same &= channel->prev == first->prev && channel->next == first->next;
-        join(&built->send, channel->send);
-        join(&built->receive, channel->receive);
+        built->parts[i] = member->channels[i];
+        built->connected &= member->channels[i].send.way != SHIM_WAY_UNKNOWN &&
+                            is_received(member, &member->channels[i]);
     }
 }
 

@@ -31,29 +31,33 @@ int shim_nccllog_nic(const char *name, int *count, struct shim_why *why);
  * -1. */
 int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu);
 
-/* MIXED: not the same on all channels. */
-enum shim_way { SHIM_WAY_UNKNOWN, SHIM_WAY_P2P, SHIM_WAY_SHM, SHIM_WAY_NET, SHIM_WAY_MIXED };
+enum shim_way { SHIM_WAY_UNKNOWN, SHIM_WAY_P2P, SHIM_WAY_SHM, SHIM_WAY_NET };
 
 /* How one rank reaches a neighbour. */
 struct shim_reach {
     enum shim_way way;
-    int nic;   /* of NET, NCCL's number; -1 unknown, or not the same on all channels */
-    bool gdr;  /* GPUDirect, on all channels */
-    bool read; /* P2P by reading, on all channels */
-    bool pxn;  /* of NET: through another GPU, on some channel */
+    int nic;   /* of NET, NCCL's number; -1 unknown */
+    bool gdr;  /* GPUDirect */
+    bool read; /* P2P by reading */
+    bool pxn;  /* of NET: through another GPU */
+};
+
+/* One rank's part of a channel's ring. */
+struct shim_part {
+    int prev, next;            /* ranks; -1: not said */
+    struct shim_reach send;    /* to next */
+    struct shim_reach receive; /* from prev; NCCL tells it of NET only */
 };
 
 /* What NCCL built for one rank. */
+enum { SHIM_CHANNELS = 64 }; /* NCCL's most */
 struct shim_built {
     int rank, ranks, channels; /* channels: how many rings, with copies */
-    bool same;                 /* all channels have the same neighbours */
-    int prev, next;            /* ranks */
-    struct shim_reach send;    /* to next */
-    struct shim_reach receive; /* from prev; NCCL tells it of NET only */
-    bool complete;             /* "Init COMPLETE" was read */
-    bool connected;            /* the ways on all channels are known */
-    bool trees;                /* so are those of the trees */
-    bool unclear;              /* what was connected may be another communicator's */
+    struct shim_part parts[SHIM_CHANNELS];
+    bool complete;  /* "Init COMPLETE" was read */
+    bool connected; /* the ways on all channels are known */
+    bool trees;     /* so are those of the trees */
+    bool unclear;   /* what was connected may be another communicator's */
 };
 
 /* The newest communicator of a GPU and rank that the log tells of and that was not done with

@@ -6,7 +6,7 @@
 
 enum { NAME = TCCL_BUS_TEXT };
 
-static const char *const ways[] = {"something unknown", "P2P", "SHM", "NET", "different ways"};
+static const char *const ways[] = {"something unknown", "P2P", "SHM", "NET"};
 
 /* "41" for 0000:41:00.0: what goes without saying is left out. */
 static const char *name_of(shim_bus gpu, char name[static NAME])
@@ -20,15 +20,14 @@ static const char *name_of(shim_bus gpu, char name[static NAME])
     return strncmp(name, "0000:", 5) == 0 ? name + 5 : name;
 }
 
-/* The GPU of the chain beside place i; SHIM_NO_BUS beyond its ends. */
-static shim_bus beside(const struct shim_chain *chain, int i, int step)
+/* The GPU of the ring beside place i; SHIM_NO_BUS beyond its ends. */
+static shim_bus beside(const struct tccl_named_chain *path, int i, int step)
 {
     int other = i + step;
 
-    if (chain->path.closed)
-        return chain->path.gpus[(other + chain->path.n_gpus) % chain->path.n_gpus];
-    return other >= 0 && other < chain->path.n_gpus ? chain->path.gpus[other]
-                                                    : (shim_bus)SHIM_NO_BUS;
+    if (path->closed)
+        return path->gpus[(other + path->n_gpus) % path->n_gpus];
+    return other >= 0 && other < path->n_gpus ? path->gpus[other] : (shim_bus)SHIM_NO_BUS;
 }
 
 /* SHIM_NO_BUS: none of the local ones. */
@@ -45,12 +44,12 @@ static const char *beside_name(shim_bus gpu, char name[static NAME])
     return gpu == (shim_bus)SHIM_NO_BUS ? "another node" : name_of(gpu, name);
 }
 
-static enum shim_verdict compare_order(const struct shim_chain *chain, int i, shim_bus prev,
+static enum shim_verdict compare_order(const struct tccl_named_chain *path, int i, shim_bus prev,
                                        shim_bus next, char text[static 256])
 {
-    shim_bus planned_prev = beside(chain, i, -1), planned_next = beside(chain, i, 1);
+    shim_bus planned_prev = beside(path, i, -1), planned_next = beside(path, i, 1);
     char a[NAME], b[NAME], c[NAME], d[NAME], e[NAME];
-    const char *self = name_of(chain->path.gpus[i], b);
+    const char *self = name_of(path->gpus[i], b);
 
     if (prev == planned_prev && next == planned_next)
         return SHIM_APPLIED;
@@ -73,15 +72,15 @@ static enum shim_verdict compare_way(const char *what, enum shim_way way, enum s
     return way == SHIM_WAY_UNKNOWN ? SHIM_UNKNOWN : SHIM_DIFFERS;
 }
 
-static enum shim_verdict compare_edge(const struct shim_chain *chain, int i,
+static enum shim_verdict compare_edge(const struct tccl_named_chain *path, int i,
                                       const struct shim_reach *send, char text[static 256])
 {
-    struct tccl_named_edge edge = chain->path.edges[i];
+    struct tccl_named_edge edge = path->edges[i];
     char from[NAME], to[NAME], what[2 * NAME + 16];
     enum shim_verdict verdict;
 
-    snprintf(what, sizeof(what), "edge %s -> %s", name_of(chain->path.gpus[i], from),
-             name_of(beside(chain, i, 1), to));
+    snprintf(what, sizeof(what), "edge %s -> %s", name_of(path->gpus[i], from),
+             name_of(beside(path, i, 1), to));
     verdict =
         compare_way(what, send->way, edge.kind == TCCL_BOUNCE ? SHIM_WAY_SHM : SHIM_WAY_P2P, text);
     if (verdict == SHIM_APPLIED && edge.kind != TCCL_BOUNCE &&
@@ -104,7 +103,7 @@ static enum shim_verdict compare_end(const char *what, const struct shim_reach *
     if (reach->pxn)
         snprintf(text, 256, "%s: through another GPU", what);
     else if (nic >= 0 && reach->nic < 0)
-        snprintf(text, 256, "%s: several NICs in place of %s", what, planned->nic);
+        snprintf(text, 256, "%s: an unknown NIC in place of %s", what, planned->nic);
     else if (nic >= 0 && reach->nic != nic)
         snprintf(text, 256, "%s: NCCL's NIC %d in place of %d (%s)", what, reach->nic, nic,
                  planned->nic);
@@ -115,22 +114,30 @@ static enum shim_verdict compare_end(const char *what, const struct shim_reach *
     return SHIM_DIFFERS;
 }
 
-static enum shim_verdict compare_ways(const struct shim_chain *chain, int i,
-                                      const struct shim_built *built, int entry, int exit,
+/* One rank's part of a ring: place i. */
+struct part {
+    const struct tccl_named_chain *path;
+    int i;
+    int entry, exit; /* NCCL's numbers of the ring's NICs */
+};
+
+static enum shim_verdict compare_ways(const struct part *part, const struct shim_part *built,
                                       char text[static 256])
 {
+    const struct tccl_named_chain *path = part->path;
     enum shim_verdict in = SHIM_APPLIED, out;
     char name[NAME], what[NAME + 32], other[256] = "";
+    int i = part->i;
 
-    if (chain->path.closed || i + 1 < chain->path.n_gpus) {
-        out = compare_edge(chain, i, &built->send, text);
+    if (path->closed || i + 1 < path->n_gpus) {
+        out = compare_edge(path, i, &built->send, text);
     } else {
-        snprintf(what, sizeof(what), "%s to the network", name_of(chain->path.gpus[i], name));
-        out = compare_end(what, &built->send, &chain->path.exit, exit, text);
+        snprintf(what, sizeof(what), "%s to the network", name_of(path->gpus[i], name));
+        out = compare_end(what, &built->send, &path->exit, part->exit, text);
     }
-    if (!chain->path.closed && i == 0) {
-        snprintf(what, sizeof(what), "network to %s", name_of(chain->path.gpus[i], name));
-        in = compare_end(what, &built->receive, &chain->path.entry, entry, other);
+    if (!path->closed && i == 0) {
+        snprintf(what, sizeof(what), "network to %s", name_of(path->gpus[i], name));
+        in = compare_end(what, &built->receive, &path->entry, part->entry, other);
     }
     if (in > out)
         memcpy(text, other, sizeof(other));
@@ -151,27 +158,87 @@ static bool ranks_known(const struct shim_member *members, int n)
     return true;
 }
 
-enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
-                                  int n, shim_bus gpu, const struct shim_built *built, int entry,
-                                  int exit, char text[static 256])
+/* What a channel is compared with: the parts of all rings, and how many channels are still to come
+ * of each. */
+struct wanted {
+    int n;
+    struct part parts[TCCL_CHAIN_RINGS];
+    int left[TCCL_CHAIN_RINGS];
+    bool connected;
+};
+
+static enum shim_verdict compare_part(const struct wanted *wanted, int ring,
+                                      const struct shim_member *members, int n,
+                                      const struct shim_part *built, char text[static 256])
 {
-    int i = shim_bus_find(chain->path.gpus, chain->path.n_gpus, gpu);
-    enum shim_verdict verdict;
+    const struct part *part = &wanted->parts[ring];
+    enum shim_verdict verdict = compare_order(part->path, part->i, gpu_of(members, n, built->prev),
+                                              gpu_of(members, n, built->next), text);
+    return verdict == SHIM_APPLIED && wanted->connected ? compare_ways(part, built, text) : verdict;
+}
+
+/* Is the channel one of a ring of which some are left? Else text says how it differs from the ring
+ * that is planned for it. */
+static enum shim_verdict compare_channel(struct wanted *wanted, int channel,
+                                         const struct shim_member *members, int n,
+                                         const struct shim_part *built, char text[static 256])
+{
+    enum shim_verdict verdict = SHIM_DIFFERS, one;
+    char ignored[256];
+    for (int i = 0; i < wanted->n; i++) {
+        int ring = (channel + i) % wanted->n;
+        one = compare_part(wanted, ring, members, n, built, i == 0 ? text : ignored);
+        if (one == SHIM_APPLIED && wanted->left[ring] > 0) {
+            wanted->left[ring]--;
+            text[0] = '\0';
+            return SHIM_APPLIED;
+        }
+        verdict = i == 0 ? one : verdict;
+    }
+    if (verdict != SHIM_APPLIED)
+        return verdict;
+    snprintf(text, 256, "not all of the plan's rings have equally many channels");
+    return SHIM_DIFFERS;
+}
+
+static enum shim_verdict compare_all(struct wanted *wanted, const struct shim_member *members,
+                                     int n, const struct shim_built *built, char text[static 256])
+{
+    enum shim_verdict worst = SHIM_APPLIED;
+    char one[256];
+    for (int i = 0; i < built->channels; i++) {
+        one[0] = '\0';
+        enum shim_verdict verdict = compare_channel(wanted, i, members, n, &built->parts[i], one);
+        if (verdict > worst) {
+            worst = verdict;
+            memcpy(text, one, sizeof(one));
+        }
+    }
+    return worst;
+}
+
+enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
+                                  int n, shim_bus gpu, const struct shim_built *built,
+                                  const int32_t entry[static TCCL_CHAIN_RINGS],
+                                  const int32_t exit[static TCCL_CHAIN_RINGS],
+                                  char text[static 256])
+{
+    struct wanted wanted = {.n = chain->n_rings, .connected = built->connected};
 
     text[0] = '\0';
-    if (i < 0)
-        return unknown(text, "the GPU is not of the chain");
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct shim_ring *ring = &chain->rings[i];
+        wanted.parts[i] = (struct part){&ring->path, shim_ring_find(ring, gpu), entry[i], exit[i]};
+        wanted.left[i] = built->channels / chain->n_rings;
+        if (wanted.parts[i].i < 0)
+            return unknown(text, "the GPU is not of the chain");
+    }
     if (!built->complete || built->channels <= 0)
         return unknown(text, "NCCL's log does not say what it built");
     if (!ranks_known(members, n))
         return unknown(text, "the ranks of the GPUs are not known");
-    if (!built->same) {
-        snprintf(text, 256, "not all channels have the same ring");
-        return SHIM_DIFFERS;
-    }
-    verdict = compare_order(chain, i, gpu_of(members, n, built->prev),
-                            gpu_of(members, n, built->next), text);
-    if (verdict == SHIM_APPLIED && !built->connected)
-        return unknown(text, "NCCL has not connected it so far");
-    return verdict == SHIM_APPLIED ? compare_ways(chain, i, built, entry, exit, text) : verdict;
+    enum shim_verdict verdict = compare_all(&wanted, members, n, built, text);
+    return verdict == SHIM_APPLIED && !built->connected
+               ? unknown(text, "NCCL has not connected it so far")
+               : verdict;
 }

@@ -6,42 +6,51 @@
 #include "nccl/graph.h"
 #include "nccl/islands.h"
 
-static void check_chain(const struct shim_chain *chain)
+static void check_ring(const struct tccl_named_chain *path, const struct tccl_named_chain *first)
 {
-    const struct tccl_named_chain *path = &chain->path;
     char text[TCCL_CHAIN_TEXT];
     FUZZ_CHECK(path->n_gpus >= 1 && path->n_gpus <= SHIM_GPUS);
     FUZZ_CHECK((path->n_gpus > 1 || !path->closed) && !path->numbers);
-    FUZZ_CHECK(chain->gbps > 0 && chain->gbps <= 1e6 &&
-               shim_chain_baseline(chain, 22907)->gbps >= 0);
+    FUZZ_CHECK(path->n_gpus == first->n_gpus && path->closed == first->closed);
     for (int i = 0; i < path->n_gpus; i++) {
         FUZZ_CHECK(path->edges[i].kind <= TCCL_BOUNCE && path->edges[i].memory < 1024);
         FUZZ_CHECK(path->edges[i].kind == TCCL_BOUNCE || path->edges[i].memory <= 0);
+        FUZZ_CHECK(shim_bus_find(first->gpus, first->n_gpus, path->gpus[i]) >= 0);
         for (int other = 0; other < i; other++)
             FUZZ_CHECK(path->gpus[i] != path->gpus[other]);
     }
-    uint32_t tree = 0;
-    for (int i = 0; chain->tree.gbps > 0 && i < path->n_gpus; i++)
-        tree |= UINT32_C(1) << chain->tree.order[i];
-    FUZZ_CHECK(chain->tree.gbps == 0 ||
-               (!path->closed && tree == (UINT32_C(1) << path->n_gpus) - 1));
     tccl_named_format(path, text);
     for (size_t i = 0; text[i]; i++)
         FUZZ_CHECK(text[i] >= ' ' && text[i] < 0x7f);
 }
 
+static void check_chain(const struct shim_chain *chain)
+{
+    const struct tccl_named_chain *path = &chain->rings[0].path;
+    uint32_t tree = 0;
+    FUZZ_CHECK(chain->n_rings >= 1 && chain->n_rings <= TCCL_CHAIN_RINGS);
+    FUZZ_CHECK(chain->gbps > 0 && chain->gbps <= 1e6 &&
+               shim_chain_baseline(chain, 22907)->gbps >= 0);
+    for (int i = 0; i < chain->n_rings; i++)
+        check_ring(&chain->rings[i].path, path);
+    for (int i = 0; chain->tree.gbps > 0 && i < path->n_gpus; i++)
+        tree |= UINT32_C(1) << chain->tree.order[i];
+    FUZZ_CHECK(chain->tree.gbps == 0 ||
+               (!path->closed && tree == (UINT32_C(1) << path->n_gpus) - 1));
+}
+
 static void check_files(const struct shim_chain *chain)
 {
     static struct shim_pci pci;
-    static char text[16384];
+    static char text[65536];
     static bool linked[SHIM_GPUS][SHIM_GPUS];
-    struct shim_numbers numbers = {.entry = 1, .exit = 2};
+    struct shim_numbers numbers = {.entry = {1}, .exit = {2}};
     struct shim_text file = {text, sizeof(text), 0, false};
     struct shim_why why = {""};
     memset(&pci, 0, sizeof(pci));
-    for (int i = 0; i < chain->path.n_gpus; i++)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         pci.devices[pci.n++] =
-            (struct shim_pci_device){.bus = chain->path.gpus[i], .node = (int16_t)(i % 3)};
+            (struct shim_pci_device){.bus = chain->rings[0].path.gpus[i], .node = (int16_t)(i % 3)};
     const struct shim_baseline *own = shim_chain_baseline(chain, 22907);
     FUZZ_CHECK(shim_graph(chain, &numbers, own, SHIM_SYS, SHIM_SYS, &file, &why) == 0 ||
                own->ring.channels == 0 || own->ring.channels > 32);
@@ -54,8 +63,8 @@ static void check_files(const struct shim_chain *chain)
 static void check_plan(const struct shim_plan *plan)
 {
     FUZZ_CHECK(plan->socket[0] == '/' && plan->index < plan->n_nodes && plan->n_gpus >= 1);
-    FUZZ_CHECK(plan->chain.path.n_gpus == plan->n_gpus &&
-               plan->chain.path.closed == (plan->n_nodes == 1));
+    FUZZ_CHECK(plan->chain.rings[0].path.n_gpus == plan->n_gpus &&
+               plan->chain.rings[0].path.closed == (plan->n_nodes == 1));
     FUZZ_CHECK(strlen(plan->cluster) < SHIM_NAME);
     check_chain(&plan->chain);
     check_files(&plan->chain);

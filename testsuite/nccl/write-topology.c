@@ -47,8 +47,8 @@ static int read_list(const struct tccl_lines *lines, const char *key, shim_bus l
 static int number_gpus(const shim_bus *all, int n_all, const struct shim_chain *chain,
                        struct shim_numbers *numbers)
 {
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        if ((numbers->gpus[i] = shim_bus_find(all, n_all, chain->path.gpus[i])) < 0)
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+        if ((numbers->gpus[i] = shim_bus_find(all, n_all, chain->rings[0].path.gpus[i])) < 0)
             return -1;
     return 0;
 }
@@ -57,10 +57,10 @@ static enum shim_path farthest(const struct shim_chain *chain, const struct shim
                                bool islands)
 {
     enum shim_path path = SHIM_PIX;
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
-        const shim_bus *gpus = chain->path.gpus;
-        enum shim_path next =
-            shim_islands_path(chain, pci, islands, gpus[i], gpus[(i + 1) % chain->path.n_gpus]);
+    for (int i = 0; i < tccl_named_edges(&chain->rings[0].path); i++) {
+        const shim_bus *gpus = chain->rings[0].path.gpus;
+        enum shim_path next = shim_islands_path(chain, pci, islands, gpus[i],
+                                                gpus[(i + 1) % chain->rings[0].path.n_gpus]);
         path = next > path ? next : path;
     }
     return path;
@@ -115,8 +115,8 @@ int main(int count, char **arguments)
         return fail(why.text);
     if (number_gpus(all, n_all, &chain, &numbers) != 0)
         return fail("a GPU is not in the list of all");
-    numbers.entry = atoi(arguments[5]);
-    numbers.exit = atoi(arguments[6]);
+    numbers.entry[0] = atoi(arguments[5]);
+    numbers.exit[0] = atoi(arguments[6]);
     return write_both(&chain, &numbers, (uint32_t)atoi(arguments[1]), *arguments[2] == '1',
                       *arguments[7] == '1', arguments[3], arguments[4]);
 }

@@ -111,7 +111,7 @@ static void check_rings(const struct tccl_machine *machine, const char *text, co
     struct tccl_ring_set twice = {.n = 2 * set.n};
     for (int i = 0; i < set.n && twice.n <= TCCL_CHAIN_RINGS; i++)
         twice.rings[i] = twice.rings[2 * set.n - 1 - i] = set.rings[set.n - 1 - i];
-    if (twice.n <= TCCL_CHAIN_RINGS)
+    if (set.n > 1 && twice.n <= TCCL_CHAIN_RINGS)
         CHECK_INT(tccl_ring_set_expressible(&twice, NULL), why ? -1 : 0);
 }
 
@@ -120,6 +120,8 @@ static void check_ring_sets(const struct tccl_machine *dual)
 {
     static const char island[] = "an edge through memory leads from GPU %d to GPU %d, which P2P "
                                  "edges or GPUDirect to one NIC join";
+    static const char near[] = "GPU %d can't use a NIC through memory to which a GPU has GPUDirect "
+                               "that P2P edges join it with";
     char why[200];
 
     check_rings(dual, "0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", NULL);
@@ -143,7 +145,14 @@ static void check_ring_sets(const struct tccl_machine *dual)
     /* GPUDirect is a process's own choice. */
     check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_0 | mlx5_1 -m0> 1 -w> 0 -m1> mlx5_1",
                 "GPU 0 can't have GPUDirect in one ring only");
-    check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_0 | mlx5_1 -m0> 1 -w> 0 -g> mlx5_1", NULL);
+    check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_1 | mlx5_1 -m0> 1 -w> 0 -g> mlx5_0", NULL);
+    /* A NIC that is near a GPU is near all that P2P joins it with. */
+    snprintf(why, sizeof(why), near, 1);
+    check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_0 | mlx5_1 -m0> 1 -w> 0 -g> mlx5_0", why);
+    check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_1 | mlx5_0 -m0> 1 -w> 0 -g> mlx5_0", why);
+    check_rings(dual, "mlx5_0 -g> 0 -m0> 1 -m0> mlx5_0 | mlx5_1 -m0> 1 -m0> 0 -g> mlx5_1", NULL);
+    check_rings(dual, "mlx5_0 -m0> 1 -w> 0 -g> mlx5_0", why);
+    check_rings(dual, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_0", NULL); /* as older GPUs have to */
     /* Who is near to one NIC is near to each other. */
     check_rings(dual,
                 "mlx5_0 -g> 0 -m0> 1 -m0> 2 -m0> mlx5_1 | mlx5_0 -g> 0 -m0> 1 -m0> 2 -m0> mlx5_1",

@@ -133,7 +133,7 @@ static void test_chain(void)
         memset(&why, 0, sizeof(why));
         CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000000, &chain, &why), 0);
         stop(&server);
-        const struct tccl_named_chain *path = &chain.path;
+        const struct tccl_named_chain *path = &chain.rings[0].path;
         CHECK(path->n_gpus == 2 && path->closed && path->gpus[0] == 0x6100 &&
               path->gpus[1] == 0x4100);
         CHECK(path->edges[0].kind == TCCL_P2P_WRITE && path->edges[1].kind == TCCL_BOUNCE);

@@ -80,17 +80,33 @@ static const char *check_tag(const char *at, const char *name, bool ends)
     return at;
 }
 
-static const char *check_channel(const char *at, const struct shim_chain *chain,
+static const char *check_channel(const char *at, const struct shim_chain *chain, int ring,
                                  const struct shim_numbers *numbers)
 {
+    const struct tccl_named_chain *path = &chain->rings[ring].path;
     at = check_tag(at, "channel", false);
-    if (!chain->path.closed)
-        at = check_device(at, "net", numbers->entry, -1);
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        at = check_device(at, "gpu", numbers->gpus[i], numbers->by_rank ? numbers->ranks[i] : -1);
-    if (!chain->path.closed)
-        at = check_device(at, "net", numbers->exit, -1);
+    if (!path->closed)
+        at = check_device(at, "net", numbers->entry[ring], -1);
+    for (int i = 0; i < path->n_gpus; i++) {
+        int place = (int)(path->gpus[i] >> 8); /* as make_ring has them */
+        at = check_device(at, "gpu", numbers->gpus[place],
+                          numbers->by_rank ? numbers->ranks[place] : -1);
+    }
+    if (!path->closed)
+        at = check_device(at, "net", numbers->exit[ring], -1);
     return check_tag(at, "channel", true);
+}
+
+/* A multiple of the rings: the next one to NCCL's own channels, or the one before them, beyond 16.
+ */
+static int channels_of(int own, int rings)
+{
+    int channels = own;
+    while (channels % rings)
+        channels++;
+    if (channels > 16 && channels > own)
+        channels -= rings;
+    return channels;
 }
 
 /* "12.500" */
@@ -121,13 +137,16 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     CHECK_STR(value_of(&tag, "id"), "0");
     CHECK_STR(value_of(&tag, "pattern"), "4");
     CHECK_STR(value_of(&tag, "crossnic"), "0");
-    CHECK_INT(atoi(value_of(&tag, "nchannels")), ring->channels);
-    CHECK(is_near(speed_of(&tag, "speedintra"), ring->speed_intra));
-    CHECK(is_near(speed_of(&tag, "speedinter"), ring->speed_inter));
-    CHECK_STR(value_of(&tag, "typeintra"), chain->path.n_gpus == 1 ? "LOC" : "PHB");
-    CHECK_STR(value_of(&tag, "typeinter"), chain->path.closed ? "PIX" : "SYS");
-    for (int i = 0; i < ring->channels; i++)
-        at = check_channel(at, chain, numbers);
+    int channels = channels_of(ring->channels, chain->n_rings);
+    double intra = ring->speed_intra * ring->channels / channels;
+    double inter = ring->speed_inter * ring->channels / channels;
+    CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
+    CHECK(is_near(speed_of(&tag, "speedintra"), intra < 0.1 ? 0.1 : intra));
+    CHECK(is_near(speed_of(&tag, "speedinter"), inter < 0.1 ? 0.1 : inter));
+    CHECK_STR(value_of(&tag, "typeintra"), chain->rings[0].path.n_gpus == 1 ? "LOC" : "PHB");
+    CHECK_STR(value_of(&tag, "typeinter"), chain->rings[0].path.closed ? "PIX" : "SYS");
+    for (int i = 0; i < channels; i++)
+        at = check_channel(at, chain, i % chain->n_rings, numbers);
     return check_tag(at, "graph", true);
 }
 
@@ -138,25 +157,27 @@ static const char *check_tree(const char *at, const struct shim_chain *chain,
 {
     struct tag tag;
     double ratio = chain->tree.gbps / (chain->gbps / 2);
+    int channels = channels_of(own->tree.channels, chain->n_rings);
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
     CHECK_STR(value_of(&tag, "id"), "1");
     CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
     CHECK_STR(value_of(&tag, "crossnic"), "0");
-    CHECK_INT(atoi(value_of(&tag, "nchannels")), own->tree.channels);
+    CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
     CHECK_STR(value_of(&tag, "typeintra"), "SYS");
     CHECK_STR(value_of(&tag, "typeinter"), "SYS");
     for (int inter = 0; inter < 2; inter++) {
         double speed = speed_of(&tag, inter ? "speedinter" : "speedintra");
-        double alone = inter ? own->tree.speed_inter : own->tree.speed_intra;
+        double alone =
+            (inter ? own->tree.speed_inter : own->tree.speed_intra) * own->tree.channels / channels;
         double ring = own->ring.channels * (inter ? own->ring.speed_inter : own->ring.speed_intra);
-        double most = ring * ratio / own->tree.channels;
+        double most = ring * ratio / channels;
         double wanted = most < alone ? most : alone;
         CHECK(is_near(speed, wanted < 0.1 ? 0.1 : wanted));
     }
-    for (int c = 0; c < own->tree.channels; c++) {
+    for (int c = 0; c < channels; c++) {
         at = check_device(check_tag(at, "channel", false), "net", numbers->tree, -1);
-        for (int i = 0; i < chain->path.n_gpus; i++)
+        for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
             at = check_device(at, "gpu", numbers->gpus[chain->tree.order[i]],
                               numbers->by_rank ? numbers->ranks[chain->tree.order[i]] : -1);
         at = check_tag(check_device(at, "net", numbers->tree, -1), "channel", true);
@@ -175,7 +196,7 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
     CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
-    if (chain->tree.gbps > 0 && !chain->path.closed && numbers->tree >= 0)
+    if (chain->tree.gbps > 0 && !chain->rings[0].path.closed && numbers->tree >= 0)
         at = check_tree(at, chain, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
@@ -194,25 +215,39 @@ static struct shim_baseline some_baseline(unsigned *seed)
     return (struct shim_baseline){.first = 21800, .ring = ring, .tree = tree};
 }
 
+/* The GPUs 0, 1, … by their places in the first ring, turned around. */
+static void make_ring(struct shim_ring *ring, int gpus, int turn, bool closed)
+{
+    ring->path.n_gpus = (uint8_t)gpus;
+    ring->path.closed = closed;
+    for (int i = 0; i < gpus; i++)
+        ring->path.gpus[i] = (shim_bus)((i + turn) % gpus) << 8;
+}
+
 static void test_random(void)
 {
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 3000 && check_failures < 10; round++) {
         struct shim_numbers numbers = {.by_rank = rand_r(&seed) % 2};
-        struct shim_chain chain = {.path.n_gpus = (uint8_t)(1 + rand_r(&seed) % SHIM_GPUS)};
-        chain.path.closed = chain.path.n_gpus > 1 && rand_r(&seed) % 2;
+        struct shim_chain chain = {.n_rings = rand_r(&seed) % 2 ? 1 : 1 + rand_r(&seed) % 8};
+        int gpus = 1 + rand_r(&seed) % SHIM_GPUS;
+        bool closed = gpus > 1 && rand_r(&seed) % 2;
+        for (int i = 0; i < chain.n_rings; i++)
+            make_ring(&chain.rings[i], gpus, i ? rand_r(&seed) % gpus : 0, closed);
         chain.n_baselines = 1;
         chain.baselines[0] = some_baseline(&seed);
         for (int i = 0; i < SHIM_GPUS; i++)
             numbers.gpus[i] = rand_r(&seed) % (numbers.by_rank ? 2 : 32);
         for (int i = 0; i < SHIM_GPUS; i++)
             numbers.ranks[i] = 40 + i * (1 + rand_r(&seed) % 9);
-        numbers.entry = rand_r(&seed) % 200;
-        numbers.exit = rand_r(&seed) % 200;
+        for (int i = 0; i < TCCL_CHAIN_RINGS; i++) {
+            numbers.entry[i] = rand_r(&seed) % 200;
+            numbers.exit[i] = rand_r(&seed) % 200;
+        }
         chain.gbps = 0.5 + rand_r(&seed) % 100;
         chain.tree.gbps = rand_r(&seed) % 3 ? 0.5 + rand_r(&seed) % 50 : 0;
-        for (int i = 0; i < chain.path.n_gpus; i++)
-            chain.tree.order[i] = (uint8_t)((i + 2) % chain.path.n_gpus);
+        for (int i = 0; i < chain.rings[0].path.n_gpus; i++)
+            chain.tree.order[i] = (uint8_t)((i + 2) % chain.rings[0].path.n_gpus);
         numbers.tree = rand_r(&seed) % 9 - 1;
         check_chain(&chain, &numbers);
     }
@@ -233,14 +268,20 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
 static void test_refused(void)
 {
     unsigned seed = 1;
-    struct shim_chain chain = {.path.n_gpus = 2, .n_baselines = 1};
-    struct shim_numbers numbers = {.gpus = {0, 1}, .entry = 0, .exit = 0};
+    struct shim_chain chain = {.n_rings = 1, .rings[0].path.n_gpus = 2, .n_baselines = 1};
+    struct shim_numbers numbers = {.gpus = {0, 1}, .entry = {0}, .exit = {0}};
     chain.baselines[0] = some_baseline(&seed);
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     CHECK_INT(write_one(&chain, &numbers, 100), -1);
-    numbers.exit = -1;
+    numbers.exit[1] = -1; /* of a second ring */
+    CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
+    chain.n_rings = 2;
+    chain.rings[1] = chain.rings[0];
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
-    chain.path.closed = true;
+    chain.n_rings = 1;
+    numbers.exit[0] = -1;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+    chain.rings[0].path.closed = true;
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     numbers.gpus[1] = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
@@ -262,7 +303,8 @@ static void test_long(void)
     char with[TEXT], alone[TEXT];
     struct shim_text all = {with, TEXT, 0, false}, ring = {alone, TEXT, 0, false};
     struct shim_why why = {""};
-    struct shim_chain chain = {.path.n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
+    struct shim_chain chain = {
+        .n_rings = 1, .rings[0].path.n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
     struct shim_numbers numbers = {.gpus = {0, 1}};
     const struct shim_baseline *own = &chain.baselines[0];
     chain.tree.order[1] = 1;
@@ -286,6 +328,17 @@ static void test_memory(void)
     CHECK_INT(shim_graph_memory(0), 65536L * 14104);
 }
 
+static void test_channels(void)
+{
+    CHECK_INT(shim_graph_channels(1, 1), 1);
+    CHECK_INT(shim_graph_channels(24, 1), 24);
+    CHECK_INT(shim_graph_channels(1, 8), 8);
+    CHECK_INT(shim_graph_channels(4, 2), 4);
+    CHECK_INT(shim_graph_channels(4, 3), 6);
+    CHECK_INT(shim_graph_channels(16, 7), 14); /* older ones have room for no more than 16 */
+    CHECK_INT(shim_graph_channels(24, 7), 21);
+}
+
 int main(void)
 {
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
@@ -294,5 +347,6 @@ int main(void)
     test_refused();
     test_long();
     test_memory();
+    test_channels();
     return check_result();
 }

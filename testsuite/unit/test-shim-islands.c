@@ -23,7 +23,7 @@ static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
     pci->family = pci->model = -1;
     pci->amd = random_below(seed, 2);
     pci->cautious = !pci->amd && random_below(seed, 2);
-    pci->reads = random_below(seed, 4) != 0;
+    pci->reads = (uint8_t)(random_below(seed, 4) ? UINT8_MAX : random_below(seed, 8));
     pci->net_intra = random_below(seed, 2);
     if (random_below(seed, 2))
         strcpy(pci->vendor, pci->amd ? "AuthenticAMD" : pci->cautious ? "GenuineIntel" : "Other");
@@ -55,21 +55,48 @@ static void random_chain(unsigned long *seed, int gpus, const struct shim_pci *p
                          struct shim_chain *chain)
 {
     memset(chain, 0, sizeof(*chain));
-    chain->path.n_gpus = (uint8_t)gpus;
-    chain->path.closed = gpus > 1 && random_below(seed, 2);
+    chain->n_rings = 1;
+    chain->rings[0].path.n_gpus = (uint8_t)gpus;
+    chain->rings[0].path.closed = gpus > 1 && random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
         int other = random_below(seed, i + 1);
-        chain->path.gpus[i] = chain->path.gpus[other];
-        chain->path.gpus[other] = pci->devices[i].bus;
-        chain->path.edges[i].kind = random_below(seed, 2) ? TCCL_BOUNCE : TCCL_P2P_WRITE;
+        chain->rings[0].path.gpus[i] = chain->rings[0].path.gpus[other];
+        chain->rings[0].path.gpus[other] = pci->devices[i].bus;
+        chain->rings[0].path.edges[i].kind = random_below(seed, 2) ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
-    random_end(seed, pci, &chain->entry, &chain->path.entry);
-    random_end(seed, pci, &chain->exit, &chain->path.exit);
+    random_end(seed, pci, &chain->rings[0].entry, &chain->rings[0].path.entry);
+    random_end(seed, pci, &chain->rings[0].exit, &chain->rings[0].path.exit);
+}
+
+/* More rings: P2P between GPUs of the same group, host memory between others. */
+static void random_rings(unsigned long *seed, const struct shim_pci *pci, struct shim_chain *chain)
+{
+    int groups = 1 + random_below(seed, 4);
+    chain->n_rings = 2 + random_below(seed, TCCL_CHAIN_RINGS - 1);
+    for (int r = 0; r < chain->n_rings; r++) {
+        struct tccl_named_chain *path = &chain->rings[r].path;
+        chain->rings[r] = chain->rings[0];
+        for (int i = path->n_gpus - 1; i > 0; i--) {
+            int other = random_below(seed, i + 1);
+            shim_bus gpu = path->gpus[i];
+            path->gpus[i] = path->gpus[other];
+            path->gpus[other] = gpu;
+        }
+        for (int i = 0; i < path->n_gpus; i++) {
+            shim_bus next = path->gpus[(i + 1) % path->n_gpus];
+            path->edges[i].kind =
+                (path->gpus[i] >> 8) % (unsigned)groups == (next >> 8) % (unsigned)groups
+                    ? TCCL_P2P_WRITE
+                    : TCCL_BOUNCE;
+        }
+        random_end(seed, pci, &chain->rings[r].entry, &path->entry);
+        random_end(seed, pci, &chain->rings[r].exit, &path->exit);
+    }
 }
 
 static int edges(const struct shim_chain *chain)
 {
-    return chain->path.closed ? chain->path.n_gpus : chain->path.n_gpus - 1;
+    return tccl_named_edges(&chain->rings[0].path);
 }
 
 /* ---- What NCCL has in the end ---- */
@@ -185,16 +212,31 @@ static bool nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n, int a, int b)
 static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS])
 {
     for (int i = 0; i < edges(chain); i++) {
-        int next = (i + 1) % chain->path.n_gpus, at = next, steps = 0;
-        if (chain->path.edges[i].kind != TCCL_BOUNCE)
+        int next = (i + 1) % chain->rings[0].path.n_gpus, at = next, steps = 0;
+        if (chain->rings[0].path.edges[i].kind != TCCL_BOUNCE)
             continue;
-        if (nvlink(linked, chain->path.n_gpus, i, next))
+        if (nvlink(linked, chain->rings[0].path.n_gpus, i, next))
             return false;
-        for (; chain->path.closed && steps < chain->path.n_gpus - 1 &&
-               chain->path.edges[at].kind != TCCL_BOUNCE;
-             at = (at + 1) % chain->path.n_gpus)
+        for (; chain->rings[0].path.closed && steps < chain->rings[0].path.n_gpus - 1 &&
+               chain->rings[0].path.edges[at].kind != TCCL_BOUNCE;
+             at = (at + 1) % chain->rings[0].path.n_gpus)
             steps++;
-        if (chain->path.closed && at == i && steps == chain->path.n_gpus - 1)
+        if (chain->rings[0].path.closed && at == i && steps == chain->rings[0].path.n_gpus - 1)
+            return false;
+    }
+    return true;
+}
+
+static bool ring_comes_out(const struct shim_chain *chain, int ring, const struct tree *tree,
+                           bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
+{
+    const struct tccl_named_chain *path = &chain->rings[ring].path, *first = &chain->rings[0].path;
+    for (int i = 0; i < tccl_named_edges(path); i++) {
+        shim_bus from = path->gpus[i], to = path->gpus[(i + 1) % path->n_gpus];
+        bool direct = nvlink(linked, path->n_gpus, shim_bus_find(first->gpus, path->n_gpus, from),
+                             shim_bus_find(first->gpus, path->n_gpus, to)) ||
+                      measure(tree, from, to) <= level;
+        if (direct != (path->edges[i].kind != TCCL_BOUNCE))
             return false;
     }
     return true;
@@ -203,13 +245,9 @@ static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][S
 static bool comes_out(const struct shim_chain *chain, const struct tree *tree,
                       bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
 {
-    for (int i = 0; i < edges(chain); i++) {
-        int next = (i + 1) % chain->path.n_gpus;
-        bool direct = nvlink(linked, chain->path.n_gpus, i, next) ||
-                      measure(tree, chain->path.gpus[i], chain->path.gpus[next]) <= level;
-        if (direct != (chain->path.edges[i].kind != TCCL_BOUNCE))
+    for (int i = 0; i < chain->n_rings; i++)
+        if (!ring_comes_out(chain, i, tree, linked, level))
             return false;
-    }
     return true;
 }
 
@@ -227,7 +265,8 @@ static bool has_nic(const struct shim_chain *chain, const struct shim_pci *pci,
                     const struct tree *tree, shim_bus gpu)
 {
     for (int i = 0; i < pci->n; i++)
-        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, pci->devices[i].bus) < 0 &&
+        if (shim_bus_find(chain->rings[0].path.gpus, chain->rings[0].path.n_gpus,
+                          pci->devices[i].bus) < 0 &&
             measure(tree, pci->devices[i].bus, gpu) <= SHIM_PXB)
             return true;
     return false;
@@ -238,40 +277,52 @@ static bool ends_joined(const struct shim_chain *chain)
 {
     bool joined = true;
     for (int i = 0; i < edges(chain); i++)
-        joined = joined && chain->path.edges[i].kind != TCCL_BOUNCE;
-    return joined || (chain->entry == chain->exit && chain->path.entry.gpudirect &&
-                      chain->path.exit.gpudirect);
+        joined = joined && chain->rings[0].path.edges[i].kind != TCCL_BOUNCE;
+    return joined || (chain->rings[0].entry == chain->rings[0].exit &&
+                      chain->rings[0].path.entry.gpudirect && chain->rings[0].path.exit.gpudirect);
 }
 
-/* GPUDirect at the ends, which keep their CPU, but for the last GPU where a file joins them; and no
- * bounce between GPUs with NICs. */
-static void check_network(const struct shim_chain *chain, const struct shim_pci *pci,
-                          const struct tree *tree, bool file)
+/* GPUDirect at the ends, and no bounce between GPUs with NICs. */
+static void check_network(const struct shim_chain *chain, int ring, const struct shim_pci *pci,
+                          const struct tree *tree)
 {
-    int last = chain->path.n_gpus - 1;
-    shim_bus head = chain->path.gpus[0], tail = chain->path.gpus[last];
-    for (int i = 0; i < edges(chain) && pci->net_intra; i++) {
-        int next = (i + 1) % chain->path.n_gpus;
-        if (chain->path.edges[i].kind == TCCL_BOUNCE)
-            CHECK(!has_nic(chain, pci, tree, chain->path.gpus[i]) ||
-                  !has_nic(chain, pci, tree, chain->path.gpus[next]));
-    }
-    if (chain->path.closed)
+    const struct tccl_named_chain *path = &chain->rings[ring].path;
+    shim_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
+    for (int i = 0; i < tccl_named_edges(path) && pci->net_intra; i++)
+        if (path->edges[i].kind == TCCL_BOUNCE)
+            CHECK(!has_nic(chain, pci, tree, path->gpus[i]) ||
+                  !has_nic(chain, pci, tree, path->gpus[(i + 1) % path->n_gpus]));
+    if (path->closed)
         return;
-    CHECK_INT(measure(tree, chain->entry, head) <= SHIM_PXB, chain->path.entry.gpudirect);
-    CHECK_INT(pci->reads && measure(tree, chain->exit, tail) <= SHIM_PXB,
-              chain->path.exit.gpudirect);
-    for (int i = 0; i < 2; i++) {
-        int list[NODES], at = find_node(tree, false, i ? tail : head);
-        int n = ancestors(tree, at, list);
+    CHECK_INT(measure(tree, chain->rings[ring].entry, head) <= SHIM_PXB, path->entry.gpudirect);
+    CHECK_INT((pci->reads >> ring & 1) && measure(tree, chain->rings[ring].exit, tail) <= SHIM_PXB,
+              path->exit.gpudirect);
+}
+
+/* The ends keep their CPU, but for the last GPU where a file joins them. */
+static void check_cpus(const struct shim_chain *chain, const struct shim_pci *pci,
+                       const struct tree *tree, bool file)
+{
+    const struct tccl_named_chain *path = &chain->rings[0].path;
+    for (int i = 0; i < 2 && !path->closed; i++) {
+        shim_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
+        int list[NODES], n = ancestors(tree, find_node(tree, false, i ? tail : head), list);
         bool moved = i > 0 && file && ends_joined(chain);
         int from = shim_pci_find(pci, i > 0 && !moved ? tail : head);
         CHECK_INT((long)tree->nodes[list[n - 1]].id, pci->devices[from].node + 1);
     }
 }
 
+static bool has_links(bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    bool any = false;
+    for (int i = 0; i < SHIM_GPUS * SHIM_GPUS; i++)
+        any = any || linked[i / SHIM_GPUS][i % SHIM_GPUS];
+    return any;
+}
+
 /* Returns what the shim did. */
-static int check_one(unsigned long *seed)
+static int check_one(unsigned long *seed, bool sets)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS], pxb = random_below(seed, 2);
     int gpus = 1 + random_below(seed, 9);
@@ -284,6 +335,8 @@ static int check_one(unsigned long *seed)
     random_pci(seed, gpus, &pci);
     random_chain(seed, gpus, &pci, &chain);
     random_links(seed, gpus, linked);
+    if (sets)
+        random_rings(seed, &pci, &chain);
     uint32_t version = random_below(seed, 4) ? VERSION : 22005;
     int answer = shim_islands(&chain, &pci, linked, pxb, version, &text, &why);
     enum shim_path level =
@@ -296,10 +349,14 @@ static int check_one(unsigned long *seed)
     for (int i = 0; i < pci.n; i++)
         add_device(&tree, &pci.devices[i]);
     CHECK_INT(answer >= 0 && comes_out(&chain, &tree, linked, level), answer >= 0);
-    if (answer < 0)
-        CHECK(!chain.path.closed || !is_possible(&chain, linked));
-    if (answer >= 0)
-        check_network(&chain, &pci, &tree, answer > 0);
+    if (answer < 0 && !sets)
+        CHECK(!chain.rings[0].path.closed || !is_possible(&chain, linked));
+    if (answer < 0 && sets) /* such rings can be had within a node */
+        CHECK(!chain.rings[0].path.closed || has_links(linked));
+    for (int i = 0; i < chain.n_rings && answer >= 0; i++)
+        check_network(&chain, i, &pci, &tree);
+    if (answer >= 0 && !sets)
+        check_cpus(&chain, &pci, &tree, answer > 0);
     for (int i = 0; i < pci.n && answer >= 0; i++)
         for (int j = 0; j < i; j++)
             CHECK_INT(
@@ -311,10 +368,12 @@ static int check_one(unsigned long *seed)
 static void test_random(void)
 {
     unsigned long seed = check_seed();
-    int seen[3] = {0};
-    for (int i = 0; i < 5000 && check_failures < 10; i++)
-        seen[check_one(&seed) + 1]++;
-    CHECK(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
+    for (int sets = 0; sets < 2; sets++) {
+        int seen[3] = {0};
+        for (int i = 0; i < 5000 && check_failures < 10; i++)
+            seen[check_one(&seed, sets) + 1]++;
+        CHECK(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
+    }
 }
 
 /* ---- Versions ---- */
@@ -336,7 +395,8 @@ static void test_cpus(void)
     char topology[TEXT] = "";
     struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci = {.n = 2, .family = -1, .model = -1, .nodes = {0xf}, .cautious = true};
-    struct shim_chain chain = {.path = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
+    struct shim_chain chain = {
+        .n_rings = 1, .rings[0].path = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
     struct tree tree = {.n = 0};
     pci.devices[0] = (struct shim_pci_device){.bus = 0x100, .node = 2};
     pci.devices[1] = (struct shim_pci_device){.bus = 0x200, .node = 3};

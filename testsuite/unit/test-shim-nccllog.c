@@ -212,9 +212,13 @@ static void test_recorded(void)
               -1);
     CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa010, bus("0000:1a:00.0"), 0, 16, true, &built),
               0);
-    CHECK(built.complete && !built.same && built.channels == 2);
-    CHECK(built.send.way == SHIM_WAY_MIXED && built.receive.way == SHIM_WAY_MIXED);
-    CHECK(!built.send.gdr);
+    CHECK(built.complete && built.connected && built.channels == 2);
+    CHECK(built.parts[0].prev == 8 && built.parts[0].next == 1);
+    CHECK(built.parts[1].prev == 1 && built.parts[1].next == 8);
+    CHECK(built.parts[0].send.way == SHIM_WAY_P2P && !built.parts[0].send.gdr);
+    CHECK(built.parts[0].receive.way == SHIM_WAY_NET && built.parts[0].receive.gdr);
+    CHECK(built.parts[1].send.way == SHIM_WAY_NET && built.parts[1].send.gdr);
+    CHECK_INT(built.parts[1].receive.way, SHIM_WAY_UNKNOWN);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 16, true, &built), -1);
 }
 
@@ -270,15 +274,18 @@ static void test_threads(void)
     take(text);
     CHECK_INT(shim_nccllog_joining(2, &rank, &ranks, &gpu), -1);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:12:00.0"), 1, 4, true, &built), 0);
-    CHECK(built.complete && built.same && built.channels == 2 && built.prev == 0 &&
-          built.next == 2);
-    CHECK(built.send.way == SHIM_WAY_P2P && built.send.read && built.send.nic == -1);
-    CHECK_INT(built.receive.way, SHIM_WAY_UNKNOWN);
+    CHECK(built.complete && built.channels == 2);
+    for (int i = 0; i < 2; i++) {
+        const struct shim_part *part = &built.parts[i];
+        CHECK(part->prev == 0 && part->next == 2);
+        CHECK(part->send.way == SHIM_WAY_P2P && part->send.read && part->send.nic == -1);
+        CHECK_INT(part->receive.way, SHIM_WAY_UNKNOWN);
+    }
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 4, true, &built), 0);
     CHECK_INT(built.channels, 64);
-    CHECK(!built.same); /* most of them were never told of */
+    CHECK_INT(built.parts[30].next, -1); /* most of them were never told of */
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 2, true, &built), 0);
-    CHECK(!built.complete && built.send.way == SHIM_WAY_UNKNOWN);
+    CHECK(!built.complete && built.parts[0].send.way == SHIM_WAY_UNKNOWN);
 }
 
 /* A communicator of one rank over GPU 1f, whose handle is 0x1000 + number. */
@@ -332,12 +339,13 @@ static void test_connected_later(void)
     connect_edges(77, 1, 2, 1, "P2P/CUMEM");
     built = built_of(10);
     CHECK(!built.connected && !built.trees && !built.unclear);
-    CHECK_INT(built.send.way, SHIM_WAY_MIXED);
+    CHECK_INT(built.parts[0].send.way, SHIM_WAY_P2P);
+    CHECK_INT(built.parts[1].send.way, SHIM_WAY_UNKNOWN);
     connect_edges(77, 2, 3, 2, "SHM/direct/direct"); /* of another rank of this process */
     connect_edges(77, 1, 0, 2, "SHM/direct/direct"); /* a tree's */
     connect_edges(77, 1, 2, 2, "P2P/CUMEM");
     built = built_of(10);
-    CHECK(built.connected && built.send.way == SHIM_WAY_P2P);
+    CHECK(built.connected && built.parts[0].send.way == SHIM_WAY_P2P);
 }
 
 /* Communicators alike: the lines belong to that whose collective is under way. */
@@ -354,8 +362,8 @@ static void test_connected_alike(void)
     shim_nccllog_expect_no_more();
     shim_nccllog_expect(comm(11));
     connect_edges(78, 1, 2, 2, "SHM/direct/direct");
-    CHECK(built_of(11).connected && built_of(11).send.way == SHIM_WAY_SHM);
-    CHECK(built_of(12).send.way == SHIM_WAY_P2P);
+    CHECK(built_of(11).connected && built_of(11).parts[0].send.way == SHIM_WAY_SHM);
+    CHECK(built_of(12).parts[0].send.way == SHIM_WAY_P2P);
     shim_nccllog_expect_no_more();
 }
 
@@ -405,10 +413,11 @@ static void test_ends(void)
     say_init(text, 5, 2, 4, 0x15, "COMPLETE");
     take(text);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:15:00.0"), 2, 4, true, &built), 0);
-    CHECK(built.receive.way == SHIM_WAY_NET && built.receive.nic == 3 && !built.receive.gdr &&
-          !built.receive.pxn);
-    CHECK(built.send.way == SHIM_WAY_NET && built.send.nic == 12 && built.send.gdr &&
-          built.send.pxn);
+    CHECK(built.parts[0].receive.way == SHIM_WAY_NET && built.parts[0].receive.nic == 3 &&
+          !built.parts[0].receive.gdr && !built.parts[0].receive.pxn);
+    CHECK(built.parts[0].send.way == SHIM_WAY_NET && built.parts[0].send.nic == 12 &&
+          built.parts[0].send.gdr && !built.parts[0].send.pxn);
+    CHECK(built.parts[1].receive.gdr && built.parts[1].send.gdr && built.parts[1].send.pxn);
 }
 
 /* Of the same GPU and rank the newest; with more communicators than are remembered, too. */
@@ -427,9 +436,9 @@ static void test_many(void)
     CHECK_INT(
         shim_nccllog_built((void *)(0x1000L + 100 + 290), bus("0000:21:00.0"), 0, 9, true, &built),
         0);
-    CHECK_INT(built.next, 290);
+    CHECK_INT(built.parts[0].next, 290);
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:21:00.0"), 0, 9, true, &built), 0);
-    CHECK_INT(built.next, 299);
+    CHECK_INT(built.parts[0].next, 299);
     CHECK_INT(
         shim_nccllog_built((void *)(0x1000L + 100 + 5), bus("0000:21:00.0"), 0, 9, true, &built),
         -1);

@@ -40,7 +40,7 @@ static void test_plan(void)
     struct shim_plan plan;
     struct shim_why why = {""};
     char text[TCCL_CHAIN_TEXT];
-    const struct tccl_named_chain *path = &plan.chain.path;
+    const struct tccl_named_chain *path = &plan.chain.rings[0].path;
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, &why), 0);
     CHECK_STR(why.text, "");
     CHECK(plan.job == 7 && plan.step == 2 && plan.restart == 1 && plan.uid == 1000);
@@ -228,9 +228,10 @@ static void test_open(void)
     shim_bus gpu = 0x100, other = 0x200;
     size_t size = strlen(good);
     CHECK_INT(shim_chain_parse(good, size, &gpu, 1, false, &chain, &why), 0);
-    CHECK(chain.path.entry.gpudirect && chain.entry == 0x200 && !chain.path.exit.gpudirect);
-    CHECK(chain.exit == 0x300 && chain.path.exit.memory == 2);
-    tccl_named_format(&chain.path, text);
+    CHECK(chain.rings[0].path.entry.gpudirect && chain.rings[0].entry == 0x200 &&
+          !chain.rings[0].path.exit.gpudirect);
+    CHECK(chain.rings[0].exit == 0x300 && chain.rings[0].path.exit.memory == 2);
+    tccl_named_format(&chain.rings[0].path, text);
     CHECK_STR(text, "mlx5_0 -g> 0000:01:00.0 -m2> mlx5_1");
     CHECK_INT(shim_chain_parse(good, size, &gpu, 1, true, &chain, &why), -1);
     CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, &why), -1);

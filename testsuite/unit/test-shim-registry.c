@@ -358,23 +358,30 @@ static void damaged_answers(void)
     new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     struct shim_answer *answer = shim_entry_answer(entry);
-    const struct shim_answer good = {
-        .chain.path.n_gpus = 2, .graph_size = SHIM_GRAPH_SIZE, .graph = "<g>"};
+    const struct shim_answer good = {.chain.n_rings = 2,
+                                     .chain.rings[0].path.n_gpus = 2,
+                                     .chain.rings[1].path.n_gpus = 2,
+                                     .graph_size = SHIM_GRAPH_SIZE,
+                                     .graph = "<g>"};
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
     CHECK(shim_entry_read(entry, &read) && memcmp(&read, &good, sizeof(good)) == 0);
-    memset(answer->chain.path.exit.nic, 'x', SHIM_NAME);
-    CHECK(shim_entry_read(entry, &read) && strlen(read.chain.path.exit.nic) == SHIM_NAME - 1);
+    memset(answer->chain.rings[0].path.exit.nic, 'x', SHIM_NAME);
+    CHECK(shim_entry_read(entry, &read) &&
+          strlen(read.chain.rings[0].path.exit.nic) == SHIM_NAME - 1);
     answer->graph_size++;
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
     answer->topo_size = SHIM_TOPO_SIZE + 1;
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
-    answer->chain.path.n_gpus = SHIM_GPUS + 1;
+    answer->chain.rings[1].path.n_gpus = SHIM_GPUS + 1;
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
-    answer->chain.path.edges[1].kind = TCCL_BOUNCE + 1;
+    answer->chain.n_rings = TCCL_CHAIN_RINGS + 1;
+    CHECK(!shim_entry_read(entry, &read));
+    *answer = good;
+    answer->chain.rings[0].path.edges[1].kind = TCCL_BOUNCE + 1;
     CHECK(!shim_entry_read(entry, &read));
     unlink(path);
 }

@@ -182,20 +182,22 @@ static const struct shim_pci machine = {
 static struct shim_plan ring(void)
 {
     return (struct shim_plan){
-        .chain.path = {.n_gpus = 3,
-                       .closed = true,
-                       .gpus = {0x100, 0x200, 0x300},
-                       .edges = {{TCCL_P2P_WRITE, -1}, {TCCL_BOUNCE, 1}, {TCCL_BOUNCE, 0}}}};
+        .chain.n_rings = 1,
+        .chain.rings[0].path = {
+            .n_gpus = 3,
+            .closed = true,
+            .gpus = {0x100, 0x200, 0x300},
+            .edges = {{TCCL_P2P_WRITE, -1}, {TCCL_BOUNCE, 1}, {TCCL_BOUNCE, 0}}}};
 }
 
 static struct shim_plan open_chain(bool entry, bool exit)
 {
     struct shim_plan plan = ring();
-    plan.chain.path.closed = false;
-    plan.chain.entry = plan.chain.exit = 0x400;
-    plan.chain.path.entry =
+    plan.chain.rings[0].path.closed = false;
+    plan.chain.rings[0].entry = plan.chain.rings[0].exit = 0x400;
+    plan.chain.rings[0].path.entry =
         (struct tccl_named_port){.gpudirect = entry, .memory = (int16_t)(entry ? -1 : 0)};
-    plan.chain.path.exit =
+    plan.chain.rings[0].path.exit =
         (struct tccl_named_port){.gpudirect = exit, .memory = (int16_t)(exit ? -1 : 1)};
     return plan;
 }
@@ -216,20 +218,20 @@ static void test_ring(void)
     struct shim_plan plan = ring();
     struct shim_pci amd = machine;
     CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
-    plan.chain.path.edges[2].memory = 1; /* not the receiver's own */
+    plan.chain.rings[0].path.edges[2].memory = 1; /* not the receiver's own */
     CHECK_INT(given(&plan, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
     CHECK_INT(given(&plan, &machine, 21903, 0), 0);
     CHECK_INT(given(&plan, &machine, 22203, 0), SHIM_GIVE_CONNECT);
     CHECK_INT(given(&plan, &machine, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT);
     CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_HOST), -1);
     CHECK_INT(given(&plan, &machine, 21903, SHIM_USER_HOST), 0);
-    plan.chain.path.edges[2].memory = 0;
+    plan.chain.rings[0].path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
     CHECK_INT(given(&plan, &amd, VERSION, 0), 0);
     CHECK_INT(given(&plan, &amd, 22005, 0), 0); /* P2P at any distance: by the topology file */
     CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), 0);
-    plan.chain.path.edges[0].kind = TCCL_P2P_READ;
+    plan.chain.rings[0].path.edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
 }
 
@@ -247,7 +249,7 @@ static void test_near_nics(void)
     near.devices[4] =
         (struct shim_pci_device){.bus = 0x500, .node = 1, .depth = 1, .above = {0x9000}};
     CHECK_INT(given(&plan, &near, VERSION, 0), 0);
-    open.chain.exit = 0x500;
+    open.chain.rings[0].exit = 0x500;
     CHECK_INT(given(&open, &near, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
 }
 
@@ -261,7 +263,7 @@ static void test_hindrances(void)
     CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ), 0);
     CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_NET), -1);
     CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_GDR), -1);
-    plan.chain.path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
+    plan.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
     CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
 }
 
@@ -274,17 +276,17 @@ static void test_ends(void)
         CHECK_INT(given(&plan, &machine, VERSION, 0), i == 3 ? -1 : 0);
     }
     struct shim_plan direct = open_chain(true, true);
-    direct.chain.path.edges[1].kind = TCCL_P2P_WRITE;
-    direct.chain.path.gpus[2] = 0x200;
-    direct.chain.path.n_gpus = 2;
+    direct.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE;
+    direct.chain.rings[0].path.gpus[2] = 0x200;
+    direct.chain.rings[0].path.n_gpus = 2;
     CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
     /* Below one bridge with the NIC, the last GPU may be one that does not send directly. */
-    direct.chain.path.exit = (struct tccl_named_port){.memory = 1};
+    direct.chain.rings[0].path.exit = (struct tccl_named_port){.memory = 1};
     CHECK_INT(given(&direct, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
     struct shim_plan one = open_chain(true, true);
-    one.chain.path.n_gpus = 1;
+    one.chain.rings[0].path.n_gpus = 1;
     CHECK_INT(given(&one, &machine, VERSION, 0), 0);
-    one.chain.path.exit.gpudirect = false;
+    one.chain.rings[0].path.exit.gpudirect = false;
     CHECK_INT(given(&one, &machine, VERSION, 0), -1); /* one GPU is near the NIC, or is not */
 }
 
@@ -305,11 +307,11 @@ static void check_suits(const struct shim_plan *plan)
     uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
     long mine = given(plan, &machine, VERSION, 0);
     CHECK(mine >= 0);
-    for (int i = 0; i < plan->chain.path.n_gpus; i++)
+    for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++)
         bits[i] = (uint32_t)mine;
     check_suit(plan, user, bits, true, 0);
-    check_suit(plan, user, bits, false, plan->chain.path.exit.gpudirect ? -1 : 0);
-    for (int i = 0; i < plan->chain.path.n_gpus; i++) {
+    check_suit(plan, user, bits, false, plan->chain.rings[0].path.exit.gpudirect ? -1 : 0);
+    for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++) {
         bits[i] &= ~(uint32_t)SHIM_GIVE_SHM_HOST;
         check_suit(plan, user, bits, true, mine & SHIM_GIVE_SHM_HOST ? -1 : 0);
         bits[i] = (uint32_t)mine;
@@ -324,7 +326,7 @@ static void check_suits(const struct shim_plan *plan)
 static void test_suit(void)
 {
     struct shim_plan plans[5] = {ring(), ring()};
-    plans[1].chain.path.edges[1].memory = 0;
+    plans[1].chain.rings[0].path.edges[1].memory = 0;
     for (int i = 0; i < 3; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
     for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++)

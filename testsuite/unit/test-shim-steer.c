@@ -59,16 +59,18 @@ static void random_chain(unsigned long *seed, int gpus, struct sample *sample)
 {
     struct shim_chain *chain = &sample->chain;
     int p2p = random_below(seed, 4);
-    chain->path.n_gpus = (uint8_t)gpus;
-    chain->path.closed = random_below(seed, 2);
+    chain->n_rings = 1;
+    chain->rings[0].path.n_gpus = (uint8_t)gpus;
+    chain->rings[0].path.closed = random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
         int other = random_below(seed, i + 1);
-        chain->path.gpus[i] = chain->path.gpus[other];
-        chain->path.gpus[other] = sample->pci.devices[i].bus;
+        chain->rings[0].path.gpus[i] = chain->rings[0].path.gpus[other];
+        chain->rings[0].path.gpus[other] = sample->pci.devices[i].bus;
     }
     for (int i = 0; i < gpus; i++)
-        chain->path.edges[i].kind = random_below(seed, 4) < p2p ? TCCL_P2P_WRITE : TCCL_BOUNCE;
-    chain->entry = chain->exit = (shim_bus)(0x40 + sample->nic) << 8;
+        chain->rings[0].path.edges[i].kind =
+            random_below(seed, 4) < p2p ? TCCL_P2P_WRITE : TCCL_BOUNCE;
+    chain->rings[0].entry = chain->rings[0].exit = (shim_bus)(0x40 + sample->nic) << 8;
     sample->facts.near_entry = random_below(seed, 2);
     sample->facts.near_exit = random_below(seed, 3) == 0;
 }
@@ -390,7 +392,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
     struct tccl_machine *machine = &reader->machine;
     machine->cpu = view->cpu = cpu_at(reader, sample, 0);
     view->nccl = sample->nccl;
-    machine->n_gpus = sample->chain.path.n_gpus;
+    machine->n_gpus = sample->chain.rings[0].path.n_gpus;
     machine->n_nics = sample->facts.nics;
     memset(machine->p2p, true, sizeof(machine->p2p));
     memset(machine->gpudirect, true, sizeof(machine->gpudirect));
@@ -427,11 +429,13 @@ static bool edges_suit(const struct reader *reader, const struct sample *sample)
 {
     const struct shim_chain *chain = &sample->chain;
     int level = reader->amd && sample->facts.far_p2p ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
-        int from = place_in_view(&reader->view, chain->path.gpus[i]);
-        int to = place_in_view(&reader->view, chain->path.gpus[(i + 1) % chain->path.n_gpus]);
+    for (int i = 0; i < tccl_named_edges(&chain->rings[0].path); i++) {
+        int from = place_in_view(&reader->view, chain->rings[0].path.gpus[i]);
+        int to = place_in_view(&reader->view,
+                               chain->rings[0].path.gpus[(i + 1) % chain->rings[0].path.n_gpus]);
         int far = reader->view.gpus[from].to_gpu[to].far;
-        if ((far <= level) != (chain->path.edges[i].kind != TCCL_BOUNCE) || far > TCCL_FAR_SYSTEM)
+        if ((far <= level) != (chain->rings[0].path.edges[i].kind != TCCL_BOUNCE) ||
+            far > TCCL_FAR_SYSTEM)
             return false;
     }
     return true;
@@ -442,21 +446,21 @@ static bool edges_suit(const struct reader *reader, const struct sample *sample)
 static bool others_suit(const struct reader *reader, const struct sample *sample)
 {
     const struct shim_chain *chain = &sample->chain;
-    int n = chain->path.n_gpus, begin = 0;
+    int n = chain->rings[0].path.n_gpus, begin = 0;
     if (!sample->facts.ways)
         return true;
     /* A NIC below the bridge of the first GPUs leaves these together, where there are other NICs.
      */
-    while (!chain->path.closed && sample->facts.near_entry && sample->facts.nics > 1 &&
-           begin + 1 < n && chain->path.edges[begin].kind != TCCL_BOUNCE)
+    while (!chain->rings[0].path.closed && sample->facts.near_entry && sample->facts.nics > 1 &&
+           begin + 1 < n && chain->rings[0].path.edges[begin].kind != TCCL_BOUNCE)
         begin++;
     if (begin + 1 == n)
         begin = 0;
     for (int i = begin; i < n; i++)
         for (int j = i + 2; j < n; j++) {
-            int from = place_in_view(&reader->view, chain->path.gpus[i]);
-            int to = place_in_view(&reader->view, chain->path.gpus[j]);
-            if (!(chain->path.closed && i == 0 && j == n - 1) &&
+            int from = place_in_view(&reader->view, chain->rings[0].path.gpus[i]);
+            int to = place_in_view(&reader->view, chain->rings[0].path.gpus[j]);
+            if (!(chain->rings[0].path.closed && i == 0 && j == n - 1) &&
                 (reader->view.gpus[from].to_gpu[to].far <= TCCL_FAR_SWITCHES ||
                  reader->view.gpus[to].to_gpu[from].far <= TCCL_FAR_SWITCHES))
                 return false;
@@ -466,7 +470,7 @@ static bool others_suit(const struct reader *reader, const struct sample *sample
 
 static bool ends_suit(const struct reader *reader, const struct sample *sample)
 {
-    const struct tccl_named_chain *path = &sample->chain.path;
+    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
     int head = place_in_view(&reader->view, path->gpus[0]), nic = 0;
     int tail = place_in_view(&reader->view, path->gpus[path->n_gpus - 1]);
     while (reader->view.nics[nic].index != sample->nic)
@@ -479,7 +483,7 @@ static bool ends_suit(const struct reader *reader, const struct sample *sample)
 
 static bool is_along(const struct reader *reader, const struct sample *sample, const uint8_t *gpus)
 {
-    const struct tccl_named_chain *path = &sample->chain.path;
+    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
     int n = path->n_gpus, start = 0;
     while (path->closed && gpus[start] != place_in_view(&reader->view, path->gpus[0]))
         start++;
@@ -495,8 +499,8 @@ static int trees, trees_own, trees_alike, trees_foretold;
 static void compare_tree(const struct sample *sample, double gbps)
 {
     const struct shim_steer *facts = &sample->facts;
-    double most = tccl_tree_rate_by_links(sample->chain.path.n_gpus, facts->channels * facts->gbps,
-                                          facts->tree_gbps);
+    double most = tccl_tree_rate_by_links(sample->chain.rings[0].path.n_gpus,
+                                          facts->channels * facts->gbps, facts->tree_gbps);
     trees++;
     trees_own += !sample->slow_tree;
     trees_alike += !sample->slow_tree && gbps == facts->tree_gbps;
@@ -507,13 +511,13 @@ static bool is_found(struct reader *reader, const struct sample *sample)
 {
     struct tccl_rings rings;
     struct tccl_error err;
-    bool closed = sample->chain.path.closed;
+    bool closed = sample->chain.rings[0].path.closed;
     CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, &err), 0);
     if (rings.n_channels != sample->facts.channels || rings.ring.channels != rings.n_channels ||
         (double)rings.ring.intra != sample->facts.gbps ||
         (double)rings.ring.inter != sample->facts.gbps)
         return false;
-    if (!closed && sample->chain.path.n_gpus > 2)
+    if (!closed && sample->chain.rings[0].path.n_gpus > 2)
         compare_tree(sample, (double)rings.tree.inter * rings.tree.channels);
     for (int i = 0; i < rings.n_channels; i++)
         if (!is_along(reader, sample, rings.gpus[i]) ||
@@ -526,7 +530,7 @@ static bool is_found(struct reader *reader, const struct sample *sample)
 /* An island where all P2P edges are: where a ring has one bounce both are the same. */
 static bool is_possible(const struct sample *sample)
 {
-    const struct tccl_named_chain *path = &sample->chain.path;
+    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
     int bounces = 0;
     for (int i = 0; i < tccl_named_edges(path); i++)
         bounces += path->edges[i].kind == TCCL_BOUNCE;
@@ -560,10 +564,10 @@ static bool check_one(unsigned long *seed)
         put_other_nics(reader, &sample);
         make_view(reader, &sample);
         if (!edges_suit(reader, &sample) || !others_suit(reader, &sample) ||
-            (!sample.chain.path.closed && !ends_suit(reader, &sample)) ||
+            (!sample.chain.rings[0].path.closed && !ends_suit(reader, &sample)) ||
             !is_found(reader, &sample)) {
             char chain[TCCL_CHAIN_TEXT];
-            tccl_named_format(&sample.chain.path, chain);
+            tccl_named_format(&sample.chain.rings[0].path, chain);
             fprintf(stderr,
                     "seed %lu: %s, near %d %d, NICs %d, %d x %g, cpu %d, sm %d, line %g\n%s", begin,
                     chain, sample.facts.near_entry, sample.facts.near_exit, sample.facts.nics,
@@ -583,16 +587,17 @@ static void two_islands(struct sample *sample, int gpus, int split, int nics)
     struct shim_chain *chain = &sample->chain;
     memset(sample, 0, sizeof(*sample));
     sample->pci.intel = true;
-    sample->pci.n = chain->path.n_gpus = (uint8_t)gpus;
-    chain->path.closed = true;
+    chain->n_rings = 1;
+    sample->pci.n = chain->rings[0].path.n_gpus = (uint8_t)gpus;
+    chain->rings[0].path.closed = true;
     for (int i = 0; i < gpus; i++) {
         bool last = i == split - 1 || i == gpus - 1;
         sample->pci.devices[i] = (struct shim_pci_device){.bus = (shim_bus)(0x10 + i) << 8,
                                                           .node = i >= split,
                                                           .depth = !last,
                                                           .above = {i < split ? 0x100 : 0x200}};
-        chain->path.gpus[i] = sample->pci.devices[i].bus;
-        chain->path.edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
+        chain->rings[0].path.gpus[i] = sample->pci.devices[i].bus;
+        chain->rings[0].path.edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
     sample->facts = (struct shim_steer){.channels = 1, .gbps = 6, .nics = nics, .ways = true};
 }
