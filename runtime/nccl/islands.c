@@ -375,30 +375,46 @@ static bool has_nic(const struct map *map, const struct shim_chain *chain,
     return false;
 }
 
-/* Where two GPUs have NICs of their own that are faster on paper than the way between them, NCCL
- * takes the network in place of host memory. How fast that is depends on much: it is not tried. */
-static bool takes_net(const struct map *map, const struct shim_chain *chain,
-                      const struct shim_pci *pci, const struct shim_pci_device *a,
-                      const struct shim_pci_device *b)
+/* How NCCL reaches GPUs from each other: where they are, and up to which distance by P2P. */
+struct reach {
+    const struct shim_pci_device *const *gpus; /* in the order of the chain */
+    enum shim_path level;
+    bool (*linked)[SHIM_GPUS];
+};
+
+static bool is_direct(const struct shim_chain *chain, const struct reach *reach, int a, int b)
 {
-    return pci->net_intra && has_nic(map, chain, pci, a) && has_nic(map, chain, pci, b);
+    return nvlink(chain, reach->linked, a, b) ||
+           shim_pci_distance(reach->gpus[a], reach->gpus[b]) <= reach->level;
 }
 
-/* Does NCCL take each edge of a ring as planned, where GPUs are far from each other as distance
- * says? */
-static bool ring_as_planned(const struct map *map, const struct shim_chain *chain,
-                            const struct shim_ring *ring, const struct shim_pci *pci,
-                            bool linked[SHIM_GPUS][SHIM_GPUS],
-                            const struct shim_pci_device *const *gpus, enum shim_path level)
+/* Where two GPUs have NICs of their own that are faster on paper than the way between them, NCCL
+ * takes the network in place of host memory. How fast that is depends on much: it is not tried. And
+ * it may take them for GPUs of two nodes, and fail to find one of them, whether or not a ring leads
+ * from one to the other (ncclTopoTrimSystem). */
+static bool takes_net(const struct map *map, const struct shim_chain *chain,
+                      const struct shim_pci *pci, const struct reach *reach)
 {
-    for (int i = 0; i < tccl_named_edges(&ring->path); i++) {
-        int from = place_in(chain, ring, i), to = place_in(chain, ring, i + 1);
-        bool direct =
-            nvlink(chain, linked, from, to) || shim_pci_distance(gpus[from], gpus[to]) <= level;
-        if (direct == (ring->path.edges[i].kind == TCCL_BOUNCE) ||
-            (!direct && takes_net(map, chain, pci, gpus[from], gpus[to])))
-            return false;
+    int own[SHIM_GPUS], n = 0;
+    for (int i = 0; pci->net_intra && i < chain->rings[0].path.n_gpus; i++) {
+        if (!has_nic(map, chain, pci, reach->gpus[i]))
+            continue;
+        for (int j = 0; j < n; j++)
+            if (!is_direct(chain, reach, own[j], i))
+                return true;
+        own[n++] = i;
     }
+    return false;
+}
+
+/* Does NCCL take P2P or not between the neighbours of a ring, as planned? */
+static bool ring_as_planned(const struct shim_chain *chain, const struct shim_ring *ring,
+                            const struct reach *reach)
+{
+    for (int i = 0; i < tccl_named_edges(&ring->path); i++)
+        if (is_direct(chain, reach, place_in(chain, ring, i), place_in(chain, ring, i + 1)) ==
+            (ring->path.edges[i].kind == TCCL_BOUNCE))
+            return false;
     return true;
 }
 
@@ -406,10 +422,11 @@ static bool as_planned(const struct map *map, const struct shim_chain *chain,
                        const struct shim_pci *pci, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
+    struct reach reach = {gpus, level, linked};
     for (int i = 0; i < chain->n_rings; i++)
-        if (!ring_as_planned(map, chain, &chain->rings[i], pci, linked, gpus, level))
+        if (!ring_as_planned(chain, &chain->rings[i], &reach))
             return false;
-    return true;
+    return !takes_net(map, chain, pci, &reach);
 }
 
 /* Do the ends come out as planned where GPUs and NICs really are? */

@@ -282,21 +282,32 @@ static bool ends_joined(const struct shim_chain *chain)
                       chain->rings[0].path.entry.gpudirect && chain->rings[0].path.exit.gpudirect);
 }
 
-/* GPUDirect at the ends, and no bounce between GPUs with NICs. */
-static void check_network(const struct shim_chain *chain, int ring, const struct shim_pci *pci,
-                          const struct tree *tree)
+/* GPUDirect at the ends. */
+static void check_ends(const struct shim_chain *chain, int ring, const struct shim_pci *pci,
+                       const struct tree *tree)
 {
     const struct tccl_named_chain *path = &chain->rings[ring].path;
     shim_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
-    for (int i = 0; i < tccl_named_edges(path) && pci->net_intra; i++)
-        if (path->edges[i].kind == TCCL_BOUNCE)
-            CHECK(!has_nic(chain, pci, tree, path->gpus[i]) ||
-                  !has_nic(chain, pci, tree, path->gpus[(i + 1) % path->n_gpus]));
     if (path->closed)
         return;
     CHECK_INT(measure(tree, chain->rings[ring].entry, head) <= SHIM_PXB, path->entry.gpudirect);
     CHECK_INT((pci->reads >> ring & 1) && measure(tree, chain->rings[ring].exit, tail) <= SHIM_PXB,
               path->exit.gpudirect);
+}
+
+/* No two GPUs with NICs of their own that don't reach each other directly: NCCL would take them for
+ * those of two nodes. */
+static void check_network(const struct shim_chain *chain, const struct shim_pci *pci,
+                          const struct tree *tree, bool linked[SHIM_GPUS][SHIM_GPUS],
+                          enum shim_path level)
+{
+    const struct tccl_named_chain *path = &chain->rings[0].path;
+    for (int i = 0; i < path->n_gpus && pci->net_intra; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(nvlink(linked, path->n_gpus, i, j) ||
+                  measure(tree, path->gpus[i], path->gpus[j]) <= level ||
+                  !has_nic(chain, pci, tree, path->gpus[i]) ||
+                  !has_nic(chain, pci, tree, path->gpus[j]));
 }
 
 /* The ends keep their CPU, but for the last GPU where a file joins them. */
@@ -354,7 +365,9 @@ static int check_one(unsigned long *seed, bool sets)
     if (answer < 0 && sets) /* such rings can be had within a node */
         CHECK(!chain.rings[0].path.closed || has_links(linked));
     for (int i = 0; i < chain.n_rings && answer >= 0; i++)
-        check_network(&chain, i, &pci, &tree);
+        check_ends(&chain, i, &pci, &tree);
+    if (answer >= 0)
+        check_network(&chain, &pci, &tree, linked, level);
     if (answer >= 0 && !sets)
         check_cpus(&chain, &pci, &tree, answer > 0);
     for (int i = 0; i < pci.n && answer >= 0; i++)
