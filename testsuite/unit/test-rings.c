@@ -22,8 +22,9 @@ struct tried {
     int memories[GPUS]; /* of the GPU's buffers, -1: none */
     int direct[GPUS];   /* GPUDirect: 0, 1, -1: no port */
     int nics[2];
-    unsigned p2p, bounces; /* pairs of GPUs, as pair() counts them */
-    unsigned near[NICS];   /* GPUs with GPUDirect to it */
+    unsigned p2p, bounces;     /* pairs of GPUs, as pair() counts them */
+    unsigned near[NICS];       /* GPUs with GPUDirect to it */
+    unsigned through[2][NICS]; /* GPUs that go through memory from it, to it */
 };
 
 struct trial {
@@ -78,6 +79,7 @@ static bool add_port(const struct trial *trial, struct tried *tried, int gpu, in
     if (via >= 0) {
         other = device(TCCL_MEMORY, via);
         add(&tried->set, device(TCCL_GPU, gpu), !out, other);
+        tried->through[out][nic] |= 1u << gpu;
     } else {
         tried->near[nic] |= 1u << gpu;
     }
@@ -86,16 +88,16 @@ static bool add_port(const struct trial *trial, struct tried *tried, int gpu, in
     return want(&tried->direct[gpu], via < 0) && (via < 0 || want(&tried->memories[gpu], via));
 }
 
-/* GPUs joined by pairs, directly or by others; and those near to one NIC. */
-static bool bounces_inside(unsigned p2p, unsigned bounces, const unsigned *a, const unsigned *b)
+/* GPUs joined by pairs, directly or by others; and those near to one NIC. b: may be NULL. */
+static void find_reach(const struct tried *a, const struct tried *b, unsigned reach[static GPUS])
 {
-    unsigned reach[GPUS];
+    unsigned p2p = a->p2p | (b ? b->p2p : 0);
     for (int i = 0; i < GPUS; i++) {
         reach[i] = 1u << i;
         for (int k = 0; k < GPUS; k++)
             reach[i] |= k != i && (p2p & pair(i, k)) ? 1u << k : 0;
         for (int nic = 0; nic < NICS; nic++) {
-            unsigned near = a[nic] | (b ? b[nic] : 0);
+            unsigned near = a->near[nic] | (b ? b->near[nic] : 0);
             reach[i] |= near >> i & 1 ? near : 0;
         }
     }
@@ -103,10 +105,27 @@ static bool bounces_inside(unsigned p2p, unsigned bounces, const unsigned *a, co
         for (int i = 0; i < GPUS; i++)
             if (reach[i] >> via & 1)
                 reach[i] |= reach[via];
-    for (int i = 0; i < GPUS; i++)
+}
+
+/* A bounce between GPUs that are joined; or one of these to a NIC that is near them all, but for
+ * the exit of a single ring. */
+static bool bounces_inside(const struct tried *a, const struct tried *b)
+{
+    unsigned reach[GPUS], bounces = a->bounces | (b ? b->bounces : 0);
+    find_reach(a, b, reach);
+    for (int i = 0; i < GPUS; i++) {
         for (int k = 0; k < i; k++)
             if ((bounces & pair(i, k)) && (reach[i] >> k & 1))
                 return true;
+        for (int nic = 0; nic < NICS; nic++) {
+            unsigned near = a->near[nic] | (b ? b->near[nic] : 0);
+            unsigned through = a->through[0][nic];
+            if (b)
+                through |= b->through[0][nic] | a->through[1][nic] | b->through[1][nic];
+            if ((through >> i & 1) && (reach[i] & near))
+                return true;
+        }
+    }
     return false;
 }
 
@@ -133,7 +152,7 @@ static void try_chain(struct trial *trial, int in, int in_via, int out, int out_
         return;
     if (!trial->closed && trial->n == 1 && in != out)
         return; /* NCCL takes one NIC for both */
-    if (bounces_inside(tried.p2p, tried.bounces, tried.near, NULL))
+    if (bounces_inside(&tried, NULL))
         return;
     tried.alone = slowest(trial, &tried.set, NULL);
     if (!trial->closed)
@@ -191,7 +210,7 @@ static bool fit(const struct tried *a, const struct tried *b)
         if ((a->memories[i] >= 0 && b->memories[i] >= 0 && a->memories[i] != b->memories[i]) ||
             (a->direct[i] >= 0 && b->direct[i] >= 0 && a->direct[i] != b->direct[i]))
             return false;
-    return !bounces_inside(a->p2p | b->p2p, a->bounces | b->bounces, a->near, b->near);
+    return !bounces_inside(a, b);
 }
 
 /* What the NICs' lines leave to both rings together. */
