@@ -93,6 +93,29 @@ static void test_baselines(void)
     CHECK_INT(shim_chain_baseline(&(struct shim_chain){.n_baselines = 0}, 22907)->ring.channels, 0);
 }
 
+/* Two rings with other orders, NICs and memories. */
+static void test_rings(void)
+{
+    static const char text[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
+                               "chain mlx5_0 -g> 0000:01:00.0 -m1> 0000:41:00.0 -m1> mlx5_1 | "
+                               "mlx5_1 -m1> 0000:41:00.0 -m0> 0000:01:00.0 -g> mlx5_0\n"
+                               "nodes 0 2\nnic mlx5_0 0000:22:00.0\nnic mlx5_1 0000:62:00.0\nend\n";
+    static const shim_bus gpus[] = {0x0100, 0x4100};
+    struct shim_chain chain;
+    struct shim_why why = {""};
+    CHECK_INT(shim_chain_parse(text, sizeof(text) - 1, gpus, 2, false, &chain, &why), 0);
+    CHECK_STR(why.text, "");
+    CHECK_INT(chain.n_rings, 2);
+    CHECK(chain.rings[0].entry == 0x2200 && chain.rings[0].exit == 0x6200);
+    CHECK(chain.rings[1].entry == 0x6200 && chain.rings[1].exit == 0x2200);
+    CHECK_INT(shim_ring_find(&chain.rings[1], 0x4100), 0);
+    CHECK_INT(shim_ring_find(&chain.rings[1], 0x4200), -1);
+    CHECK_INT(shim_ring_memories(&chain.rings[0], 0x4100).in, 2);
+    CHECK_INT(shim_ring_memories(&chain.rings[0], 0x4100).out, 2);
+    CHECK_INT(shim_ring_memories(&chain.rings[1], 0x0100).in, 0);
+    CHECK_INT(shim_ring_memories(&chain.rings[1], 0x0100).out, -1);
+}
+
 /* The tree beside a chain of several nodes, which a plan need not have. */
 static void test_tree(void)
 {
@@ -377,6 +400,7 @@ static void test_rights(void)
 
 int main(void)
 {
+    test_rings();
     test_plan();
     test_baselines();
     test_tree();
