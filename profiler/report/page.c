@@ -12,7 +12,7 @@
 #include "report/page-rings.h"
 #include "search/setlog.h"
 
-enum { GPUS_TEXT = 64, OPEN_CONGESTED = 8, MOST_CONGESTED = 200, OPEN_RINGS = 8 };
+enum { GPUS_TEXT = 64, OPEN_CONGESTED = 4, MOST_CONGESTED = 200, OPEN_RINGS = 3 };
 
 static void put(FILE *out, const char *text)
 {
