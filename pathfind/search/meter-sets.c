@@ -13,7 +13,15 @@
 #include "search/table-sets.h"
 #include "search/task.h"
 
-enum { ROUNDS = 60, TRIES = 2, GUESSES = 3000, MAX_ROOMS = 1 << 14, MAX_IMAGES = 64 };
+enum {
+    FAILURES = 2,
+    MAX_BAD = 64,
+    ROUNDS = 60,
+    TRIES = 2,
+    GUESSES = 3000,
+    MAX_ROOMS = 1 << 14,
+    MAX_IMAGES = 64
+};
 
 /* What its members have together. */
 struct room {
@@ -33,6 +41,8 @@ struct guesser {
     /* Sets that were asked for here. What else the meter knows doesn't count, so that a run that is
      * resumed asks for the same ones. */
     struct tccl_setmap tried;
+    struct tccl_set bad[MAX_BAD];  /* could not be measured */
+    int n_bad, failures;           /* failures: while ring sets were measured */
     uint8_t times[TCCL_TRANSFERS]; /* zero but while a set is rated */
     bool closed;
     int status; /* of the meter: 0, or why it has to stop */
@@ -59,9 +69,28 @@ static void add_limit(void *context, const struct tccl_set *members, double gbps
     add_room(context, members, gbps * members->count);
 }
 
+static void add_bad(struct guesser *guesser, const struct tccl_set *set)
+{
+    if (guesser->n_bad < MAX_BAD)
+        guesser->bad[guesser->n_bad++] = *set;
+}
+
+/* Does it hold a set that could not be measured? */
+static bool is_bad(const struct guesser *guesser, const struct tccl_set *set)
+{
+    for (int i = 0; i < guesser->n_bad; i++)
+        if (tccl_set_contains(set, &guesser->bad[i]))
+            return true;
+    return false;
+}
+
 static void learn_chains(struct guesser *guesser)
 {
     const struct tccl_bounds *bounds = guesser->task->search->meter.bounds;
+    const struct tccl_setmap *sets = guesser->task->search->meter.sets;
+    for (size_t i = 0; i < sets->count; i++)
+        if (sets->entries[i].failed && sets->entries[i].measured == 0)
+            add_bad(guesser, &sets->entries[i].set);
     for (int i = 0; i < TCCL_TRANSFERS; i++)
         guesser->alone[i] = tccl_bounds_alone(bounds, (tccl_transfer)i);
     memset(guesser->by_first, 0xff, sizeof(guesser->by_first));
@@ -146,7 +175,7 @@ static int rate_guess(void *context, const tccl_transfer *transfers, int count, 
     for (int i = 0; i < count && task->options->can; i++)
         if (!task->options->can(task->options->context, transfers[i]))
             return 1;
-    if (make_set(transfers, count, &set) != 0)
+    if (make_set(transfers, count, &set) != 0 || is_bad(guesser, &set))
         return 1;
     guess(guesser, transfers, count, rates);
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&guesser->tried, &set);
@@ -176,6 +205,10 @@ static int measure(struct guesser *guesser, const struct tccl_set *set, double *
                                                         guesser->task->err);
     if (guesser->status != 0)
         return guesser->status;
+    if (*gbps <= 0) {
+        add_bad(guesser, set);
+        guesser->status = ++guesser->failures >= FAILURES; /* chains come first */
+    }
     const struct tccl_measurement measurement = {.gbps = *gbps, .failed = *gbps <= 0};
     if (!tccl_setmap_note(&guesser->tried, set, &measurement))
         guesser->status = tccl_fail(guesser->task->err, "out of memory");
@@ -317,8 +350,8 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
     struct tccl_set set;
     double slowest, noise = guesser->task->options->noise;
     set_of(rings, &side);
-    if (make_set(side.transfers, side.count, &set) != 0 || measure(guesser, &set, &slowest) != 0 ||
-        slowest <= 0)
+    if (make_set(side.transfers, side.count, &set) != 0 || is_bad(guesser, &set) ||
+        measure(guesser, &set, &slowest) != 0 || slowest <= 0)
         return 0;
     double gbps = fmin(rings->n * slowest, lines(guesser, rings));
     struct tccl_set_result result = {gbps, fmax(bound, gbps), *rings};
