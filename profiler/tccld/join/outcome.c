@@ -200,8 +200,8 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
-    int nothing = runs ? tccl_ring_solve_rings(runs, merge->n_runs, OUTCOME_RINGS, &ring, &err)
-                       : tccl_fail(&err, "out of memory");
+    int nothing =
+        runs ? tccl_ring_solve(runs, merge->n_runs, &ring, &err) : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)

@@ -7,11 +7,7 @@
 #include "client/client.h"
 #include "tccld/join/merge.h"
 
-enum {
-    OUTCOME_RING = 4096, /* longest ring that is sent down, bytes */
-    OUTCOME_RINGS = 1 /* rings at once; 0 would be as many as are best: once the runtime shim takes
-                       * sets of rings */
-};
+enum { OUTCOME_RING = 4096 /* longest ring that is sent down, bytes */ };
 
 /* Solves the ring over all nodes of a step. Always gives an outcome. join: of node 0; its nodes,
  * and its policy: name, minimums, gain. */
