@@ -69,6 +69,24 @@ static double reached(const struct tccl_node_class *class, const struct tccl_cla
     return fmin(set->gbps, tccl_class_hops(class, in, out, set->set.n));
 }
 
+int tccl_class_best_rings(const struct tccl_node_class *class)
+{
+    double best = 0;
+    int rings = 0;
+    for (int i = 0; i < class->n_nics * class->n_nics; i++) {
+        int in = i / class->n_nics, out = i % class->n_nics;
+        best = fmax(best, fmin(class->cells[i].gbps, tccl_class_hops(class, &in, &out, 1)));
+        rings = best > 0;
+    }
+    for (int i = 0; i < class->n_sets; i++)
+        if (!class->sets[i].set.rings[0].closed &&
+            reached(class, &class->sets[i]) > best * (1 + 1e-6)) {
+            best = reached(class, &class->sets[i]);
+            rings = class->sets[i].set.n;
+        }
+    return rings;
+}
+
 /* The bound is of all sets of as many rings, whichever of them stays. */
 static void keep_better(const struct tccl_node_class *class, struct tccl_class_set *own,
                         const struct tccl_class_set *other)

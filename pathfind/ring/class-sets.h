@@ -15,6 +15,10 @@ void tccl_set_nics(const struct tccl_ring_set *set, int *in, int *out);
 double tccl_class_hops(const struct tccl_node_class *class, const int *in, const int *out,
                        int rings);
 
+/* How many rings at once are best between nodes of this class alone, as far as its chains and NICs
+ * go; 0: it has no chain. */
+int tccl_class_best_rings(const struct tccl_node_class *class);
+
 /* The set whose chains have these NICs, in any order; -1 each: a closed one. order[i]: which of its
  * chains has the NICs i. NULL: the class has none. */
 const struct tccl_class_set *tccl_class_find_set(const struct tccl_node_class *class, const int *in,

@@ -22,6 +22,7 @@ enum {
     TCCL_OUTCOME_BESIDE = 4095,
     TCCL_OUTCOME_BASELINE = 4095, /* its rings */
     TCCL_OUTCOME_BASIS = 15,
+    TCCL_OUTCOME_FEWER = 255,
     TCCL_OUTCOME_RING = 65535
 };
 
@@ -60,8 +61,10 @@ struct tccl_outcome {
                            * set), for the record; NULL: not known */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
-    int64_t gpus;     /* of the step on all nodes; 0: not known */
-    int64_t rings;    /* that run at once, each with an equal part of the data; 0: none */
+    int64_t gpus;  /* of the step on all nodes; 0: not known */
+    int64_t rings; /* that run at once, each with an equal part of the data; 0: none */
+    char fewer_rings[TCCL_OUTCOME_FEWER + 1]; /* for the record: why not as many as some nodes have
+                                                 by themselves; "" */
     int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
     char *path;       /* to the plugin: the node's plan file; NULL: none */

@@ -39,9 +39,9 @@ line() { # NUMBER SHELL-PATTERN
 }
 four=$(sed -n 2p "$work/lines")
 equal "lines" "$(wc -l <"$work/lines")" 4
-line 1 'tccl: ring of 4 GPUs: *, for this job script alone, on n1'
-line 2 'tccl: ring of 4 GPUs: * GB/s*'
-line 3 'tccl: ring of 2 nodes, 8 GPUs: * GB/s*'
+line 1 'tccl: *ring* of 4 GPUs: *, for this job script alone, on n1'
+line 2 'tccl: *ring* of 4 GPUs: * GB/s*'
+line 3 'tccl: *ring* of 2 nodes, 8 GPUs: * GB/s*'
 line 4 "$four" # with TCCL_DEBUG
 table=$cluster/nodes/n1/run/printed
 equal "owner and mode" "$(stat -c '%u %a' "$table")" "0 600"

@@ -44,9 +44,9 @@ solved() { # TASKS RING-PATTERN LINE-PATTERN
     fi
 }
 srun_show -N2 --gpus-per-node=2 --ntasks-per-node=1 --tccl=on
-solved 2 'n1\[lo -m0> *\] n2\[lo -m0> *\]' 'tccl: ring of 2 nodes, 4 GPUs*'
+solved 2 'n1\[lo -m0> *\] n2\[lo -m0> *\]' 'tccl: *ring* of 2 nodes, 4 GPUs*'
 srun_show -w n1 -N1 --gpus-per-node=2 --ntasks-per-node=1 --tccl=on
-solved 1 '*' 'tccl: ring of 2 GPUs*'
+solved 1 '*' 'tccl: *ring* of 2 GPUs*'
 
 # ---- as a Slurm job ----
 

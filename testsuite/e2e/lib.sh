@@ -158,7 +158,7 @@ node_options() { # profile|model NODE:GPUS...
 as_solved() { # STEP NODE:GPUS...
     local step=$1
     shift
-    admin tccl-path solve --rings 1 $(node_options profile "$@") --json >"$work/solved.json"
+    admin tccl-path solve $(node_options profile "$@") --json >"$work/solved.json"
     admin tccl-path solve --rings 1 $(node_options model "$@") --json >"$work/model.json"
     python3 "$here/same_ring.py" "$work/solved.json" "$work/model.json" "$(printf '%s\n' "${@%%:*}" | xargs)" \
         "$(values TCCL_RING "$step")" "$(values TCCL_GBPS "$step")" "$(values TCCL_BASELINE_GBPS "$step")" ||

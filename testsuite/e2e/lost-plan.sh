@@ -57,7 +57,7 @@ required() {
 partial() {
     wait "$step"
     collect
-    says 'tccl: ring of 2 nodes, 8 GPUs: *'
+    says 'tccl: *ring* of 2 nodes, 8 GPUs: *'
     recorded "$(job_of)" 0 state partial
     recorded "$(job_of)" 0 reason 'n2: its tccld died *'
 }

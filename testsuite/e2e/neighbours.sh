@@ -36,7 +36,7 @@ two=(-N1 -w n1 --gpus=2 --tccl=on)
 echo "--- nobody beside it"
 srun_show "${two[@]}"
 applied 1
-says '*ring of 2 GPUs: 11.5 GB/s (NCCL*'
+says '*ring* of 2 GPUs: 11.5 GB/s (NCCL*'
 recorded "$(job_of)" 0 neighbours 0
 
 echo "--- beside a ring: both have all of their bandwidth, where rings planned alone have 7.9 GB/s"
@@ -77,7 +77,7 @@ kill -9 "$(sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p' "$running")"
 tasks=1
 srun_show "${two[@]}"
 applied 1
-says '*ring of 2 GPUs: 11.5 GB/s (NCCL*'
+says '*ring* of 2 GPUs: 11.5 GB/s (NCCL*'
 touch "$work/over"
 user scancel -u nobody
 wait $first || true

@@ -27,7 +27,7 @@ shows() { # BACKGROUND SOURCE
 
 # Is the ring the one that tccl-path solves from that profile?
 ring_of() { # PROFILE
-    admin tccl-path solve --rings 1 --profile "$1" --gpus 0-3 --json >"$work/solved.json"
+    admin tccl-path solve --profile "$1" --gpus 0-3 --json >"$work/solved.json"
     equal "TCCL_GBPS" "$(values TCCL_GBPS)" \
         "$(python3 -c 'import json, sys; print("%.2f" % json.load(open(sys.argv[1]))["gbps"])' "$work/solved.json")"
 }
@@ -39,7 +39,7 @@ plain=$(values TCCL_GBPS)
 shows "" model
 TCCL_BACKGROUND=offload srun_show $one --tccl=on
 applied 1
-lines '*tccl: ring of 4 GPUs: * GB/s (NCCL*), by a model' '*tccl: no profile with offload for these GPUs: *run --background offload*'
+lines '*tccl: *ring* of 4 GPUs: * GB/s (NCCL*), by a model' '*tccl: no profile with offload for these GPUs: *run --background offload*'
 all_have TCCL_GBPS "$plain"
 shows offload model
 TCCL_BACKGROUND=offload srun_show $one --tccl=auto
@@ -47,14 +47,14 @@ applied 1
 says_nothing
 TCCL_BACKGROUND=much srun_show $one --tccl=on
 applied 1
-lines '*tccl: ring of 4 GPUs: *' '*tccl: TCCL_BACKGROUND is ignored: "much" is not offload or none'
+lines '*tccl: *ring* of 4 GPUs: *' '*tccl: TCCL_BACKGROUND is ignored: "much" is not offload or none'
 shows "" model
 
 admin tccl-profile run --model "$kind/model.json" --cache "$cache" --background offload --gpus "0-3 0-1" --quiet
 beside=$profile/offload
 TCCL_BACKGROUND=offload srun_show $one --tccl=on
 applied 1
-lines '*tccl: ring of 4 GPUs: * GB/s beside offload (NCCL*), by a model'
+lines '*tccl: *ring* of 4 GPUs: * GB/s beside offload (NCCL*), by a model'
 ring_of "$beside"
 [ "$(values TCCL_GBPS)" != "$plain" ] || fail "the same bandwidth with and without offload: $plain"
 shows offload model+offload
@@ -68,7 +68,7 @@ shows "" model
 # Not all nodes have it: theirs are plain. It goes with the folder of the profile.
 TCCL_BACKGROUND=offload srun_show -N4 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 4
-lines '*tccl: ring of 4 nodes*' '*tccl: no profile with offload on all of these nodes: *'
+lines '*tccl: *ring* of 4 nodes*' '*tccl: no profile with offload on all of these nodes: *'
 shows offload mixed
 cp -a "$beside" "$cluster/nodes/n2/cache/$(basename "$profile")/"
 TCCL_BACKGROUND=offload srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on

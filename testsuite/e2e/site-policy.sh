@@ -48,7 +48,7 @@ four="--gpus-per-node=4 --ntasks-per-node=1"
 # Without a flag.
 srun_show -w n1,n2 -N2 $four
 applied 2
-says "tccl: ring of 2 nodes, 8 GPUs: *"
+says "tccl: *ring* of 2 nodes, 8 GPUs: *"
 all_have SITE_A two=2
 all_have SITE_B "two words"
 all_have NCCL_IB_TC 106

@@ -222,4 +222,4 @@ nobody_runs() { ! grep -L '^\[\]$' "$cluster"/nodes/n*/run/running | grep .; }
     while read -r pattern; do compgen -G "$pattern" || true; done | grep . || fail "files in /dev/shm"
 wait_long
 user srun -N4 --gpus-per-node=4 --tccl=on "$work/task" 2>"$work/err"
-says 'tccl: ring of 4 nodes, 16 GPUs: *'
+says 'tccl: *ring* of 4 nodes, 16 GPUs: *'

@@ -175,7 +175,7 @@ is_ring "Open MPI under salloc" 2 n2 n3
 PROBE_ID=ssh OPTIONS="-x PROBE_ID --mca plm rsh --mca plm_rsh_agent $home/like-ssh" launch 2 \
     sbatch -W -N2 -w n2,n3 -o "$home/said" --wrap "$home/openmpi"
 is_over "Open MPI by ssh" 2 n2 n3
-grep -q '^tccl: ring of 2 GPUs: .*, for this job script alone, on n2$' "$home/said" ||
+grep -q '^tccl: .*ring.* of 2 GPUs: .*, for this job script alone, on n2$' "$home/said" ||
     fail "mpirun by ssh: it was said: $(cat "$home/said")"
 grep -q SLURM_STEP_NODELIST "$home/seen" && fail "mpirun by ssh: there is a step all the same"
 

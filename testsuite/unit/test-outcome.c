@@ -151,6 +151,47 @@ static void test_parts(void)
     shared_class_drop(shared);
 }
 
+/* Two nodes of a class with sets have two rings; with a node that has none there is one, and the
+ * record says whose fault that is. */
+static void test_fewer(void)
+{
+    struct shared_class *two = make_class(1, "model"), *one = make_class(2, "model");
+    struct tccl_class_set set = set_of(crossed, 2, 20);
+    CHECK_INT(tccl_node_class_add_set(two->class, &set), 0);
+    for (int round = 0; round < 3; round++) {
+        struct merge *merge = merge_new(0);
+        struct tccl_outcome outcome = {0}, read = {0};
+        struct tccl_error err = {""};
+        struct outcome_part part;
+        CHECK_INT(merge_add(merge, two, 2, NULL), 0);
+        if (round == 1)
+            CHECK_INT(merge_add(merge, one, 1, NULL), 0);
+        if (round == 2) { /* each on a network of its own; one way remains */
+            strcpy(two->class->nics[1].fabric, "other");
+            two->class->cells[1].gbps = two->class->cells[2].gbps = 0;
+            two->class->sets[0].set.rings[1].entry.nic = 0;
+        }
+        outcome_solve(&outcome, merge, &join);
+        CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+        CHECK_INT(outcome.rings, round == 0 ? 2 : 1);
+        CHECK_STR(outcome.fewer_rings,
+                  round == 0   ? ""
+                  : round == 1 ? "n3: its NICs have their best with 1 ring, others with 2"
+                               : "the NICs of these nodes are not on fabrics that meet in 2 rings");
+        CHECK(round != 0 || (outcome.gbps == 20 && strstr(outcome.ring, " | ")));
+        cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
+        CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, &err), 0);
+        struct tccl_step second = {.nodes = names, .node = 1};
+        CHECK_INT(outcome_part(&read, &second, two->class, &part), 0);
+        CHECK_INT(part.set.n, outcome.rings);
+        tccl_outcome_clear(&read);
+        tccl_outcome_clear(&outcome);
+        merge_free(merge);
+    }
+    shared_class_drop(one);
+    shared_class_drop(two);
+}
+
 static void test_policy(void)
 {
     struct merge *merge = make_merge(3, "model");
@@ -324,6 +365,7 @@ int main(void)
     }
     test_ranges();
     test_parts();
+    test_fewer();
     test_policy();
     test_no_gain();
     test_min_gain();

@@ -136,6 +136,28 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
         take_choice(ring, i, runs, &outcome->choices[i]);
 }
 
+/* Which node leaves fewer rings at once than others, or all, would have by themselves. */
+static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                      const struct tccl_run *runs, int n_runs, char *const *nodes)
+{
+    int most = 0, least = TCCL_CHAIN_RINGS + 1, who = 0;
+    for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
+        int rings = tccl_class_best_rings(runs[run].class);
+        most = rings > most ? rings : most;
+        who = rings < least ? node : who;
+        least = rings < least ? rings : least;
+    }
+    if (ring->n_nodes == 1 || ring->rings >= most)
+        return;
+    if (least < most)
+        snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
+                 "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
+                 least, least == 1 ? "" : "s", most);
+    else
+        snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
+                 "the NICs of these nodes are not on fabrics that meet in %d rings", most);
+}
+
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
 {
@@ -162,6 +184,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
     outcome->rings = ring->rings;
+    say_fewer(outcome, ring, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
 }
 
