@@ -17,8 +17,9 @@ for group in picture.getElementsByTagName("g"):  # NCCL's own rings are drawn be
 texts = ["".join(t.data for t in e.childNodes) for e in picture.getElementsByTagName("text")]
 boxes = [e.getAttribute("class") for e in picture.getElementsByTagName("rect")]
 
-# Nodes with the same chains that follow each other are one card for each ring.
-cards = [chain for own, _ in itertools.groupby(n["set"] for n in ring["nodes"]) for chain in ring["sets"][own]]
+# Nodes with the same chains that follow each other are one card for each ring; one ring is below the other.
+runs = [own for own, _ in itertools.groupby(n["set"] for n in ring["nodes"])]
+cards = [ring["sets"][own][number] for number in range(ring["rings"]) for own in runs]
 stops = [word for word in step["baseline_rings"].replace("|", " ").split() if word.isdigit()]
 assert stops and [t for t in own if t.startswith("GPU ") and t[4:].isdigit()] == [f"GPU {gpu}" for gpu in stops], (own, stops)
 gpus = [f"GPU {gpu}" for card in cards for gpu in card["gpus"]]
