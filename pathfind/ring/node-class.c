@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "ring/class-sets.h"
+#include "ring/neighbours.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
 {
@@ -149,13 +150,28 @@ static bool has_p2p(const struct tccl_ring_set *set)
     return false;
 }
 
+/* On a part of a node: has one of its rings more to do with memories that are next to other GPUs
+ * only than the best single ring? That would take from steps that come. */
+static bool takes_room(const struct tccl_ring_set *set, const struct tccl_table *table,
+                       const struct tccl_machine *machine)
+{
+    int far = tccl_chain_far(machine, &table->ring.chain);
+    for (int i = 0; i < set->n && __builtin_popcount(table->gpus) < machine->n_gpus; i++)
+        if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
+            return true;
+    return false;
+}
+
 /* hidden: those without P2P alone. Returns 0, or -1 if out of memory. */
-static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table, bool hidden)
+static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
+                     const struct tccl_machine *machine, bool hidden)
 {
     for (int i = 0; i < table->n_sets; i++) {
         const struct tccl_set_result *own = &table->sets[i];
         struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = own->set};
-        if (!(hidden && has_p2p(&set.set)) && tccl_node_class_add_set(class, &set) != 0)
+        if ((hidden && has_p2p(&set.set)) || takes_room(&set.set, table, machine))
+            continue;
+        if (tccl_node_class_add_set(class, &set) != 0)
             return -1;
     }
     return 0;
@@ -165,7 +181,7 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
                                                    const struct tccl_machine *machine)
 {
     cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
-    if (!class || fill_sets(class, table, false) != 0)
+    if (!class || fill_sets(class, table, machine, false) != 0)
         return NULL;
     fill_cells(class, table);
     set_chain(&class->ring, &table->ring);
@@ -176,7 +192,7 @@ struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *tab
                                                     const struct tccl_machine *machine)
 {
     cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
-    if (!class || fill_sets(class, table, true) != 0)
+    if (!class || fill_sets(class, table, machine, true) != 0)
         return NULL;
     fill_host_cells(class, table);
     class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);

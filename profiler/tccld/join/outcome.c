@@ -25,6 +25,7 @@ enum {
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
     OUTCOME_GPUS = TCCL_MAX_NODES * TCCL_MAX_GPUS
 };
+#define OUTCOME_FEWER 0.05          /* a single ring may be slower by so much */
 #define OUTCOME_LATEST 253402300799 /* the end of the year 9999 */
 
 /* At the root */
@@ -137,7 +138,7 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
 }
 
 /* Which node leaves fewer rings at once than others, or all, would have by themselves. */
-static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring, int rings_of_best,
                       const struct tccl_run *runs, int n_runs, char *const *nodes)
 {
     int most = 0, least = TCCL_CHAIN_RINGS + 1, who = 0;
@@ -147,7 +148,7 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
         who = rings < least ? node : who;
         least = rings < least ? rings : least;
     }
-    if (ring->n_nodes == 1 || ring->rings >= most)
+    if (ring->n_nodes == 1 || rings_of_best >= most)
         return;
     if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
@@ -158,7 +159,7 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
                  "the NICs of these nodes are not on fabrics that meet in %d rings", most);
 }
 
-static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring, int rings_of_best,
                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
 {
     int enough;
@@ -184,7 +185,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
     outcome->rings = ring->rings;
-    say_fewer(outcome, ring, runs, n_runs, join->nodes);
+    say_fewer(outcome, ring, rings_of_best, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
 }
 
@@ -207,11 +208,35 @@ static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
         tccl_source_format("mixed", background, outcome->source, sizeof(outcome->source));
 }
 
+/* The best rings; a single one where that is nearly as good, and good for something: several need a
+ * graph file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on
+ * (runtime/README.md). *rings_of_best: how many the best are. Returns as tccl_ring_solve. */
+static int solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                 int *rings_of_best, struct tccl_error *err)
+{
+    struct tccl_ring single;
+    int status = tccl_ring_solve(runs, n_runs, ring, err);
+    *rings_of_best = ring->rings;
+    if (status != 0 || ring->rings == 1)
+        return status;
+    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) == 0 &&
+        single.gbps * (1 + OUTCOME_FEWER) >= ring->gbps && single.share >= ring->share &&
+        tccl_ring_gains(&single, TCCL_NEWEST)) {
+        single.bound = ring->bound;
+        struct tccl_ring several = *ring;
+        *ring = single;
+        single = several;
+    }
+    tccl_ring_clear(&single);
+    return 0;
+}
+
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
                    const struct tccl_step *join)
 {
     cleanup_free struct tccl_run *runs = merge_runs(merge);
     struct tccl_ring ring = {0};
+    int rings_of_best = 1;
     struct tccl_error err = {0};
     long gpus = merge_gpus(merge);
     snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy);
@@ -223,14 +248,14 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
-    int nothing =
-        runs ? tccl_ring_solve(runs, merge->n_runs, &ring, &err) : tccl_fail(&err, "out of memory");
+    int nothing = runs ? solve(runs, merge->n_runs, &ring, &rings_of_best, &err)
+                       : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)
         fall_back(outcome, "%s", err.text);
     else
-        take_ring(outcome, &ring, runs, merge->n_runs, join);
+        take_ring(outcome, &ring, rings_of_best, runs, merge->n_runs, join);
     tccl_ring_clear(&ring);
 }
 
