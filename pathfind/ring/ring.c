@@ -10,6 +10,8 @@
 #include "ring/class-sets.h"
 #include "ring/segment.h"
 
+#define MOST_FOR_ONE 0.05 /* what a single ring may lose */
+
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic)
 {
@@ -508,6 +510,26 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
                     struct tccl_error *err)
 {
     return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
+}
+
+int tccl_ring_choose(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                     int *rings_of_best, struct tccl_error *err)
+{
+    struct tccl_ring single;
+    int status = tccl_ring_solve(runs, n_runs, ring, err);
+    *rings_of_best = ring->rings;
+    if (status != 0 || ring->rings == 1)
+        return status;
+    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) == 0 &&
+        single.gbps * (1 + MOST_FOR_ONE) >= ring->gbps && single.share >= ring->share &&
+        tccl_ring_gains(&single, TCCL_NEWEST)) {
+        struct tccl_ring several = *ring;
+        single.bound = ring->bound;
+        *ring = single;
+        single = several;
+    }
+    tccl_ring_clear(&single);
+    return 0;
 }
 
 const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,

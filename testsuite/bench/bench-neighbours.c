@@ -7,8 +7,9 @@
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/place.h"
+#include "search/table-sets.h"
 
-enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 150 };
+enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 150, BENCH_SETS = 300 };
 
 /* Sets of GPUs whose bandwidths differ by no more are equal to who places a step: as tccl-path
  * place. */
@@ -93,6 +94,9 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
     tccl_search_free(search);
     if (tccl_beside_replies(machine->model, table, &machine->options, &err) != 0)
         fail(&err);
+    const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = BENCH_SETS};
+    if (tccl_table_find_sets(machine->model, table, &sets, &err) != 0)
+        fail(&err);
     return table;
 }
 
@@ -106,14 +110,17 @@ static double choose_beside(const struct machine *machine, struct tccl_beside *b
                                         ? tccl_beside_class(beside, step->table, true, false, &err)
                                         : tccl_node_class_from_table(step->table, machine->machine);
     struct tccl_run run = {.class = class, .count = 1};
+    struct tccl_ring_set set;
     struct tccl_ring ring;
-    if (!class || tccl_ring_solve(&run, 1, &ring, &err) != 0)
+    int rings;
+    if (!class || tccl_ring_choose(&run, 1, &ring, &rings, &err) != 0)
         fail(&err);
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
     double alone = gains ? ring.alone : step->table->baseline_ring[TCCL_NEWEST].gbps;
     *side = (struct tccl_side){0};
+    tccl_ring_set_of(&ring, class, 0, &set);
     if (gains)
-        add_chain(side, &class->ring.chain);
+        tccl_ring_set_side(&set, side);
     else
         *side = step->nccl;
     tccl_ring_clear(&ring);

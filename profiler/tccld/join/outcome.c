@@ -25,7 +25,6 @@ enum {
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
     OUTCOME_GPUS = TCCL_MAX_NODES * TCCL_MAX_GPUS
 };
-#define OUTCOME_FEWER 0.05          /* a single ring may be slower by so much */
 #define OUTCOME_LATEST 253402300799 /* the end of the year 9999 */
 
 /* At the root */
@@ -208,29 +207,6 @@ static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
         tccl_source_format("mixed", background, outcome->source, sizeof(outcome->source));
 }
 
-/* The best rings; a single one where that is nearly as good, and good for something: several need a
- * graph file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on
- * (runtime/README.md). *rings_of_best: how many the best are. Returns as tccl_ring_solve. */
-static int solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
-                 int *rings_of_best, struct tccl_error *err)
-{
-    struct tccl_ring single;
-    int status = tccl_ring_solve(runs, n_runs, ring, err);
-    *rings_of_best = ring->rings;
-    if (status != 0 || ring->rings == 1)
-        return status;
-    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) == 0 &&
-        single.gbps * (1 + OUTCOME_FEWER) >= ring->gbps && single.share >= ring->share &&
-        tccl_ring_gains(&single, TCCL_NEWEST)) {
-        single.bound = ring->bound;
-        struct tccl_ring several = *ring;
-        *ring = single;
-        single = several;
-    }
-    tccl_ring_clear(&single);
-    return 0;
-}
-
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
                    const struct tccl_step *join)
 {
@@ -248,7 +224,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
-    int nothing = runs ? solve(runs, merge->n_runs, &ring, &rings_of_best, &err)
+    int nothing = runs ? tccl_ring_choose(runs, merge->n_runs, &ring, &rings_of_best, &err)
                        : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
