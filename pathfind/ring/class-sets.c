@@ -80,7 +80,7 @@ int tccl_class_best_rings(const struct tccl_node_class *class)
     }
     for (int i = 0; i < class->n_sets; i++)
         if (!class->sets[i].set.rings[0].closed &&
-            reached(class, &class->sets[i]) > best * (1 + 1e-6)) {
+            reached(class, &class->sets[i]) > best * (1 + 1e-3)) {
             best = reached(class, &class->sets[i]);
             rings = class->sets[i].set.n;
         }

@@ -512,23 +512,44 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
     return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
 }
 
-int tccl_ring_choose(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+/* The best of two rings and more, up to most, that leaves to those that run beside it what one ring
+ * does; gbps 0: there is none. */
+static void find_several(const struct tccl_run *runs, int n_runs, int most,
+                         const struct tccl_ring *single, struct tccl_ring *several)
+{
+    *several = (struct tccl_ring){0};
+    for (int rings = 2; rings <= most; rings++) {
+        struct tccl_ring now;
+        if (tccl_ring_solve_rings(runs, n_runs, rings, &now, NULL) == 0 &&
+            now.gbps > several->gbps * (1 + 1e-6) && now.share >= single->share * (1 - 1e-6)) {
+            struct tccl_ring worse = *several;
+            *several = now;
+            now = worse;
+        }
+        tccl_ring_clear(&now);
+    }
+}
+
+int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err)
 {
-    struct tccl_ring single;
-    int status = tccl_ring_solve(runs, n_runs, ring, err);
-    *rings_of_best = ring->rings;
-    if (status != 0 || ring->rings == 1)
+    struct tccl_ring several;
+    int status = tccl_ring_solve_rings(runs, n_runs, 1, ring, err);
+    *rings_of_best = 1;
+    if (status != 0 || most < 2)
         return status;
-    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) == 0 &&
-        single.gbps * (1 + MOST_FOR_ONE) >= ring->gbps && single.share >= ring->share &&
-        tccl_ring_gains(&single, TCCL_NEWEST)) {
-        struct tccl_ring several = *ring;
-        single.bound = ring->bound;
-        *ring = single;
-        single = several;
+    find_several(runs, n_runs, most, ring, &several);
+    if (several.gbps > ring->gbps * (1 + 1e-6))
+        *rings_of_best = several.rings;
+    if (several.gbps > ring->gbps * (1 + MOST_FOR_ONE) ||
+        (several.gbps > ring->gbps && !tccl_ring_gains(ring, TCCL_NEWEST))) {
+        struct tccl_ring single = *ring;
+        *ring = several;
+        several = single;
+    } else {
+        ring->bound = fmax(ring->bound, several.bound);
     }
-    tccl_ring_clear(&single);
+    tccl_ring_clear(&several);
     return 0;
 }
 

@@ -55,11 +55,11 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
                           struct tccl_ring *ring, struct tccl_error *err);
 
-/* What a job gets: the best rings, or a single one where that is slower by 5 % at most, and faster
- * than the baseline. Several rings need a graph file, which costs each rank 0.9 GB and a second
- * with NCCL from 2.29.7 on (runtime/README.md). *rings_of_best: how many the best ones are. Returns
- * as tccl_ring_solve. */
-int tccl_ring_choose(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+/* What a job gets: the best rings, most at once, if they are faster than a single one by more than
+ * 5 %, or that is no faster than the baseline; else the single one. Several rings need a graph
+ * file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on (runtime/README.md).
+ * *rings_of_best: how many the best ones are. Returns as tccl_ring_solve. */
+int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err);
 
 /* Is the ring faster than the baseline of this generation by more than the noise, without taking

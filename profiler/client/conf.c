@@ -195,6 +195,7 @@ static const struct tccl_key keys[] = {
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
     {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"MaxRings", tccl_set_count, FIELD(max_rings), 1, 8},
     {"AliveTimeout", tccl_set_duration, FIELD(alive_timeout_ms), 10, 60000},
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
@@ -627,6 +628,7 @@ static void set_defaults(struct tccl_conf *conf)
         .auto_timeout_ms = 2000,
         .require_timeout_ms = 60000,
         .alive_timeout_ms = 300,
+        .max_rings = 1,
         .policy = tccl_policy_built_in(),
     };
     default_machine(conf);

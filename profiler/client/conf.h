@@ -22,7 +22,7 @@ struct tccl_peer {
     int down; /* the line that excludes it from rings (n7=down); 0: none does */
 };
 
-enum { TCCL_CONF_KEYS = 22 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 23 }; /* of [tccl] */
 
 struct tccl_conf {
     char path[PATH_MAX];
@@ -49,6 +49,7 @@ struct tccl_conf {
     int timeout_ms;                       /* Timeout=30s */
     int auto_timeout_ms;                  /* AutoTimeout=2s */
     int require_timeout_ms;               /* RequireTimeout=60s */
+    int max_rings;                        /* MaxRings=1 */
     int alive_timeout_ms;                 /* AliveTimeout=300ms */
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */

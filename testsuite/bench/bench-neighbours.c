@@ -113,7 +113,7 @@ static double choose_beside(const struct machine *machine, struct tccl_beside *b
     struct tccl_ring_set set;
     struct tccl_ring ring;
     int rings;
-    if (!class || tccl_ring_choose(&run, 1, &ring, &rings, &err) != 0)
+    if (!class || tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, &err) != 0)
         fail(&err);
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
     double alone = gains ? ring.alone : step->table->baseline_ring[TCCL_NEWEST].gbps;

@@ -27,7 +27,7 @@ shows() { # BACKGROUND SOURCE
 
 # Is the ring the one that tccl-path solves from that profile?
 ring_of() { # PROFILE
-    admin tccl-path solve --profile "$1" --gpus 0-3 --json >"$work/solved.json"
+    admin tccl-path solve --rings 1 --profile "$1" --gpus 0-3 --json >"$work/solved.json"
     equal "TCCL_GBPS" "$(values TCCL_GBPS)" \
         "$(python3 -c 'import json, sys; print("%.2f" % json.load(open(sys.argv[1]))["gbps"])' "$work/solved.json")"
 }

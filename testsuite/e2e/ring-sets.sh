@@ -1,5 +1,5 @@
 #!/bin/bash
-# Several rings at once: two nodes with two NICs, and one of them alone, get as many rings as their profile says are best, which the
+# Several rings at once: two nodes with two NICs, and one of them alone, get as many rings (MaxRings=8) as their profile says are best, which the
 # tasks, the record and the drawing have alike; a node whose second NIC is on a network of its own shrinks the set, and the record says so.
 # cluster: own
 # level: quick
@@ -23,7 +23,8 @@ with open(sys.argv[2], "w") as file:
 APART
 profile dual
 profile apart
-own_cluster --nodes 4 --profile "$folder/dual" --profile "$folder/apart"
+max_rings=auto
+own_cluster --nodes 4 --tccl-conf MaxRings=8 --profile "$folder/dual" --profile "$folder/apart"
 cp "$folder/dual/model.json" "$cluster/profiles/0/"
 cp "$folder/apart/model.json" "$cluster/profiles/1/"
 rm -rf "$folder"

@@ -35,7 +35,7 @@ static void check_merge(const struct merge *merge)
     json_t *json = merge_to_json(merge, &err);
     struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
-    outcome_solve(&outcome, merge, &join);
+    outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
     tccl_outcome_clear(&outcome);
     merge_free(again);
@@ -102,7 +102,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         merge_add(merge, whole, 1, NULL) < 0)
         abort();
     add_json(add, context, merge_to_json(merge, NULL));
-    outcome_solve(&outcome, merge, &join);
+    outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
     tccl_outcome_clear(&outcome);
     shared_class_drop(whole);

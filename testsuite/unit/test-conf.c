@@ -48,6 +48,7 @@ static void test_defaults(void)
     CHECK_INT(conf.auto_timeout_ms, 2000);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 300);
+    CHECK_INT(conf.max_rings, 1);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
     tccl_conf_clear(&conf);
@@ -57,13 +58,14 @@ static void test_all_keys(void)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
-    int rc = read_text("# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
-                       "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
-                       "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
-                       "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
-                       "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\n"
-                       "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
-                       &conf, &err);
+    int rc = read_text(
+        "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
+        "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
+        "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
+        "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
+        "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\nMaxRings=4\n"
+        "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
+        &conf, &err);
     CHECK_INT(rc, 0);
     CHECK_STR(err.text, "");
     CHECK_STR(conf.socket, "/run/x/n1.sock");
@@ -82,6 +84,7 @@ static void test_all_keys(void)
     CHECK_INT(conf.timeout_ms, 250);
     CHECK_INT(conf.auto_timeout_ms, 100);
     CHECK_INT(conf.alive_timeout_ms, 3000);
+    CHECK_INT(conf.max_rings, 4);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);

@@ -69,7 +69,7 @@ static void test_ranges(void)
 {
     struct merge *merge = make_merge(NODES, "model");
     struct tccl_outcome outcome = {0};
-    outcome_solve(&outcome, merge, &join);
+    outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     CHECK_STR(outcome.source, "model");
     CHECK(outcome.gbps > 0 && outcome.ring != NULL);
@@ -171,7 +171,7 @@ static void test_fewer(void)
             two->class->cells[1].gbps = two->class->cells[2].gbps = 0;
             two->class->sets[0].set.rings[1].entry.nic = 0;
         }
-        outcome_solve(&outcome, merge, &join);
+        outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
         CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
         CHECK_INT(outcome.rings, round == 0 ? 2 : 1);
         CHECK_STR(outcome.fewer_rings,
@@ -197,7 +197,7 @@ static void test_policy(void)
     struct merge *merge = make_merge(3, "model");
     struct tccl_outcome outcome = {0};
     struct tccl_step few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
-    outcome_solve(&outcome, merge, &few);
+    outcome_solve(&outcome, merge, &few, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
     tccl_outcome_clear(&outcome);
@@ -223,7 +223,7 @@ static void test_no_gain(void)
         class = make_class(1, "cuda");
         CHECK_INT(merge_add(merge, class, 2, NULL), 0);
         shared_class_drop(class);
-        outcome_solve(&outcome, merge, &join);
+        outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
         CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
         CHECK(outcome.baseline_gbps == default_gbps);
         CHECK((outcome.gbps > 0) == (i == 0) && (outcome.choices != NULL) == (i == 0));
@@ -273,7 +273,7 @@ static void test_min_gain(void)
         shared_class_drop(class);
         for (int mode = TCCL_MODE_AUTO; mode <= TCCL_MODE_REQUIRE; mode++) {
             asks.mode = (enum tccl_mode)mode;
-            outcome_solve(&outcome, merge, &asks);
+            outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
             bool enough = cases[i].reason[0] == '\0';
             CHECK_INT(outcome.state, enough ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
             CHECK(strncmp(outcome.reason, cases[i].reason, strlen(cases[i].reason)) == 0);
@@ -293,7 +293,7 @@ static void check_sources(const char *one, const char *other, const char *said)
     struct tccl_outcome outcome = {0};
     CHECK_INT(merge_add(a, class, 1, NULL), 0);
     shared_class_drop(class);
-    outcome_solve(&outcome, a, &join);
+    outcome_solve(&outcome, a, &join, TCCL_CHAIN_RINGS);
     CHECK_STR(outcome.source, said);
     tccl_outcome_clear(&outcome);
     merge_free(a);
@@ -336,7 +336,7 @@ static void test_malformed(void)
                {"ring", "[]"}};
     struct merge *merge = make_merge(3, "model");
     struct tccl_outcome outcome = {0};
-    outcome_solve(&outcome, merge, &join);
+    outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tccl_error err = {0};
         struct tccl_outcome read = {0};

@@ -134,7 +134,7 @@ static void give_ring(const struct tccl_step *join, struct shared_class *class)
     struct tccl_outcome outcome = {0};
     struct merge *merge = merge_new(0);
     CHECK_INT(merge_add(merge, class, 1, NULL), 0);
-    outcome_solve(&outcome, merge, join);
+    outcome_solve(&outcome, merge, join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     running_ring(daemon_.running, &outcome, join, class->class);
     tccl_outcome_clear(&outcome);

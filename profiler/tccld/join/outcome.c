@@ -208,7 +208,7 @@ static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
 }
 
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
-                   const struct tccl_step *join)
+                   const struct tccl_step *join, int most_rings)
 {
     cleanup_free struct tccl_run *runs = merge_runs(merge);
     struct tccl_ring ring = {0};
@@ -224,8 +224,9 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
-    int nothing = runs ? tccl_ring_choose(runs, merge->n_runs, &ring, &rings_of_best, &err)
-                       : tccl_fail(&err, "out of memory");
+    int nothing =
+        runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &rings_of_best, &err)
+             : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)

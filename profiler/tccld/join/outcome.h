@@ -9,10 +9,10 @@
 
 enum { OUTCOME_RING = 4096 /* longest ring that is sent down, bytes */ };
 
-/* Solves the ring over all nodes of a step. Always gives an outcome. join: of node 0; its nodes,
- * and its policy: name, minimums, gain. */
+/* Solves the ring over all nodes of a step. Always gives an outcome. most_rings: at once. join: of
+ * node 0; its nodes, and its policy: name, minimums, gain. */
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
-                   const struct tccl_step *join);
+                   const struct tccl_step *join, int most_rings);
 
 /* The PLAN for the nodes [first, end) below: without a ring text that is too long. A new reference,
  * NULL without memory. */

@@ -189,7 +189,7 @@ static void complete(struct step *step)
     if (!merge) {
         step_fail(step, "%s", err.text);
     } else if (step->node == 0) {
-        outcome_solve(&step->outcome, merge, step->join);
+        outcome_solve(&step->outcome, merge, step->join, step->steps->daemon->conf->max_rings);
         step_close(step, STEP_PLAN);
         step_advance(step);
     } else {
