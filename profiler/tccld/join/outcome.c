@@ -136,9 +136,18 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
         take_choice(ring, i, runs, &outcome->choices[i]);
 }
 
+/* Is there a way for so many rings over all nodes, if not the best one? */
+static bool can_close(const struct tccl_run *runs, int n_runs, int rings)
+{
+    struct tccl_ring ring;
+    bool closes = tccl_ring_solve_rings(runs, n_runs, rings, &ring, NULL) == 0;
+    tccl_ring_clear(&ring);
+    return closes;
+}
+
 /* Which node leaves fewer rings at once than others, or all, would have by themselves. */
-static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring, int rings_of_best,
-                      const struct tccl_run *runs, int n_runs, char *const *nodes)
+static void say_fewer(struct tccl_outcome *outcome, int rings_of_best, const struct tccl_run *runs,
+                      int n_runs, char *const *nodes)
 {
     int most = 0, least = TCCL_CHAIN_RINGS + 1, who = 0;
     for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
@@ -147,13 +156,13 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
         who = rings < least ? node : who;
         least = rings < least ? rings : least;
     }
-    if (ring->n_nodes == 1 || rings_of_best >= most)
+    if ((n_runs == 1 && runs->count == 1) || rings_of_best >= most)
         return;
     if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
                  least, least == 1 ? "" : "s", most);
-    else
+    else if (!can_close(runs, n_runs, most))
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "the NICs of these nodes are not on fabrics that meet in %d rings", most);
 }
@@ -184,7 +193,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
     outcome->rings = ring->rings;
-    say_fewer(outcome, ring, rings_of_best, runs, n_runs, join->nodes);
+    say_fewer(outcome, rings_of_best, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
 }
 
