@@ -156,7 +156,9 @@ static bool takes_room(const struct tccl_ring_set *set, const struct tccl_table 
                        const struct tccl_machine *machine)
 {
     int far = tccl_chain_far(machine, &table->ring.chain);
-    for (int i = 0; i < set->n && __builtin_popcount(table->gpus) < machine->n_gpus; i++)
+    if (__builtin_popcount(table->gpus) == machine->n_gpus)
+        return false;
+    for (int i = 0; i < set->n; i++)
         if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
             return true;
     return false;

@@ -100,6 +100,18 @@ static int read_file(struct tccl_plugstack *stack, const char *path, int depth,
     return 0;
 }
 
+void tccl_plugstack_path(const struct tccl_slurm_conf *conf, char path[static PATH_MAX])
+{
+    const char *set = tccl_slurm_get(conf, "PlugStackConfig");
+    const char *beside = *conf->path ? conf->path : "/etc/slurm/";
+    const char *slash = strrchr(beside, '/');
+    if (set)
+        snprintf(path, PATH_MAX, "%s", set);
+    else
+        snprintf(path, PATH_MAX, "%.*splugstack.conf", slash ? (int)(slash + 1 - beside) : 0,
+                 beside);
+}
+
 int tccl_plugstack_read(const char *path, struct tccl_plugstack *stack, struct tccl_error *err)
 {
     memset(stack, 0, sizeof(*stack));

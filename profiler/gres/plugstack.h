@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "gres/slurm-conf.h"
 
 enum { TCCL_PLUGIN_ARGS = 32, TCCL_PLUGIN_ARG = 512 };
 
@@ -27,6 +28,10 @@ struct tccl_plugstack {
     int n_args;
     char args[TCCL_PLUGIN_ARGS][TCCL_PLUGIN_ARG];
 };
+
+/* Where Slurm looks for it: PlugStackConfig= of slurm.conf, else beside that (conf->path "": in
+ * /etc/slurm). */
+void tccl_plugstack_path(const struct tccl_slurm_conf *conf, char path[static PATH_MAX]);
 
 /* Reads path and what it includes. A file that isn't there is none: Slurm takes it as empty.
  * Returns 0, or -1 with err: it is there, and can't be read. */

@@ -86,14 +86,9 @@ static void read_slurm(struct check_site *site)
 
 static void read_plugstack(struct check_site *site)
 {
-    const char *set = tccl_slurm_get(&site->slurm, "PlugStackConfig");
-    char path[PATH_MAX + 32];
-    char *slash;
-    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
-    if ((slash = strrchr(path, '/')))
-        strcpy(slash + 1, "plugstack.conf");
-    site->plugstack_good =
-        tccl_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
+    char path[PATH_MAX];
+    tccl_plugstack_path(&site->slurm, path);
+    site->plugstack_good = tccl_plugstack_read(path, &site->plugstack, &site->plugstack_error) == 0;
 }
 
 /* Overwrites a line of the text with blanks. Returns false if there is no such line. */

@@ -16,14 +16,19 @@ static const char *config_path(const char *argument)
     return strncmp(argument, key, sizeof(key) - 1) == 0 ? argument + sizeof(key) - 1 : NULL;
 }
 
-int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *conf,
-                     struct tccl_error *err)
+const char *plugin_conf_path(int argc, char **argv)
 {
     const char *path = NULL;
     for (int i = 0; i < argc; i++)
         if (config_path(argv[i]))
             path = config_path(argv[i]);
-    if (tccl_conf_read_own(path, node, conf, err) != 0)
+    return path;
+}
+
+int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *conf,
+                     struct tccl_error *err)
+{
+    if (tccl_conf_read_own(plugin_conf_path(argc, argv), node, conf, err) != 0)
         return -1;
     for (int i = 0; i < argc; i++)
         if (!config_path(argv[i]) && tccl_conf_override(conf, argv[i], err) != 0) {

@@ -4,6 +4,9 @@
 
 #include "client/conf.h"
 
+/* The file that the arguments in plugstack.conf give as config=PATH, the last one; NULL: none. */
+const char *plugin_conf_path(int argc, char **argv);
+
 /* Reads the file given as config=PATH (default: /etc/slurm/tccl.conf, which may be missing), then
  * the arguments Key=Value. node: this node's Slurm name, or NULL. Returns 0, or -1 with err that
  * names file and line, or the argument. On 0 tccl_conf_clear frees. */

@@ -43,7 +43,8 @@ CALLBACK slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
 
 CALLBACK slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
 {
-    return local_user_init(spank, argc, argv);
+    (void)argc, (void)argv;
+    return local_user_init(spank);
 }
 
 CALLBACK slurm_spank_user_init(spank_t spank, int argc, char *argv[])
@@ -66,10 +67,10 @@ CALLBACK slurm_spank_task_init(spank_t spank, int argc, char *argv[])
 
 CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
 {
-    (void)spank, (void)argc, (void)argv;
+    (void)spank;
     switch (spank_context()) {
     case S_CTX_LOCAL:
-        return local_exit();
+        return local_exit(argc, argv);
     case S_CTX_REMOTE:
         return remote_exit();
     default:

@@ -12,6 +12,7 @@
 #include "client/hostlist.h"
 #include "client/policy.h"
 #include "client/step-fields.h"
+#include "plugin/plugin-conf.h"
 #include "plugin/spank-option.h"
 #include "plugin/task-gpus.h"
 
@@ -21,8 +22,7 @@ enum { CMDLINE = 65536, ASK_MS = 3000 };
 static struct {
     uint32_t job, step;
     int64_t began_ms;
-    char node[256];   /* the first */
-    const char *conf; /* of the plugin's arguments; NULL */
+    char node[256]; /* the first */
 } required;
 
 /* How many words belong to srun, by where getopt_long has stopped; the program's own may look the
@@ -94,26 +94,24 @@ static bool find_node(char *node, size_t size)
     return false;
 }
 
-int local_user_init(spank_t spank, int argc, char **argv)
+int local_user_init(spank_t spank)
 {
     if (!is_required() || !find_node(required.node, sizeof(required.node)) ||
         spank_get_item(spank, S_JOB_ID, &required.job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &required.step) != ESPANK_SUCCESS)
         required.job = 0;
     required.began_ms = tccl_now_ms();
-    for (int i = 0; i < argc; i++)
-        if (strncmp(argv[i], "config=", 7) == 0)
-            required.conf = strdup(argv[i] + 7);
     return 0;
 }
 
 /* tccl-check asks, so that srun needs neither munge nor sockets of ours. */
-int local_exit(void)
+int local_exit(int argc, char **argv)
 {
+    const char *conf = plugin_conf_path(argc, argv);
     char step[32], since[32];
     const char *const words[] = {"tccl-check",  "step",    step,  "--node",
-                                 required.node, "--since", since, required.conf ? "--config" : NULL,
-                                 required.conf, NULL};
+                                 required.node, "--since", since, conf ? "--config" : NULL,
+                                 conf,          NULL};
     cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
     if (!required.job || !output)
         return 0;

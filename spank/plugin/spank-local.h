@@ -9,11 +9,12 @@
 int local_init_post_opt(void);
 
 /* In srun, which has an allocation now and launches the step: notes which step it is, where a ring
- * is required. argc, argv: the plugin's arguments. Returns 0. */
-int local_user_init(spank_t spank, int argc, char **argv);
+ * is required. Returns 0. */
+int local_user_init(spank_t spank);
 
 /* In srun, which ends: of a step that requires a ring, says so if no node's plugin has looked at it
- * (Slurm drops --tccl in silence where there is none). Takes 3 s at most. Returns 0. */
-int local_exit(void);
+ * (Slurm drops --tccl in silence where there is none). argc, argv: the plugin's
+ * arguments. Takes 3 s at most. Returns 0. */
+int local_exit(int argc, char **argv);
 
 #endif

@@ -56,17 +56,6 @@ struct presence {
 
 /* ---- in the thread ---- */
 
-/* Where slurmd looks for plugstack.conf. */
-static void find_stack(const struct tccl_slurm_conf *conf, char path[static PATH_MAX])
-{
-    const char *set = tccl_slurm_get(conf, "PlugStackConfig");
-    const char *slash = strrchr(conf->path, '/');
-    if (set)
-        snprintf(path, PATH_MAX, "%s", set);
-    else
-        snprintf(path, PATH_MAX, "%.*s/plugstack.conf", (int)(slash - conf->path), conf->path);
-}
-
 static void read_stack(const char *path, const char *folders, struct look *look)
 {
     cleanup_free struct tccl_plugstack *stack = calloc(1, sizeof(*stack));
@@ -105,7 +94,7 @@ static void run_look(void *task)
         rc = tccl_fail(&err, "where slurmd has its slurm.conf is not known");
     if (rc == 0 && tccl_slurm_conf_read(slurmd.conf, &conf, &err) == 0) {
         folders = tccl_slurm_get(&conf, "PluginDir");
-        find_stack(&conf, path);
+        tccl_plugstack_path(&conf, path);
         read_stack(path, folders ? folders : TCCL_PLUGINDIR, look);
     } else {
         snprintf(look->text, sizeof(look->text), "%.400s", err.text);
