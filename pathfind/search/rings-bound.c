@@ -312,12 +312,10 @@ static int most_rings(struct bound *bound, double rate, double *most, struct spl
         if (status != 0)
             return status;
         *most = values[bound->n_transfers];
-        if (*most < bound->rings - 1e-3 || !find_cuts(bound)) {
-            find_split(bound, split);
-            return 0;
-        }
+        find_split(bound, split);
+        if (*most < bound->rings - 1e-3 || !find_cuts(bound))
+            break;
     }
-    find_split(bound, split);
     return 0;
 }
 
