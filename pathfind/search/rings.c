@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "search/rings-bound.h"
 
 /* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
  * then BEFORE sets by chance are enough to begin with. */
 enum { BUDGET = 10000, SHARPNESS = 6, DESCENTS = 4, SMALL = 4, BEFORE = 1000, EFFORT = 300000 };
+
+/* How data come to a GPU of a ring, or pass a port, where rings needn't agree: as the plan says for
+ * all of them, directly (of an edge: written, or read), or through memory BY_MEMORY + m. */
+enum { AS_ALL, DIRECTLY, BY_READ, BY_MEMORY };
 
 /* A set as the search changes it. Chains follow from it. */
 struct plan {
@@ -21,6 +26,8 @@ struct plan {
     uint8_t islands[TCCL_MAX_GPUS];
     uint8_t memories[TCCL_MAX_GPUS];
     bool direct[TCCL_MAX_GPUS];
+    uint8_t edges[TCCL_CHAIN_RINGS][TCCL_MAX_GPUS]; /* by the GPU that receives */
+    uint8_t ports[TCCL_CHAIN_RINGS][2];
 };
 
 struct finder {
@@ -48,11 +55,27 @@ static uint32_t chance(struct finder *finder, uint32_t below)
     return (uint32_t)((finder->state >> 33) % below);
 }
 
-static struct tccl_port port_of(const struct plan *plan, int nic, int gpu)
+static struct tccl_port port_of(const struct plan *plan, int ring, int end, int gpu)
 {
     struct tccl_device itself = {TCCL_GPU, (uint8_t)gpu};
     struct tccl_device memory = {TCCL_MEMORY, plan->memories[gpu]};
-    return (struct tccl_port){(uint8_t)nic, plan->direct[gpu] ? itself : memory};
+    int own = plan->ports[ring][end];
+    bool direct = own == AS_ALL ? plan->direct[gpu] : own == DIRECTLY;
+    if (own >= BY_MEMORY)
+        memory.index = (uint8_t)(own - BY_MEMORY);
+    return (struct tccl_port){plan->nics[ring][end], direct ? itself : memory};
+}
+
+static struct tccl_edge edge_of(const struct plan *plan, int ring, int from, int to)
+{
+    int own = plan->edges[ring][to];
+    if (own >= BY_MEMORY)
+        return (struct tccl_edge){TCCL_BOUNCE, (uint8_t)(own - BY_MEMORY)};
+    if (own == BY_READ)
+        return (struct tccl_edge){.kind = TCCL_P2P_READ};
+    if (own == DIRECTLY || plan->islands[from] == plan->islands[to])
+        return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
+    return (struct tccl_edge){TCCL_BOUNCE, plan->memories[to]};
 }
 
 static void make_chain(const struct finder *finder, const struct plan *plan, int ring,
@@ -64,17 +87,12 @@ static void make_chain(const struct finder *finder, const struct plan *plan, int
     chain->n_gpus = (uint8_t)n;
     chain->closed = finder->closed;
     memcpy(chain->gpus, order, n);
-    for (int i = 0; i < tccl_chain_edges(chain); i++) {
-        int to = order[(i + 1) % n];
-        if (plan->islands[order[i]] == plan->islands[to])
-            chain->edges[i].kind = TCCL_P2P_WRITE;
-        else
-            chain->edges[i] = (struct tccl_edge){TCCL_BOUNCE, plan->memories[to]};
-    }
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        chain->edges[i] = edge_of(plan, ring, order[i], order[(i + 1) % n]);
     if (finder->closed)
         return;
-    chain->entry = port_of(plan, plan->nics[ring][0], order[0]);
-    chain->exit = port_of(plan, plan->nics[ring][1], order[n - 1]);
+    chain->entry = port_of(plan, ring, 0, order[0]);
+    chain->exit = port_of(plan, ring, 1, order[n - 1]);
 }
 
 static bool is_allowed(const struct finder *finder, int nic)
@@ -282,16 +300,32 @@ static void copy_ring(struct finder *finder, struct plan *plan)
     int to = chance(finder, plan->n), from = chance(finder, plan->n);
     memcpy(plan->orders[to], plan->orders[from], finder->n_gpus);
     memcpy(plan->nics[to], plan->nics[from], sizeof(plan->nics[to]));
+    memcpy(plan->edges[to], plan->edges[from], sizeof(plan->edges[to]));
+    memcpy(plan->ports[to], plan->ports[from], sizeof(plan->ports[to]));
     if (chance(finder, 2) == 0)
         return;
     reverse(plan->orders[to], 0, finder->n_gpus - 1);
     swap(&plan->nics[to][0], &plan->nics[to][1]);
+    swap(&plan->ports[to][0], &plan->ports[to][1]);
+}
+
+/* An edge or a port of one ring goes another way than the rest wants it to, or no longer does. */
+static void change_way(struct finder *finder, struct plan *plan)
+{
+    int ring = chance(finder, plan->n), memories = finder->machine->n_memories;
+    uint8_t way = (uint8_t)chance(finder, BY_MEMORY + memories);
+    if (finder->closed || chance(finder, finder->n_gpus + 1) > 1)
+        plan->edges[ring][finder->gpus[chance(finder, finder->n_gpus)]] = way;
+    else
+        plan->ports[ring][chance(finder, 2)] = way == BY_READ ? DIRECTLY : way;
 }
 
 static void change(struct finder *finder, struct plan *plan)
 {
-    int kinds = chance(finder, 20);
-    if (kinds < 9)
+    int kinds = chance(finder, finder->options->any ? 28 : 20);
+    if (kinds >= 20)
+        change_way(finder, plan);
+    else if (kinds < 9)
         change_order(finder, plan);
     else if (kinds < 13 && !finder->closed)
         change_nics(finder, plan);
@@ -351,6 +385,27 @@ static void take_port(struct plan *plan, struct tccl_port port, int gpu)
         plan->memories[gpu] = port.via.index;
 }
 
+static uint8_t port_way(struct tccl_port port)
+{
+    return port.via.kind == TCCL_GPU ? DIRECTLY : BY_MEMORY + port.via.index;
+}
+
+/* The ways of a chain, whatever other rings want. */
+static void take_ways(struct plan *plan, int ring, const struct tccl_chain *chain)
+{
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        struct tccl_edge edge = chain->edges[i];
+        uint8_t *way = &plan->edges[ring][chain->gpus[(i + 1) % chain->n_gpus]];
+        *way = edge.kind == TCCL_P2P_WRITE  ? DIRECTLY
+               : edge.kind == TCCL_P2P_READ ? BY_READ
+                                            : BY_MEMORY + edge.memory;
+    }
+    if (chain->closed)
+        return;
+    plan->ports[ring][0] = port_way(chain->entry);
+    plan->ports[ring][1] = port_way(chain->exit);
+}
+
 static void take_chain(struct plan *plan, const struct tccl_chain *chain)
 {
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
@@ -366,8 +421,10 @@ static void take_chain(struct plan *plan, const struct tccl_chain *chain)
     take_port(plan, chain->exit, chain->gpus[chain->n_gpus - 1]);
 }
 
-/* The set's rings, again and again. What its rings want of one GPU the last one gets. */
-static void begin_with(const struct tccl_ring_set *set, int rings, struct plan *plan)
+/* The set's rings, again and again. What its rings want of one GPU the last one gets, unless any
+ * sets may be found. */
+static void begin_with(const struct finder *finder, const struct tccl_ring_set *set, int rings,
+                       struct plan *plan)
 {
     *plan = (struct plan){.n = rings};
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
@@ -379,6 +436,8 @@ static void begin_with(const struct tccl_ring_set *set, int rings, struct plan *
         memcpy(plan->orders[i], chain->gpus, chain->n_gpus);
         plan->nics[i][0] = chain->entry.nic;
         plan->nics[i][1] = chain->exit.nic;
+        if (finder->options->any)
+            take_ways(plan, i, chain);
     }
 }
 
@@ -422,9 +481,9 @@ static int descend(struct finder *finder, int rings, long sets, double bound)
         struct plan plan;
         begin_anywhere(finder, rings, &plan);
         if (i == 0 && finder->result->gbps > 0)
-            begin_with(&finder->result->set, rings, &plan);
+            begin_with(finder, &finder->result->set, rings, &plan);
         else if (i % 2 == 0 && finder->n_starts > 0)
-            begin_with(&finder->starts[chance(finder, finder->n_starts)], rings, &plan);
+            begin_with(finder, &finder->starts[chance(finder, finder->n_starts)], rings, &plan);
         finder->floor = i % 4 == 3 ? 0 : 0.9 * bound;
         if (anneal(finder, &plan, sets / DESCENTS) != 0)
             return -1;
@@ -562,10 +621,11 @@ static int count_out(struct finder *finder, int rings, bool *all)
 static int find_rings(struct finder *finder, int rings, long sets, double *bound)
 {
     struct tccl_rings_result *result = finder->result;
-    bool small = finder->n_gpus <= SMALL && !finder->options->rater, all = false;
+    bool all = false;
+    bool small = finder->n_gpus <= SMALL && !finder->options->rater && !finder->options->any;
     if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
         return -1;
-    if (!small || finder->options->gap > 0 || finder->options->any || result->gbps >= finder->goal)
+    if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
         return 0;
     if (count_out(finder, rings, &all) != 0)
         return -1;
@@ -635,9 +695,9 @@ static int rate_starts(struct finder *finder)
     return 0;
 }
 
-int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
-                    const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
-                    int n, struct tccl_rings_result *result, struct tccl_error *err)
+static int find(const struct tccl_model *model, uint32_t gpus, bool closed,
+                const struct tccl_rings_options *options, const struct tccl_ring_set *starts, int n,
+                struct tccl_rings_result *result, struct tccl_error *err)
 {
     struct finder finder = {.model = model,
                             .machine = options->rater ? options->rater->machine
@@ -670,5 +730,30 @@ int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
     if (find_all(&finder, from, to, bounds) != 0)
         return -1;
     result->bound = fmax(result->gbps, highest(bounds, from, to));
+    return 0;
+}
+
+int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
+                    const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
+                    int n, struct tccl_rings_result *result, struct tccl_error *err)
+{
+    struct tccl_rings_options built = *options;
+    struct tccl_rings_result first;
+    if (!options->any)
+        return find(model, gpus, closed, options, starts, n, result, err);
+    /* What NCCL can be made to build is a beginning: so it is never better than what is found. */
+    built.any = false;
+    if (find(model, gpus, closed, &built, starts, n, &first, err) != 0)
+        return -1;
+    cleanup_free struct tccl_ring_set *more = calloc((size_t)n + 1, sizeof(*more));
+    if (!more)
+        return tccl_fail(err, "out of memory");
+    more[0] = first.set;
+    for (int i = 0; i < n; i++)
+        more[i + 1] = starts[i];
+    bool none = first.set.n == 0;
+    if (find(model, gpus, closed, options, more + none, n + !none, result, err) != 0)
+        return -1;
+    result->rated += first.rated;
     return 0;
 }

@@ -3,8 +3,9 @@
  *
  * The search changes a few things of a set at a time, by chance, keeps what is better, and now and
  * then what is not (simulated annealing), from several beginnings. Only sets that a stock NCCL can
- * be made to build are rated. What it finds is compared with a proven bound (search/rings-bound.h);
- * it ends when it is as close to that as is wanted, or when its budget is used up. */
+ * be made to build are rated, unless any are wanted. What it finds is compared with a proven bound
+ * (search/rings-bound.h); it ends when it is as close to that as is wanted, or when its budget is
+ * used up. */
 #ifndef TCCL_RINGS_H
 #define TCCL_RINGS_H
 
@@ -23,8 +24,8 @@ struct tccl_rings_rater {
 struct tccl_rings_options {
     const struct tccl_rings_rater *rater; /* NULL: the model */
     int rings;   /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
-    bool any;    /* starts count that a stock NCCL can't be made to build, and the bound is for
-                  * such sets as well; others are not searched for */
+    bool any;    /* sets count that a stock NCCL can't be made to build, too; then none is proven
+                  * exactly, and as many sets again are rated */
     double gap;  /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
     long budget; /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
     double single_bound; /* no single ring is faster, GB/s; 0: unknown */
