@@ -10,7 +10,7 @@
 #include "client/hostlist.h"
 #include "client/message.h"
 
-static int nonce_make(char nonce[static TCCL_NONCE], struct tccl_error *err)
+int tccl_nonce_make(char nonce[static TCCL_NONCE], struct tccl_error *err)
 {
     unsigned char bytes[(TCCL_NONCE - 1) / 2];
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
@@ -22,7 +22,7 @@ static int nonce_make(char nonce[static TCCL_NONCE], struct tccl_error *err)
 
 int tccl_envelope_put(json_t *message, struct tccl_envelope *envelope, struct tccl_error *err)
 {
-    if (nonce_make(envelope->nonce, err) != 0)
+    if (tccl_nonce_make(envelope->nonce, err) != 0)
         return -1;
     if (json_object_set_new(message, "to", json_string(envelope->to)) != 0 ||
         json_object_set_new(message, "from", json_string(envelope->from)) != 0 ||

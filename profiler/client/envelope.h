@@ -15,6 +15,8 @@ struct tccl_envelope {
     json_int_t epoch;
     char nonce[TCCL_NONCE];
 };
+/* A number used once. Returns 0, or -1 with err. */
+int tccl_nonce_make(char nonce[static TCCL_NONCE], struct tccl_error *err);
 /* Puts an envelope with a fresh nonce on a message. Returns 0, or -1 with err. */
 int tccl_envelope_put(json_t *message, struct tccl_envelope *envelope, struct tccl_error *err);
 /* Texts are borrowed from the message. Returns 0, or -1 with err. */

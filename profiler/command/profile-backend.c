@@ -3,6 +3,15 @@
 
 #include "command/profile-command.h"
 
+int profile_trust(const struct profile_options *options, struct tccl_trust *trust,
+                  struct tccl_error *err)
+{
+    if (tccl_trust_fill(trust, options->munge, options->tccld_user, err) != 0)
+        return -1;
+    trust->anybody = options->no_munge;
+    return 0;
+}
+
 /* What nobody named: what fits. */
 static const char *choose(const struct profile_options *options, const char *usual)
 {
@@ -15,18 +24,19 @@ int profile_open_backend(const struct profile_options *options, const char *usua
                          struct tccl_backend **backend, struct tccl_error *err)
 {
     const char *name = choose(options, usual);
-    const struct tccl_backend_options what = {.model = options->model,
-                                              .peer = options->peer,
-                                              .munge = options->munge,
-                                              .devices = options->devices,
-                                              .engine = options->engine,
-                                              .force = options->force,
-                                              .window = options->window,
-                                              .repeats = options->repeats,
-                                              .background = options->background};
+    struct tccl_backend_options what = {.model = options->model,
+                                        .peer = options->peer,
+                                        .devices = options->devices,
+                                        .engine = options->engine,
+                                        .force = options->force,
+                                        .window = options->window,
+                                        .repeats = options->repeats,
+                                        .background = options->background};
     struct tccl_error why = {0};
 
     *backend = NULL;
+    if (options->peer && profile_trust(options, &what.trust, err) != 0)
+        return -1;
     if (options->model && strcmp(name, "model") != 0)
         return tccl_fail(err, "--model goes with --backend model, not with %.40s", name);
     if (tccl_backend_open(name, &what, backend, &why) == 0)

@@ -19,7 +19,7 @@ struct profile_options {
     const char *backend;    /* --backend; NULL: what fits */
     const char *topology;   /* --topology: recorded by lstopo */
     const char *peer;       /* --peer */
-    const char *listen;     /* --listen; NULL: every address, the usual port */
+    const char *listen;     /* --listen; NULL: the addresses of the NICs, the usual port */
     const char *html;       /* --html */
     const char *slurm;      /* --slurm: a version */
     const char *profile;    /* the operand: folder, machine id or name */
@@ -32,6 +32,7 @@ struct profile_options {
     int pairs;
     int devices;
     enum tccl_background background; /* --background */
+    bool no_munge;                   /* --no-munge: nobody has to prove who they are */
     bool neighbours, engine, force, check, json, quiet;
 };
 
@@ -59,6 +60,11 @@ bool profile_interrupted(void);
  * Returns 0, or -1 with err. */
 int profile_open_backend(const struct profile_options *options, const char *usual,
                          struct tccl_backend **backend, struct tccl_error *err);
+
+/* Whom a peer serves, and who may run the one that run measures against. Returns 0, or -1 with err.
+ */
+int profile_trust(const struct profile_options *options, struct tccl_trust *trust,
+                  struct tccl_error *err);
 
 /* "MIG, MPS": the marks in words; "" where there are none. */
 enum { PROFILE_MARKS = 96 };

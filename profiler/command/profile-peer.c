@@ -14,20 +14,22 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/credential.h"
-#include "client/users.h"
 #include "command/profile-command.h"
+#include "command/profile-machine.h"
 #include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-places.h"
 #include "measure/peer/peer-serve.h"
 
 enum {
-    LISTENERS = 4,
+    LISTENERS = TCCL_PEER_PLACES,
+    WHERE = 1024, /* bytes of the text about them */
     CONNECTIONS = 64,
     PLACE = NI_MAXHOST + NI_MAXSERV,
     MUNGE_MS = 2000,
     HELLO_MS = 5000,
     TRAFFIC = 96,
     REST_MS = 250,        /* before the next try to accept, without descriptors or memory */
-    HELLO_ALARM = 10,     /* seconds, should munged never answer */
+    HELLO_ALARM = 15,     /* seconds, should munged never answer */
     RDMA_BYTES = 8 << 20, /* of memory that a guest may reach */
 };
 
@@ -43,8 +45,9 @@ struct guest {
 
 struct peer {
     const struct profile_options *options;
-    struct tccl_peer_rules rules;
+    struct tccl_trust trust;
     int listeners[LISTENERS], n_listeners, signals;
+    char where[WHERE]; /* "10.0.0.2 (mlx5_0), 10.0.1.2 (mlx5_1)" */
     struct guest guests[CONNECTIONS];
     int64_t rests_until; /* tccl_now_ms */
     bool rested;         /* and it was said */
@@ -76,15 +79,15 @@ static void print_line(const struct peer *peer, json_t *json, const char *text)
     fflush(stdout);
 }
 
-static void print_listening(const struct peer *peer, const char *host, uint16_t port)
+static void print_listening(const struct peer *peer, uint16_t port)
 {
-    char text[TCCL_PEER_HOST + 80];
+    char text[WHERE + 80];
 
-    snprintf(text, sizeof(text), "listening on %s port %u, for %s", *host ? host : "all addresses",
-             port, peer->rules.munge ? "root and TccldUser" : "anybody");
+    snprintf(text, sizeof(text), "listening on %s port %u, for %s", peer->where, port,
+             peer->trust.anybody ? "anybody" : "root and TccldUser");
     print_line(peer,
-               json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", host, "port",
-                         (int)port, "munge", peer->rules.munge != NULL),
+               json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", peer->where,
+                         "port", (int)port, "munge", !peer->trust.anybody),
                text);
 }
 
@@ -121,51 +124,66 @@ static void print_end(const struct peer *peer, const char *from, const struct en
 
 /* ---- before ---- */
 
-static int find_users(struct tccl_peer_rules *rules, const char *tccld_user, struct tccl_error *err)
-{
-    rules->users[0] = 0;
-    rules->users[1] = geteuid();
-    rules->n_users = 3;
-    return tccl_user_find("TccldUser", tccld_user, &rules->users[2], err);
-}
-
-/* Without munge nobody can say who they are. */
-static int check_munge(struct peer *peer, struct tccl_error *err)
+/* Without munge nobody can say who they are, and neither can we. */
+static int check_munge(const struct peer *peer, struct tccl_error *err)
 {
     struct tccl_error why = {0};
     cleanup_free char *cred = NULL;
 
-    peer->rules.munge = peer->options->munge;
-    if (tccl_cred_encode(peer->rules.munge, geteuid(), "peer", 4, tccl_now_ms() + MUNGE_MS, &cred,
+    if (peer->trust.anybody) {
+        fprintf(stderr, "tccl: --no-munge: anybody who reaches this port is served\n");
+        return 0;
+    }
+    if (tccl_cred_encode(peer->trust.munge, geteuid(), "peer", 4, tccl_now_ms() + MUNGE_MS, &cred,
                          &why) == 0)
         return 0;
-    if (!peer->options->force)
-        return tccl_fail(err, "%.300s: start munged, or use --force to serve anybody", why.text);
-    fprintf(stderr, "tccl: %s: --force: anybody who reaches this port is served\n", why.text);
-    peer->rules.munge = NULL;
-    return 0;
+    return tccl_fail(err,
+                     "%.300s: start munged, or use --no-munge, here and with run, where nobody "
+                     "else can reach this port",
+                     why.text);
 }
 
-static int open_listener(const struct addrinfo *address)
+static void add_where(struct peer *peer, const struct sockaddr *address, socklen_t size,
+                      const char *nic)
+{
+    size_t used = strlen(peer->where);
+    char host[NI_MAXHOST];
+
+    if (getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0)
+        snprintf(peer->where + used, WHERE - used, *nic ? "%s%.100s (%s)" : "%s%.100s",
+                 used > 0 ? ", " : "", host, nic);
+}
+
+/* Returns 0, or why not: a number of errno. */
+static int open_listener(struct peer *peer, const struct sockaddr *address, socklen_t size,
+                         const char *nic)
 {
     cleanup_close int fd =
-        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
 
     if (fd < 0)
-        return -1;
+        return errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (address->ai_family == AF_INET6)
+    if (address->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, CONNECTIONS) != 0)
-        return -1;
-    int opened = fd;
+    if (bind(fd, address, size) != 0 || listen(fd, CONNECTIONS) != 0)
+        return errno;
+    peer->listeners[peer->n_listeners++] = fd;
     fd = -1;
-    return opened;
+    add_where(peer, address, size, nic);
+    return 0;
 }
 
-/* One at least of the addresses that the name has. */
-static int open_listeners(struct peer *peer, const char *host, uint16_t port,
+/* The first reason, or that the port is taken. */
+static void note_why(int *why, int failed)
+{
+    if (*why == 0 || failed == EADDRINUSE)
+        *why = failed;
+}
+
+/* On the addresses that a name has, one at least. */
+static int listen_on_name(struct peer *peer, const char *host, uint16_t port,
                           struct tccl_error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
@@ -173,21 +191,49 @@ static int open_listeners(struct peer *peer, const char *host, uint16_t port,
     int why = 0;
 
     snprintf(number, sizeof(number), "%u", port);
-    int code = getaddrinfo(*host ? host : NULL, number, &hints, &found);
+    int code = getaddrinfo(host, number, &hints, &found);
     if (code != 0)
         return tccl_fail(err, "--listen %s: %s", host, gai_strerror(code));
-    for (struct addrinfo *each = found; each && peer->n_listeners < LISTENERS;
-         each = each->ai_next) {
-        int fd = open_listener(each);
-        if (fd >= 0)
-            peer->listeners[peer->n_listeners++] = fd;
-        else if (why == 0 || errno == EADDRINUSE)
-            why = errno;
-    }
+    for (struct addrinfo *each = found; each && peer->n_listeners < LISTENERS; each = each->ai_next)
+        note_why(&why, open_listener(peer, each->ai_addr, each->ai_addrlen, ""));
     freeaddrinfo(found);
     if (peer->n_listeners > 0 && why != EADDRINUSE)
         return 0;
-    return tccl_fail(err, "%s port %u: %s", *host ? host : "all addresses", port, strerror(why));
+    return tccl_fail(err, "%s port %u: %s", host, port, strerror(why));
+}
+
+/* This node's NICs: of the description that tccl-profile init has written, else as it would find
+ * them. */
+static int find_nics(const struct peer *peer, struct tccl_machine *machine, struct tccl_error *err)
+{
+    const struct profile_options *options = peer->options;
+    struct tccl_found found;
+
+    if (tccl_machine_read(options->machine ? options->machine : options->node, machine, NULL) == 0)
+        return 0;
+    if (profile_machine(options, &found, err) < 0)
+        return tccl_fail_in(err,
+                            "which NICs to serve is not known (say where to listen by --listen)");
+    *machine = found.site.machine;
+    return 0;
+}
+
+/* On the addresses of the NICs: those of other networks are none of its business. */
+static int listen_on_nics(struct peer *peer, uint16_t port, struct tccl_error *err)
+{
+    struct tccl_peer_place places[TCCL_PEER_PLACES];
+    struct tccl_machine machine;
+    int why = 0;
+
+    if (find_nics(peer, &machine, err) != 0)
+        return -1;
+    int count = tccl_peer_places(&machine, port, places, err);
+    for (int i = 0; i < count; i++)
+        note_why(&why, open_listener(peer, &places[i].address.any, sizeof(places[i].address),
+                                     places[i].nic));
+    if (count < 0 || (peer->n_listeners > 0 && why != EADDRINUSE))
+        return count < 0 ? -1 : 0;
+    return tccl_fail(err, "port %u of the NICs' addresses: %s", port, strerror(why));
 }
 
 static int open_signals(struct peer *peer, struct tccl_error *err)
@@ -237,8 +283,8 @@ static struct tccl_rdma *lend(const struct tccl_peer_guest *guest, void *memory,
     return rdma;
 }
 
-static int serve_rdma(int fd, const struct tccl_peer_guest *guest, int64_t deadline,
-                      struct ending *ending, struct tccl_error *err)
+static int serve_rdma(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
+                      int64_t deadline, struct ending *ending, struct tccl_error *err)
 {
     cleanup_free void *memory = calloc(1, RDMA_BYTES);
     struct tccl_error why = {0};
@@ -250,16 +296,21 @@ static int serve_rdma(int fd, const struct tccl_peer_guest *guest, int64_t deadl
         return tccl_fail(err, "%s", why.text);
     }
     memcpy(ending->device, ours.device, sizeof(ending->device));
-    int rc = tccl_peer_agree(fd, &ours, deadline, err);
+    int rc = tccl_peer_agree(fd, &peer->trust, guest, &ours, deadline, err);
+    alarm(0);
     if (rc == 0)
         rc = tccl_peer_serve(fd, &rdma_limits, &ending->count, err);
     tccl_rdma_close(rdma);
     return rc;
 }
 
-static int serve_tcp(int fd, int64_t deadline, struct ending *ending, struct tccl_error *err)
+static int serve_tcp(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
+                     int64_t deadline, struct ending *ending, struct tccl_error *err)
 {
-    if (tccl_peer_agree(fd, NULL, deadline, err) < 0)
+    int rc = tccl_peer_agree(fd, &peer->trust, guest, NULL, deadline, err);
+
+    alarm(0);
+    if (rc < 0)
         return -1;
     return tccl_peer_serve(fd, &limits, &ending->count, err);
 }
@@ -272,13 +323,13 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
     int64_t begun = tccl_now_ms(), deadline = begun + HELLO_MS;
 
     tccl_peer_tune(fd);
-    alarm(HELLO_ALARM);
-    int rc = tccl_peer_hear(fd, &peer->rules, deadline, &guest, &err);
-    alarm(0);
+    alarm(HELLO_ALARM); /* until both have agreed */
+    int rc = tccl_peer_hear(fd, &peer->trust, deadline, &guest, &err);
     ending.user = guest.user;
     if (rc == 0)
-        rc = guest.rdma ? serve_rdma(fd, &guest, deadline + HELLO_MS, &ending, &err)
-                        : serve_tcp(fd, deadline, &ending, &err);
+        rc = guest.rdma ? serve_rdma(peer, fd, &guest, deadline + HELLO_MS, &ending, &err)
+                        : serve_tcp(peer, fd, &guest, deadline, &ending, &err);
+    alarm(0);
     close(fd);
     ending.seconds = (double)(tccl_now_ms() - begun) / 1e3;
     print_end(peer, from, &ending, rc < 0 ? err.text : NULL);
@@ -422,11 +473,11 @@ static int run(struct peer *peer, struct tccl_error *err)
 
     if (tccl_peer_address(text, true, host, &port, err) != 0)
         return tccl_fail_in(err, "--listen");
-    if (find_users(&peer->rules, peer->options->tccld_user, err) != 0 ||
-        check_munge(peer, err) != 0 || open_listeners(peer, host, port, err) != 0 ||
+    if (profile_trust(peer->options, &peer->trust, err) != 0 || check_munge(peer, err) != 0 ||
+        (*host ? listen_on_name(peer, host, port, err) : listen_on_nics(peer, port, err)) != 0 ||
         open_signals(peer, err) != 0)
         return -1;
-    print_listening(peer, host, port);
+    print_listening(peer, port);
     serve(peer);
     return 0;
 }

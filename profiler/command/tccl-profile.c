@@ -31,6 +31,7 @@ static const char help[] =
     "      --background offload  the profile beside jobs that offload to memory\n"
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
+    "      --no-munge        run, peer: without proof of who is at the other end\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
@@ -49,6 +50,7 @@ enum {
     OPT_TOPOLOGY,
     OPT_PEER,
     OPT_LISTEN,
+    OPT_NO_MUNGE,
     OPT_COPY,
     OPT_DEVICES,
     OPT_FORCE,
@@ -77,6 +79,7 @@ static const struct option long_options[] = {
     {"topology", required_argument, NULL, OPT_TOPOLOGY},
     {"peer", required_argument, NULL, OPT_PEER},
     {"listen", required_argument, NULL, OPT_LISTEN},
+    {"no-munge", no_argument, NULL, OPT_NO_MUNGE},
     {"copy", required_argument, NULL, OPT_COPY},
     {"devices", required_argument, NULL, OPT_DEVICES},
     {"force", no_argument, NULL, OPT_FORCE},
@@ -257,6 +260,7 @@ static bool *flag_option(struct profile_options *options, int option)
 {
     return option == OPT_JSON         ? &options->json
            : option == OPT_FORCE      ? &options->force
+           : option == OPT_NO_MUNGE   ? &options->no_munge
            : option == OPT_CHECK      ? &options->check
            : option == OPT_NEIGHBOURS ? &options->neighbours
            : option == 'q'            ? &options->quiet

@@ -1,7 +1,8 @@
 /* measure-nics PEER MUNGE MILLISECONDS NICS SET...: what "tccl-profile run --peer" does for the
- * transfers of NICs, for tests: runs each set against the peer ("": loopback) with NICs of these
- * names (separated by commas) and two memories, and prints its members' GB/s, or its error. Between
- * sets it waits for a line from standard input if MILLISECONDS is negative. */
+ * transfers of NICs, for tests: runs each set against the peer ("": loopback), which proves itself
+ * by the munged with that socket ("": nobody proves anything), with NICs of these names (separated
+ * by commas) and two memories, and prints its members' GB/s, or its error. Between sets it waits
+ * for a line from standard input if MILLISECONDS is negative. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +97,9 @@ int main(int argc, char **argv)
     if (argc < 6)
         return 2;
     snprintf(settings.peer, sizeof(settings.peer), "%s", argv[1]);
-    snprintf(settings.munge, sizeof(settings.munge), "%s", argv[2]);
+    if (tccl_trust_fill(&settings.trust, argv[2], "root", &err) != 0)
+        return 1;
+    settings.trust.anybody = !*argv[2];
     name_nics(&site.machine, argv[4]);
     double seconds = atof(argv[3]) / 1e3;
     struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);

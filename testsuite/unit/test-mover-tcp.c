@@ -77,7 +77,7 @@ static struct tccl_workspace *new_workspace(const char *peer, const char *munge)
     strcpy(site.machine.nics[0].name, "no_such0");
     strcpy(site.machine.nics[1].name, "no_such1");
     snprintf(settings.peer, sizeof(settings.peer), "%s", peer);
-    snprintf(settings.munge, sizeof(settings.munge), "%s", munge);
+    CHECK_INT(tccl_trust_fill(&settings.trust, munge, "root", &err), 0);
     struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
     CHECK_STR(err.text, "");
     return workspace;

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/source.h"
+#include "client/trust.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
 #include "machine/side.h"
@@ -16,12 +17,12 @@ struct tccl_backend;
 struct tccl_backend_options {
     const char *model; /* model file, of the back end "model" */
     const char *peer;  /* "HOST[:PORT]" of a tccl-profile peer, for transfers of NICs; NULL: none */
-    const char *munge; /* munged's socket, for the peer; NULL or "": munge's own default */
-    int devices;       /* host: cores that stand for GPUs; cuda: GPUs that the one GPU stands for */
-    bool engine;       /* cuda: copy engines instead of kernels */
-    bool force;        /* also where others use the GPUs, and under MIG and MPS: sets are marked */
-    double window;     /* seconds of each run; 0: the back end's own */
-    int repeats;       /* runs of each set; 0: the back end's own */
+    struct tccl_trust trust; /* who may run the peer */
+    int devices;   /* host: cores that stand for GPUs; cuda: GPUs that the one GPU stands for */
+    bool engine;   /* cuda: copy engines instead of kernels */
+    bool force;    /* also where others use the GPUs, and under MIG and MPS: sets are marked */
+    double window; /* seconds of each run; 0: the back end's own */
+    int repeats;   /* runs of each set; 0: the back end's own */
     enum tccl_background background; /* runs beside each set, and is not rated */
 };
 

@@ -12,12 +12,10 @@ enum { REPEATS = 5, LEAST_REPEATS = 3, ROUNDS = 3, PEER_MS = 5000 };
 
 static int check_peer(const struct tccl_backend_options *options, struct tccl_error *err)
 {
-    const char *munge = options->munge ? options->munge : "";
-
     if (!options->peer)
         return 0;
     cleanup_close int fd =
-        tccl_peer_connect(options->peer, "", munge, tccl_now_ms() + PEER_MS, err);
+        tccl_peer_connect(options->peer, "", &options->trust, tccl_now_ms() + PEER_MS, err);
     return fd < 0 ? -1 : 0;
 }
 
@@ -47,8 +45,10 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
                       const struct tccl_backend_options *options, struct tccl_error *err)
 {
     const struct tccl_machine *machine = &pooled->found.site.machine;
-    struct tccl_workspace_settings settings = {
-        .region = way->region(machine), .bind = way->bind(machine), .engine = options->engine};
+    struct tccl_workspace_settings settings = {.region = way->region(machine),
+                                               .bind = way->bind(machine),
+                                               .engine = options->engine,
+                                               .trust = options->trust};
     const struct tccl_workers_options pool = {
         .gpu = way->gpu,
         .nic = options->peer ? way->nic : way->nic_alone,
@@ -57,9 +57,7 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .background = options->background,
     };
 
-    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0 ||
-        copy_setting(settings.munge, sizeof(settings.munge), options->munge, "munged's socket",
-                     err) != 0)
+    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0)
         return -1;
     pooled->workspace = tccl_workspace_new(&pooled->found.site, &settings, err);
     if (!pooled->workspace)

@@ -1,6 +1,5 @@
 /* mover-tcp.c: moves the data of a NIC by TCP: one thread drives some connections, as NCCL's proxy
  * does. Without a peer the other end is a thread of this process, over 127.0.0.1. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-places.h"
 #include "measure/peer/peer-serve.h"
 #include "measure/peer/peer-stream.h"
 #include "measure/pool/mover.h"
@@ -72,25 +72,6 @@ static int tcp_open(struct tccl_workspace *workspace, struct tccl_device device,
     return 0;
 }
 
-/* The network interface of a NIC: itself, or what its RDMA device has; "" if none is here. */
-static void find_interface(const char *nic, char name[static TCCL_NAME])
-{
-    char path[sizeof("/sys/class/infiniband//device/net") + TCCL_NAME];
-    struct dirent **entries;
-
-    snprintf(path, sizeof(path), "/sys/class/net/%s", nic);
-    snprintf(name, TCCL_NAME, "%s", access(path, F_OK) == 0 ? nic : "");
-    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/net", nic);
-    int count = scandir(path, &entries, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        if (!*name && entries[i]->d_name[0] != '.')
-            snprintf(name, TCCL_NAME, "%.*s", TCCL_NAME - 1, entries[i]->d_name);
-        free(entries[i]);
-    }
-    if (count >= 0)
-        free(entries);
-}
-
 static int connect_loop(struct state *state, struct tccl_error *err)
 {
     int fd;
@@ -109,9 +90,10 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     int64_t deadline = tccl_now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
     char interface[TCCL_NAME];
 
-    find_interface(tccl_workspace_site(state->workspace)->machine.nics[state->nic].name, interface);
+    tccl_nic_interface(tccl_workspace_site(state->workspace)->machine.nics[state->nic].name,
+                       interface);
     while (state->n_streams < STREAMS) {
-        int fd = tccl_peer_connect(settings->peer, interface, settings->munge, deadline, err);
+        int fd = tccl_peer_connect(settings->peer, interface, &settings->trust, deadline, err);
         if (fd < 0) {
             disconnect(state);
             state->lost = true;

@@ -77,7 +77,7 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
-    state->fd = tccl_peer_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs,
+    state->fd = tccl_peer_connect_rdma(settings->peer, "", &settings->trust, &ours, &theirs,
                                        tccl_now_ms() + patience, err);
     if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) != 0)
         return -1;

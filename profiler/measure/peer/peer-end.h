@@ -19,7 +19,7 @@
 
 enum {
     TCCL_PEER_PORT = 8518,
-    TCCL_PEER_PROTOCOL = 1,
+    TCCL_PEER_PROTOCOL = 2,
     TCCL_PEER_HEAD = 8,
     TCCL_PEER_PIECE = 256 * 1024,      /* bytes of a DATA block, at most */
     TCCL_PEER_WINDOW = 4 * 1024 * 1024 /* bytes under way on a connection, at most */

@@ -76,6 +76,23 @@ static json_t *new_message(const char *type)
                      TCCL_PEER_PROTOCOL, "program", TCCL_VERSION);
 }
 
+/* A message in a credential that only reader can open; as it is where nobody has to prove anything.
+ */
+static int send_sealed(int fd, const json_t *message, const struct tccl_trust *trust, uid_t reader,
+                       int64_t deadline, struct tccl_error *err)
+{
+    cleanup_free char *text = tccl_message_text(message), *cred = NULL;
+
+    if (!text)
+        return tccl_fail(err, "out of memory");
+    if (!trust->anybody &&
+        tccl_cred_encode(trust->munge, reader, text, strlen(text), deadline, &cred, err) != 0)
+        return -1;
+    const char *sent = cred ? cred : text;
+    int rc = tccl_frame_write(fd, sent, strlen(sent), CRED_BYTES, deadline, err);
+    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+}
+
 /* Both say the type and the protocol. */
 static int check_message(const json_t *message, const char *type, struct tccl_error *err)
 {
@@ -114,22 +131,14 @@ static void name_end(int fd, bool ours, char text[static END_BYTES])
 
 /* ---- the peer ---- */
 
-static int check_user(const struct tccl_peer_rules *rules, uid_t uid, struct tccl_error *err)
-{
-    for (int i = 0; i < rules->n_users; i++)
-        if (rules->users[i] == uid)
-            return 0;
-    return tccl_fail(err, "user %u may not use this peer", (unsigned)uid);
-}
-
 /* The hello out of its credential, if there must be one. */
-static int open_hello(const char *text, size_t size, const struct tccl_peer_rules *rules,
+static int open_hello(const char *text, size_t size, const struct tccl_trust *trust,
                       int64_t deadline, char **hello, size_t *hello_size, uid_t *who,
                       struct tccl_error *err)
 {
     *who = (uid_t)-1;
-    if (rules->munge)
-        return tccl_cred_decode(rules->munge, text, deadline, who, hello, hello_size, err);
+    if (!trust->anybody)
+        return tccl_cred_decode(trust->munge, text, deadline, who, hello, hello_size, err);
     *hello = strdup(text);
     *hello_size = size;
     return *hello ? 0 : tccl_fail(err, "out of memory");
@@ -155,11 +164,13 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
                        struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
-    const char *text;
+    const char *text, *own;
 
     if (!message || check_message(message, "measure", err) != 0 ||
-        tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) != 0)
+        tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) != 0 ||
+        tccl_get_text(message, "own", TCCL_NONCE - 1, &own, err) != 0)
         return -1;
+    snprintf(guest->nonce, sizeof(guest->nonce), "%s", own);
     if (strcmp(text, nonce) != 0)
         return tccl_fail(err, "the hello is for another connection");
     if (sealed && check_end(fd, message, err) != 0)
@@ -169,17 +180,19 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
     return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
 }
 
-static int take_hello(int fd, const struct tccl_peer_rules *rules, const char *nonce,
-                      int64_t deadline, struct tccl_peer_guest *guest, struct tccl_error *err)
+static int take_hello(int fd, const struct tccl_trust *trust, const char *nonce, int64_t deadline,
+                      struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     cleanup_free char *text = NULL, *hello = NULL;
     size_t size, hello_size;
 
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
-        open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) != 0 ||
-        check_hello(fd, hello, hello_size, nonce, rules->munge != NULL, guest, err) != 0)
+        open_hello(text, size, trust, deadline, &hello, &hello_size, &guest->user, err) != 0 ||
+        check_hello(fd, hello, hello_size, nonce, !trust->anybody, guest, err) != 0)
         return -1;
-    return rules->munge ? check_user(rules, guest->user, err) : 0;
+    if (trust->anybody || tccl_trust_has(trust, guest->user))
+        return 0;
+    return tccl_fail(err, "user %u may not use this peer", (unsigned)guest->user);
 }
 
 void tccl_peer_refuse(int fd, const char *why)
@@ -191,7 +204,7 @@ void tccl_peer_refuse(int fd, const char *why)
     write_message(fd, message, tccl_now_ms(), NULL);
 }
 
-int tccl_peer_hear(int fd, const struct tccl_peer_rules *rules, int64_t deadline,
+int tccl_peer_hear(int fd, const struct tccl_trust *trust, int64_t deadline,
                    struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     struct tccl_envelope envelope = {.to = "run", .from = "peer"};
@@ -199,14 +212,14 @@ int tccl_peer_hear(int fd, const struct tccl_peer_rules *rules, int64_t deadline
     json_t *greeting = new_message("peer");
 
     *guest = (struct tccl_peer_guest){.user = (uid_t)-1};
-    if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) != 0 ||
+    if (greeting && (json_object_set_new(greeting, "munge", json_boolean(!trust->anybody)) != 0 ||
                      tccl_envelope_put(greeting, &envelope, err) != 0)) {
         json_decref(greeting);
         return tccl_fail(err, "out of memory");
     }
     if (write_message(fd, greeting, deadline, err) < 0)
         return -1;
-    if (take_hello(fd, rules, envelope.nonce, deadline, guest, &reason) == 0)
+    if (take_hello(fd, trust, envelope.nonce, deadline, guest, &reason) == 0)
         return 0;
     tccl_peer_refuse(fd, reason.text);
     return tccl_fail(err, "%s", reason.text);
@@ -218,41 +231,48 @@ static int put_end(json_t *message, const struct tccl_rdma_end *end)
     return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
 }
 
-int tccl_peer_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
-                    struct tccl_error *err)
+/* Adds what makes a message good for this connection alone: the reader's nonce, and both ends. */
+static int put_binding(json_t *message, int fd, const char *nonce)
 {
-    json_t *welcome = tccl_message_new("welcome");
+    char from[END_BYTES], to[END_BYTES];
 
-    if (put_end(welcome, ours) != 0) {
-        json_decref(welcome);
+    name_end(fd, true, from);
+    name_end(fd, false, to);
+    return json_object_set_new(message, "nonce", json_string(nonce)) == 0 &&
+                   json_object_set_new(message, "from", json_string(from)) == 0 &&
+                   json_object_set_new(message, "to", json_string(to)) == 0
+               ? 0
+               : -1;
+}
+
+int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_peer_guest *guest,
+                    const struct tccl_rdma_end *ours, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_json json_t *welcome = new_message("welcome");
+    struct tccl_error why = {0};
+
+    if (!welcome || put_end(welcome, ours) != 0 || put_binding(welcome, fd, guest->nonce) != 0)
         return tccl_fail(err, "out of memory");
-    }
-    return write_message(fd, welcome, deadline, err);
+    if (send_sealed(fd, welcome, trust, guest->user, deadline, &why) == 0)
+        return 0;
+    tccl_peer_refuse(fd, why.text);
+    return tccl_fail(err, "%s", why.text);
 }
 
 /* ---- our side ---- */
 
-static int send_hello(int fd, const char *nonce, const struct tccl_rdma_end *ours, bool sealed,
-                      const char *munge, int64_t deadline, struct tccl_error *err)
+static int send_hello(int fd, const char *nonce, const char *own, const struct tccl_rdma_end *ours,
+                      const struct tccl_trust *trust, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *hello = new_message("measure");
     char to[END_BYTES];
 
     name_end(fd, false, to);
-    bool whole = hello && json_object_set_new(hello, "nonce", json_string(nonce)) == 0 &&
-                 json_object_set_new(hello, "to", json_string(to)) == 0 &&
-                 put_end(hello, ours) == 0;
-    cleanup_free char *text = whole ? tccl_message_text(hello) : NULL;
-    cleanup_free char *cred = NULL;
-
-    if (!text)
+    if (!hello || json_object_set_new(hello, "nonce", json_string(nonce)) != 0 ||
+        json_object_set_new(hello, "own", json_string(own)) != 0 ||
+        json_object_set_new(hello, "to", json_string(to)) != 0 || put_end(hello, ours) != 0)
         return tccl_fail(err, "out of memory");
-    if (sealed && tccl_cred_encode(munge, (uid_t)TCCL_CRED_ANYONE, text, strlen(text), deadline,
-                                   &cred, err) != 0)
-        return -1;
-    const char *sent = sealed ? cred : text;
-    int rc = tccl_frame_write(fd, sent, strlen(sent), CRED_BYTES, deadline, err);
-    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+    return send_sealed(fd, hello, trust, (uid_t)TCCL_CRED_ANYONE, deadline, err);
 }
 
 static int refusal(const json_t *message, struct tccl_error *err)
@@ -265,31 +285,109 @@ static int refusal(const json_t *message, struct tccl_error *err)
     return tccl_fail(err, "refuses: %s", reason ? reason : "no reason given");
 }
 
+/* Does the other side ask for as much as we do? */
+static int check_manners(const json_t *greeting, const struct tccl_trust *trust,
+                         struct tccl_error *err)
+{
+    bool proves = json_is_true(json_object_get(greeting, "munge"));
+
+    if (proves == !trust->anybody)
+        return 0;
+    if (proves)
+        return tccl_fail(err, "wants a munge credential: leave --no-munge out here");
+    return tccl_fail(err, "does not prove who runs it (--no-munge): start it with munge, or use "
+                          "--no-munge here, too, where nobody else can listen there");
+}
+
+/* Out of its credential; what is none can only be a refusal. */
+static json_t *open_answer(const char *text, size_t size, const struct tccl_trust *trust,
+                           int64_t deadline, struct tccl_error *err)
+{
+    cleanup_free char *data = NULL;
+    struct tccl_error why = {0};
+    size_t length;
+    uid_t user;
+
+    if (trust->anybody || !tccl_cred_has_form(text)) {
+        json_t *message = tccl_message_parse(text, size, err);
+        if (!message || trust->anybody || strcmp(tccl_message_type(message), "refused") == 0)
+            return message;
+        json_decref(message);
+        tccl_fail(err, "does not prove who runs it: no munge credential came");
+        return NULL;
+    }
+    if (tccl_cred_decode(trust->munge, text, deadline, &user, &data, &length, &why) != 0) {
+        tccl_fail(err, "does not prove who runs it: %s", why.text);
+        return NULL;
+    }
+    if (!tccl_trust_has(trust, user)) {
+        tccl_fail(err, "is run by user %u, and not by root, TccldUser or this user",
+                  (unsigned)user);
+        return NULL;
+    }
+    return tccl_message_parse(data, length, err);
+}
+
+static bool has_text(const json_t *message, const char *name, const char *text)
+{
+    const char *said = json_string_value(json_object_get(message, name));
+
+    return said && strcmp(said, text) == 0;
+}
+
+/* Is a proof for us, on this connection? */
+static int check_binding(int fd, const json_t *answer, const char *own, struct tccl_error *err)
+{
+    char from[END_BYTES], to[END_BYTES];
+
+    name_end(fd, false, from);
+    name_end(fd, true, to);
+    if (has_text(answer, "nonce", own) && has_text(answer, "from", from) &&
+        has_text(answer, "to", to))
+        return 0;
+    return tccl_fail(err, "proves itself for another connection: reach it without a relay");
+}
+
+static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
+                       const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                       int64_t deadline, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+
+    if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0)
+        return -1;
+    cleanup_json json_t *answer = open_answer(text, size, trust, deadline, err);
+    if (!answer)
+        return -1;
+    if (strcmp(tccl_message_type(answer), "welcome") != 0)
+        return refusal(answer, err);
+    if (!trust->anybody && check_binding(fd, answer, own, err) != 0)
+        return -1;
+    return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
+}
+
 /* theirs is set where ours is given. */
-static int say_hello(int fd, const char *munge, const struct tccl_rdma_end *ours,
+static int say_hello(int fd, const struct tccl_trust *trust, const struct tccl_rdma_end *ours,
                      struct tccl_rdma_end *theirs, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *greeting = read_message(fd, deadline, err);
+    char own[TCCL_NONCE];
     const char *nonce;
 
     if (!greeting)
         return -1;
     if (strcmp(tccl_message_type(greeting), "refused") == 0)
         return refusal(greeting, err);
-    if (check_message(greeting, "peer", err) != 0 ||
+    if (check_message(greeting, "peer", err) != 0 || check_manners(greeting, trust, err) != 0 ||
         tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
-        send_hello(fd, nonce, ours, json_is_true(json_object_get(greeting, "munge")), munge,
-                   deadline, err) < 0)
+        tccl_nonce_make(own, err) != 0 ||
+        send_hello(fd, nonce, own, ours, trust, deadline, err) < 0)
         return -1;
-    cleanup_json json_t *answer = read_message(fd, deadline, err);
-    if (!answer)
-        return -1;
-    if (strcmp(tccl_message_type(answer), "welcome") != 0)
-        return refusal(answer, err);
-    return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
+    return hear_answer(fd, own, trust, ours, theirs, deadline, err);
 }
 
-int tccl_peer_connect_rdma(const char *peer, const char *device, const char *munge,
+int tccl_peer_connect_rdma(const char *peer, const char *device, const struct tccl_trust *trust,
                            const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
                            int64_t deadline, struct tccl_error *err)
 {
@@ -302,15 +400,15 @@ int tccl_peer_connect_rdma(const char *peer, const char *device, const char *mun
     if (fd < 0)
         return -1;
     tccl_peer_tune(fd);
-    if (say_hello(fd, munge, ours, theirs, deadline, err) != 0)
+    if (say_hello(fd, trust, ours, theirs, deadline, err) != 0)
         return tccl_fail_in(err, "peer %s:%u", host, port);
     int connected = fd;
     fd = -1;
     return connected;
 }
 
-int tccl_peer_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
-                      struct tccl_error *err)
+int tccl_peer_connect(const char *peer, const char *device, const struct tccl_trust *trust,
+                      int64_t deadline, struct tccl_error *err)
 {
-    return tccl_peer_connect_rdma(peer, device, munge, NULL, NULL, deadline, err);
+    return tccl_peer_connect_rdma(peer, device, trust, NULL, NULL, deadline, err);
 }

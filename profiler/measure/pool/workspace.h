@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "client/trust.h"
 #include "discover/site.h"
 
 /* Places for the members of the largest set, and for the background of all GPUs. */
@@ -14,11 +15,11 @@ enum { TCCL_WORKSPACE_PLACES = TCCL_MAX_SET + 2 * TCCL_MAX_GPUS, TCCL_LOAN_BYTES
 
 /* How transfers are made; what a back end and its movers need to know. */
 struct tccl_workspace_settings {
-    size_t region;   /* bytes of each place's region in each memory (and of each GPU) */
-    bool bind;       /* host memory is bound to its NUMA node, and where it lies is checked */
-    bool engine;     /* GPUs copy by their copy engines, not by kernels */
-    char peer[256];  /* "HOST:PORT" of a tccl-profile peer; "": loopback, or no NICs */
-    char munge[108]; /* munged's socket, to say hello to the peer; "": munge's own default */
+    size_t region;  /* bytes of each place's region in each memory (and of each GPU) */
+    bool bind;      /* host memory is bound to its NUMA node, and where it lies is checked */
+    bool engine;    /* GPUs copy by their copy engines, not by kernels */
+    char peer[256]; /* "HOST:PORT" of a tccl-profile peer; "": loopback, or no NICs */
+    struct tccl_trust trust; /* who may run the peer */
 };
 
 /* What the keeper of a GPU lends: memory that workers map (a CUDA IPC handle). */
