@@ -341,6 +341,52 @@ static int read_node(struct tccl_ring_reader *ring, struct tccl_error *err)
     return 0;
 }
 
+/* The chains of a node before this one, which are written out there; NULL: there is no such node.
+ * All up to here has been read once, so it has its brackets. */
+static const char *find_chains(const struct tccl_ring_reader *ring, const char *name, size_t length)
+{
+    const char *at = ring->begin;
+    while (at < ring->text) {
+        while (is_blank(*at))
+            at++;
+        const char *open = strchr(at, '['), *chains = open + 1;
+        while (is_blank(open[-1]))
+            open--;
+        while (is_blank(*chains))
+            chains++;
+        if ((size_t)(open - at) == length && memcmp(at, name, length) == 0)
+            return *chains != '=' && chains < ring->text ? chains : NULL;
+        at = strchr(chains, ']') + 1;
+    }
+    return NULL;
+}
+
+/* "= name]" stands for the chains of that node: goes there, and behind it later. Returns 0, or -1
+ * with err. */
+static int follow(struct tccl_ring_reader *ring, struct tccl_error *err)
+{
+    const char *at = ring->text, *close = strchr(at, ']');
+    while (is_blank(*at))
+        at++;
+    if (*at != '=')
+        return 0;
+    do
+        at++;
+    while (is_blank(*at));
+    size_t length = close ? (size_t)(close - at) : 0;
+    while (length > 0 && is_blank(at[length - 1]))
+        length--;
+    const char *chains = length > 0 ? find_chains(ring, at, length) : NULL;
+    if (!chains)
+        return tccl_fail(err,
+                         "node %d of the ring: = and a node before it, with its chains, was "
+                         "expected, found \"%.20s\"",
+                         ring->node + 1, ring->text);
+    ring->behind = close + 1;
+    ring->text = chains;
+    return 0;
+}
+
 /* Goes to the next node, if there is one. Returns 1, 0 at the end, or -1 with err. */
 static int next_node(struct tccl_ring_reader *ring, struct tccl_error *err)
 {
@@ -351,8 +397,10 @@ static int next_node(struct tccl_ring_reader *ring, struct tccl_error *err)
     ring->node += ring->begun;
     ring->chain = 0;
     ring->named = ring->begun || strchr(ring->text, '[');
+    if (!ring->begun)
+        ring->begin = ring->text;
     ring->begun = true;
-    return !ring->named || read_node(ring, err) == 0 ? 1 : -1;
+    return !ring->named || (read_node(ring, err) == 0 && follow(ring, err) == 0) ? 1 : -1;
 }
 
 /* Behind a chain: another one of this node, or the node's end. Returns 0, or -1 with err. */
@@ -363,6 +411,10 @@ static int end_chain(struct tccl_ring_reader *ring, const struct reader *reader)
         return fail_here(reader, ring->named ? "\"]\"" : "the end");
     ring->more = *reader->at == '|';
     ring->text = reader->at + (*reader->at != '\0');
+    if (!ring->more && ring->behind) {
+        ring->text = ring->behind;
+        ring->behind = NULL;
+    }
     return 0;
 }
 

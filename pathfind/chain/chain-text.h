@@ -7,6 +7,7 @@
  *   ring        n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]
  *   ring set    mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1
  *   of nodes    n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1] n2[…]
+ *   equal ones  n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[= n1]
  *
  * The arrow shows where the data go: -w> the giver writes to the next GPU, -r> the next GPU reads
  * from the giver, -mK> through memory K, -g> between NIC and GPU directly. A GPU is named by its
@@ -95,11 +96,12 @@ struct tccl_ring_reader {
     char name[TCCL_CHAIN_NODE]; /* of the node; "" in a text without brackets */
     int node, chain;            /* from 0; chain: of this node */
     bool begun, named, more;    /* the reader's own */
+    const char *begin, *behind; /* too */
 };
 
 /* Reads the next chain of "name[chain | chain] name[chain]"; a text without brackets is one node
- * without a name. Returns 1 with the chain, and the reader's name, node and chain; 0 at the end; -1
- * with err. */
+ * without a name. "name[= other]" has the chains that are written at a node before it. Returns 1
+ * with the chain, and the reader's name, node and chain; 0 at the end; -1 with err. */
 int tccl_ring_next(struct tccl_ring_reader *reader, struct tccl_named_chain *chain,
                    struct tccl_error *err);
 

@@ -576,25 +576,65 @@ static void put_node(FILE *stream, const char *name, const struct tccl_node_clas
     fputs("]", stream);
 }
 
-char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
-                       const char *const *names)
+/* Which chains nodes have: the first node of each kind. */
+struct written {
+    const struct tccl_node_class *class;
+    int node;
+};
+
+static bool same_choice(const struct tccl_ring *ring, int a, int b)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
+    const struct tccl_ring_choice *x = &ring->choices[a], *y = &ring->choices[b];
+    return x->entry_nic == y->entry_nic && x->exit_nic == y->exit_nic && x->set == y->set &&
+           memcmp(x->order, y->order, (size_t)ring->rings) == 0;
+}
+
+/* The first node with these chains, itself if there is none before it. */
+static int first_alike(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
+                       struct written *written, int *n_written)
+{
+    for (int i = 0; i < *n_written; i++)
+        if (written[i].class == class && same_choice(ring, written[i].node, node))
+            return written[i].node;
+    written[(*n_written)++] = (struct written){class, node};
+    return node;
+}
+
+/* written: room for all nodes if equal nodes are written once, else NULL. */
+static void put_nodes(FILE *stream, const struct tccl_run *runs, int n_runs,
+                      const struct tccl_ring *ring, const char *const *names,
+                      struct written *written)
+{
+    int n_written = 0;
     for (int run = 0, node = 0; run < n_runs; run++) {
+        const struct tccl_node_class *class = runs[run].class;
         for (int i = 0; i < runs[run].count; i++, node++) {
-            fputs(node ? " " : "", stream);
             struct tccl_ring_set set;
-            tccl_ring_set_of(ring, runs[run].class, node, &set);
-            put_node(stream, names[node], runs[run].class, &set);
+            int first = written ? first_alike(ring, class, node, written, &n_written) : node;
+            fputs(node ? " " : "", stream);
+            tccl_ring_set_of(ring, class, node, &set);
+            if (first < node)
+                fprintf(stream, "%s[= %s]", names[node], names[first]);
+            else
+                put_node(stream, names[node], class, &set);
         }
     }
-    if (fclose(stream) != 0) {
+}
+
+char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
+                       const char *const *names, size_t most)
+{
+    cleanup_free struct written *written = calloc((size_t)ring->n_nodes, sizeof(*written));
+    for (int brief = 0; brief < 2; brief++) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream = written ? open_memstream(&text, &size) : NULL;
+        if (!stream)
+            return NULL;
+        put_nodes(stream, runs, n_runs, ring, names, brief ? written : NULL);
+        if (fclose(stream) == 0 && (brief || size <= most))
+            return text;
         free(text);
-        return NULL;
     }
-    return text;
+    return NULL;
 }

@@ -83,9 +83,11 @@ const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
 void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
                       struct tccl_ring_set *set);
 
-/* "n1[chain] n2[chain]", or of several rings "n1[chain | chain] n2[chain | chain]", for all nodes;
- * names has n_nodes entries. Allocated; NULL if out of memory. */
+/* "n1[chain] n2[chain]", or of several rings "n1[chain | chain] n2[chain | chain]", for all nodes.
+ * Where this takes more than most bytes, chains that several nodes have are written at the first
+ * one only: "n1[chain] n2[= n1]", which may be longer still. names has n_nodes entries. Allocated;
+ * NULL if out of memory. */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
-                       const char *const *names);
+                       const char *const *names, size_t most);
 
 #endif

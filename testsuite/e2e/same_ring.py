@@ -22,6 +22,8 @@ def close(a, b):
 
 def pieces(text):
     named = re.findall(r"([^\s\[\]]+)\[([^\]]*)\]", text)
+    written = dict(named)  # "n2[= n1]" has the chains of n1
+    named = [(name, written.get(chains[1:].strip()) if chains.startswith("=") else chains) for name, chains in named]
     return named if named else [(nodes[0], text.strip())]
 
 

@@ -346,6 +346,32 @@ static void check_reads(void)
     check_read(big, -1, "", "node 1 of the ring: its name is too long");
 }
 
+#define REFERENCE " of the ring: = and a node before it, with its chains, was expected, found \""
+
+/* "n2[= n1]" has the chains that are written at n1, all of them; only a node before it that has
+ * them written out can be named. */
+static void check_references(void)
+{
+    check_read("n1[a-g>0-g>a]n2[b-g>1-g>b]n3[= n1] n4 [ =n2 ] n5[=n1]", 0,
+               "<0|0|n1|a -g> 0 -g> a><1|0|n2|b -g> 1 -g> b><2|0|n3|a -g> 0 -g> a>"
+               "<3|0|n4|b -g> 1 -g> b><4|0|n5|a -g> 0 -g> a>",
+               "");
+    check_read("n1 [ a-g>0-g>a | b-g>0-g>b ] n2[= n1]n3[a-g>1-g>a]", 0,
+               "<0|0|n1|a -g> 0 -g> a><0|1|n1|b -g> 0 -g> b><1|0|n2|a -g> 0 -g> a>"
+               "<1|1|n2|b -g> 0 -g> b><2|0|n3|a -g> 1 -g> a>",
+               "");
+    check_read("n1[= n1]", -1, "", "node 1" REFERENCE "= n1]\"");
+    check_read("n1[= n2] n2[a-g>0-g>a]", -1, "", "node 1" REFERENCE "= n2] n2[a-g>0-g>a]\"");
+    check_read("n1[a-g>0-g>a]n2[= n1]n3[= n2]", -1, "<0|0|n1|a -g> 0 -g> a><1|0|n2|a -g> 0 -g> a>",
+               "node 3" REFERENCE "= n2]\"");
+    check_read("n1[a-g>0-g>a]n2[= n]", -1, "<0|0|n1|a -g> 0 -g> a>", "node 2" REFERENCE "= n]\"");
+    check_read("n1[a-g>0-g>a]n2[=", -1, "<0|0|n1|a -g> 0 -g> a>", "node 2" REFERENCE "=\"");
+    check_read("n1[a-g>0-g>a]n2[= ]", -1, "<0|0|n1|a -g> 0 -g> a>", "node 2" REFERENCE "= ]\"");
+    check_read("n1[a-g>0-g>a]n2[a-g>0-g>a | = n1]", -1,
+               "<0|0|n1|a -g> 0 -g> a><1|0|n2|a -g> 0 -g> a>",
+               "node 2 of the ring: column 1: a GPU was expected, found \"= n1]\"");
+}
+
 /* Ring sets */
 
 /* A chain over the GPUs of another one, in another order, with edges and NICs of its own. */
@@ -479,6 +505,7 @@ int main(void)
     check_arrows();
     check_rings();
     check_reads();
+    check_references();
     check_sets();
     check_bad_sets();
     return check_result();

@@ -192,6 +192,30 @@ static void test_fewer(void)
     shared_class_drop(two);
 }
 
+/* A ring of many nodes is sent down whole, the chains of equal nodes once. */
+static void test_long_ring(void)
+{
+    static const int four[][2] = {{0, 1}, {1, 0}, {0, 1}, {1, 0}};
+    struct shared_class *class = make_class(1, "model");
+    struct tccl_class_set set = set_of(four, 4, 20);
+    struct merge *merge = merge_new(0);
+    struct tccl_outcome outcome = {0}, read = {0};
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_node_class_add_set(class->class, &set), 0);
+    CHECK_INT(merge_add(merge, class, NODES, NULL), 0);
+    outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
+    CHECK_INT(outcome.rings, 4);
+    CHECK(outcome.ring && strlen(outcome.ring) < OUTCOME_RING && strstr(outcome.ring, " | ") &&
+          strstr(outcome.ring, " n50[= n1]"));
+    cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
+    CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, &err), 0);
+    CHECK_STR(read.ring, outcome.ring);
+    tccl_outcome_clear(&read);
+    tccl_outcome_clear(&outcome);
+    merge_free(merge);
+    shared_class_drop(class);
+}
+
 static void test_policy(void)
 {
     struct merge *merge = make_merge(3, "model");
@@ -366,6 +390,7 @@ int main(void)
     test_ranges();
     test_parts();
     test_fewer();
+    test_long_ring();
     test_policy();
     test_no_gain();
     test_min_gain();

@@ -422,16 +422,70 @@ static void test_machines(void)
         amd->cells[0].gbps < intel->cells[0].gbps ? amd->cells[0].gbps : intel->cells[0].gbps;
     CHECK(ring.gbps == weaker);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] > 0 && ring.gbps > 1.5 * ring.baseline_gbps[TCCL_NEWEST]);
-    char *text = tccl_ring_format(runs, 2, &ring, names);
+    char *text = tccl_ring_format(runs, 2, &ring, names, 4096);
     CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
     free(text);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, &err), 0);
     CHECK(one.gbps == amd->ring.gbps && one.choices[0].entry_nic == -1);
-    text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names);
+    text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names, 4096);
     CHECK(text && strncmp(text, "n1[0 -", 6) == 0);
     free(text);
     tccl_ring_clear(&one);
     tccl_ring_clear(&ring);
+    tccl_node_class_free(amd);
+    tccl_node_class_free(intel);
+}
+
+/* Do two texts have the same nodes with the same chains? */
+static bool same_nodes(const char *a, const char *b)
+{
+    struct tccl_ring_reader first = {.text = a}, second = {.text = b};
+    struct tccl_named_chain x, y;
+    int more;
+    do {
+        more = tccl_ring_next(&first, &x, NULL);
+        if (tccl_ring_next(&second, &y, NULL) != more)
+            return false;
+    } while (more > 0 && first.node == second.node && first.chain == second.chain &&
+             !strcmp(first.name, second.name) && !memcmp(&x, &y, sizeof(x)));
+    return more == 0;
+}
+
+/* Where a ring's text is too long, the chains of each class are written at its first node only: the
+ * same ring, and no longer than names and one node of each class take. */
+static void test_long_text(void)
+{
+    enum { NODES = 600 };
+    static char names[NODES][8];
+    const char *list[NODES];
+    struct tccl_node_class *amd = class_of("amd-4gpu", 15), *intel = class_of("intel-4gpu", 15);
+    struct tccl_class_set two = {.gbps = 1e3, .bound = 1e6};
+    struct tccl_run runs[NODES];
+    for (int i = 0; i < NODES; i++) { /* in turn, but for a stretch */
+        snprintf(names[i], sizeof(names[i]), "n%d", i + 1);
+        list[i] = names[i];
+        runs[i] = (struct tccl_run){i % 2 && i > 100 ? intel : amd, 1};
+    }
+    two.set = (struct tccl_ring_set){2, {amd->cells[0].chain, amd->cells[0].chain}};
+    CHECK_INT(tccl_node_class_add_set(amd, &two), 0);
+    two.set = (struct tccl_ring_set){2, {intel->cells[0].chain, intel->cells[0].chain}};
+    CHECK_INT(tccl_node_class_add_set(intel, &two), 0);
+    for (int rings = 1; rings <= 2; rings++) {
+        struct tccl_ring ring;
+        CHECK_INT(tccl_ring_solve_rings(runs, NODES, rings, &ring, NULL), 0);
+        char *whole = tccl_ring_format(runs, NODES, &ring, list, SIZE_MAX);
+        char *brief = tccl_ring_format(runs, NODES, &ring, list, 4096);
+        CHECK(whole && !strchr(whole, '=') && strstr(whole, "] n600[mlx5_0 "));
+        CHECK(brief && strstr(brief, " n3[= n1]") && strstr(brief, " n600[= n102]"));
+        CHECK(brief && strlen(brief) < NODES * 14 + 2 * TCCL_RINGS_TEXT);
+        CHECK(whole && brief && strlen(whole) > 4 * strlen(brief) && same_nodes(whole, brief));
+        char *fits = tccl_ring_format(runs, NODES, &ring, list, strlen(whole));
+        CHECK_STR(fits, whole);
+        free(fits);
+        free(brief);
+        free(whole);
+        tccl_ring_clear(&ring);
+    }
     tccl_node_class_free(amd);
     tccl_node_class_free(intel);
 }
@@ -454,7 +508,7 @@ static void test_single_sets(void)
         CHECK_INT(ring.rings, i == 0 ? 1 : 3);
         CHECK(ring.gbps == class->ring.gbps * (i == 0 ? 1 : 1.2) && ring.alone == ring.gbps);
         CHECK(ring.bound >= ring.gbps && ring.share == 1);
-        char *text = tccl_ring_format(&run, 1, &ring, names);
+        char *text = tccl_ring_format(&run, 1, &ring, names, 4096);
         int bars = 0;
         for (const char *at = text; *at; at++)
             bars += *at == '|';
@@ -531,6 +585,7 @@ int main(void)
     test_gains_beside();
     test_set_beside();
     test_machines();
+    test_long_text();
     test_single_gpus();
     test_single_sets();
     test_without_nics();

@@ -167,6 +167,19 @@ static void say_fewer(struct tccl_outcome *outcome, int rings_of_best, const str
                  "the NICs of these nodes are not on fabrics that meet in %d rings", most);
 }
 
+/* The text for the record, and if it isn't too long for that, for the job. */
+static void write_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
+{
+    if (ring->n_nodes <= FORMAT_NODES)
+        outcome->ring =
+            tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes, OUTCOME_RING);
+    if (outcome->ring && strlen(outcome->ring) > TCCL_OUTCOME_RING) {
+        free(outcome->ring);
+        outcome->ring = NULL;
+    }
+}
+
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring, int rings_of_best,
                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
 {
@@ -190,8 +203,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     outcome->state = TCCL_STATE_APPLIED;
     outcome->gbps = ring->gbps;
     outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
-    if (ring->n_nodes <= FORMAT_NODES)
-        outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
+    write_ring(outcome, ring, runs, n_runs, join);
     outcome->rings = ring->rings;
     say_fewer(outcome, rings_of_best, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
