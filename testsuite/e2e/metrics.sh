@@ -55,7 +55,8 @@ for node in n1 n2 n3 n4; do eventually "$node writes its file" test -s "$folder/
 equal "mode of the file" "$(stat -c %a "$folder/n1.prom")" 644
 declare -A before
 for sample in 'tccl_joins_total mode=on' 'tccl_joins_total mode=off' 'tccl_answers_total state=applied' \
-    'tccl_answers_total state=fallback' 'tccl_fallbacks_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count'; do
+    'tccl_answers_total state=fallback' 'tccl_fallbacks_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count' \
+    'tccl_rings_count' 'tccl_rings_sum'; do
     before[$sample]=$(parsed n2 $sample)
 done
 gains=$(parsed n2 tccl_gain_ratio_sum)
@@ -66,6 +67,7 @@ more() { # SAMPLE NUMBER
 # One ring over two nodes, one fallback (n3 is away), one step that wants none.
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 2
+rings=$(values TCCL_RING | sed 's/].*/]/' | tr -dc '|]' | wc -c) # a chain for each of them at the first node
 gbps=$(values TCCL_GBPS) baseline=$(values TCCL_BASELINE_GBPS)
 mini stop-tccld n3
 at_end+=("mini start-tccld n3 || true")
@@ -83,6 +85,8 @@ more 'tccl_answers_total state=fallback' 1
 more 'tccl_fallbacks_total' 1
 more 'tccl_wait_seconds_count' 2
 more 'tccl_gain_ratio_count' 1
+more 'tccl_rings_count' 1
+more 'tccl_rings_sum' "$rings"
 # Counted since its start, n3 has only seen what came after that.
 eventually "n3 writes again" test -s "$folder/n3.prom"
 equal "n3: joins" "$(parsed n3 tccl_joins_total)" 0

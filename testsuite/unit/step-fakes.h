@@ -257,10 +257,11 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode)
     (void)mode;
 }
 void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
-                    double ratio, int64_t waited_us)
+                    double ratio, int64_t rings, int64_t waited_us)
 {
     (void)metrics;
     (void)ratio;
+    (void)rings;
     CHECK(waited_us >= 0);
     CHECK(state != TCCL_STATE_FALLBACK || *reason);
     fake_metrics++;

@@ -31,8 +31,8 @@ static double value_of(const char *text, const char *begin)
 
 struct counted {
     int joins[4], states[4], classes[4], n;
-    double waits[MOST_WAITS], gains[MOST_WAITS];
-    int n_waits, n_gains;
+    double waits[MOST_WAITS], gains[MOST_WAITS], rings[MOST_WAITS];
+    int n_waits, n_gains, n_rings;
 };
 
 static void make_events(struct metrics *metrics, struct counted *counted)
@@ -41,8 +41,9 @@ static void make_events(struct metrics *metrics, struct counted *counted)
         int mode = rand() % 4, state = rand() % 4, reason = rand() % 4;
         int64_t us = (int64_t)pow(10, 1 + rand() % 7000 / 1000.0);
         double ratio = rand() % 5 ? 1 + rand() % 300 / 100.0 : 0;
+        int rings = rand() % 9;
         metrics_join(metrics, (enum tccl_mode)mode);
-        metrics_answer(metrics, (enum tccl_state)state, reasons[reason], ratio, us);
+        metrics_answer(metrics, (enum tccl_state)state, reasons[reason], ratio, rings, us);
         counted->joins[mode]++;
         counted->states[state]++;
         counted->classes[reason] += state == TCCL_STATE_FALLBACK;
@@ -50,6 +51,8 @@ static void make_events(struct metrics *metrics, struct counted *counted)
             counted->waits[counted->n_waits++] = (double)us * 1e-6;
         if (state == TCCL_STATE_APPLIED && ratio > 0)
             counted->gains[counted->n_gains++] = ratio;
+        if (state == TCCL_STATE_APPLIED && rings > 0)
+            counted->rings[counted->n_rings++] = rings;
     }
 }
 
@@ -103,6 +106,7 @@ static void test_counting(void)
     }
     check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);
     check_histogram(text, "tccl_gain_ratio", counted.gains, counted.n_gains);
+    check_histogram(text, "tccl_rings", counted.rings, counted.n_rings);
     CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"tcp\"}"), 1);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"store\"}"), 0);

@@ -114,7 +114,7 @@ void answer_join(struct step *step)
     const struct tccl_outcome *outcome = &step->outcome;
     metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
                    outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
-                   tccl_now_us() - step->joined_us);
+                   outcome->rings, tccl_now_us() - step->joined_us);
     answer_waiters(step);
 }
 

@@ -119,7 +119,7 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     if (record)
         record_put_checked(daemon, record);
     if (!join->silent)
-        metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
+        metrics_answer(daemon->metrics, outcome.state, "", 0, 0, 0);
     connection_answer(connection, answer);
     tccl_step_free(join);
 }

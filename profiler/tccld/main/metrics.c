@@ -13,7 +13,9 @@ enum { MODES = 4, STATES = 4 };
 static const double wait_ends[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                    0.2,   0.5,   1,     2,    5,    10};
 static const double gain_ends[] = {1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3};
+static const double ring_ends[] = {1, 2, 3, 4, 5, 6, 7, 8};
 enum {
+    RINGS = sizeof(ring_ends) / sizeof(*ring_ends),
     WAITS = sizeof(wait_ends) / sizeof(*wait_ends),
     GAINS = sizeof(gain_ends) / sizeof(*gain_ends)
 };
@@ -21,10 +23,10 @@ enum {
 struct metrics {
     unsigned long long joins[MODES], states[STATES];
     unsigned long long reasons[TCCL_REASON_CLASSES];
-    unsigned long long waits[WAITS + 1], gains[GAINS + 1];
+    unsigned long long waits[WAITS + 1], gains[GAINS + 1], rings[RINGS + 1];
     bool works[METRICS_PARTS], asked; /* squeue */
     long long lost, pending;          /* records */
-    double waited, gained;            /* sums: seconds, ratios */
+    double waited, gained, all_rings; /* sums: seconds, ratios, rings */
 };
 
 struct metrics *metrics_new(void)
@@ -60,7 +62,7 @@ static void count_value(unsigned long long *buckets, const double *ends, int n, 
 }
 
 void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
-                    double ratio, int64_t waited_us)
+                    double ratio, int64_t rings, int64_t waited_us)
 {
     double seconds = (double)waited_us * 1e-6;
     if ((int)state >= 0 && (int)state < STATES)
@@ -72,6 +74,10 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
     if (state == TCCL_STATE_APPLIED && ratio > 0) {
         count_value(metrics->gains, gain_ends, GAINS, ratio);
         metrics->gained += ratio;
+    }
+    if (state == TCCL_STATE_APPLIED && rings > 0) {
+        count_value(metrics->rings, ring_ends, RINGS, (double)rings);
+        metrics->all_rings += (double)rings;
     }
     count_value(metrics->waits, wait_ends, WAITS, seconds);
     metrics->waited += seconds;
@@ -189,6 +195,8 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     describe(out, "tccl_gain_ratio", "histogram", "ratio",
              "Bandwidth of rings over that of NCCL's own choice.");
     put_histogram(out, "tccl_gain_ratio", metrics->gains, gain_ends, GAINS, metrics->gained);
+    describe(out, "tccl_rings", "histogram", NULL, "Rings that a step with rings has at once.");
+    put_histogram(out, "tccl_rings", metrics->rings, ring_ends, RINGS, metrics->all_rings);
 }
 
 static void put_parts(FILE *out, const struct metrics *metrics)

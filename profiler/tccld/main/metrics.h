@@ -30,11 +30,11 @@ void metrics_free(struct metrics *metrics); /* NULL is fine */
 /* A JOIN came from this node. */
 void metrics_join(struct metrics *metrics, enum tccl_mode mode);
 
-/* It was answered: reason counts in a fallback, ratio (the ring's bandwidth over NCCL's own
- * choice; 0: not known) in a ring. waited_us: since the JOIN, microseconds; not counted where the
- * state is off. */
+/* It was answered: reason counts in a fallback, with a ring ratio (the ring's bandwidth over NCCL's
+ * own choice; 0: not known) and rings (how many run at once). waited_us: since the JOIN,
+ * microseconds; not counted where the state is off. */
 void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
-                    double ratio, int64_t waited_us);
+                    double ratio, int64_t rings, int64_t waited_us);
 
 /* What tccld can be without for a while: does it work? squeue is not shown before it was asked. */
 enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_SQUEUE, METRICS_PARTS };
