@@ -205,14 +205,15 @@ static void add_cells(struct lists *lists, const struct tccl_node_class *class, 
     }
 }
 
-/* The sets: a way's index is the set's. Those of other numbers of rings have no bandwidth. */
+/* The sets: a way's index is the set's. Those of other numbers of rings, and those that leave less
+ * than that share, have no bandwidth. */
 static void add_sets(struct lists *lists, const struct tccl_node_class *class, int rings,
-                     struct tccl_ways *ways)
+                     double share, struct tccl_ways *ways)
 {
     int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
     for (int i = 0; i < class->n_sets; i++) {
         const struct tccl_class_set *set = &class->sets[i];
-        bool fits = set->set.n == rings && !set->set.rings[0].closed;
+        bool fits = set->set.n == rings && !set->set.rings[0].closed && set->share >= share;
         if (fits)
             tccl_set_nics(&set->set, in, out);
         double gbps = fits ? fmin(set->gbps, tccl_class_hops(class, in, out, rings)) : 0;
@@ -220,7 +221,8 @@ static void add_sets(struct lists *lists, const struct tccl_node_class *class, i
     }
 }
 
-static int make_ways(struct lists *lists, int rings, bool bound, struct tccl_ways *kinds)
+static int make_ways(struct lists *lists, int rings, double share, bool bound,
+                     struct tccl_ways *kinds)
 {
     for (int i = 0; i < lists->n_kinds; i++) {
         const struct tccl_node_class *class = lists->classes[i];
@@ -231,7 +233,7 @@ static int make_ways(struct lists *lists, int rings, bool bound, struct tccl_way
         if (rings == 1)
             add_cells(lists, class, bound, &kinds[i]);
         else
-            add_sets(lists, class, rings, &kinds[i]);
+            add_sets(lists, class, rings, share, &kinds[i]);
     }
     return 0;
 }
@@ -266,15 +268,16 @@ static int make_kinds(struct lists *lists, const struct tccl_run *runs, int n_ru
     return lists->fabrics ? 0 : -1;
 }
 
-static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_runs, int rings)
+static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_runs, int rings,
+                      double share)
 {
     if (make_kinds(lists, runs, n_runs) != 0)
         return -1;
     lists->kinds = calloc(lists->n_kinds, sizeof(*lists->kinds));
     lists->bounds = calloc(lists->n_kinds, sizeof(*lists->bounds));
-    if (!lists->kinds || !lists->bounds || make_ways(lists, rings, false, lists->kinds) != 0)
+    if (!lists->kinds || !lists->bounds || make_ways(lists, rings, share, false, lists->kinds) != 0)
         return -1;
-    return rings == 1 ? make_ways(lists, rings, true, lists->bounds) : 0;
+    return rings == 1 ? make_ways(lists, rings, share, true, lists->bounds) : 0;
 }
 
 /* What no set of so many chains exceeds on a node of the class; 0: it has none. */
@@ -321,26 +324,68 @@ static void take_choices(const struct lists *lists, const struct tccl_node_way *
     }
 }
 
-/* So many rings at once; they are taken if they are better than those so far. Returns 0, or -1 if
- * out of memory. */
-static int solve_rings(const struct tccl_run *runs, int n_runs, int rings, struct tccl_ring *ring)
+/* The least share that these ways leave. */
+static double share_of(const struct lists *lists, const struct tccl_node_way *ways)
+{
+    double share = 1;
+    for (int run = 0, node = 0; run < lists->n_runs; run++)
+        for (int i = 0; i < lists->runs[run].count; i++, node++)
+            share = fmin(share, lists->classes[lists->runs[run].kind]->sets[ways[node].way].share);
+    return share;
+}
+
+/* Which rings are looked for: this many at once, which leave that share to those that run beside
+ * them. */
+struct wanted {
+    int least, most;
+    double share;
+};
+
+static const struct wanted any = {1, TCCL_CHAIN_RINGS, 0};
+
+static bool is_wanted(const struct wanted *wanted, int rings)
+{
+    return rings >= wanted->least && rings <= wanted->most;
+}
+
+/* So many rings at once, of ways that leave that share each; they are taken if they are better than
+ * those so far, and leave the share that is wanted. Returns 1 if they are better; 0, or -1 if out
+ * of memory. */
+static int try_rings(const struct tccl_run *runs, int n_runs, int rings, double share,
+                     const struct wanted *wanted, struct tccl_ring *ring)
 {
     __attribute__((cleanup(lists_clear))) struct lists lists = {0};
     cleanup_free struct tccl_node_way *ways = calloc(ring->n_nodes, sizeof(*ways));
     double bound;
     float gbps;
-    if (!ways || make_lists(&lists, runs, n_runs, rings) != 0)
+    if (!ways || make_lists(&lists, runs, n_runs, rings, share) != 0)
         return -1;
     struct tccl_nodes nodes = {rings, lists.n_kinds, lists.kinds, lists.n_runs, lists.runs};
     if (tccl_nodes_ring(&nodes, &gbps, ways) < 0 || find_bound(&lists, &nodes, &bound) != 0)
         return -1;
     ring->bound = fmax(ring->bound, bound);
-    if (gbps > ring->gbps * (1 + 1e-6)) {
+    if (gbps > 0)
+        ring->closes |= UINT32_C(1) << rings;
+    if (gbps <= ring->gbps * (1 + 1e-6))
+        return 0;
+    if (rings == 1 || share_of(&lists, ways) >= wanted->share) {
         ring->gbps = gbps;
         ring->rings = rings;
         take_choices(&lists, ways, ring);
     }
-    return 0;
+    return 1;
+}
+
+/* So many rings at once; they are taken if they are better than those so far, and wanted. Returns
+ * 0, or -1 if out of memory. */
+static int solve_rings(const struct tccl_run *runs, int n_runs, int rings,
+                       const struct wanted *wanted, struct tccl_ring *ring)
+{
+    double before = ring->gbps;
+    int status = try_rings(runs, n_runs, rings, 0, wanted, ring);
+    if (status == 1 && ring->gbps <= before) /* too little is left beside them: with others? */
+        status = try_rings(runs, n_runs, rings, wanted->share, wanted, ring);
+    return status < 0 ? -1 : 0;
 }
 
 /* Have all classes sets of so many rings? */
@@ -396,33 +441,36 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
 }
 
 /* What the fastest of its rings and sets has alone, GB/s. */
-static double most_alone(const struct tccl_node_class *class, int wanted)
+static double most_alone(const struct tccl_node_class *class, const struct wanted *wanted)
 {
-    double most = wanted <= 1 ? class->ring.alone : 0;
+    double most = is_wanted(wanted, 1) ? class->ring.alone : 0;
     for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.rings[0].closed && (!wanted || class->sets[i].set.n == wanted))
+        if (class->sets[i].set.rings[0].closed && is_wanted(wanted, class->sets[i].set.n))
             most = fmax(most, class->sets[i].alone);
     return most;
 }
 
 /* The best of its rings and sets of rings: beside other steps that with the largest least share
- * (neighbours.h). wanted: as of several_nodes. */
-static int single_node(const struct tccl_run *run, int wanted, struct tccl_ring *ring,
-                       struct tccl_error *err)
+ * (neighbours.h). */
+static int single_node(const struct tccl_run *run, const struct wanted *wanted,
+                       struct tccl_ring *ring, struct tccl_error *err)
 {
     const struct tccl_node_class *class = run->class;
     double alone = most_alone(class, wanted), least = 0;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1, -1, {0}};
-    if (wanted <= 1) {
+    if (is_wanted(wanted, 1)) {
         ring->gbps = class->ring.gbps;
         ring->bound = class->ring.bound;
         least = fmin(class->ring.gbps / alone, class->ring.share);
     }
     for (int i = 0; i < class->n_sets; i++) {
         const struct tccl_class_set *set = &class->sets[i];
-        if (!set->set.rings[0].closed || (wanted && set->set.n != wanted))
+        if (!set->set.rings[0].closed || !is_wanted(wanted, set->set.n))
             continue;
         ring->bound = fmax(ring->bound, set->bound);
+        ring->closes |= UINT32_C(1) << set->set.n;
+        if (set->share < wanted->share)
+            continue;
         double share = fmin(set->gbps / alone, set->share);
         if (share < least * (1 - 1e-6) ||
             (share <= least * (1 + 1e-6) && set->gbps <= ring->gbps * (1 + 1e-6)))
@@ -461,16 +509,15 @@ static int check_class(const struct tccl_node_class *class, struct tccl_error *e
     return 0;
 }
 
-/* wanted: how many rings at once; 0: whatever is best. */
-static int several_nodes(const struct tccl_run *runs, int n_runs, int wanted,
+static int several_nodes(const struct tccl_run *runs, int n_runs, const struct wanted *wanted,
                          struct tccl_ring *ring, struct tccl_error *err)
 {
     for (int i = 0; i < n_runs; i++)
         if (check_class(runs[i].class, err) != 0)
             return -1;
-    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++)
-        if ((!wanted || rings == wanted) && (rings == 1 || all_have(runs, n_runs, rings)) &&
-            solve_rings(runs, n_runs, rings, ring) != 0)
+    for (int rings = wanted->least; rings <= wanted->most; rings++)
+        if ((rings == 1 || all_have(runs, n_runs, rings)) &&
+            solve_rings(runs, n_runs, rings, wanted, ring) != 0)
             return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
@@ -483,27 +530,40 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, int wanted,
     return 0;
 }
 
-int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
-                          struct tccl_ring *ring, struct tccl_error *err)
+/* What doesn't depend on the number of rings. Returns 0, or -1 with err. */
+static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring, int *gpus,
+                 struct tccl_error *err)
 {
-    int gpus;
-    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, &gpus), .rings = 1};
-    if (ring->n_nodes < 1 || gpus < 1)
+    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, gpus), .rings = 1};
+    if (ring->n_nodes < 1 || *gpus < 1)
         return tccl_fail(err, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
     if (!ring->choices)
         return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
-    if (gpus == 1)
-        return 1;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         ring->baseline_gbps[i] = baseline(runs, n_runs, i);
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
     }
     for (int i = 0; i < n_runs; i++)
         ring->noise = fmax(ring->noise, runs[i].class->noise);
-    if (ring->n_nodes == 1)
-        return single_node(runs, rings, ring, err);
-    return several_nodes(runs, n_runs, rings, ring, err);
+    return 0;
+}
+
+static int solve(const struct tccl_run *runs, int n_runs, const struct wanted *wanted,
+                 struct tccl_ring *ring, struct tccl_error *err)
+{
+    return ring->n_nodes == 1 ? single_node(runs, wanted, ring, err)
+                              : several_nodes(runs, n_runs, wanted, ring, err);
+}
+
+int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
+                          struct tccl_ring *ring, struct tccl_error *err)
+{
+    const struct wanted some = {rings, rings, 0};
+    int gpus;
+    if (begin(runs, n_runs, ring, &gpus, err) != 0)
+        return -1;
+    return gpus == 1 ? 1 : solve(runs, n_runs, rings ? &some : &any, ring, err);
 }
 
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
@@ -512,22 +572,16 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
     return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
 }
 
-/* The best of two rings and more, up to most, that leaves to those that run beside it what one ring
- * does; gbps 0: there is none. */
-static void find_several(const struct tccl_run *runs, int n_runs, int most,
-                         const struct tccl_ring *single, struct tccl_ring *several)
+/* The best of two rings and more, up to most, that leaves to those that run beside it what the
+ * single ring does. Returns 0; else there is none. */
+static int find_several(const struct tccl_run *runs, int n_runs, int most,
+                        const struct tccl_ring *single, struct tccl_ring *several)
 {
-    *several = (struct tccl_ring){0};
-    for (int rings = 2; rings <= most; rings++) {
-        struct tccl_ring now;
-        if (tccl_ring_solve_rings(runs, n_runs, rings, &now, NULL) == 0 &&
-            now.gbps > several->gbps * (1 + 1e-6) && now.share >= single->share * (1 - 1e-6)) {
-            struct tccl_ring worse = *several;
-            *several = now;
-            now = worse;
-        }
-        tccl_ring_clear(&now);
-    }
+    const struct wanted wanted = {2, most, single->share * (1 - 1e-6)};
+    *several = *single;
+    several->gbps = several->bound = 0;
+    several->choices = calloc(several->n_nodes, sizeof(*several->choices));
+    return several->choices ? solve(runs, n_runs, &wanted, several, NULL) : -1;
 }
 
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
@@ -538,16 +592,17 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
     *rings_of_best = 1;
     if (status != 0 || most < 2)
         return status;
-    find_several(runs, n_runs, most, ring, &several);
+    if (find_several(runs, n_runs, most, ring, &several) != 0)
+        several.gbps = 0;
     if (several.gbps > ring->gbps * (1 + 1e-6))
         *rings_of_best = several.rings;
+    ring->closes = several.closes;
+    ring->bound = several.bound = fmax(ring->bound, several.bound);
     if (several.gbps > ring->gbps * (1 + MOST_FOR_ONE) ||
         (several.gbps > ring->gbps && !tccl_ring_gains(ring, TCCL_NEWEST))) {
         struct tccl_ring single = *ring;
         *ring = several;
         several = single;
-    } else {
-        ring->bound = fmax(ring->bound, several.bound);
     }
     tccl_ring_clear(&several);
     return 0;

@@ -29,7 +29,8 @@ struct tccl_ring {
     double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
     double noise; /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
-    int rings; /* how many run at once; gbps and alone are of all of them together */
+    uint32_t closes; /* bit R: R rings at once close, of those numbers that were looked at */
+    int rings;       /* how many run at once; gbps and alone are of all of them together */
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
 };
 
@@ -55,10 +56,11 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
                           struct tccl_ring *ring, struct tccl_error *err);
 
-/* What a job gets: the best rings, most at once, if they are faster than a single one by more than
- * 5 %, or that is no faster than the baseline; else the single one. Several rings need a graph
- * file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on (runtime/README.md).
- * *rings_of_best: how many the best ones are. Returns as tccl_ring_solve. */
+/* What a job gets: the best rings, most at once, of those that leave to others what a single one
+ * does on each node, if they are faster than that by more than 5 %, or that is no faster than the
+ * baseline; else the single one. Several rings need a graph file, which costs each rank 0.9 GB and
+ * a second with NCCL from 2.29.7 on (runtime/README.md). *rings_of_best: how many the best ones
+ * are. The bound is of all rings and sets. Returns as tccl_ring_solve. */
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err);
 

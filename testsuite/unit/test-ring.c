@@ -391,6 +391,128 @@ static void test_set_beside(void)
     tccl_ring_clear(&ring);
 }
 
+/* The largest bandwidth of so many rings over all nodes, of all sets in all orders that leave that
+ * share: tried node by node. */
+static double best_beside(const struct tccl_node_class *const *nodes, int count, int rings,
+                          double share)
+{
+    struct vectors list[3][4 * 6];
+    int n[3], at[3] = {0};
+    double best = 0;
+    for (int i = 0; i < count; i++) {
+        struct tccl_node_class class = *nodes[i];
+        struct tccl_class_set sets[16];
+        class.sets = sets;
+        class.n_sets = 0;
+        for (int k = 0; k < nodes[i]->n_sets; k++)
+            if (nodes[i]->sets[k].share >= share)
+                sets[class.n_sets++] = nodes[i]->sets[k];
+        n[i] = list_vectors(&class, rings, list[i]);
+        if (n[i] == 0)
+            return 0;
+    }
+    for (;;) {
+        double least = 1e9;
+        for (int i = 0; i < count; i++) {
+            int next = (i + 1) % count;
+            least = least_of(least, list[i][at[i]].gbps,
+                             hop_of(nodes[i], list[i][at[i]].nics[1], nodes[next],
+                                    list[next][at[next]].nics[0], rings));
+        }
+        best = least > best ? least : best;
+        int i = 0;
+        while (i < count && ++at[i] == n[i])
+            at[i++] = 0;
+        if (i == count)
+            return best;
+    }
+}
+
+/* What a choice leaves on the node where that is least. */
+static double share_left(const struct tccl_node_class *const *nodes, const struct tccl_ring *ring)
+{
+    double share = 1;
+    for (int i = 0; i < ring->n_nodes; i++) {
+        double left = ring->rings > 1 ? nodes[i]->sets[ring->choices[i].set].share
+                                      : tccl_ring_cell(nodes[i], ring->choices[i])->share;
+        share = left < share ? left : share;
+    }
+    return share;
+}
+
+/* A class beside other steps: some of its chains and sets leave little to these. */
+static struct tccl_node_class *random_beside(unsigned long *state)
+{
+    static const double shares[] = {0.5, 0.8, 1};
+    struct tccl_node_class *class = random_class(state);
+    for (int i = 0; i < class->n_nics; i++) {
+        class->nics[i].gbps *= 3;
+        if (i > 0 && random_below(state, 2))
+            strcpy(class->nics[i].fabric, class->nics[0].fabric);
+    }
+    for (int k = 0; k < class->n_nics * class->n_nics; k++) {
+        class->cells[k].alone = class->cells[k].gbps * 1.5;
+        class->cells[k].share = shares[1 + random_below(state, 2)];
+    }
+    class->baselines[TCCL_NEWEST].chain_gbps = 0;
+    for (int rings = 2; rings <= MAX_RINGS; rings++)
+        add_random_sets(class, rings, state);
+    for (int k = 0; k < class->n_sets; k++) {
+        class->sets[k].alone = class->sets[k].gbps * 1.5;
+        class->sets[k].share = shares[random_below(state, 3)];
+    }
+    return class;
+}
+
+/* What a job over several nodes gets beside other steps: the fastest rings of those that leave on
+ * each node what the single ring leaves, if they gain more than 5 %. */
+static void test_choice_beside(unsigned long seed)
+{
+    int several = 0, refused = 0, limited = 0;
+    for (int round = 0; round < 2000 && !check_failures; round++) {
+        unsigned long state = seed + 90000 + round;
+        struct tccl_node_class *classes[3];
+        const struct tccl_node_class *nodes[3];
+        struct tccl_run runs[3];
+        struct tccl_ring single, ring;
+        int count = 2 + random_below(&state, 2), rings_of_best;
+        int most = random_below(&state, 5) ? 8 : 2;
+        for (int i = 0; i < count; i++) {
+            nodes[i] = classes[i] = random_beside(&state);
+            runs[i] = (struct tccl_run){classes[i], 1};
+        }
+        int status = tccl_ring_solve_rings(runs, count, 1, &single, NULL);
+        CHECK_INT(tccl_ring_choose(runs, count, most, &ring, &rings_of_best, NULL), status);
+        double best = 0, without = 0, floor = status == 0 ? share_left(nodes, &single) : 1;
+        for (int rings = 2; rings <= MAX_RINGS && rings <= most && status == 0; rings++) {
+            double gbps = best_beside(nodes, count, rings, floor);
+            double all = best_beside(nodes, count, rings, 0);
+            best = gbps > best ? gbps : best;
+            without = all > without ? all : without;
+            CHECK((ring.closes >> rings & 1) == (all > 0));
+        }
+        if (status == 0 && best > single.gbps * (1 + 0.05)) {
+            CHECK(ring.rings > 1 && ring.rings <= most && ring.gbps == best);
+            CHECK(ring.share == share_left(nodes, &ring) && ring.share >= floor);
+            CHECK(value_of(nodes, &ring) == best && rings_of_best == ring.rings);
+            several++;
+            limited += without > best;
+        } else if (status == 0) {
+            CHECK(ring.rings == 1 && ring.gbps == single.gbps && ring.share == floor);
+            refused += without > single.gbps * (1 + 0.05);
+        }
+        CHECK(status != 0 || (ring.bound >= ring.gbps && ring.bound >= single.bound));
+        if (check_failures)
+            fprintf(stderr, "round %d: %d nodes, %g, %g, %g\n", round, count, single.gbps, best,
+                    ring.gbps);
+        tccl_ring_clear(&single);
+        tccl_ring_clear(&ring);
+        for (int i = 0; i < count; i++)
+            tccl_node_class_free(classes[i]);
+    }
+    CHECK(several > 20 && refused > 20 && limited > 0);
+}
+
 static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
     struct tccl_model *model = load_machine(name);
@@ -584,6 +706,7 @@ int main(void)
     test_gains();
     test_gains_beside();
     test_set_beside();
+    test_choice_beside(seed);
     test_machines();
     test_long_text();
     test_single_gpus();

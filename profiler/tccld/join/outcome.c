@@ -136,33 +136,31 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
         take_choice(ring, i, runs, &outcome->choices[i]);
 }
 
-/* Is there a way for so many rings over all nodes, if not the best one? */
-static bool can_close(const struct tccl_run *runs, int n_runs, int rings)
-{
-    struct tccl_ring ring;
-    bool closes = tccl_ring_solve_rings(runs, n_runs, rings, &ring, NULL) == 0;
-    tccl_ring_clear(&ring);
-    return closes;
-}
+/* What a step may have. */
+struct limits {
+    int rings, rings_of_best; /* at once: at most, and in the best ring set of all nodes */
+};
 
 /* Which node leaves fewer rings at once than others, or all, would have by themselves. */
-static void say_fewer(struct tccl_outcome *outcome, int rings_of_best, const struct tccl_run *runs,
-                      int n_runs, char *const *nodes)
+static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                      const struct limits *limits, const struct tccl_run *runs, int n_runs,
+                      char *const *nodes)
 {
     int most = 0, least = TCCL_CHAIN_RINGS + 1, who = 0;
     for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
         int rings = tccl_class_best_rings(runs[run].class);
+        rings = rings > limits->rings ? limits->rings : rings;
         most = rings > most ? rings : most;
         who = rings < least ? node : who;
         least = rings < least ? rings : least;
     }
-    if ((n_runs == 1 && runs->count == 1) || rings_of_best >= most)
+    if ((n_runs == 1 && runs->count == 1) || limits->rings_of_best >= most)
         return;
     if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
                  least, least == 1 ? "" : "s", most);
-    else if (!can_close(runs, n_runs, most))
+    else if (!(ring->closes >> most & 1))
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "the NICs of these nodes are not on fabrics that meet in %d rings", most);
 }
@@ -180,8 +178,9 @@ static void write_ring(struct tccl_outcome *outcome, const struct tccl_ring *rin
     }
 }
 
-static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring, int rings_of_best,
-                      const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
+static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                      const struct limits *limits, const struct tccl_run *runs, int n_runs,
+                      const struct tccl_step *join)
 {
     int enough;
     outcome->baseline_gbps = ring->baseline_gbps[TCCL_NEWEST];
@@ -205,7 +204,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
     write_ring(outcome, ring, runs, n_runs, join);
     outcome->rings = ring->rings;
-    say_fewer(outcome, rings_of_best, runs, n_runs, join->nodes);
+    say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
 }
 
@@ -233,7 +232,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
 {
     cleanup_free struct tccl_run *runs = merge_runs(merge);
     struct tccl_ring ring = {0};
-    int rings_of_best = 1;
+    struct limits limits = {most_rings, 1};
     struct tccl_error err = {0};
     long gpus = merge_gpus(merge);
     snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy);
@@ -246,14 +245,14 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         return;
     }
     int nothing =
-        runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &rings_of_best, &err)
+        runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &limits.rings_of_best, &err)
              : tccl_fail(&err, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)
         fall_back(outcome, "%s", err.text);
     else
-        take_ring(outcome, &ring, rings_of_best, runs, merge->n_runs, join);
+        take_ring(outcome, &ring, &limits, runs, merge->n_runs, join);
     tccl_ring_clear(&ring);
 }
 
