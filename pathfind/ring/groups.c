@@ -499,7 +499,8 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
     const struct assignment *best;
     if (!ways)
         return tccl_fail(err, "out of memory");
-    if (groups->n < 2 || beside->n + groups->n + (beside->background != NULL) > TCCL_MAX_SIDES)
+    bool copies = beside->background && beside->background->count > 0;
+    if (groups->n < 2 || beside->n + groups->n + copies > TCCL_MAX_SIDES)
         return tccl_fail(err, "%d groups beside %d steps", groups->n, beside->n);
     groups->beside = beside;
     if (search(groups, ways, &best, err) != 0 || fill_cells(groups, best, choices, err) != 0)

@@ -95,6 +95,45 @@ static void fill_host_cells(struct tccl_node_class *class, const struct tccl_tab
     }
 }
 
+/* Takes the chain in place of the cell's, if it is as fast as the best one but for the noise, and
+ * leaves more memories to other GPUs; or as many, and is faster. */
+static void offer_room(struct tccl_cell *cell, double best, const struct tccl_result *result,
+                       double noise, const struct tccl_machine *machine)
+{
+    if (!(result->gbps > 0) || result->gbps < best * (1 - fmax(noise, 1e-9)))
+        return;
+    int far = tccl_chain_far(machine, &result->chain);
+    int now = tccl_chain_far(machine, &cell->chain);
+    if (far < now || (far == now && result->gbps > cell->gbps))
+        set_chain(cell, result);
+}
+
+/* On a part of a node: chains that are as good stay out of memories that are next to other GPUs
+ * only, for steps that come. hidden: without P2P alone. */
+static void leave_room(struct tccl_node_class *class, const struct tccl_table *table,
+                       const struct tccl_machine *machine, bool hidden)
+{
+    const struct {
+        const struct tccl_result *results;
+        int count;
+    } parts[] = {{table->pairs, table->n_ports * table->n_ports},
+                 {table->hosts, table->n_hosts},
+                 {table->others, table->n_others}};
+    double best[TCCL_MAX_NICS * TCCL_MAX_NICS], noise = fmin(table->noise, TCCL_MOST_FOR_ROOM);
+    if (class->n_gpus == machine->n_gpus)
+        return;
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        best[i] = class->cells[i].gbps;
+    for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++)
+        for (int i = 0; i < parts[part].count; i++) {
+            const struct tccl_result *result = &parts[part].results[i];
+            const struct tccl_chain *chain = &result->chain;
+            int cell = chain->entry.nic * class->n_nics + chain->exit.nic;
+            if (chain->n_gpus && !chain->closed && !(hidden && tccl_chain_has_p2p(chain)))
+                offer_room(&class->cells[cell], best[cell], result, noise, machine);
+        }
+}
+
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
 {
     for (; count > 0 && nics[count - 1] > nic; count--)
@@ -186,6 +225,7 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     if (!class || fill_sets(class, table, machine, false) != 0)
         return NULL;
     fill_cells(class, table);
+    leave_room(class, table, machine, false);
     set_chain(&class->ring, &table->ring);
     return tccl_steal(class);
 }
@@ -197,6 +237,7 @@ struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *tab
     if (!class || fill_sets(class, table, machine, true) != 0)
         return NULL;
     fill_host_cells(class, table);
+    leave_room(class, table, machine, true);
     class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
     offer_host(&class->ring, &table->ring);
     offer_host(&class->ring, &table->host_ring);

@@ -45,6 +45,7 @@ struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */
     bool required; /* fallback: a node requires a ring, and node 0 ends the step */
+    bool groups;   /* no ring for all of its GPUs, but its groups may ask for chains */
     bool partial;  /* a ring for the others, but this node could not take it */
     char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied */
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
@@ -67,10 +68,10 @@ struct tccl_outcome {
                                                  by themselves; "" */
     int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
-    char *path;       /* to the plugin: the node's plan file; NULL: none */
-    char *ring;       /* its text; NULL: none, or too long. To the plugin: up to 4 KiB; else this
-                       * node's chain and "…" */
-    int first;        /* the node of choices[0] */
+    char *path; /* to the plugin: the node's plan file; NULL: none. Without a ring: for groups */
+    char *ring; /* its text; NULL: none, or too long. To the plugin: up to 4 KiB; else this
+                 * node's chain and "…" */
+    int first;  /* the node of choices[0] */
     int n_choices;
     struct tccl_node_nics *choices;
 };

@@ -103,8 +103,12 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
                       struct shim_why *why)
 {
     bool closed = comm->ranks == n;
-    if (same_gpus(&plan->chain, members, n) && plan->chain.rings[0].path.closed == closed &&
-        (closed || answer->whole)) {
+    if (plan->chain.n_rings == 0 && answer->whole) {
+        answer->no_gain = true;
+        return shim_fail(why, "the plan has no ring for all GPUs of the step");
+    }
+    if (plan->chain.n_rings > 0 && same_gpus(&plan->chain, members, n) &&
+        plan->chain.rings[0].path.closed == closed && (closed || answer->whole)) {
         answer->chain = plan->chain;
         return check_gain(&plan->chain, members[0].version, answer, why);
     }

@@ -125,6 +125,8 @@ static uint32_t work_out_given(uint32_t user)
     uint32_t given = 0;
     if (process.early)
         shim_fail(&why, "NCCL was started before the shim saw it");
+    else if (self.plan.chain.n_rings == 0)
+        shim_fail(&why, "the plan has no ring for all GPUs of the step");
     else if (!shim_islands_read(&self.plan.chain, &pci, &why) &&
              !shim_settings_for(&self.plan, &pci, self.version, user, &given, &why))
         return given;

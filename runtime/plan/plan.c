@@ -414,6 +414,13 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return shim_fail(why, "%s can't be read: %s", what, err.text);
 }
 
+/* The step as a whole is left to NCCL. */
+static bool is_for_groups(const struct tccl_lines *lines)
+{
+    bool ring;
+    return tccl_line_bool(lines, "ring", &ring) == 0 && !ring;
+}
+
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why)
 {
     struct tccl_lines lines;
@@ -423,7 +430,11 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
     if (!tccl_lines_are(&lines, "tccl-plan", 1))
         return shim_fail(why, "the plan is of another version");
     if (get_key(&lines, plan, why) != 0 || get_place(&lines, plan, why) != 0 ||
-        get_step_gpus(&lines, plan, why) != 0 || get_chain(&lines, &plan->chain, why) != 0)
+        get_step_gpus(&lines, plan, why) != 0)
+        return -1;
+    if (is_for_groups(&lines))
+        return 0;
+    if (get_chain(&lines, &plan->chain, why) != 0)
         return -1;
     if (!same_gpus(&plan->chain.rings[0].path, plan->gpus, plan->n_gpus))
         return shim_fail(why, "the plan's chain is not over the step's GPUs");

@@ -67,7 +67,7 @@ struct shim_plan {
     uint32_t step_gpus;       /* in the whole step; 0: unknown */
     uint32_t index, n_nodes;  /* this node's place */
     bool one_fabric;
-    struct shim_chain chain;
+    struct shim_chain chain; /* n_rings 0: the plan is for groups of the GPUs alone */
 };
 
 enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */

@@ -211,7 +211,9 @@ int job_env_announce(char *const *env, const struct tccl_outcome *plan, const ch
                  add_text(edits, "TCCL_NEIGHBOURS_BY", plan->neighbours_by) ||
                  add_text(edits, "TCCL_PLAN", plan->path) ||
                  add_text(edits, "TCCL_RING", plan->ring);
-    if (!failed && applied && shim)
+    if (!failed && !applied && shim && plan->path) /* its groups may have chains */
+        failed = add_text(edits, "TCCL_PLAN", plan->path);
+    if (!failed && shim && (applied || plan->path))
         failed = add_shim(env, shim, edits);
     return failed ? -1 : 0;
 }

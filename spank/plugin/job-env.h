@@ -46,9 +46,9 @@ int job_env_unload(char *const *env, struct job_env_edits *edits);
  * loaded before the runtime, unless ASAN_OPTIONS contains this. */
 #define JOB_ENV_ASAN "verify_asan_link_order=0"
 
-/* Sets the variables for plan. If the plan is applied and shim is not NULL, also puts shim first in
- * LD_PRELOAD (as in env after job_env_forget) and JOB_ENV_ASAN first in ASAN_OPTIONS, and sets
- * TCCL_SHIM. Returns 0, or -1 if out of memory. */
+/* Sets the variables for plan. If it is applied, or has a path (for groups alone), and shim is not
+ * NULL, also puts shim first in LD_PRELOAD (as in env after job_env_forget) and JOB_ENV_ASAN first
+ * in ASAN_OPTIONS, and sets TCCL_SHIM. Returns 0, or -1 if out of memory. */
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits);
 

@@ -604,14 +604,16 @@ static void await_plan(void)
     hang_up();
 }
 
-/* If the plan is applied but there is no shim, TCCL_REASON says why. */
+/* If the plan is applied but there is no shim, TCCL_REASON says why. A plan without a ring is one
+ * for the step's groups. */
 static void choose_shim(char *const *env)
 {
     const char *why;
-    if (remote.plan.state != TCCL_STATE_APPLIED)
+    bool ring = remote.plan.state == TCCL_STATE_APPLIED;
+    if (!ring && !remote.plan.path)
         return;
     remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
-    if (remote.shim)
+    if (remote.shim || !ring)
         return;
     slurm_verbose("tccl: LD_PRELOAD is not set: %s", why);
     snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);

@@ -28,9 +28,11 @@ groups() { # WHAT MODEL NODES LEAST OPTION...
     "$here/rate-groups" "$machines/$model.json" "$least" "$work/rings" || { show_log; fail "$what"; }
 }
 
-# Not dual-8gpu: a step over two of them has no plan, as NCCL's own rings are faster, and its groups have none either.
 each=$(across 8 0 1 2 3 4 5 6 7)
 groups "Megatron TP 8, FSDP hybrid shard: replicas of each GPU" epyc-8gpu 2 10.5 $each
 groups "Megatron TP 4, MoE EP 4: data" epyc-8gpu 2 15 $(across 8 0,4 1,5 2,6 3,7)
 groups "DeepSpeed ZeRO hpZ 2, Megatron TP 2" intel-4gpu 1 11.4 $(within 0,1 2,3)
 groups "MoE EP 2: data" amd-4gpu 2 6 $(across 4 0,2 1,3)
+# As a whole the step is left to NCCL, whose own rings are faster.
+groups "Megatron TP 4 without a ring of all: data" dual-8gpu 2 8.9 $(across 8 0,4 1,5 2,6 3,7)
+grep -q "^ring no$" "${plans[0]}" || fail "the step has a ring of its own: this shows nothing"

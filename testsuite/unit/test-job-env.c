@@ -212,6 +212,17 @@ static void test_announce_fallback(void)
     CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.00");
     CHECK_INT(edits.count, 3);
     job_env_edits_clear(&edits);
+    plan.state = TCCL_STATE_NOTHING; /* a plan for its groups */
+    plan.path = (char *)"/run/tccl/k/plan";
+    CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "nothing-to-do");
+    CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
+    CHECK_STR(edited(&edits, "LD_PRELOAD"), shim);
+    CHECK_STR(edited(&edits, "TCCL_GBPS"), "(unchanged)");
+    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_announce(NULL, &plan, NULL, &edits), 0);
+    CHECK_INT(edits.count, 3);
+    job_env_edits_clear(&edits);
 }
 
 /* Random lists: the elements that are kept are those that aren't ours, in their order. */

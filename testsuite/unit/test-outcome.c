@@ -224,6 +224,7 @@ static void test_policy(void)
     outcome_solve(&outcome, merge, &few, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
+    CHECK(!outcome.groups);
     tccl_outcome_clear(&outcome);
     merge_free(merge);
 }
@@ -260,6 +261,7 @@ static void test_no_gain(void)
         CHECK_INT(tccl_plan_from_json(json, &key, 0, 2, &read, &err), 0);
         CHECK_INT(read.state, outcome.state);
         CHECK_STR(read.reason, outcome.reason);
+        CHECK_INT(read.groups, i > 0); /* these may gain all the same */
         tccl_outcome_clear(&read);
         tccl_outcome_clear(&outcome);
         merge_free(merge);

@@ -226,6 +226,64 @@ static void check_offload(void)
     offloading = 0;
 }
 
+/* A step of one GPU has no ring, and its copies run all the same. */
+static void check_one_offloads(void)
+{
+    struct tccl_step join = join_of(first_key, FIRST & 1), second = join_of(second_key, SECOND);
+    struct tccl_error err = {""};
+    struct tccl_side copies = {0};
+    struct tccl_beside beside = {.model = model, .background = &copies};
+    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, 1, &copies);
+    strcpy(join.background, "offload");
+    running_begin(daemon_.running, &join, NULL);
+    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
+    struct shared_class *got =
+        running_see(daemon_.running, &second_key, class_of(&second), true, false);
+    CHECK_INT(got->class->neighbours, 1);
+    CHECK(got->class->ring.gbps == wanted->ring.gbps && wanted->ring.gbps > 0);
+    CHECK(tccl_chain_equal(&got->class->ring.chain, &wanted->ring.chain));
+    shared_class_drop(got);
+    running_end(daemon_.running, &first_key);
+    join.background[0] = '\0'; /* and without them there is nothing of it */
+    running_begin(daemon_.running, &join, NULL);
+    got = running_see(daemon_.running, &second_key, class_of(&second), true, false);
+    CHECK_INT(got->class->neighbours, 0);
+    shared_class_drop(got);
+    running_end(daemon_.running, &first_key);
+    tccl_node_class_free(wanted);
+}
+
+/* The two GPUs of each half of the node as groups of a step that offloads: as chosen beside the
+ * copies of all four. Not both plain and offloading ones have these bandwidths. */
+static void check_groups_offload(void)
+{
+    struct tccl_group_choice got[2], wanted[2];
+    struct tccl_error err = {""};
+    struct tccl_side copies = {0};
+    struct tccl_beside beside = {.model = model, .background = &copies};
+    struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), true, false);
+    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, FIRST | SECOND,
+                        &copies);
+    CHECK_INT(tccl_groups_add(groups, tables[0], &err), 0);
+    CHECK_INT(tccl_groups_add(groups, beside_offload, &err), 0);
+    CHECK_INT(tccl_groups_choose(groups, &beside, wanted, &err), 0);
+    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, TCCL_BACKGROUND_OFFLOAD, true,
+                             false, got),
+              0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(tccl_chain_equal(&got[i].cell.chain, &wanted[i].cell.chain));
+        CHECK(got[i].cell.gbps == wanted[i].cell.gbps && got[i].cell.gbps > 0);
+        for (int k = 0; k < TCCL_GENERATIONS; k++)
+            CHECK(got[i].baseline_gbps[k] == wanted[i].baseline_gbps[k] &&
+                  got[i].better[k] == wanted[i].better[k]);
+    }
+    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, TCCL_BACKGROUND_NONE, true,
+                             false, got),
+              0);
+    CHECK(got[0].cell.gbps > wanted[0].cell.gbps || got[1].cell.gbps > wanted[1].cell.gbps);
+    tccl_groups_free(groups);
+}
+
 int main(void)
 {
     make_cache(folder);
@@ -235,6 +293,8 @@ int main(void)
     daemon_.running = running_new(&daemon_);
     check_life();
     check_offload();
+    check_one_offloads();
+    check_groups_offload();
     running_free(daemon_.running);
     own_free(daemon_.own);
     event_base_free(daemon_.base);

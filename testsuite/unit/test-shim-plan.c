@@ -53,6 +53,20 @@ static void test_plan(void)
     CHECK_STR(text, "0000:c1:00.0 -m3> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0");
 }
 
+/* For groups of the step's GPUs alone: whatever chain it might have does not count. */
+static void test_groups_alone(void)
+{
+    struct shim_plan plan;
+    struct shim_why why = {""};
+    CHECK_INT(parse_with("gbps 12.375\n", "ring no\n", &plan, &why), 0);
+    CHECK_STR(why.text, "");
+    CHECK(plan.job == 7 && plan.n_gpus == 3 && plan.step_gpus == 3);
+    CHECK(plan.chain.n_rings == 0 && plan.chain.gbps == 0 && plan.chain.n_baselines == 0);
+    CHECK_INT(parse_with("gbps 12.375\n", "ring yes\n", &plan, &why), -1);
+    CHECK_STR(why.text, "the plan's gbps is wrong or missing");
+    CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, &why), -1);
+}
+
 static void test_baselines(void)
 {
     static const char *const wrong[][2] = {
@@ -402,6 +416,7 @@ int main(void)
 {
     test_rings();
     test_plan();
+    test_groups_alone();
     test_baselines();
     test_tree();
     test_key();

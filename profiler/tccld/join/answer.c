@@ -66,7 +66,10 @@ void answer_apply(struct step *step)
     struct tccl_error err = {0};
     struct tccl_line_writer plan;
     char path[PATH_MAX], text[TCCL_LINES_SIZE];
+    bool ring = step->outcome.state == TCCL_STATE_APPLIED;
     if (!step->by_script && !anyone_waits(step)) {
+        if (!ring)
+            return;
         answer_without(step,
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
@@ -78,7 +81,8 @@ void answer_apply(struct step *step)
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
         step->path = strdup(path);
         alives_forget(daemon, &step->key);
-        running_ring(daemon->running, &step->outcome, join, step->class->class);
+        if (ring)
+            running_ring(daemon->running, &step->outcome, join, step->class->class);
         if (step->by_script)
             planlist_add_of_script(step->steps->plans, &step->key);
         else
@@ -87,7 +91,11 @@ void answer_apply(struct step *step)
             planfile_link(daemon->conf->run_dir, &step->key);
         return;
     }
-    answer_without(step, "%s", err.text);
+    if (ring)
+        answer_without(step, "%s", err.text);
+    else
+        log_limited(&step->steps->trouble, "step %s: no chains for its groups: %s", step->text,
+                    err.text);
 }
 
 void answer_waiters(struct step *step)

@@ -87,8 +87,9 @@ const struct tccl_group_choice *groups_choice(struct groups *groups, const struc
         return NULL;
     made.n = tccl_groups_split(step, class->gpus, made.gpus);
     if (made.n == 0 || too_often(groups) ||
-        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n, closed,
-                       alive->hidden, made.choices) != 0)
+        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n,
+                       tccl_source_background(class->source), closed, alive->hidden,
+                       made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
     struct entry *entry = &groups->entries[groups->next];

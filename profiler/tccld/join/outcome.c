@@ -253,6 +253,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
         fall_back(outcome, "%s", err.text);
     else
         take_ring(outcome, &ring, &limits, runs, merge->n_runs, join);
+    outcome->groups = runs && nothing <= 0 && outcome->state != TCCL_STATE_APPLIED;
     tccl_ring_clear(&ring);
 }
 
@@ -307,6 +308,20 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
     tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
 }
 
+/* A plan for groups alone. */
+static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                       const struct tccl_node_class *class, const struct tccl_machine *machine,
+                       const char *socket, struct tccl_line_writer *plan, struct tccl_error *err)
+{
+    if (!machine)
+        return tccl_fail(err, "the description of this machine has gone meanwhile");
+    put_step(plan, outcome, join, socket);
+    chain_lines_put_gpus(plan, class->gpus, machine);
+    tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
+    tccl_line_put_bool(plan, "ring", false);
+    return 0;
+}
+
 /* A set of several rings, in their order. */
 static int find_set(const struct tccl_node_nics *nics, int rings,
                     const struct tccl_node_class *class, struct outcome_part *part)
@@ -350,6 +365,9 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
 {
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
+    *ring = NULL;
+    if (outcome->state != TCCL_STATE_APPLIED)
+        return plan_groups(outcome, join, class, machine, socket, plan, err);
     if (outcome_part(outcome, join, class, &part) != 0 || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"
                                       : "the description of this machine has gone meanwhile");

@@ -281,6 +281,7 @@ struct seen {
     struct tccl_side sides[SEEN];
     struct tccl_side copies; /* of all that offload */
     uint32_t gpus;           /* of all of them, and the step's own */
+    int steps;               /* of which anything counts */
     struct tccl_beside beside;
     struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
@@ -346,12 +347,15 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
                : 0;
 }
 
-/* What offloads runs as well, but is no ring of which anybody asks what it is left. */
-static void add_copies(struct running *running, enum tccl_background background, uint32_t gpus,
+/* What offloads runs as well, but is no ring of which anybody asks what it is left. Returns whether
+ * there are copies that count. */
+static bool add_copies(struct running *running, enum tccl_background background, uint32_t gpus,
                        struct seen *seen)
 {
+    int before = seen->copies.count;
     tccl_background_add(own_machine(running->daemon->own), background, gpus, &seen->copies);
     seen->beside.background = &seen->copies;
+    return seen->copies.count > before && own_model(running->daemon->own);
 }
 
 /* Steps of one job may have the same GPUs one after the other, or those of its script: of several
@@ -365,12 +369,15 @@ static void see_entry(struct running *running, const struct entry *entry, struct
         (gpus & seen->gpus))
         return;
     seen->gpus |= gpus;
-    add_copies(running, tccl_background_named(entry->background), gpus, seen);
+    bool counts = add_copies(running, tccl_background_named(entry->background), gpus, seen);
     seen->sides[seen->beside.n] = (struct tccl_side){0};
-    if (!*entry->rings || entry->refused || see_ring(running, entry, seen) == 0) {
+    if (*entry->rings && !entry->refused && see_ring(running, entry, seen)) {
+        counts = true;
+    } else {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
-        see_nccl(running, entry, gpus, seen);
+        counts |= see_nccl(running, entry, gpus, seen);
     }
+    seen->steps += counts;
 }
 
 static void see_all(struct running *running, const struct tccl_step_key *key, struct seen *seen)
@@ -414,13 +421,15 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     struct seen seen = {.gpus = class->class->gpus};
     running_sweep(running);
     see_all(running, key, &seen);
-    if (seen.beside.n == 0)
+    if (seen.steps == 0)
         return class;
     know(running, background, &seen.beside);
     add_copies(running, background, class->class->gpus, &seen);
     const struct tccl_table *table = own_table_beside(own, background, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
+    if (beside)
+        beside->neighbours = seen.steps;
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
     if (!shared) {
         log_limited(&running->trouble, "a step is planned as if it were alone: %s",
@@ -433,11 +442,14 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
 
 /* Tables one after the other: the next question may take the place of the one before. */
 static struct tccl_groups *gather_groups(struct running *running, const uint32_t *groups, int n,
-                                         bool closed, bool hidden, struct tccl_error *err)
+                                         enum tccl_background background, bool closed, bool hidden,
+                                         struct tccl_error *err)
 {
-    struct tccl_groups *list = tccl_groups_new(own_machine(running->daemon->own), closed, hidden);
+    struct own *own = running->daemon->own;
+    struct tccl_groups *list = tccl_groups_new(own_machine(own), closed, hidden);
     for (int i = 0; list && i < n; i++) {
-        const struct tccl_table *table = own_table(running->daemon->own, groups[i]);
+        const struct tccl_table *table = own_table_beside(own, background, groups[i]);
+        table = table ? table : own_table(own, groups[i]);
         if (!table || tccl_groups_add(list, table, err) != 0) {
             tccl_groups_free(list);
             return NULL;
@@ -447,16 +459,19 @@ static struct tccl_groups *gather_groups(struct running *running, const uint32_t
 }
 
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
-                   int n, bool closed, bool hidden, struct tccl_group_choice *choices)
+                   int n, enum tccl_background background, bool closed, bool hidden,
+                   struct tccl_group_choice *choices)
 {
     struct tccl_error err = {""};
     struct seen seen = {0};
     for (int i = 0; i < n; i++)
         seen.gpus |= groups[i];
     running_sweep(running);
+    uint32_t step = seen.gpus;
     see_all(running, key, &seen);
-    know(running, TCCL_BACKGROUND_NONE, &seen.beside);
-    struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
+    know(running, background, &seen.beside);
+    add_copies(running, background, step, &seen);
+    struct tccl_groups *list = gather_groups(running, groups, n, background, closed, hidden, &err);
     int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
     tccl_groups_free(list);
     if (status != 0 && err.text[0])

@@ -37,10 +37,12 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
                                  struct shared_class *class, bool closed, bool hidden);
 
 /* The chains of n groups of a step, chosen jointly beside the other steps that run here
- * (tccl_groups_choose). Returns 0, or -1: there is no table of one of them, and nothing was chosen.
+ * (tccl_groups_choose), and beside the copies of the step itself where it has that background.
+ * Returns 0, or -1: there is no table of one of them, and nothing was chosen.
  */
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
-                   int n, bool closed, bool hidden, struct tccl_group_choice *choices);
+                   int n, enum tccl_background background, bool closed, bool hidden,
+                   struct tccl_group_choice *choices);
 
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
  * with what each takes, and what other GPUs would have given. class: as running_see gave it. */

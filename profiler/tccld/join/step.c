@@ -124,6 +124,14 @@ static void tell_lost(struct step *step, const struct child *lost)
     report_partial(step, reason);
 }
 
+/* May its communicators over some of these GPUs want a chain? Of two GPUs on its one node none can.
+ */
+static bool has_groups(const struct step *step)
+{
+    int least = step->n_nodes == 1 ? 3 : 2;
+    return step->outcome.groups && step->class && step->class->class->n_gpus >= least;
+}
+
 void step_close(struct step *step, enum step_event event)
 {
     struct steps *steps = step->steps;
@@ -142,7 +150,7 @@ void step_close(struct step *step, enum step_event event)
     decide_end(step);
     answer_children(step);
     if (step_has_joined(step)) {
-        if (step_has_ring(step))
+        if (step_has_ring(step) || has_groups(step))
             answer_apply(step);
         answer_join(step);
     }

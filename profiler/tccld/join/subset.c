@@ -129,8 +129,7 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
 static void answer_class(struct daemon *daemon, const struct alive *alive,
                          struct shared_class *class, bool closed, struct tccl_line_writer *lines)
 {
-    bool plain = tccl_source_background(class->class->source) == TCCL_BACKGROUND_NONE;
-    bool group = plain && !(closed && class->class->n_gpus == 1);
+    bool group = !(closed && class->class->n_gpus == 1);
     const struct tccl_group_choice *joint =
         group ? groups_choice(daemon->groups, alive, class->class, closed) : NULL;
     if (!joint)

@@ -412,7 +412,9 @@ static void take_word(struct verdict *verdict, int rank, const char *text)
 void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
                    int lowest, int nccl)
 {
-    struct verdict *verdict = of_step(daemon->verdicts, alive);
+    struct verdict *verdict = alive->ring ? of_step(daemon->verdicts, alive) : NULL;
+    if (!alive->ring)
+        running_built(daemon->running, &alive->key, false, nccl);
     if (verdict && nccl > 0)
         verdict->nccl = nccl;
     if (!verdict || (rank <= verdict->rank && (rank > 0 || verdict->begun)))
@@ -431,7 +433,7 @@ void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, c
 static struct verdict *of_key(struct daemon *daemon, const struct tccl_step_key *key)
 {
     const struct alive *alive = alives_find(daemon, key);
-    return alive ? of_step(daemon->verdicts, alive) : NULL;
+    return alive && alive->ring ? of_step(daemon->verdicts, alive) : NULL;
 }
 
 /* Nothing more is said here; nodes below may say more. */
@@ -474,7 +476,8 @@ static struct verdict *of_message(struct daemon *daemon, const json_t *json, str
     if (verdict && verdict->step.start == start)
         return verdict;
     const struct alive *alive = alives_find(daemon, &key);
-    verdict = alive && alive->start == start ? of_step(daemon->verdicts, alive) : NULL;
+    verdict =
+        alive && alive->ring && alive->start == start ? of_step(daemon->verdicts, alive) : NULL;
     if (!verdict)
         tccl_fail(err, "no such step has a plan here, or it ended some time ago");
     return verdict;

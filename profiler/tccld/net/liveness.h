@@ -1,5 +1,6 @@
-/* liveness.h: the steps that have a plan on this node, for those who ask about one over the unix
- * socket. What is not in memory (tccld was started again) is read from the plan file. */
+/* liveness.h: the steps that have a plan on this node, also one for groups alone, for those who ask
+ * about one over the unix socket. What is not in memory (tccld was started again) is read from the
+ * plan file. */
 #ifndef TCCL_ALIVE_H
 #define TCCL_ALIVE_H
 
@@ -25,6 +26,7 @@ struct alive {
     int n_nodes;
     char parent[TCCL_HOST_NAME + 1];      /* in the tree; "" of node 0 */
     char nodes[ALIVE_NODES];              /* all names, in bracket form; "" if that is longer */
+    bool ring;                            /* for all of its GPUs; else for groups of them alone */
     bool hidden;                          /* its tasks here see only their own GPUs */
     char background[TCCL_BACKGROUND + 1]; /* as in JOIN */
     int n_gpus;
