@@ -1,6 +1,7 @@
 /* path-place.c: tccl-path place: which GPUs of a node a job should get. */
 #include <errno.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
@@ -144,15 +145,35 @@ static int rate_by_tables(struct placing *placing, struct tccl_error *err)
     return 0;
 }
 
-static int rate(struct placing *placing, struct tccl_error *err)
+/* On a terminal. */
+static int show_progress(void *context, const struct tccl_search_progress *progress)
+{
+    const struct source *source = context;
+    fprintf(stderr, "\r%s: %d of %d sets of GPUs\033[K", source->machine.name, progress->pairs_done,
+            progress->pairs_total);
+    return 0;
+}
+
+static int rate_by_model(struct placing *placing, struct tccl_error *err)
 {
     struct source *source = placing->source;
-    struct tccl_search_options search = {
-        .gap = GAP_PERCENT / 100.0, .noise = placing->noise, .budget = BUDGET};
-    if (!source_plain_model(source))
-        return rate_by_tables(placing, err);
-    return tccl_place_rank(source_plain_model(source), source->symmetry, placing->busy, placing->k,
-                           &search, &placing->places, &placing->n, err);
+    bool shown = isatty(STDERR_FILENO);
+    struct tccl_search_options search = {.gap = GAP_PERCENT / 100.0,
+                                         .noise = placing->noise,
+                                         .budget = BUDGET,
+                                         .progress = shown ? show_progress : NULL,
+                                         .context = source};
+    int rc = tccl_place_rank(source_plain_model(source), source->symmetry, placing->busy,
+                             placing->k, &search, &placing->places, &placing->n, err);
+    if (shown)
+        fputs("\r\033[K", stderr);
+    return rc;
+}
+
+static int rate(struct placing *placing, struct tccl_error *err)
+{
+    return source_plain_model(placing->source) ? rate_by_model(placing, err)
+                                               : rate_by_tables(placing, err);
 }
 
 /* ---- printing ---- */

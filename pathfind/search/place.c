@@ -17,7 +17,9 @@ enum { SMALL = 5, KEY = TCCL_MAX_SET + TCCL_MAX_GPUS };
 struct ground {
     const struct tccl_machine *machine;
     const struct tccl_symmetry *symmetry;
-    struct tccl_search_options options;
+    struct tccl_search_options options; /* of one set's search */
+    int (*progress)(void *context, const struct tccl_search_progress *progress); /* of all sets */
+    void *context;
     uint32_t free;
     struct tccl_beside running; /* nobody, or the step on the busy GPUs */
     struct tccl_side busy;
@@ -213,6 +215,13 @@ static int rate(const struct ground *ground, struct tccl_place *place, struct tc
                     &place->least, err);
 }
 
+static void tell(const struct ground *ground, int done, int total)
+{
+    const struct tccl_search_progress progress = {.pairs_done = done, .pairs_total = total};
+    if (ground->progress)
+        ground->progress(ground->context, &progress);
+}
+
 static int rate_all(const struct ground *ground, struct tccl_place *places, int n,
                     struct tccl_error *err)
 {
@@ -221,6 +230,7 @@ static int rate_all(const struct ground *ground, struct tccl_place *places, int 
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < n; i++) {
         int like = i;
+        tell(ground, i, n);
         if (ground->symmetry)
             key_of_set(ground, places[i].gpus, &keys[i]);
         for (int k = 0; ground->symmetry && k < i && like == i; k++)
@@ -245,9 +255,12 @@ int tccl_place_rank(const struct tccl_model *model, const struct tccl_symmetry *
     struct ground ground = {.machine = machine,
                             .symmetry = symmetry,
                             .options = *options,
+                            .progress = options->progress,
+                            .context = options->context,
                             .free = ((1u << machine->n_gpus) - 1) & ~busy,
                             .running = {.model = model}};
     double gbps, least;
+    ground.options.progress = NULL; /* it is told of whole sets */
     *places = tccl_places_new(ground.free, k, n);
     if (!*places)
         return tccl_fail(err, "out of memory");

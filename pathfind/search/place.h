@@ -33,7 +33,8 @@ void tccl_places_sort(struct tccl_place *places, int n, double noise);
 /* All sets of k of the GPUs that are not busy, best first. What runs is taken as one step on all
  * busy GPUs, with its best ring alone. One GPU has no ring: such sets are ranked by the others.
  * options: of rings of more than five GPUs; smaller ones are exact. symmetry: of the model; NULL:
- * none. The caller frees *places. Returns 0, or -1 with err. */
+ * none. options->progress: pairs_done of pairs_total sets are; what it returns has no effect. The
+ * caller frees *places. Returns 0, or -1 with err. */
 int tccl_place_rank(const struct tccl_model *model, const struct tccl_symmetry *symmetry,
                     uint32_t busy, int k, const struct tccl_search_options *options,
                     struct tccl_place **places, int *n, struct tccl_error *err);
