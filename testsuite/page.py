@@ -1,13 +1,18 @@
 """page.py: what holds for every page that a program writes (tcclacct --html, tccl-profile report --html).
 
-It is well-formed, as XML and as HTML; it loads nothing and runs nothing; somebody who hears it, or who has no mouse,
+It is well-formed, as XML and as HTML; it loads nothing and runs nothing but the one script of ours, which its policy names
+by hash; somebody who hears it, or who has no mouse,
 finds the way through it."""
+import base64
+import hashlib
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br"}
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pathfind", "draw", "html.js")
 
 
 class Reader(HTMLParser):
@@ -50,7 +55,12 @@ def check_page(text):
 def check_alone(text, reader):
     styles = " ".join(re.findall("<style>(.*?)</style>", text, re.S))
     assert not re.search(r"://|url\(|@import|expression", styles), styles
-    forbidden = {"script", "link", "iframe", "object", "embed", "img", "image", "base", "form", "foreignobject", "use", "audio", "video"}
+    scripts = re.findall("<script>(.*?)</script>", text, re.S)
+    with open(SCRIPT, encoding="utf-8") as file:
+        assert scripts == ["\n" + file.read().split("*/\n", 1)[1]], scripts
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"; script-src 'sha256-{digest}'\"/>" in text and reader.tags.count("script") == 1
+    forbidden = {"link", "iframe", "object", "embed", "img", "image", "base", "form", "foreignobject", "use", "audio", "video"}
     assert not forbidden & set(reader.tags), forbidden & set(reader.tags)
     for tag, name, value in reader.attributes:
         assert not name.startswith("on") and name not in ("src", "srcset", "xlink:href", "action", "srcdoc"), (tag, name)

@@ -37,6 +37,9 @@ int tccl_digits(double value);
 /* For json_dumps and the like: numbers with 12 digits, "9.8" and not "9.8000000000000007". No
  * bandwidth is known so well. */
 #define TCCL_JSON_DIGITS JSON_REAL_PRECISION(12)
+/* The same for what only people and their scripts read: "9.801" and not "9.80100059509", which a
+ * single-precision number of a chain table becomes. */
+#define TCCL_JSON_SHOWN JSON_REAL_PRECISION(6)
 
 /* Members of an object that is known to be sound, such as a stored record: "" and 0 where there is
  * none, or one of another type. Texts are borrowed. */

@@ -9,18 +9,20 @@
 
 void tccl_html_begin(const char *program, const char *heading, const char *line, FILE *out)
 {
-    /* The policy is a second line of defence: whatever a name in the page holds, nothing runs. */
+    /* The policy is a second line of defence: whatever a name in the page holds, it does not run.
+     */
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
           "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-          "style-src 'unsafe-inline'\"/>\n<title>",
+          "style-src 'unsafe-inline'; script-src '",
           out);
+    fprintf(out, "%s'\"/>\n<title>", tccl_html_script_hash);
     tccl_svg_escape(heading, out);
     fprintf(out,
-            " - %s</title>\n<style>\n%s</style>\n</head>\n<body>\n"
+            " - %s</title>\n<style>\n%s</style>\n<script>%s</script>\n</head>\n<body>\n"
             "<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>",
-            program, tccl_html_style);
+            program, tccl_html_style, tccl_html_script);
     tccl_svg_escape(heading, out);
     fputs("</h1>\n", out);
     if (line) {

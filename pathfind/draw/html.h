@@ -1,5 +1,5 @@
-/* html.h: the frame of a page for browsers that needs nothing but itself: no script, nothing
- * loaded, readable on paper, on a phone and in the dark. */
+/* html.h: the frame of a page for browsers that needs nothing but itself: nothing loaded, readable
+ * without a script, on paper, on a phone and in the dark. */
 #ifndef TCCL_HTML_H
 #define TCCL_HTML_H
 
@@ -32,5 +32,9 @@ void tccl_html_wide_end(FILE *out);
 
 /* The style of such pages: html.css. */
 extern const char tccl_html_style[];
+
+/* The script of such pages, by which tables (class rows, a row of th scope="col" first) can be
+ * sorted, html.js; and its hash: nothing else runs. */
+extern const char tccl_html_script[], tccl_html_script_hash[];
 
 #endif

@@ -154,10 +154,9 @@ static void put_congested(const struct tccl_congested *one, const struct tccl_ma
 
     tccl_congestion_sentence(one, machine, sentence);
     tccl_set_format(&one->set, set);
-    fprintf(out,
-            "<tr><td class=\"n\">%.0f %%%s</td><td><span class=\"track\"><span class=\"fill\" "
-            "style=\"width:%.0f%%\"></span></span></td><td>",
-            one->ratio * 100, one->noisy ? " ~" : "", one->ratio * 100);
+    fprintf(out, "<tr><td class=\"n\">%.0f %%%s", one->ratio * 100, one->noisy ? " ~" : "");
+    tccl_html_bar(one->ratio, out);
+    fputs("</td><td>", out);
     put(out, sentence);
     fputs("<br/><code class=\"dim\">", out);
     put(out, set);
@@ -165,14 +164,17 @@ static void put_congested(const struct tccl_congested *one, const struct tccl_ma
     if (one->from == TCCL_ANSWER_MODEL)
         fputs(" <span class=\"dim\">from the model</span>", out);
     if (one->alike > 0)
-        fprintf(out, " <span class=\"dim\">%ld like it</span>", one->alike);
+        fprintf(out, "%s <span class=\"dim\">%ld like it</span>",
+                one->from == TCCL_ANSWER_MODEL ? "," : "", one->alike);
     fputs("</td></tr>\n", out);
 }
 
 /* From the i-th on, those unlike the ones before them, at most count. Returns where it stopped. */
 static long put_some_congested(const struct tccl_report *report, long i, long count, FILE *out)
 {
-    fputs("<table class=\"rows\">\n", out);
+    fputs("<table class=\"rows\">\n<tr><th scope=\"col\" class=\"n\">of alone</th><th "
+          "scope=\"col\">at the same time</th></tr>\n",
+          out);
     for (; i < report->n_congested && count > 0; i++)
         if (!report->congested[i].repeats) {
             put_congested(&report->congested[i], report->machine, out);

@@ -13,7 +13,7 @@
 int acct_print_json(const json_t *json, struct tccl_error *err)
 {
     if (!json ||
-        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | TCCL_JSON_DIGITS) != 0)
+        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | TCCL_JSON_SHOWN) != 0)
         return ferror(stdout) ? 0 : tccl_fail(err, "can't write the answer as JSON");
     putchar('\n');
     return 0;

@@ -270,6 +270,29 @@ def check_file(browser, name):
     check(f"{name}: requests", browser.requests, [url])
 
 
+ROWS = """[...document.querySelector("table.rows%s").rows].slice(1).map((row) => row.cells[%d].textContent.trim())"""
+HEADS = """[...document.querySelectorAll("table.rows%s tr:first-child th")].map((head) => head.getAttribute("aria-sort"))"""
+
+
+def check_sorting(browser):
+    """By mouse and by keyboard: steps of reasons as numbers, most first; then least first; then as they were."""
+    column = ".four"
+    before = browser.value(ROWS % (column, 1))
+    button = 'document.querySelectorAll("table.rows.four th button")[1]'
+    browser.value(f"{button}.click()")
+    check("sorted down", browser.value(ROWS % (column, 1)), sorted(before, key=int, reverse=True))
+    check("aria-sort", browser.value(HEADS % column), ["none", "descending", "none", "none", "none"])
+    browser.value(f"{button}.focus()")
+    browser.key("Enter", windowsVirtualKeyCode=13, text="\r")
+    check("sorted up", browser.value(ROWS % (column, 1)), sorted(before, key=int))
+    browser.key("Enter", windowsVirtualKeyCode=13, text="\r")
+    check("as it was", browser.value(ROWS % (column, 1)), before)
+    classes = browser.value(ROWS % (column, 0))
+    browser.value('document.querySelector("table.rows.four th button").click()')
+    check("sorted by words", browser.value(ROWS % (column, 0)), sorted(classes, key=str.lower))
+    check("focus is seen", browser.value(f"{button}.focus(); getComputedStyle({button}).outlineStyle"), "solid")
+
+
 def main():
     for name in NAMES:
         tree = check_page(text_of(name))
@@ -290,6 +313,9 @@ def main():
             browser.wait(name, "document.readyState === 'complete'")
             check(f"{name}: what ran", browser.value("typeof hacked"), "undefined")
             check(f"{name}: requests with scripts", len(browser.requests), 1)
+            check(f"{name}: heads that sort", browser.value("document.querySelectorAll('th button').length") > 0)
+            if name == "summary":
+                check_sorting(browser)
         check("complaints", browser.complaints, [])
         check("dialogs", browser.dialogs, [])
     finally:
