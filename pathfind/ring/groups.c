@@ -156,9 +156,20 @@ static bool takes_network(const struct tccl_chain *chain)
            chain->entry.via.kind == TCCL_GPU && chain->exit.via.kind == TCCL_GPU;
 }
 
-static bool may_have(const struct tccl_groups *groups, const struct tccl_result *result)
+/* Where its NICs meet those of the other nodes. */
+static bool meets(const struct tccl_machine *machine, const struct tccl_chain *chain,
+                  const char *fabric)
 {
-    return result->chain.n_gpus && result->gbps > 0 && result->chain.closed == groups->closed &&
+    return chain->closed ||
+           (fabric && strcmp(machine->nics[chain->entry.nic].fabric, fabric) == 0 &&
+            strcmp(machine->nics[chain->exit.nic].fabric, fabric) == 0);
+}
+
+static bool may_have(const struct tccl_groups *groups, const struct tccl_result *result,
+                     const char *fabric)
+{
+    return result->chain.n_gpus && meets(groups->machine, &result->chain, fabric) &&
+           result->gbps > 0 && result->chain.closed == groups->closed &&
            !(groups->hidden && tccl_chain_has_p2p(&result->chain)) &&
            !takes_network(&result->chain) && tccl_chain_expressible(&result->chain, NULL) == 0;
 }
@@ -176,10 +187,11 @@ static int gather(const struct tccl_groups *groups, const struct tccl_table *tab
                  {table->pairs, table->n_ports * table->n_ports},
                  {table->hosts, table->n_hosts},
                  {table->others, table->n_others}};
+    const char *fabric = tccl_table_fabric(table, groups->machine);
     int n = 0;
     for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++)
         for (int i = 0; i < parts[part].count; i++)
-            if (may_have(groups, &parts[part].results[i])) {
+            if (may_have(groups, &parts[part].results[i], fabric)) {
                 const struct tccl_result *result = &parts[part].results[i];
                 all[n] = (struct candidate){result, n, count_far(groups->machine, &result->chain)};
                 n++;

@@ -3,6 +3,7 @@
 #include "ring/node-class.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,38 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
     baseline->tree[1] = rings->tree;
 }
 
+static bool is_on(const struct tccl_machine *machine, int nic, const char *fabric)
+{
+    return strcmp(machine->nics[nic].fabric, fabric) == 0;
+}
+
+static bool all_on(const struct tccl_machine *machine, const struct tccl_baseline *own,
+                   const char *fabric)
+{
+    for (int i = 0; i < own->n_chains; i++)
+        if (!is_on(machine, own->chains[i].entry.nic, fabric) ||
+            !is_on(machine, own->chains[i].exit.nic, fabric))
+            return false;
+    return own->n_chains > 0;
+}
+
+const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine)
+{
+    const struct tccl_baseline *newest = &table->baseline_chain[TCCL_NEWEST];
+    bool one = machine->n_nics > 0;
+    for (int i = 1; i < machine->n_nics; i++)
+        one = one && is_on(machine, i, machine->nics[0].fabric);
+    if (one)
+        return machine->nics[0].fabric;
+    if (newest->n_chains == 0)
+        return NULL;
+    const char *fabric = machine->nics[newest->chains[0].entry.nic].fabric;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (!all_on(machine, &table->baseline_chain[i], fabric))
+            return NULL;
+    return fabric;
+}
+
 /* All but cells and ring. */
 static struct tccl_node_class *class_of(const struct tccl_table *table,
                                         const struct tccl_machine *machine)
@@ -174,6 +207,8 @@ static struct tccl_node_class *class_of(const struct tccl_table *table,
         memcpy(class->nics[i].fabric, machine->nics[i].fabric, TCCL_NAME);
         class->nics[i].gbps = machine->nics[i].gbps;
     }
+    const char *meets = tccl_table_fabric(table, machine);
+    snprintf(class->meets, sizeof(class->meets), "%s", meets ? meets : "");
     class->noise = table->noise;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);

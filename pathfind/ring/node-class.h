@@ -59,9 +59,17 @@ struct tccl_node_class {
     /* Sets of two rings and more (class-sets.h), open and closed ones. */
     struct tccl_class_set *sets;
     int n_sets;
-    double noise; /* of the measurements: values closer than this ratio count as equal */
+    char meets[TCCL_NAME]; /* tccl_table_fabric, "": none. Only for the node itself, as trees */
+    double noise;          /* of the measurements: values closer than this ratio count as equal */
     struct tccl_class_baseline baselines[TCCL_GENERATIONS];
 };
+
+/* On which fabric groups of these GPUs may be over several nodes, each node of which knows itself
+ * alone: where the NICs of all chains of NCCL's own, of any generation, are on one, those of other
+ * nodes are on that one, too, or NCCL would not reach them; then so may be those of ours, whatever
+ * other nodes take. Where all NICs of the machine are on one fabric, that one. NULL: there is none.
+ * Borrowed from the machine. */
+const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine);
 
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine);

@@ -112,8 +112,6 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
         answer->chain = plan->chain;
         return check_gain(&plan->chain, members[0].version, answer, why);
     }
-    if (!closed && !plan->one_fabric)
-        return shim_fail(why, "its nodes may not reach each other over every NIC");
     shim_bus gpus[SHIM_GPUS];
     for (int i = 0; i < n; i++)
         gpus[i] = members[i].gpu;

@@ -400,8 +400,6 @@ static int get_place(const struct tccl_lines *lines, struct shim_plan *plan, str
         get_u32(lines, "index", MOST_NODES - 1, &plan->index, why) != 0 ||
         get_u32(lines, "n_nodes", MOST_NODES, &plan->n_nodes, why) != 0)
         return -1;
-    if (tccl_line_bool(lines, "one_fabric", &plan->one_fabric) != 0)
-        return wrong(why, "one_fabric");
     return plan->index < plan->n_nodes ? 0 : wrong(why, "index");
 }
 

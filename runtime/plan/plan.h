@@ -66,8 +66,7 @@ struct shim_plan {
     shim_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
     uint32_t step_gpus;       /* in the whole step; 0: unknown */
     uint32_t index, n_nodes;  /* this node's place */
-    bool one_fabric;
-    struct shim_chain chain; /* n_rings 0: the plan is for groups of the GPUs alone */
+    struct shim_chain chain;  /* n_rings 0: the plan is for groups of the GPUs alone */
 };
 
 enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */

@@ -106,8 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     "nic mlx5_0 0000:02:00.0\nnic ib.1 0000:02:00.1\nend\n"
 #define PLAN(nodes)                                                                                \
     "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 0\nstep 4294967291\nrestart 0\nrun 17\n" \
-    "index 0\nn_nodes " nodes "\nsocket /s\nuid 1\ngpus 0000:01:00.0 0000:41:00.0\nstep_gpus 0\n"  \
-    "one_fabric yes\n"
+    "index 0\nn_nodes " nodes "\nsocket /s\nuid 1\ngpus 0000:01:00.0 0000:41:00.0\nstep_gpus 0\n"
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {

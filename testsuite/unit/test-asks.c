@@ -438,7 +438,6 @@ static void test_plan_file(void)
     CHECK_INT(atoi(text_of(plan, "uid")), job_uid());
     CHECK_STR(text_of(plan, "step_gpus"), "6");
     CHECK_STR(text_of(plan, "index"), "0");
-    CHECK_STR(text_of(plan, "one_fabric"), "yes");
     char gpus[128];
     snprintf(gpus, sizeof(gpus), "%s %s %s", machine.gpus[0].busid, machine.gpus[1].busid,
              machine.gpus[2].busid);

@@ -75,20 +75,6 @@ static void test_lines(struct tccl_machine machine)
                 "0000:11:00.0 -m1> 0000:31:00.0\nnodes 0 8\n");
 }
 
-static void test_fabrics(struct tccl_machine machine)
-{
-    machine.n_nics = 2;
-    strcpy(machine.nics[0].fabric, "ib0");
-    strcpy(machine.nics[1].fabric, "ib0");
-    CHECK(chain_lines_one_fabric(&machine));
-    strcpy(machine.nics[1].fabric, "ib1");
-    CHECK(!chain_lines_one_fabric(&machine));
-    machine.n_nics = 1;
-    CHECK(chain_lines_one_fabric(&machine));
-    machine.n_nics = 0;
-    CHECK(!chain_lines_one_fabric(&machine));
-}
-
 /* No bandwidth is written with an exponent, or with a comma, whatever it is. */
 static void test_numbers(void)
 {
@@ -132,7 +118,6 @@ int main(void)
     struct tccl_model *model = load_machine("intel-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
     test_lines(*machine);
-    test_fabrics(*machine);
     test_numbers();
     test_gpus(machine);
     tccl_model_free(model);

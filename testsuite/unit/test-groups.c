@@ -18,6 +18,7 @@ enum {
 };
 
 static int missed, gained, measured;
+static int on_one, on_several; /* groups whose NICs of NCCL's own are on one fabric, or not */
 
 /* Two groups, and in every other model a step that runs beside them. */
 struct trial {
@@ -352,6 +353,52 @@ static void add_table(struct trial *trial, struct tccl_search *search, int group
         trial->unit = fmax(trial->unit, baseline_of(trial, group, v)->gbps);
 }
 
+/* The NICs of all chains of NCCL's own, of any generation, as a mask. 0: of one there are none. */
+static uint32_t own_nics(const struct tccl_table *table)
+{
+    uint32_t nics = 0;
+    for (int v = 0; v < TCCL_GENERATIONS; v++) {
+        const struct tccl_baseline *own = &table->baseline_chain[v];
+        if (own->n_chains == 0)
+            return 0;
+        for (int i = 0; i < own->n_chains; i++)
+            nics |= 1u << own->chains[i].entry.nic | 1u << own->chains[i].exit.nic;
+    }
+    return nics;
+}
+
+/* Two NICs that don't meet: groups have chains where NCCL's own have one NIC, and by that one. */
+static void check_fabrics(const struct trial *trial)
+{
+    struct tccl_machine machine = *tccl_model_machine(trial->model);
+    struct tccl_group_choice choices[PAIR];
+    struct tccl_error err = {""};
+    strcpy(machine.nics[0].fabric, "a");
+    strcpy(machine.nics[1].fabric, "b");
+    struct tccl_groups *groups = tccl_groups_new(&machine, false, false);
+    int added = 0;
+    for (int i = 0; i < PAIR; i++) {
+        uint32_t nics = own_nics(trial->tables[i]);
+        const char *fabric = tccl_table_fabric(trial->tables[i], &machine);
+        bool one = nics && !(nics & (nics - 1));
+        on_one += one;
+        on_several += !one;
+        CHECK((fabric != NULL) == one);
+        CHECK(!one || strcmp(fabric, nics == 1 ? "a" : "b") == 0);
+        int rc = tccl_groups_add(groups, trial->tables[i], &err);
+        CHECK(one || rc == -1);
+        added += rc == 0;
+    }
+    if (added == PAIR) {
+        CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, &err), 0);
+        for (int i = 0; i < PAIR; i++) {
+            const struct tccl_chain *chain = &choices[i].cell.chain;
+            CHECK_INT(1u << chain->entry.nic | 1u << chain->exit.nic, own_nics(trial->tables[i]));
+        }
+    }
+    tccl_groups_free(groups);
+}
+
 static void check_random(unsigned long *state, bool closed, bool step)
 {
     struct trial trial = {.closed = closed};
@@ -364,6 +411,8 @@ static void check_random(unsigned long *state, bool closed, bool step)
     if (step)
         add_step(&trial);
     check_trial(&trial);
+    if (!closed)
+        check_fabrics(&trial);
     for (int i = 0; i < PAIR; i++)
         tccl_table_free(trial.tables[i]);
     tccl_search_free(search);
@@ -396,6 +445,7 @@ int main(void)
     CHECK(missed <= MOST_MISSED);
     CHECK(gained >= ROUNDS / 10); /* else this shows little */
     CHECK(measured >= ROUNDS / 10);
+    CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
     check_refused();
     return check_result();
 }

@@ -13,7 +13,7 @@
 static const char plan_text[] =
     "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\nuid 1000\n"
     "index 0\nn_nodes 1\nroot n1\nstart 0\nsocket /run/tccl/s\nstep_gpus 3\n"
-    "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\none_fabric no\ngbps 12.375\n"
+    "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\ngbps 12.375\n"
     "baseline 21800 own 14.5 4 2 10 12 PHB SYS 1 2 20 12 PIX SYS\n"
     "baseline 22907 ring 6.0001 4 1 17.5 2.4 SYS PIX 3 1 0.12 0 PXB PHB\n"
     "source model\nchain 0000:c1:00.0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0\n"
@@ -45,7 +45,7 @@ static void test_plan(void)
     CHECK_STR(why.text, "");
     CHECK(plan.job == 7 && plan.step == 2 && plan.restart == 1 && plan.uid == 1000);
     CHECK_STR(plan.socket, "/run/tccl/s");
-    CHECK(plan.n_gpus == 3 && plan.gpus[2] == 0xc100 && plan.step_gpus == 3 && !plan.one_fabric);
+    CHECK(plan.n_gpus == 3 && plan.gpus[2] == 0xc100 && plan.step_gpus == 3);
     CHECK(path->closed && path->n_gpus == 3 && path->gpus[0] == 0xc100);
     CHECK(path->edges[0].kind == TCCL_BOUNCE && path->edges[0].memory == 3);
     CHECK(plan.chain.gbps == 12.375 && plan.chain.n_baselines == 2);
@@ -147,7 +147,7 @@ static void test_tree(void)
     static const char open[] =
         "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\n"
         "uid 1000\nindex 0\nn_nodes 2\nsocket /run/tccl/s\nstep_gpus 3\n"
-        "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\none_fabric no\ngbps 12.375\nsource model\n"
+        "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\ngbps 12.375\nsource model\n"
         "chain mlx5_0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0 -g> mlx5_0\n"
         "nodes 0 1 3\nnic mlx5_0 0000:50:00.0\nnic mlx5_1 0000:51:00.0\n%s\nend\n";
     struct shim_plan plan;
@@ -233,7 +233,6 @@ static void test_wrong_plans(void)
         {"nodes 0 1 3", "nodes 0 1 1024"},
         {"nodes 0 1 3", "nodes 0 1 -1"},
         {"nodes 0 1 3\n", ""},
-        {"one_fabric no", "one_fabric 0"},
         {"end\n", ""},
         {"end\n", "end\nend\n"},
     };

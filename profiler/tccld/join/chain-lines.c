@@ -107,11 +107,3 @@ int chain_lines_get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static TC
             return -1;
     return n > 0 ? n : -1;
 }
-
-bool chain_lines_one_fabric(const struct tccl_machine *machine)
-{
-    for (int i = 1; i < machine->n_nics; i++)
-        if (strcmp(machine->nics[i].fabric, machine->nics[0].fabric) != 0)
-            return false;
-    return machine->n_nics > 0;
-}

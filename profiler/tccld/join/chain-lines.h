@@ -29,7 +29,4 @@ enum { CHAIN_LINES_GPUS = TCCL_MAX_GPUS * TCCL_BUS_TEXT + 1 };
 /* Reads such a line: 1 to TCCL_MAX_GPUS bus ids. Returns how many, or -1. */
 int chain_lines_get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static TCCL_MAX_GPUS]);
 
-/* Do all NICs of the machine reach each other? False without a NIC. */
-bool chain_lines_one_fabric(const struct tccl_machine *machine);
-
 #endif

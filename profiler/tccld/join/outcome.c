@@ -317,7 +317,6 @@ static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_ste
         return tccl_fail(err, "the description of this machine has gone meanwhile");
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
-    tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
     tccl_line_put_bool(plan, "ring", false);
     return 0;
 }
@@ -377,7 +376,6 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     *ring = ring_text(outcome, join, text);
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
-    tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
     chain_lines_put_rates(plan, outcome->gbps, outcome->source);
     for (int i = 0; i < outcome->n_baselines; i++)
         chain_lines_put_baseline(plan, &outcome->baselines[i], class, join->n_nodes == 1);

@@ -2,6 +2,8 @@
  * for all groups of the step. */
 #include "tccld/join/subset.h"
 
+#include <string.h>
+
 #include "client/outcome.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/groups.h"
@@ -48,12 +50,14 @@ static void answer(struct tccl_line_writer *lines, enum tccl_state state, const 
         tccl_line_put(lines, "reason", "%s", reason);
 }
 
-/* The best over all pairs of NICs. */
+/* The best over all pairs of NICs that meet those of the other nodes. */
 static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
 {
     const struct tccl_cell *best = NULL;
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        if (class->cells[i].chain.n_gpus && (!best || class->cells[i].gbps > best->gbps))
+        if (class->cells[i].chain.n_gpus && (!best || class->cells[i].gbps > best->gbps) &&
+            strcmp(class->nics[i / class->n_nics].fabric, class->meets) == 0 &&
+            strcmp(class->nics[i % class->n_nics].fabric, class->meets) == 0)
             best = &class->cells[i];
     return best;
 }
@@ -111,9 +115,9 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
         answer(lines, TCCL_STATE_NOTHING, "one GPU");
     else if (!closed && class->n_nics == 0)
         answer(lines, TCCL_STATE_FALLBACK, "this node has no NIC");
-    else if (!closed && !chain_lines_one_fabric(machine))
+    else if (!closed && !*class->meets)
         answer(lines, TCCL_STATE_FALLBACK,
-               "the NICs of this node are on several fabrics: nodes would have to agree");
+               "NCCL's own NICs of these GPUs are on several fabrics: nodes would have to agree");
     else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
     else if (joint)
