@@ -105,8 +105,10 @@ static void offer_room(struct tccl_cell *cell, double best, const struct tccl_re
         return;
     int far = tccl_chain_far(machine, &result->chain);
     int now = tccl_chain_far(machine, &cell->chain);
-    if (far < now || (far == now && result->gbps > cell->gbps))
-        set_chain(cell, result);
+    if (far > now || (far == now && result->gbps <= cell->gbps))
+        return;
+    set_chain(cell, result);
+    cell->bound = fmax(cell->bound, cell->gbps);
 }
 
 /* On a part of a node: chains that are as good stay out of memories that are next to other GPUs
