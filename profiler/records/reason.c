@@ -7,7 +7,7 @@
 
 enum {
     PARTS = 20,
-    OF_STEP = 6, /* the first classes are the step's or the site's own: no node could help it */
+    OF_STEP = 7, /* the first classes are the step's or the site's own: no node could help it */
 };
 
 /* Phrases of each class; '^': at the beginning of the text, or after "NAME: ". The first class that
@@ -19,9 +19,8 @@ static const struct {
     {"policy", {"^policy"}},
     {"no gain",
      {"NCCL's own choice is ", "NCCL's own ring is as fast", "to the steps beside it, NCCL's own"}},
-    {"no GPU",
-     {"^no GPU in this step", "^no GPUs in this step", "^a ring needs a GPU",
-      "^the job script used no GPUs together"}},
+    {"no GPU", {"^no GPU in this step", "^no GPUs in this step", "^a ring needs a GPU"}},
+    {"job script", {"^the job script used no GPUs together"}},
     {"own GPUs", {"each task sees only its own GPUs"}},
     {"shared GPU", {"the step has shards of GPUs", "the step has a share of a GPU"}},
     {"het step", {"step spans heterogeneous components"}},

@@ -49,8 +49,8 @@ static const struct {
     {"gpus.txt", {"nvidia-smi"}},
     {"gpu-topology.txt", {"nvidia-smi", "topo", "-m"}},
     {"pci.txt", {"lspci", "-tvnn"}},
-    {"profiles.json", {"tccl-profile", "list", "--json"}},
-    {"summary.json", {"tcclacct", "summary", "--json"}},
+    {"profiles.json", {"tccl-profile", "list", "--json", "%config", "%node"}},
+    {"summary.json", {"tcclacct", "summary", "--json", "%config", "%node"}},
     {"log.txt",
      {"journalctl", "--unit", "tccld", "--lines", "300", "--no-pager", "--output", "short-iso"}},
 };
@@ -100,6 +100,37 @@ static const char *path_of(const struct place *place, int part)
     }
 }
 
+/* How many bytes of a line of plugstack.conf are shown: all of a comment and of what is ours; of
+ * another plugin "optional PATH", as its arguments may be secret. */
+static size_t shown_bytes(const char *line, size_t length)
+{
+    static const char blank[] = " \t";
+    size_t at = strspn(line, blank);
+    if (line[at] == '#' || memmem(line, length, "tccl", 4))
+        return length;
+    at += strcspn(line + at, " \t\n");
+    at += strspn(line + at, blank);
+    return at + strcspn(line + at, " \t\n");
+}
+
+/* In place; what is left out is a '*'. Returns the new size. */
+static size_t hide_arguments(char *text)
+{
+    char *to = text;
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n"), shown = shown_bytes(line, length);
+        bool ends = line[length] == '\n', hides = shown + 1 < length;
+        memmove(to, line, shown);
+        to += shown;
+        if (hides)
+            to = mempcpy(to, " *", 2);
+        if (ends)
+            *to++ = '\n';
+        line += length + ends;
+    }
+    return (size_t)(to - text);
+}
+
 static int copy(const struct place *place, int part, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
@@ -107,6 +138,8 @@ static int copy(const struct place *place, int part, struct tccl_error *err)
     size_t size;
     if (tccl_read_file(path_of(place, part), COPY_MAX, &text, &size, &why) != 0)
         return put(place, copied[part].file, why.text, strlen(why.text), err);
+    if (part == PLUGSTACK)
+        size = hide_arguments(text);
     return put(place, copied[part].file, text, size, err);
 }
 

@@ -198,11 +198,13 @@ static void check_source(const char *source, struct check_result *result)
     int gpus = cuda ? 0 : count_gpus();
     if (gpus > 0)
         check_say(result, CHECK_WARN,
-                  "it was measured by \"%s\", but this node has %d GPUs: measure them with "
+                  "its source is \"%s\"%s, but this node has %d GPUs: measure them with "
                   "tccl-profile run",
-                  source, gpus);
+                  source, strncmp(source, "model", 5) == 0 ? " (computed, not measured)" : "",
+                  gpus);
     else
-        check_say(result, CHECK_OK, "%s \"%s\"", cuda ? "source" : "no GPUs here, source", source);
+        check_say(result, CHECK_OK, "%s \"%s\"%s", cuda ? "source" : "no GPUs here, source", source,
+                  strncmp(source, "model", 5) == 0 ? ": computed from a model, not measured" : "");
 }
 
 /* Lists the machines of which there is a profile. */

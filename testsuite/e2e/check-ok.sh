@@ -34,7 +34,10 @@ assert all(item["text"] for item in found["items"]), found' "$all"
 equal "tccld --check" "$(admin tccld --check 2>&1)" "tccl: tccld has no --check: run tccl-check, or tccld --check-config"
 
 # All that a support request needs, for its owner alone; written whole, or not at all.
+cp "$cluster/plugstack.conf" "$work/plugstack.conf"
+printf 'optional /none/other.so password=hunter2\n#x\n' >>"$cluster/plugstack.conf"
 matches "bundle" "$(admin tccl-check --node n1 --bundle "$work/bundle.tgz")" "tccl: $work/bundle.tgz: 17 files; *"
+cat "$work/plugstack.conf" >"$cluster/plugstack.conf"
 equal "mode of the bundle" "$(stat -c %a "$work/bundle.tgz")" 600
 equal "files in it" "$(tar -tzf "$work/bundle.tgz" | grep -vc '/$')" 17
 tar -C "$work" -xzf "$work/bundle.tgz"
@@ -44,7 +47,9 @@ folder, items, conf = sys.argv[1:]
 found = json.load(open(f"{folder}/check.json"))
 assert " ".join(item["item"] for item in found["items"]) == items, found
 assert open(f"{folder}/tccl.conf").read() == open(conf).read()
-assert "spank_tccl.so" in open(f"{folder}/plugstack.conf").read()
+plugstack = open(f"{folder}/plugstack.conf").read()
+assert "spank_tccl.so" in plugstack and plugstack.endswith("optional /none/other.so *\n#x\n") and "hunter2" not in plugstack, plugstack
+assert json.load(open(f"{folder}/profiles.json"))["profiles"]
 assert json.load(open(f"{folder}/machine.json"))["gpus"]
 assert json.load(open(f"{folder}/summary.json"))
 assert open(f"{folder}/version-slurm.txt").read().startswith("slurm")

@@ -23,6 +23,7 @@ static void test_texts(void)
     check_class("NCCL's own ring is as fast (12.0 GB/s)", "no gain");
     check_class("NCCL's own choice is faster (12.0 GB/s, the best ring found 11.0)", "no gain");
     check_class("n1: no GPU in this step", "no GPU");
+    check_class("the job script used no GPUs together", "job script");
     check_class("n1: with --gpus-per-task=1 each task sees only its own GPUs (ConstrainDevices), "
                 "and not every NCCL can build a ring then: use --gpus-per-node=4 without it",
                 "own GPUs");

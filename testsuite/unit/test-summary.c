@@ -219,7 +219,7 @@ struct plain_node {
 /* Not where the step or the policy is the reason. */
 static bool blames(const json_t *record)
 {
-    static const char *const others[] = {"policy",   "no gain",    "no GPU",
+    static const char *const others[] = {"policy",   "no gain",    "no GPU",  "job script",
                                          "own GPUs", "shared GPU", "het step"};
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
         if (strcmp(tccl_reason_class(text_of(record, "reason")), others[i]) == 0)
