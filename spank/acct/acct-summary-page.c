@@ -212,7 +212,7 @@ static void put_days(const json_t *summary, FILE *out)
     put_chart("States by day", &chart, out);
     chart.name = "Mean predicted gain of rings by day";
     chart.y_axis = "times the baseline";
-    chart.series[0] = "mean gain";
+    chart.series[0] = "mean predicted gain";
     chart.n_series = 1;
     chart.colours = NULL;
     chart.line = true;
@@ -220,14 +220,14 @@ static void put_days(const json_t *summary, FILE *out)
     chart.digits = 2;
     chart.n_columns = day_columns(summary, columns, true, &each);
     if (acct_real_of(summary, "gain_mean") > 0)
-        put_chart("Gain by day", &chart, out);
+        put_chart("Predicted gain by day", &chart, out);
 }
 
 static void put_gains(const json_t *summary, FILE *out)
 {
     enum { PARTS = 32 };
     struct tccl_chart_column columns[PARTS];
-    struct tccl_chart chart = {.name = "Steps by the gain of their ring",
+    struct tccl_chart chart = {.name = "Steps by the predicted gain of their ring",
                                .x_axis = "times the baseline, from",
                                .y_axis = "steps",
                                .series = {"steps with a ring"},
@@ -243,7 +243,7 @@ static void put_gains(const json_t *summary, FILE *out)
         acct_gain_range(part, column->name, sizeof(column->name));
         snprintf(column->label, sizeof(column->label), "%.2f", acct_real_of(part, "from"));
     }
-    put_chart("Distribution of gains", &chart, out);
+    put_chart("Predicted gains", &chart, out);
 }
 
 /* Tables */

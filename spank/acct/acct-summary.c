@@ -128,8 +128,9 @@ static void put_gains(const struct page *page, const json_t *summary)
         most = fmax(most, acct_real_of(json_array_get(gains, i), "steps"));
     const json_t *built = json_object_get(summary, "gain_built");
     if (tccl_number_of(built, "steps") > 0)
-        fprintf(page->out, "\nGain over the baseline: median %.2f of %lld rings that NCCL built\n",
-                acct_real_of(built, "median"), (long long)tccl_number_of(built, "steps"));
+        fprintf(page->out, "\nGain over the baseline: median %.2f of %lld ring%s that NCCL built\n",
+                acct_real_of(built, "median"), (long long)tccl_number_of(built, "steps"),
+                tccl_number_of(built, "steps") == 1 ? "" : "s");
     else
         fputs("\nGain over the baseline: of no ring is it known that NCCL built it\n", page->out);
     fprintf(page->out, "  predicted for all: median %.2f, mean %.2f\n",

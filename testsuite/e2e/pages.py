@@ -57,7 +57,7 @@ def check_summary(tree):
           [24, sum(hour["steps"] for hour in summary["hours"])])
     check("gain of days", [row[1] for row in shown["Mean predicted gain of rings by day"] if row[1] != "-"],
           [f"{day['gain_mean']:.2f}" for day in summary["days"] if day["gain_mean"]])
-    check("gains", [int(row[1]) for row in shown["Steps by the gain of their ring"] if row[1] != "0"],
+    check("gains", [int(row[1]) for row in shown["Steps by the predicted gain of their ring"] if row[1] != "0"],
           [part["steps"] for part in summary["gains"] if part["steps"]])
     check("states", {row[0]: int(row[1]) for row in shown["State"]}, summary["states"])
     check("built", {row[0]: int(row[1]) for row in shown["Built"]}, summary["built"])
