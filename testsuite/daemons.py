@@ -136,7 +136,7 @@ def write_conf(folder, ports, more=()):
     user = __import__("pwd").getpwuid(os.getuid()).pw_name
     lines = ["[tccl]", f"Socket={folder}/%n/tccld.sock", f"RunDir={folder}/%n/run", f"CacheDir={folder}/%n/cache",
              f"StateDir={folder}/%n/state", f"Machine={folder}/%n/machine.json", f"MungeSocket={folder}/munge/socket",
-             "BindAddr=127.0.0.1", "Squeue=none", f"TccldUser={user}", "AccountingHost=n1", *more, "[peers]"]
+             "BindAddr=127.0.0.1", "Squeue=none", f"TccldUser={user}", f"MungeUser={user}", "AccountingHost=n1", *more, "[peers]"]
     lines += [f"n{i + 1}=127.0.0.1:{port}" for i, port in enumerate(ports)]
     with open(f"{folder}/tccl.conf", "w") as file:
         file.write("\n".join(lines) + "\n")

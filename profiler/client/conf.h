@@ -22,7 +22,7 @@ struct tccl_peer {
     int down; /* the line that excludes it from rings (n7=down); 0: none does */
 };
 
-enum { TCCL_CONF_KEYS = 23 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 24 }; /* of [tccl] */
 
 struct tccl_conf {
     char path[PATH_MAX];
@@ -39,7 +39,8 @@ struct tccl_conf {
     char cluster[TCCL_KEY_CLUSTER + 1];   /* Cluster=: "" for ClusterName of slurm.conf */
     char bind_addr[TCCL_CONF_NAME];       /* BindAddr=: "" for every address */
     char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */
-    char tccld_user[TCCL_CONF_NAME];      /* TccldUser=root */
+    char tccld_user[TCCL_CONF_NAME];      /* TccldUser=tccl: see users.h */
+    char munge_user[TCCL_CONF_NAME];      /* MungeUser=root */
     char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */
     char *admins;                         /* Admins=a,b: users who see all records; NULL */
     char squeue[PATH_MAX];                /* Squeue=squeue: its name or path; "": none */

@@ -19,7 +19,7 @@ enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
 struct home {
     const struct tccl_conf *conf;
     const char *node; /* NULL: this node's tccld, over its socket */
-    uid_t tccld;      /* the uid that must sign answers and may read questions */
+    uid_t munge;      /* MungeUser, who makes answers and reads questions */
     int fd;
     int64_t deadline;
     json_t *lost; /* what it has said of lost records */
@@ -65,12 +65,12 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
     uid_t uid;
     *envelope = (struct tccl_envelope){.to = home->node, .from = home->conf->node};
     if ((home->fd < 0 &&
-         tccl_user_find("TccldUser", home->conf->tccld_user, &home->tccld, err) != 0) ||
+         tccl_user_find("MungeUser", home->conf->munge_user, &home->munge, err) != 0) ||
         tccl_envelope_put(question, envelope, err) != 0)
         return -1;
     if (!(data = tccl_message_text(question)))
         return tccl_fail(err, "out of memory");
-    if (tccl_cred_encode(socket, home->tccld, data, strlen(data), home->deadline, &cred, err) !=
+    if (tccl_cred_encode(socket, home->munge, data, strlen(data), home->deadline, &cred, err) !=
             0 ||
         home_open(home, err) != 0)
         return -1;
@@ -81,8 +81,8 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
         return late_or_failed(late, err);
     if (tccl_cred_decode(socket, answer, home->deadline, &uid, text, size, err) != 0)
         return -1;
-    if (uid != 0 && uid != home->tccld)
-        return tccl_fail(err, "the answer is not from TccldUser: it was made by uid %u", uid);
+    if (uid != 0 && uid != home->munge)
+        return tccl_fail(err, "the answer is not from MungeUser: it was made by uid %u", uid);
     return 0;
 }
 

@@ -53,10 +53,21 @@ static int fail_at(const struct tccl_conf *conf, const char *key, struct tccl_er
     return line ? tccl_fail_in(err, "%s:%d", conf->path, line) : -1;
 }
 
+int tccl_user_tccld(const struct tccl_conf *conf, uid_t *uid, struct tccl_error *err)
+{
+    if (tccl_conf_line(conf, "TccldUser"))
+        return tccl_user_find("TccldUser", conf->tccld_user, uid, err);
+    if (tccl_user_find("TccldUser", conf->tccld_user, uid, NULL) != 0)
+        *uid = 0; /* the default, on a machine without it */
+    return 0;
+}
+
 int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, struct tccl_error *err)
 {
-    if (tccl_user_find("TccldUser", conf->tccld_user, &users->tccld, err) != 0)
+    if (tccl_user_tccld(conf, &users->tccld, err) != 0)
         return fail_at(conf, "TccldUser", err);
+    if (tccl_user_find("MungeUser", conf->munge_user, &users->munge, err) != 0)
+        return fail_at(conf, "MungeUser", err);
     if (tccl_user_find("SlurmUser", conf->slurm_user, &users->slurm, NULL) != 0)
         users->slurm = (uid_t)-1; /* the default, on a machine without it */
     return add_admins(conf->admins, users, err) == 0 ? 0 : fail_at(conf, "Admins", err);

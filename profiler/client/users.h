@@ -10,7 +10,8 @@
 enum { TCCL_ADMINS_MAX = 64 };
 
 struct tccl_users {
-    uid_t tccld; /* TccldUser */
+    uid_t tccld; /* TccldUser, on this node */
+    uid_t munge; /* MungeUser: who makes and reads the credentials of tccld, on all nodes */
     uid_t slurm; /* SlurmUser; (uid_t)-1: no such user here */
     uid_t admins[TCCL_ADMINS_MAX];
     int n_admins;
@@ -20,8 +21,12 @@ struct tccl_users {
  * with err: there is no such user here. */
 int tccl_user_find(const char *what, const char *name, uid_t *uid, struct tccl_error *err);
 
-/* Looks up TccldUser, SlurmUser and Admins. Returns 0, or -1 with err, which names file and line:
- * one of them (but SlurmUser) is not known here, or there are too many. */
+/* The uid of TccldUser. Where tccl.conf doesn't say and there is no user tccl here, root's. Returns
+ * as above. */
+int tccl_user_tccld(const struct tccl_conf *conf, uid_t *uid, struct tccl_error *err);
+
+/* Looks up TccldUser, MungeUser, SlurmUser and Admins. Returns 0, or -1 with err, which names file
+ * and line: one of them (but SlurmUser) is not known here, or there are too many. */
 int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, struct tccl_error *err);
 
 #endif

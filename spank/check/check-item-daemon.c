@@ -102,13 +102,19 @@ static void check_user(const struct check_site *site, int fd, struct check_resul
     uid_t wanted;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return;
-    if (tccl_user_find("TccldUser", site->conf.tccld_user, &wanted, &err) != 0)
+    if (tccl_user_tccld(&site->conf, &wanted, &err) != 0)
         check_say(result, CHECK_FAIL, "%s: correct TccldUser=", err.text);
     else if (peer.uid != wanted)
-        check_say(result, CHECK_FAIL,
-                  "tccld (pid %d) runs as uid %u, but TccldUser=%s is %u: other nodes reject its "
-                  "messages: start it as that user",
-                  peer.pid, peer.uid, site->conf.tccld_user, wanted);
+        check_say(
+            result, CHECK_FAIL,
+            "tccld (pid %d) runs as uid %u, but TccldUser= is uid %u: restart it, as root: it "
+            "becomes that user by itself",
+            peer.pid, peer.uid, wanted);
+    else if (wanted == 0 && !tccl_conf_line(&site->conf, "TccldUser"))
+        check_say(
+            result, CHECK_WARN,
+            "tccld runs as root, as there is no user tccl: make one (systemd-sysusers), or set "
+            "TccldUser=root");
 }
 
 static void check_version(const json_t *answer, struct check_result *result)

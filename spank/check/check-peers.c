@@ -46,8 +46,8 @@ const char *check_peer_advice(const char *text)
         return "its name cannot be resolved: correct DNS or /etc/hosts, or list it in [peers]";
     if (strstr(text, "beyond the limit") || strstr(text, "not a message"))
         return "another program listens there: correct Port= or [peers]";
-    if (strstr(text, "TccldUser"))
-        return "TccldUser= must be the same on all nodes";
+    if (strstr(text, "MungeUser"))
+        return "MungeUser= must be the same on all nodes";
     return "see its log";
 }
 

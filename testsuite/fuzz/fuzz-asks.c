@@ -103,7 +103,7 @@ void confirmation_put_checked(struct daemon *daemon, json_t *record)
 
 static void end(void)
 {
-    planfile_remove(folder, &key);
+    planfile_remove(folder, &key, NULL);
     verdicts_free(daemon_.verdicts);
     alives_free(daemon_.alives);
     own_free(daemon_.own);
@@ -133,7 +133,7 @@ static void begin(void)
     tccl_line_put(&plan, "n_nodes", "1");
     tccl_line_put(&plan, "start", "1700000000");
     tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
-    if (planfile_write(folder, &key, getgid(), &plan, path, &err) != 0)
+    if (planfile_write(folder, &key, getgid(), &plan, NULL, path, &err) != 0)
         abort();
     atexit(end);
 }

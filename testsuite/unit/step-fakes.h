@@ -271,9 +271,10 @@ void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_S
     tccl_lines_begin(plan, text, TCCL_LINES_SIZE, PLANFILE_NAME, PLANFILE_VERSION);
 }
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   struct tccl_line_writer *plan, char path[static PATH_MAX],
-                   struct tccl_error *err)
+                   struct tccl_line_writer *plan, struct monitor *monitor,
+                   char path[static PATH_MAX], struct tccl_error *err)
 {
+    (void)monitor;
     (void)gid;
     CHECK_INT(tccl_lines_end(plan), 0);
     if (fake_disk_full)
@@ -282,8 +283,9 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     snprintf(path, PATH_MAX, "%s/%u", run_dir, key->job);
     return 0;
 }
-void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor)
 {
+    (void)monitor;
     (void)run_dir;
     (void)key;
 }

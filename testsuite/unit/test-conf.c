@@ -1,5 +1,6 @@
 /* test-conf.c: tccl.conf, good and bad, and node lists. */
 #include <limits.h>
+#include <pwd.h>
 
 #include "base/cleanup.h"
 #include "base/source.h"
@@ -62,7 +63,7 @@ static void test_all_keys(void)
         "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
         "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
         "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
-        "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
+        "AccountingHost=n4\nTccldUser=tccl\nMungeUser=0\nSlurmUser=990\nAdmins=ann,bob\n"
         "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\nMaxRings=4\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
         &conf, &err);
@@ -79,6 +80,7 @@ static void test_all_keys(void)
     CHECK_INT(conf.port, 18001);
     CHECK_STR(conf.accounting_host, "n4");
     CHECK_STR(conf.tccld_user, "tccl");
+    CHECK_STR(conf.munge_user, "0");
     CHECK_STR(conf.slurm_user, "990");
     CHECK_STR(conf.admins, "ann,bob");
     CHECK_INT(conf.timeout_ms, 250);
@@ -313,7 +315,9 @@ static void test_users(void)
     CHECK_INT(tccl_conf_line(&conf, "TccldUser"), 0);
     CHECK_INT(tccl_conf_line(&conf, "nothing"), 0);
     CHECK_INT(tccl_users_find(&conf, &users, &err), 0);
-    CHECK(users.tccld == 0 && users.slurm == (uid_t)-1);
+    const struct passwd *tccl = getpwnam("tccl"); /* the default, where there is such a user */
+    CHECK(users.tccld == (tccl ? tccl->pw_uid : 0));
+    CHECK(users.munge == 0 && users.slurm == (uid_t)-1);
     CHECK(users.n_admins == 2 && users.admins[0] == 0 && users.admins[1] == 4711);
     tccl_conf_clear(&conf);
 
@@ -331,6 +335,18 @@ static void test_users(void)
     CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, &err), 0);
     CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
     snprintf(place, sizeof(place), "%s:2: TccldUser=tccl-nobody: ", path);
+    CHECK(strncmp(err.text, place, strlen(place)) == 0);
+    tccl_conf_clear(&conf);
+
+    err.text[0] = '\0';
+    CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", &conf, &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), 0);
+    CHECK(users.tccld == 4712 && users.munge == 4713);
+    tccl_conf_clear(&conf);
+
+    CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", &conf, &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    snprintf(place, sizeof(place), "%s:2: MungeUser=tccl-nobody: ", path);
     CHECK(strncmp(err.text, place, strlen(place)) == 0);
     tccl_conf_clear(&conf);
 }

@@ -24,7 +24,8 @@
 enum { USER = 1000, TCCLD = 999, PATIENCE_MS = 120000, SOON_MS = 50, PAGE = 200000 };
 
 static struct tccl_conf conf = {.node = "n1"};
-static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = TCCLD, .slurm = (uid_t)-1}};
+static struct daemon daemon_ = {.conf = &conf,
+                                .users = {.tccld = TCCLD, .munge = TCCLD, .slurm = (uid_t)-1}};
 static struct connections *all;
 static struct front front; /* a copy of the one that is tested, with bounds of the test's */
 static uid_t uid = USER;   /* of who connects next */
@@ -910,6 +911,21 @@ static void test_line(void)
 }
 
 /* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
+/* TccldUser's number says nothing of who has made a credential: there it is MungeUser's. */
+static void test_trusted_users(void)
+{
+    struct daemon daemon = {.users = {.tccld = 7, .munge = 8, .slurm = 9, .n_admins = 1}};
+    const struct daemon no_slurm = {.users = {.tccld = 7, .slurm = (uid_t)-1}};
+    daemon.users.admins[0] = 10;
+    for (uid_t uid = 1; uid < 12; uid++) {
+        CHECK_INT(daemon_trusts(&daemon, uid), uid == 7 || uid == 9);
+        CHECK_INT(daemon_trusts_maker(&daemon, uid), uid == 8 || uid == 9);
+        CHECK_INT(daemon_is_admin(&daemon, uid), uid == 10);
+    }
+    CHECK(daemon_trusts(&daemon, 0) && daemon_trusts_maker(&daemon, 0));
+    CHECK(!daemon_trusts(&no_slurm, (uid_t)-1) && !daemon_trusts_maker(&no_slurm, (uid_t)-1));
+}
+
 static void test_trusted_addresses(void)
 {
     int fds[10];
@@ -1221,23 +1237,24 @@ static void test_envelope(void)
 int main(void)
 {
     static void (*const tests[])(void) = {
-        test_questions,    test_torn,
-        test_length,       test_long_message,
-        test_refused,      test_slow,
-        test_patient,      test_hang_up,
-        test_gone,         test_forgotten,
-        test_stop,         test_unread,
-        test_buffers,      test_room,
-        test_trusted_room, test_each,
-        test_envelope,     test_lines,
-        test_turns,        test_unread_turns,
-        test_addresses,    test_rate,
-        test_values,       test_one_address,
-        test_line,         test_trusted_addresses,
-        test_turn_limits,  test_first_turn,
-        test_networks,     test_peers,
-        test_fullest,      test_packed,
-        test_unread_room,  test_many_strangers,
+        test_questions,      test_torn,
+        test_length,         test_long_message,
+        test_refused,        test_slow,
+        test_patient,        test_hang_up,
+        test_gone,           test_forgotten,
+        test_stop,           test_unread,
+        test_buffers,        test_room,
+        test_trusted_room,   test_each,
+        test_envelope,       test_lines,
+        test_turns,          test_unread_turns,
+        test_addresses,      test_rate,
+        test_values,         test_one_address,
+        test_line,           test_trusted_addresses,
+        test_trusted_users,  test_turn_limits,
+        test_first_turn,     test_networks,
+        test_peers,          test_fullest,
+        test_packed,         test_unread_room,
+        test_many_strangers,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */

@@ -25,7 +25,7 @@ static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX
     struct tccl_line_writer plan;
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "word", "%s", text);
-    int failed = planfile_write(run_dir, key, getgid(), &plan, path, &err);
+    int failed = planfile_write(run_dir, key, getgid(), &plan, NULL, path, &err);
     CHECK(!failed == !*err.text);
     return failed;
 }
@@ -56,9 +56,9 @@ static void test_write(void)
     folder_of(&key, folder);
     CHECK_INT(stat(folder, &stat_), 0);
     CHECK_INT(stat_.st_mode & 07777, 0711);
-    planfile_remove(run_dir, &key);
+    planfile_remove(run_dir, &key, NULL);
     CHECK_INT(stat(folder, &stat_), -1);
-    planfile_remove(run_dir, &key);
+    planfile_remove(run_dir, &key, NULL);
 }
 
 /* A tccld that is killed leaves a whole plan or none: the one before stays until the new one is. */
@@ -85,7 +85,7 @@ static void test_killed(void)
     CHECK(fstat(held, &first) == 0 && first.st_nlink == 0 && first.st_size == second.st_size);
     close(held);
     close(open(part, O_CREAT | O_WRONLY, 0600));
-    planfile_remove(run_dir, &key);
+    planfile_remove(run_dir, &key, NULL);
     CHECK_INT(stat(folder, &first), -1);
 }
 
@@ -123,7 +123,7 @@ static void write_shared(const struct tccl_step_key *key, int uid, char path[sta
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "uid", "%d", uid);
     tccl_line_put(&plan, "index", "3");
-    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, path, err), 0);
+    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, NULL, path, err), 0);
 }
 
 static void test_shared(void)
@@ -138,7 +138,7 @@ static void test_shared(void)
         struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
         struct tccl_error err = {0};
         tccl_key_folder(&key, name);
-        snprintf(shared, sizeof(shared), PLANFILE_SHARED "/tccl-%d%s.3", UID, strrchr(name, '-'));
+        snprintf(shared, sizeof(shared), SHARED_FOLDER "/tccl-%d%s.3", UID, strrchr(name, '-'));
         unlink(shared);
         take_name(how, shared, target);
         write_shared(&key, UID, path, &err);
@@ -149,7 +149,7 @@ static void test_shared(void)
             remove_away(shared);
         write_shared(&key, UID, path, &err); /* in use: stays */
         CHECK(lstat(shared, &before) == 0 && before.st_ino == stat_.st_ino);
-        planfile_remove(run_dir, &key);
+        planfile_remove(run_dir, &key, NULL);
         CHECK_INT(lstat(shared, &stat_), -1);
     }
 }
@@ -169,7 +169,7 @@ static void test_links(void)
     CHECK_INT(write_plan(&key, path, "x"), 0);
     CHECK(stat(target, &stat_) == 0 && stat_.st_size == 0);
     CHECK(lstat(plan, &stat_) == 0 && S_ISREG(stat_.st_mode));
-    planfile_remove(run_dir, &key);
+    planfile_remove(run_dir, &key, NULL);
     CHECK_INT(symlink("/tmp", folder), 0);
     CHECK_INT(write_plan(&key, path, "x"), -1);
     CHECK_STR(path, "");

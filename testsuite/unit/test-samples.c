@@ -35,6 +35,7 @@ static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
     CHECK_STR(a->bind_addr, b->bind_addr);
     CHECK_STR(a->accounting_host, b->accounting_host);
     CHECK_STR(a->tccld_user, b->tccld_user);
+    CHECK_STR(a->munge_user, b->munge_user);
     CHECK_STR(a->slurm_user, b->slurm_user);
     CHECK_INT(a->port, b->port);
     CHECK_INT(a->timeout_ms, b->timeout_ms);

@@ -73,7 +73,7 @@ static void write_plan(const struct tccl_step_key *key, const char *stepd)
     tccl_line_put(&plan, "index", "3");
     if (*stepd)
         tccl_line_put(&plan, "stepd", "%s", stepd);
-    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, path, &err), 0);
+    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, NULL, path, &err), 0);
     CHECK_STR(err.text, "");
 }
 
@@ -89,7 +89,7 @@ static bool is_shared(const struct tccl_step_key *key)
 {
     char name[TCCL_KEY_TEXT], path[PATH_MAX];
     tccl_key_folder(key, name);
-    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-65532%s.3", strrchr(name, '-'));
+    snprintf(path, sizeof(path), SHARED_FOLDER "/tccl-65532%s.3", strrchr(name, '-'));
     return access(path, F_OK) == 0;
 }
 
@@ -205,7 +205,7 @@ static void test_plans(void)
     planlist_remove(daemon_.steps->plans, &nobodys);
     CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 1);
     CHECK(has_plan(&alive) && !has_plan(&nobodys));
-    planfile_remove(run_dir, &alive);
+    planfile_remove(run_dir, &alive, NULL);
 }
 
 /* A tccld was killed while it made a plan, or removed it. */

@@ -78,7 +78,8 @@ void answer_apply(struct step *step)
     put_stepd(step, &plan);
     if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
                      daemon->conf->socket, &plan, &step->own_ring, &err) == 0 &&
-        planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
+        planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, daemon->monitor, path,
+                       &err) == 0) {
         step->path = strdup(path);
         alives_forget(daemon, &step->key);
         if (ring)

@@ -20,7 +20,7 @@ static void forget(struct steps *steps, const struct tccl_step_key *key)
                   steps->daemon->conf->node);
     alives_forget(steps->daemon, key);
     planfile_unlink(steps->daemon->conf->run_dir, key);
-    planfile_remove(steps->daemon->conf->run_dir, key);
+    planfile_remove(steps->daemon->conf->run_dir, key, steps->daemon->monitor);
     planlist_remove(steps->plans, key);
     running_end(steps->daemon->running, key);
     if (!step || !step_enter(step, STEP_LEAVE))

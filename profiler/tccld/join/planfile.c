@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,54 +95,17 @@ static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
-static int shared_path(const char *name, const struct tccl_lines *plan, uid_t *uid,
-                       char path[static PATH_MAX])
+static int find_shared(const char *name, const struct tccl_lines *plan, struct shared_file *file)
 {
     const char *digits = strrchr(name, '-');
     int64_t owner, index;
-    if (!digits || tccl_line_integer(plan, "uid", 0, UINT32_MAX, &owner) != 0 ||
+    if (!digits || sscanf(digits, "-%16" SCNx64, &file->hash) != 1 ||
+        tccl_line_integer(plan, "uid", 0, UINT32_MAX, &owner) != 0 ||
         tccl_line_integer(plan, "index", 0, INT32_MAX, &index) != 0)
         return -1;
-    *uid = (uid_t)owner;
-    snprintf(path, PATH_MAX, PLANFILE_SHARED "/tccl-%u%.17s.%d", *uid, digits, (int)index);
+    file->uid = (uid_t)owner;
+    file->index = (int32_t)index;
     return 0;
-}
-
-/* Whatever is there, a folder with something in it too. */
-static void free_name(const char *path)
-{
-    char away[PATH_MAX + 8];
-    if (unlink(path) == 0 || errno == ENOENT)
-        return;
-    snprintf(away, sizeof(away), "%s.XXXXXX", path);
-    if (mkdtemp(away) && rename(path, away) != 0)
-        rmdir(away);
-}
-
-static bool is_users(const char *path, uid_t uid)
-{
-    struct stat stat;
-    return lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == uid &&
-           stat.st_nlink == 1 && (stat.st_mode & 07777) == 0600;
-}
-
-/* Everybody may make files there, and their names can be guessed: the shim's is made ahead, after
- * which nobody else can take its place. As far as it goes: without, there is no ring. */
-static void make_shared(const char *name, const struct tccl_lines *plan, gid_t gid)
-{
-    char path[PATH_MAX];
-    uid_t uid;
-    if (geteuid() != 0 || shared_path(name, plan, &uid, path) != 0 || is_users(path, uid))
-        return;
-    for (int tries = 0; tries < 8; tries++) {
-        free_name(path);
-        cleanup_close int fd =
-            open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0 && (fchmod(fd, 0600) != 0 || fchown(fd, uid, gid) != 0))
-            unlink(path);
-        if (fd >= 0 || errno != EEXIST)
-            return;
-    }
 }
 
 void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE])
@@ -150,11 +114,12 @@ void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_S
 }
 
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   struct tccl_line_writer *plan, char path[static PATH_MAX],
-                   struct tccl_error *err)
+                   struct tccl_line_writer *plan, struct monitor *monitor,
+                   char path[static PATH_MAX], struct tccl_error *err)
 {
     char name[TCCL_KEY_TEXT];
     struct tccl_lines lines;
+    struct shared_file shared = {.gid = gid};
     tccl_key_folder(key, name);
     int length = snprintf(path, PATH_MAX, "%s/%s/" PLAN_NAME, run_dir, name);
     if (length >= PATH_MAX)
@@ -167,11 +132,12 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     cleanup_close int folder = open_folder(run_dir, name, true);
     if (folder < 0 || write_text(folder, (uid_t)uid, gid, plan->text, plan->length) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
-        planfile_remove(run_dir, key);
+        planfile_remove(run_dir, key, monitor);
         *path = '\0';
         return -1;
     }
-    make_shared(name, &lines, gid);
+    if (find_shared(name, &lines, &shared) == 0)
+        monitor_make(monitor, &shared);
     return 0;
 }
 
@@ -262,14 +228,14 @@ char *planfile_noted(const char *run_dir, const struct tccl_step_key *key)
 }
 
 /* It belongs to the job's user, so nothing is asked of it but its name. */
-static void remove_shared(const char *run_dir, const char *name)
+static void remove_shared(const char *run_dir, const char *name, struct monitor *monitor)
 {
-    char text[TCCL_LINES_SIZE], path[PATH_MAX];
+    char text[TCCL_LINES_SIZE];
     struct tccl_lines plan;
-    uid_t uid;
-    if (geteuid() == 0 && planfile_read_folder(run_dir, name, text, &plan) == 0 &&
-        shared_path(name, &plan, &uid, path) == 0)
-        unlink(path);
+    struct shared_file file = {0};
+    if (planfile_read_folder(run_dir, name, text, &plan) == 0 &&
+        find_shared(name, &plan, &file) == 0)
+        monitor_remove(monitor, &file);
 }
 
 bool planfile_lacks_plan(const char *run_dir, const char *name)
@@ -280,9 +246,9 @@ bool planfile_lacks_plan(const char *run_dir, const char *name)
            errno == ENOENT;
 }
 
-int planfile_remove_folder(const char *run_dir, const char *name)
+int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor)
 {
-    remove_shared(run_dir, name);
+    remove_shared(run_dir, name, monitor);
     cleanup_close int folder = open_folder(run_dir, name, false);
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
@@ -293,11 +259,11 @@ int planfile_remove_folder(const char *run_dir, const char *name)
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    planfile_remove_folder(run_dir, name);
+    planfile_remove_folder(run_dir, name, monitor);
 }
 
 /* "7.0.0-0123456789abcdef" */

@@ -115,7 +115,7 @@ static int has_joined(const struct presence *presence, const struct connection *
     for (unsigned i = 0; i < kept; i++) {
         const struct joined *joined = &presence->joins[i];
         if (joined->job == job && joined->step == step)
-            return uid == joined->uid || daemon_trusts(presence->daemon, uid) ? 1 : -1;
+            return uid == joined->uid || connection_trusted(connection) ? 1 : -1;
     }
     if (presence->n_joins > JOINS)
         oldest = presence->joins[presence->n_joins % JOINS].ms;

@@ -58,13 +58,13 @@ static bool sweep_plan(struct daemon *daemon, const char *name, bool old)
     struct tccl_step_key key;
     enum stepd_state state = look_at_plan(run_dir, name, &key);
     if (planfile_lacks_plan(run_dir, name))
-        return planfile_remove_folder(run_dir, name) == 0;
+        return planfile_remove_folder(run_dir, name, daemon->monitor) == 0;
     if (state == STEPD_GONE && begins_again(daemon, &key))
         return false;
     if (state == STEPD_GONE)
         step_gone_here(daemon->steps, &key);
     else if (state == STEPD_UNKNOWN && old && !planlist_has(daemon->steps->plans, name))
-        return planfile_remove_folder(run_dir, name) == 0;
+        return planfile_remove_folder(run_dir, name, daemon->monitor) == 0;
     return state == STEPD_GONE;
 }
 

@@ -5,18 +5,27 @@
 
 enum { LATE_MS = 100 };
 
-bool daemon_trusts(const struct daemon *daemon, uid_t uid)
+static bool is_one_of(uid_t uid, uid_t own, uid_t slurm)
 {
-    return uid != (uid_t)-1 &&
-           (uid == 0 || uid == daemon->users.tccld || uid == daemon->users.slurm);
+    return uid != (uid_t)-1 && (uid == 0 || uid == own || uid == slurm);
 }
 
-bool daemon_shows_all(const struct daemon *daemon, uid_t uid)
+bool daemon_trusts(const struct daemon *daemon, uid_t uid)
+{
+    return is_one_of(uid, daemon->users.tccld, daemon->users.slurm);
+}
+
+bool daemon_trusts_maker(const struct daemon *daemon, uid_t uid)
+{
+    return is_one_of(uid, daemon->users.munge, daemon->users.slurm);
+}
+
+bool daemon_is_admin(const struct daemon *daemon, uid_t uid)
 {
     for (int i = 0; i < daemon->users.n_admins; i++)
         if (daemon->users.admins[i] == uid)
             return true;
-    return daemon_trusts(daemon, uid);
+    return false;
 }
 
 struct timeval daemon_in(int64_t ms)

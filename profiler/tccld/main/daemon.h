@@ -13,6 +13,7 @@ struct alives;
 struct jobs;
 struct journal;
 struct metrics;
+struct monitor;
 struct own;
 struct peer_trust;
 struct presence;
@@ -36,8 +37,9 @@ struct daemon {
     struct event_base *base;
     struct tccl_conf *conf;  /* replaced by SIGHUP */
     json_int_t epoch;        /* when this tccld started, microseconds of the clock */
-    struct tccl_users users; /* of conf; we run as TccldUser */
+    struct tccl_users users; /* of conf; we run as TccldUser, or as root that will */
     char munge_socket[PATH_MAX];
+    struct monitor *monitor; /* NULL: tccld is who it was started as */
     struct pool *munge, *names;
     struct stalls *stalls; /* NULL: the kernel refuses what users would pass */
     struct resolver *resolver;
@@ -59,10 +61,12 @@ struct daemon {
     struct metrics *metrics;
 };
 
-/* root, TccldUser, SlurmUser: who may send JOIN, LEAVE, MERGE and RECORD. */
+/* Who may do all: root and SlurmUser; on the unix socket TccldUser, in credentials MungeUser, as
+ * TccldUser's number may be somebody else's on another node. */
 bool daemon_trusts(const struct daemon *daemon, uid_t uid);
-/* Those and the admins: who may see all records. */
-bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
+bool daemon_trusts_maker(const struct daemon *daemon, uid_t uid);
+/* Who else may see all records. */
+bool daemon_is_admin(const struct daemon *daemon, uid_t uid);
 
 /* Milliseconds from now, for events. */
 struct timeval daemon_in(int64_t ms);

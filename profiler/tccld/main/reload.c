@@ -39,6 +39,30 @@ static void take_own_port(struct tccl_conf *conf)
         conf->port = own->port;
 }
 
+/* Root can become TccldUser, and makes credentials as root; another user stays who he is. */
+static int check_user(const struct conf_source *source, const struct tccl_users *users,
+                      const struct tccl_conf *conf, struct tccl_error *err)
+{
+    uid_t uid = geteuid();
+    bool by_root = uid == 0 || source->monitored;
+    if (by_root && users->munge != 0)
+        return tccl_fail(err,
+                         "MungeUser=%s, but tccld was started by root: remove that, or start tccld "
+                         "as that user on all nodes",
+                         conf->munge_user);
+    if (uid != 0 && users->tccld != uid)
+        return tccl_fail(err,
+                         "TccldUser=%s, but tccld is uid %u: have root start it, it becomes that "
+                         "user by itself",
+                         conf->tccld_user, uid);
+    if (!by_root && users->munge != uid)
+        return tccl_fail(err,
+                         "MungeUser=%s, but tccld was started by uid %u: have root start it (no "
+                         "User= in its unit), or set MungeUser= to that user on all nodes",
+                         conf->munge_user, uid);
+    return 0;
+}
+
 struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_users *users,
                               struct tccl_error *err)
 {
@@ -50,19 +74,20 @@ struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_user
     if (tccl_conf_read(tccl_conf_tool_path(source->path), source->node, conf, err) == 0 &&
         tccl_users_find(conf, users, err) == 0) {
         take_own_port(conf);
-        if (users->tccld == geteuid() || source->check)
+        if (source->check || check_user(source, users, conf, err) == 0)
             return conf;
-        tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
-                  conf->tccld_user, geteuid());
     }
     discard(conf);
     return NULL;
 }
 
 /* What has been read at the start and is in use stays as it was until the next start. */
-static bool needs_restart(const struct tccl_conf *old, const struct tccl_conf *new)
+static bool needs_restart(const struct reload *reload)
 {
-    return strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
+    const struct tccl_conf *old = reload->daemon->conf, *new = reload->conf;
+    const struct tccl_users *before = &reload->daemon->users, *after = &reload->users;
+    return before->tccld != after->tccld || before->munge != after->munge ||
+           strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
            old->port != new->port || strcmp(old->state_dir, new->state_dir) != 0 ||
            strcmp(old->run_dir, new->run_dir) != 0 ||
            strcmp(old->munge_socket, new->munge_socket) != 0 || strcmp(old->node, new->node) != 0;
@@ -94,9 +119,9 @@ static void on_read(void *context)
 {
     struct reload *reload = context;
     reload->busy = false;
-    if (reload->conf && needs_restart(reload->daemon->conf, reload->conf)) {
-        tccl_fail(&reload->err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket and the "
-                                "node's name change only when tccld is started again");
+    if (reload->conf && needs_restart(reload)) {
+        tccl_fail(&reload->err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket, TccldUser "
+                                "and the node's name change only when tccld is started again");
         discard(tccl_steal(reload->conf));
     }
     if (reload->conf)

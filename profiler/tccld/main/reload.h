@@ -4,10 +4,11 @@
 
 #include "tccld/main/daemon.h"
 
-/* What tccld's options say of it. NULL: the defaults. check: any user may read it. */
+/* What tccld's options say of it. NULL: the defaults. check: any user may read it.
+ * monitored: root has started it, and it has become TccldUser. */
 struct conf_source {
     const char *path, *node;
-    bool check;
+    bool check, monitored;
 };
 
 /* A configuration and the users it names, checked; the caller clears and frees it. NULL with err.

@@ -39,6 +39,9 @@
 #include "tccld/net/resolver.h"
 #include "tccld/net/share.h"
 #include "tccld/net/turns.h"
+#include "tccld/rights/drop.h"
+#include "tccld/rights/hand-over.h"
+#include "tccld/rights/monitor.h"
 
 enum { MUNGE_THREADS = 4, NAME_THREADS = 3, STOP_MS = 500, DESCRIPTORS = 8192 };
 /* Turns. Credentials with munge (each 64 KiB one more) of an address and of all, where they aren't
@@ -170,6 +173,7 @@ struct parts {
     struct metrics_file *metrics_file;
     struct reload *reload;
     struct event *terminate, *interrupt;
+    bool lost; /* the monitor */
 };
 
 static int add_signals(struct parts *parts, struct tccl_error *err)
@@ -201,6 +205,15 @@ static struct event_base *new_base(void)
     return base;
 }
 
+/* The next start has a new one. */
+static void on_lost(void *context)
+{
+    struct parts *parts = context;
+    log_line("tccld's monitor (root's part of it) has ended or does not answer, so tccld ends");
+    parts->lost = true;
+    event_base_loopbreak(parts->daemon.base);
+}
+
 static int begin(struct parts *parts, const struct conf_source *source, struct tccl_error *err)
 {
     struct daemon *daemon = &parts->daemon;
@@ -222,6 +235,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         return tccl_fail(err, "out of memory");
     if (!listener_refuses_descriptors() && !(daemon->stalls = stalls_new(daemon->base)))
         return tccl_fail(err, "out of memory");
+    if (daemon->monitor && monitor_watch(daemon->monitor, daemon->base, on_lost, parts, err) != 0)
+        return -1;
     if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
@@ -279,8 +294,10 @@ static void end(struct parts *parts)
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
-    if (!stuck)
+    if (!stuck) {
         resolver_free(daemon->resolver);
+        monitor_free(daemon->monitor);
+    }
     turns_free(daemon->decoding);
     turns_free(daemon->questions);
     shares_free(daemon->shares);
@@ -306,15 +323,15 @@ static int serve(const struct options *options, struct parts *parts)
     if (failed) {
         log_line("%s", err.text);
     } else {
-        log_line("tccld %s serves node %s at %s and port %u", TCCL_VERSION, daemon->conf->node,
-                 daemon->conf->socket, daemon->conf->port);
+        log_line("tccld %s serves node %s at %s and port %u, as uid %u", TCCL_VERSION,
+                 daemon->conf->node, daemon->conf->socket, daemon->conf->port, geteuid());
         event_base_dispatch(daemon->base);
         log_line("tccld of node %s stops", daemon->conf->node);
     }
     end(parts);
     if (options->pid_file && !failed)
         tccl_remove_file(options->pid_file, NULL);
-    return failed ? 1 : 0;
+    return failed || parts->lost ? 1 : 0;
 }
 
 static void say_good(const struct tccl_conf *conf)
@@ -323,6 +340,25 @@ static void say_good(const struct tccl_conf *conf)
         printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
     else
         printf("tccl: there is no %s: the built-in values hold\n", conf->path);
+}
+
+/* Root becomes TccldUser, and leaves behind what that can't do. */
+static int become_user(struct daemon *daemon, struct conf_source *source, struct tccl_error *err)
+{
+    if (geteuid() != 0)
+        return 0;
+    if (daemon->users.tccld == 0) {
+        if (!tccl_conf_line(daemon->conf, "TccldUser"))
+            log_line(
+                "there is no user %s, so tccld stays root: make one (systemd-sysusers), or set "
+                "TccldUser=root",
+                daemon->conf->tccld_user);
+        return 0;
+    }
+    hand_over(daemon->conf, daemon->users.tccld);
+    daemon->monitor = monitor_start(daemon->conf->munge_socket, err);
+    source->monitored = true;
+    return daemon->monitor ? drop_to_user(daemon->users.tccld, err) : -1;
 }
 
 int main(int argc, char **argv)
@@ -337,6 +373,10 @@ int main(int argc, char **argv)
     allow_descriptors();
     parts.daemon.conf = reload_read(&options.conf, &parts.daemon.users, &err);
     if (!parts.daemon.conf) {
+        log_line("%s", err.text);
+        return 1;
+    }
+    if (!options.conf.check && become_user(&parts.daemon, &options.conf, &err) != 0) {
         log_line("%s", err.text);
         return 1;
     }

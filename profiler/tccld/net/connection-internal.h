@@ -25,7 +25,7 @@ struct connection {
     enum connection_state state;
     bool known;                 /* a good message of it was heard */
     bool lines;                 /* the question was of lines */
-    bool trusted;               /* root, TccldUser or SlurmUser */
+    bool trusted;               /* connection.h */
     struct bufferevent *stream; /* NULL: closed */
     struct event *timer;
     int64_t due_ms; /* when it fires */

@@ -29,6 +29,11 @@ uid_t connection_uid(const struct connection *connection)
     return connection->asker.uid;
 }
 
+bool connection_trusted(const struct connection *connection)
+{
+    return connection->trusted;
+}
+
 pid_t connection_pid(const struct connection *connection)
 {
     return connection->asker.pid;
@@ -253,7 +258,7 @@ static bool find_user(struct connection *connection, uid_t uid)
     if (connection->all->front->from == FROM_UNIX)
         return true;
     connection->asker.uid = uid;
-    connection->trusted = daemon_trusts(daemon, uid);
+    connection->trusted = daemon_trusts_maker(daemon, uid);
     struct share *user = share_of_user(daemon->shares, uid, connection->trusted);
     return user && connections_own(connection, user);
 }

@@ -17,6 +17,8 @@ struct connection;
  * unix socket). Both until the next question. */
 uid_t connection_uid(const struct connection *connection);
 const char *connection_node(const struct connection *connection);
+/* Is it root, TccldUser (on the unix socket), MungeUser (over TCP) or SlurmUser? */
+bool connection_trusted(const struct connection *connection);
 /* Who has connected to the unix socket; 0: not known. */
 pid_t connection_pid(const struct connection *connection);
 
@@ -44,7 +46,7 @@ typedef void lines_handler(struct daemon *daemon, struct connection *connection,
 struct request {
     const char *type; /* of lines: their name */
     unsigned from;
-    bool trusted; /* from root, TccldUser and SlurmUser only */
+    bool trusted; /* from those of connection_trusted only */
     request_handler *handle;
     lines_handler *handle_lines; /* in place of handle */
 };

@@ -129,8 +129,8 @@ static json_t *check_answer(struct link *link, uid_t uid, const char *text, size
     if (!answer || tccl_envelope_get(answer, &envelope, err) != 0 ||
         tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0)
         return NULL;
-    if (!daemon_trusts(link->daemon, uid))
-        tccl_fail(err, "its answer was made by uid %u, which is neither root nor TccldUser", uid);
+    if (!daemon_trusts_maker(link->daemon, uid))
+        tccl_fail(err, "its answer was made by uid %u, which is neither root nor MungeUser", uid);
     else if (strcmp(envelope.to, link->daemon->conf->node) != 0 ||
              strcmp(envelope.from, link->node) != 0 || strcmp(re, link->nonce) != 0)
         tccl_fail(err, "its answer belongs to another question, of %s to %s", envelope.to,
@@ -323,7 +323,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
     }
     started->holders++; /* on_sealed's */
     started->sealing = true;
-    if (seal_close(daemon, daemon->users.tccld, text, deadline, on_sealed, started, &err) != 0) {
+    if (seal_close(daemon, daemon->users.munge, text, deadline, on_sealed, started, &err) != 0) {
         snprintf(started->early, sizeof(started->early), "%.190s", err.text);
         drop(started);
     }

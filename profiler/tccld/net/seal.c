@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "client/credential.h"
+#include "tccld/rights/monitor.h"
 
 struct seal {
+    struct monitor *monitor;
     const char *socket;
     uid_t uid;
     char *in, *out;
@@ -23,8 +25,8 @@ struct seal {
 static void run_close(void *task)
 {
     struct seal *seal = task;
-    if (tccl_cred_encode(seal->socket, seal->uid, seal->in, strlen(seal->in), seal->deadline,
-                         &seal->out, &seal->err) != 0)
+    if (monitor_encode(seal->monitor, seal->socket, seal->uid, seal->in, strlen(seal->in),
+                       seal->deadline, &seal->out, &seal->err) != 0)
         seal->out = NULL;
 }
 
@@ -39,8 +41,8 @@ static void done_close(void *task)
 static void run_open(void *task)
 {
     struct seal *seal = task;
-    if (tccl_cred_decode(seal->socket, seal->in, seal->deadline, &seal->uid, &seal->out,
-                         &seal->size, &seal->err) != 0)
+    if (monitor_decode(seal->monitor, seal->socket, seal->in, seal->deadline, &seal->uid,
+                       &seal->out, &seal->size, &seal->err) != 0)
         seal->out = NULL;
 }
 
@@ -59,6 +61,7 @@ static int submit(struct daemon *daemon, struct seal seal, void (*run)(void *),
     int64_t most = tccl_now_ms() + SEAL_PATIENCE_MS;
     if (task) {
         *task = seal;
+        task->monitor = daemon->monitor;
         task->socket = daemon->munge_socket;
         if (task->deadline > most)
             task->deadline = most;

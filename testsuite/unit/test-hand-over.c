@@ -1,0 +1,143 @@
+/* What root's tccld has left becomes the user's, and nothing else does. */
+#include "tccld/rights/hand-over.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "check.h"
+
+enum { HEIR = 65532, OTHER = 65531, JOB = 65530 };
+
+static char top[] = "/tmp/tccl-hand-over-XXXXXX";
+static struct tccl_conf conf;
+
+static const char *at(const char *name)
+{
+    static char path[2][PATH_MAX];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], PATH_MAX, "%s/%s", top, name);
+    return path[turn];
+}
+
+static void make_file(const char *name, uid_t uid, gid_t gid)
+{
+    close(open(at(name), O_CREAT | O_EXCL | O_WRONLY, 0600));
+    CHECK_INT(lchown(at(name), uid, gid), 0);
+}
+
+static void make_folder(const char *name, uid_t uid, mode_t mode)
+{
+    CHECK_INT(mkdir(at(name), 0700), 0);
+    CHECK_INT(chmod(at(name), mode), 0);
+    CHECK_INT(lchown(at(name), uid, 0), 0);
+}
+
+static void check_owner(const char *name, uid_t uid, gid_t gid)
+{
+    struct stat stat = {.st_uid = 1};
+    CHECK_INT(lstat(at(name), &stat), 0);
+    if (stat.st_uid != uid || stat.st_gid != gid)
+        fprintf(stderr, "%s: %u:%u, not %u:%u\n", name, stat.st_uid, stat.st_gid, uid, gid);
+    CHECK(stat.st_uid == uid && stat.st_gid == gid);
+}
+
+/* The folders of an upgrade, as root's tccld leaves them. */
+static void test_upgrade(void)
+{
+    make_folder("run", 0, 0711);
+    make_folder("run/7.0.0-0123456789abcdef", 0, 0711);
+    make_file("run/7.0.0-0123456789abcdef/plan", 0, JOB);
+    make_file("run/7.script", 0, 0);
+    make_folder("state", 0, 0711);
+    make_folder("state/metrics", 0, 0711);
+    make_file("state/records.db", 0, 0);
+    make_folder("state/spool", 0, 0700);
+    make_file("state/spool/1", 0, 0);
+    make_file("state/machine.json", OTHER, OTHER); /* as tccl-profile's user has made it */
+    CHECK_INT(symlink("/etc/passwd", at("run/7.launcher")), 0);
+    hand_over(&conf, HEIR);
+    for (int again = 0; again < 2; again++) {
+        check_owner("run", HEIR, HEIR);
+        check_owner("run/7.0.0-0123456789abcdef", HEIR, HEIR);
+        check_owner("run/7.0.0-0123456789abcdef/plan", HEIR, JOB);
+        check_owner("run/7.script", HEIR, HEIR);
+        check_owner("run/7.launcher", HEIR, HEIR);
+        check_owner("state/metrics", HEIR, HEIR);
+        check_owner("state/records.db", HEIR, HEIR);
+        check_owner("state/spool/1", HEIR, HEIR);
+        check_owner("state/machine.json", OTHER, OTHER);
+        check_owner("cache", HEIR, HEIR); /* was not there */
+        hand_over(&conf, HEIR);
+    }
+    struct stat stat_;
+    CHECK(stat("/etc/passwd", &stat_) == 0 && stat_.st_uid == 0);
+}
+
+/* The heir has had the folder, and has put in what may be anybody's; what root has made there since
+ * is a folder. */
+static void test_planted(void)
+{
+    make_file("target", 0, 0);
+    make_folder("secret", 0, 0755);
+    make_file("secret/file", 0, 0);
+    CHECK_INT(link(at("target"), at("state/tccld.hard")), 0);
+    CHECK_INT(symlink(at("secret"), at("state/spool/link")), 0);
+    CHECK_INT(rename(at("state/metrics"), at("state/metrics.old")), 0);
+    CHECK_INT(symlink(at("secret"), at("state/metrics")), 0);
+    make_folder("state/records.new", 0, 0711);
+    make_file("state/records.new/file", 0, 0);
+    CHECK_INT(link(at("target"), at("state/records.new/hard")), 0);
+    make_folder("state/spool/open", 0, 0777);
+    make_file("state/spool/open/file", 0, 0);
+    make_folder("state/spool/others", OTHER, 0700);
+    make_file("state/spool/others/file", 0, 0);
+    hand_over(&conf, HEIR);
+    check_owner("target", 0, 0);
+    check_owner("secret", 0, 0);
+    check_owner("secret/file", 0, 0);
+    check_owner("state/records.new", HEIR, HEIR);
+    check_owner("state/records.new/file", HEIR, HEIR);
+    check_owner("state/spool/open/file", 0, 0);
+    check_owner("state/spool/others/file", 0, 0);
+    check_owner("state/tccld.hard", 0, 0);
+}
+
+/* Folders that are not tccld's alone, or that lie where others can exchange them. */
+static void test_foreign(void)
+{
+    make_folder("var", 0, 0755);
+    make_folder("var/systemd", 0, 0755);
+    make_folder("var/7.0.0-0123456789abcdef", 0, 0755);
+    strcpy(conf.state_dir, at("var"));
+    make_folder("home", OTHER, 0755);
+    make_folder("home/run", 0, 0711);
+    make_file("home/run/7.script", 0, 0);
+    strcpy(conf.run_dir, at("home/run"));
+    hand_over(&conf, HEIR);
+    check_owner("var", 0, 0);
+    check_owner("var/systemd", 0, 0);
+    check_owner("var/7.0.0-0123456789abcdef", 0, 0);
+    check_owner("home/run", 0, 0);
+    check_owner("home/run/7.script", 0, 0);
+}
+
+int main(void)
+{
+    char command[128];
+    if (geteuid() != 0) {
+        printf("skipped: only root can give files away\n");
+        return 77;
+    }
+    CHECK(mkdtemp(top) && chmod(top, 0755) == 0);
+    strcpy(conf.run_dir, at("run"));
+    strcpy(conf.state_dir, at("state"));
+    strcpy(conf.cache_dir, at("cache"));
+    strcpy(conf.socket, at("run/tccld.sock"));
+    test_upgrade();
+    test_planted();
+    test_foreign();
+    snprintf(command, sizeof(command), "rm -rf %s", top);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
