@@ -142,6 +142,11 @@ def write_conf(folder, ports, more=()):
         file.write("\n".join(lines) + "\n")
 
 
+def give_folders(folder, nodes, user):
+    """To the user that tccld becomes: the folders of nodes aren't tccld's alone, so it does not do it by itself."""
+    subprocess.run(["chown", "-R", f"{user}:", *(f"{folder}/n{i + 1}" for i in range(len(nodes)))], check=True)
+
+
 def prepare_nodes(folder, nodes):
     for i, (model, gpus) in enumerate(nodes):
         store = profile_of(model, gpus)
@@ -172,10 +177,13 @@ def start_tccld(folder, nodes, more=()):
     return True
 
 
-def start_nodes(folder, nodes, more=()):
-    """A tccld for each node, n1, n2, ..., which listens; more: lines of tccl.conf, section [tccl]. Ports that are free may be taken by
+def start_nodes(folder, nodes, more=(), user=None):
+    """A tccld for each node, n1, n2, ..., which listens; more: lines of tccl.conf, section [tccl]; user: whom root's tccld becomes. Ports that are free may be taken by
     somebody else before tccld has them: tried anew."""
     prepare_nodes(folder, nodes)
+    if user:
+        give_folders(folder, nodes, user)
+        more = [*more, f"TccldUser={user}"]
     if not any(start_tccld(folder, nodes, more) for _ in range(5)):
         die("tccld does not start")
 

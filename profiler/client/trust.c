@@ -1,4 +1,4 @@
-/* trust.c: root, TccldUser and the caller's own user. */
+/* trust.c: root, MungeUser and the caller's own user. */
 #include "client/trust.h"
 
 #include <stdio.h>
@@ -6,14 +6,14 @@
 
 #include "client/users.h"
 
-int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *tccld_user,
+int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *munge_user,
                     struct tccl_error *err)
 {
     *trust = (struct tccl_trust){.users = {0, geteuid()}, .n_users = 3};
     if (snprintf(trust->munge, sizeof(trust->munge), "%s", munge) >= (int)sizeof(trust->munge))
         return tccl_fail(err, "MungeSocket: the path is too long: at most %zu bytes",
                          sizeof(trust->munge) - 1);
-    return tccl_user_find("TccldUser", tccld_user, &trust->users[2], err);
+    return tccl_user_find("MungeUser", munge_user, &trust->users[2], err);
 }
 
 bool tccl_trust_has(const struct tccl_trust *trust, uid_t uid)

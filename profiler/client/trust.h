@@ -14,9 +14,9 @@ struct tccl_trust {
     int n_users;
 };
 
-/* Trusts root, the caller's own user and TccldUser (a name, or a uid in digits). Returns 0, or -1
+/* Trusts root, the caller's own user and MungeUser (a name, or a uid in digits). Returns 0, or -1
  * with err: there is no such user here, or the socket's path is too long. */
-int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *tccld_user,
+int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *munge_user,
                     struct tccl_error *err);
 
 bool tccl_trust_has(const struct tccl_trust *trust, uid_t uid);

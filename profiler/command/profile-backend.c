@@ -6,7 +6,7 @@
 int profile_trust(const struct profile_options *options, struct tccl_trust *trust,
                   struct tccl_error *err)
 {
-    if (tccl_trust_fill(trust, options->munge, options->tccld_user, err) != 0)
+    if (tccl_trust_fill(trust, options->munge, options->munge_user, err) != 0)
         return -1;
     trust->anybody = options->no_munge;
     return 0;

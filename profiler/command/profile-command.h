@@ -11,7 +11,7 @@ struct profile_options {
     const char *cache;      /* --cache, or CacheDir of tccl.conf */
     const char *node;       /* Machine of tccl.conf: this node's description */
     const char *munge;      /* MungeSocket of tccl.conf */
-    const char *tccld_user; /* TccldUser of tccl.conf */
+    const char *munge_user; /* MungeUser of tccl.conf */
     const char *model;      /* --model */
     const char *machine;    /* --machine */
     const char *gpus;       /* --gpus */

@@ -84,7 +84,7 @@ static void print_listening(const struct peer *peer, uint16_t port)
     char text[WHERE + 80];
 
     snprintf(text, sizeof(text), "listening on %s port %u, for %s", peer->where, port,
-             peer->trust.anybody ? "anybody" : "root and TccldUser");
+             peer->trust.anybody ? "anybody" : "root and MungeUser");
     print_line(peer,
                json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", peer->where,
                          "port", (int)port, "munge", !peer->trust.anybody),

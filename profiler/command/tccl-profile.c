@@ -393,7 +393,7 @@ int main(int argc, char **argv)
         options.cache = conf.cache_dir;
     options.node = conf.machine;
     options.munge = conf.munge_socket;
-    options.tccld_user = conf.tccld_user;
+    options.munge_user = conf.munge_user;
     int rc = command->run(&options);
     tccl_conf_clear(&conf);
     return end_output(rc);

@@ -73,9 +73,10 @@ def remove_folder(folder):
 class Target:
     """A tccld for each node n1, n2, ... and a munged, in a folder of their own, with records in the store of n1.
     conf: lines of tccl.conf, section [tccl]; records: steps, as the store has them (see record()).
+    user: whom root's tccld becomes; by default TCCL_TCCLD_USER of the environment, else it stays root.
     undo: what puts back what the attack has done to this machine, before the daemons end."""
 
-    def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu"):
+    def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu", user=os.environ.get("TCCL_TCCLD_USER")):
         if os.getuid() != 0:
             skip("needs root: the attacks are those of another user")
         if not shutil.which("munged"):
@@ -88,6 +89,7 @@ class Target:
         os.chmod(self.folder, 0o755)
         self.nodes = [daemons.parse_node(model)] * nodes
         self.conf = list(conf)
+        self.user = user
         self.put(records)
 
     def put(self, records):
@@ -103,7 +105,7 @@ class Target:
     def __enter__(self):
         try:
             daemons.start_munged(self.folder)
-            daemons.start_nodes(self.folder, self.nodes, self.conf)
+            daemons.start_nodes(self.folder, self.nodes, self.conf, self.user)
         except BaseException:
             self.__exit__()
             raise

@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 UNITS = {"tccld": f"{daemons.BUILD}/etc/tccld.service", "tccl-profile": f"{daemons.BUILD}/etc/tccl-profile-check.service"}
 TOOL = f"{daemons.BUILD}/profiler/tccl-profile"
 MODEL = f"{daemons.HERE}/machines/amd-4gpu.json"
-OWNER = pwd.getpwnam("daemon").pw_uid
+OWNER, TCCLD = pwd.getpwnam("daemon").pw_uid, pwd.getpwnam("bin").pw_uid
 PROBES = {
     "writes outside of its folders": "open('/etc/tccl-probe', 'w')",
     "reads the kernel's settings": "open('/proc/sys/kernel/osrelease')",
@@ -135,13 +135,51 @@ def serve(target):
     target.await_log("serves node n1")
 
 
+def rights(pid):
+    """Uid, permitted capabilities, and whether it can get new ones."""
+    with open(f"/proc/{pid}/status") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    return int(lines["Uid"].split()[1]), int(lines["CapPrm"], 16), int(lines["NoNewPrivs"]), int(lines["Seccomp_filters"])
+
+
+def look_at_rights(target):
+    """Of a tccld that has become another user, and of its monitor."""
+    pid = target.tcclds[0].pid
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        monitor = int(file.read())
+    check(rights(pid)[:3] == (TCCLD, 0, 1), f"tccld is uid {TCCLD} and has no capability: {rights(pid)}")
+    check(rights(monitor)[:3] == (0, 1 << 0 | 1 << 3, 1), f"its monitor is root and has CAP_CHOWN and CAP_FOWNER: {rights(monitor)}")
+    check(rights(monitor)[3] == rights(pid)[3] + 1, "the monitor has a filter of system calls of its own")
+    return pid, monitor
+
+
+def kill_one(which):
+    """tccld and its monitor end together."""
+    with Target(nodes=1, user="bin") as target:
+        both = look_at_rights(target)
+        os.kill(both[which], 9)
+        ended = target.tcclds[0].wait(daemons.PATIENCE)
+        check(ended == (-9 if which == 0 else 1), f"{('tccld', 'the monitor')[which]} was killed: tccld ends with {ended}")
+        for _ in range(200):
+            if not os.path.exists(f"/proc/{both[1]}"):
+                break
+            time.sleep(0.05)
+        check(not os.path.exists(f"/proc/{both[1]}"), f"{('tccld', 'the monitor')[which]} was killed: there is no monitor")
+        daemons.children.remove(target.tcclds[0])
+
+
 def main():
     if platform.machine() != "x86_64" or not shutil.which("systemd-analyze"):
         skip("needs x86-64, and systemd-analyze for its sets of system calls")
     if subprocess.run(["unshare", "--mount", "mount", "-t", "proc", "-o", "subset=pid", "proc", "/proc"], stderr=subprocess.DEVNULL).returncode:
         skip("nothing can be mounted here")
     daemons.spawn = spawn_confined
-    with Target(nodes=2) as target:
+    with Target(nodes=2, user="bin") as target:
+        look_at_rights(target)
+        serve(target)
+    for which in range(2):
+        kill_one(which)
+    with Target(nodes=2, user=None) as target:
         serve(target)
         sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "sleep", "1000"])
         target.undo.callback(sleeper.kill)

@@ -176,7 +176,7 @@ def prepare(folder, user):
     daemons.prepare_nodes(folder, [daemons.parse_node("amd-4gpu")])
     daemons.write_conf(folder, daemons.free_ports(1))
     with open(f"{folder}/tccl.conf") as file:
-        text = file.read().replace("TccldUser=root", f"TccldUser={pwd.getpwuid(user).pw_name}")
+        text = file.read().replace("User=root", f"User={pwd.getpwuid(user).pw_name}")
     text = text.replace(f"MungeSocket={folder}", f"MungeSocket={os.path.dirname(folder)}")
     with open(f"{folder}/tccl.conf", "w") as file:
         file.write(text)

@@ -321,7 +321,7 @@ static json_t *open_answer(const char *text, size_t size, const struct tccl_trus
         return NULL;
     }
     if (!tccl_trust_has(trust, user)) {
-        tccl_fail(err, "is run by user %u, and not by root, TccldUser or this user",
+        tccl_fail(err, "is run by user %u, and not by root, MungeUser or this user",
                   (unsigned)user);
         return NULL;
     }
