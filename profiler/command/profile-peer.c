@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fields.h"
 #include "client/credential.h"
 #include "command/profile-command.h"
 #include "command/profile-machine.h"
@@ -72,7 +73,7 @@ static void print_line(const struct peer *peer, json_t *json, const char *text)
     if (peer->options->quiet)
         return;
     if (peer->options->json && owned)
-        json_dumpf(owned, stdout, JSON_COMPACT);
+        json_dumpf(owned, stdout, JSON_COMPACT | TCCL_JSON_SHOWN);
     else
         fputs(text, stdout);
     putchar('\n');
@@ -182,6 +183,14 @@ static void note_why(int *why, int failed)
         *why = failed;
 }
 
+static int no_port(const char *where, uint16_t port, int why, struct tccl_error *err)
+{
+    return tccl_fail(err, "%s port %u: %s%s", where, port, strerror(why),
+                     why == EADDRINUSE ? ": see who listens there (ss -ltnp), or take another port "
+                                         "by --listen"
+                                       : "");
+}
+
 /* On the addresses that a name has, one at least. */
 static int listen_on_name(struct peer *peer, const char *host, uint16_t port,
                           struct tccl_error *err)
@@ -199,7 +208,7 @@ static int listen_on_name(struct peer *peer, const char *host, uint16_t port,
     freeaddrinfo(found);
     if (peer->n_listeners > 0 && why != EADDRINUSE)
         return 0;
-    return tccl_fail(err, "%s port %u: %s", host, port, strerror(why));
+    return no_port(host, port, why, err);
 }
 
 /* This node's NICs: of the description that tccl-profile init has written, else as it would find
@@ -233,7 +242,7 @@ static int listen_on_nics(struct peer *peer, uint16_t port, struct tccl_error *e
                                      places[i].nic));
     if (count < 0 || (peer->n_listeners > 0 && why != EADDRINUSE))
         return count < 0 ? -1 : 0;
-    return tccl_fail(err, "port %u of the NICs' addresses: %s", port, strerror(why));
+    return no_port("the NICs' addresses,", port, why, err);
 }
 
 static int open_signals(struct peer *peer, struct tccl_error *err)
