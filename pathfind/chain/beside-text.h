@@ -3,8 +3,9 @@
  *
  *   11.45/11.45 ring: 1 -m1> 2 -m1> 1; 5.20/10.40 nccl: 0 -m0> 3 -m1> 0 | 3 -m1> 0 -m0> 3
  *
- * Of each the bandwidth while all run and alone, whether a ring of ours or what NCCL builds by
- * itself, and its chains (chain-text.h) by GPU numbers. Nobody's name or job stands there: the
+ * Those of another node than the step's first one have its index before them: "@1 5.20/10.40 nccl:
+ * ...". Of each the bandwidth while all run and alone, whether a ring of ours or what NCCL builds
+ * by itself, and its chains (chain-text.h) by GPU numbers. Nobody's name or job stands there: the
  * record's reader need not be allowed to see theirs. */
 #ifndef TCCL_BESIDE_TEXT_H
 #define TCCL_BESIDE_TEXT_H
@@ -13,9 +14,10 @@
 
 #include "chain/chain-text.h"
 
-enum { TCCL_MAX_BESIDE = 15, TCCL_BESIDE_TEXT = 4095 /* bytes of all */ };
+enum { TCCL_MAX_BESIDE = 60, TCCL_BESIDE_TEXT = 4095 /* bytes of all */ };
 
 struct tccl_neighbour {
+    int node;           /* of the step: its index; 0: the first */
     double gbps, alone; /* beside the others, and alone, GB/s */
     bool nccl;          /* chains of NCCL's own, not a ring of ours */
     struct tccl_named_rings rings;

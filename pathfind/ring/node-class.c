@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "chain/beside-text.h"
 #include "ring/class-sets.h"
 #include "ring/neighbours.h"
 
@@ -17,6 +18,7 @@ void tccl_node_class_free(struct tccl_node_class *class)
         return;
     free(class->cells);
     free(class->sets);
+    free(class->beside);
     free(class);
 }
 
@@ -349,11 +351,12 @@ json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
+    return json_pack("{s:s, s:s, s:I, s:i, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
                      class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
-                     "neighbours", class->neighbours, "nics", nics, "cells", cells, "ring",
-                     cell_to_json(class, &class->ring), "sets", tccl_class_sets_to_json(class),
-                     "noise", class->noise, "baselines", baselines_to_json(class));
+                     "neighbours", class->neighbours, "beside", class->beside, "nics", nics,
+                     "cells", cells, "ring", cell_to_json(class, &class->ring), "sets",
+                     tccl_class_sets_to_json(class), "noise", class->noise, "baselines",
+                     baselines_to_json(class));
 }
 
 /* Copies a name of printable ASCII characters. Returns 0, or -1. */
@@ -502,6 +505,19 @@ static int identity_from_json(json_t *json, struct tccl_node_class *class)
     return take_name(source, class->source, TCCL_NAME, true);
 }
 
+/* Returns 0, or -1: it is no such text, or too long. */
+static int beside_from_json(const json_t *json, struct tccl_node_class *class)
+{
+    const char *text = json_string_value(json);
+    if (!json)
+        return 0;
+    if (!text || strlen(text) > TCCL_BESIDE_TEXT)
+        return -1;
+    cleanup_free struct tccl_neighbour *list = calloc(TCCL_MAX_BESIDE, sizeof(*list));
+    class->beside = list && tccl_beside_parse(text, list, NULL) >= 0 ? strdup(text) : NULL;
+    return class->beside ? 0 : -1;
+}
+
 static int parts_from_json(const json_t *json, struct tccl_node_class *class,
                            struct tccl_error *err)
 {
@@ -520,6 +536,8 @@ static int parts_from_json(const json_t *json, struct tccl_node_class *class,
             return tccl_fail(err, "cell %d of a node class is wrong", i);
     if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) != 0)
         return tccl_fail(err, "the ring of a node class is missing or wrong");
+    if (beside_from_json(json_object_get(json, "beside"), class) != 0)
+        return tccl_fail(err, "the neighbours of a node class are wrong");
     return tccl_class_sets_from_json(json_object_get(json, "sets"), class, err);
 }
 
@@ -566,7 +584,8 @@ static bool baselines_equal(const struct tccl_node_class *a, const struct tccl_n
 
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
-    if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
+    if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
+        strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
         a->gpus != b->gpus || a->neighbours != b->neighbours || a->n_nics != b->n_nics ||
         !nics_equal(a, b) || a->noise != b->noise || !baselines_equal(a, b) ||
         !cell_equal(&a->ring, &b->ring) || !tccl_class_sets_equal(a, b))

@@ -48,6 +48,7 @@ struct tccl_node_class {
     uint32_t gpus;
     int n_gpus;
     int neighbours; /* steps beside which it is seen */
+    char *beside;   /* those (chain/beside-text.h), with what each has alone; NULL: not known */
     int n_nics;
     struct {
         char name[TCCL_NAME];

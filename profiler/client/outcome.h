@@ -57,7 +57,7 @@ struct tccl_outcome {
                                                    "measured", "bounds" (at least); "": alone */
     double placed_gbps;   /* of the best GPUs of this machine, as many as the step has on its one
                            * node, alone, GB/s; 0: not known */
-    char *beside;         /* those on the first node (beside-text.h), for the record; NULL: none */
+    char *beside;         /* those on all nodes (beside-text.h), for the record; NULL: none */
     char *baseline_rings; /* the chains of the baseline on the first node (chain-text.h, a ring
                            * set), for the record; NULL: not known */
     int n_baselines;

@@ -215,11 +215,24 @@ static void read_beside(const json_t *record, struct acct_ring_facts *facts)
     facts->n_beside = n > 0 ? n : 0;
 }
 
-void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
-                      char text[static ACCT_RING_LABEL])
+void acct_ring_place(const struct acct_ring *ring, int node, char text[static ACCT_RING_PLACE])
+{
+    cleanup_free char *name = node < ring->n_nodes ? acct_escape(ring->names[node], NULL) : NULL;
+    if (name)
+        snprintf(text, ACCT_RING_PLACE, "%.40s", name);
+    else
+        snprintf(text, ACCT_RING_PLACE, "node %d", node);
+}
+
+void acct_ring_beside(const struct acct_ring *ring, const struct acct_ring_facts *facts,
+                      int neighbour, char text[static ACCT_RING_LABEL])
 {
     const struct tccl_neighbour *other = &facts->beside[neighbour];
-    snprintf(text, ACCT_RING_LABEL, "beside it: %.2f of %.2f GB/s, %s", other->gbps, other->alone,
+    char place[ACCT_RING_PLACE];
+    bool several = ring->n_nodes > 1 || other->node > 0;
+    acct_ring_place(ring, other->node, place);
+    snprintf(text, ACCT_RING_LABEL, "beside it%s%s: %s%.2f of %.2f GB/s, %s", several ? " on " : "",
+             several ? place : "", other->node > 0 ? "at least " : "", other->gbps, other->alone,
              other->nccl ? "NCCL's own" : "a ring");
 }
 

@@ -8,7 +8,7 @@
 #include "chain/beside-text.h"
 #include "chain/memory-load.h"
 
-enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 96 };
+enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 160 };
 
 struct acct_ring_facts {
     char *title;                  /* job, its name and user */
@@ -27,7 +27,7 @@ struct acct_ring_facts {
         bool ring;          /* the ring's own bar, not one to compare it with */
     } bars[ACCT_RING_BARS]; /* known bandwidths */
     int n_bars;
-    struct tccl_neighbour *beside; /* steps that ran on the first node when this one began */
+    struct tccl_neighbour *beside; /* steps that ran on its nodes when this one began */
     int n_beside;
 };
 
@@ -37,9 +37,14 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                          struct acct_ring_facts *facts, struct tccl_error *err);
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts);
 
-/* What is said of a neighbour: "beside it: 5.20 of 10.40 GB/s, NCCL's own". */
-void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
-                      char text[static ACCT_RING_LABEL]);
+/* A node by its index: its name, escaped; "node 3" where the ring's text does not come so far. */
+enum { ACCT_RING_PLACE = 48 };
+void acct_ring_place(const struct acct_ring *ring, int node, char text[static ACCT_RING_PLACE]);
+
+/* What is said of a neighbour: "beside it: 5.20 of 10.40 GB/s, NCCL's own"; of a ring over several
+ * nodes "beside it on n2: …". */
+void acct_ring_beside(const struct acct_ring *ring, const struct acct_ring_facts *facts,
+                      int neighbour, char text[static ACCT_RING_LABEL]);
 
 /* What is said of NCCL's own: "NCCL's own on n1: 7.86 GB/s, ring 1 of 2". */
 void acct_ring_nccl(const struct acct_ring *ring, const struct acct_ring_facts *facts, int i,

@@ -89,7 +89,7 @@ static void put_cards(const struct acct_ring *ring, FILE *out)
 }
 
 /* The steps beside it, as a table. */
-static void put_beside(const struct acct_ring_facts *facts, FILE *out)
+static void put_beside(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out)
 {
     if (facts->n_beside == 0)
         return;
@@ -99,10 +99,13 @@ static void put_beside(const struct acct_ring_facts *facts, FILE *out)
           out);
     for (int i = 0; i < facts->n_beside; i++) {
         const struct tccl_neighbour *other = &facts->beside[i];
+        char place[ACCT_RING_PLACE];
+        acct_ring_place(ring, other->node, place);
         fprintf(out,
-                "<tr><th scope=\"row\">%s</th><td class=\"n\">%.2f</td><td class=\"n\">%.2f</td>"
-                "<td>",
-                other->nccl ? "NCCL's own" : "a ring", other->gbps, other->alone);
+                "<tr><th scope=\"row\">%s on %s</th><td class=\"n\">%s%.2f</td><td "
+                "class=\"n\">%.2f</td><td>",
+                other->nccl ? "NCCL's own" : "a ring", place, other->node > 0 ? "≥ " : "",
+                other->gbps, other->alone);
         for (int k = 0; k < other->rings.n; k++) {
             fputs(k ? "<br/>" : "", out);
             put_chain(&other->rings.chains[k], out);
@@ -233,7 +236,7 @@ int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *ask
         rc = put_ring(&ring, &facts, out, err);
         put_bandwidths(&facts, out);
         put_lines(&facts, out);
-        put_beside(&facts, out);
+        put_beside(&ring, &facts, out);
         put_facts(record, out);
         put_notation(record, out);
         acct_html_asked(asked, out);

@@ -221,7 +221,7 @@ static char *card_head(const struct sheet *sheet, const struct card *card, int *
     if (card->nccl)
         acct_ring_nccl(sheet->ring, sheet->facts, card->neighbour, beside);
     else if (!card->group)
-        acct_ring_beside(sheet->facts, card->neighbour, beside);
+        acct_ring_beside(sheet->ring, sheet->facts, card->neighbour, beside);
     if (!card->group)
         return strdup(beside);
     cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
@@ -411,7 +411,7 @@ static void place_others(struct sheet *sheet, double *y)
     for (int i = 0; i < sheet->facts->n_beside; i++)
         for (int k = 0; k < sheet->facts->beside[i].rings.n; k++) {
             char head[ACCT_RING_LABEL];
-            acct_ring_beside(sheet->facts, i, head);
+            acct_ring_beside(sheet->ring, sheet->facts, i, head);
             place_other(
                 sheet,
                 &(struct card){.chain = &sheet->facts->beside[i].rings.chains[k], .neighbour = i},

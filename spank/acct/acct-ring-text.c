@@ -269,13 +269,14 @@ static void put_nccl(struct pen *pen, const struct acct_ring *ring,
     }
 }
 
-/* The steps that ran beside it, on its first node. */
-static void put_beside(struct pen *pen, const struct acct_ring_facts *facts)
+/* The steps that ran beside it, node by node. */
+static void put_beside(struct pen *pen, const struct acct_ring *ring,
+                       const struct acct_ring_facts *facts)
 {
     char text[ACCT_RING_LABEL];
     set_grey(pen, true);
     for (int i = 0; i < facts->n_beside; i++) {
-        acct_ring_beside(facts, i, text);
+        acct_ring_beside(ring, facts, i, text);
         end_line(pen);
         put_words(pen, text, "", "  ");
         end_line(pen);
@@ -373,7 +374,7 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
         put_head(&pen, &facts);
         rc = put_ring(&pen, &ring) == 0 ? 0 : tccl_fail(err, "out of memory for a drawing");
         put_nccl(&pen, &ring, &facts);
-        put_beside(&pen, &facts);
+        put_beside(&pen, &ring, &facts);
         put_legend(&pen);
     }
     acct_ring_facts_clear(&ring, &facts);

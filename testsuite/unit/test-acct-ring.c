@@ -147,21 +147,34 @@ static void test_beside_text(void)
     CHECK_INT(tccl_named_arrow(&list[1].rings.chains[0], 1).memory, 1);
     cleanup_free char *text = tccl_beside_format(list, 2);
     CHECK_STR(text, NEIGHBOURS);
+    CHECK(list[0].node == 0 && list[1].node == 0);
+    list[1].node = 16383; /* of another node */
+    cleanup_free char *far = tccl_beside_format(list, 2);
+    CHECK_HOLDS(far, "; @16383 5.20/10.40 nccl: 0 -m0> 3");
+    CHECK_INT(tccl_beside_parse(far, list, &err), 2);
+    CHECK(list[0].node == 0 && list[1].node == 16383 && list[1].rings.n == 2);
     CHECK_INT(tccl_beside_parse("", list, &err), 0);
-    static const char *const wrong[] = {"ring: 0 -w> 1 -w> 0",        "1/2 mine: 0 -w> 1 -w> 0",
-                                        "1e10/2 ring: 0 -w> 1 -w> 0", "nan/2 ring: 0 -w> 1 -w> 0",
-                                        "-1/2 ring: 0 -w> 1 -w> 0",   "1/2 ring:",
-                                        "1/2 ring: 0 -w> 1 -w> 0;;"};
+    static const char *const wrong[] = {"ring: 0 -w> 1 -w> 0",
+                                        "1/2 mine: 0 -w> 1 -w> 0",
+                                        "1e10/2 ring: 0 -w> 1 -w> 0",
+                                        "nan/2 ring: 0 -w> 1 -w> 0",
+                                        "-1/2 ring: 0 -w> 1 -w> 0",
+                                        "1/2 ring:",
+                                        "1/2 ring: 0 -w> 1 -w> 0;;",
+                                        "@0 1/2 ring: 0 -w> 1 -w> 0",
+                                        "@16384 1/2 ring: 0 -w> 1 -w> 0",
+                                        "@-1 1/2 ring: 0 -w> 1 -w> 0",
+                                        "@ 1/2 ring: 0 -w> 1 -w> 0"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         CHECK_INT(tccl_beside_parse(wrong[i], list, NULL), -1);
-    char many[17 * 40] = "";
+    char many[(TCCL_MAX_BESIDE + 2) * 40] = "";
     for (int i = 0; i < TCCL_MAX_BESIDE + 1; i++)
         strcat(many, i ? "; 1/2 ring: 0 -w> 1 -w> 0" : "1/2 ring: 0 -w> 1 -w> 0");
     CHECK_INT(tccl_beside_parse(many, list, NULL), -1);
     for (int i = 0; i < 20000; i++) { /* damaged: it ends, and what is read can be written */
         char damaged[] = NEIGHBOURS;
         for (unsigned k = 1 + roll(3); k > 0; k--)
-            damaged[roll(sizeof(damaged) - 1)] = " ;:/.|-<>wmr0123n"[roll(17)];
+            damaged[roll(sizeof(damaged) - 1)] = " ;:/.|-<>wmr0123n@"[roll(18)];
         int n = tccl_beside_parse(damaged, list, NULL);
         cleanup_free char *written = tccl_beside_format(list, n > 0 ? n : 0);
         CHECK_INT(tccl_beside_parse(written, again, NULL), n > 0 ? n : 0);
@@ -203,6 +216,25 @@ static void test_beside_drawn(void)
         CHECK_HOLDS(
             text, "7.86 GB/s beside 2 other steps that ran when it began, 11.45 alone: 31 % lost");
         CHECK_HOLDS(text, svg ? "<g class=\"other\">" : "\033[90m");
+    }
+    json_object_set_new(record, "nodes", json_string("n[1-2]"));
+    json_object_set_new(record, "ring",
+                        json_string("n1[mlx5_0 -g> 0 -m0> 3 -g> mlx5_0] n2[mlx5_0 -g> 0 -m0> 3 "
+                                    "-g> mlx5_0]"));
+    json_object_set_new(record, "beside",
+                        json_string(NEIGHBOURS "; @1 4.00/8.00 ring: 1 -m0> 2 "
+                                               "-m0> 1; @7 1/2 nccl: 1 -m0> 2 -m0> 1"));
+    for (int svg = 0; svg < 2; svg++) {
+        cleanup_free char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        CHECK_INT(svg ? acct_ring_svg(out, record, &err)
+                      : acct_ring_text(out, record, 100, true, &err),
+                  0);
+        fclose(out);
+        CHECK_HOLDS(text, "beside it on n1: 5.20 of 10.40 GB/s, NCCL");
+        CHECK_HOLDS(text, "beside it on n2: at least 4.00 of 8.00 GB/s, a ring");
+        CHECK_HOLDS(text, "beside it on node 7: at least 1.00 of 2.00 GB/s, NCCL");
     }
     json_object_set_new(record, "beside", json_string("what is this"));
     cleanup_free char *text = NULL;

@@ -229,6 +229,43 @@ static void test_policy(void)
     merge_free(merge);
 }
 
+/* Who runs beside the second node of three, and the third: with their nodes, and the shares that
+ * the chains there leave them. The first node's are for those who know more of it. */
+static void test_beside(void)
+{
+    static const char *const others[] = {"10.00/10.00 ring: 2 -m1> 3 -m1> 2",
+                                         "8.00/8.00 nccl: 2 -m1> 3 -m1> 2"};
+    struct merge *merge = merge_new(0);
+    struct tccl_outcome outcome = {.neighbours = 0};
+    for (int i = 0; i < 3; i++) {
+        struct shared_class *class = make_class(1, "model");
+        if (i != 1) /* two nodes whose rates are equal, but for their neighbours */
+            class->class->beside = strdup(others[i / 2]);
+        class->class->neighbours = i != 1;
+        for (int k = 0; k < 4 && i == 2; k++)
+            class->class->cells[k].share = 0.5;
+        cleanup_json json_t *json = tccl_node_class_to_json(class->class);
+        struct tccl_node_class *read = tccl_node_class_from_json(json, NULL);
+        CHECK(read && tccl_node_class_equal(read, class->class));
+        if (read && i != 1) {
+            read->beside[0] = '2';
+            CHECK(!tccl_node_class_equal(read, class->class));
+        }
+        tccl_node_class_free(read);
+        json_object_set_new(json, "beside", json_string("nobody"));
+        CHECK(!tccl_node_class_from_json(json, NULL));
+        CHECK_INT(merge_add(merge, class, 1 + i, NULL), 0); /* 1, 2 and 3 nodes */
+        shared_class_drop(class);
+    }
+    outcome_solve(&outcome, merge, &join, 1);
+    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    CHECK_INT(outcome.neighbours, 4);
+    CHECK_STR(outcome.beside, "@3 4.00/8.00 nccl: 2 -m1> 3 -m1> 2; @4 4.00/8.00 nccl: 2 -m1> 3 "
+                              "-m1> 2; @5 4.00/8.00 nccl: 2 -m1> 3 -m1> 2");
+    tccl_outcome_clear(&outcome);
+    merge_free(merge);
+}
+
 /* A ring that is not faster than NCCL's own choice is not applied. */
 static void test_no_gain(void)
 {
@@ -394,6 +431,7 @@ int main(void)
     test_fewer();
     test_long_ring();
     test_policy();
+    test_beside();
     test_no_gain();
     test_min_gain();
     test_sources();

@@ -5,7 +5,10 @@
 #include <event2/event.h>
 #include <unistd.h>
 
+#include <math.h>
+
 #include "base/fileio.h"
+#include "chain/beside-text.h"
 #include "machine/background.h"
 #include "machines.h"
 #include "profiles.h"
@@ -141,6 +144,28 @@ static void give_ring(const struct tccl_step *join, struct shared_class *class)
     merge_free(merge);
 }
 
+/* One neighbour, which has these transfers, and as much alone. */
+static void check_named(const char *text, const struct tccl_side *side, double alone)
+{
+    static struct tccl_neighbour list[TCCL_MAX_BESIDE];
+    struct tccl_side named = {0};
+    CHECK_INT(tccl_beside_parse(text ? text : "", list, NULL), 1);
+    CHECK(fabs(list[0].alone - alone) < 0.01 && list[0].gbps == list[0].alone);
+    for (int i = 0; i < list[0].rings.n; i++) {
+        struct tccl_chain chain;
+        char one[TCCL_CHAIN_TEXT];
+        tccl_named_format(&list[0].rings.chains[i], one);
+        CHECK_INT(tccl_chain_parse(one, tccl_model_machine(model), &chain, NULL), 0);
+        CHECK_INT(tccl_side_add_chain(&named, &chain), 0);
+    }
+    for (int i = 0; i < side->count; i++) { /* equal chains are named once */
+        bool there = false;
+        for (int k = 0; k < named.count; k++)
+            there |= named.transfers[k] == side->transfers[i];
+        CHECK(there);
+    }
+}
+
 /* The second step is seen beside this side. */
 static void check_beside(const struct tccl_side *first, double alone)
 {
@@ -158,6 +183,8 @@ static void check_beside(const struct tccl_side *first, double alone)
         running_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_STR(err.text, "");
     CHECK_INT(got->class->neighbours, 1);
+    check_named(got->class->beside, first, alone);
+    wanted->beside = strdup(got->class->beside ? got->class->beside : "");
     CHECK(tccl_node_class_equal(got->class, wanted));
     tccl_node_class_free(wanted);
     shared_class_drop(got);

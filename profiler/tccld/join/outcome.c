@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/source.h"
+#include "chain/beside-text.h"
 #include "chain/ring-set.h"
 #include "client/hostlist.h"
 #include "client/key.h"
@@ -178,6 +179,40 @@ static void write_ring(struct tccl_outcome *outcome, const struct tccl_ring *rin
     }
 }
 
+/* The neighbours of one node, as many as there is room for: each has its share at least. */
+static void add_beside(const struct tccl_outcome *outcome, const struct tccl_step *join, int node,
+                       const struct tccl_node_class *class, struct tccl_neighbour *list, int *n)
+{
+    cleanup_free struct tccl_neighbour *there = calloc(TCCL_MAX_BESIDE, sizeof(*there));
+    struct tccl_step at = {.node = node, .n_nodes = join->n_nodes};
+    struct outcome_part part;
+    if (!there || !class->beside || outcome_part(outcome, &at, class, &part) != 0)
+        return;
+    int count = tccl_beside_parse(class->beside, there, NULL);
+    for (int i = 0; i < count && *n < TCCL_MAX_BESIDE; i++) {
+        list[*n] = there[i];
+        list[*n].node = node;
+        list[(*n)++].gbps = there[i].alone * part.share;
+    }
+}
+
+/* Those of all nodes but the first, which knows better (running.h). */
+static void say_beside(struct tccl_outcome *outcome, const struct tccl_run *runs, int n_runs,
+                       const struct tccl_step *join)
+{
+    cleanup_free struct tccl_neighbour *list =
+        outcome->neighbours ? calloc(TCCL_MAX_BESIDE, sizeof(*list)) : NULL;
+    int n = 0;
+    if (!list || !outcome->choices)
+        return;
+    for (int run = 0, first = 0; run < n_runs; first += runs[run++].count)
+        for (int k = 0; k < runs[run].count && n < TCCL_MAX_BESIDE && runs[run].class->beside; k++)
+            if (first + k > 0)
+                add_beside(outcome, join, first + k, runs[run].class, list, &n);
+    if (n > 0)
+        outcome->beside = tccl_beside_format(list, n);
+}
+
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct limits *limits, const struct tccl_run *runs, int n_runs,
                       const struct tccl_step *join)
@@ -206,6 +241,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     outcome->rings = ring->rings;
     say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);
     take_choices(outcome, ring, runs);
+    say_beside(outcome, runs, n_runs, join);
 }
 
 /* Where the bandwidths of all nodes come from; of a back end and a background those that all have.
@@ -337,6 +373,7 @@ static int find_set(const struct tccl_node_nics *nics, int rings,
     for (int r = 0; r < rings; r++)
         part->set.rings[part->set.n++] = set->set.rings[order[r]];
     part->alone = set->alone;
+    part->share = set->alone > 0 ? set->share : 1;
     return 0;
 }
 
@@ -354,6 +391,7 @@ int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *joi
     part->set.rings[part->set.n++] = cell->chain;
     part->tree = cell->tree;
     part->alone = cell->alone;
+    part->share = cell->share;
     return 0;
 }
 

@@ -31,6 +31,7 @@ struct outcome_part {
     struct tccl_ring_set set;
     struct tccl_tree tree; /* beside a single chain */
     double alone;          /* of the whole part when nobody else runs, GB/s */
+    double share;          /* what it leaves to each that runs beside it, at least; 1: all */
 };
 /* What the class has for this node's place in the ring. Returns 0, or -1: it does not fit. */
 int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,

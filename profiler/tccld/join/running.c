@@ -412,13 +412,23 @@ static void know(struct running *running, enum tccl_background background,
     beside->together = background == TCCL_BACKGROUND_NONE ? together(running) : NULL;
 }
 
+/* Those that run, with what each has alone. */
+static char *name_all(struct seen *seen)
+{
+    for (int i = 0; i < seen->beside.n && seen->named; i++)
+        seen->named[i].gbps = seen->named[i].alone = seen->beside.alone[i];
+    return seen->named && seen->beside.n > 0 ? tccl_beside_format(seen->named, seen->beside.n)
+                                             : NULL;
+}
+
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
                                  struct shared_class *class, bool closed, bool hidden)
 {
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
     enum tccl_background background = tccl_source_background(class->class->source);
-    struct seen seen = {.gpus = class->class->gpus};
+    cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
+    struct seen seen = {.gpus = class->class->gpus, .named = named};
     running_sweep(running);
     see_all(running, key, &seen);
     if (seen.steps == 0)
@@ -428,8 +438,10 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     const struct tccl_table *table = own_table_beside(own, background, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
-    if (beside)
+    if (beside) {
         beside->neighbours = seen.steps;
+        beside->beside = name_all(&seen);
+    }
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
     if (!shared) {
         log_limited(&running->trouble, "a step is planned as if it were alone: %s",
@@ -512,16 +524,23 @@ static void describe_others(struct running *running, const struct tccl_step *joi
                             const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
     struct outcome_part part;
-    cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
+    cleanup_free struct tccl_neighbour *named = calloc(TCCL_MAX_BESIDE, sizeof(*named));
+    cleanup_free struct tccl_neighbour *others = calloc(TCCL_MAX_BESIDE, sizeof(*others));
     struct seen seen = {.gpus = class->gpus, .named = named};
-    if (!named || outcome_part(outcome, join, class, &part) != 0)
+    if (!named || !others || outcome_part(outcome, join, class, &part) != 0)
         return;
     enum tccl_background background = tccl_source_background(class->source);
     see_all(running, &join->key, &seen);
     know(running, background, &seen.beside);
     add_copies(running, background, class->gpus, &seen);
-    if (seen.beside.n > 0 && rate_named(&seen, &part) == 0)
-        outcome->beside = tccl_beside_format(named, seen.beside.n);
+    int n = seen.beside.n;
+    if (n == 0 || rate_named(&seen, &part) != 0)
+        return;
+    int more = outcome->beside ? tccl_beside_parse(outcome->beside, others, NULL) : 0;
+    for (int i = 0; i < more && n < TCCL_MAX_BESIDE; i++)
+        named[n++] = others[i];
+    free(outcome->beside);
+    outcome->beside = tccl_beside_format(named, n);
 }
 
 /* All of its chains, also those that are equal: each carries its part. */
@@ -556,6 +575,6 @@ void running_describe(struct running *running, const struct tccl_step *join,
     if (join->n_nodes == 1 && !join->hidden &&
         tccl_source_background(class->source) == TCCL_BACKGROUND_NONE)
         outcome->placed_gbps = own_placed(running->daemon->own, class->n_gpus);
-    if (class->neighbours > 0 && !outcome->beside)
+    if (class->neighbours > 0)
         describe_others(running, join, class, outcome);
 }
