@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "search/rings-bound.h"
+#include "search/rings-order.h"
 
 /* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
  * then BEFORE sets by chance are enough to begin with. */
@@ -695,6 +696,20 @@ static int rate_starts(struct finder *finder)
     return 0;
 }
 
+/* The best rings first; the last ones go where any number will do and the others are as fast
+ * without them. */
+static void order_rings(struct finder *finder)
+{
+    struct tccl_rings_result *result = finder->result;
+    double gbps[TCCL_CHAIN_RINGS];
+    result->rated += tccl_rings_order(finder->model, finder->options->rater, &result->set, gbps);
+    for (int n = result->set.n - 1; n > 0 && !finder->options->rings; n--)
+        if (gbps[n - 1] >= result->gbps * (1 - 1e-9)) {
+            result->gbps = fmax(result->gbps, gbps[n - 1]);
+            result->set.n = n;
+        }
+}
+
 static int find(const struct tccl_model *model, uint32_t gpus, bool closed,
                 const struct tccl_rings_options *options, const struct tccl_ring_set *starts, int n,
                 struct tccl_rings_result *result, struct tccl_error *err)
@@ -729,6 +744,7 @@ static int find(const struct tccl_model *model, uint32_t gpus, bool closed,
     finder.goal = highest(bounds, from, to) * (1 - options->gap);
     if (find_all(&finder, from, to, bounds) != 0)
         return -1;
+    order_rings(&finder);
     result->bound = fmax(result->gbps, highest(bounds, from, to));
     return 0;
 }

@@ -262,6 +262,46 @@ static void check_set(const struct trial *trial, const struct tccl_rings_result 
     CHECK(gbps > result->gbps * (1 - 1e-9));
 }
 
+/* Of some of the set's rings together, told by a mask. */
+static double some_of(const struct tccl_model *model, const struct tccl_ring_set *set,
+                      uint32_t mask)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_ring_set some = {0};
+    struct tccl_side side;
+    const struct tccl_side *sides[] = {&side};
+    double gbps = 0;
+    for (int i = 0; i < set->n; i++)
+        if (mask >> i & 1)
+            some.rings[some.n++] = set->rings[i];
+    tccl_ring_set_side(&some, &side);
+    CHECK_INT(tccl_model_sides(model, sides, 1, &gbps, NULL), 0);
+    for (int i = 0; i < some.n && !some.rings[0].closed; i++) {
+        int in = 0, out = 0;
+        for (int j = 0; j < some.n; j++) {
+            in += some.rings[j].entry.nic == some.rings[i].entry.nic;
+            out += some.rings[j].exit.nic == some.rings[i].exit.nic;
+        }
+        gbps = fmin(gbps, some.n * machine->nics[some.rings[i].entry.nic].gbps / in);
+        gbps = fmin(gbps, some.n * machine->nics[some.rings[i].exit.nic].gbps / out);
+    }
+    return gbps;
+}
+
+/* No ring after the first k would be better in the place of the last of these; and, where any
+ * number will do, none of them are as fast without the others. */
+static void check_order(const struct tccl_model *model, const struct tccl_ring_set *set, bool any)
+{
+    double all = some_of(model, set, (1u << set->n) - 1);
+    for (int k = 1; k <= set->n; k++) {
+        uint32_t before = (1u << (k - 1)) - 1;
+        double first = some_of(model, set, before | 1u << (k - 1));
+        for (int i = k; i < set->n; i++)
+            CHECK(first >= some_of(model, set, before | 1u << i) * (1 - 1e-8));
+        CHECK(!any || k == set->n || first < all);
+    }
+}
+
 static void check_rings(const struct trial *trial, int rings)
 {
     struct tccl_rings_options options = {.rings = rings, .seed = 1};
@@ -284,6 +324,8 @@ static void check_rings(const struct trial *trial, int rings)
                 result.gbps, result.bound, bound, best);
         CHECK(false);
     }
+    if (best > 0)
+        check_order(trial->model, &result.set, false);
     if (best > 0)
         check_set(trial, &result);
     else
@@ -356,6 +398,7 @@ static void check_machine(const char *name, bool closed, double better)
     CHECK(single.set.n == 1 && best.set.n > 1 && best.gbps > better * single.gbps);
     CHECK(best.gbps >= 0.95 * best.bound && best.rated <= 10000 && single.gbps <= single.bound);
     check_set(&trial, &best);
+    check_order(model, &best.set, true);
     /* What is found is a beginning for the same again. */
     CHECK_INT(tccl_rings_find(model, gpus, closed, &options, &best.set, 1, &again, NULL), 0);
     CHECK(again.gbps >= best.gbps && again.rated < best.rated);
