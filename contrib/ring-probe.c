@@ -83,8 +83,9 @@ static void usage(FILE *to)
         "  --share              splits share what they can\n"
         "  --shrink R           then one of all ranks but R\n"
         "  --grow               then R joins that one\n"
-        "  --edges              each rank also prints how it reaches the next; for that there is\n"
-        "                       a broadcast on each communicator, since NCCL connects no earlier\n"
+        "  --edges              each rank also prints how it reaches the next, once, or of each\n"
+        "                       channel where they differ; for that there is a broadcast on each\n"
+        "                       communicator, since NCCL connects no earlier\n"
         "  --json               the same as JSON, a line for each rank and communicator\n"
         "  --log FILE           keeps NCCL's log there\n"
         "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
@@ -804,6 +805,24 @@ static void print_rings(const char *name, const struct ring_member *seen)
     }
 }
 
+static bool same_edge(const struct ring_channel *a, const struct ring_channel *b)
+{
+    return a->next == b->next && strcmp(a->send_via, b->send_via) == 0;
+}
+
+/* Of each channel, or once for all of them. */
+static void print_edges(const struct ring_member *seen)
+{
+    int n = 1;
+    for (int i = 1; i < seen->n_channels; i++)
+        if (!same_edge(&seen->channels[i], &seen->channels[0]))
+            n = seen->n_channels;
+    for (int i = 0; i < n; i++)
+        printf("%s %d by %s", i ? "," : "", seen->channels[i].next,
+               seen->channels[i].send_via[0] ? seen->channels[i].send_via : "?");
+    putchar('\n');
+}
+
 static void print_text(const char *name, const char *busid, const struct ring_member *seen)
 {
     char host[256] = "";
@@ -812,9 +831,9 @@ static void print_text(const char *name, const char *busid, const struct ring_me
     if (!options.edges || seen->n_channels == 0)
         return;
     gethostname(host, sizeof(host) - 1);
-    printf("ring-probe: %s, rank %d (%s on %s): to %d by %s\n", name, seen->rank, busid,
-           first_text("NCCL_HOSTID", "SLURMD_NODENAME", host), seen->channels[0].next,
-           seen->channels[0].send_via[0] ? seen->channels[0].send_via : "?");
+    printf("ring-probe: %s, rank %d (%s on %s): to", name, seen->rank, busid,
+           first_text("NCCL_HOSTID", "SLURMD_NODENAME", host));
+    print_edges(seen);
 }
 
 /* Seconds of the inits, and of the broadcasts at which NCCL connects. */
