@@ -71,6 +71,8 @@ struct tccl_shown tccl_shown(const char *state, const char *reason, const char *
     bool script = step == 0xfffffffb || step == 0xfffffffa;
     if (applied && strcmp(built, "differs") == 0)
         return (struct tccl_shown){built, built_reason, built};
+    if (applied && strcmp(built, "fewer") == 0)
+        return (struct tccl_shown){"partial", built_reason, built};
     if (applied && script && strcmp(built_reason, TCCL_BUILT_SILENT) == 0)
         return (struct tccl_shown){"nothing-to-do", "the job script used no GPUs together", ""};
     return (struct tccl_shown){state, reason, built};

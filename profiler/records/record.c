@@ -174,7 +174,7 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
 static const char *const built_names[] = {
     [TCCL_BUILT_NOTHING] = "",        [TCCL_BUILT_NOT_USED] = "not used",
     [TCCL_BUILT_UNKNOWN] = "unknown", [TCCL_BUILT_APPLIED] = "applied",
-    [TCCL_BUILT_DIFFERS] = "differs",
+    [TCCL_BUILT_FEWER] = "fewer",     [TCCL_BUILT_DIFFERS] = "differs",
 };
 
 int tccl_built_rank(const char *name)

@@ -39,12 +39,13 @@ enum {
     TCCL_BUILT_NOT_USED,
     TCCL_BUILT_UNKNOWN,
     TCCL_BUILT_APPLIED,
+    TCCL_BUILT_FEWER, /* only the first ones of several rings */
     TCCL_BUILT_DIFFERS
 };
 int tccl_built_rank(const char *name); /* -1: no such word */
 /* Why a ring was not used where nobody has said anything. */
 #define TCCL_BUILT_SILENT "no communicator over the step's GPUs was made with this plan"
-const char *tccl_built_name(int rank); /* "" "not used" "unknown" "applied" "differs" */
+const char *tccl_built_name(int rank); /* "" "not used" "unknown" "applied" "fewer" "differs" */
 bool tccl_record_confirms(const json_t *record);
 /* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err);

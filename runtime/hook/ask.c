@@ -197,7 +197,8 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct shim_why *why)
 {
-    static const char *const words[] = {"applied", "unknown", "differs", "not used", "begun"};
+    static const char *const words[] = {"applied", "unknown",  "fewer",
+                                        "differs", "not used", "begun"};
     struct question question;
     char plain[CONFIRM_TEXT + 1], *answer;
     long length;

@@ -94,7 +94,7 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
                                                 answer->entry, answer->exit, text);
     if (verdict == SHIM_UNKNOWN && built->complete && !built->connected)
         return without_ring(watch, built, text);
-    if (verdict == SHIM_APPLIED && comm->memory.text[0]) {
+    if ((verdict == SHIM_APPLIED || verdict == SHIM_FEWER) && comm->memory.text[0]) {
         snprintf(text, 256, "bounce buffers lie where the kernel puts them: %.200s",
                  comm->memory.text);
         return SHIM_DIFFERS;
@@ -118,6 +118,10 @@ static int lowest_rank(const struct shim_entry *entry)
 static void tell(const struct shim_process *process, const struct watch *watch,
                  const struct shim_answer *answer, enum shim_verdict verdict, const char *text)
 {
+    static const char *const words[] = {[SHIM_APPLIED] = "built as planned",
+                                        [SHIM_UNKNOWN] = "what was built is not known: ",
+                                        [SHIM_FEWER] = "built in part: ",
+                                        [SHIM_DIFFERS] = "differs: "};
     const struct shim_steered *comm = &watch->comm;
     char worst_text[256];
     int worst;
@@ -126,11 +130,8 @@ static void tell(const struct shim_process *process, const struct watch *watch,
                  (unsigned long long)comm->key, text);
     if (!shim_entry_done(comm->entry, answer->locals, verdict, text, &worst, worst_text))
         return;
-    shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)comm->key,
-             worst == SHIM_APPLIED   ? "built as planned"
-             : worst == SHIM_UNKNOWN ? "what was built is not known: "
-                                     : "differs: ",
-             worst == SHIM_APPLIED ? "" : worst_text);
+    shim_log(worst == SHIM_FEWER ? SHIM_LOG_WARN : SHIM_LOG_INFO, "communicator %016llx: %s%s",
+             (unsigned long long)comm->key, words[worst], worst == SHIM_APPLIED ? "" : worst_text);
     shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, process->version,
                      answer->ranks, answer->whole, answer->locals, lowest_rank(comm->entry),
                      shim_now_us() + SHIM_CONFIRM_US, NULL);

@@ -21,6 +21,8 @@ struct place {
     struct shim_member member;
 };
 
+enum { VERDICTS = 4 }; /* APPLIED to DIFFERS (verify/verdict.h) */
+
 /* Written once, by the first. */
 struct kept {
     int taken, ready;
@@ -35,9 +37,9 @@ struct shim_entry {
     int locals;
     struct kept aside;
     struct place places[MEMBERS];
-    int done;                /* verdicts told */
-    char worst_text[3][256]; /* for each verdict, of the first one */
-    int worst_ready[3];      /* 1 taken, 2 written */
+    int done;                       /* verdicts told */
+    char worst_text[VERDICTS][256]; /* for each verdict, of the first one */
+    int worst_ready[VERDICTS];      /* 1 taken, 2 written */
     struct shim_answer answer;
 } __attribute__((aligned(PAGE)));
 
@@ -583,7 +585,7 @@ void shim_registry_uncount_file(struct shim_registry *registry, const shim_bus *
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
                      int *worst, char worst_text[static 256])
 {
-    if (verdict < 0 || verdict > 2)
+    if (verdict < 0 || verdict >= VERDICTS)
         verdict = 1;
     int none = 0;
     if (__atomic_compare_exchange_n(&entry->worst_ready[verdict], &none, 1, false, __ATOMIC_SEQ_CST,
@@ -595,7 +597,7 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
         return false;
     *worst = 0;
     worst_text[0] = '\0';
-    for (int i = 2; i >= 0; i--) {
+    for (int i = VERDICTS - 1; i >= 0; i--) {
         int ready = __atomic_load_n(&entry->worst_ready[i], __ATOMIC_SEQ_CST);
         if (!ready)
             continue;

@@ -217,6 +217,32 @@ static enum shim_verdict compare_all(struct wanted *wanted, const struct shim_me
     return worst;
 }
 
+/* Are the channels the first n rings, one after the other, again and again? */
+static bool has_first(const struct wanted *wanted, int n, const struct shim_member *members,
+                      int n_members, const struct shim_built *built)
+{
+    char ignored[256];
+    for (int i = 0; i < built->channels; i++)
+        if (compare_part(wanted, i % n, members, n_members, &built->parts[i], ignored) !=
+            SHIM_APPLIED)
+            return false;
+    return true;
+}
+
+/* How many of the first rings there are, but not all; 0: that is not so. NCCL has each channel
+ * twice, so where rings are alike for this rank half as many are the likely ones. */
+static int first_rings(const struct wanted *wanted, const struct shim_member *members, int n,
+                       const struct shim_built *built)
+{
+    for (int i = 0; i < wanted->n; i++) {
+        int rings = i == 0 ? built->channels / 2 : wanted->n - i;
+        if (rings > 0 && rings < wanted->n && rings <= built->channels &&
+            has_first(wanted, rings, members, n, built))
+            return rings;
+    }
+    return 0;
+}
+
 enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
                                   int n, shim_bus gpu, const struct shim_built *built,
                                   const int32_t entry[static TCCL_CHAIN_RINGS],
@@ -238,7 +264,11 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
     if (!ranks_known(members, n))
         return unknown(text, "the ranks of the GPUs are not known");
     enum shim_verdict verdict = compare_all(&wanted, members, n, built, text);
-    return verdict == SHIM_APPLIED && !built->connected
-               ? unknown(text, "NCCL has not connected it so far")
-               : verdict;
+    int rings = verdict == SHIM_DIFFERS ? first_rings(&wanted, members, n, built) : 0;
+    if ((verdict == SHIM_APPLIED || rings > 0) && !built->connected)
+        return unknown(text, "NCCL has not connected it so far");
+    if (rings == 0)
+        return verdict;
+    snprintf(text, 256, "%d of %d rings: NCCL has no channels for more", rings, wanted.n);
+    return SHIM_FEWER;
 }

@@ -100,6 +100,8 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
     const char *of_built = *built_reason ? ": " : "";
     if (!strcmp(built, "applied"))
         return add_line(facts, "applied, and NCCL built it");
+    if (!strcmp(built, "fewer"))
+        return add_line(facts, "NCCL built fewer rings%s%s", of_built, built_reason);
     if (!strcmp(built, "differs"))
         return add_line(facts, "NCCL built something else%s%s", of_built, built_reason);
     if (!strcmp(built, "not used"))
@@ -176,6 +178,7 @@ static int add_gain(const json_t *record, struct acct_ring_facts *facts)
         tccl_memory_load_say(&facts->busy, "NCCL", cause);
     if (asprintf(&facts->lead, "%s%.2f in place of %.2f GB/s%s%s",
                  unused                      ? "Planned, but not used: "
+                 : !strcmp(built, "fewer")   ? "Planned, but built by NCCL only in part: "
                  : !strcmp(built, "differs") ? "Planned, but not built by NCCL: "
                  : facts->built              ? ""
                                              : "Predicted: ",

@@ -56,16 +56,19 @@ static void check_sum(const struct built_sum *sum, int n)
 static int meaning(int n)
 {
     bool all_applied = true, all_left = true, some_left = false, some_steered = false,
-         some_differ = false;
+         some_differ = false, some_fewer = false;
     for (int i = 0; i < n; i++) {
         all_applied &= words[i] == TCCL_BUILT_APPLIED;
         all_left &= words[i] == TCCL_BUILT_NOT_USED;
         some_left |= words[i] == TCCL_BUILT_NOT_USED;
         some_steered |= words[i] == TCCL_BUILT_APPLIED || words[i] == TCCL_BUILT_UNKNOWN;
+        some_fewer |= words[i] == TCCL_BUILT_FEWER;
         some_differ |= words[i] == TCCL_BUILT_DIFFERS;
     }
-    if (some_differ || (some_left && some_steered))
+    if (some_differ || (some_left && some_steered && !some_fewer))
         return TCCL_BUILT_DIFFERS;
+    if (some_fewer)
+        return TCCL_BUILT_FEWER;
     return all_applied ? TCCL_BUILT_APPLIED : all_left ? TCCL_BUILT_NOT_USED : TCCL_BUILT_UNKNOWN;
 }
 
@@ -136,7 +139,7 @@ static void judged(const char *said, int rank, const char *reason)
     char text[TCCL_OUTCOME_REASON + 1];
     int n = (int)strlen(said);
     for (int i = 0; i < n; i++)
-        words[i] = (int)(strchr(".nuad", said[i]) - ".nuad");
+        words[i] = (int)(strchr(".nuafd", said[i]) - ".nuafd");
     add_up(0, n, &sum);
     CHECK_INT(built_sum_judge(&sum, "n[1-40]", text), rank);
     CHECK_STR(text, reason);
@@ -151,6 +154,11 @@ static void test_reasons(void)
     judged("ddd", TCCL_BUILT_DIFFERS, "n1: differs");
     judged("aaan", TCCL_BUILT_DIFFERS, "n4: not used (1 of 4 nodes left the plan alone)");
     judged("un", TCCL_BUILT_DIFFERS, "n2: not used (1 of 2 nodes left the plan alone)");
+    judged("afna", TCCL_BUILT_FEWER,
+           "n3: not used (1 of 4 nodes left the plan alone); n2: fewer (1 of 4 nodes)");
+    judged("fff", TCCL_BUILT_FEWER, "n1: fewer");
+    judged("fd", TCCL_BUILT_DIFFERS, "n2: differs (1 of 2 nodes)");
+    judged("f.", TCCL_BUILT_FEWER, "n1: fewer (1 of 2 nodes)");
     judged("nn", TCCL_BUILT_NOT_USED, "n1: not used");
     judged("n.", TCCL_BUILT_UNKNOWN, "n2 has not said what was built (1 of 2 nodes)");
     judged("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..a", TCCL_BUILT_UNKNOWN,

@@ -194,10 +194,10 @@ static void verdicts(void)
     new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     CHECK(!shim_entry_done(entry, 4, 0, "", &worst, text));
-    CHECK(!shim_entry_done(entry, 4, 2, "differs here", &worst, text));
-    CHECK(!shim_entry_done(entry, 4, 2, "differs there", &worst, text));
-    CHECK(shim_entry_done(entry, 4, 1, "unknown", &worst, text));
-    CHECK_INT(worst, 2);
+    CHECK(!shim_entry_done(entry, 4, 3, "differs here", &worst, text));
+    CHECK(!shim_entry_done(entry, 4, 3, "differs there", &worst, text));
+    CHECK(shim_entry_done(entry, 4, 2, "fewer", &worst, text));
+    CHECK_INT(worst, 3);
     CHECK_STR(text, "differs here");
     entry = shim_registry_entry(open_one(), 2, 0);
     CHECK(!shim_entry_done(entry, 2, 0, "", &worst, text));

@@ -298,9 +298,6 @@ static void test_sets(void)
             built = set_as_planned(&chain, i, in_order, 4);
             expect(&chain, i, &built, SHIM_DIFFERS,
                    "not all of the plan's rings have equally many channels");
-            built = set_as_planned(&chain, i, in_order, 2); /* NCCL's least is two of three */
-            expect(&chain, i, &built, SHIM_DIFFERS,
-                   "not all of the plan's rings have equally many channels");
         }
         struct shim_built built = set_as_planned(&chain, 0, uneven, 6);
         CHECK(built.parts[2].send.way != SHIM_WAY_SHM); /* it is not the third one */
@@ -308,6 +305,34 @@ static void test_sets(void)
         char said[256];
         make_members(members);
         CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[0], &built, entries,
+                                  exits, said),
+                  SHIM_DIFFERS);
+    }
+}
+
+/* NCCL has channels for some rings only, and each of them as often as it likes. */
+static void test_fewer(void)
+{
+    static const int one[] = {0, 0, 0, 0}, two[] = {0, 1, 0, 1}, last[] = {1, 1};
+    for (int closed = 0; closed < 2; closed++) {
+        struct shim_chain chain = make_set(closed);
+        for (int i = 0; i < N; i++) {
+            struct shim_built built = set_as_planned(&chain, i, one, 2);
+            expect(&chain, i, &built, SHIM_FEWER, "1 of 3 rings: NCCL has no channels for more");
+            built = set_as_planned(&chain, i, one, 4);
+            expect(&chain, i, &built, SHIM_FEWER, "1 of 3 rings: NCCL has no channels for more");
+            built = set_as_planned(&chain, i, two, 2); /* a setting allows no more */
+            expect(&chain, i, &built, SHIM_FEWER, "2 of 3 rings: NCCL has no channels for more");
+            built = set_as_planned(&chain, i, two, 4);
+            expect(&chain, i, &built, SHIM_FEWER, "2 of 3 rings: NCCL has no channels for more");
+            built.connected = false;
+            expect(&chain, i, &built, SHIM_UNKNOWN, "NCCL has not connected it so far");
+        }
+        struct shim_built built = set_as_planned(&chain, 1, last, 2);
+        struct shim_member members[N];
+        char said[256];
+        make_members(members);
+        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[1], &built, entries,
                                   exits, said),
                   SHIM_DIFFERS);
     }
@@ -346,6 +371,7 @@ int main(void)
     test_not_compared();
     test_single();
     test_sets();
+    test_fewer();
     test_set_differs();
     return check_result();
 }

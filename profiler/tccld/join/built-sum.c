@@ -85,15 +85,26 @@ static int say_silent(const struct built_sum *sum, const char *nodes,
     return TCCL_BUILT_UNKNOWN;
 }
 
+/* Adds what the first node with a verdict says. */
 static int say(const struct built_sum *sum, int rank, int of, const char *what,
                char reason[static TCCL_OUTCOME_REASON + 1])
 {
     int all = sum->end - sum->first;
-    int length = snprintf(reason, TCCL_OUTCOME_REASON + 1, "%.*s", BUILT_TEXT, sum->text[of]);
+    size_t length = strlen(reason), room = TCCL_OUTCOME_REASON + 1;
+    snprintf(reason + length, room - length, "%s%.*s", length ? "; " : "", BUILT_TEXT,
+             sum->text[of]);
+    length = strlen(reason);
     if (all > 1 && (sum->nodes[of] < all || *what))
-        snprintf(reason + length, (size_t)(TCCL_OUTCOME_REASON + 1 - length), " (%d of %d nodes%s)",
-                 sum->nodes[of], all, what);
+        snprintf(reason + length, room - length, " (%d of %d nodes%s)", sum->nodes[of], all, what);
     return rank;
+}
+
+/* Fewer rings, after the node, where it is known, that has kept them from being all. */
+static int say_fewer(const struct built_sum *sum, char reason[static TCCL_OUTCOME_REASON + 1])
+{
+    if (sum->nodes[TCCL_BUILT_NOT_USED] > 0)
+        say(sum, TCCL_BUILT_FEWER, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
+    return say(sum, TCCL_BUILT_FEWER, TCCL_BUILT_FEWER, "", reason);
 }
 
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
@@ -103,6 +114,8 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
     *reason = '\0';
     if (of[TCCL_BUILT_DIFFERS] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason);
+    if (of[TCCL_BUILT_FEWER] > 0)
+        return say_fewer(sum, reason);
     if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_APPLIED] + of[TCCL_BUILT_UNKNOWN] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
     if (!built_sum_is_whole(sum))

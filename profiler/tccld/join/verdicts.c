@@ -402,7 +402,7 @@ static void changed(struct verdict *verdict)
 
 static void take_word(struct verdict *verdict, int rank, const char *text)
 {
-    bool prefix = *text && (verdict->step.n_nodes > 1 || rank == TCCL_BUILT_DIFFERS);
+    bool prefix = *text && (verdict->step.n_nodes > 1 || rank >= TCCL_BUILT_FEWER);
     snprintf(verdict->text, sizeof(verdict->text), "%s%s%s",
              prefix ? verdict->all->daemon->conf->node : "", prefix ? ": " : "", text);
     verdict->rank = rank;
