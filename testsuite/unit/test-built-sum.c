@@ -196,17 +196,17 @@ static void refused(const char *numbers, const char *said)
 
 static void test_refused(void)
 {
-    refused("0 -1 0 -1 0 -1 16 16 0 -1", "");
-    refused("1 31 0 -1 0 -1 15 16 0 -1", "");
-    refused("0 -1 0 -1 0 -1 16 16", "5 verdicts are expected");
-    refused("0 -1 0 -1 0 -1 15 16 0 -1", "of 15 nodes in place of 16");
-    refused("1 16 0 -1 0 -1 16 16 0 -1", "of 17 nodes in place of 16");
-    refused("0 -1 0 -1 0 -1 16 17 0 -1", "lowest: 17 does not fit");
-    refused("0 16 0 -1 0 -1 16 16 0 -1", "lowest: 16 does not fit");
-    refused("0 -1 0 -1 1 15 15 16 0 -1", "lowest: 15 does not fit");
-    refused("0 -1 0 -1 1 32 15 16 0 -1", "lowest");
-    refused("-1 -1 1 16 0 -1 16 16 0 -1", "nodes");
-    refused("0 -1 0 -1 0 -1 99 16 0 -1", "nodes");
+    refused("0 -1 0 -1 0 -1 0 -1 16 16 0 -1", "");
+    refused("0 -1 1 31 0 -1 0 -1 15 16 0 -1", "");
+    refused("0 -1 0 -1 0 -1 0 -1 16 16", "6 verdicts are expected");
+    refused("0 -1 0 -1 0 -1 0 -1 15 16 0 -1", "of 15 nodes in place of 16");
+    refused("0 -1 1 16 0 -1 0 -1 16 16 0 -1", "of 17 nodes in place of 16");
+    refused("0 -1 0 -1 0 -1 0 -1 16 17 0 -1", "lowest: 17 does not fit");
+    refused("0 -1 0 16 0 -1 0 -1 16 16 0 -1", "lowest: 16 does not fit");
+    refused("0 -1 0 -1 0 -1 1 15 15 16 0 -1", "lowest: 15 does not fit");
+    refused("0 -1 0 -1 0 -1 1 32 15 16 0 -1", "lowest");
+    refused("0 -1 -1 -1 1 16 0 -1 16 16 0 -1", "nodes");
+    refused("0 -1 0 -1 0 -1 0 -1 99 16 0 -1", "nodes");
 }
 
 int main(void)

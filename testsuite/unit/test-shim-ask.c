@@ -264,11 +264,11 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
 
 static void test_confirm(void)
 {
-    static const char *const words[] = {"applied", "unknown", "differs", "not used"};
+    static const char *const words[] = {"applied", "unknown", "fewer", "differs", "not used"};
     char expected[512];
     struct shim_why why;
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         struct server server = {0};
         CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
                   0);
