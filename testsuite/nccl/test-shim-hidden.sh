@@ -31,6 +31,11 @@ make_plans "${ends[@]}"
 run_planned "${nodes[@]}" --hidden
 said "NCCL's own choice: ranks see only their own GPUs, which NCCL can tell apart from 2.30.3 on"
 
+step "several rings, which need a graph file"
+set="intel-4gpu:0-3=0 -m0> 2 -m2> 1 -m0> 3 -m2> 0 | 0 -m0> 3 -m0> 2 -m2> 1 -m2> 0"
+make_plans "$set"
+alone intel-4gpu "ranks see only their own GPUs, which NCCL can tell apart from 2.30.3 on" --gpus 0-3
+
 new=$("$here/get-nccl" --built 2.30.7 2>/dev/null) || { echo "left out: a graph file with ranks (get-nccl 2.30.7)"; exit 0; }
 
 step "a graph file with ranks"
@@ -38,3 +43,9 @@ make_plans "${ends[@]}"
 run_planned "${nodes[@]}" --hidden --nccl "$new"
 as_planned
 said "communicator .* graph file"
+
+step "several rings, with ranks"
+make_plans "$set"
+run_planned intel-4gpu --gpus 0-3 --hidden --nccl "$new"
+as_planned
+said "communicator .*: built as planned" 1

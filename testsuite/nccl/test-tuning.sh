@@ -1,16 +1,17 @@
 #!/bin/bash
 # NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size, or the
-# planned ring in place of a tree; large all-reduces use the ring. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
+# planned ring in place of a tree; large all-reduces use the ring. With several rings, too, which have more channels, each with less. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
 # tccl-path explain foretells what it picks, and NCCL launches that. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
-# nodes, which takes half an hour, and 28 GiB of memory for 4 nodes of 8 GPUs with graph files. TCCL_CASES="amd-4gpu:2 …": these.
+# nodes, which takes half an hour, and 28 GiB of memory for 4 nodes of 8 GPUs with graph files. TCCL_CASES="amd-4gpu:2 intel-4gpu:1:auto …": these,
+# with one ring or with several.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 readonly sizes=(1024 131072 67108864)
 
 # The tables of the last two runs; both picked a ring from some size on.
-same_table() { # MODEL
-    python3 - "$here" "$work" "$1" "${sizes[*]}" <<'PYTHON' || { show_log; fail "${what:-}: not NCCL's own table"; }
+same_table() { # MODEL RINGS
+    python3 - "$here" "$work" "$1" "${sizes[*]}" "$2" <<'PYTHON' || { show_log; fail "${what:-}: not NCCL's own table"; }
 import json
 import sys
 sys.dont_write_bytecode = True
@@ -20,7 +21,10 @@ alone, planned = (tuning.read(f"{sys.argv[2]}/{name}/node0-process0.log") for na
 with open(f"{sys.argv[1]}/../machines/{sys.argv[3]}.json") as file:
     sm = json.load(file)["machine"]["gpus"][0]["sm"]
 bad = []
-for name in ["ranks", "nodes", "channels"]:
+# Of several rings each has channels of its own, which are as fast together as NCCL's own. NCCL's trees have as many channels, each with
+# one of the speeds that its search tries, so they may be faster or slower than alone; but it never picks them for sizes for which it doesn't alone.
+several = sys.argv[5] != "1"
+for name in ["ranks", "nodes"] + ["channels"] * (not several):
     if getattr(alone, name) != getattr(planned, name):
         bad.append(f"{name}: {getattr(planned, name)}, not {getattr(alone, name)}")
 # Broadcast and Reduce have the ring alone, and less latency where its channels are all alike.
@@ -28,10 +32,14 @@ for name in ["ranks", "nodes", "channels"]:
 for name in ["AllReduce", "AllGather", "ReduceScatter"]:
     for key, (latency, bandwidth) in alone.table[name].items():
         found = planned.table[name][key]
-        if found[0] != latency or found[1] > bandwidth or (key[0] != "Tree" and found[1] != bandwidth):
+        if found[0] != latency or (found[1] > bandwidth and not several) or (key[0] != "Tree" and found[1] != bandwidth):
             bad.append(f"{name} {key}: {found}, not {(latency, bandwidth)}")
 for kind, graph in alone.graphs.items():
     found = planned.graphs[kind]
+    if several:
+        if kind == "Ring" and abs(found["channels"] * found["intra"] / graph["channels"] / graph["intra"] - 1) > 0.01:
+            bad.append(f"{kind}: {found['channels']} x {found['intra']}, not {graph['channels']} x {graph['intra']}")
+        continue
     bad += [f"{kind}: {key} {found[key]}, not {graph[key]}" for key in ["channels", "intra", "inter"]
             if found[key] > graph[key] or (found[key] != graph[key] and (kind, key) not in [("Tree", "intra"), ("Tree", "inter")])]
 # LL128 is for NVLink.
@@ -55,10 +63,10 @@ PYTHON
 
 # tccl-path foretells what NCCL picks alone, and with the plan. The table has one decimal, so of two that take nearly the
 # same time it may be either.
-foretold() { # MODEL NODES
-    "$TCCL_BUILD/pathfind/tccl-path" explain --json --rings 1 --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
+foretold() { # MODEL NODES RINGS
+    "$TCCL_BUILD/pathfind/tccl-path" explain --json --rings "$3" --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
     local file=topology
-    ! show_log | grep "TCCL INFO .*: ring " | grep -q "; graph file" || file=graph
+    ! show_log | grep -E "TCCL INFO .*: rings? " | grep -q "; graph file" || file=graph
     python3 - "$here" "$work" "$1" "$file" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
 import json
 import sys
@@ -102,23 +110,26 @@ has_room() { # MODEL NODES
     [ "$left" -gt "$need" ] || { step "$1 on $2 nodes: left out, may take $((need >> 20)) GiB"; return 1; }
 }
 
-compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
-    local model=$1 nodes=$2 planned=${3:-$2} list=() i
-    step "$model on $nodes nodes${3:+, a plan on $3}"
+compare() { # MODEL NODES [PLANNED [RINGS]]: with a plan on so many of the nodes, of one ring or as --rings of tccl-path has it
+    local model=$1 nodes=$2 planned=${3:-$2} rings=${4:-1} list=() i
+    step "$model on $nodes nodes${3:+, a plan on $3}${4:+, rings: $4}"
     for ((i = 0; i < nodes; i++)); do list+=("$model"); done
-    make_plans "${list[@]}"
+    make_plans --rings "$rings" "${list[@]}"
     has_room "$model" "$nodes" || return 0
     for ((i = planned; i < nodes; i++)); do plans[i]=-; done
     rm -rf "$work"/*-log
     quiet run_ring "$work/own" "$model" --nodes "$nodes" --log "$work/alone-log" -- "${sizes[@]/#/--collective=all-reduce:}"
     quiet run_planned "$model" --nodes "$nodes" --log "$work/planned-log" -- "${sizes[@]/#/--collective=all-reduce:}"
-    said "TCCL INFO .*: ring .*model" "$planned"
-    same_table "$model"
-    foretold "$model" "$nodes"
+    said "TCCL INFO .*: rings? .*model" "$planned"
+    same_table "$model" "$rings"
+    foretold "$model" "$nodes" "$rings"
 }
 
 if [ -n "${TCCL_CASES:-}" ]; then
-    for one in $TCCL_CASES; do compare "${one%:*}" "${one#*:}"; done
+    for one in $TCCL_CASES; do
+        IFS=: read -r model nodes rings <<<"$one"
+        compare "$model" "$nodes" "$nodes" "${rings:-1}"
+    done
     exit 0
 elif [ -n "${TCCL_ALL:-}" ]; then
     for model in "$machines"/*.json; do
@@ -129,5 +140,6 @@ elif [ -n "${TCCL_ALL:-}" ]; then
 else
     compare amd-4gpu 1
     compare intel-4gpu 2
+    compare amd-4gpu 2 2 auto
 fi
 compare epyc-8gpu 2 1
