@@ -628,8 +628,26 @@ static void check_size(int gpus, int split, int nics, bool ways)
     CHECK(count_tags(file, "<") + 1 + 8 * nics <= 256);
 }
 
+/* NCCL's search finds one ring along the file's GPUs: several need a graph file. */
+static void check_several(void)
+{
+    bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
+    struct sample sample;
+    struct shim_why why = {""};
+    char file[TEXT] = "";
+    struct shim_text text = {file, sizeof(file), 0, false};
+    two_islands(&sample, 8, 4, 1);
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 1);
+    sample.chain.rings[1] = sample.chain.rings[0];
+    sample.chain.n_rings = 2;
+    why.text[0] = '\0';
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 0);
+    CHECK_STR(why.text, "the plan has 2 rings");
+}
+
 int main(void)
 {
+    check_several();
     check_size(11, 10, 1, true);  /* 37 ways */
     check_size(13, 12, 1, true);  /* 56 in one island */
     check_size(16, 9, 16, false); /* 29 and 16, where NICs need the room */
