@@ -44,4 +44,4 @@ line 2 'tccl: *ring* of 4 GPUs: * GB/s*'
 line 3 'tccl: *ring* of 2 nodes, 8 GPUs: * GB/s*'
 line 4 "$four" # with TCCL_DEBUG
 table=$cluster/nodes/n1/run/printed
-equal "owner and mode" "$(stat -c '%u %a' "$table")" "0 600"
+equal "owner and mode" "$(stat -c '%u %a' "$table")" "$(stat -c %u "$cluster/nodes/n1/run") 600"
