@@ -58,6 +58,10 @@ void check_item_plugin(const struct check_site *site, struct check_result *resul
     if (!slurm)
         slurm = check_site_version(site, "slurmd", written);
     snprintf(path, sizeof(path), "%s", name);
+    if (check_site_bare(site)) {
+        check_say(result, CHECK_OK, "not needed here: this is AccountingHost, no compute node");
+        return;
+    }
     if (*name != '/') {
         bool known = check_site_value(site, "PluginDir", folders, sizeof(folders));
         if (!known)
@@ -152,6 +156,10 @@ static void ask_slurmd(const struct check_site *site, struct check_result *resul
 
 void check_item_loaded(const struct check_site *site, struct check_result *result)
 {
+    if (check_site_bare(site)) {
+        check_say(result, CHECK_OK, "not needed here: this is AccountingHost, no compute node");
+        return;
+    }
     ask_client(site, result);
     ask_slurmd(site, result);
 }

@@ -104,6 +104,12 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
                   "line");
         return;
     }
+    if (check_site_bare(site)) {
+        check_say(result, CHECK_OK,
+                  "not needed here: this is AccountingHost; where users call srun, install "
+                  "tccl-slurm-plugin and add \"optional spank_tccl.so\"");
+        return;
+    }
     if (!stack->found) {
         check_say(result, CHECK_FAIL, "%s %s: add the line \"optional spank_tccl.so\"", stack->path,
                   stack->there ? "has no line for spank_tccl.so" : "is not there");

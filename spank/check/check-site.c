@@ -218,6 +218,16 @@ unsigned check_site_version(const struct check_site *site, const char *program,
     return major << 16 | minor << 8;
 }
 
+bool check_site_bare(const struct check_site *site)
+{
+    char folders[4096], path[PATH_MAX];
+    if (!site->accounting || site->compute || site->plugstack.found || !site->plugstack_good)
+        return false;
+    if (!check_site_value(site, "PluginDir", folders, sizeof(folders)))
+        snprintf(folders, sizeof(folders), "%s", TCCL_PLUGINDIR);
+    return !tccl_plugstack_locate("spank_tccl.so", folders, path);
+}
+
 bool check_site_fetched(const struct check_site *site)
 {
     char text[CHECK_VERSION];

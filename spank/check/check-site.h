@@ -58,6 +58,10 @@ bool check_site_value(const struct check_site *site, const char *key, char *text
  * configuration each time? */
 bool check_site_fetched(const struct check_site *site);
 
+/* Does this node do without the plugin? It is AccountingHost, no compute node, and neither
+ * plugstack.conf nor PluginDir has it. */
+bool check_site_bare(const struct check_site *site);
+
 /* The version that one of Slurm's programs reports: 0x160500 is 22.05; 0: unknown. text: as
  * printed.
  */

@@ -1,13 +1,26 @@
 #!/bin/bash
 # RPMs, as far as they can be had on Debian: the spec builds, what is in its packages is what meson installs,
-# and the plugin asks for the Slurm that it was built for. No Fedora or RHEL is tried here.
+# the plugin asks for the Slurm that it was built for, and their scripts lay and remove what they should, in a tree of Debian's.
+# No Fedora or RHEL is tried here.
 # level: all
 . "$(dirname "$0")/lib.sh"
+. "$here/hosts.sh"
 
 command -v rpmbuild >/dev/null || skip "no rpmbuild (package rpm)"
 release=$(dpkg-query -W -f '${Version}' libslurm-dev 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$release" ] || skip "no libslurm-dev"
-quietly "the RPMs can't be built" env TCCL_MESON_OPTIONS=-Dcuda=disabled "$root/contrib/package" rpm --out "$work/rpm" -- --nodeps --define "slurm_release $release"
+
+# systemd's macros are those of Fedora 33 and RHEL 8, in short: Debian has none.
+build() { # OUT OPTION... -- OPTION...
+    local out=$1
+    shift
+    quietly "the RPMs can't be built" env TCCL_MESON_OPTIONS=-Dcuda=disabled "$root/contrib/package" rpm --out "$out" "$@" --nodeps \
+        --define "_builddir $work/build" --define "systemd_post() [ \$1 != 1 ] || systemctl --no-reload preset %*" \
+        --define "systemd_preun() [ \$1 != 0 ] || systemctl --no-reload disable --now %*" \
+        --define "systemd_postun_with_restart() [ \$1 = 0 ] || systemctl try-restart %*"
+}
+mkdir "$work/build"
+build "$work/rpm" -- --define "slurm_release $release"
 ! grep 'warning: .*\[-W' "$work/log" || fail "the compiler warns"
 
 # With the paths of this machine's rpm in the place of meson's.
@@ -27,3 +40,18 @@ rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slur
 ! rpm -qp --requires "$work"/rpm/tccl-runtime-*.rpm 2>/dev/null | grep -v '^lib\(c\|dl\)\.so\|^rpmlib\|^rtld\|^/bin/sh$' || fail "the runtime needs more than libc"
 [ "$(rpm -qp --configfiles "$work"/rpm/tccld-*.rpm 2>/dev/null)" = /etc/logrotate.d/tccld ] || fail "configuration of tccld"
 ! rpm -qp --requires "$work"/rpm/tccl-tools-*.rpm 2>/dev/null | grep python || fail "the tools need what a sample runs"
+
+# The same as a later version, and for a Slurm that is no package: what is compiled already is taken.
+build "$work/later" --revision 2 -- --noprep --define "slurm_release $release"
+mkdir -p "$work/opt/include" "$work/opt/lib/slurm"
+ln -s /usr/include/slurm "$work/opt/include/slurm"
+rm -rf "$work/build"/*/build-rpm/meson-private/coredata.dat
+build "$work/foreign" --slurm "$work/opt" -- --noprep
+rpm -qlp "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -qx "$work/opt/lib/slurm/spank_tccl.so" || fail "where a Slurm without packages looks there is no plugin"
+! rpm -qp --requires "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slurm' || fail "a package of Slurm is asked for"
+
+need_namespaces
+need_hosts
+trees=$(trees_of bookworm) || give_up $? "$trees"
+mkdir "$work/hosts"
+unshare --mount --propagation private --pid --net --uts --ipc --fork --kill-child "$here/rpm-scripts" "$work/hosts" "$work/rpm" "$work/later" "$trees/node"

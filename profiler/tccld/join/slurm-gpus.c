@@ -205,7 +205,10 @@ static void start(struct slurm_gpus *gpus);
 
 static void say(struct slurm_gpus *gpus)
 {
+    const struct tccl_conf *conf = gpus->daemon->conf;
     char text[sizeof(gpus->said)];
+    if (gpus->absent && strcmp(conf->node, conf->accounting_host) == 0)
+        return; /* it is here for the records */
     if (gpus->why.text[0])
         snprintf(text, sizeof(text), "%s", gpus->why.text);
     else
