@@ -14,7 +14,7 @@ release=$(dpkg-query -W -f '${Version}' libslurm-dev 2>/dev/null | sed -n 's/^\(
 build() { # OUT OPTION... -- OPTION...
     local out=$1
     shift
-    quietly "the RPMs can't be built" env TCCL_MESON_OPTIONS=-Dcuda=disabled "$root/contrib/package" rpm --out "$out" "$@" --nodeps \
+    quietly "the RPMs can't be built" env TCCL_MESON_OPTIONS=-Dcuda=disabled "$root/contrib/package" rpm --out "$out" "$@" --nodeps --noclean \
         --define "_builddir $work/build" --define "systemd_post() [ \$1 != 1 ] || systemctl --no-reload preset %*" \
         --define "systemd_preun() [ \$1 != 0 ] || systemctl --no-reload disable --now %*" \
         --define "systemd_postun_with_restart() [ \$1 = 0 ] || systemctl try-restart %*"
