@@ -21,10 +21,10 @@ make_network() {
 }
 
 start_host() { # NAME NUMBER TREE [NAME=FOLDER]...
-    local name=$1 number=$2 tree=$3 folder=$hosts/$1 unshared
+    local name=$1 number=$2 below=$3 folder=$hosts/$1 unshared
     shift 3
     mkdir -p "$folder/written" "$folder/work" "$folder/root"
-    mount -t overlay overlay -o "lowerdir=$tree,upperdir=$folder/written,workdir=$folder/work" "$folder/root"
+    mount -t overlay overlay -o "lowerdir=$below,upperdir=$folder/written,workdir=$folder/work" "$folder/root"
     unshare --mount --pid --net --uts --ipc --fork --kill-child "$here/enter" "$folder/root" "$name" "$@" -- \
         /bin/bash -c 'while :; do sleep 1000 & wait; done' </dev/null &
     unshared=$!

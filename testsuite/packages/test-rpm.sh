@@ -41,12 +41,12 @@ rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slur
 [ "$(rpm -qp --configfiles "$work"/rpm/tccld-*.rpm 2>/dev/null)" = /etc/logrotate.d/tccld ] || fail "configuration of tccld"
 ! rpm -qp --requires "$work"/rpm/tccl-tools-*.rpm 2>/dev/null | grep python || fail "the tools need what a sample runs"
 
-# The same as a later version, and for a Slurm that is no package: what is compiled already is taken.
-build "$work/later" --revision 2 -- --noprep --define "slurm_release $release"
+# The same as a later version, of what is compiled already, and for a Slurm that is no package.
+build "$work/later" -- --noprep --define "slurm_release $release" --define "dist .2"
 mkdir -p "$work/opt/include" "$work/opt/lib/slurm"
 ln -s /usr/include/slurm "$work/opt/include/slurm"
 rm -rf "$work/build"/*/build-rpm/meson-private/coredata.dat
-build "$work/foreign" --slurm "$work/opt" -- --noprep
+CFLAGS=-O0 build "$work/foreign" --slurm "$work/opt" -- --noprep
 rpm -qlp "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -qx "$work/opt/lib/slurm/spank_tccl.so" || fail "where a Slurm without packages looks there is no plugin"
 ! rpm -qp --requires "$work"/foreign/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slurm' || fail "a package of Slurm is asked for"
 
