@@ -122,7 +122,6 @@ static void test_leaves_room(const struct tccl_machine *machine)
             other->chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)!near};
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
-            table->others = calloc(1, sizeof(*table->others));
             table->others[0] = (struct tccl_result){.gbps = gbps, .chain = chain};
             table->n_others = 1;
             struct tccl_node_class *class = tccl_node_class_from_table(table, machine);

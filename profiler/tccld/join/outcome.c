@@ -40,11 +40,19 @@ __attribute__((format(printf, 2, 3))) static void fall_back(struct tccl_outcome 
     outcome->state = TCCL_STATE_FALLBACK;
 }
 
+/* There is no ring of all GPUs; groups of them may have chains. */
+static void leave_whole(struct tccl_outcome *outcome, const char *why)
+{
+    fall_back(outcome, "%s", why);
+    outcome->groups = true;
+}
+
 /* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. Or
  * the steps beside this one would pay for it. */
 static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring)
 {
     outcome->state = TCCL_STATE_NOTHING;
+    outcome->groups = true;
     if (tccl_ring_harms(ring, TCCL_NEWEST))
         snprintf(outcome->reason, sizeof(outcome->reason),
                  "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
@@ -223,7 +231,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     snprintf(outcome->neighbours_by, sizeof(outcome->neighbours_by), "%s",
              outcome->neighbours ? tccl_basis_name(ring->basis) : "");
     if (!(ring->gbps > 0)) {
-        fall_back(outcome, "no ring can be closed over these nodes");
+        leave_whole(outcome, "no ring can be closed over these nodes");
         return;
     }
     if (compare_baselines(outcome, ring, join, &enough) == 0) {
@@ -286,10 +294,9 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)
-        fall_back(outcome, "%s", err.text);
+        leave_whole(outcome, err.text);
     else
         take_ring(outcome, &ring, &limits, runs, merge->n_runs, join);
-    outcome->groups = runs && nothing <= 0 && outcome->state != TCCL_STATE_APPLIED;
     tccl_ring_clear(&ring);
 }
 
