@@ -31,12 +31,11 @@ static const char help[] =
     "      --background offload  the profile beside jobs that offload to memory\n"
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
-    "      --no-munge        run, peer: without proof of who is at the other end\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  --json  -q, --quiet  --help  --version\n"
+    "      --devices N  --force  --no-munge  --json  -q, --quiet  --help  --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
 enum {
