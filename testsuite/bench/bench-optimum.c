@@ -1,14 +1,15 @@
 /* bench-optimum.c: the best ring that a stock NCCL can be made to build over some nodes, by trying
  * all of them: orders, kinds of edges, ports. What is begun is given up where already its transfers
- * so far are no faster than the best ring known (adding a transfer never helps). And what no set of
- * up to eight rings exceeds: each ring enters and leaves each GPU once, so of all ways in which so
- * many transfers enter it at once the best one is a bound. It shares nothing with the search but
- * the model. */
+ * so far are no faster than the best ring known (adding a transfer never helps). Then the best set
+ * of up to eight rings (optimum-sets.h), and what none exceeds: each ring enters and leaves each
+ * GPU once, so of all ways in which so many transfers enter it at once the best one is a bound. It
+ * shares nothing with the search but the model. */
 #include <math.h>
 
 #include "bench.h"
 #include "chain/chain-text.h"
 #include "machine/model.h"
+#include "optimum-sets.h"
 
 enum { MAX_NODES = 8, STEPS_A_LOOK = 4096 };
 
@@ -271,19 +272,81 @@ static void choose_ways(struct gate *gate, int from, int count)
     }
 }
 
-/* No set of rings on the node is faster; infinite where there was no time to find out. */
-static double set_bound(const struct node *node, bool closed)
+/* No set of so many rings on the node is faster; infinite where there was no time to find out. */
+static void set_bounds(const struct node *node, bool closed, double bounds[TCCL_CHAIN_RINGS + 1])
 {
-    double bound = INFINITY;
+    for (int rings = 0; rings <= TCCL_CHAIN_RINGS; rings++)
+        bounds[rings] = INFINITY;
     for (int i = 0; i < 2 * node->machine->n_gpus; i++) {
         struct gate gate = {.model = node->model};
         list_ways(&gate, i / 2, i % 2 == 0, closed);
-        for (gate.rings = 1; gate.rings <= TCCL_CHAIN_RINGS; gate.rings++)
+        for (gate.rings = 1; gate.rings <= TCCL_CHAIN_RINGS; gate.rings++) {
+            gate.best = 0;
             choose_ways(&gate, 0, 0);
-        if (complete)
-            bound = fmin(bound, gate.best);
+            if (complete)
+                bounds[gate.rings] = fmin(bounds[gate.rings], gate.best);
+        }
     }
-    return bound;
+}
+
+/* The best set over all nodes, each ring by any NICs: as many rings on each of them. */
+struct best_set {
+    double gbps, bound; /* bound: none is faster; INFINITY: unknown */
+    int rings;
+    bool all; /* none is faster, as all were tried that may be */
+};
+
+/* What was found by rules written anew can be built by those of the product as well. */
+static void check_sets(const struct node *node, const struct optimum *found)
+{
+    struct tccl_error err = {""};
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
+        char text[TCCL_RINGS_TEXT];
+        if (found->gbps[rings] <= 0 ||
+            (tccl_ring_set_check(&found->sets[rings], node->machine, &err) == 0 &&
+             tccl_ring_set_expressible(&found->sets[rings], &err) == 0))
+            continue;
+        tccl_ring_set_format(&found->sets[rings], node->machine, text);
+        fprintf(stderr, "tccl: bench: %s: %s\n", text, err.text);
+        exit(1);
+    }
+}
+
+/* By the number of rings, what all nodes have, and what none of them exceeds. */
+static void pick_set(const double *gbps, const double *most, struct best_set *best)
+{
+    *best = (struct best_set){.gbps = 0};
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
+        best->bound = fmax(best->bound, most[rings]);
+        if (gbps[rings] <= best->gbps * (1 + 1e-9))
+            continue;
+        best->gbps = gbps[rings];
+        best->rings = rings;
+    }
+    best->all = best->bound <= best->gbps * (1 + 1e-6);
+}
+
+/* seconds: processor time for each model, and as much for its bounds. */
+static void find_sets(const struct node *nodes, int count, double seconds, struct best_set *best)
+{
+    double gbps[TCCL_CHAIN_RINGS + 1], most[TCCL_CHAIN_RINGS + 1], bounds[TCCL_CHAIN_RINGS + 1];
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++)
+        gbps[rings] = most[rings] = INFINITY;
+    for (int i = 0; i < count; i++) {
+        struct optimum found;
+        if (i > 0 && nodes[i].model == nodes[i - 1].model)
+            continue;
+        complete = true;
+        until = bench_cpu() + seconds;
+        set_bounds(&nodes[i], count == 1, bounds);
+        optimum_sets(nodes[i].model, count == 1, bounds, seconds, &found);
+        check_sets(&nodes[i], &found);
+        for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
+            gbps[rings] = fmin(gbps[rings], found.gbps[rings]);
+            most[rings] = fmin(most[rings], found.all[rings] ? found.gbps[rings] : bounds[rings]);
+        }
+    }
+    pick_set(gbps, most, best);
 }
 
 int main(int argc, char **argv)
@@ -311,16 +374,14 @@ int main(int argc, char **argv)
     double best = optimum(nodes, count, strtod(argv[1], NULL));
     printf("{\"gbps\": %.9g, \"complete\": %s, \"sets\": %ld", best, complete ? "true" : "false",
            steps);
-    complete = true;
-    until = bench_cpu() + strtod(argv[2], NULL);
-    double bound = INFINITY;
-    for (int i = 0; i < count; i++)
-        if (i == 0 || nodes[i].model != nodes[i - 1].model)
-            bound = fmin(bound, set_bound(&nodes[i], count == 1));
-    if (isfinite(bound))
-        printf(", \"set_bound\": %.9g}\n", bound);
+    struct best_set sets;
+    find_sets(nodes, count, strtod(argv[2], NULL), &sets);
+    printf(", \"set_gbps\": %.9g, \"set_rings\": %d, \"all_sets\": %s, \"set_bound\": ", sets.gbps,
+           sets.rings, sets.all ? "true" : "false");
+    if (isfinite(sets.bound))
+        printf("%.9g}\n", sets.bound);
     else
-        printf(", \"set_bound\": null}\n");
+        printf("null}\n");
     for (int i = 0; i < count; i++)
         tccl_model_free(models[i]);
     return 0;

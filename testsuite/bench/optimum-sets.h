@@ -1,0 +1,26 @@
+/* optimum-sets.h: the best ring sets of a machine model by a search of its own, which shares
+ * nothing with pathfind/search but the model: all sets, one transfer after the other, what can't be
+ * better any more cut off; and where there is no time for all, rings of the best set so far are
+ * taken out and put back in other ways, by chance. */
+#ifndef TCCL_BENCH_OPTIMUM_SETS_H
+#define TCCL_BENCH_OPTIMUM_SETS_H
+
+#include <stdbool.h>
+
+#include "chain/ring-set.h"
+#include "machine/model.h"
+
+struct optimum {
+    double gbps[TCCL_CHAIN_RINGS + 1]; /* of the best set of so many rings, GB/s; 0: none */
+    bool all[TCCL_CHAIN_RINGS + 1];    /* all sets of so many were tried: none is faster */
+    struct tccl_ring_set sets[TCCL_CHAIN_RINGS + 1];
+};
+
+/* Sets over all GPUs that a stock NCCL can be made to build. closed: of a node by itself; else each
+ * ring enters and leaves by any NICs. bounds: no set of so many rings is faster, GB/s (INFINITY:
+ * unknown); numbers of rings that can't be the best are left out. seconds: processor time. */
+void optimum_sets(const struct tccl_model *model, bool closed,
+                  const double bounds[static TCCL_CHAIN_RINGS + 1], double seconds,
+                  struct optimum *optimum);
+
+#endif
