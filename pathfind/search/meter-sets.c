@@ -1,9 +1,11 @@
 /* meter-sets.c: ring sets by few measurements. What was measured for chains says what parts of the
  * machine have room for: a transfer alone, or a small set of them that is slow together, has a
- * capacity, which is shared by all that use it. By these capacities, which are a guess and rather
- * too large than too small, rings are annealed (search/rings.h) at no cost. The best set is
- * measured. If it is slower than guessed, the smallest part of it that is as slow is looked for,
- * and becomes one more capacity; then it begins again, until the guess promises nothing better. */
+ * capacity, which is shared by all that use it; and
+ * each link of the PCI tree has that of the fastest transfer over it. By these capacities, which
+ * are a guess and rather too large than too small, rings are annealed (search/rings.h) at no cost.
+ * The best set is measured. If it is slower than guessed, the smallest part of it that is as slow
+ * is looked for, and becomes one more capacity; then it begins again, until the guess promises
+ * nothing better. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +17,18 @@
 
 enum {
     FAILURES = 2,
+    FEW_MEMBERS = 4,
     MAX_BAD = 64,
     ROUNDS = 60,
     TRIES = 2,
-    GUESSES = 3000,
+    GUESSES = 10000,
     MAX_ROOMS = 1 << 14,
     MAX_IMAGES = 64
 };
+
+/* Transfers of several kinds together get more out of a link than one kind alone, as reads cost
+ * more than writes; this much at most. */
+#define SLACK 1.1
 
 /* What its members have together. */
 struct room {
@@ -30,11 +37,28 @@ struct room {
     struct tccl_set members; /* each once */
 };
 
+/* What transfers share: links of GPUs, then of NICs, then of switches to what is above, into it and
+ * out of it; then the ways from one NUMA node to another; then memories. */
+enum {
+    LINKS = 2 * (TCCL_MAX_GPUS + TCCL_MAX_NICS + TCCL_MAX_SWITCHES),
+    MEMORIES = LINKS + TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES,
+    SLOTS = MEMORIES + TCCL_MAX_MEMORIES,
+    MAX_PASSED = 14
+};
+
+struct way {
+    uint8_t n;
+    uint16_t slots[MAX_PASSED];
+};
+
 struct guesser {
     struct tccl_task *task;
     struct tccl_table *table;
     double alone[TCCL_TRANSFERS];
-    double single; /* no ring is faster, GB/s; INFINITY: unknown */
+    struct way ways[TCCL_TRANSFERS];
+    double carried[SLOTS]; /* GB/s, the most that was seen */
+    double limits[SLOTS];  /* what there is room for, as far as known; INFINITY: unknown */
+    double single;         /* no ring is faster, GB/s; INFINITY: unknown */
     struct room *rooms;
     size_t n_rooms, rooms_room;
     int32_t by_first[TCCL_TRANSFERS]; /* rooms by their first member; -1: none */
@@ -84,17 +108,142 @@ static bool is_bad(const struct guesser *guesser, const struct tccl_set *set)
     return false;
 }
 
-static void learn_chains(struct guesser *guesser)
+static void pass(struct way *way, int slot)
+{
+    if (way->n < MAX_PASSED)
+        way->slots[way->n++] = (uint16_t)slot;
+}
+
+static int parent_of(const struct tccl_machine *machine, struct tccl_device device)
+{
+    return device.kind == TCCL_GPU   ? machine->gpus[device.index].parent
+           : device.kind == TCCL_NIC ? machine->nics[device.index].parent
+                                     : -1;
+}
+
+/* The links from a device up to where the other one is below the same switch. */
+static void pass_up(const struct tccl_machine *machine, struct tccl_device from,
+                    struct tccl_device other, bool out, struct way *way)
+{
+    if (from.kind == TCCL_GPU)
+        pass(way, 2 * from.index + out);
+    else if (from.kind == TCCL_NIC)
+        pass(way, 2 * (TCCL_MAX_GPUS + from.index) + out);
+    for (int i = parent_of(machine, from); i >= 0; i = machine->switches[i].parent) {
+        for (int k = parent_of(machine, other); k >= 0; k = machine->switches[k].parent)
+            if (k == i)
+                return;
+        pass(way, 2 * (TCCL_MAX_GPUS + TCCL_MAX_NICS + i) + out);
+    }
+}
+
+static bool has_gpu(const struct guesser *guesser, struct tccl_device device)
+{
+    return device.kind != TCCL_GPU || (guesser->task->gpus >> device.index & 1);
+}
+
+/* May rings have it? */
+static bool may_use(const struct guesser *guesser, tccl_transfer transfer)
+{
+    const struct tccl_search_options *options = guesser->task->options;
+    struct tccl_device who = tccl_transfer_initiator(transfer);
+    struct tccl_device whom = tccl_transfer_target(transfer);
+    bool p2p = who.kind == TCCL_GPU && whom.kind == TCCL_GPU;
+    return !(p2p && tccl_transfer_reads(transfer)) && has_gpu(guesser, who) &&
+           has_gpu(guesser, whom) &&
+           tccl_machine_allows(guesser->task->search->machine, transfer, NULL) == 0 &&
+           (!options->can || options->can(options->context, transfer));
+}
+
+/* The links that it shares have room for it at least. */
+static void add_way(struct guesser *guesser, tccl_transfer transfer)
+{
+    const struct tccl_machine *machine = guesser->task->search->machine;
+    struct way *way = &guesser->ways[transfer];
+    struct tccl_device from = tccl_transfer_source(transfer), to = tccl_transfer_sink(transfer);
+    way->n = 0;
+    pass_up(machine, from, to, true, way);
+    pass_up(machine, to, from, false, way);
+    int a = tccl_machine_numa(machine, from), b = tccl_machine_numa(machine, to);
+    if (a != b)
+        pass(way, LINKS + a * TCCL_MAX_MEMORIES + b);
+    if (tccl_transfer_target(transfer).kind == TCCL_MEMORY)
+        pass(way, MEMORIES + tccl_transfer_target(transfer).index);
+    for (int i = 0; i < way->n; i++)
+        if (way->slots[i] < LINKS)
+            guesser->limits[way->slots[i]] =
+                fmax(guesser->limits[way->slots[i]], SLACK * guesser->alone[transfer]);
+}
+
+/* How many transfers share each link. */
+static void count_users(const struct guesser *guesser, const tccl_transfer *transfers, int count,
+                        int users[static SLOTS])
+{
+    memset(users, 0, SLOTS * sizeof(*users));
+    for (int i = 0; i < count; i++) {
+        const struct way *way = &guesser->ways[transfers[i]];
+        for (int k = 0; k < way->n; k++)
+            users[way->slots[k]]++;
+    }
+}
+
+/* A set that was measured: its links have room for what they carried. */
+static void raise_carried(struct guesser *guesser, const struct tccl_set *set, double gbps)
+{
+    int users[SLOTS];
+    count_users(guesser, set->transfers, set->count, users);
+    for (int i = 0; i < SLOTS; i++)
+        guesser->carried[i] = fmax(guesser->carried[i], users[i] * gbps);
+}
+
+/* By a chain of the table: of the sets that were measured only these are the same in a run that is
+ * resumed. */
+static void raise_by(struct guesser *guesser, const struct tccl_result *result)
+{
+    struct tccl_set set;
+    if (result->chain.n_gpus == 0)
+        return;
+    tccl_chain_set(&result->chain, &set);
+    raise_carried(guesser, &set, result->gbps);
+}
+
+/* Transfers that kept no chain below the best one are not known: they are measured, one of those
+ * that are alike. Returns as tccl_search_meter_measure. */
+static int learn_alone(struct guesser *guesser)
+{
+    struct tccl_search_meter *meter = &guesser->task->search->meter;
+    for (int i = 0; i < TCCL_TRANSFERS; i++) {
+        tccl_transfer transfer = (tccl_transfer)i;
+        struct tccl_walk walk = {.count = 1, .transfers = {transfer}};
+        if (!tccl_transfer_valid(transfer) || !may_use(guesser, transfer))
+            continue;
+        guesser->alone[i] = tccl_bounds_alone(meter->bounds, transfer);
+        if (isinf(guesser->alone[i]) &&
+            (guesser->status = tccl_search_meter_measure(meter, &walk, &guesser->alone[i],
+                                                         guesser->task->err)) != 0)
+            return guesser->status;
+        add_way(guesser, transfer);
+    }
+    return 0;
+}
+
+static int learn_chains(struct guesser *guesser)
 {
     const struct tccl_bounds *bounds = guesser->task->search->meter.bounds;
     const struct tccl_setmap *sets = guesser->task->search->meter.sets;
     for (size_t i = 0; i < sets->count; i++)
         if (sets->entries[i].failed && sets->entries[i].measured == 0)
             add_bad(guesser, &sets->entries[i].set);
-    for (int i = 0; i < TCCL_TRANSFERS; i++)
-        guesser->alone[i] = tccl_bounds_alone(bounds, (tccl_transfer)i);
+    for (int i = LINKS; i < SLOTS; i++)
+        guesser->limits[i] = INFINITY;
+    if (learn_alone(guesser) != 0)
+        return guesser->status;
+    raise_by(guesser, &guesser->table->ring);
+    for (int i = 0; i < guesser->table->n_ports * guesser->table->n_ports; i++)
+        raise_by(guesser, &guesser->table->pairs[i]);
     memset(guesser->by_first, 0xff, sizeof(guesser->by_first));
     tccl_bounds_each_limit(bounds, guesser->task->gpus, add_limit, guesser);
+    return 0;
 }
 
 /* How often its members run now; 0: one of them doesn't. */
@@ -124,6 +273,24 @@ static void share_rooms(const struct guesser *guesser, tccl_transfer transfer, c
     }
 }
 
+static double room_of(const struct guesser *guesser, int slot)
+{
+    return fmax(guesser->carried[slot], guesser->limits[slot]);
+}
+
+/* Transfers over one link share it, and so on. */
+static void share_slots(const struct guesser *guesser, const tccl_transfer *transfers, int count,
+                        double *least)
+{
+    int users[SLOTS];
+    count_users(guesser, transfers, count, users);
+    for (int i = 0; i < count; i++) {
+        const struct way *way = &guesser->ways[transfers[i]];
+        for (int k = 0; k < way->n; k++)
+            least[i] = fmin(least[i], room_of(guesser, way->slots[k]) / users[way->slots[k]]);
+    }
+}
+
 /* By the capacities. */
 static void guess(struct guesser *guesser, const tccl_transfer *transfers, int count, double *rates)
 {
@@ -136,6 +303,7 @@ static void guess(struct guesser *guesser, const tccl_transfer *transfers, int c
             fmin(guesser->single, guesser->alone[transfers[i]] / guesser->times[transfers[i]]);
         first[transfers[i]] = i;
     }
+    share_slots(guesser, transfers, count, least);
     for (int i = 0; i < count; i++)
         if (first[transfers[i]] == i)
             share_rooms(guesser, transfers[i], first, least);
@@ -205,6 +373,7 @@ static int measure(struct guesser *guesser, const struct tccl_set *set, double *
                                                         guesser->task->err);
     if (guesser->status != 0)
         return guesser->status;
+    raise_carried(guesser, set, *gbps);
     if (*gbps <= 0) {
         add_bad(guesser, set);
         guesser->status = ++guesser->failures >= FAILURES; /* chains come first */
@@ -269,6 +438,24 @@ static bool has_room(const struct room *rooms, size_t count, const struct tccl_s
     return false;
 }
 
+/* Members of a slow part, not so few that they may hold each other back in another way, that all
+ * share no link, but a way between NUMA nodes, or else a memory: so
+ * may all others that use it. What carries more shows that it was something else. */
+static void learn_slot(struct guesser *guesser, const struct tccl_set *members, double gbps)
+{
+    const struct way *first = &guesser->ways[members->transfers[0]];
+    int users[SLOTS];
+    count_users(guesser, members->transfers, members->count, users);
+    for (int i = 0; i < first->n; i++) {
+        int slot = first->slots[i];
+        if (members->count < FEW_MEMBERS || users[slot] < members->count)
+            continue;
+        if (slot >= LINKS)
+            guesser->limits[slot] = fmin(guesser->limits[slot], gbps);
+        return;
+    }
+}
+
 /* The capacity, and those of symmetric parts. */
 static void learn(struct guesser *guesser, const struct tccl_set *members, double gbps)
 {
@@ -276,14 +463,17 @@ static void learn(struct guesser *guesser, const struct tccl_set *members, doubl
         tccl_bounds_symmetry(guesser->task->search->meter.bounds);
     size_t first = guesser->n_rooms;
     add_room(guesser, members, gbps);
+    learn_slot(guesser, members, gbps);
     for (size_t at = first; at < guesser->n_rooms && guesser->n_rooms < first + MAX_IMAGES; at++) {
         const struct tccl_set own = guesser->rooms[at].members;
         struct tccl_set image;
         for (int i = tccl_symmetry_exchanges(symmetry, &own, false) - 1; i >= 0; i--) {
             tccl_symmetry_exchange(symmetry, &own, false, i, &image);
             if (!(tccl_set_gpus(&image) & ~guesser->task->gpus) &&
-                !has_room(guesser->rooms + first, guesser->n_rooms - first, &image))
+                !has_room(guesser->rooms + first, guesser->n_rooms - first, &image)) {
                 add_room(guesser, &image, gbps);
+                learn_slot(guesser, &image, gbps);
+            }
         }
     }
 }
@@ -362,29 +552,14 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
     return gbps;
 }
 
-/* No set is faster than what enters or leaves a GPU, or all NICs, by what was measured for one
- * transfer; nor is a ring of it than the best one alone. */
+/* No set is faster than what enters or leaves a GPU, by what was measured for one transfer; nor is
+ * a ring of it than the best one alone. */
 static double bound_of(const struct guesser *guesser, int rings)
 {
     double bound = rings * guesser->single;
-    for (int gpu = 0; gpu < TCCL_MAX_GPUS; gpu++) {
-        double in = 0, out = 0;
-        if (!(guesser->task->gpus >> gpu & 1))
-            continue;
-        for (int i = 0; i < TCCL_TRANSFERS; i++) {
-            struct tccl_device to, from;
-            if (!tccl_transfer_valid((tccl_transfer)i) ||
-                tccl_machine_allows(guesser->task->search->machine, (tccl_transfer)i, NULL) != 0)
-                continue;
-            to = tccl_transfer_sink((tccl_transfer)i);
-            from = tccl_transfer_source((tccl_transfer)i);
-            if (to.kind == TCCL_GPU && to.index == gpu)
-                in = fmax(in, guesser->alone[i]);
-            if (from.kind == TCCL_GPU && from.index == gpu)
-                out = fmax(out, guesser->alone[i]);
-        }
-        bound = fmin(bound, fmin(in, out));
-    }
+    for (int gpu = 0; gpu < TCCL_MAX_GPUS; gpu++)
+        if (guesser->task->gpus >> gpu & 1)
+            bound = fmin(bound, fmin(room_of(guesser, 2 * gpu), room_of(guesser, 2 * gpu + 1)));
     return bound;
 }
 
@@ -469,8 +644,9 @@ static int find_both(struct guesser *guesser, struct tccl_ring_set *starts)
 {
     struct tccl_search_meter *meter = &guesser->task->search->meter;
     long most = meter->most_asked;
-    int status = 0;
-    learn_chains(guesser);
+    int status = learn_chains(guesser);
+    if (status != 0)
+        return status;
     if (__builtin_popcount(guesser->task->gpus) > 1) {
         meter->most_asked = meter->asked + (most - meter->asked + 2) / 3;
         status = find_sets(guesser, true, starts);

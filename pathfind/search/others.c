@@ -146,6 +146,17 @@ static int keep_baseline(struct tccl_task *task, struct tccl_table *table,
     return status < 0 ? -1 : 0;
 }
 
+/* What several generations have alike is asked for once. */
+static int keep_baselines(struct tccl_task *task, struct tccl_table *table,
+                          const struct tccl_baseline baselines[static TCCL_GENERATIONS])
+{
+    int status = 0;
+    for (int i = 0; i < TCCL_GENERATIONS && status == 0; i++)
+        if (i == 0 || !tccl_baseline_equal(&baselines[i], &baselines[i - 1]))
+            status = keep_baseline(task, table, &baselines[i]);
+    return status;
+}
+
 static int find_within(struct tccl_task *task, struct tccl_table *table, uint32_t memories)
 {
     uint32_t all = (1u << task->search->machine->n_memories) - 1;
@@ -200,10 +211,9 @@ int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
     table->n_others = 0;
     if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0)
         return -1;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (keep_baseline(task, table, &table->baseline_ring[i]) != 0 ||
-            keep_baseline(task, table, &table->baseline_chain[i]) != 0)
-            return -1;
+    if (keep_baselines(task, table, table->baseline_ring) != 0 ||
+        keep_baselines(task, table, table->baseline_chain) != 0)
+        return -1;
     leave_room(task, table);
     return task->search->meter.stopped;
 }

@@ -91,7 +91,7 @@ static double whole_sum(const double *weights, int n, double room)
     if (n == 0)
         return 0;
     if (n == 1)
-        return weights[0] * floor(room / weights[0] + 1e-9);
+        return weights[0] * fmax(floor(room / weights[0] + 1e-9), 0);
     for (int i = 0; i * weights[0] <= room + 1e-9; i++)
         most = fmax(most, i * weights[0] + whole_sum(weights + 1, n - 1, room - i * weights[0]));
     return most;

@@ -341,7 +341,9 @@ static void test_marks(void)
     long measured = end.measured;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(end.known, measured);
-    CHECK(end.measured * 10 < measured); /* it may search by another way than the first time */
+    /* It may search by another way than the first time, as more is known from the beginning, which
+     * ring sets are guessed from. */
+    CHECK(end.measured * 4 < measured);
     read_log();
     CHECK_INT(log_.marked, measured + end.measured);
     CHECK_INT(log_.good, 0);
