@@ -18,7 +18,13 @@
 #include "client/message.h"
 #include "client/users.h"
 
-enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000, METRICS_OLD = 60 };
+enum {
+    MUNGE_MS = 3000,
+    DAEMON_MS = 3000,
+    ACCOUNTING_MS = 4000,
+    SACCTMGR_MS = 2000,
+    METRICS_OLD = 60
+};
 
 static int64_t within(const struct check_site *site, int ms)
 {
@@ -117,6 +123,36 @@ static void check_user(const struct check_site *site, int fd, struct check_resul
             "TccldUser=root");
 }
 
+/* Does slurmdbd say that this user sees the jobs of all? */
+static bool is_operator(const struct check_site *site, const char *user)
+{
+    char where[TCCL_CONF_NAME + 8];
+    snprintf(where, sizeof(where), "name=%s", user);
+    const char *const ask[] = {"sacctmgr",          "-nP", "show", "user", "where", where,
+                               "format=adminlevel", NULL};
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    return output && tccl_command_run(ask, NULL, within(site, SACCTMGR_MS), output) == 0 &&
+           (strncmp(output->out, "Operator", 8) == 0 || strncmp(output->out, "Admin", 5) == 0);
+}
+
+/* tccld asks slurmctld whose a job is, as its user. */
+static void check_private(const struct check_site *site, struct check_result *result)
+{
+    char hidden[256];
+    struct tccl_error err = {0};
+    struct tccl_users users;
+    if (!*site->conf.squeue || tccl_users_find(&site->conf, &users, &err) != 0 ||
+        users.tccld == 0 || users.tccld == users.slurm ||
+        !check_site_value(site, "PrivateData", hidden, sizeof(hidden)) || !strstr(hidden, "jobs") ||
+        is_operator(site, site->conf.tccld_user))
+        return;
+    check_say(result, CHECK_WARN,
+              "Slurm has PrivateData=jobs, so %s is not told whose a job is, and policies by "
+              "Partition, Account or Qos give no ring: sacctmgr add user %s adminlevel=operator "
+              "account=ACCOUNT, or TccldUser=SLURMUSER",
+              site->conf.tccld_user, site->conf.tccld_user);
+}
+
 static void check_version(const json_t *answer, struct check_result *result)
 {
     const char *version = json_string_value(json_object_get(answer, "version"));
@@ -194,6 +230,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
         return;
     }
     check_user(site, fd, result);
+    check_private(site, result);
     check_version(answer, result);
     check_name(site, result);
     check_metrics(site, result);

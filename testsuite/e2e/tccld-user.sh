@@ -55,6 +55,13 @@ as_user n2 daemon
 both
 matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*ok*daemon*as n2, and also over TCP*"
 
+echo "--- a user who is not told of others' jobs"
+cp -p "$cluster/slurm.conf" "$work/slurm.conf"
+echo "PrivateData=accounts,jobs" >>"$cluster/slurm.conf"
+matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*warn*daemon*PrivateData=jobs, so daemon is not told*"
+cp -p "$work/slurm.conf" "$cluster/slurm.conf"
+matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*ok*daemon*"
+
 echo "--- root on n2, as before an upgrade of that node"
 as_user n2 root
 equal "its monitors" "$(pgrep -P "$(tccld_of n2)" | wc -l)" 0
