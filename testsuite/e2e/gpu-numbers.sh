@@ -48,7 +48,7 @@ idle() {
 
 # The GPUs of a node in the ring, by their positions in the machine.
 gpus_of() { # NODE
-    values TCCL_RING | sed -E "s/.*$1\\[([^]]*)\\].*/\\1/" | tr -s ' ' '\n' | grep -xE '[0-9]+' | sort -n | paste -sd ,
+    values TCCL_RING | sed -E "s/.*$1\\[([^]]*)\\].*/\\1/" | tr -s ' ' '\n' | grep -xE '[0-9]+' | sort -nu | paste -sd ,
 }
 
 # A step with these options has its ring over just these GPUs of n1, and the first ones of n2.

@@ -154,13 +154,15 @@ node_options() { # profile|model NODE:GPUS...
 }
 
 # Is the step's ring the one that tccl-path solves for these nodes and GPUs: the same ring from the
-# same profiles, and the bandwidth that it finds from the models? max_rings=auto where MaxRings= is not 1.
+# same profiles, and the bandwidth that it finds from the models? Several rings at once only where they gain more than 5 %,
+# and none with max_rings=1 for MaxRings=1.
 as_solved() { # STEP NODE:GPUS...
     local step=$1
     shift
-    admin tccl-path solve --rings "${max_rings:-1}" $(node_options profile "$@") --json >"$work/solved.json"
+    admin tccl-path solve --rings "${max_rings:-auto}" $(node_options profile "$@") --json >"$work/sets.json"
+    admin tccl-path solve --rings 1 $(node_options profile "$@") --json >"$work/single.json"
     admin tccl-path solve --rings 1 $(node_options model "$@") --json >"$work/model.json"
-    python3 "$here/same_ring.py" "$work/solved.json" "$work/model.json" "$(printf '%s\n' "${@%%:*}" | xargs)" \
+    python3 "$here/same_ring.py" "$work/sets.json" "$work/single.json" "$work/model.json" "$(printf '%s\n' "${@%%:*}" | xargs)" \
         "$(values TCCL_RING "$step")" "$(values TCCL_GBPS "$step")" "$(values TCCL_BASELINE_GBPS "$step")" ||
         fail "step $step: not the ring that tccl-path solves"
 }

@@ -91,7 +91,7 @@ def check_ring(tree):
             cards.append([node["set"], 0])
         cards[-1][1] += 1
     check("chains", [row[1:] for row in nodes],
-          [[str(count), " ".join(map(chain_text, answer["ring"]["sets"][own]))] for own, count in cards])
+          [[str(count), "".join(map(chain_text, answer["ring"]["sets"][own]))] for own, count in cards])
     said = {"not used": "Planned, but not used: "}.get(answer["step"]["built"], "Predicted: ")  # no NCCL runs here
     check("first sentence", words_of(tree.find("body/header/p")).split(" GB/s")[0],
           f"{said}{answer['step']['gbps']:.2f} in place of {answer['step']['baseline_gbps']:.2f}")

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Several rings at once: two nodes with two NICs, and one of them alone, get as many rings (MaxRings=8) as their profile says are best, which the
+# Several rings at once: two nodes with two NICs, and one of them alone, get as many rings as their profile says are best, which the
 # tasks, the record and the drawing have alike; a node whose second NIC is on a network of its own shrinks the set, and the record says so.
+# A step beside another one that has several rings is planned beside all of these, also by a tccld that was killed meanwhile.
 # cluster: own
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -9,7 +10,7 @@ folder=$(mktemp -d --tmpdir tccl-ring-sets-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 profile() { # NAME: of all GPUs of the model that is there
     "$build/profiler/tccl-profile" init --model "$folder/$1/model.json" --machine "$folder/$1/machine.json"
-    "$build/profiler/tccl-profile" run --model "$folder/$1/model.json" --cache "$folder/$1/cache" --gpus 0-7
+    "$build/profiler/tccl-profile" run --model "$folder/$1/model.json" --cache "$folder/$1/cache" --gpus "0-7 0-3 4-7"
 }
 mkdir "$folder/dual" "$folder/apart"
 cp "$models/dual-8gpu.json" "$folder/dual/model.json"
@@ -23,8 +24,7 @@ with open(sys.argv[2], "w") as file:
 APART
 profile dual
 profile apart
-max_rings=auto
-own_cluster --nodes 4 --tccl-conf MaxRings=8 --profile "$folder/dual" --profile "$folder/apart"
+own_cluster --nodes 4 --profile "$folder/dual" --profile "$folder/apart"
 cp "$folder/dual/model.json" "$cluster/profiles/0/"
 cp "$folder/apart/model.json" "$cluster/profiles/1/"
 rm -rf "$folder"
@@ -53,6 +53,29 @@ applied 1
 as_solved 0 n1:0-7
 says "tccl: $(rings) rings of 8 GPUs: *"
 recorded "$(job_of)" 0 rings "$(rings)"
+
+echo "--- beside several rings, of a step whose tccld was killed meanwhile"
+chmod 1777 "$work"
+half=(-w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on)
+user srun "${half[@]}" sh -c 'env | sed -n "s/^TCCL_RING=//p" >'"$work"'/ring.$SLURM_NODEID; until [ -e '"$work"'/over ]; do sleep 0.1; done' 2>"$work/first.err" &
+first=$!
+for node in 0 1; do eventually "the first step" test -s "$work/ring.$node"; done
+for node in n1 n2; do
+    pid=$(<"$cluster/pid/tccld@$node")
+    kill -9 "$pid"
+    eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
+    mini start-tccld $node
+done
+srun_show "${half[@]}"
+equal "tasks" "$(tasks)" 2
+recorded "$(job_of)" 0 neighbours 2
+chains=$(sed 's/^n1\[//; s/\].*//' "$work/ring.0")
+case $chains in *"|"*) ;; *) fail "the first step has a single ring: $chains" ;; esac
+matches "what runs beside it" "$(record "$(job_of)" 0 beside)" "*[0-9] ring: $chains"
+touch "$work/over"
+wait $first || fail "the first step: $(cat "$work/first.err")"
+equal "its ring on both nodes" "$(cat "$work/ring.1")" "$(cat "$work/ring.0")"
+recorded $(($(job_of) - 1)) 0 rings "$(tr -dc '|\n' <<<"$chains" | wc -m)"
 
 echo "--- a second NIC that meets nobody"
 srun_show -w n1,n2,n3 -N3 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on

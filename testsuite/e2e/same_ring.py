@@ -1,17 +1,21 @@
-"""same_ring.py PROFILES MODELS NODES RING GBPS BASELINE: is a step's ring the one that was solved?
+"""same_ring.py SETS SINGLE MODELS NODES RING GBPS BASELINE: is a step's ring the one that was solved?
 
-PROFILES and MODELS are outputs of tccl-path solve --json for the step's nodes and GPUs, of the
-models for a single ring; NODES are the nodes' names in order; RING, GBPS and BASELINE what the tasks
+SETS, SINGLE and MODELS are outputs of tccl-path solve --json for the step's nodes and GPUs: of their profiles for the best rings, and
+for a single one, and of the models for a single one; NODES are the nodes' names in order; RING, GBPS and BASELINE what the tasks
 saw."""
 import json
 import re
 import sys
 
-profiles, models, nodes, ring, gbps, baseline = sys.argv[1:]
+sets, single, models, nodes, ring, gbps, baseline = sys.argv[1:]
 nodes = nodes.split()
 gap = 0.03  # within which tccl-profile proves each chain
-with open(profiles) as file:
+with open(sets) as file:
     solved = json.load(file)
+with open(single) as file:
+    one = json.load(file)
+if solved["gbps"] <= 1.05 * one["gbps"]:
+    solved = one
 with open(models) as file:
     exact = json.load(file)
 

@@ -10,4 +10,9 @@ applied 32
 as_solved 0 n{1..32}:0-3
 recorded "$(job_of)" 0 n_nodes 32
 recorded "$(job_of)" 0 gpus 128
-equal "ring in the record" "$(record "$(job_of)" 0 ring)" "$(values TCCL_RING)"
+ring=$(values TCCL_RING)
+equal "ring in the record" "$(record "$(job_of)" 0 ring)" "$ring"
+[ ${#ring} -le 4096 ] || fail "a ring of ${#ring} bytes"
+n=$(record "$(job_of)" 0 rings)
+matches "equal nodes are written once" "$ring" "n1[[]mlx5_0 * n2[[]= n1] *n32[[]= n17]"
+matches "drawing of $n rings" "$(admin tcclacct ring "$(job_of)")" "*n[[]1-16]*n[[]17-32]*"

@@ -102,7 +102,7 @@ is_ring() { # WHAT GPUS NODES...
     shift 2
     job=$(sed -n 's/^.* SLURM_JOB_ID=//p' "$home/seen" | head -1)
     for round in {1..500}; do
-        ring=$(as_user tcclacct -nP -j "$job" -o jobid,ring | sed -n "s/^$job\.0|//p")
+        ring=$(as_user tcclacct -nP -j "$job" -o jobid,ring | sed -n "/^$job\.0|/{s///; s/\\\\x7c/|/g; p}") # as -P writes the bars of ring sets
         [ -z "$ring" ] || break
         sleep 0.2
     done

@@ -49,7 +49,7 @@ static void test_defaults(void)
     CHECK_INT(conf.auto_timeout_ms, 2000);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 300);
-    CHECK_INT(conf.max_rings, 1);
+    CHECK_INT(conf.max_rings, 8);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
     tccl_conf_clear(&conf);
