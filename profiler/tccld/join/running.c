@@ -312,6 +312,15 @@ static void name_chains(const struct tccl_machine *machine, const struct tccl_ch
     }
 }
 
+/* All rings of a set, those that are alike too. */
+static void name_set(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+                     struct tccl_neighbour *neighbour)
+{
+    neighbour->rings.n = set->n;
+    for (int i = 0; i < set->n; i++)
+        tccl_chain_name(&set->rings[i], machine, true, &neighbour->rings.chains[i]);
+}
+
 static int see_ring(struct running *running, const struct entry *entry, struct seen *seen)
 {
     const struct tccl_machine *machine = own_machine(running->daemon->own);
@@ -320,7 +329,7 @@ static int see_ring(struct running *running, const struct entry *entry, struct s
         return 0;
     tccl_ring_set_side(&set, &seen->sides[seen->beside.n]);
     if (seen->named)
-        name_chains(machine, set.rings, set.n, &seen->named[seen->beside.n]);
+        name_set(machine, &set, &seen->named[seen->beside.n]);
     return put_side(seen, entry->alone);
 }
 
