@@ -572,12 +572,12 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
     return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
 }
 
-/* The best of two rings and more, up to most, that leaves to those that run beside it what the
- * single ring does. Returns 0; else there is none. */
+/* The best of two rings and more, up to most, beside which the least share of all, its own
+ * included, is no less than with the single ring. Returns 0; else there is none. */
 static int find_several(const struct tccl_run *runs, int n_runs, int most,
                         const struct tccl_ring *single, struct tccl_ring *several)
 {
-    const struct wanted wanted = {2, most, single->share * (1 - 1e-6)};
+    const struct wanted wanted = {2, most, least_share(single) * (1 - 1e-6)};
     *several = *single;
     several->gbps = several->bound = 0;
     several->choices = calloc(several->n_nodes, sizeof(*several->choices));
