@@ -61,6 +61,7 @@ user srun "${half[@]}" sh -c 'env | sed -n "s/^TCCL_RING=//p" >'"$work"'/ring.$S
 first=$!
 for node in 0 1; do eventually "the first step" test -s "$work/ring.$node"; done
 for node in n1 n2; do
+    eventually "the step is written down" grep -qF ' | ' "$cluster/nodes/$node/run/running"
     pid=$(<"$cluster/pid/tccld@$node")
     kill -9 "$pid"
     eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
