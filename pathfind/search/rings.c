@@ -744,7 +744,8 @@ static int find(const struct tccl_model *model, uint32_t gpus, bool closed,
     finder.goal = highest(bounds, from, to) * (1 - options->gap);
     if (find_all(&finder, from, to, bounds) != 0)
         return -1;
-    order_rings(&finder);
+    if (!options->rater)
+        order_rings(&finder);
     result->bound = fmax(result->gbps, highest(bounds, from, to));
     return 0;
 }

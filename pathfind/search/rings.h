@@ -34,7 +34,7 @@ struct tccl_rings_options {
 };
 
 struct tccl_rings_result {
-    struct tccl_ring_set set; /* the first rings are the best ones (search/rings-order.h) */
+    struct tccl_ring_set set; /* by a model the first rings are the best ones (rings-order.h) */
     double gbps;              /* of all rings together, GB/s; 0: no set was found */
     double bound; /* no set (any: of all; else that a stock NCCL can be made to build) is faster */
     long rated;
