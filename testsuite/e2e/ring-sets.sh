@@ -89,3 +89,28 @@ applied)
     ;;
 *) matches "the reason" "$(values TCCL_REASON)" "NCCL's own *" ;;
 esac
+
+echo "--- a NIC without a link"
+classes=$work/class # in place of /sys/class, for n2's tccld
+mkdir -p "$classes/net" "$classes/infiniband"/mlx5_{0,1}/ports/1
+ln -s ../../devices/0000:1c:00.0 "$classes/infiniband/mlx5_0/device"
+ln -s ../../devices/0000:8c:00.0 "$classes/infiniband/mlx5_1/device"
+echo "4: ACTIVE" >"$classes/infiniband/mlx5_0/ports/1/state"
+links() { # STATE: of mlx5_1, from here on
+    echo "$1" >"$classes/infiniband/mlx5_1/ports/1/state"
+    mini stop-tccld n2
+    unshare --mount sh -c 'mount --bind "$1" /sys/class && exec "$2" start-tccld n2' - "$classes" "$root/contrib/minicluster"
+}
+links "1: DOWN"
+srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
+equal "tasks" "$(tasks)" 2
+echo "its ring: $(values TCCL_RING)"
+case $(values TCCL_RING) in *"n2["*mlx5_1*) fail "n2 is to use mlx5_1, which has no link" ;; esac
+case $(values TCCL_STATE) in
+applied) matches "FewerRings" "$(record "$(job_of)" 0 fewer_rings)" "n2: mlx5_1 has no link" ;;
+*) matches "the reason" "$(values TCCL_REASON)" "*" ;;
+esac
+links "4: ACTIVE"
+srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
+applied 2
+all_have TCCL_GBPS 23.65

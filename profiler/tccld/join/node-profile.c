@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
+#include "tccld/join/nic-links.h"
 
 enum {
     KINDS = 64,       /* GPU sets kept ready */
@@ -34,6 +35,8 @@ struct own {
     bool hidden[KINDS];  /* such a class is without P2P */
     int n_classes, next; /* next: the one to be replaced */
     struct placed placed[TCCL_MAX_GPUS + 1];
+    struct nic_links_down down;
+    char node[TCCL_CONF_NAME]; /* this one */
 };
 
 struct own *own_new(void)
@@ -217,14 +220,34 @@ double own_placed(struct own *own, int n_gpus)
     return placed->done ? placed->gbps : 0;
 }
 
+void own_links(struct own *own, const struct nic_links_down *down)
+{
+    if (down->n == own->down.n &&
+        memcmp(down->busids, own->down.busids, (size_t)down->n * sizeof(*down->busids)) == 0)
+        return;
+    own->down = *down;
+    forget_classes(own);
+}
+
+/* NICs without a link meet nobody, not even those of another node. */
+static void cut_off(const struct own *own, struct tccl_machine *machine)
+{
+    for (int i = 0; i < machine->n_nics; i++)
+        if (nic_links_has(&own->down, machine->nics[i].busid))
+            snprintf(machine->nics[i].fabric, sizeof(machine->nics[i].fabric), OWN_NO_LINK "%.50s",
+                     own->node);
+}
+
 static struct shared_class *make_class(struct own *own, struct tccl_profile *profile, uint32_t gpus,
                                        bool hidden, struct tccl_error *err)
 {
     const struct tccl_table *table = tccl_profile_table(profile, gpus, err);
+    struct tccl_machine machine = own->machine;
     if (!table)
         return NULL;
-    struct tccl_node_class *class = hidden ? tccl_node_class_without_p2p(table, &own->machine)
-                                           : tccl_node_class_from_table(table, &own->machine);
+    cut_off(own, &machine);
+    struct tccl_node_class *class = hidden ? tccl_node_class_without_p2p(table, &machine)
+                                           : tccl_node_class_from_table(table, &machine);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail(err, "out of memory");
@@ -242,6 +265,7 @@ static struct shared_class *make_class(struct own *own, struct tccl_profile *pro
 /* As it is on disk now. */
 static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
 {
+    strcpy(own->node, conf->node);
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
 }
 

@@ -9,11 +9,18 @@
 #include "tccld/join/merge.h"
 #include "tccld/join/slurm-gpus.h"
 
+struct nic_links_down;
 struct own;
 
 /* Knows nothing yet. NULL without memory. */
 struct own *own_new(void);
 void own_free(struct own *own); /* NULL is fine */
+
+/* Fabric of a NIC that has no link: this and the node's name, so that it meets nobody. */
+#define OWN_NO_LINK "no link: "
+
+/* Which NICs have no link now, for the classes that are made from here on. */
+void own_links(struct own *own, const struct nic_links_down *down);
 
 /* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm); hidden:
  * without P2P, for tasks that see only their own. background: as measured beside that, or plain

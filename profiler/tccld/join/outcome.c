@@ -19,6 +19,7 @@
 #include "client/step-fields.h"
 #include "ring/class-sets.h"
 #include "tccld/join/chain-lines.h"
+#include "tccld/join/node-profile.h"
 #include "tccld/join/tree.h"
 
 enum {
@@ -45,6 +46,29 @@ static void leave_whole(struct tccl_outcome *outcome, const char *why)
 {
     fall_back(outcome, "%s", why);
     outcome->groups = true;
+}
+
+/* The first NIC without a link of these nodes; NULL: none. Sets *node to whose it is. */
+static const char *find_no_link(const struct tccl_run *runs, int n_runs, int *node)
+{
+    for (int run = *node = 0; run < n_runs; *node += runs[run++].count)
+        for (int i = 0; i < runs[run].class->n_nics; i++)
+            if (strncmp(runs[run].class->nics[i].fabric, OWN_NO_LINK, strlen(OWN_NO_LINK)) == 0)
+                return runs[run].class->nics[i].name;
+    return NULL;
+}
+
+/* No ring closes. */
+static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error *err,
+                           const struct tccl_run *runs, int n_runs, char *const *nodes)
+{
+    char why[sizeof(err->text)];
+    int node;
+    const char *nic = runs ? find_no_link(runs, n_runs, &node) : NULL;
+    if (nic)
+        snprintf(why, sizeof(why), "%.160s: %.64s has no link, and %.200s", nodes[node], nic,
+                 err->text);
+    leave_whole(outcome, nic ? why : err->text);
 }
 
 /* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. Or
@@ -165,7 +189,12 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
     }
     if ((n_runs == 1 && runs->count == 1) || limits->rings_of_best >= most)
         return;
-    if (least < most)
+    int without;
+    const char *no_link = find_no_link(runs, n_runs, &without);
+    if (no_link)
+        snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings), "%.160s: %s has no link",
+                 nodes[without], no_link);
+    else if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
                  least, least == 1 ? "" : "s", most);
@@ -294,7 +323,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)
-        leave_whole(outcome, err.text);
+        leave_unclosed(outcome, &err, runs, merge->n_runs, join->nodes);
     else
         take_ring(outcome, &ring, &limits, runs, merge->n_runs, join);
     tccl_ring_clear(&ring);

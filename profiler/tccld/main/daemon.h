@@ -22,6 +22,7 @@ struct running;
 struct groups;
 struct seen;
 struct shares;
+struct nic_links;
 struct slurm_gpus;
 struct steps;
 struct stalls;
@@ -48,6 +49,7 @@ struct daemon {
     struct peer_trust *peer_trust;
     struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
+    struct nic_links *links;
     struct slurm_gpus *gpus;
     struct presence *presence;
     struct journal *journal;

@@ -17,6 +17,7 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/join.h"
+#include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/presence.h"
 #include "tccld/join/running.h"
@@ -257,7 +258,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
     daemon->gpus = slurm_gpus_new(daemon, join_heard, err);
-    if (!daemon->gpus || !(daemon->presence = presence_new(daemon, err)))
+    if (!daemon->gpus || !(daemon->links = nic_links_new(daemon, err)) ||
+        !(daemon->presence = presence_new(daemon, err)))
         return -1;
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
@@ -286,6 +288,7 @@ static void end(struct parts *parts)
     stalls_free(daemon->stalls);
     presence_free(daemon->presence);
     slurm_gpus_free(daemon->gpus);
+    nic_links_free(daemon->links);
     steps_free(daemon->steps);
     groups_free(daemon->groups);
     running_free(daemon->running);

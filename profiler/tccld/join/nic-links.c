@@ -1,0 +1,173 @@
+/* nic-links.c: a profile is older than the cable that was pulled. NCCL takes no NIC without a link,
+ * so a plan that names it would be built on none of the nodes. */
+#include "tccld/join/nic-links.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "base/cleanup.h"
+#include "discover/sysfs.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/main/threads.h"
+
+enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, ACTIVE = 4, MAX_ENTRIES = 4096 };
+
+struct nic_links {
+    struct daemon *daemon;
+    struct event *timer;
+    struct pool *pool;
+    struct nic_links_down down; /* the thread's, while it looks */
+    bool looking, ending;
+};
+
+/* ---- in the thread ---- */
+
+enum link { UNKNOWN, DOWN, UP };
+
+static enum link rdma_link(const char *root, const char *name)
+{
+    enum link link = UNKNOWN;
+    long state;
+    for (int port = 1; port <= MAX_PORTS && link != UP; port++)
+        if (tccl_sys_number(root, &state, "/sys/class/infiniband/%s/ports/%d/state", name, port))
+            link = state == ACTIVE ? UP : DOWN;
+    return link;
+}
+
+static enum link net_link(const char *root, const char *name)
+{
+    char state[32];
+    if (!tccl_sys_text(root, state, sizeof(state), "/sys/class/net/%s/operstate", name))
+        return UNKNOWN;
+    return strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0 ? UP : DOWN;
+}
+
+/* Devices of a class, each with the PCI address that it is at. */
+struct found {
+    char busids[NIC_LINKS_MAX][TCCL_BUS_TEXT];
+    enum link links[NIC_LINKS_MAX];
+    int n;
+};
+
+/* Of several interfaces of one device the best counts. */
+static void note(struct found *found, const char *busid, enum link link)
+{
+    int i = 0;
+    while (i < found->n && strcmp(found->busids[i], busid) != 0)
+        i++;
+    if (i == NIC_LINKS_MAX || strlen(busid) >= TCCL_BUS_TEXT)
+        return;
+    if (i == found->n) {
+        strcpy(found->busids[found->n++], busid);
+        found->links[i] = UNKNOWN;
+    }
+    found->links[i] = link > found->links[i] ? link : found->links[i];
+}
+
+static void look_at(const char *root, const char *class,
+                    enum link (*link_of)(const char *root, const char *name), struct found *found)
+{
+    char path[PATH_MAX], device[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/sys/class/%s", root ? root : "", class);
+    cleanup_dir DIR *folder = opendir(path);
+    const struct dirent *entry;
+    for (int i = 0; folder && i < MAX_ENTRIES && (entry = readdir(folder)) != NULL; i++) {
+        snprintf(path, sizeof(path), "%.1024s/sys/class/%s/%s/device", root ? root : "", class,
+                 entry->d_name);
+        ssize_t size = entry->d_name[0] == '.' ? -1 : readlink(path, device, sizeof(device) - 1);
+        if (size <= 0)
+            continue;
+        device[size] = '\0';
+        const char *slash = strrchr(device, '/');
+        if (slash)
+            note(found, slash + 1, link_of(root, entry->d_name));
+    }
+}
+
+void nic_links_look(const char *root, struct nic_links_down *down)
+{
+    struct found rdma = {.n = 0}, net = {.n = 0};
+    look_at(root, "infiniband", rdma_link, &rdma);
+    look_at(root, "net", net_link, &net);
+    for (int i = 0; i < rdma.n; i++) /* an IP interface of theirs may be unused */
+        for (int k = 0; k < net.n; k++)
+            if (rdma.links[i] != UNKNOWN && strcmp(net.busids[k], rdma.busids[i]) == 0)
+                net.links[k] = UNKNOWN;
+    down->n = 0;
+    for (int i = 0; i < rdma.n; i++)
+        if (rdma.links[i] == DOWN)
+            strcpy(down->busids[down->n++], rdma.busids[i]);
+    for (int i = 0; i < net.n && down->n < NIC_LINKS_MAX; i++)
+        if (net.links[i] == DOWN && !nic_links_has(down, net.busids[i]))
+            strcpy(down->busids[down->n++], net.busids[i]);
+}
+
+bool nic_links_has(const struct nic_links_down *down, const char *busid)
+{
+    for (int i = 0; i < down->n; i++)
+        if (strcmp(down->busids[i], busid) == 0)
+            return true;
+    return false;
+}
+
+static void run_look(void *task)
+{
+    struct nic_links *links = task;
+    nic_links_look(NULL, &links->down);
+}
+
+/* ---- on the event loop ---- */
+
+static void on_looked(void *task)
+{
+    struct nic_links *links = task;
+    links->looking = false;
+    if (!links->ending)
+        own_links(links->daemon->own, &links->down);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *argument)
+{
+    struct nic_links *links = argument;
+    (void)fd, (void)what;
+    if (!links->looking)
+        links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
+}
+
+struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct nic_links *links = calloc(1, sizeof(*links));
+    struct timeval period = daemon_in(PERIOD_MS);
+    if (!links) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    links->daemon = daemon;
+    links->pool = pool_new(daemon->base, 1, 1, err);
+    links->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, links);
+    if (links->pool && links->timer && event_add(links->timer, &period) == 0) {
+        on_time(-1, 0, links);
+        return links;
+    }
+    tccl_fail(err, "out of memory");
+    nic_links_free(links);
+    return NULL;
+}
+
+void nic_links_free(struct nic_links *links)
+{
+    if (!links)
+        return;
+    links->ending = true;
+    if (links->timer)
+        event_free(links->timer);
+    if (links->pool && pool_free(links->pool, STOP_MS) != 0)
+        return; /* the thread still has it */
+    free(links);
+}

@@ -1,0 +1,31 @@
+/* nic-links.h: which NICs of this node have no link now: no ring leads over them. */
+#ifndef TCCL_NIC_LINKS_H
+#define TCCL_NIC_LINKS_H
+
+#include <stdbool.h>
+
+#include "base/bus.h"
+#include "base/error.h"
+#include "tccld/main/daemon.h"
+
+/* NICs by their PCI addresses as /sys has them ("0000:c1:00.0"). Virtual functions count. */
+enum { NIC_LINKS_MAX = 1024 };
+struct nic_links_down {
+    char busids[NIC_LINKS_MAX][TCCL_BUS_TEXT];
+    int n;
+};
+
+/* Which NICs below root (NULL: /) have a state, and no port that is up: of RDMA devices their own
+ * ports count, of others the interface. A firmware that hangs can keep it for long. */
+void nic_links_look(const char *root, struct nic_links_down *down);
+
+bool nic_links_has(const struct nic_links_down *down, const char *busid);
+
+struct nic_links;
+
+/* Looks now and every ten seconds, in a thread of its own, and has own_links know what has changed.
+ * NULL with err. */
+struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err);
+void nic_links_free(struct nic_links *links); /* NULL is fine */
+
+#endif

@@ -1,0 +1,133 @@
+/* Which NICs have no link, by a /sys of the test's. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "tccld/join/nic-links.h"
+
+static char root[] = "/tmp/test-nic-links-XXXXXX";
+
+__attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
+{
+    char command[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command, sizeof(command), format, args);
+    va_end(args);
+    CHECK_INT(system(command), 0);
+}
+
+/* Writes a file below root, in a folder that is there. */
+__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
+{
+    char path[256];
+    va_list args;
+    va_start(args, format);
+    int at = snprintf(path, sizeof(path), "%s/sys/class/", root);
+    vsnprintf(path + at, sizeof(path) - (size_t)at, format, args);
+    va_end(args);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fprintf(file, "%s\n", text) > 0);
+    if (file)
+        fclose(file);
+}
+
+static void add(const char *class, const char *name, const char *busid)
+{
+    char path[256], device[64];
+    int at = snprintf(path, sizeof(path), "%s/sys/class/%s/%s", root, class, name);
+    CHECK_INT(mkdir(path, 0755), 0);
+    snprintf(path + at, sizeof(path) - (size_t)at, "/device");
+    snprintf(device, sizeof(device), "../../../devices/%s", busid);
+    CHECK_INT(symlink(device, path), 0);
+}
+
+static void set_port(const char *name, int port, const char *state)
+{
+    run("mkdir -p %s/sys/class/infiniband/%s/ports/%d", root, name, port);
+    put(state, "infiniband/%s/ports/%d/state", name, port);
+}
+
+static void set_net(const char *name, const char *state)
+{
+    put(state, "net/%s/operstate", name);
+}
+
+static void check_down(const char *expected)
+{
+    static const char *const buses[] = {"0000:c1:00.0", "0000:c1:00.1", "0000:21:00.0",
+                                        "0000:41:00.0", "0000:61:00.0"};
+    struct nic_links_down down;
+    char found[64] = "";
+    nic_links_look(root, &down);
+    for (size_t i = 0; i < sizeof(buses) / sizeof(*buses); i++)
+        if (nic_links_has(&down, buses[i]))
+            snprintf(found + strlen(found), sizeof(found) - strlen(found), "%zu ", i);
+    CHECK_STR(found, expected);
+    CHECK_INT(down.n, (int)strlen(expected) / 2);
+    CHECK(!nic_links_has(&down, "0000:c1:00"));
+}
+
+static void test_look(void)
+{
+    check_down(""); /* there is no /sys/class */
+    run("mkdir -p %s/sys/class/infiniband %s/sys/class/net", root, root);
+    add("infiniband", "mlx5_0", "0000:c1:00.0");
+    check_down(""); /* nothing is known of it */
+    set_port("mlx5_0", 1, "4: ACTIVE");
+    add("infiniband", "mlx5_1", "0000:c1:00.1");
+    set_port("mlx5_1", 1, "1: DOWN");
+    check_down("1 ");
+    set_port("mlx5_1", 2, "4: ACTIVE"); /* one of its ports is enough */
+    check_down("");
+    set_port("mlx5_1", 2, "2: INIT");
+    set_port("mlx5_0", 1, "3: ARMED");
+    check_down("0 1 ");
+}
+
+/* The IP interface of an RDMA device counts for nothing; that of another NIC is all there is. */
+static void test_net(void)
+{
+    set_port("mlx5_0", 1, "4: ACTIVE");
+    add("net", "ib0", "0000:c1:00.0");
+    set_net("ib0", "down");
+    add("net", "eth0", "0000:21:00.0");
+    set_net("eth0", "lowerlayerdown");
+    add("net", "eth1", "0000:41:00.0");
+    set_net("eth1", "unknown");
+    check_down("1 2 ");
+    add("net", "eth2", "0000:21:00.0"); /* a second port of the device */
+    set_net("eth2", "up");
+    run("mkdir -p %s/sys/class/net/bond0", root); /* no PCI device */
+    set_net("bond0", "down");
+    check_down("1 ");
+}
+
+/* More devices than there is room for. */
+static void test_many(void)
+{
+    struct nic_links_down down;
+    char name[32], busid[32];
+    for (int i = 0; i < 2 * NIC_LINKS_MAX; i++) {
+        snprintf(name, sizeof(name), "many%d", i);
+        snprintf(busid, sizeof(busid), "%04x:e1:%02x.%d", i / 256, i / 8 % 32, i % 8);
+        add("net", name, busid);
+        set_net(name, "down");
+    }
+    nic_links_look(root, &down);
+    CHECK(down.n > NIC_LINKS_MAX - 8 && down.n <= NIC_LINKS_MAX);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(root) != NULL);
+    test_look();
+    test_net();
+    test_many();
+    run("rm -r %s", root);
+    return check_result();
+}
