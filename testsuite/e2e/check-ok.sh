@@ -34,10 +34,10 @@ assert all(item["text"] for item in found["items"]), found' "$all"
 equal "tccld --check" "$(admin tccld --check 2>&1)" "tccl: tccld has no --check: run tccl-check, or tccld --check-config"
 
 # All that a support request needs, for its owner alone; written whole, or not at all.
-cp "$cluster/plugstack.conf" "$work/plugstack.conf"
+cp -p "$cluster/plugstack.conf" "$work/plugstack.conf" # with its time: slurmd is to look no older
 printf 'optional /none/other.so password=hunter2\n#x\n' >>"$cluster/plugstack.conf"
 matches "bundle" "$(admin tccl-check --node n1 --bundle "$work/bundle.tgz")" "tccl: $work/bundle.tgz: 17 files; *"
-cat "$work/plugstack.conf" >"$cluster/plugstack.conf"
+cp -p "$work/plugstack.conf" "$cluster/plugstack.conf"
 equal "mode of the bundle" "$(stat -c %a "$work/bundle.tgz")" 600
 equal "files in it" "$(tar -tzf "$work/bundle.tgz" | grep -vc '/$')" 17
 tar -C "$work" -xzf "$work/bundle.tgz"
