@@ -174,7 +174,8 @@ struct limits {
     int rings, rings_of_best; /* at once: at most, and in the best ring set of all nodes */
 };
 
-/* Which node leaves fewer rings at once than others, or all, would have by themselves. */
+/* Which node leaves fewer rings at once than others, or all, would have by themselves, or fewer
+ * NICs to as many. */
 static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct limits *limits, const struct tccl_run *runs, int n_runs,
                       char *const *nodes)
@@ -187,13 +188,15 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
         who = rings < least ? node : who;
         least = rings < least ? rings : least;
     }
-    if ((n_runs == 1 && runs->count == 1) || limits->rings_of_best >= most)
-        return;
     int without;
     const char *no_link = find_no_link(runs, n_runs, &without);
+    if (n_runs == 1 && runs->count == 1)
+        return;
     if (no_link)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings), "%.160s: %s has no link",
                  nodes[without], no_link);
+    else if (limits->rings_of_best >= most)
+        return;
     else if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
                  "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
