@@ -68,7 +68,7 @@ if [ "$SLURM_LOCALID" = 0 ]; then
     ' bash "$top" &
 fi
 for round in {1..3000}; do
-    [ ! -e "$top/holder" ] || break
+    [ ! -e "$top/holder" ] || [ "$(cat "/proc/$(cat "$top/holder")/comm")" != sleep ] || break # before, its root is the host's
     sleep 0.1
 done
 status=0
