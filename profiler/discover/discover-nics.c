@@ -43,22 +43,21 @@ static double guess_rate(const struct nic *nic)
     return nic->rdma ? 12.5 : usual_gbps;
 }
 
-/* "4: ACTIVE"; a recorded "Port1State" is the number. No state known: up. */
+/* A recorded "Port1State" is the number. No state known: up. */
 static bool port_is_up(const struct tccl_scene *scene, hwloc_obj_t os, int port, bool *known)
 {
     char name[32];
-    long state = 0;
     const char *recorded;
+    enum tccl_sys_link link =
+        scene->facts ? tccl_sys_port_link(scene->options->root, os->name, port) : TCCL_LINK_UNKNOWN;
 
-    *known =
-        scene->facts && tccl_sys_number(scene->options->root, &state,
-                                        "/sys/class/infiniband/%s/ports/%d/state", os->name, port);
+    *known = link != TCCL_LINK_UNKNOWN;
     if (*known)
-        return state == 4;
+        return link == TCCL_LINK_UP;
     snprintf(name, sizeof(name), "Port%dState", port);
     recorded = hwloc_obj_get_info_by_name(os, name);
     *known = recorded;
-    return recorded && atoi(recorded) == 4;
+    return recorded && atoi(recorded) == TCCL_PORT_ACTIVE;
 }
 
 /* The first port that is up, 0 if none is. */
@@ -115,7 +114,6 @@ static void read_rdma(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
 
 static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
 {
-    char state[32] = "";
     long speed = 0;
 
     nic->kind = nic->object->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
@@ -123,9 +121,7 @@ static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *
     nic->up = true;
     if (!scene->facts)
         return;
-    if (tccl_sys_text(scene->options->root, state, sizeof(state), "/sys/class/net/%s/operstate",
-                      os->name))
-        nic->up = strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
+    nic->up = tccl_sys_net_link(scene->options->root, os->name) != TCCL_LINK_DOWN;
     if (tccl_sys_number(scene->options->root, &speed, "/sys/class/net/%s/speed", os->name))
         nic->nic.gbps = (double)speed / 8000;
 }

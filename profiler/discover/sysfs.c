@@ -98,3 +98,20 @@ bool tccl_sys_exists(const char *root, const char *path, ...)
     va_end(arguments);
     return fits && access(full, F_OK) == 0;
 }
+
+enum tccl_sys_link tccl_sys_port_link(const char *root, const char *device, int port)
+{
+    long state;
+    if (!tccl_sys_number(root, &state, "/sys/class/infiniband/%s/ports/%d/state", device, port))
+        return TCCL_LINK_UNKNOWN;
+    return state == TCCL_PORT_ACTIVE ? TCCL_LINK_UP : TCCL_LINK_DOWN;
+}
+
+enum tccl_sys_link tccl_sys_net_link(const char *root, const char *interface)
+{
+    char state[32];
+    if (!tccl_sys_text(root, state, sizeof(state), "/sys/class/net/%s/operstate", interface))
+        return TCCL_LINK_UNKNOWN;
+    bool up = strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
+    return up ? TCCL_LINK_UP : TCCL_LINK_DOWN;
+}

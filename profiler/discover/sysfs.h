@@ -24,6 +24,13 @@ bool tccl_sys_number(const char *root, long *value, const char *path, ...)
 bool tccl_sys_member(const char *root, const char *name, char *text, size_t size, const char *path,
                      ...) __attribute__((format(printf, 5, 6)));
 
+/* Of a port of an RDMA device, and of a network interface: has it a link? Of an interface that
+ * doesn't know, it is taken to have one. */
+enum { TCCL_PORT_ACTIVE = 4 }; /* "4: ACTIVE" */
+enum tccl_sys_link { TCCL_LINK_UNKNOWN, TCCL_LINK_DOWN, TCCL_LINK_UP };
+enum tccl_sys_link tccl_sys_port_link(const char *root, const char *device, int port);
+enum tccl_sys_link tccl_sys_net_link(const char *root, const char *interface);
+
 bool tccl_sys_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

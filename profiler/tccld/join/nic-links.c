@@ -16,7 +16,7 @@
 #include "tccld/join/node-profile.h"
 #include "tccld/main/threads.h"
 
-enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, ACTIVE = 4, MAX_ENTRIES = 4096 };
+enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, MAX_ENTRIES = 4096 };
 
 struct nic_links {
     struct daemon *daemon;
@@ -28,35 +28,25 @@ struct nic_links {
 
 /* ---- in the thread ---- */
 
-enum link { UNKNOWN, DOWN, UP };
-
-static enum link rdma_link(const char *root, const char *name)
+static enum tccl_sys_link rdma_link(const char *root, const char *name)
 {
-    enum link link = UNKNOWN;
-    long state;
-    for (int port = 1; port <= MAX_PORTS && link != UP; port++)
-        if (tccl_sys_number(root, &state, "/sys/class/infiniband/%s/ports/%d/state", name, port))
-            link = state == ACTIVE ? UP : DOWN;
-    return link;
-}
-
-static enum link net_link(const char *root, const char *name)
-{
-    char state[32];
-    if (!tccl_sys_text(root, state, sizeof(state), "/sys/class/net/%s/operstate", name))
-        return UNKNOWN;
-    return strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0 ? UP : DOWN;
+    enum tccl_sys_link best = TCCL_LINK_UNKNOWN;
+    for (int port = 1; port <= MAX_PORTS && best != TCCL_LINK_UP; port++) {
+        enum tccl_sys_link link = tccl_sys_port_link(root, name, port);
+        best = link > best ? link : best;
+    }
+    return best;
 }
 
 /* Devices of a class, each with the PCI address that it is at. */
 struct found {
     char busids[NIC_LINKS_MAX][TCCL_BUS_TEXT];
-    enum link links[NIC_LINKS_MAX];
+    enum tccl_sys_link links[NIC_LINKS_MAX];
     int n;
 };
 
 /* Of several interfaces of one device the best counts. */
-static void note(struct found *found, const char *busid, enum link link)
+static void note(struct found *found, const char *busid, enum tccl_sys_link link)
 {
     int i = 0;
     while (i < found->n && strcmp(found->busids[i], busid) != 0)
@@ -65,13 +55,14 @@ static void note(struct found *found, const char *busid, enum link link)
         return;
     if (i == found->n) {
         strcpy(found->busids[found->n++], busid);
-        found->links[i] = UNKNOWN;
+        found->links[i] = TCCL_LINK_UNKNOWN;
     }
     found->links[i] = link > found->links[i] ? link : found->links[i];
 }
 
 static void look_at(const char *root, const char *class,
-                    enum link (*link_of)(const char *root, const char *name), struct found *found)
+                    enum tccl_sys_link (*link_of)(const char *root, const char *name),
+                    struct found *found)
 {
     char path[PATH_MAX], device[PATH_MAX];
     snprintf(path, sizeof(path), "%s/sys/class/%s", root ? root : "", class);
@@ -94,17 +85,17 @@ void nic_links_look(const char *root, struct nic_links_down *down)
 {
     struct found rdma = {.n = 0}, net = {.n = 0};
     look_at(root, "infiniband", rdma_link, &rdma);
-    look_at(root, "net", net_link, &net);
+    look_at(root, "net", tccl_sys_net_link, &net);
     for (int i = 0; i < rdma.n; i++) /* an IP interface of theirs may be unused */
         for (int k = 0; k < net.n; k++)
-            if (rdma.links[i] != UNKNOWN && strcmp(net.busids[k], rdma.busids[i]) == 0)
-                net.links[k] = UNKNOWN;
+            if (rdma.links[i] != TCCL_LINK_UNKNOWN && strcmp(net.busids[k], rdma.busids[i]) == 0)
+                net.links[k] = TCCL_LINK_UNKNOWN;
     down->n = 0;
     for (int i = 0; i < rdma.n; i++)
-        if (rdma.links[i] == DOWN)
+        if (rdma.links[i] == TCCL_LINK_DOWN)
             strcpy(down->busids[down->n++], rdma.busids[i]);
     for (int i = 0; i < net.n && down->n < NIC_LINKS_MAX; i++)
-        if (net.links[i] == DOWN && !nic_links_has(down, net.busids[i]))
+        if (net.links[i] == TCCL_LINK_DOWN)
             strcpy(down->busids[down->n++], net.busids[i]);
 }
 
