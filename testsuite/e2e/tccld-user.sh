@@ -8,13 +8,18 @@
 
 own_cluster --nodes 2 --tccld-user bin
 
-tccld_of() { # NODE: its process
-    pgrep -f "^$cluster/bin/tccld .*--node $1\$" | while read -r pid; do
-        [ "$(<"/proc/$pid/comm")" != tccld ] || echo "$pid"
-    done
+tccld_of() { # NODE: its process, which is older than its monitor
+    pgrep -of "^$cluster/bin/tccld .*--node $1\$" || true
+}
+monitors_of() { # NODE: by their name, since a tccld that has just been started also runs slurmd -G
+    pgrep -P "$(tccld_of "$1")" -x tccld-monitor || true
+}
+has_monitor() { # NODE
+    [ -n "$(monitors_of "$1")" ]
 }
 monitor_of() { # NODE
-    pgrep -P "$(tccld_of "$1")"
+    eventually "the monitor of $1" has_monitor "$1"
+    monitors_of "$1"
 }
 uid_of() { # PID: of the process, whatever /proc's files belong to
     awk '/^Uid:/ { print $2, $3, $4, $5 }' "/proc/$1/status"
@@ -45,26 +50,39 @@ as_solved 0 n1:0-3 n2:0-3
 
 echo "--- the job's file"
 shared=$work/shared
-user srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on bash -c \
-    'folder=${TCCL_PLAN%/plan}; stat -c "%U %a" /dev/shm/tccl-$(id -u)-${folder##*-}.*; cat "$TCCL_PLAN" | wc -l' >"$shared" 2>"$work/err"
+cat >"$work/look" <<LOOK
+#!/bin/bash
+all() { # WHAT: until both tasks have come so far, since a node whose step has ended has removed its file
+    touch $work/\$1.\$SLURM_PROCID
+    until [ -e $work/\$1.0 -a -e $work/\$1.1 ]; do sleep 0.1; done
+}
+folder=\${TCCL_PLAN%/plan}
+all begun
+until [ "\$(ls /dev/shm/tccl-\$(id -u)-\${folder##*-}.* | wc -l)" -ge 2 ]; do sleep 0.1; done # the monitor makes them
+stat -c "%U %a" /dev/shm/tccl-\$(id -u)-\${folder##*-}.*
+wc -l <"\$TCCL_PLAN"
+all looked
+LOOK
+chmod 755 "$work/look"
+user timeout 300 srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$work/look" >"$shared" 2>"$work/err" || fail "$(cat "$shared" "$work/err")"
 cat "$shared"
 equal "the files in /dev/shm" "$(grep -c '^nobody 600$' "$shared")" 4 # each of two nodes, on one machine here, sees both
 
 echo "--- another uid on n2"
 as_user n2 daemon
 both
-matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*ok*daemon*as n2, and also over TCP*"
+matches "tccl-check" "$(admin tccl-check --node n2 --timeout 60 --only daemon || true)" "*ok*daemon*as n2, and also over TCP*"
 
 echo "--- a user who is not told of others' jobs"
 cp -p "$cluster/slurm.conf" "$work/slurm.conf"
 echo "PrivateData=accounts,jobs" >>"$cluster/slurm.conf"
-matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*warn*daemon*PrivateData=jobs, so daemon is not told*"
+matches "tccl-check" "$(admin tccl-check --node n2 --timeout 60 --only daemon || true)" "*warn*daemon*PrivateData=jobs, so daemon is not told*"
 cp -p "$work/slurm.conf" "$cluster/slurm.conf"
-matches "tccl-check" "$(admin tccl-check --node n2 --only daemon || true)" "*ok*daemon*"
+matches "tccl-check" "$(admin tccl-check --node n2 --timeout 60 --only daemon || true)" "*ok*daemon*"
 
 echo "--- root on n2, as before an upgrade of that node"
 as_user n2 root
-equal "its monitors" "$(pgrep -P "$(tccld_of n2)" | wc -l)" 0
+equal "its monitors" "$(monitors_of n2)" ""
 both
 
 echo "--- killed"
