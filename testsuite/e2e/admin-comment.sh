@@ -79,6 +79,8 @@ array=$(user sbatch --parsable --array=1-2 -N1 --gpus-per-node=4 --tccl=on --out
     --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || srun --tccl=off sleep 600')
 last_runs() { [ "$(admin squeue -h -j "${array}_2" -o %T)" = RUNNING ] && has_record "${array}_2" batch; }
 eventually "its last task" last_runs
+first_ended() { ended "${array}_1" && record_matches "${array}_1" batch state nothing-to-do; }
+eventually "the end of its first task, whose script built no ring" first_ended
 comment
 shows "${array}_1" "tccl: no ring: the job script used no *"
 shows "${array}_2" "tccl: ring 4 GPUs *"
