@@ -154,6 +154,18 @@ static bool stop(struct work *work)
     return work->stopped || work->time_over;
 }
 
+/* It is said in the end, so what works after it doesn't take its place. */
+static void note_failed(struct tccl_fill_progress *progress, const struct tccl_set *set,
+                        const struct tccl_error *why)
+{
+    char text[TCCL_SET_TEXT];
+
+    tccl_set_format(set, text);
+    progress->why = (struct tccl_error){0};
+    tccl_fail(&progress->why, "\"%.80s\" beside others: %s", text,
+              why->text[0] ? why->text : "no reason given");
+}
+
 /* One side while the others run. Returns 0; 1: it can't be measured; -1 with err: the back end
  * can't go on. */
 static int measure_side(struct work *work, struct tccl_joint *joint, int which,
@@ -162,24 +174,26 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     struct tccl_fill_progress *progress = work->progress;
     struct tccl_side others = {0};
     struct tccl_measurement out;
+    struct tccl_error why = {0};
     struct tccl_set set;
 
     split_repeats(&joint->sides[which], &set, &others);
     for (int i = 0; i < joint->n; i++)
         for (int k = 0; i != which && k < joint->sides[i].count; k++)
             others.transfers[others.count++] = joint->sides[i].transfers[k];
-    progress->why = (struct tccl_error){0};
     if (tccl_backend_set_others(work->backend, &others, err) != 0)
         return -1;
     int rc = tccl_retry(work->backend, &set, work->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1, NULL,
-                        NULL, &out, &progress->why, err);
+                        NULL, &out, &why, err);
     if (tccl_backend_set_others(work->backend, NULL, err) != 0 || rc != 0)
         return -1;
     progress->measured++;
     progress->failed += out.failed;
     progress->noisy += out.noisy;
-    if (out.failed)
+    if (out.failed) {
+        note_failed(progress, &set, &why);
         return 1;
+    }
     joint->gbps[which] = out.gbps;
     joint->spread = fmax(joint->spread, out.spread);
     joint->marks = out.marks;
@@ -190,7 +204,7 @@ static int fail_in_a_row(struct work *work, struct tccl_error *err)
 {
     if (++work->in_a_row < TCCL_FAILURES)
         return 0;
-    return tccl_fail(err, "%d failed in a row, the last one: %.200s: what was measured is kept",
+    return tccl_fail(err, "%d sets failed in a row, the last %.200s: what was measured is kept",
                      work->in_a_row, work->progress->why.text);
 }
 

@@ -245,6 +245,7 @@ static void check_stops(void)
     rough.bad = "g0>m0"; /* some don't */
     CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
     CHECK(end.together > 5 && end.together <= end.together_total);
+    CHECK(end.failed > 0 && strstr(end.why.text, "g0>m0")); /* though the last ones worked */
     rough.bad = NULL;
     CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
     CHECK_INT(end.together, end.together_total);
