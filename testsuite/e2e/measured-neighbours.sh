@@ -1,6 +1,7 @@
 #!/bin/bash
-# Steps side by side on a node with a measured profile (cores in place of GPUs): what they do to each other was measured
-# together, and the record says so; where that is missing, it says that there are only bounds.
+# Steps side by side on a node whose profile has no model: what they do to each other was measured together, and the record says
+# so; where that is missing, it says that there are only bounds. On n1 it was really measured, with cores in place of GPUs, which
+# says now this, now that on a machine that others use; on n2 by a model, which the profile then has no more.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -8,40 +9,61 @@
 own=$(mktemp -d --tmpdir tccl-measured-neighbours-XXXXXX)
 trap 'rm -rf "$own"' EXIT
 profile=$build/profiler/tccl-profile
+model=$models/amd-4gpu.json
 how=(--backend host --devices 4 --window 1 --repeats 3 --gap 0.5)
-mkdir "$own/cache"
-"$profile" init --backend host --devices 4 --machine "$own/machine.json"
-"$profile" run "${how[@]}" --cache "$own/cache" --neighbours --splits 0-1/2-3 --json >"$own/summary"
-folder=$(dirname "$own"/cache/*/profile.json)
-python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); sys.exit(not 0 < j["together"] <= j["together_total"])' \
-    "$own/summary" || fail "nothing was measured together: $(<"$own/summary")"
-"$profile" verify --cache "$own/cache" || fail "the profile is bad"
-[ -s "$folder/together.jsonl" ] || fail "no results of steps beside each other"
+mkdir -p "$own"/{real,known}/cache
 
-own_cluster --nodes 1 --profile "$own" # which copies it
+"$profile" init --backend host --devices 4 --machine "$own/real/machine.json"
+measure() { # another run tries again what could not be measured
+    "$profile" run "${how[@]}" --cache "$own/real/cache" --neighbours --splits 0-1/2-3 --json >"$own/summary" &&
+        python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); sys.exit(not 0 < j["together"] == j["together_total"])' "$own/summary"
+}
+for try in {1..5}; do
+    ! measure || break
+done
+measure || fail "not all is measured together: $(<"$own/summary")"
+
+"$profile" init --model "$model" --machine "$own/known/machine.json"
+"$profile" run -q --model "$model" --cache "$own/known/cache" --neighbours --splits 0-1/2-3
+for kind in real known; do
+    "$profile" verify --cache "$own/$kind/cache" || fail "the profile is bad: $kind"
+    [ -s "$own"/$kind/cache/*/together.jsonl ] || fail "no results of steps beside each other: $kind"
+done
+rm "$own"/known/cache/*/model.json
+
+own_cluster --nodes 2 --profile "$own/real" --profile "$own/known" # which copies them
 rm -rf "$own"
 chmod 1777 "$work"
 
-first_runs() { [ -e "$work/first" ]; }
-user srun -N1 --gpus=2 sh -c "touch $work/first; until [ -e $work/over ]; do sleep 0.1; done" &
-first=$!
-eventually "the first step" first_runs
+both_run() { [ -e "$work/first.n1" ] && [ -e "$work/first.n2" ]; }
+firsts=()
+for node in n1 n2; do
+    user srun -w $node -N1 --gpus=2 sh -c "touch $work/first.$node; until [ -e $work/over ]; do sleep 0.1; done" &
+    firsts+=($!)
+done
+eventually "the first step of each node" both_run
 
-beside() { # BASIS: a step beside NCCL's own rings
-    srun_show -N1 --gpus=2 --tccl=on
+beside() { # NODE BASIS: a step beside NCCL's own rings
+    srun_show -w "$1" -N1 --gpus=2 --tccl=on
     equal "exit status" "$status" 0
     recorded "$(job_of)" 0 neighbours 1
-    recorded "$(job_of)" 0 neighbours_by "$1"
-    recorded "$(job_of)" 0 beside '*/* nccl: *'
+    recorded "$(job_of)" 0 neighbours_by "$2"
+}
+has_ring() { # BESIDE-PATTERN: the step that has just run
+    applied 1
+    recorded "$(job_of)" 0 beside "$1"
 }
 
 echo "--- measured together"
-beside measured
+beside n1 measured
+beside n2 measured
+has_ring '*/* nccl: *'
+equal TCCL_GBPS "$(values TCCL_GBPS)" 11.45 # as by the model: e2e/neighbours
 
 echo "--- by bounds"
-for file in "$cluster"/profiles/*/cache/*/together.jsonl "$cluster"/nodes/n1/cache/*/together.jsonl; do
-    [ ! -e "$file" ] || rm "$file"
-done
-beside bounds
+rm "$cluster"/nodes/*/cache/*/together.jsonl
+beside n1 bounds
+beside n2 bounds
+has_ring '*/* nccl: *'
 touch "$work/over"
-wait $first || fail "the first step failed"
+for first in "${firsts[@]}"; do wait "$first" || fail "a first step failed"; done
