@@ -49,6 +49,16 @@ def unless_busy(holds, what):
         print("does not hold, and the machine is busy:", what, flush=True)
 
 
+def comes(holds):
+    """Does it hold in the end, on a machine that others use?"""
+    until = time.monotonic() + daemons.PATIENCE
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def verdict():
     sys.exit(1 if check.failures else 0)
 

@@ -3,6 +3,7 @@
 was taken over can do little.
 # level: quick
 """
+import contextlib
 import mmap
 import os
 import platform
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from attack import Target, check, daemons, skip, verdict
+from attack import Target, check, comes, daemons, skip, verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNITS = {"tccld": f"{daemons.BUILD}/etc/tccld.service", "tccl-profile": f"{daemons.BUILD}/etc/tccl-profile-check.service"}
@@ -44,9 +45,9 @@ MAY = {"tccld": {"reads the kernel's settings"},
 
 
 # What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/README.md has the same table.
-MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/built": 0o600,
+MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/running": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/built": 0o600,
          "state/records.db": 0o600, "state/records.db-wal": 0o600, "state/records.db-shm": 0o600, "state/tccld.lock": 0o600,
-         "state/spool": 0o700, "state/spool/bad": 0o700}
+         "state/spool": 0o700, "state/spool/bad": 0o700, "state/spool/BATCH": 0o600}
 
 
 GIVEN = {"run", "state", "log", "machine.json", "cache"}  # by the test
@@ -59,8 +60,17 @@ def made(node, before):
         for name in folders + names:
             path = os.path.relpath(os.path.join(at, name), node)
             if path.split("/")[0] not in before - {"run", "state"} and path not in before:
-                found[re.sub(r"run/[0-9]+\.[^/]*", "run/STEP", path)] = stat.S_IMODE(os.lstat(os.path.join(at, name)).st_mode)
+                told = re.sub(r"run/[0-9]+\.[^/]*", "run/STEP", re.sub(r"state/spool/[0-9a-f]{32}$", "state/spool/BATCH", path))
+                with contextlib.suppress(FileNotFoundError):  # a file that had another name while it was written
+                    found[told] = stat.S_IMODE(os.lstat(os.path.join(at, name)).st_mode)
     return found
+
+
+def wrong_modes(node):
+    """What is there that should not be so, or what is missing: each, with its mode if it has one."""
+    found = made(node, GIVEN)
+    wrong = {path: oct(mode) for path, mode in found.items() if MODES.get(path) != mode}
+    return wrong | {path: "missing" for path in ("run/STEP/plan", "run/running") if path not in found}
 
 
 def under(which, folder, *command):
@@ -114,23 +124,18 @@ def serve(target):
                                  "uid": OWNER, "gid": OWNER, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
     path = plan.get("path", "")
     shared = f"/dev/shm/tccl-{OWNER}-{path.split('/')[-2].rsplit('-')[-1]}.0" if path else ""
-    check(os.path.exists(shared) and os.stat(shared).st_uid == OWNER, f"{shared} is the job's user's")
+    check(comes(lambda: os.path.exists(shared) and os.stat(shared).st_uid == OWNER), f"{shared} is the job's user's")
     check(subprocess.run(["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", "cat", path],
                          stdout=subprocess.DEVNULL).returncode == 0, "the plan can be read by the job's user")
-    found = made(f"{target.folder}/n1", GIVEN)
-    wrong = {path: oct(mode) for path, mode in found.items() if MODES.get(path) != mode}
-    check(not wrong and "run/STEP/plan" in found, f"files and folders have the modes that they are to have{f', but {wrong}' if wrong else ''}")
+    comes(lambda: not wrong_modes(f"{target.folder}/n1"))  # while a file is written it has another name
+    wrong = wrong_modes(f"{target.folder}/n1")
+    check(not wrong, f"files and folders have the modes that they are to have{f', but {wrong}' if wrong else ''}")
     entry = os.getxattr(path, "system.posix_acl_access")
     check(struct.pack("<HHI", 2, 4, OWNER) in entry and len(entry) == 44, "the plan's ACL names its user alone")
     with target.unix() as peer:
         target.ask(peer, {"type": "leave", "key": {**key, "job": 71}})
-    check(not os.path.exists(shared) and not os.path.exists(path), "both are removed when the step ends")
-    for _ in range(200):
-        found = {each["job"] for each in target.records()}
-        if found >= {70, 71}:
-            break
-        time.sleep(0.1)
-    check(found >= {70, 71}, "the records are in the store")
+    check(not os.path.exists(path) and comes(lambda: not os.path.exists(shared)), "both are removed when the step ends")
+    check(comes(lambda: {each["job"] for each in target.records()} >= {70, 71}), "the records are in the store")
     check(5 in niceness(target), "threads that answer questions are nicer")
     target.await_log("serves node n1")
 
@@ -147,6 +152,7 @@ def look_at_rights(target):
     pid = target.tcclds[0].pid
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         monitor = int(file.read())
+    comes(lambda: rights(monitor)[1] == 1 << 0 | 1 << 3 and rights(monitor)[3] > rights(pid)[3])  # it gives them up by itself
     check(rights(pid)[:3] == (TCCLD, 0, 1), f"tccld is uid {TCCLD} and has no capability: {rights(pid)}")
     check(rights(monitor)[:3] == (0, 1 << 0 | 1 << 3, 1), f"its monitor is root and has CAP_CHOWN and CAP_FOWNER: {rights(monitor)}")
     check(rights(monitor)[3] == rights(pid)[3] + 1, "the monitor has a filter of system calls of its own")
@@ -160,11 +166,7 @@ def kill_one(which):
         os.kill(both[which], 9)
         ended = target.tcclds[0].wait(daemons.PATIENCE)
         check(ended == (-9 if which == 0 else 1), f"{('tccld', 'the monitor')[which]} was killed: tccld ends with {ended}")
-        for _ in range(200):
-            if not os.path.exists(f"/proc/{both[1]}"):
-                break
-            time.sleep(0.05)
-        check(not os.path.exists(f"/proc/{both[1]}"), f"{('tccld', 'the monitor')[which]} was killed: there is no monitor")
+        check(comes(lambda: not os.path.exists(f"/proc/{both[1]}")), f"{('tccld', 'the monitor')[which]} was killed: there is no monitor")
         daemons.children.remove(target.tcclds[0])
 
 
