@@ -24,6 +24,7 @@ import daemons
 NOBODY = pwd.getpwnam("nobody").pw_uid
 MIB = 1 << 20
 REMOVAL = 5  # seconds
+TRIES = 4  # to find the machine not busy
 IS_BUSY = os.path.join(daemons.HERE, "is-busy")
 
 
@@ -41,8 +42,13 @@ def check(holds, what):
 check.failures = 0
 
 
-def unless_busy(holds, what):
-    """As check(), for what takes time; where it doesn't hold and the machine is busy, that is only said."""
+def unless_busy(holds, what, again=None):
+    """As check(), for what takes time; where it doesn't hold and the machine is busy, that is only said. again: measures it
+    anew, since others may have had the cores then and not now."""
+    for _ in range(TRIES if again else 0):
+        if holds or not subprocess.run([IS_BUSY]).returncode:
+            break
+        holds = again()
     if holds or subprocess.run([IS_BUSY]).returncode:
         check(holds, what)
     else:

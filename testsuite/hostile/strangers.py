@@ -71,8 +71,8 @@ def munge_asked_in_vain(target):
         return "armor" in file.read()
 
 
-def under(target, kind, source, seconds, most):
-    """A flood of this kind; who asks meanwhile, with the share answered within a second, and answered at all."""
+def asked_during(target, kind, source, seconds, most):
+    """A flood of this kind; of those who ask meanwhile, the share answered within a second. All are answered at all."""
     print(f"{kind} from {source}:", flush=True)
     flood = target.fork(target.run, FLOOD, source, str(target.port()), str(seconds), str(most), kind)
     time.sleep(0.3)
@@ -92,8 +92,13 @@ def under(target, kind, source, seconds, most):
         judge = check if source == STRANGER else unless_busy
         judge(times and missed * 100 <= len(times), f"{who} is answered during a flood of kind {kind}")
     target.wait(flood)
-    for who, part in soon.items():
-        unless_busy(part >= 0.99, f"{who}: 99 of 100 within a second during a flood of kind {kind}")
+    return soon
+
+
+def under(*flood):
+    for who, part in asked_during(*flood).items():
+        unless_busy(part >= 0.99, f"{who}: 99 of 100 within a second during a flood of kind {flood[1]}",
+                    lambda: asked_during(*flood)[who] >= 0.99)
 
 
 def has_network():
