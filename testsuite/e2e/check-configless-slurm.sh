@@ -45,10 +45,10 @@ for ((i = 0; i < 1200; i++)); do
     ! [ -e /run/slurm/conf/slurm.conf ] || ! grep -q "slurmd started" "$2" || break
     sleep 0.1
 done
-tccl-check --node n1
+tccl-check --node n1 --timeout 60
 WITH
 
-look alone env SLURM_CONF_SERVER="$server" tccl-check --no-peers
+look alone env SLURM_CONF_SERVER="$server" tccl-check --timeout 60 --no-peers
 equal "exit status" "$status" 0
 others_ok
 item slurm ok '*slurmctld is asked'
@@ -64,7 +64,7 @@ mkdir "$cluster/plugstack.conf.d"
 mv "$cluster/plugstack.conf" "$cluster/plugstack.conf.d/tccl.conf"
 echo "include plugstack.conf.d/*.conf" >"$cluster/plugstack.conf"
 admin scontrol reconfigure
-look alone env SLURM_CONF_SERVER="$server" tccl-check --only loaded,configless
+look alone env SLURM_CONF_SERVER="$server" tccl-check --timeout 60 --only loaded,configless
 equal "exit status" "$status" 1
 item loaded fail '*does not show --tccl*'
 look alone bash "$work/with-slurmd" "$server" "$work/slurmd.log"

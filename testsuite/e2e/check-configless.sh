@@ -13,7 +13,7 @@ sed "s|^PlugStackConfig=.*||" "$cluster/slurm.conf" >"$copies/slurm.conf"
 look() {
     status=0
     SLURM_CONF=$copies/slurm.conf TCCL_CONF=$cluster/tccl.conf PATH=$cluster/bin:$PATH \
-        tccl-check --node n1 >"$work/check" || status=$?
+        tccl-check --node n1 --timeout 60 >"$work/check" || status=$?
     cat "$work/check"
 }
 

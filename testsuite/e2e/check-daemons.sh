@@ -19,7 +19,7 @@ item peers warn '2 of 3 answer, not n2; *'
 others_ok peers
 check n3 --peers n2
 item peers fail '0 of 1 answer, not n2; *'
-user tccl-check --node n2 --only daemon,peers >"$work/check" || true
+user tccl-check --node n2 --timeout 60 --only daemon,peers >"$work/check" || true
 item daemon fail '*start tccld*'
 # An excluded node is not asked, but named.
 cp "$cluster/tccl.conf" "$work/kept"

@@ -18,13 +18,13 @@ item daemon ok '*as n3*TCP*'
 item profile ok "*$(basename "$(dirname "$(find "$cluster/nodes/n3/cache" -name profile.json)")")*all 15 GPU sets*"
 item peers ok '4 of 4 answer'
 
-user tccl-check --node n2 >"$work/check" || fail "tccl-check as a user: $?"
+user tccl-check --node n2 --timeout 60 >"$work/check" || fail "tccl-check as a user: $?"
 others_ok
 item loaded ok '*only root can see'
-equal "lines with --quiet" "$(admin tccl-check --node n1 --quiet --only config,daemon,peers)" ""
-equal "lines without peers" "$(admin tccl-check --node n1 --no-peers | grep -c peers)" 0
-equal "one peer" "$(admin tccl-check --node n1 --peers 'n[2-3]' --only peers | awk '{ $1 = $1; print }')" "ok peers 2 of 2 answer"
-admin tccl-check --node n1 --json | python3 -c '
+equal "lines with --quiet" "$(admin tccl-check --node n1 --timeout 60 --quiet --only config,daemon,peers)" ""
+equal "lines without peers" "$(admin tccl-check --node n1 --timeout 60 --no-peers | grep -c peers)" 0
+equal "one peer" "$(admin tccl-check --node n1 --timeout 60 --peers 'n[2-3]' --only peers | awk '{ $1 = $1; print }')" "ok peers 2 of 2 answer"
+admin tccl-check --node n1 --timeout 60 --json | python3 -c '
 import json, sys
 found = json.load(sys.stdin)
 assert found["level"] in ("ok", "warn"), found

@@ -8,7 +8,7 @@
 look() { # [NAME=VALUE]... OPTION...: with this test's slurm.conf
     status=0
     SLURM_CONF=$work/conf/slurm.conf TCCL_CONF=$cluster/tccl.conf PATH=$cluster/bin:$PATH \
-        env "${@:2}" tccl-check --node "$1" >"$work/check" || status=$?
+        env "${@:2}" tccl-check --node "$1" --timeout 60 >"$work/check" || status=$?
     cat "$work/check"
 }
 mkdir "$work/conf"
@@ -18,7 +18,7 @@ cp "$cluster/gres.conf" "$work/conf"
 sed 's/NodeHostname=[^ ]*/NodeHostname=elsewhere/' "$cluster/slurm.conf" >"$work/conf/slurm.conf"
 status=0
 SLURM_CONF=$work/conf/slurm.conf TCCL_CONF=$cluster/tccl.conf PATH=$cluster/bin:$PATH \
-    tccl-check >"$work/check" || status=$?
+    tccl-check --timeout 60 >"$work/check" || status=$?
 cat "$work/check"
 equal "exit status" "$status" 0
 others_ok

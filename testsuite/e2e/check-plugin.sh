@@ -42,7 +42,7 @@ write "include $work/stack.d/*.conf"
 judged 0
 item plugstack ok "*stack.d/10-tccl.conf:1: optional*"
 chmod 600 "$work/stack.d/10-tccl.conf"
-user tccl-check --node n1 --only plugstack >"$work/check" || true
+user tccl-check --node n1 --timeout 60 --only plugstack >"$work/check" || true
 item plugstack fail '*10-tccl.conf can*t be read by this user*'
 
 write "required $plugin $line"

@@ -49,7 +49,7 @@ judged 1 profile
 item profile fail "$folder/profile.json: can't be read: No such file*: run tccl-profile verify*"
 
 chmod 700 "$cluster/nodes/n2/cache"
-user tccl-check --node n2 --only profile >"$work/check" || fail "what a user can't see is no failure"
+user tccl-check --node n2 --timeout 60 --only profile >"$work/check" || fail "what a user can't see is no failure"
 item profile warn "*only another user can see this: look as root"
 restore
 
@@ -131,7 +131,7 @@ item shim fail "Shim=$work/none.so: *"
 
 # The plugin reads it as root, whoever may read it; tcclacct does not.
 chmod 600 "$conf"
-user tccl-check --node n2 >"$work/check" || fail "what a user can't see is no failure"
+user tccl-check --node n2 --timeout 60 >"$work/check" || fail "what a user can't see is no failure"
 item config warn '*chmod 644*'
 item daemon warn "can't be told without $conf: *"
 judged 0 config
