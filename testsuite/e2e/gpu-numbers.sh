@@ -18,34 +18,6 @@ configure() { # GRES
     mv "$cluster/gres.conf.new" "$cluster/gres.conf"
 }
 
-start() { # NAME COMMAND...
-    local name=$1
-    shift
-    admin setsid "$@" -D -f "$cluster/slurm.conf" </dev/null >>"$cluster/log/$name.out" 2>&1 &
-    eventually "pid of $name" sh -c "pgrep -ofx '$* -D -f $cluster/slurm.conf' >$cluster/pid/$name"
-}
-
-restart() {
-    local name
-    nodes_are_up
-    for name in slurmd@n1 slurmd@n2 slurmctld; do
-        kill "$(cat "$cluster/pid/$name")"
-        eventually "end of $name" gone "$(cat "$cluster/pid/$name")"
-    done
-    start slurmctld slurmctld
-    start slurmd@n1 slurmd -N n1
-    start slurmd@n2 slurmd -N n2
-    eventually "both nodes" idle
-}
-
-gone() { # PID
-    [ ! -e "/proc/$1" ]
-}
-
-idle() {
-    [ "$(admin timeout 30 sinfo -hNo %t -p all | xargs)" = "idle idle" ]
-}
-
 # The GPUs of a node in the ring, by their positions in the machine.
 gpus_of() { # NODE
     values TCCL_RING | sed -E "s/.*$1\\[([^]]*)\\].*/\\1/" | tr -s ' ' '\n' | grep -xE '[0-9]+' | sort -nu | paste -sd ,
@@ -74,7 +46,7 @@ has_ring 0,1 0,1 --gpus-per-node=2
 # The file's order: 3, 1, 0, 2.
 configure gpu:4 <<<"NodeName=n1 Name=gpu File=$dev/gpu[3,1,0,2]"
 has_none "n1: gres.conf or slurm.conf lists other GPUs than when slurmd was started: restart slurmd" --gpus-per-node=2
-restart
+restart_slurm
 has_ring 1,3 0,1 --gpus-per-node=2
 has_ring 0,1,3 0,1,2 --gpus-per-node=3
 
@@ -90,7 +62,7 @@ has_none "n1: gres.conf has changed since slurmd was started: restart slurmd" --
 
 # GPU 1 is dead and was taken out: what comes behind it has other numbers.
 configure gpu:3 <<<"NodeName=n1 Name=gpu File=$dev/gpu0,$dev/gpu[2-3]"
-restart
+restart_slurm
 has_ring 0,2 0,1 --gpus-per-node=2
 has_ring 0,2,3 0,1,2 --gpus-per-node=3
 
@@ -103,7 +75,7 @@ configure gpu:b:2,gpu:a:2 <<CONF
 NodeName=n1 Name=gpu Type=a File=$dev/other0,$dev/gpu1
 NodeName=n1 Name=gpu Type=b File=$dev/gpu2,$dev/other3
 CONF
-restart
+restart_slurm
 has_ring 1,3 0,1 --gres=gpu:a:2
 srun_show -w n1 -N1 --ntasks-per-node=1 --gres=gpu:b:2 --tccl=on
 equal tasks "$(tasks)" 1
@@ -120,7 +92,7 @@ NodeName=n1 Name=gpu File=$dev/gpu[0-1]
 NodeName=n1 Name=gpu MultipleFiles=$dev/gpu2,$dev/nvidia-caps/nvidia-cap30
 NodeName=n1 Name=gpu File=$dev/null
 CONF
-restart
+restart_slurm
 has_ring 0,1 0,1 --gpus-per-node=2
 has_none "n1: GPU 2 ($dev/gpu2) has MIG instances: rings are over whole GPUs" --gpus-per-node=3
 srun_show -w n1 -N1 --ntasks-per-node=1 --gpus-per-node=4 --tccl=on

@@ -13,33 +13,6 @@ NodeName=n[1-2] Name=gpu Type=b File=$cluster/dev/gpu[2-3]
 NodeName=n[1-2] Name=shard Count=8
 CONF
 
-start() { # NAME COMMAND...
-    local name=$1
-    shift
-    admin setsid "$@" -D -f "$cluster/slurm.conf" </dev/null >>"$cluster/log/$name.out" 2>&1 &
-    eventually "pid of $name" sh -c "pgrep -ofx '$* -D -f $cluster/slurm.conf' >$cluster/pid/$name"
-}
-
-gone() { # PID
-    [ ! -e "/proc/$1" ]
-}
-
-idle() {
-    [ "$(admin timeout 30 sinfo -hNo %t -p all | xargs)" = "idle idle" ]
-}
-
-restart() {
-    local name
-    for name in slurmd@n1 slurmd@n2 slurmctld; do
-        kill "$(cat "$cluster/pid/$name")"
-        eventually "end of $name" gone "$(cat "$cluster/pid/$name")"
-    done
-    start slurmctld slurmctld
-    start slurmd@n1 slurmd -N n1
-    start slurmd@n2 slurmd -N n2
-    eventually "both nodes" idle
-}
-
 # GPUs of the ring on n1.
 ring_gpus() {
     values TCCL_RING | sed -E 's/.*n1\[([^]]*)\].*/\1/' | tr -s ' ' '\n' | grep -xE '[0-9]+' | sort -u | wc -l
@@ -81,7 +54,7 @@ refused() { # SRUN-OPTION...
     says "tccl: no ring: $reason (the step ends, because a ring is required)"
 }
 
-restart
+restart_slurm
 nodes=2
 
 # Each task sees all GPUs of the step on its node.
@@ -155,7 +128,7 @@ row none --gres=shard:2 -n2
 refused --gres=shard:2 -n2
 sed -i 's/,shard:8/,mps:400/' "$cluster/slurm.conf"
 sed -i 's/Name=shard Count=8/Name=mps Count=400/' "$cluster/gres.conf"
-restart
+restart_slurm
 reason="n1: the step has a share of a GPU by MPS (--gres=mps), and rings are over whole GPUs: use --gpus-per-node"
 row none --gres=mps:50 -n2
 refused --gres=mps:50 -n2

@@ -290,6 +290,39 @@ late_slurmd() { # NODE SECONDS SALLOC-OPTION... -- SRUN-OPTION...
     cat "$work/err"
 }
 
+# ---- Slurm anew ------------------------------------------------------------------------------------
+
+# slurmctld and all slurmd are started again, as slurm.conf and gres.conf are now; nobody else uses the cluster.
+restart_slurm() {
+    local name begun
+    nodes_are_up
+    for name in $(cd "$cluster/pid" && ls -d slurmd@*) slurmctld; do
+        kill "$(<"$cluster/pid/$name")"
+        eventually "end of $name" test ! -e "/proc/$(<"$cluster/pid/$name")"
+    done
+    begun=$(date +%s)
+    start_slurm slurmctld slurmctld
+    for name in $(cd "$cluster/nodes" && ls); do start_slurm "slurmd@$name" slurmd -N "$name"; done
+    eventually "all nodes, with their new slurmd" all_new "$begun"
+}
+
+start_slurm() { # NAME COMMAND...
+    local name=$1
+    shift
+    admin setsid "$@" -D -f "$cluster/slurm.conf" </dev/null >>"$cluster/log/$name.out" 2>&1 &
+    eventually "pid of $name" sh -c "pgrep -ofx '$* -D -f $cluster/slurm.conf' >$cluster/pid/$name"
+}
+
+# A slurmctld that has just been started takes the nodes for idle, with the GPUs that they had, until their slurmd have spoken.
+all_new() { # SECONDS since the epoch
+    local node since
+    for node in $(cd "$cluster/nodes" && ls); do
+        since=$(admin timeout 30 scontrol show node "$node" | sed -nE 's/.*SlurmdStartTime=([0-9T:-]+).*/\1/p') &&
+            [ -n "$since" ] && [ "$(date -d "$since" +%s)" -ge "$1" ] || return
+    done
+    [ "$(admin timeout 30 sinfo -hNo %t -p all | sort -u)" = idle ]
+}
+
 # ---- the cluster's health ------------------------------------------------------------------------
 
 nodes_are_up() { # for a moment a busy one may not answer
