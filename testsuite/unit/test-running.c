@@ -18,16 +18,17 @@
 #include "tccld/join/script.h"
 #include "tccld/main/daemon.h"
 
-enum { FIRST = 9, SECOND = 6, PAIRS = 2 }; /* GPUs 0 and 3; 1 and 2 */
+enum { FIRST = 9, SECOND = 6, PAIRS = 2, SETS = 4 }; /* GPUs 0 and 3; 1 and 2; 1; 2 */
 
-static const uint32_t masks[PAIRS] = {FIRST, SECOND};
+static const uint32_t masks[SETS] = {FIRST, SECOND, 2, 4};
 static const struct tccl_step_key first_key = {.cluster = "c", .job = 1},
-                                  second_key = {.cluster = "c", .job = 2};
+                                  second_key = {.cluster = "c", .job = 2},
+                                  third_key = {.cluster = "c", .job = 3};
 static char folder[PATH_MAX];
 static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
 static struct tccl_model *model;
-static struct tccl_table *tables[PAIRS];
+static struct tccl_table *tables[SETS];
 static struct tccl_table *beside_offload; /* of the second pair */
 static uint32_t offloading;               /* GPUs of steps that do */
 
@@ -98,7 +99,7 @@ static void make_own_profile(void)
     CHECK_INT(tccl_write_json(conf.machine, 0644, description, &err), 0);
     CHECK_INT(tccl_profile_create(folder, machine, "model", json, &profile, &err), 0);
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
-    for (int i = 0; i < PAIRS; i++) {
+    for (int i = 0; i < SETS; i++) {
         struct tccl_search_options options = {.others = 150};
         tables[i] = tccl_table_new(machine, masks[i]);
         CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
@@ -280,6 +281,68 @@ static void check_one_offloads(void)
     tccl_node_class_free(wanted);
 }
 
+/* A step of one GPU, which has no rings, and is named nowhere, came after one with a ring: that is
+ * still on record as a ring, not as NCCL's own. */
+static void check_one_between(void)
+{
+    static struct tccl_neighbour list[TCCL_MAX_BESIDE];
+    struct tccl_step join = join_of(first_key, FIRST), single = join_of(third_key, 4),
+                     second = join_of(second_key, 2);
+    struct shared_class *class = class_of(&join);
+    running_begin(daemon_.running, &join, NULL);
+    give_ring(&join, class);
+    running_begin(daemon_.running, &single, NULL);
+    struct shared_class *got =
+        running_see(daemon_.running, &second_key, class_of(&second), false, false);
+    CHECK_INT(got->class->neighbours, 1);
+    CHECK_INT(tccl_beside_parse(got->class->beside ? got->class->beside : "", list, NULL), 1);
+    CHECK(!list[0].nccl && list[0].rings.n == 1);
+    shared_class_drop(got);
+    shared_class_drop(class);
+    running_end(daemon_.running, &first_key);
+    running_end(daemon_.running, &third_key);
+}
+
+/* A shell on the same GPUs (--overlap), or on one of them, which came later: the ring counts. */
+static void check_shell(void)
+{
+    static const uint32_t shells[] = {FIRST, 1};
+    struct tccl_step join = join_of(first_key, FIRST);
+    struct shared_class *class = class_of(&join);
+    running_begin(daemon_.running, &join, NULL);
+    give_ring(&join, class);
+    for (int i = 0; i < 2; i++) {
+        struct tccl_step shell = join_of(third_key, shells[i]);
+        running_begin(daemon_.running, &shell, NULL);
+        check_beside_ring();
+        running_end(daemon_.running, &third_key);
+    }
+    running_end(daemon_.running, &first_key);
+    shared_class_drop(class);
+}
+
+/* More steps at once than are kept, all of another job: the ring still counts. */
+static void check_many(void)
+{
+    struct tccl_step join = join_of(first_key, FIRST);
+    struct shared_class *class = class_of(&join);
+    running_begin(daemon_.running, &join, NULL);
+    give_ring(&join, class);
+    for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
+        struct tccl_step other = join_of(third_key, 1);
+        other.key.step = i;
+        running_begin(daemon_.running, &other, NULL);
+    }
+    check_beside_ring();
+    for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
+        struct tccl_step_key key = third_key;
+        key.step = i;
+        running_end(daemon_.running, &key);
+    }
+    running_end(daemon_.running, &first_key);
+    shared_class_drop(class);
+}
+
 /* The two GPUs of each half of the node as groups of a step that offloads: as chosen beside the
  * copies of all four. Not both plain and offloading ones have these bandwidths. */
 static void check_groups_offload(void)
@@ -321,11 +384,14 @@ int main(void)
     check_life();
     check_offload();
     check_one_offloads();
+    check_one_between();
+    check_shell();
+    check_many();
     check_groups_offload();
     running_free(daemon_.running);
     own_free(daemon_.own);
     event_base_free(daemon_.base);
-    for (int i = 0; i < PAIRS; i++)
+    for (int i = 0; i < SETS; i++)
         tccl_table_free(tables[i]);
     tccl_table_free(beside_offload);
     tccl_model_free(model);

@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "chain/beside-text.h"
 #include "machine/background.h"
@@ -21,7 +22,7 @@
 #include "tccld/join/stepd.h"
 #include "tccld/main/log.h"
 
-enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SEEN = TCCL_MAX_SIDES - 2 };
+enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SWEEP_MS = 100, SEEN = TCCL_MAX_SIDES - 2 };
 #define FILE_NAME "running"
 
 struct entry {
@@ -42,6 +43,7 @@ struct running {
     struct daemon *daemon;
     struct entry_list entries; /* the latest first */
     int count;
+    int64_t swept; /* tccl_now_ms */
     struct event *save;
     struct log_limit trouble;
 };
@@ -206,6 +208,20 @@ void running_free(struct running *running)
 
 /* ---- what comes and goes ---- */
 
+/* A job with many steps at once drives none of another job out. */
+static void make_room(struct running *running, const struct tccl_step_key *key)
+{
+    struct entry *entry, *oldest = NULL;
+    int count = 0;
+    TAILQ_FOREACH(entry, &running->entries, link)
+    if (entry->key.job == key->job && strcmp(entry->key.cluster, key->cluster) == 0) {
+        oldest = entry;
+        count++;
+    }
+    if (count >= RUNNING_JOB)
+        remove_entry(running, oldest);
+}
+
 void running_begin(struct running *running, const struct tccl_step *join,
                    const struct connection *connection)
 {
@@ -214,6 +230,7 @@ void running_begin(struct running *running, const struct tccl_step *join,
         return;
     if (entry)
         remove_entry(running, entry);
+    make_room(running, &join->key);
     entry = add_entry(running);
     if (!entry)
         return;
@@ -262,9 +279,14 @@ void running_end(struct running *running, const struct tccl_step_key *key)
     save_soon(running);
 }
 
+/* Not at each of a flood of questions: it looks at a process for each step. */
 void running_sweep(struct running *running)
 {
     struct entry *entry = TAILQ_FIRST(&running->entries), *next;
+    int64_t now = tccl_now_ms();
+    if (now - running->swept < SWEEP_MS)
+        return;
+    running->swept = now;
     for (; entry; entry = next) {
         next = TAILQ_NEXT(entry, link);
         if (stepd_look(entry->stepd) != STEPD_GONE)
@@ -297,11 +319,12 @@ static int put_side(struct seen *seen, double alone)
     return 1;
 }
 
-/* Chains by GPU numbers, each once, as many as one text takes. */
+/* NCCL's own, by GPU numbers, each once, as many as one text takes. */
 static void name_chains(const struct tccl_machine *machine, const struct tccl_chain *chains, int n,
                         struct tccl_neighbour *neighbour)
 {
     struct tccl_named_rings *rings = &neighbour->rings;
+    neighbour->nccl = true;
     rings->n = 0;
     for (int i = 0; i < n && rings->n < TCCL_CHAIN_RINGS; i++) {
         bool again = false;
@@ -316,6 +339,7 @@ static void name_chains(const struct tccl_machine *machine, const struct tccl_ch
 static void name_set(const struct tccl_machine *machine, const struct tccl_ring_set *set,
                      struct tccl_neighbour *neighbour)
 {
+    neighbour->nccl = false;
     neighbour->rings.n = set->n;
     for (int i = 0; i < set->n; i++)
         tccl_chain_name(&set->rings[i], machine, true, &neighbour->rings.chains[i]);
@@ -346,11 +370,9 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
         return 0;
     baseline = entry->n_nodes == 1 ? &table->baseline_ring[generation]
                                    : &table->baseline_chain[generation];
-    if (seen->named) {
+    if (seen->named)
         name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
                     &seen->named[seen->beside.n]);
-        seen->named[seen->beside.n].nccl = true;
-    }
     return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
                ? put_side(seen, baseline->gbps)
                : 0;
@@ -367,8 +389,7 @@ static bool add_copies(struct running *running, enum tccl_background background,
     return seen->copies.count > before && own_model(running->daemon->own);
 }
 
-/* Steps of one job may have the same GPUs one after the other, or those of its script: of several
- * on the same GPUs the latest one counts. */
+/* GPUs that an entry before this one has, in part at least, are not seen twice. */
 static void see_entry(struct running *running, const struct entry *entry, struct seen *seen)
 {
     struct daemon *daemon = running->daemon;
@@ -389,12 +410,23 @@ static void see_entry(struct running *running, const struct entry *entry, struct
     seen->steps += counts;
 }
 
+/* Steps of one job may have the same GPUs (--overlap), and those of its script: one with a ring
+ * counts, rather than a shell or a monitor beside it; else the latest one; last of all a script. */
+enum { RINGS, OTHERS, SCRIPTS, RANKS };
+
+static int rank_of(const struct entry *entry)
+{
+    if (script_is(&entry->key))
+        return SCRIPTS;
+    return *entry->rings && !entry->refused ? RINGS : OTHERS;
+}
+
 static void see_all(struct running *running, const struct tccl_step_key *key, struct seen *seen)
 {
     const struct entry *entry;
-    for (int scripts = 0; scripts < 2; scripts++) {
+    for (int rank = 0; rank < RANKS; rank++) {
         TAILQ_FOREACH(entry, &running->entries, link)
-        if (script_is(&entry->key) == scripts && !tccl_key_equal(&entry->key, key))
+        if (rank_of(entry) == rank && !tccl_key_equal(&entry->key, key))
             see_entry(running, entry, seen);
     }
 }

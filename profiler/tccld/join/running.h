@@ -9,7 +9,10 @@
 #include "tccld/join/node-profile.h"
 #include "tccld/net/connection.h"
 
-enum { RUNNING_MOST = 256 /* steps; beyond, the oldest ones are forgotten */ };
+enum {
+    RUNNING_MOST = 256, /* steps; beyond, the oldest ones are forgotten, */
+    RUNNING_JOB = 32    /* of one job: its own oldest one */
+};
 
 struct running;
 
@@ -26,7 +29,7 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
 /* What its NCCL has built, of that version (0: not known), is that chain; or else NCCL's own. */
 void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl);
 void running_end(struct running *running, const struct tccl_step_key *key);
-/* Forgets those whose slurmstepd is gone: no LEAVE comes. */
+/* Forgets those whose slurmstepd is gone: no LEAVE comes. At most ten times a second. */
 void running_sweep(struct running *running);
 
 /* The class of this node for a step, seen beside the others that run here; the same class where
