@@ -195,7 +195,7 @@ int source_know(struct source *source, struct tccl_error *err)
 
 static int keep_joint(void *context, const struct tccl_joint *joint)
 {
-    return joint->marks ? 0 : tccl_together_add(context, joint);
+    return !joint->marks && tccl_together_add(context, joint) < 0 ? -1 : 0;
 }
 
 int source_together(const struct source *source, struct tccl_together **together,

@@ -145,8 +145,6 @@ int tccl_together_count(const struct tccl_together *together)
 static struct entry *add_entry(struct tccl_together *together, const struct question *question)
 {
     size_t count = (size_t)question->count;
-    if (together->count == TCCL_MAX_JOINTS)
-        return NULL;
     if (together->count == together->room) {
         int room = together->room ? 2 * together->room : 64;
         struct entry *entries = reallocarray(together->entries, (size_t)room, sizeof(*entries));
@@ -178,6 +176,8 @@ int tccl_together_add(struct tccl_together *together, const struct tccl_joint *j
     if (joint->n < 1 || ask(sides, joint->n, &question) != 0)
         return -1;
     struct entry *entry = find(together, &question);
+    if (!entry && together->count == TCCL_MAX_JOINTS)
+        return 1;
     if (!entry && !(entry = add_entry(together, &question)))
         return -1;
     entry->slowest = INFINITY;

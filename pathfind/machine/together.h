@@ -35,8 +35,8 @@ enum { TCCL_MAX_JOINTS = 4096 };
 
 struct tccl_together *tccl_together_new(void);           /* NULL without memory */
 void tccl_together_free(struct tccl_together *together); /* NULL is fine */
-/* Of the same sides measured twice the later one counts. Returns 0, or -1: no memory, or there are
- * TCCL_MAX_JOINTS. */
+/* Of the same sides measured twice the later one counts. Returns 0; 1: it is left out, as there are
+ * TCCL_MAX_JOINTS of others; -1: no memory. */
 int tccl_together_add(struct tccl_together *together, const struct tccl_joint *joint);
 int tccl_together_count(const struct tccl_together *together);
 /* Were these sides measured together, in whatever order? */

@@ -218,8 +218,21 @@ static int sync_sometimes(struct work *work, struct tccl_error *err)
     return tccl_profile_sync(work->profile, err);
 }
 
+/* Returns 0, or -1 with err: nobody would read one more. */
+static int check_room(const struct work *work, struct tccl_error *err)
+{
+    return tccl_together_count(work->known) < TCCL_MAX_JOINTS
+               ? 0
+               : tccl_fail(err,
+                           "a profile has room for %d results of steps beside each other, which "
+                           "are there: for other --splits remove %s/together.jsonl",
+                           TCCL_MAX_JOINTS, tccl_profile_folder(work->profile));
+}
+
 static int measure_joint(struct work *work, struct tccl_joint *joint, struct tccl_error *err)
 {
+    if (check_room(work, err) != 0)
+        return -1;
     for (int i = 0; i < joint->n; i++) {
         int rc = measure_side(work, joint, i, err);
         if (rc < 0)
@@ -233,7 +246,7 @@ static int measure_joint(struct work *work, struct tccl_joint *joint, struct tcc
     if (tccl_profile_append_joint(work->profile, joint, err) != 0)
         return -1;
     if (tccl_together_add(work->known, joint) != 0)
-        return tccl_fail(err, "more than %d results of steps beside each other", TCCL_MAX_JOINTS);
+        return tccl_fail(err, "out of memory");
     work->progress->together++;
     return sync_sometimes(work, err);
 }
@@ -329,9 +342,9 @@ static int do_all(struct work *work, bool measure, struct tccl_error *err)
 static int know(void *context, const struct tccl_joint *joint)
 {
     struct work *work = context;
+    bool same = joint->marks == tccl_backend_marks(work->backend);
 
-    return joint->marks == tccl_backend_marks(work->backend) ? tccl_together_add(work->known, joint)
-                                                             : 0;
+    return same && tccl_together_add(work->known, joint) < 0 ? -1 : 0;
 }
 
 static int run(struct work *work, struct tccl_error *err)

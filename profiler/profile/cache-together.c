@@ -13,7 +13,7 @@ long tccl_profile_joints(const struct tccl_profile *profile,
 
 static int keep(void *context, const struct tccl_joint *joint)
 {
-    return joint->marks ? 0 : tccl_together_add(context, joint);
+    return !joint->marks && tccl_together_add(context, joint) < 0 ? -1 : 0;
 }
 
 static void forget(struct tccl_profile *profile)
