@@ -50,9 +50,9 @@ shows offload model
 TCCL_BACKGROUND=offload srun_show $one --tccl=auto
 applied 1
 says_nothing
-TCCL_BACKGROUND=much srun_show $one --tccl=on
+TCCL_BACKGROUND=$'mu\nch' srun_show $one --tccl=on # no line of its own in anybody's log
 applied 1
-lines '*tccl: *ring* of 4 GPUs: *' '*tccl: TCCL_BACKGROUND is ignored: "much" is not offload or none'
+lines '*tccl: *ring* of 4 GPUs: *' '*tccl: TCCL_BACKGROUND is ignored: "mu?ch" is not offload or none'
 shows "" model
 
 admin tccl-profile run --model "$kind/model.json" --cache "$cache" --background offload --gpus "0-3 0-1" --quiet

@@ -383,6 +383,20 @@ static void test_notice_applied(void)
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line,
               "tccl: ring of 3 GPUs: 11.2 GB/s beside offload (NCCL's own choice: 6.1, 1.84x)");
+    plan.neighbours = 2;
+    plan.alone_gbps = 12.5;
+    strcpy(plan.neighbours_by, "bounds");
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: ring of 3 GPUs: at least 11.2 GB/s beside offload and 2 other steps "
+                    "(bounds), alone 12.5 (NCCL's own choice: 6.1, 1.84x)");
+    strcpy(plan.source, "cuda");
+    strcpy(plan.neighbours_by, "measured");
+    plan.neighbours = 1;
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s beside 1 other step (measured), alone 12.5 "
+                    "(NCCL's own choice: 6.1, 1.84x)");
+    plan.neighbours = 0;
+    strcpy(plan.neighbours_by, "");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));
     strcpy(plan.source, "model");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
