@@ -5,6 +5,7 @@
 # nodes, which takes half an hour, and 28 GiB of memory for 4 nodes of 8 GPUs with graph files. TCCL_CASES="amd-4gpu:2 intel-4gpu:1:auto …": these,
 # with one ring or with several.
 # level: all
+# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 readonly sizes=(1024 131072 67108864)
