@@ -338,14 +338,19 @@ static void test_marks(void)
     CHECK(end.measured > 50);
     CHECK_INT(count_tables(), 0);
     CHECK_INT(end.proven + end.partial, 0);
-    long measured = end.measured;
-    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
-    CHECK_INT(end.known, measured);
+    long measured = end.measured, more = 0;
     /* It may search by another way than the first time, as more is known from the beginning, which
-     * ring sets are guessed from. */
-    CHECK(end.measured * 4 < measured);
+     * ring sets are guessed from: now and then a seventh as much again, once in a hundred times a
+     * quarter and more. In the end nothing is left to be measured. */
+    for (int runs = 0; runs < 6 && (runs == 0 || end.measured > 0); runs++) {
+        CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+        CHECK_INT(end.known, measured + more);
+        more += end.measured;
+    }
+    CHECK_INT(end.measured, 0);
+    CHECK(more * 4 < measured * 3);
     read_log();
-    CHECK_INT(log_.marked, measured + end.measured);
+    CHECK_INT(log_.marked, measured + more);
     CHECK_INT(log_.good, 0);
 
     rough.marks = 0;
