@@ -248,6 +248,7 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
                                    .min_gain = TCCL_NOT_SET,
                                    .min_nodes = TCCL_NOT_SET,
                                    .min_gpus = TCCL_NOT_SET,
+                                   .max_rings = TCCL_NOT_SET,
                                    .timeout_ms = TCCL_NOT_SET,
                                    .auto_timeout_ms = TCCL_NOT_SET,
                                    .require_timeout_ms = TCCL_NOT_SET,

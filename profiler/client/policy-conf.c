@@ -259,6 +259,7 @@ static const struct tccl_key keys[] = {
     {"MinNodes", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
     {"MinGpus", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
     {"MinGain", set_gain, FIELD(min_gain), 1000, 100000},
+    {"MaxRings", tccl_set_count, FIELD(max_rings), 1, 8},
     {"Forbid", tccl_set_yes, FIELD(forbid), 0, 0},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
     {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
@@ -276,7 +277,7 @@ static const struct tccl_key keys[] = {
     {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
     {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
 };
-enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 12 };
+enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 13 };
 
 const char *tccl_policy_key(bool named, int i)
 {
@@ -322,6 +323,7 @@ struct tccl_policy tccl_policy_built_in(void)
                                 .min_gain = 1000,
                                 .min_nodes = 1,
                                 .min_gpus = 2,
+                                .max_rings = TCCL_NOT_SET,
                                 .timeout_ms = TCCL_NOT_SET,
                                 .auto_timeout_ms = TCCL_NOT_SET,
                                 .require_timeout_ms = TCCL_NOT_SET,

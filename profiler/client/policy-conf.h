@@ -46,7 +46,7 @@ struct tccl_policy {
     int forbid;   /* 0 or 1 */
     int min_gain; /* thousandths: 1100 for MinGain=1.1x */
     int min_nodes, min_gpus;
-    int timeout_ms, auto_timeout_ms,
+    int max_rings, timeout_ms, auto_timeout_ms,
         require_timeout_ms; /* of [policy] also TCCL_NOT_SET: what [tccl] says */
     struct tccl_traffic_class traffic_class;
     int background;     /* enum tccl_background */

@@ -185,6 +185,7 @@ struct policy_rule policy_rule_of(const struct tccl_conf *conf, const struct tcc
         .min_gain = first_set(policy->min_gain, site->min_gain, 1000) / 1000.0,
         .min_nodes = first_set(policy->min_nodes, site->min_nodes, 1),
         .min_gpus = first_set(policy->min_gpus, site->min_gpus, 2),
+        .max_rings = first_set(policy->max_rings, site->max_rings, conf->max_rings),
         .timeout_ms = first_set(policy->timeout_ms, site->timeout_ms, conf->timeout_ms),
         .auto_timeout_ms =
             first_set(policy->auto_timeout_ms, site->auto_timeout_ms, conf->auto_timeout_ms),

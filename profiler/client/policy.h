@@ -28,6 +28,7 @@ struct policy_rule {
     bool forbid;
     double min_gain; /* times NCCL's own choice; 1: any gain will do */
     int min_nodes, min_gpus;
+    int max_rings; /* at once */
     int timeout_ms, auto_timeout_ms, require_timeout_ms;
     struct tccl_traffic_class traffic_class;
     enum tccl_background background;

@@ -63,6 +63,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "min_nodes", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_nodes)},
     {.name = "min_gpus", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_gpus)},
     {.name = "min_gain", TCCL_FIELD_REAL, JOIN, 0, GBPS, STEP(min_gain)},
+    {.name = "max_rings", TCCL_FIELD_INT, JOIN, 0, TCCL_NODE_RINGS, STEP(max_rings)},
     {.name = "silent", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(silent)},
     {.name = "hidden", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(hidden)},
     {.name = "by_claims", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(by_claims)},

@@ -230,6 +230,7 @@ static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_err
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
     join.min_gain = remote.rule.min_gain;
+    join.max_rings = remote.rule.max_rings;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
     if (tccl_client_join(fd, &join, left_until(deadline), err) == 0)

@@ -75,6 +75,7 @@ static void check_rule(const struct policy_rule *rule)
 {
     FUZZ_CHECK(rule->mode >= TCCL_MODE_OFF && rule->mode <= TCCL_MODE_REQUIRE);
     FUZZ_CHECK(rule->min_gain >= 1 && rule->min_nodes >= 1 && rule->min_gpus >= 1);
+    FUZZ_CHECK(rule->max_rings >= 1 && rule->max_rings <= 8);
     FUZZ_CHECK(rule->timeout_ms >= 10 && rule->require_timeout_ms >= 10);
     FUZZ_CHECK(rule->n_environment <= 2 * TCCL_POLICY_ENVIRONMENT);
     for (int i = 0; i < rule->n_environment; i++)
@@ -171,7 +172,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "[policy t]\nGpuTypes=a100,H100 SXM\nGpus=2\nDefault=on\n[policy u]\nAccounts=a100\n"
         "RequireTimeout=2s\nTrafficClass=106/"
         "3\nBackground=offload\nMinGpus=4\nNodes=2\nDefault=auto\n",
-        "[tccl]\nTimeout=250ms\n[policy x]\nNodeList=x,gpu\nNodes=1-3\nDefault=on\n",
+        "[tccl]\nTimeout=250ms\n[policy x]\nNodeList=x,gpu\nNodes=1-3\nDefault=on\nMaxRings=2\n",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));

@@ -103,7 +103,7 @@ static void test_named_policies(void)
                         "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
                         "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
                         "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
-                        "MinNodes=2\nMinGpus=3\nTrafficClass=106/"
+                        "MaxRings=1\nMinNodes=2\nMinGpus=3\nTrafficClass=106/"
                         "3\nBackground=offload\nEnvironment=NCCL_X=a b=c\n"
                         "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
                         "[Policy empty]\n[POLICY Last]\nNodes=3\n",
@@ -129,6 +129,7 @@ static void test_named_policies(void)
     CHECK(conf.policies[1].background == TCCL_NOT_SET);
     CHECK(big->timeout_ms == 2000 && big->require_timeout_ms == 20000);
     CHECK(big->min_nodes == 2 && big->min_gpus == 3);
+    CHECK(big->max_rings == 1 && conf.policies[1].max_rings == TCCL_NOT_SET);
     CHECK_INT(big->n_environment, 2);
     CHECK_STR(big->environment[0], "NCCL_X=2");
     CHECK_STR(big->environment[1], "NCCL_Y=1");
@@ -185,6 +186,8 @@ static void test_bad_policies(void)
     check_bad("[policy a]\nDefault=maybe\n", 2, "off, auto, on or require");
     check_bad("[policy a]\nForbid=1\n", 2, "yes or no");
     check_bad("[policy a]\nTimeout=5\n", 2, "a number with ms, s or min");
+    check_bad("[policy a]\nMaxRings=9\n", 2, "from 1 to 8");
+    check_bad("[policy]\nMaxRings=0\n", 2, "from 1 to 8");
     for (int i = 0; i < 8; i++) {
         static const char *const gains[] = {"10%", "1.1",     "0.9x", "101x",
                                             "1.x", "1.2345x", "x",    "-2x"};

@@ -95,12 +95,13 @@ static void test_minimums(void)
 /* What each rule sets, [policy] completes, and what that does not say [tccl] does. */
 static void test_inheritance(void)
 {
-    struct tccl_conf conf = read_conf(
-        "[tccl]\nTimeout=2s\nRequireTimeout=20s\n"
-        "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
-        "Background=offload\nEnvironment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
-        "[policy big]\nNodes=8-\nDefault=on\nBackground=none\nTimeout=5s\nEnvironment=NCCL_A=big\n"
-        "[policy rest]\nForbid=yes\n");
+    struct tccl_conf conf =
+        read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\nMaxRings=5\n"
+                  "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
+                  "Background=offload\nEnvironment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
+                  "[policy big]\nNodes=8-\nDefault=on\nBackground=none\nTimeout=5s\n"
+                  "MaxRings=1\nEnvironment=NCCL_A=big\n"
+                  "[policy rest]\nForbid=yes\n");
     const char *const nodes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     struct policy_rule big =
         policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 8});
@@ -109,6 +110,7 @@ static void test_inheritance(void)
     CHECK_INT(big.min_gpus, 4);
     CHECK_INT(big.min_nodes, 1);
     CHECK(big.min_gain == 1.05);
+    CHECK_INT(big.max_rings, 1);
     CHECK_INT(big.timeout_ms, 5000);
     CHECK_INT(big.require_timeout_ms, 30000);
     CHECK_INT(big.n_environment, 2);
@@ -121,6 +123,7 @@ static void test_inheritance(void)
     CHECK_INT(big.background, TCCL_BACKGROUND_NONE);
     CHECK_INT(rest.background, TCCL_BACKGROUND_OFFLOAD);
     CHECK(rest.forbid);
+    CHECK_INT(rest.max_rings, 5);
     CHECK_INT(rest.timeout_ms, 2000);
     CHECK(policy_named(&conf, "big") == &conf.policies[0] && !policy_named(&conf, "Big"));
     tccl_conf_clear(&conf);

@@ -483,6 +483,21 @@ static const struct step *join_alone(void)
     return steps_find(rig.steps, &key);
 }
 
+/* How many rings at once: what the plugin's policy says, else what tccld's own tccl.conf does. */
+static void test_most_rings(void)
+{
+    for (int asked = 0; asked <= TCCL_NODE_RINGS; asked++) {
+        begin_rig(0, 1);
+        struct tccl_step join = join_of(0, 0);
+        join.max_rings = asked;
+        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+        step_join(&rig.daemon, new_connection(), message);
+        rig.joined++;
+        CHECK_INT(fake_most_rings, asked ? asked : rig.conf.max_rings);
+        end_rig();
+    }
+}
+
 /* No answer comes soon: the question is put on a second connection, and one answer on either is
  * enough. */
 static void test_repeated(void)
@@ -728,6 +743,7 @@ int main(void)
     }
     strcpy(rig.conf.run_dir, "/nowhere");
     rig.conf.alive_timeout_ms = 300;
+    rig.conf.max_rings = 5;
     rig.daemon.conf = &rig.conf;
     rig.daemon.base = event_base_new();
     test_reachable();
@@ -736,6 +752,7 @@ int main(void)
     test_taken_back();
     test_unasked();
     test_repeated();
+    test_most_rings();
     test_silent();
     test_parent_down();
     test_resent();

@@ -179,6 +179,11 @@ void step_fail(struct step *step, const char *fmt, ...)
 
 /* What can be done now */
 
+static int most_rings(const struct step *step)
+{
+    return step->join->max_rings ? step->join->max_rings : step->steps->daemon->conf->max_rings;
+}
+
 /* All of this node's range is there: solved by the root, else reported. */
 static void complete(struct step *step)
 {
@@ -197,7 +202,7 @@ static void complete(struct step *step)
     if (!merge) {
         step_fail(step, "%s", err.text);
     } else if (step->node == 0) {
-        outcome_solve(&step->outcome, merge, step->join, step->steps->daemon->conf->max_rings);
+        outcome_solve(&step->outcome, merge, step->join, most_rings(step));
         step_close(step, STEP_PLAN);
         step_advance(step);
     } else {
