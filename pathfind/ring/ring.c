@@ -584,6 +584,11 @@ static int find_several(const struct tccl_run *runs, int n_runs, int most,
     return several->choices ? solve(runs, n_runs, &wanted, several, NULL) : -1;
 }
 
+bool tccl_rings_pay(double several, double single, bool single_gains)
+{
+    return several > single * (1 + MOST_FOR_ONE) || (several > single && !single_gains);
+}
+
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err)
 {
@@ -598,8 +603,7 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
         *rings_of_best = several.rings;
     ring->closes = several.closes;
     ring->bound = several.bound = fmax(ring->bound, several.bound);
-    if (several.gbps > ring->gbps * (1 + MOST_FOR_ONE) ||
-        (several.gbps > ring->gbps && !tccl_ring_gains(ring, TCCL_NEWEST))) {
+    if (tccl_rings_pay(several.gbps, ring->gbps, tccl_ring_gains(ring, TCCL_NEWEST))) {
         struct tccl_ring single = *ring;
         *ring = several;
         several = single;

@@ -56,12 +56,16 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
                           struct tccl_ring *ring, struct tccl_error *err);
 
+/* Are several rings worth that, where the best of them reach so many GB/s together, and the best
+ * single one alone? single_gains: is that faster than the baseline? */
+bool tccl_rings_pay(double several, double single, bool single_gains);
+
 /* What a job gets: the best rings, most at once, of those beside which nobody has less than the
  * least share that there is with a single one, the step's own included, if they are faster than
- * that by more than 5 %, or that is no faster than the baseline; else the single one. Several rings
- * need a graph file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on
- * (runtime/README.md). *rings_of_best: how many the best ones are. The bound is of all rings and
- * sets. Returns as tccl_ring_solve. */
+ * that by more than 5 %, or that is no faster than the baseline (tccl_rings_pay); else the single
+ * one. Several rings need a graph file, which costs each rank 0.9 GB and a second with NCCL
+ * from 2.29.7 on (runtime/README.md). *rings_of_best: how many the best ones are. The bound is of
+ * all rings and sets. Returns as tccl_ring_solve. */
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err);
 

@@ -6,6 +6,7 @@
 #include "chain/memory-load.h"
 #include "report/congestion.h"
 
+/* A transfer that several of them make runs as often. */
 static void set_of(const struct tccl_chain *chains, int n, struct tccl_set *set)
 {
     *set = (struct tccl_set){.count = 0};
@@ -13,7 +14,7 @@ static void set_of(const struct tccl_chain *chains, int n, struct tccl_set *set)
         struct tccl_set one;
         tccl_chain_set(&chains[i], &one);
         for (int k = 0; k < one.count; k++)
-            tccl_set_add(set, one.transfers[k]);
+            tccl_set_add_again(set, one.transfers[k]);
     }
 }
 

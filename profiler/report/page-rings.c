@@ -8,12 +8,15 @@
 #include "draw/html.h"
 #include "draw/panels.h"
 #include "draw/way.h"
+#include "ring/ring.h"
 
 enum { MOST_WIDTH = 1280, LEAST_WIDTH = 330 };
+#define SAME 1.005 /* bandwidths that differ by less are called equal */
 
 /* Chains that run at once, and what is known of them. */
 struct drawn {
-    const char *who;
+    const char *who;  /* of a panel */
+    const char *what; /* in a sentence: "the best single ring" */
     const struct tccl_chain *chains;
     int n;
     double gbps; /* of all together, GB/s */
@@ -25,18 +28,55 @@ struct pair {
     struct drawn ours, nccl;
 };
 
-static void find_pair(const struct tccl_report *report, const struct tccl_result *found,
-                      const struct tccl_baseline *baseline, struct pair *pair)
+/* What was found for a node: alone, or as one of several. */
+struct found {
+    const struct tccl_result *ring; /* without a chain: nothing */
+    const struct tccl_set_result *set;
+    const struct tccl_baseline *baseline;
+};
+
+static struct found found_of(const struct tccl_found_rings *all, bool open)
 {
+    return open ? (struct found){&all->chain, &all->chain_set, &all->baseline_chain}
+                : (struct found){&all->ring, &all->ring_set, &all->baseline_ring};
+}
+
+/* What a job gets: several rings where they are worth it. */
+static struct drawn drawn_of(const struct found *found)
+{
+    const struct tccl_ring_set *set = &found->set->set;
+    bool gains = found->ring->gbps > found->baseline->gbps * SAME;
+    if (tccl_rings_pay(found->set->gbps, found->ring->gbps, gains))
+        return (struct drawn){.who = "best rings, all at once",
+                              .what = "the best rings at once",
+                              .chains = set->rings,
+                              .n = set->n,
+                              .gbps = found->set->gbps};
+    return (struct drawn){.who = "best ring",
+                          .what = "the best single ring",
+                          .chains = &found->ring->chain,
+                          .n = 1,
+                          .gbps = found->ring->gbps};
+}
+
+static void find_limit(const struct tccl_report *report, struct drawn *drawn)
+{
+    if (drawn->n > 0)
+        tccl_limit_find(&report->measured, drawn->chains, drawn->n, drawn->gbps / drawn->n,
+                        &drawn->limit);
+}
+
+static void find_pair(const struct tccl_report *report, const struct found *found,
+                      struct pair *pair)
+{
+    const struct tccl_baseline *baseline = found->baseline;
     *pair = (struct pair){
-        .ours = {.who = "best ring", .chains = &found->chain, .n = 1, .gbps = found->gbps},
+        .ours = drawn_of(found),
         .nccl = {.who = "NCCL's own", .chains = baseline->chains, .gbps = baseline->gbps}};
     if (baseline->gbps > 0)
         pair->nccl.n = baseline->n_chains;
-    tccl_limit_find(&report->measured, &found->chain, 1, found->gbps, &pair->ours.limit);
-    if (pair->nccl.n > 0)
-        tccl_limit_find(&report->measured, baseline->chains, pair->nccl.n,
-                        baseline->gbps / pair->nccl.n, &pair->nccl.limit);
+    find_limit(report, &pair->ours);
+    find_limit(report, &pair->nccl);
 }
 
 static void say_pair(const struct tccl_report *report, const struct pair *pair,
@@ -49,9 +89,10 @@ static void say_pair(const struct tccl_report *report, const struct pair *pair,
                  ours->gbps);
         return;
     }
-    if (ours->gbps < nccl->gbps * 1.005) {
-        snprintf(text, TCCL_LEAD, "NCCL's own rings are %s: %.2f GB/s, the best single ring %.2f",
-                 nccl->gbps > ours->gbps * 1.005 ? "faster" : "as fast", nccl->gbps, ours->gbps);
+    if (ours->gbps < nccl->gbps * SAME) {
+        snprintf(text, TCCL_LEAD, "NCCL's own rings are %s: %.2f GB/s, %s %.2f",
+                 nccl->gbps > ours->gbps * SAME ? "faster" : "as fast", nccl->gbps, ours->what,
+                 ours->gbps);
         return;
     }
     tccl_limit_say(&nccl->limit, &report->measured, nccl->chains, nccl->n, nccl->gbps / nccl->n,
@@ -70,12 +111,10 @@ void tccl_page_lead(const struct tccl_report *report, char text[static TCCL_LEAD
     const struct tccl_found_rings *all = all_gpus(report);
     struct pair pair;
     text[0] = '\0';
-    if (all && all->ring.chain.n_gpus > 0)
-        find_pair(report, &all->ring, &all->baseline_ring, &pair);
-    else if (all && all->chain.chain.n_gpus > 0)
-        find_pair(report, &all->chain, &all->baseline_chain, &pair);
-    else
+    if (!all || (all->ring.chain.n_gpus == 0 && all->chain.chain.n_gpus == 0))
         return;
+    struct found found = found_of(all, all->ring.chain.n_gpus == 0);
+    find_pair(report, &found, &pair);
     say_pair(report, &pair, text);
 }
 
@@ -155,18 +194,17 @@ static void put_rates(const struct drawn *drawn, FILE *out)
 }
 
 /* Returns whether it could be drawn. */
-static bool put_pair(const struct tccl_report *report, const char *what,
-                     const struct tccl_result *found, const struct tccl_baseline *baseline,
+static bool put_pair(const struct tccl_report *report, const char *what, struct found found,
                      bool first, FILE *out)
 {
     struct pair pair;
     char lead[TCCL_LEAD];
     struct tccl_panels panels = {.n = 0};
     cleanup_free struct tccl_panel *list = calloc(2, sizeof(*list));
-    if (!list || found->chain.n_gpus == 0)
+    if (!list || found.ring->chain.n_gpus == 0)
         return false;
     panels.list = list;
-    find_pair(report, found, baseline, &pair);
+    find_pair(report, &found, &pair);
     say_pair(report, &pair, lead);
     make_panel(report, report->rings[0].gpus, &pair.ours, &list[panels.n++]);
     if (pair.nccl.n > 0)
@@ -200,9 +238,9 @@ void tccl_page_rings(const struct tccl_report *report, FILE *out)
 {
     const struct tccl_found_rings *all = all_gpus(report);
     fputs("<h2>The best rings, and NCCL's own</h2>\n", out);
-    bool ring = all && put_pair(report, "On one node", &all->ring, &all->baseline_ring, true, out);
-    bool chain = all && put_pair(report, "On each of several nodes", &all->chain,
-                                 &all->baseline_chain, !ring, out);
+    bool ring = all && put_pair(report, "On one node", found_of(all, false), true, out);
+    bool chain =
+        all && put_pair(report, "On each of several nodes", found_of(all, true), !ring, out);
     if (!ring && !chain)
         put_machine(report, out);
 }
