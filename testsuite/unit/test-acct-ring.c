@@ -545,6 +545,7 @@ static void test_page(void)
     cleanup_json json_t *record = record_of("AAB");
     json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
     json_object_set_new(record, "account", json_string("\xe2\x80\xae<b>"));
+    json_object_set_new(record, "fewer_rings", json_string("n2: mlx5_1 has no link"));
     cleanup_free char *page = page_of(record);
     CHECK(!strstr(strstr(page, "</head>"), "<script") && !strchr(page, '\033') &&
           !strstr(page, "://"));
@@ -552,6 +553,7 @@ static void test_page(void)
     CHECK_HOLDS(page, "<p class=\"lead\">Predicted: 9.80 in place of 5.10 GB/s</p>");
     CHECK_HOLDS(page, "<p>predicted to be 1.92 times as fast as the baseline</p>");
     CHECK_HOLDS(page, "<dt>Account</dt><dd>&#92;u202e&lt;b&gt;</dd>");
+    CHECK_HOLDS(page, "<dt>Why no more at once</dt><dd>n2: mlx5_1 has no link</dd>");
     CHECK_HOLDS(page, "<bdi>n[1-2]</bdi></th><td class=\"n\">2</td><td><code><bdi>mlx5_0 -g&gt; 3 "
                       "-w&gt; 1 -m0&gt; 2 -m1&gt; 0 -g&gt; mlx5_1</bdi></code>");
     CHECK_HOLDS(page, "<th scope=\"row\">this ring</th><td class=\"n\">9.80</td>");

@@ -1,7 +1,8 @@
 /* The table of a step's members (client/step-fields.c): a value of each goes from Slurm's
  * environment through JOIN, PLAN, record and store to tcclacct's output, and a filter finds it
  * where the table says so. profiler/client/README.md shows the table. Usage: test-step-fields
- * [--show COLUMN]   COLUMN: prints what tcclacct shows there last, and leaves the README out */
+ * [--show COLUMN]   COLUMN: prints what tcclacct shows there last, and leaves README and manual out
+ */
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -452,6 +453,35 @@ static void test_readme(void)
     CHECK(at && *at != '|');
 }
 
+/* tcclacct.1 names all members of a record that --json shows. */
+static void test_manual(void)
+{
+    char file[4096], name[64];
+    cleanup_free char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    snprintf(file, sizeof(file), "%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES"));
+    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, &err), 0);
+    char *list = text ? strstr(text, "Their members:") : NULL,
+         *end = list ? strstr(list, "\n.") : NULL;
+    CHECK(list && end);
+    if (!list || !end)
+        return;
+    *end = '\0';
+    for (char *at = list; *at; at++)
+        *at = strchr(" \n,.:;()", *at) ? ' ' : *at;
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        bool shown =
+            field->use & (TCCL_IN_RECORD | TCCL_IN_CONFIRMATION) || field->owner == TCCL_OF_RECORD;
+        snprintf(name, sizeof(name), " %.60s ", field->name);
+        if (shown && !strstr(list, name)) {
+            fprintf(stderr, "tcclacct.1 does not name the member %s\n", field->name);
+            check_failures++;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     char command[256];
@@ -464,8 +494,10 @@ int main(int argc, char **argv)
         check_way(JOB + i, i == ROUNDS - 1 ? show : NULL);
     tccl_records_close(records);
     test_empty();
-    if (!show)
+    if (!show) {
         test_readme();
+        test_manual();
+    }
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
     return check_result();
