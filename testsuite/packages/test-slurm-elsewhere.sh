@@ -1,5 +1,6 @@
 #!/bin/bash
-# Debian packages for another Slurm than Debian's: one in /usr/local that is no package, and SchedMD's own packages.
+# Debian packages for another Slurm than Debian's: one in /usr/local that is no package, and SchedMD's own packages. What is
+# missing is said at once, without Debian's Slurm where that is not wanted.
 # level: all
 . "$(dirname "$0")/lib.sh"
 
@@ -21,6 +22,28 @@ expect "libslurm-dev installed 24.11.5" "slurm-wlm-basic-plugins (>= 24.11), slu
 expect "slurm-smd-dev installed 25.05.0" "slurm-smd (>= 25.05), slurm-smd (<< 25.06~)"
 expect $'libslurm-dev not-installed \nslurm-smd-dev installed 23.09.1' "slurm-smd (>= 23.09), slurm-smd (<< 23.10~)"
 expect "libslurm-dev not-installed " "slurm-release: no version of libslurm-dev or slurm-smd-dev"
+
+# A machine without some programs: what contrib/package says.
+lacks() { # PROGRAM... -- OPTION...
+    rm -rf "$work/bin"
+    mkdir "$work/bin"
+    ln -s /usr/bin/* "$work/bin"
+    while [ "$1" != -- ]; do rm -f "$work/bin/$1"; shift; done
+    shift
+    said=$(PATH=$work/bin "$root/contrib/package" "$@" --out "$work/none" 2>&1) && fail "contrib/package $* works without them"
+    said=${said#tccl: package: }
+}
+
+mkdir -p "$work/opt/include/slurm" "$work/opt/lib/slurm"
+touch "$work/opt/include/slurm/spank.h"
+all="debhelper meson pkgconf libevent-dev libhwloc-dev libibverbs-dev libinih-dev libjansson-dev libmunge-dev libnuma-dev"
+lacks dpkg-buildpackage -- deb
+[ "$said" = "packages are missing: apt-get install build-essential $all libslurm-dev libsqlite3-dev libxxhash-dev" ] || fail "without dpkg-buildpackage: $said"
+lacks dpkg-buildpackage -- deb --slurm "$work/opt"
+[ "$said" = "packages are missing: apt-get install build-essential $all libsqlite3-dev libxxhash-dev" ] || fail "without dpkg-buildpackage, for another Slurm: $said"
+lacks rpmbuild -- rpm
+[[ $said = "no rpmbuild: dnf install rpm-build, then dnf builddep contrib/"* ]] || fail "without rpmbuild: $said"
+[ ! -e "$work/none" ] || [ -z "$(ls "$work/none")" ] || fail "something was made"
 
 need_namespaces
 trees=$(trees_of bookworm) || give_up $? "$trees"
