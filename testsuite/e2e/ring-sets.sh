@@ -1,7 +1,7 @@
 #!/bin/bash
 # Several rings at once: two nodes with two NICs, and one of them alone, get as many rings as their profile says are best, which the
 # tasks, the record and the drawing have alike; a node whose second NIC is on a network of its own shrinks the set, and the record says so.
-# A policy may want fewer (MaxRings=1). A step beside another one that has several rings is planned beside all of these, also by a tccld that was killed meanwhile.
+# A step beside another one that has several rings is planned beside all of these, also by a tccld that was killed meanwhile.
 # cluster: own
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -46,22 +46,6 @@ recorded "$(job_of)" 0 fewer_rings ""
 equal "ring in the record" "$(record "$(job_of)" 0 ring)" "$(values TCCL_RING)"
 matches "the drawing" "$(admin tcclacct ring "$(job_of)")" "*$n rings at once*ring 1: mlx5_*ring $n: mlx5_*"
 equal "its JSON" "$(admin tcclacct ring --json "$(job_of)" | python3 -c 'import json, sys; ring = json.load(sys.stdin)["ring"]; print(ring["rings"], {len(chains) for chains in ring["sets"]})')" "$n {$n}"
-
-echo "--- a policy wants one"
-cp "$cluster/tccl.conf" "$work/tccl.conf"
-printf '%s\n' "[policy single]" "JobNames=single" "MaxRings=1" >>"$cluster/tccl.conf"
-both=(-w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on)
-srun_show -J single "${both[@]}"
-applied 2
-max_rings=1 as_solved 0 n{1..2}:0-7
-equal "rings" "$(rings)" 1
-says "tccl: ring of 2 nodes, 16 GPUs: *"
-recorded "$(job_of)" 0 rings 1
-recorded "$(job_of)" 0 policy single
-srun_show -J other "${both[@]}"
-applied 2
-equal "rings of another job" "$(rings)" "$n"
-cp "$work/tccl.conf" "$cluster/tccl.conf"
 
 echo "--- one node"
 srun_show -w n1 -N1 --gpus=8 --tccl=on

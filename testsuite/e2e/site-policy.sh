@@ -1,7 +1,7 @@
 #!/bin/bash
 # [policy NAME]: steps get a ring without any flag, by srun, sbatch (its script and the steps in it) and
 # salloc; the first rule that matches holds. Forbid stands above --tccl and TCCL=, MinGain in every
-# mode; Environment reaches tasks with a ring, TrafficClass those of several nodes, over nothing that the user has set.
+# mode, MaxRings leaves other jobs their several rings; Environment reaches tasks with a ring, TrafficClass those of several nodes, over nothing that the user has set.
 # cluster: mixed
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -26,6 +26,10 @@ JobNames=short
 Default=on
 Timeout=4701ms
 RequireTimeout=6902ms
+[policy one]
+JobNames=one
+MaxRings=1
+Default=on
 [policy two]
 NodeList=n[1-2]
 Nodes=2-
@@ -56,6 +60,16 @@ all_have NCCL_IB_SL 3
 recorded "$(job_of)" 0 policy two
 recorded "$(job_of)" 0 mode on
 recorded "$(job_of)" 0 traffic_class 106/3
+as_solved 0 n{1..2}:0-3
+several=$(values TCCL_RING)
+case $several in *"|"*) ;; *) fail "a single ring, though several are faster: $several" ;; esac
+srun_show -J one -w n1,n2 -N2 $four
+applied 2
+max_rings=1 as_solved 0 n{1..2}:0-3
+case $(values TCCL_RING) in *"|"*) fail "several rings, by a policy that wants one" ;; esac
+says "tccl: ring of 2 nodes, 8 GPUs: *"
+recorded "$(job_of)" 0 policy one
+recorded "$(job_of)" 0 rings 1
 srun_show -w n1 -N1 $four
 applied 1
 says_nothing
