@@ -10,6 +10,12 @@ command -v rpmbuild >/dev/null || skip "no rpmbuild (package rpm)"
 release=$(dpkg-query -W -f '${Version}' libslurm-dev 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$release" ] || skip "no libslurm-dev"
 
+# Debian's rpm knows none of the packages: all that is missing is said at once, slurm-devel too.
+said=$("$root/contrib/package" rpm --out "$work/none" 2>&1) && fail "RPMs are built without what they need"
+for one in gcc "meson >= 1.0" "pkgconfig(sqlite3)" slurm-devel; do
+    [[ $said = *"$one is needed by slurm-tccl-"* ]] || fail "$one is missing, and not named: $said"
+done
+
 # systemd's macros are those of Fedora 33 and RHEL 8, in short: Debian has none.
 build() { # OUT OPTION... -- OPTION...
     local out=$1
