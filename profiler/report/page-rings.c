@@ -184,13 +184,14 @@ static void put_ways(const struct tccl_report *report, const struct drawn *drawn
         put_way(report, drawn, i, out);
 }
 
-static void put_rates(const struct drawn *drawn, FILE *out)
+static void put_rates(const struct pair *pair, FILE *out)
 {
+    bool red = pair->ours.limit.rated.slow.count > 1 || pair->nccl.limit.rated.slow.count > 1;
     fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring, and GB/s%s%s.</p>\n",
-            drawn->limit.together ? " while all copies run"
-                                  : " of that copy alone, where it was measured; of all copies "
-                                    "together the slowest alone is known",
-            drawn->limit.rated.slow.count > 1 ? "; red: copies that hold each other back" : "");
+            pair->ours.limit.together ? " while all copies run"
+                                      : " of that copy alone, where it was measured; of all copies "
+                                        "together the slowest alone is known",
+            red ? "; red: copies that hold each other back" : "");
 }
 
 /* Returns whether it could be drawn. */
@@ -215,7 +216,7 @@ static bool put_pair(const struct tccl_report *report, const char *what, struct 
     put_svg(&panels, what, first, out);
     put_ways(report, &pair.ours, out);
     put_ways(report, &pair.nccl, out);
-    put_rates(pair.nccl.n > 0 ? &pair.nccl : &pair.ours, out);
+    put_rates(&pair, out);
     fputs("</div>\n", out);
     return true;
 }

@@ -159,7 +159,7 @@ static void read_nccl(const json_t *record, const struct acct_ring *ring,
     }
     struct tccl_memory_load nccl = tccl_memory_busiest(facts->nccl.chains, facts->nccl.n);
     struct tccl_memory_load ours = tccl_memory_busiest(ring->sets[0].chains, ring->n_rings);
-    if (nccl.copies > ours.copies)
+    if (nccl.copies * ring->n_rings > ours.copies * facts->nccl.n) /* each a part of the data */
         facts->busy = nccl;
 }
 

@@ -156,8 +156,8 @@ static void put_ways(const struct acct_ring *ring, const struct acct_ring_facts 
 static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
                     struct tccl_error *err)
 {
-    fprintf(out, "<h2>The ring%s</h2>\n<div class=\"card\">\n<figure>\n<div class=\"drawing\">\n",
-            facts->nccl.n ? ", and NCCL's own" : "");
+    fprintf(out, "<h2>The ring%s%s</h2>\n<div class=\"card\">\n<figure>\n<div class=\"drawing\">\n",
+            ring->n_rings > 1 ? "s" : "", facts->nccl.n ? ", and NCCL's own" : "");
     tccl_html_wide_begin("The ring, drawn", out);
     int rc = acct_ring_draw(out, ring, facts, err);
     tccl_html_wide_end(out);

@@ -593,6 +593,19 @@ static void test_nccl(void)
     cleanup_free char *other = svg_of(record);
     CHECK_HOLDS(other, "Planned, but not built by NCCL: 9.80 in place of 5.10 GB/s");
     CHECK_INT(count(other, "rx=\"2\" fill=\"#2e7d32\""), 0);
+    /* Three rings copy as often to and from memory 1, but each a third of the data. */
+    json_object_set_new(record, "ring",
+                        json_string("n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0 | 0 -m3> 2 -m1> 3 -m0> 1 "
+                                    "-m2> 0 | 0 -m2> 3 -m1> 1 -m3> 2 -m0> 0]"));
+    cleanup_free char *several = page_of(record);
+    CHECK_HOLDS(several, "9.80 in place of 5.10 GB/s: NCCL reads and writes memory 1 from three");
+    CHECK_HOLDS(several, "<h2>The rings, and NCCL's own</h2>");
+    CHECK_INT(count(several, "class=\"memory busy\""), 3);
+    json_object_set_new(record, "ring",
+                        json_string("n1[0 -m1> 1 -m1> 3 -m1> 2 -w> 0 | 0 -w> 2 -m1> 3 -m1> 1 "
+                                    "-m1> 0 | 0 -w> 3 -m1> 1 -m1> 2 -m1> 0]"));
+    cleanup_free char *as_busy = page_of(record);
+    CHECK_INT(count(as_busy, "class=\"memory busy\""), 0);
     json_object_set_new(record, "baseline_rings", json_string("what"));
     cleanup_free char *none = svg_of(record);
     CHECK_INT(count(none, "NCCL's own on"), 0);
