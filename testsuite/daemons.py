@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -133,7 +134,7 @@ def run_quietly(command):
 
 
 def write_conf(folder, ports, more=()):
-    user = __import__("pwd").getpwuid(os.getuid()).pw_name
+    user = pwd.getpwuid(os.getuid()).pw_name
     lines = ["[tccl]", f"Socket={folder}/%n/tccld.sock", f"RunDir={folder}/%n/run", f"CacheDir={folder}/%n/cache",
              f"StateDir={folder}/%n/state", f"Machine={folder}/%n/machine.json", f"MungeSocket={folder}/munge/socket",
              "BindAddr=127.0.0.1", "Squeue=none", f"TccldUser={user}", f"MungeUser={user}", "AccountingHost=n1", *more, "[peers]"]
@@ -177,15 +178,29 @@ def start_tccld(folder, nodes, more=()):
     return True
 
 
+def uids(process):
+    with open(f"/proc/{process.pid}/status") as file:
+        return next(line.split()[1:] for line in file if line.startswith("Uid:"))
+
+
+def check_user(process, user=None):
+    """That a tccld which listens is the user whom it was to become; None: it has stayed who started it."""
+    uid = pwd.getpwnam(user).pw_uid if user else os.getuid()
+    if uids(process) != [str(uid)] * 4:
+        die(f"tccld runs as {uids(process)}, not as {uid}")
+
+
 def start_nodes(folder, nodes, more=(), user=None):
-    """A tccld for each node, n1, n2, ..., which listens; more: lines of tccl.conf, section [tccl]; user: whom root's tccld becomes. Ports that are free may be taken by
-    somebody else before tccld has them: tried anew."""
+    """A tccld for each node, n1, n2, ..., which listens; more: lines of tccl.conf, section [tccl]; user: whom root's tccld
+    becomes. Ports that are free may be taken by somebody else before tccld has them: tried anew."""
     prepare_nodes(folder, nodes)
     if user:
         give_folders(folder, nodes, user)
         more = [*more, f"TccldUser={user}"]
     if not any(start_tccld(folder, nodes, more) for _ in range(5)):
         die("tccld does not start")
+    for process in children[-len(nodes):]:
+        check_user(process, user)
 
 
 def parse_node(text):

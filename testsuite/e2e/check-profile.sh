@@ -14,7 +14,7 @@ cp -a "$machine" "$work/machine.json"
 cp -a "$conf" "$work/tccl.conf"
 restore() {
     rm -rf "$cluster/nodes/n2/cache"
-    mkdir "$cluster/nodes/n2/cache"
+    install -d -o "$tccld_user" "$cluster/nodes/n2/cache"
     cp -a "$work/profile" "$folder"
     cp -a "$work/machine.json" "$machine"
     cp -a "$work/tccl.conf" "$conf"

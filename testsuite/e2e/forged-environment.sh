@@ -83,12 +83,15 @@ equal "rings" "$(carriers TCCL_RING)" 0
 matches "TCCL_REASON" "$(values TCCL_REASON)" "*says partition (none), the job's is all"
 
 echo "--- slurmctld hangs, or can't be asked"
-# It is stopped when tccld asks, since no step starts without it.
+# It is stopped when tccld asks, since no step starts without it. tccld may stop nothing of root's.
 controller=$(cat "$cluster/pid/slurmctld")
 at_end=("kill -CONT $controller" "${at_end[@]}")
 cat >"$work/squeue" <<SH
 #!/bin/sh
-[ ! -e "$work/stop" ] || kill -STOP $controller
+if [ -e "$work/stop" ]; then
+    touch "$work/asks"
+    until [ -e "$work/stopped" ]; do sleep 0.1; done
+fi
 exec squeue "\$@"
 SH
 chmod 755 "$work/squeue"
@@ -100,7 +103,10 @@ touch "$work/stop"
 # No forgery: the policy depends on what nobody confirms.
 srun_show $one &
 step=$!
+eventually "tccld asks" test -e "$work/asks"
+kill -STOP $controller
 eventually "slurmctld is stopped" grep -q "^State:.*T (stopped)" /proc/$controller/status
+touch "$work/stopped"
 # tccld gives squeue up, and the tasks start, while slurmctld is still stopped.
 started() { cat "$work"/seen/* | grep -q started; }
 eventually "the task has started" started

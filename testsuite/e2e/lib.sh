@@ -375,6 +375,8 @@ undo() {
 use_cluster() { # FOLDER
     cluster=$1
     work=$cluster/home/$test_name
+    tccld_user=$(sed -n 's/^TccldUser=//p' "$cluster/tccl.conf") # that it is, minicluster has looked
+    echo "tccld runs as $tccld_user"
     export TCCL_MINICLUSTER=$cluster
     rm -rf "$work"
     mkdir -p "$work"

@@ -20,8 +20,9 @@ reload() {
 }
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
 at_end+=("mv $cluster/tccl.conf.before $cluster/tccl.conf; reload")
-configure() { # FOLDER
+configure() { # FOLDER: becomes tccld's
     mkdir -p "$1"
+    chown "$tccld_user" "$1"
     { cat "$cluster/tccl.conf.before"; printf '[tccl]\nMetricsFile=%s/%%n.prom\n' "$1"; } >"$cluster/tccl.conf.new"
     mv "$cluster/tccl.conf.new" "$cluster/tccl.conf"
     reload

@@ -39,6 +39,7 @@ put(997, state="applied", start=now, job_name="wide", gpus=512, n_nodes=64, gbps
 PYTHON
 }
 past_records >"$work/past"
+eventually "a store, which is to be tccld's" test -s "$cluster/nodes/n1/state/records.db"
 "$put" "$cluster/nodes/n1/state/records.db" <"$work/past"
 
 ran() { # COMMAND...: waits for the record of what the command started, and prints the job's id

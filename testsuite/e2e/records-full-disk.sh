@@ -7,7 +7,7 @@
 
 own_cluster --nodes 2
 mini stop-tccld n1
-mount -t tmpfs -o size=256k,mode=700 tmpfs "$cluster/nodes/n1/state"
+mount -t tmpfs -o size=256k,mode=700,uid=$(id -u "$tccld_user") tmpfs "$cluster/nodes/n1/state"
 mini start-tccld n1
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 2

@@ -1,12 +1,14 @@
 #!/bin/bash
-# tccld as TccldUser: steps have their rings where the user has another uid on each node, and beside a node where
-# tccld is root's; the file in /dev/shm is the job's user's; kill -9 of tccld or of its monitor ends both, and costs
-# a step nothing but its ring.
+# tccld as TccldUser: steps have their rings where the user has another uid on each node, beside a node where tccld is
+# root's, and where all are root's (TccldUser=root, which no other test has); the file in /dev/shm is the job's user's;
+# kill -9 of tccld or of its monitor ends both, and costs a step nothing but its ring.
 # cluster: own
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
-own_cluster --nodes 2 --tccld-user bin
+unset TCCL_TCCLD_USER
+own_cluster --nodes 2
+equal "minicluster's default" "$tccld_user" bin
 
 tccld_of() { # NODE: its process, which is older than its monitor
     pgrep -of "^$cluster/bin/tccld .*--node $1\$" || true
@@ -40,16 +42,6 @@ both() { # expects a ring over both nodes, and its record
     applied 2
     recorded "$(job_of)" 0 state applied
 }
-
-echo "--- the same user on both"
-equal "the user of tccld" "$(uid_of "$(tccld_of n1)")" "2 2 2 2"
-equal "its capabilities" "$(awk '/^CapPrm:/ { print $2 }' "/proc/$(tccld_of n1)/status")" 0000000000000000
-equal "the user of its monitor" "$(uid_of "$(monitor_of n1)")" "0 0 0 0"
-both
-as_solved 0 n1:0-3 n2:0-3
-
-echo "--- the job's file"
-shared=$work/shared
 cat >"$work/look" <<LOOK
 #!/bin/bash
 all() { # WHAT: until both tasks have come so far, since a node whose step has ended has removed its file
@@ -59,14 +51,30 @@ all() { # WHAT: until both tasks have come so far, since a node whose step has e
 folder=\${TCCL_PLAN%/plan}
 all begun
 until [ "\$(ls /dev/shm/tccl-\$(id -u)-\${folder##*-}.* | wc -l)" -ge 2 ]; do sleep 0.1; done # the monitor makes them
-stat -c "%U %a" /dev/shm/tccl-\$(id -u)-\${folder##*-}.*
+stat -c "%U %a %n" /dev/shm/tccl-\$(id -u)-\${folder##*-}.*
 wc -l <"\$TCCL_PLAN"
 all looked
 LOOK
 chmod 755 "$work/look"
-user timeout 300 srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$work/look" >"$shared" 2>"$work/err" || fail "$(cat "$shared" "$work/err")"
-cat "$shared"
-equal "the files in /dev/shm" "$(grep -c '^nobody 600$' "$shared")" 4 # each of two nodes, on one machine here, sees both
+job_files() { # expects those of a step in /dev/shm while it runs, and none after it
+    rm -f "$work"/{begun,looked}.*
+    user timeout 300 srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$work/look" >"$work/shared" 2>"$work/err" ||
+        fail "$(cat "$work/shared" "$work/err")"
+    cat "$work/shared"
+    equal "the files in /dev/shm" "$(grep '^nobody 600 /' "$work/shared" | sort -u | wc -l)" 2 # of both nodes, which are one machine here
+    removed() { ! ls $(sed -n 's/^nobody 600 //p' "$work/shared") 2>/dev/null | grep -q .; }
+    eventually "both are removed" removed
+}
+
+echo "--- the same user on both, as by default"
+equal "the user of tccld" "$(uid_of "$(tccld_of n1)" | xargs -n 1 | sort -u)" "$(id -u bin)"
+equal "its capabilities" "$(awk '/^CapPrm:/ { print $2 }' "/proc/$(tccld_of n1)/status")" 0000000000000000
+equal "the user of its monitor" "$(uid_of "$(monitor_of n1)")" "0 0 0 0"
+both
+as_solved 0 n1:0-3 n2:0-3
+
+echo "--- the job's file"
+job_files
 
 echo "--- another uid on n2"
 as_user n2 daemon
@@ -84,6 +92,13 @@ echo "--- root on n2, as before an upgrade of that node"
 as_user n2 root
 equal "its monitors" "$(monitors_of n2)" ""
 both
+
+echo "--- root on both"
+as_user n1 root
+both
+as_solved 0 n1:0-3 n2:0-3
+job_files
+as_user n1 bin
 
 echo "--- killed"
 as_user n2 bin

@@ -89,10 +89,10 @@ def remove_folder(folder):
 class Target:
     """A tccld for each node n1, n2, ... and a munged, in a folder of their own, with records in the store of n1.
     conf: lines of tccl.conf, section [tccl]; records: steps, as the store has them (see record()).
-    user: whom root's tccld becomes; by default TCCL_TCCLD_USER of the environment, else it stays root.
+    user: whom root's tccld becomes; by default TCCL_TCCLD_USER of the environment, or bin; None: it stays root.
     undo: what puts back what the attack has done to this machine, before the daemons end."""
 
-    def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu", user=os.environ.get("TCCL_TCCLD_USER")):
+    def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu", user=os.environ.get("TCCL_TCCLD_USER", "bin")):
         if os.getuid() != 0:
             skip("needs root: the attacks are those of another user")
         if not shutil.which("munged"):
@@ -174,6 +174,7 @@ class Target:
             f"{self.folder}/n{node}/log")
         if not daemons.wait_for_socket(f"{self.folder}/n{node}/tccld.sock", child):
             daemons.die("tccld does not start again")
+        daemons.check_user(child, self.user)
 
     def ask(self, peer, message):
         """A question over the unix socket, and its answer."""

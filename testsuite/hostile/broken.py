@@ -7,6 +7,7 @@ said what is wrong, and once it is mended what came meanwhile is on record.
 import contextlib
 import glob
 import os
+import pwd
 import socket
 import subprocess
 import tempfile
@@ -34,18 +35,18 @@ def jobs(target):
 
 
 def metric(target, part):
-    with contextlib.suppress(FileNotFoundError), open(f"{target.folder}/metrics") as file:
+    with contextlib.suppress(FileNotFoundError), open(f"{target.folder}/n1/metrics") as file:
         return next((line.split()[-1] for line in file if line.startswith(f'tccl_works{{part="{part}"}}')), None)
     return None
 
 
 class Broken(Target):
-    """A target whose StateDir or port is prepared ahead of the start of tccld."""
+    """A target whose StateDir or port is prepared ahead of the start of tccld. StateDir is root's, and tccld gives it away itself."""
 
     def __init__(self, prepare):
         super().__init__()
         self.prepare = prepare
-        self.conf.append(f"MetricsFile={self.folder}/metrics")
+        self.conf.append(f"MetricsFile={self.folder}/n1/metrics")
         self.state = f"{self.folder}/state"
         self.conf.append(f"StateDir={self.state}")
         os.makedirs(self.state)
@@ -53,6 +54,11 @@ class Broken(Target):
     def __enter__(self):
         self.prepare(self)
         return super().__enter__()
+
+
+def give_state(target):
+    """What tccld can't give away: StateDir comes, or is found, while it runs."""
+    os.chown(target.state, pwd.getpwnam(target.user).pw_uid, -1)
 
 
 def serves(target, job, what):
@@ -93,10 +99,17 @@ def put_file(target):
 
 def mount(*options):
     def mounts(target):
+        give_state(target)  # for when it is unmounted
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", target.state], stderr=subprocess.PIPE)
         if done.returncode:
             print("no mounts here")
     return mounts
+
+
+def make_state(target):
+    os.unlink(target.state)
+    os.mkdir(target.state, 0o700)
+    give_state(target)
 
 
 def unmount(target):
@@ -136,7 +149,8 @@ def freeze(target):
     image = f"{target.folder}/image"
     with open(image, "wb") as file:
         file.truncate(16 << 20)
-    commands = [["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, target.state], ["fsfreeze", "-f", target.state]]
+    commands = [["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, target.state], ["chown", "-R", target.user, target.state],
+                ["fsfreeze", "-f", target.state]]
     target.undo.callback(thaw, target)  # until then tccld can't be ended
     target.frozen = all(subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0 for command in commands)
 
@@ -188,6 +202,8 @@ def without_dns():
     spawn, lacks_port = daemons.spawn, daemons.lacks_port
     with tempfile.NamedTemporaryFile("w") as hosts, tempfile.NamedTemporaryFile("w") as resolv:
         print("nameserver 127.0.0.1", file=resolv, flush=True)  # where none listens
+        for file in (hosts, resolv):
+            os.chmod(file.name, 0o644)  # as they are, for whoever tccld is
         places = f"mount --bind {hosts.name} /etc/hosts && mount --bind {resolv.name} /etc/resolv.conf"
         if subprocess.run(["unshare", "--mount", "sh", "-c", places], stderr=subprocess.DEVNULL).returncode:
             print("no mounts here")
@@ -212,7 +228,7 @@ def without_dns():
 
 def main():
     attack("a damaged store", damage, "file is not a database", move_away)
-    attack("a file in the place of StateDir", put_file, "no store of records", lambda target: os.unlink(target.state))
+    attack("a file in the place of StateDir", put_file, "no store of records", make_state)
     attack("a read-only StateDir", mount("ro"), "ead-only file system", unmount)
     attack("a full StateDir", mount("size=4k,nr_inodes=2"), "no store of records", unmount)
     attack("another tccld in StateDir", lock, "another tccld uses this StateDir", unlock)

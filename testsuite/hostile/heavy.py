@@ -17,6 +17,11 @@ VALUES = b'{"v":1,"type":"query","filter":{"x":[' + b",".join([b"{}"] * 21000) +
 NAMES = b'{"v":1,"type":"query","filter":{"users":[' + b",".join([b'"abcdefghijklmnop"'] * 3000) + b"]}}"
 
 
+def message(size, filler=b" "):
+    """As far as tccld's monitor looks, one of tccl's."""
+    return b'{"v":' + filler * (size - 6) + b"}"
+
+
 def hit_and_run(target, question):
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
@@ -31,7 +36,7 @@ def hit_and_run(target, question):
 def credentials(target, size):
     """Each of its own connection; none is read."""
     peers, until = [], time.monotonic() + SECONDS
-    text = frame(Munge.encode(f"{target.folder}/munge/socket", b"x" * size))
+    text = frame(Munge.encode(f"{target.folder}/munge/socket", message(size, b"x")))
     while time.monotonic() < until:
         try:
             peers.append(socket.create_connection(("127.0.0.1", target.port()), 2, ("127.0.0.66", 0)))
@@ -59,7 +64,7 @@ def ask_unread(target):
 def packed(target):
     """Says how many credentials there were, and how many connections tccld has closed."""
     path = f"{target.folder}/munge/socket"
-    texts = [frame(Munge.encode(path, b" " * 1000000, packed=True)) for _ in range(PACKED)]
+    texts = [frame(Munge.encode(path, message(1000000), packed=True)) for _ in range(PACKED)]
     unread, peers, poll, closed = ask_unread(target), [], select.poll(), 0
     for i, text in enumerate(texts):
         peers.append(target.tcp(source="127.0.0.66"))
