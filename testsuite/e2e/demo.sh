@@ -11,4 +11,10 @@ cat "$out"
 for text in 'TCCL_STATE=applied' '\[policy large\]' 'warn *peers' 'GB/s' 'ratio' 'fallback' 'tcclacct' '\.svg'; do
     grep -qi -- "$text" "$out" || fail "the demo does not show $text"
 done
+# Each of several rings is in the table of the step's ring, and the ratio is that of the line to the user.
+line=$(grep -m 1 "tccl: .*ring.* of 4 nodes, 16 GPUs: " "$out")
+rings=1
+[[ ! $line =~ ([0-9]+)\ rings ]] || rings=${BASH_REMATCH[1]}
+equal "lines of the table" "$(sed -n '/The step.s ring (TCCL_RING)/,/NCCL.s own choice on/p' "$out" | grep -c 'mlx5_0.*->.*mlx5_0')" $((4 * rings))
+[[ $line =~ ([0-9.]+)x ]] && grep -q "ratio ${BASH_REMATCH[1]}\$" "$out" || fail "the ratio is not that of: $line"
 equal "processes after the demo" "$(grep -lsaz -- "tccl-demo[-]" /proc/[0-9]*/cmdline | wc -l)" 0
