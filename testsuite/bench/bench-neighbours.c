@@ -26,10 +26,12 @@ struct machine {
     struct tccl_search_options options;
 };
 
-/* A step: its best ring alone, what a stock NCCL builds, and its chain table, of rings only. */
+/* A step: its best ring alone, what a stock NCCL builds, and its chain table. Steps of several
+ * nodes have the same GPUs of nodes that are like this one in all, also in what else runs there. */
 struct step {
     uint32_t gpus;
-    double gbps;
+    bool across; /* several nodes: chains between NICs; else rings only */
+    double gbps, nccl_gbps;
     struct tccl_table *table;
     struct tccl_side ours, nccl, roomy; /* roomy: the table's, which leaves room to others */
 };
@@ -81,13 +83,16 @@ static double plan(const struct machine *machine, uint32_t gpus, const struct tc
     return best.bound;
 }
 
-/* As tccl-profile run makes it, without chains between NICs. */
-static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus)
+enum { CHAINS_BUDGET = 500 };
+
+/* As tccl-profile run makes it; where it is not for several nodes, without chains between NICs. */
+static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus, bool across)
 {
     struct tccl_error err = {""};
     struct tccl_machine alone = *machine->machine;
     struct tccl_search_options options = machine->options;
-    alone.n_nics = 0;
+    alone.n_nics = across ? alone.n_nics : 0;
+    options.budget = across ? CHAINS_BUDGET : options.budget;
     options.others = BENCH_OTHERS;
     struct tccl_table *table = tccl_table_new(&alone, gpus);
     struct tccl_search *search = tccl_search_new(&alone, tccl_model_meter(machine->model), NULL);
@@ -108,17 +113,17 @@ static double choose_beside(const struct machine *machine, struct tccl_beside *b
                             const struct step *step, struct tccl_side *side)
 {
     struct tccl_error err = {""};
-    struct tccl_node_class *class = beside->n
-                                        ? tccl_beside_class(beside, step->table, true, false, &err)
-                                        : tccl_node_class_from_table(step->table, machine->machine);
-    struct tccl_run run = {.class = class, .count = 1};
+    struct tccl_node_class *class =
+        beside->n ? tccl_beside_class(beside, step->table, !step->across, false, &err)
+                  : tccl_node_class_from_table(step->table, machine->machine);
+    struct tccl_run run = {.class = class, .count = step->across ? 2 : 1};
     struct tccl_ring_set set;
     struct tccl_ring ring;
     int rings;
     if (!class || tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, &err) != 0)
         fail(&err);
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
-    double alone = gains ? ring.alone : step->table->baseline_ring[TCCL_NEWEST].gbps;
+    double alone = gains ? ring.alone : step->nccl_gbps;
     *side = (struct tccl_side){0};
     tccl_ring_set_of(&ring, class, 0, &set);
     if (gains)
@@ -136,13 +141,35 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     struct tccl_baseline own;
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
-    step->table = make_table(machine, gpus);
+    step->table = make_table(machine, gpus, false);
+    step->nccl_gbps = step->table->baseline_ring[TCCL_NEWEST].gbps;
     step->roomy = (struct tccl_side){0};
     add_chain(&step->roomy, &step->table->ring.chain);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
         fail(&err);
     for (int i = 0; i < own.n_chains; i++)
         add_chain(&step->nccl, &own.chains[i]);
+}
+
+/* One of several nodes: its best chain as if it were alone, whatever NCCL has. */
+static void begin_across(const struct machine *machine, uint32_t gpus, struct step *step)
+{
+    struct tccl_error err = {""};
+    *step = (struct step){.gpus = gpus, .across = true, .table = make_table(machine, gpus, true)};
+    struct tccl_node_class *class = tccl_node_class_from_table(step->table, machine->machine);
+    const struct tccl_run run = {.class = class, .count = 2};
+    struct tccl_ring ring;
+    struct tccl_ring_set set;
+    if (!class || tccl_ring_solve_rings(&run, 1, 1, &ring, &err) != 0)
+        fail(&err);
+    tccl_ring_set_of(&ring, class, 0, &set);
+    tccl_ring_set_side(&set, &step->ours);
+    step->gbps = ring.gbps;
+    step->nccl_gbps = ring.baseline_gbps[TCCL_NEWEST];
+    if (tccl_side_add_baseline(&step->nccl, &step->table->baseline_chain[TCCL_NEWEST]) != 0)
+        fail(&err);
+    tccl_ring_clear(&ring);
+    tccl_node_class_free(class);
 }
 
 /* Each in turn plans its ring anew beside that of the other; the best that was met. */
@@ -246,7 +273,7 @@ static void rate_splits(const char *name, const struct machine *machine, unsigne
 
 /* ---- what a JOIN pays for it ---- */
 
-enum { LOOKS = 200, CHAINS_BUDGET = 500 };
+enum { LOOKS = 200 };
 
 /* The chains between NICs of some GPUs, as a step of several nodes has them. */
 static struct tccl_table *make_chains(const struct machine *machine, uint32_t gpus)
@@ -332,7 +359,7 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
 
 /* ---- streams ---- */
 
-enum { ARRIVALS = 200, MOST = 8, SETS = 1 << MOST, SEEDS = 4 };
+enum { ARRIVALS = 200, MOST = 8, SETS = 1 << MOST, SEEDS = 4, ACROSS = 4 };
 
 /* How steps are given rings, and GPUs. */
 enum manner { OWN, ONE, BESIDE, PLACED, MANNERS };
@@ -343,8 +370,9 @@ struct running {
     uint32_t gpus;
     double end;
     double ours; /* the ring's bandwidth alone; of NCCL's own: as it is */
-    struct tccl_side side;
-    double got, time; /* shares times time */
+    bool across;
+    struct tccl_side side; /* empty: one GPU of one node */
+    double got, time;      /* shares times time */
 };
 
 struct stream {
@@ -353,20 +381,24 @@ struct stream {
     struct running running[MOST];
     int n;
     double now;
-    double best[MOST + 1]; /* of all sets of a size, alone */
+    double best[2][MOST + 1]; /* of all sets of a size, alone; of one node, and across */
+    bool mixed;               /* with steps of one GPU, and of several nodes */
     double shares[ARRIVALS];
     int ended;
 };
 
 /* Kept from one stream to the next: the same sets come again and again. */
-static struct step known[SETS];
+static struct step known[2][SETS]; /* of one node, and across */
 static uint32_t placed[SETS][MOST + 1];
 
-static const struct step *step_of(const struct machine *machine, uint32_t gpus)
+static const struct step *step_of(const struct machine *machine, uint32_t gpus, bool across)
 {
-    if (!known[gpus].gpus)
-        begin(machine, gpus, &known[gpus]);
-    return &known[gpus];
+    struct step *step = &known[across][gpus];
+    if (!step->gpus && across)
+        begin_across(machine, gpus, step);
+    else if (!step->gpus)
+        begin(machine, gpus, step);
+    return step;
 }
 
 static double random_part(unsigned long *state)
@@ -379,16 +411,21 @@ static double random_part(unsigned long *state)
 static void pass(struct stream *stream, double until)
 {
     const struct tccl_side *sides[MOST];
+    struct running *steps[MOST];
     struct tccl_error err = {""};
     double gbps[MOST], time = until - stream->now;
+    int n = 0;
     for (int i = 0; i < stream->n; i++)
-        sides[i] = &stream->running[i].side;
-    if (stream->n && tccl_model_sides(stream->machine->model, sides, stream->n, gbps, &err) != 0)
+        if (stream->running[i].side.count > 0) {
+            steps[n] = &stream->running[i];
+            sides[n++] = &stream->running[i].side;
+        }
+    if (n && tccl_model_sides(stream->machine->model, sides, n, gbps, &err) != 0)
         fail(&err);
-    for (int i = 0; i < stream->n; i++) {
-        struct running *step = &stream->running[i];
-        step->got += time * gbps[i] / stream->best[__builtin_popcount(step->gpus)];
-        step->time += time;
+    for (int i = 0; i < n; i++) {
+        double best = stream->best[steps[i]->across][__builtin_popcount(steps[i]->gpus)];
+        steps[i]->got += time * gbps[i] / best;
+        steps[i]->time += time;
     }
     stream->now = until;
 }
@@ -444,30 +481,37 @@ static uint32_t choose(struct stream *stream, int size)
 /* Its ring beside those that run. */
 static void give_ring(struct stream *stream, struct running *step)
 {
-    struct tccl_beside beside = {.model = stream->machine->model, .n = stream->n};
-    const struct step *alone = step_of(stream->machine, step->gpus);
+    struct tccl_beside beside = {.model = stream->machine->model};
+    if (!step->across && __builtin_popcount(step->gpus) == 1)
+        return;
+    const struct step *alone = step_of(stream->machine, step->gpus, step->across);
     step->ours = alone->gbps;
     step->side = stream->manner == OWN ? alone->nccl : alone->ours;
     if (stream->manner < BESIDE)
         return;
-    for (int i = 0; i < stream->n; i++) {
-        beside.others[i] = &stream->running[i].side;
-        beside.alone[i] = stream->running[i].ours;
-    }
+    for (int i = 0; i < stream->n; i++)
+        if (stream->running[i].side.count > 0) {
+            beside.others[beside.n] = &stream->running[i].side;
+            beside.alone[beside.n++] = stream->running[i].ours;
+        }
     step->ours = choose_beside(stream->machine, &beside, alone, &step->side);
 }
 
-/* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it. */
+/* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it; or of 1,
+ * 2, 4 and 8, of which those with up to 4 have so many of several nodes in two of five cases. */
 static void run_stream(struct stream *stream, unsigned long seed)
 {
     int n = stream->machine->machine->n_gpus;
     for (int i = 0; i < ARRIVALS; i++) {
         double kind = random_part(&seed), length = -log(1 - random_part(&seed));
         int size = kind < 0.6 ? 2 : kind < 0.9 || n < 8 ? 4 : 8;
+        if (stream->mixed && kind < 0.25)
+            size = 1;
+        bool across = stream->mixed && size <= ACROSS && random_part(&seed) < 0.4;
         uint32_t gpus;
         while (!(gpus = choose(stream, size)))
             end_first(stream);
-        struct running step = {.gpus = gpus, .end = stream->now + length};
+        struct running step = {.gpus = gpus, .end = stream->now + length, .across = across};
         give_ring(stream, &step);
         stream->running[stream->n++] = step;
     }
@@ -475,49 +519,90 @@ static void run_stream(struct stream *stream, unsigned long seed)
         end_first(stream);
 }
 
-static void rate_stream(const char *name, const struct machine *machine, enum manner manner,
-                        const double best[static MOST + 1], unsigned long seed)
+static void rate_stream(const char *name, struct stream *stream, unsigned long seed)
 {
-    struct stream stream = {.machine = machine, .manner = manner};
     double sum = 0;
-    memcpy(stream.best, best, sizeof(stream.best));
-    run_stream(&stream, seed);
-    for (int i = 0; i < stream.ended; i++)
-        sum += stream.shares[i];
-    double least = bench_quantile(stream.shares, stream.ended, 0.1), mean = sum / stream.ended;
+    run_stream(stream, seed);
+    for (int i = 0; i < stream->ended; i++)
+        sum += stream->shares[i];
+    double least = bench_quantile(stream->shares, stream->ended, 0.1), mean = sum / stream->ended;
     if (bench_rows)
         json_array_append_new(bench_rows,
-                              json_pack("{s:s, s:s, s:f, s:f, s:I}", "machine", name, "manner",
-                                        manners[manner], "mean_share", mean, "tenth_share", least,
-                                        "seed", (json_int_t)seed));
+                              json_pack("{s:s, s:s, s:b, s:f, s:f, s:I}", "machine", name, "manner",
+                                        manners[stream->manner], "several_nodes",
+                                        (int)stream->mixed, "mean_share", mean, "tenth_share",
+                                        least, "seed", (json_int_t)seed));
     else
-        printf("  %-18s %-24s %4lu %6.3f %6.3f\n", name, manners[manner], seed, mean, least);
+        printf("  %-18s %-24s %4lu %6.3f %6.3f\n", name, manners[stream->manner], seed, mean,
+               least);
+}
+
+static void free_steps(void)
+{
+    for (int across = 0; across < 2; across++)
+        for (int gpus = 0; gpus < SETS; gpus++)
+            tccl_table_free(known[across][gpus].table);
+    memset(known, 0, sizeof(known));
+    memset(placed, 0, sizeof(placed));
+}
+
+/* What the best set of so many GPUs has alone. */
+static void find_best(const struct machine *machine, bool across, double best[static MOST + 1])
+{
+    for (uint32_t gpus = 1; gpus < 1u << machine->machine->n_gpus; gpus++) {
+        int size = __builtin_popcount(gpus);
+        bool comes = across ? size <= ACROSS : size > 1;
+        if (comes && (size & (size - 1)) == 0)
+            best[size] = fmax(best[size], step_of(machine, gpus, across)->gbps);
+    }
 }
 
 /* The same steps in each manner, then others. */
+static void rate_all(const char *name, const struct machine *machine, bool mixed,
+                     unsigned long seed)
+{
+    double best[2][MOST + 1] = {{0}};
+    find_best(machine, false, best[0]);
+    if (mixed)
+        find_best(machine, true, best[1]);
+    for (int i = 0; i < SEEDS * MANNERS; i++) {
+        struct stream stream = {.machine = machine, .manner = i % MANNERS, .mixed = mixed};
+        memcpy(stream.best, best, sizeof(best));
+        rate_stream(name, &stream, seed + i / MANNERS);
+    }
+    free_steps();
+}
+
 static void rate_streams(const char *name, const struct machine *machine, unsigned long seed)
 {
-    double best[MOST + 1] = {0};
-    memset(known, 0, sizeof(known));
-    memset(placed, 0, sizeof(placed));
-    for (uint32_t gpus = 1; gpus < 1u << machine->machine->n_gpus; gpus++) {
-        int size = __builtin_popcount(gpus);
-        if (size == 2 || size == 4 || size == 8)
-            best[size] = fmax(best[size], step_of(machine, gpus)->gbps);
-    }
-    for (int i = 0; i < SEEDS * MANNERS; i++)
-        rate_stream(name, machine, i % MANNERS, best, seed + i / MANNERS);
+    rate_all(name, machine, false, seed);
+}
+
+static void rate_mixed(const char *name, const struct machine *machine, unsigned long seed)
+{
+    rate_all(name, machine, true, seed);
 }
 
 static void each_machine(void (*rate)(const char *name, const struct machine *machine,
                                       unsigned long seed),
                          unsigned long seed)
 {
+    const char *only = getenv("TCCL_MACHINE");
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (only && strcmp(only, names[i]) != 0)
+            continue;
         struct machine machine = open_machine(names[i]);
         rate(names[i], &machine, seed);
         tccl_model_free(machine.model);
     }
+}
+
+static void head_streams(const char *what)
+{
+    if (!bench_rows)
+        printf("  %d steps of %s, %d seeds (the first one: TCCL_SEED=)\n  %-18s %-24s %4s %6s "
+               "%6s\n",
+               ARRIVALS, what, SEEDS, "machine", "rings", "seed", "mean", "10th %");
 }
 
 int main(int argc, char **argv)
@@ -542,10 +627,10 @@ int main(int argc, char **argv)
     unsigned long seed = given ? strtoul(given, NULL, 0) : 1;
     bench_title(
         "Streams of steps on one node: their bandwidth, of the best that so many GPUs have alone");
-    if (!bench_rows)
-        printf("  %d steps of 2, 4 and 8 GPUs, %d seeds (the first one: TCCL_SEED=)\n  %-18s %-24s "
-               "%4s %6s %6s\n",
-               ARRIVALS, SEEDS, "machine", "rings", "seed", "mean", "10th %");
+    head_streams("2, 4 and 8 GPUs");
     each_machine(rate_streams, seed);
+    bench_title("The same with steps of one GPU, and such that have as many of several nodes");
+    head_streams("1, 2, 4 and 8 GPUs");
+    each_machine(rate_mixed, seed);
     return bench_end();
 }
