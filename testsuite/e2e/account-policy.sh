@@ -68,6 +68,6 @@ forged "SLURM_JOB_NAME=else;SLURM_CLUSTER_NAME=else" $four
 applied 1
 recorded "$(job_of)" 0 policy ours
 recorded "$(job_of)" 0 job_name else
-recorded "$(job_of)" 0 cluster minicluster
+recorded "$(job_of)" 0 cluster "$(slurms_name)"
 equal "jobs by QOS" "$(admin tcclacct -nP -a -q debug -o qos,account | sort -u)" "debug|all"
 equal "what is claimed" "$(admin tcclacct -nP -a -o claimed | sort -u | xargs)" ""

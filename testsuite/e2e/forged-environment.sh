@@ -32,7 +32,7 @@ srun_show $one --tccl=on
 job=$(job_of)
 true_facts=$(facts "$job" | sed "s/job=$job //")
 cluster_name=$(record "$job" 0 cluster)
-equal "the cluster" "$cluster_name" minicluster
+equal "the cluster" "$cluster_name" "$(slurms_name)"
 victim=$job
 
 echo "--- another cluster, user, heterogeneous job"

@@ -32,6 +32,10 @@ skip() {
     exit 77
 }
 
+slurms_name() { # of the cluster
+    sed -n 's/^ClusterName=//p' "$cluster/slurm.conf"
+}
+
 equal() { # WHAT ACTUAL EXPECTED
     [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
 }
