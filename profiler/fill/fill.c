@@ -17,6 +17,7 @@
 static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
+static const double UNPROVEN = 3;       /* what is bounded by so many times itself is not proven */
 
 enum {
     HOST_SETS = 200,   /* of one GPU set, for chains without P2P */
@@ -305,6 +306,26 @@ static long budget_left(struct fill *fill, uint32_t gpus)
     return fill->options->budget <= 0 ? 0 : left > 0 ? left : 1;
 }
 
+static void leave_result(struct tccl_result *result)
+{
+    result->bound = fmax(result->bound, UNPROVEN * result->gbps);
+}
+
+/* Cut short when its chains were proven already, a table has still to get what comes behind them,
+ * ring sets for one. So that the next run doesn't take it for complete, it says less of its ring
+ * than is known, or, where it has none, of its chains. */
+static void leave_open(struct fill *fill, struct tccl_table *table)
+{
+    const struct tccl_fill_options *options = fill->options;
+
+    if (table->ring.gbps > 0)
+        leave_result(&table->ring);
+    for (int i = 0; i < table->n_ports * table->n_ports && table->ring.gbps <= 0; i++)
+        leave_result(&table->pairs[i]);
+    if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
+        table->measured = (unsigned long)options->budget - 1;
+}
+
 static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     bool cut = ended(fill) || fill->part_over;
@@ -312,6 +333,8 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
     if (tccl_backend_marks(fill->backend) || (cut && !has_chain(table)))
         return 0;
     keep_old(fill, table);
+    if (cut && is_proven(fill, table))
+        leave_open(fill, table);
     return tccl_profile_put(fill->profile, table, err);
 }
 
