@@ -1,6 +1,7 @@
 /* ring-set.c: several rings that run at once over the same GPUs of a node. */
 #include "chain/ring-set.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t gpus_of(const struct tccl_chain *chain)
@@ -38,6 +39,23 @@ void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
     side->rings = side->count = 0;
     for (int i = 0; i < set->n; i++)
         tccl_side_add_chain(side, &set->rings[i]); /* there is room for all */
+}
+
+static int compare_transfers(const void *a, const void *b)
+{
+    const tccl_transfer *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+bool tccl_ring_set_alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    struct tccl_side x, y;
+    tccl_ring_set_side(a, &x);
+    tccl_ring_set_side(b, &y);
+    qsort(x.transfers, x.count, sizeof(*x.transfers), compare_transfers);
+    qsort(y.transfers, y.count, sizeof(*y.transfers), compare_transfers);
+    return a->n == b->n && x.count == y.count &&
+           memcmp(x.transfers, y.transfers, x.count * sizeof(*x.transfers)) == 0;
 }
 
 /* What NCCL decides once for a process or a pair of GPUs, over all rings. */

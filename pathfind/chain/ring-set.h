@@ -35,6 +35,10 @@ int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
 /* What runs on the node: a transfer as often as rings make it. */
 void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side);
 
+/* Do they make the same transfers, each as often? Then they are as fast, in whatever order their
+ * rings are, and wherever closed ones begin. */
+bool tccl_ring_set_alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b);
+
 /* The set's text, "chain | chain", GPUs by their numbers; and back, checked against the machine
  * (tccl_ring_set_check). Returns 0, or -1 with err. */
 void tccl_ring_set_format(const struct tccl_ring_set *set, const struct tccl_machine *machine,

@@ -67,31 +67,13 @@ static char *format_part(const struct tccl_side *part)
 
 /* Runners-up */
 
-static int compare_transfers(const void *a, const void *b)
-{
-    const tccl_transfer *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Do they make the same transfers, each as often? */
-static bool same_side(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
-{
-    struct tccl_side x, y;
-    tccl_ring_set_side(a, &x);
-    tccl_ring_set_side(b, &y);
-    qsort(x.transfers, x.count, sizeof(*x.transfers), compare_transfers);
-    qsort(y.transfers, y.count, sizeof(*y.transfers), compare_transfers);
-    return a->n == b->n && x.count == y.count &&
-           memcmp(x.transfers, y.transfers, x.count * sizeof(*x.transfers)) == 0;
-}
-
 /* Keeps the best sets in order, without duplicates. */
 static void keep(struct runners *runners, const struct tccl_ring_set *set, double gbps)
 {
     if (runners->count == RUNNERS && gbps <= runners->best[RUNNERS - 1].gbps)
         return;
     for (int i = 0; i < runners->count; i++)
-        if (same_side(&runners->best[i].set, set))
+        if (tccl_ring_set_alike(&runners->best[i].set, set))
             return;
     int at = runners->count;
     while (at > 0 && runners->best[at - 1].gbps < gbps)
@@ -106,7 +88,7 @@ static void keep(struct runners *runners, const struct tccl_ring_set *set, doubl
 static void offer(struct others *others, const struct stop *stop, const struct tccl_ring_set *set,
                   double gbps)
 {
-    if (!same_side(&stop->set, set))
+    if (!tccl_ring_set_alike(&stop->set, set))
         keep(gbps >= stop->gbps * (1 - 1e-9) ? &others->as_fast : &others->slower, set, gbps);
 }
 

@@ -96,7 +96,7 @@ static int find_measured(const struct stop *stop, double *gbps, struct tccl_erro
     if (source_table(stop->class->source, stop->class->gpus, &table, err) != 0)
         return -1;
     for (int i = 0; table && i < table->n_sets && !found; i++) {
-        found = memcmp(&table->sets[i].set, &stop->set, sizeof(stop->set)) == 0;
+        found = tccl_ring_set_alike(&table->sets[i].set, &stop->set);
         *gbps = table->sets[i].gbps;
     }
     tccl_table_free(table);
@@ -126,10 +126,11 @@ static int rate_by_profile(const struct stop *stop, double *gbps, struct tccl_er
 int stop_measure(struct stop *stop, struct tccl_error *err)
 {
     struct source *source = stop->class->source;
+    const struct tccl_model *model = source_plain_model(source);
     struct tccl_set set;
     if (stop->set.n > 1)
-        return source->profile ? rate_by_profile(stop, &stop->gbps, err)
-                               : rate_by_model(source->model, &stop->set, &stop->gbps, err);
+        return model ? rate_by_model(model, &stop->set, &stop->gbps, err)
+                     : rate_by_profile(stop, &stop->gbps, err);
     tccl_chain_set(&stop->set.rings[0], &set);
     return source_measure(source, &set, &stop->gbps, err);
 }
