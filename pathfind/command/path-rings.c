@@ -127,37 +127,59 @@ static bool has_fabric(const struct node_class *class, const char *fabric)
     return false;
 }
 
-/* The NICs whose fabrics all classes have, as a mask; 0: all of them are, or none. */
-static uint32_t common_nics(const struct nodes *nodes, const struct node_class *class)
+/* The NICs whose fabrics all classes have, as a mask. */
+static uint32_t common_nics(const struct nodes *nodes, const struct tccl_machine *machine)
 {
-    int n_nics = class->source->machine.n_nics;
     uint32_t common = 0;
-    for (int i = 0; i < n_nics; i++) {
+    for (int i = 0; i < machine->n_nics; i++) {
         bool all = true;
         for (int k = 0; k < nodes->n_classes; k++)
-            all = all && has_fabric(nodes->classes[k], class->source->machine.nics[i].fabric);
+            all = all && has_fabric(nodes->classes[k], machine->nics[i].fabric);
         common |= (uint32_t)all << i;
     }
-    return common == (UINT32_C(1) << n_nics) - 1 ? 0 : common;
+    return common;
 }
 
-/* So many rings (0: any number) of a class, through all NICs; and through those alone whose fabrics
- * all nodes have, as the best set may need others. */
+/* NICs are on several fabrics, so the best set of the class may be none of all nodes: with rings
+ * that change places from node to node, as these close over some numbers of nodes only; through
+ * those NICs whose fabrics all nodes have, *result then; and among nodes of several kinds through
+ * those of each such fabric alone. */
+static int search_fabrics(const struct finding *finding, struct node_class *class,
+                          struct tccl_rings_options *wanted, struct tccl_rings_result *result,
+                          struct tccl_error *err)
+{
+    const struct tccl_machine *machine = &class->source->machine;
+    uint32_t common = common_nics(finding->nodes, machine);
+    double bound = result->bound;
+    struct tccl_rings_result other;
+    wanted->turns = true;
+    int status = search_class(finding, class, wanted, &other, err);
+    wanted->turns = false;
+    if (status == 0 && common && common + 1 != UINT32_C(1) << machine->n_nics) {
+        wanted->nics = common;
+        status = search_class(finding, class, wanted, result, err);
+        result->bound = bound;
+    }
+    for (int i = 0; i < machine->n_nics && finding->nodes->n_classes > 1 && status == 0; i++) {
+        wanted->nics = tccl_machine_fabric(machine, i);
+        if ((common >> i & 1) && __builtin_ctz(wanted->nics) == i && wanted->nics != common)
+            status = search_class(finding, class, wanted, &other, err);
+    }
+    wanted->nics = 0;
+    return status;
+}
+
+/* So many rings (0: any number) of a class, in all ways that may be wanted. */
 static int search_ways(const struct finding *finding, struct node_class *class,
                        struct tccl_rings_options *wanted, struct tccl_rings_result *result,
                        struct tccl_error *err)
 {
-    struct tccl_rings_result all;
-    wanted->nics = 0;
-    if (search_class(finding, class, wanted, &all, err) != 0)
+    const struct tccl_machine *machine = &class->source->machine;
+    if (search_class(finding, class, wanted, result, err) != 0)
         return -1;
-    *result = all;
-    wanted->nics = finding->closed ? 0 : common_nics(finding->nodes, class);
-    if (!wanted->nics)
+    if (finding->closed || tccl_machine_fabric(machine, 0) + 1 == UINT32_C(1) << machine->n_nics)
         return 0;
-    int status = search_class(finding, class, wanted, result, err);
-    result->bound = all.bound;
-    return status;
+    return search_fabrics(finding, class, wanted, result, err);
 }
 
 static int search_all(const struct finding *finding, double *bounds, struct tccl_error *err)

@@ -518,6 +518,15 @@ int tccl_machine_find_nic(const struct tccl_machine *machine, const char *name)
     return -1;
 }
 
+uint32_t tccl_machine_fabric(const struct tccl_machine *machine, int nic)
+{
+    uint32_t nics = 0;
+    for (int i = 0; i < machine->n_nics; i++)
+        if (strcmp(machine->nics[i].fabric, machine->nics[nic].fabric) == 0)
+            nics |= UINT32_C(1) << i;
+    return nics;
+}
+
 static bool has_device(const struct tccl_machine *machine, struct tccl_device device)
 {
     const int counts[] = {machine->n_gpus, machine->n_memories, machine->n_nics};

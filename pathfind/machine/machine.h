@@ -98,6 +98,8 @@ int tccl_machine_numa(const struct tccl_machine *machine, struct tccl_device dev
 /* Index of the GPU with that bus id (any case, domain optional), of the NIC of that name; or -1. */
 int tccl_machine_find_gpu(const struct tccl_machine *machine, const char *busid);
 int tccl_machine_find_nic(const struct tccl_machine *machine, const char *name);
+/* The NICs on the fabric of this one, itself included, as a mask. */
+uint32_t tccl_machine_fabric(const struct tccl_machine *machine, int nic);
 
 /* Does the machine have both ends of the transfer, and may they meet (p2p, gpudirect)? Returns 0,
  * or -1 with err. */

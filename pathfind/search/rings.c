@@ -110,19 +110,32 @@ static bool nics_allowed(const struct finder *finder, const struct tccl_ring_set
     return true;
 }
 
-/* Does each ring leave by the fabric by which it came, unless there is one alone? */
-static bool keeps_fabric(const struct finder *finder, const struct tccl_ring_set *set)
+static const char *fabric_of(const struct finder *finder, int nic)
 {
-    const struct tccl_nic *nics = finder->machine->nics;
-    bool one = true, kept = true;
-    for (int i = 0; i < set->n && !finder->closed; i++) {
-        const char *in = nics[set->rings[i].entry.nic].fabric;
-        const char *out = nics[set->rings[i].exit.nic].fabric;
-        kept = kept && strcmp(in, out) == 0;
-        one = one && strcmp(in, nics[set->rings[0].entry.nic].fabric) == 0 &&
-              strcmp(out, nics[set->rings[0].entry.nic].fabric) == 0;
-    }
-    return one || kept;
+    return finder->machine->nics[nic].fabric;
+}
+
+/* Do as many rings come in by the fabric of this one's entry as leave by it? */
+static bool balanced(const struct finder *finder, const struct tccl_ring_set *set, int ring)
+{
+    const char *fabric = fabric_of(finder, set->rings[ring].entry.nic);
+    int balance = 0;
+    for (int i = 0; i < set->n; i++)
+        balance += (strcmp(fabric_of(finder, set->rings[i].entry.nic), fabric) == 0) -
+                   (strcmp(fabric_of(finder, set->rings[i].exit.nic), fabric) == 0);
+    return balance == 0;
+}
+
+/* Can the rings go on to the next node, which is equal? Each leaves by the fabric by which it came;
+ * or, if they may, they change places. */
+static bool meets_itself(const struct finder *finder, const struct tccl_ring_set *set)
+{
+    bool all = true;
+    for (int i = 0; i < set->n && all && !finder->closed; i++)
+        all = finder->options->turns ? balanced(finder, set, i)
+                                     : strcmp(fabric_of(finder, set->rings[i].entry.nic),
+                                              fabric_of(finder, set->rings[i].exit.nic)) == 0;
+    return all;
 }
 
 /* What the lines of the NICs leave to a ring. */
@@ -175,7 +188,7 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     struct tccl_side side;
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
         (!finder->options->any && tccl_ring_set_expressible(set, NULL) != 0) ||
-        !nics_allowed(finder, set) || !keeps_fabric(finder, set))
+        !nics_allowed(finder, set) || !meets_itself(finder, set))
         return 1;
     tccl_ring_set_side(set, &side);
     if (is_hopeless(finder, &side))
@@ -506,6 +519,7 @@ struct counting {
     struct tccl_ring_set set; /* what is put together */
     long left;                /* sets that may still be tried */
     bool all;                 /* there was room for all */
+    double most;              /* what a set reaches, whatever fabrics it leads to */
     int rings;
 };
 
@@ -525,9 +539,11 @@ static bool may_gain(struct counting *counting, const struct tccl_ring_set *part
     gbps = fmin(gbps, counting->rings * line_rate(finder, part));
     if (gbps <= finder->result->gbps * (1 + 1e-9))
         return false;
-    if (part->n == counting->rings && tccl_ring_set_expressible(part, NULL) == 0 &&
-        keeps_fabric(finder, part))
-        keep(finder, part, gbps);
+    if (part->n == counting->rings && tccl_ring_set_expressible(part, NULL) == 0) {
+        counting->most = fmax(counting->most, gbps);
+        if (meets_itself(finder, part))
+            keep(finder, part, gbps);
+    }
     return true;
 }
 
@@ -600,8 +616,9 @@ static void count_places(struct counting *counting, int at, int islands)
         }
 }
 
-/* Tries all sets of so many rings. *all: none was left out. Returns 0, or -1 with err. */
-static int count_out(struct finder *finder, int rings, bool *all)
+/* Tries all sets of so many rings, and lowers their bound if no ring and no NIC was left out.
+ * Returns 0, or -1 with err. */
+static int count_out(struct finder *finder, int rings, double *bound)
 {
     struct counting *counting = calloc(1, sizeof(*counting));
     if (!counting)
@@ -613,7 +630,8 @@ static int count_out(struct finder *finder, int rings, bool *all)
     counting->plan.n = 1;
     memcpy(counting->plan.orders[0], finder->gpus, finder->n_gpus);
     count_places(counting, 0, 0);
-    *all = counting->all;
+    if (counting->all && finder->n_nics == finder->machine->n_nics)
+        *bound = fmax(finder->result->gbps, counting->most);
     free(counting);
     return 0;
 }
@@ -622,17 +640,12 @@ static int count_out(struct finder *finder, int rings, bool *all)
 static int find_rings(struct finder *finder, int rings, long sets, double *bound)
 {
     struct tccl_rings_result *result = finder->result;
-    bool all = false;
     bool small = finder->n_gpus <= SMALL && !finder->options->rater && !finder->options->any;
     if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
         return -1;
     if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
         return 0;
-    if (count_out(finder, rings, &all) != 0)
-        return -1;
-    if (all)
-        *bound = result->gbps;
-    return 0;
+    return count_out(finder, rings, bound);
 }
 
 static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)

@@ -26,6 +26,9 @@ struct tccl_rings_options {
     int rings;   /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
     bool any;    /* sets count that a stock NCCL can't be made to build, too; then none is proven
                   * exactly, and as many sets again are rated */
+    bool turns;  /* rings may leave by another fabric than that by which they came, if others of
+                  * the set come in by that one: over an even number of nodes, say, two of them
+                  * change places on each */
     double gap;  /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
     long budget; /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
     double single_bound; /* no single ring is faster, GB/s; 0: unknown */
@@ -42,7 +45,7 @@ struct tccl_rings_result {
 
 /* starts: n sets to begin with, such as the best single chains and the baseline; one that a stock
  * NCCL can't be made to build is mended. closed: of a single node; else of each of several equal
- * ones, whose NICs all reach each other, or each ring keeps to one fabric. Returns 0 (gbps is 0 if
+ * ones: each ring keeps to one fabric, unless they turn. Returns 0 (gbps is 0 if
  * there is no set), or -1 with err. */
 int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
                     const struct tccl_rings_options *options, const struct tccl_ring_set *starts,

@@ -113,13 +113,14 @@ static bool has_set(const struct work *work, int rings, uint32_t nics)
     return false;
 }
 
-/* The best set of so many rings (0: whatever is best) by these NICs. Returns 0; 1 when stopped; -1
- * with err. */
-static int find_one(struct work *work, int rings, uint32_t nics)
+/* The best set of so many rings (0: whatever is best) by these NICs; turns: as rings.h has it.
+ * Returns 0; 1 when stopped; -1 with err. */
+static int find_one(struct work *work, int rings, uint32_t nics, bool turns)
 {
     const struct tccl_table_sets_options *options = work->options;
     const struct tccl_rings_options wanted = {
         .rings = rings,
+        .turns = turns,
         .gap = fmax(options->gap, 0.01),
         .budget = options->budget,
         .single_bound = work->single_bound,
@@ -141,21 +142,11 @@ static int find_one(struct work *work, int rings, uint32_t nics)
 
 static int find_by(struct work *work, uint32_t nics)
 {
-    int status = find_one(work, 0, nics);
+    int status = find_one(work, 0, nics, false);
     for (int i = 0; i < COMMON && status == 0 && !work->closed; i++)
         if (!has_set(work, common[i], nics))
-            status = find_one(work, common[i], nics);
+            status = find_one(work, common[i], nics, false);
     return status;
-}
-
-/* The NICs that are on the fabric of this one, as a mask. */
-static uint32_t fabric_of(const struct tccl_machine *machine, int nic)
-{
-    uint32_t nics = 0;
-    for (int i = 0; i < machine->n_nics; i++)
-        if (strcmp(machine->nics[i].fabric, machine->nics[nic].fabric) == 0)
-            nics |= UINT32_C(1) << i;
-    return nics;
 }
 
 static int find_sets(struct work *work, bool closed)
@@ -166,12 +157,14 @@ static int find_sets(struct work *work, bool closed)
     work->n_starts = tccl_table_starts(work->table, closed, work->starts);
     work->single_bound = single_bound(work->table, closed);
     int status = find_by(work, all);
-    for (int i = 0; i < machine->n_nics && !closed && status == 0; i++) {
-        uint32_t nics = fabric_of(machine, i);
-        if (nics != all && __builtin_ctz(nics) == i)
+    if (closed || machine->n_nics == 0 || tccl_machine_fabric(machine, 0) == all)
+        return status;
+    for (int i = 0; i < machine->n_nics && status == 0; i++) {
+        uint32_t nics = tccl_machine_fabric(machine, i);
+        if (__builtin_ctz(nics) == i)
             status = find_by(work, nics);
     }
-    return status;
+    return status == 0 ? find_one(work, 0, all, true) : status;
 }
 
 int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *table,

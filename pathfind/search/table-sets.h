@@ -14,9 +14,9 @@ struct tccl_table_sets_options {
 
 /* Finds ring sets by a model and keeps them in the table, which has its chains and baselines: of
  * the node alone, and between NICs; the best number of rings, and 2 and 4, which nodes of other
- * kinds have, too; where NICs are on several fabrics, also with those of each fabric alone. It
- * begins with NCCL's own rings and the best chains. The same table and model give the same sets.
- * Returns 0; 1 when stopped; -1 with err. */
+ * kinds have, too; where NICs are on several fabrics, also with those of each fabric alone, and
+ * with rings that change fabrics from node to node. It begins with NCCL's own rings and the best
+ * chains. The same table and model give the same sets. Returns 0; 1 when stopped; -1 with err. */
 int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *table,
                          const struct tccl_table_sets_options *options, struct tccl_error *err);
 
