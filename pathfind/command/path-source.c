@@ -193,11 +193,6 @@ int source_know(struct source *source, struct tccl_error *err)
     return 0;
 }
 
-static int keep_joint(void *context, const struct tccl_joint *joint)
-{
-    return !joint->marks && tccl_together_add(context, joint) < 0 ? -1 : 0;
-}
-
 int source_together(const struct source *source, struct tccl_together **together,
                     struct tccl_error *err)
 {
@@ -207,13 +202,8 @@ int source_together(const struct source *source, struct tccl_together **together
         return source->profile ? -1 : 0;
     if (access(path, F_OK) != 0)
         return 0;
-    *together = tccl_together_new();
-    if (*together && tccl_setlog_read_joints(path, keep_joint, *together, NULL, err) >= 0)
-        return 0;
-    int rc = *together ? -1 : tccl_fail(err, "out of memory");
-    tccl_together_free(*together);
-    *together = NULL;
-    return rc;
+    *together = tccl_setlog_read_together(path, err);
+    return *together ? 0 : -1;
 }
 
 int source_check(const char *path, bool profile, struct tccl_error *err)

@@ -284,6 +284,24 @@ long tccl_setlog_read_joints(const char *path,
     return read_log(path, &reader, dropped, err);
 }
 
+static int keep_joint(void *together, const struct tccl_joint *joint)
+{
+    return !joint->marks && tccl_together_add(together, joint) < 0 ? -1 : 0;
+}
+
+struct tccl_together *tccl_setlog_read_together(const char *path, struct tccl_error *err)
+{
+    struct tccl_together *together = tccl_together_new();
+    if (!together) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (tccl_setlog_read_joints(path, keep_joint, together, NULL, err) >= 0)
+        return together;
+    tccl_together_free(together);
+    return NULL;
+}
+
 /* Writing. */
 
 /* Where the last complete line ends. Returns -1 with err if the torn rest is longer than a line. */

@@ -11,17 +11,6 @@ long tccl_profile_joints(const struct tccl_profile *profile,
     return tccl_setlog_read_joints(path, each, context, dropped, err);
 }
 
-static int keep(void *context, const struct tccl_joint *joint)
-{
-    return !joint->marks && tccl_together_add(context, joint) < 0 ? -1 : 0;
-}
-
-static void forget(struct tccl_profile *profile)
-{
-    tccl_together_free(profile->together);
-    profile->together = NULL;
-}
-
 const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
                                                   struct tccl_error *err)
 {
@@ -31,15 +20,9 @@ const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
     struct tccl_stamp stamp = tccl_stamp_take(path);
     if (tccl_stamp_equal(&stamp, &profile->together_stamp))
         return profile->together;
-    forget(profile);
+    tccl_together_free(profile->together);
     profile->together_stamp = stamp;
-    if (!tccl_stamp_exists(&stamp))
-        return NULL;
-    profile->together = tccl_together_new();
-    if (!profile->together)
-        tccl_fail(err, "out of memory");
-    else if (tccl_profile_joints(profile, keep, profile->together, NULL, err) < 0)
-        forget(profile);
+    profile->together = tccl_stamp_exists(&stamp) ? tccl_setlog_read_together(path, err) : NULL;
     return profile->together;
 }
 
