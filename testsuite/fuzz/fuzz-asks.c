@@ -58,9 +58,9 @@ const struct tccl_group_choice *groups_choice(struct groups *groups, const struc
     return NULL;
 }
 
-void running_built(struct running *running, const struct tccl_step_key *step, bool chain, int nccl)
+void running_built(struct running *running, const struct tccl_step_key *step, int rings, int nccl)
 {
-    (void)running, (void)step, (void)chain, (void)nccl;
+    (void)running, (void)step, (void)rings, (void)nccl;
 }
 
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *step,

@@ -375,9 +375,9 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
 {
     (void)running, (void)outcome, (void)join, (void)class;
 }
-void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl)
+void running_built(struct running *running, const struct tccl_step_key *key, int rings, int nccl)
 {
-    (void)running, (void)key, (void)chain, (void)nccl;
+    (void)running, (void)key, (void)rings, (void)nccl;
 }
 void running_end(struct running *running, const struct tccl_step_key *key)
 {

@@ -437,6 +437,24 @@ static void test_chains(void)
     check_refused(job_uid(), 1, chain_question(&key, 3, true), "has no step test:");
 }
 
+/* Of two rings NCCL has built one: so many count for steps that begin beside this one. */
+static void test_fewer(void)
+{
+    char path[4096], text[32] = "";
+    struct tccl_step_key key = begin_step(1, 4, path);
+    snprintf(strstr(path, "/run/"), 16, "/run/running");
+    confirm(&key, 1, "fewer", "1 of 2 rings: NCCL has no channels for more", true);
+    int64_t end = tccl_now_ms() + WAIT_MS;
+    while (strcmp(text, "1") != 0 && tccl_now_ms() < end) { /* what runs is written down soon */
+        cleanup_json json_t *list = tccl_read_json(path, 1 << 20, NULL);
+        const json_t *built = json_object_get(json_array_get(list, 0), "built");
+        snprintf(text, sizeof(text), "%d", (int)json_integer_value(built));
+        usleep(10000);
+    }
+    CHECK_STR(text, "1");
+    leave(&key, 1);
+}
+
 /* The plan file, in the words that the shim knows. */
 static void test_plan_file(void)
 {
@@ -847,6 +865,7 @@ int main(void)
     rig_begin();
     make_nodes();
     test_chains();
+    test_fewer();
     test_plan_file();
     test_without_ring();
     test_bad_questions();

@@ -221,12 +221,12 @@ static void check_life(void)
     check_beside_nccl(TCCL_NEWEST);
     give_ring(&join, class);
     check_beside_ring();
-    running_built(daemon_.running, &first_key, false, 21805);
+    running_built(daemon_.running, &first_key, 0, 21805);
     check_beside_nccl(TCCL_NCCL_2_18);
     start_again();
     check_beside_nccl(TCCL_NCCL_2_18);
-    running_built(daemon_.running, &second_key, false, 0); /* of a step that doesn't run */
-    running_built(daemon_.running, &first_key, true, 22907);
+    running_built(daemon_.running, &second_key, 0, 0); /* of a step that doesn't run */
+    running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
     check_beside_ring();
     running_end(daemon_.running, &first_key);
     join = join_of(second_key, SECOND);
@@ -321,6 +321,45 @@ static void check_shell(void)
     shared_class_drop(class);
 }
 
+/* Of two rings NCCL has built the first one (it had no channels for more): that runs, by itself. */
+static void check_fewer(void)
+{
+    static const char two[] = "0 -m0> 3 -m0> 0 | 0 -m2> 3 -m2> 0";
+    const struct tccl_rates rates = {.model = model};
+    struct tccl_step join = join_of(first_key, FIRST);
+    struct tccl_ring_set set;
+    struct tccl_side sides[2] = {0};
+    struct tccl_error err = {""};
+    enum tccl_basis basis;
+    double alone[2];
+    char path[PATH_MAX + 32];
+    running_begin(daemon_.running, &join, NULL);
+    running_free(daemon_.running);
+    CHECK_INT(tccl_ring_set_parse(two, tccl_model_machine(model), &set, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        const struct tccl_side *side = &sides[i];
+        set.n = 2 - i;
+        tccl_ring_set_side(&set, &sides[i]);
+        CHECK_INT(tccl_rates_sides(&rates, &side, 1, &alone[i], &basis, &err), 0);
+    }
+    snprintf(path, sizeof(path), "%s/running", folder);
+    cleanup_json json_t *list = tccl_read_json(path, 1 << 20, &err);
+    json_object_update_new(json_array_get(list, 0),
+                           json_pack("{s:s, s:f}", "rings", two, "alone_gbps", alone[0]));
+    CHECK_INT(tccl_write_json(path, 0600, list, &err), 0);
+    daemon_.running = running_new(&daemon_);
+    check_beside(&sides[0], alone[0]);
+    running_built(daemon_.running, &first_key, 1, 22907);
+    CHECK(alone[1] < 0.95 * alone[0]);
+    check_beside(&sides[1], alone[1]);
+    start_again();
+    check_beside(&sides[1], alone[1]);
+    running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
+    check_beside(&sides[0], alone[0]);
+    running_end(daemon_.running, &first_key);
+    CHECK_STR(err.text, "");
+}
+
 /* More steps at once than are kept, all of another job: the ring still counts. */
 static void check_many(void)
 {
@@ -386,6 +425,7 @@ int main(void)
     check_one_offloads();
     check_one_between();
     check_shell();
+    check_fewer();
     check_many();
     check_groups_offload();
     running_free(daemon_.running);

@@ -32,8 +32,8 @@ struct entry {
     char stepd[STEPD_TEXT];
     char rings[TCCL_RINGS_TEXT]; /* its chain, or those of a set; "": NCCL's own */
     double alone;                /* of all of them, GB/s */
-    bool refused;                /* these: NCCL's own is built in their place */
-    int nccl;                    /* its version, 0: not known */
+    int built; /* so many of these, the first ones; 0: NCCL's own in their place */
+    int nccl;  /* its version, 0: not known */
     char background[TCCL_BACKGROUND + 1];
 };
 
@@ -70,6 +70,7 @@ static struct entry *add_entry(struct running *running)
     struct entry *entry = calloc(1, sizeof(*entry));
     if (!entry)
         return NULL;
+    entry->built = TCCL_CHAIN_RINGS;
     if (running->count == RUNNING_MOST)
         remove_entry(running, TAILQ_LAST(&running->entries, entry_list));
     TAILQ_INSERT_HEAD(&running->entries, entry, link);
@@ -90,11 +91,10 @@ static json_t *entry_to_json(const struct entry *entry)
     json_t *gres = json_array();
     for (int i = 0; i < entry->n_gres; i++)
         json_array_append_new(gres, json_integer(entry->gres[i]));
-    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:b, s:i, s:s}", "key",
+    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:i, s:i, s:s}", "key",
                      tccl_key_to_json(&entry->key), "gres", gres, "n_nodes", entry->n_nodes,
                      "stepd", entry->stepd, "rings", entry->rings, "alone_gbps", entry->alone,
-                     "refused", (int)entry->refused, "nccl", entry->nccl, "background",
-                     entry->background);
+                     "built", entry->built, "nccl", entry->nccl, "background", entry->background);
 }
 
 /* Returns 0, or -1: it is not an entry. */
@@ -103,16 +103,14 @@ static int entry_from_json(json_t *json, struct entry *entry)
     const char *stepd, *rings;
     json_t *key, *gres;
     const char *background = "";
-    int refused = 0;
-    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?b, s?i, s?s!}", "key", &key, "gres",
+    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?i, s?i, s?s}", "key", &key, "gres",
                     &gres, "n_nodes", &entry->n_nodes, "stepd", &stepd, "rings", &rings,
-                    "alone_gbps", &entry->alone, "refused", &refused, "nccl", &entry->nccl,
+                    "alone_gbps", &entry->alone, "built", &entry->built, "nccl", &entry->nccl,
                     "background", &background) != 0 ||
         strlen(background) >= sizeof(entry->background) ||
         tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
         strlen(stepd) >= sizeof(entry->stepd) || strlen(rings) >= sizeof(entry->rings))
         return -1;
-    entry->refused = refused;
     entry->n_gres = (int)json_array_size(gres);
     for (int i = 0; i < entry->n_gres; i++)
         entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
@@ -260,12 +258,12 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
     save_soon(running);
 }
 
-void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl)
+void running_built(struct running *running, const struct tccl_step_key *key, int rings, int nccl)
 {
     struct entry *entry = find(running, key);
-    if (!entry || (entry->refused == !chain && entry->nccl == nccl))
+    if (!entry || (entry->built == rings && entry->nccl == nccl))
         return;
-    entry->refused = !chain;
+    entry->built = rings;
     entry->nccl = nccl;
     save_soon(running);
 }
@@ -345,16 +343,34 @@ static void name_set(const struct tccl_machine *machine, const struct tccl_ring_
         tccl_chain_name(&set->rings[i], machine, true, &neighbour->rings.chains[i]);
 }
 
+/* What the first rings of a set have alone: as the model says; else each what it has beside the
+ * rest, at least. */
+static double alone_of_first(struct running *running, const struct entry *entry, int planned,
+                             const struct tccl_side *side)
+{
+    const struct tccl_rates rates = {.model = own_model(running->daemon->own)};
+    enum tccl_basis basis;
+    double gbps;
+    if (rates.model && tccl_rates_sides(&rates, &side, 1, &gbps, &basis, NULL) == 0)
+        return gbps;
+    return entry->alone * side->rings / planned;
+}
+
 static int see_ring(struct running *running, const struct entry *entry, struct seen *seen)
 {
     const struct tccl_machine *machine = own_machine(running->daemon->own);
+    struct tccl_side *side = &seen->sides[seen->beside.n];
     struct tccl_ring_set set;
     if (tccl_ring_set_parse(entry->rings, machine, &set, NULL) != 0)
         return 0;
-    tccl_ring_set_side(&set, &seen->sides[seen->beside.n]);
+    int planned = set.n;
+    if (entry->built < planned)
+        set.n = entry->built;
+    tccl_ring_set_side(&set, side);
     if (seen->named)
         name_set(machine, &set, &seen->named[seen->beside.n]);
-    return put_side(seen, entry->alone);
+    return put_side(seen,
+                    set.n < planned ? alone_of_first(running, entry, planned, side) : entry->alone);
 }
 
 static int see_nccl(struct running *running, const struct entry *entry, uint32_t gpus,
@@ -401,7 +417,7 @@ static void see_entry(struct running *running, const struct entry *entry, struct
     seen->gpus |= gpus;
     bool counts = add_copies(running, tccl_background_named(entry->background), gpus, seen);
     seen->sides[seen->beside.n] = (struct tccl_side){0};
-    if (*entry->rings && !entry->refused && see_ring(running, entry, seen)) {
+    if (*entry->rings && entry->built > 0 && see_ring(running, entry, seen)) {
         counts = true;
     } else {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
@@ -418,7 +434,7 @@ static int rank_of(const struct entry *entry)
 {
     if (script_is(&entry->key))
         return SCRIPTS;
-    return *entry->rings && !entry->refused ? RINGS : OTHERS;
+    return *entry->rings && entry->built > 0 ? RINGS : OTHERS;
 }
 
 static void see_all(struct running *running, const struct tccl_step_key *key, struct seen *seen)

@@ -26,8 +26,9 @@ void running_begin(struct running *running, const struct tccl_step *join,
 /* It has the chain, or ring, that its outcome says. */
 void running_ring(struct running *running, const struct tccl_outcome *outcome,
                   const struct tccl_step *join, const struct tccl_node_class *class);
-/* What its NCCL has built, of that version (0: not known), is that chain; or else NCCL's own. */
-void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl);
+/* What its NCCL, of that version (0: not known), has built: so many of its rings, the first ones
+ * (0: NCCL's own in their place; TCCL_CHAIN_RINGS: all that it was given). */
+void running_built(struct running *running, const struct tccl_step_key *key, int rings, int nccl);
 void running_end(struct running *running, const struct tccl_step_key *key);
 /* Forgets those whose slurmstepd is gone: no LEAVE comes. At most ten times a second. */
 void running_sweep(struct running *running);

@@ -409,12 +409,23 @@ static void take_word(struct verdict *verdict, int rank, const char *text)
     changed(verdict);
 }
 
+/* How many of the planned rings there are by this word; `fewer` comes with "1 of 3 rings". */
+static int rings_built(int rank, const char *text)
+{
+    int n;
+    if (rank == TCCL_BUILT_NOT_USED || rank == TCCL_BUILT_DIFFERS)
+        return 0;
+    if (rank != TCCL_BUILT_FEWER || sscanf(text, "%2d of ", &n) != 1 || n < 1)
+        return TCCL_CHAIN_RINGS;
+    return n < TCCL_CHAIN_RINGS ? n : TCCL_CHAIN_RINGS;
+}
+
 void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
                    int lowest, int nccl)
 {
     struct verdict *verdict = alive->ring ? of_step(daemon->verdicts, alive) : NULL;
     if (!alive->ring)
-        running_built(daemon->running, &alive->key, false, nccl);
+        running_built(daemon->running, &alive->key, 0, nccl);
     if (verdict && nccl > 0)
         verdict->nccl = nccl;
     if (!verdict || (rank <= verdict->rank && (rank > 0 || verdict->begun)))
@@ -423,8 +434,7 @@ void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, c
     if (rank > verdict->rank) {
         take_word(verdict, rank, text);
         verdict->lowest = lowest;
-        running_built(daemon->running, &alive->key,
-                      rank != TCCL_BUILT_NOT_USED && rank != TCCL_BUILT_DIFFERS, verdict->nccl);
+        running_built(daemon->running, &alive->key, rings_built(rank, text), verdict->nccl);
     }
     save(verdict);
     advance(verdict);
