@@ -13,6 +13,7 @@
 #include "machines.h"
 #include "profiles.h"
 #include "search/search.h"
+#include "tccld/join/groups.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/running.h"
 #include "tccld/join/script.h"
@@ -413,6 +414,50 @@ static void check_groups_offload(void)
     tccl_groups_free(groups);
 }
 
+/* One user makes as many choices as he may in a second: others are still served, until all of them
+ * have had what tccld gives in a second. */
+static void check_turns(void)
+{
+    struct groups_turns turns = {0};
+    int64_t now = 5000;
+    for (int i = 0; i < 3 * GROUPS_USER; i++)
+        CHECK(groups_admit(&turns, 1000, now) == (i < GROUPS_USER));
+    for (uid_t user = 1001; user < 1001 + GROUPS_SECOND - GROUPS_USER; user++)
+        CHECK(groups_admit(&turns, user, now + 900));
+    CHECK(!groups_admit(&turns, 1001, now + 900));
+    CHECK(groups_admit(&turns, 1000, now + 1000));
+    CHECK(groups_admit(&turns, 1001, now + 1000));
+}
+
+static const struct tccl_group_choice *choose(struct groups *groups, uid_t user, uint32_t step)
+{
+    struct alive alive = {.key = third_key, .uid = user, .n_gpus = 4};
+    struct tccl_step join = join_of(first_key, FIRST);
+    alive.key.job = user;
+    alive.key.step = step;
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &alive.gpus[i]), 0);
+    struct shared_class *class = class_of(&join);
+    const struct tccl_group_choice *choice = groups_choice(groups, &alive, class->class, true);
+    shared_class_drop(class);
+    return choice;
+}
+
+/* Choices stay as long as their step runs, also while another user asks for his steps as often as
+ * he may: his own oldest ones go. */
+static void check_others_stay(void)
+{
+    enum { SECONDS = GROUPS_KEPT / GROUPS_USER + 1 };
+    struct groups *groups = groups_new(&daemon_);
+    const struct tccl_group_choice *mine = choose(groups, 1000, 0);
+    CHECK(mine != NULL);
+    for (uint32_t i = 0; i < SECONDS * GROUPS_USER; i++)
+        while (!choose(groups, 2000, i))
+            usleep(10000);
+    CHECK(choose(groups, 1000, 0) == mine);
+    groups_free(groups);
+}
+
 int main(void)
 {
     make_cache(folder);
@@ -428,6 +473,8 @@ int main(void)
     check_fewer();
     check_many();
     check_groups_offload();
+    check_turns();
+    check_others_stay();
     running_free(daemon_.running);
     own_free(daemon_.own);
     event_base_free(daemon_.base);

@@ -13,6 +13,8 @@ enum { SECOND_MS = 1000 };
 /* The groups of one step that run at once. */
 struct entry {
     struct tccl_step_key key;
+    uid_t user;
+    uint64_t order; /* higher than that of those before */
     char machine[TCCL_HASH_HEX];
     bool closed;
     int n; /* 0: free */
@@ -23,9 +25,8 @@ struct entry {
 struct groups {
     struct daemon *daemon;
     struct entry entries[GROUPS_KEPT];
-    int next; /* to be replaced */
-    int64_t second;
-    int made; /* since then */
+    uint64_t made;
+    struct groups_turns turns;
 };
 
 struct groups *groups_new(struct daemon *daemon)
@@ -65,35 +66,64 @@ static const struct tccl_group_choice *find(const struct groups *groups,
     return NULL;
 }
 
-static bool too_often(struct groups *groups)
+bool groups_admit(struct groups_turns *turns, uid_t user, int64_t now_ms)
 {
-    int64_t now = tccl_now_ms();
-    if (now - groups->second >= SECOND_MS) {
-        groups->second = now;
-        groups->made = 0;
+    int made = 0;
+    if (now_ms - turns->second >= SECOND_MS)
+        *turns = (struct groups_turns){.second = now_ms};
+    for (int i = 0; i < turns->n; i++)
+        made += turns->users[i] == user;
+    if (made == GROUPS_USER || turns->n == GROUPS_SECOND)
+        return false;
+    turns->users[turns->n++] = user;
+    return true;
+}
+
+static int kept_for(const struct groups *groups, uid_t user)
+{
+    int kept = 0;
+    for (int i = 0; i < GROUPS_KEPT; i++)
+        kept += groups->entries[i].n > 0 && groups->entries[i].user == user;
+    return kept;
+}
+
+/* A free place, or that of the oldest choice of the user who has most. */
+static struct entry *make_room(struct groups *groups)
+{
+    struct entry *found = NULL;
+    int most = 0;
+    for (int i = 0; i < GROUPS_KEPT; i++) {
+        struct entry *entry = &groups->entries[i];
+        if (entry->n == 0)
+            return entry;
+        int kept = kept_for(groups, entry->user);
+        if (kept > most || (kept == most && entry->order < found->order)) {
+            most = kept;
+            found = entry;
+        }
     }
-    return ++groups->made > GROUPS_SECOND;
+    return found;
 }
 
 const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
                                               const struct tccl_node_class *class, bool closed)
 {
     const struct tccl_group_choice *known = find(groups, &alive->key, class, closed);
-    struct entry made = {.key = alive->key, .closed = closed};
+    struct entry made = {.key = alive->key, .user = alive->uid, .closed = closed};
     uint32_t step;
     if (known)
         return known;
     if (own_mask(groups->daemon->own, alive->gpus, alive->n_gpus, &step) != 0)
         return NULL;
     made.n = tccl_groups_split(step, class->gpus, made.gpus);
-    if (made.n == 0 || too_often(groups) ||
+    if (made.n == 0 || !groups_admit(&groups->turns, alive->uid, tccl_now_ms()) ||
         running_choose(groups->daemon->running, &alive->key, made.gpus, made.n,
                        tccl_source_background(class->source), closed, alive->hidden,
                        made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
-    struct entry *entry = &groups->entries[groups->next];
+    made.order = ++groups->made;
+    struct entry *entry = make_room(groups);
     *entry = made;
-    groups->next = (groups->next + 1) % GROUPS_KEPT;
     return part_of(entry, class->gpus);
 }

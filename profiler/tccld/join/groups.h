@@ -8,11 +8,23 @@
 #include "tccld/net/liveness.h"
 
 enum {
-    GROUPS_KEPT = 64,   /* joint choices; beyond, the oldest ones are forgotten */
-    GROUPS_SECOND = 16, /* that are made within a second; who asks for more is planned alone */
+    GROUPS_KEPT = 64,   /* joint choices; beyond, the oldest ones of the user who has most go */
+    GROUPS_USER = 16,   /* that are made for one user within a second, */
+    GROUPS_SECOND = 64, /* and for all; who asks for more is planned alone */
 };
 
 struct groups;
+
+/* Whom choices were made for in this second. */
+struct groups_turns {
+    int64_t second; /* tccl_now_ms */
+    int n;
+    uid_t users[GROUPS_SECOND];
+};
+
+/* May one more be made for that user? Then it counts. A choice takes 0.1 to 4 ms of the event loop.
+ */
+bool groups_admit(struct groups_turns *turns, uid_t user, int64_t now_ms);
 
 struct groups *groups_new(struct daemon *daemon); /* NULL without memory */
 void groups_free(struct groups *groups);          /* NULL is fine */
