@@ -1,6 +1,7 @@
 /* groups.c: each group in turn takes the chain that is best beside those of the others, until none
  * gains. Begun with each group's best chain alone, and with one group after the other, the first or
- * the last one first, which spreads them; the best end counts. */
+ * the last one first, which spreads them; and so with chains that stay near to their NICs, of which
+ * there are few, so that work is left to improve them. The best end counts. */
 #include "ring/groups.h"
 
 #include <math.h>
@@ -10,9 +11,10 @@
 #include "base/cleanup.h"
 
 enum {
-    STARTS = 3,
+    STARTS = 4,
     ROUNDS = 4,
     CANDIDATES = 64,
+    NEAREST = CANDIDATES / 2, /* of these, at most */
     NONE = -1,
     /* Transfers that may be rated while one start settles, counted as often as a set with them is:
      * the choice is made on tccld's event loop. A thousand take a fifth of a millisecond. */
@@ -86,6 +88,7 @@ int tccl_groups_split(uint32_t step, uint32_t group, uint32_t groups[static TCCL
 /* Of one group: the fastest first, and what NCCL would build. */
 struct list {
     struct tccl_result results[CANDIDATES];
+    bool nearest[CANDIDATES]; /* of those with these NICs */
     int n;
     struct tccl_baseline baselines[TCCL_GENERATIONS];
 };
@@ -104,6 +107,7 @@ struct tccl_groups {
 /* Which candidate each group has, and what they make together. */
 struct assignment {
     int chosen[TCCL_MAX_GROUPS];           /* NONE: none yet */
+    bool near;                             /* begun with those that stay nearest */
     int changes, settled[TCCL_MAX_GROUPS]; /* so far; and when this group had its best one */
     struct tccl_side sides[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
@@ -113,6 +117,7 @@ struct assignment {
 struct candidate {
     const struct tccl_result *result;
     int place, far;
+    bool nearest;
 };
 
 /* Between a GPU, or a NIC, and what it exchanges data with at that end of a chain. */
@@ -193,7 +198,9 @@ static int gather(const struct tccl_groups *groups, const struct tccl_table *tab
         for (int i = 0; i < parts[part].count; i++)
             if (may_have(groups, &parts[part].results[i], fabric)) {
                 const struct tccl_result *result = &parts[part].results[i];
-                all[n] = (struct candidate){result, n, count_far(groups->machine, &result->chain)};
+                all[n] = (struct candidate){.result = result,
+                                            .place = n,
+                                            .far = count_far(groups->machine, &result->chain)};
                 n++;
             }
     qsort(all, (size_t)n, sizeof(*all), by_gbps);
@@ -205,13 +212,34 @@ static int nics_of(const struct tccl_chain *chain)
     return chain->closed ? 0 : chain->entry.nic * TCCL_MAX_NICS + chain->exit.nic;
 }
 
-/* The fastest ones, of each pair of NICs in turn, so that none has all places. */
-static int pick(const struct candidate *all, int n, struct candidate *picked)
+/* Of each pair of NICs the one that leaves NUMA nodes least often, and of these the fastest. They
+ * are marked in all, too. Returns how many. */
+static int pick_nearest(struct candidate *all, int n, struct candidate *picked)
 {
-    int most = 1, count = 0;
+    int nearest[TCCL_MAX_NICS * TCCL_MAX_NICS] = {0}; /* of each pair, counted from 1 */
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        int *now = &nearest[nics_of(&all[i].result->chain)];
+        if (*now == 0 || all[i].far < all[*now - 1].far)
+            *now = i + 1;
+    }
+    for (int i = 0; i < n; i++) {
+        all[i].nearest = count < NEAREST && nearest[nics_of(&all[i].result->chain)] == i + 1;
+        if (all[i].nearest)
+            picked[count++] = all[i];
+    }
+    return count;
+}
+
+/* The nearest and the fastest ones, of each pair of NICs in turn, so that none has all places. */
+static int pick(struct candidate *all, int n, struct candidate *picked)
+{
+    int most = 1, count = pick_nearest(all, n, picked);
     for (int turn = 0; turn < most; turn++) {
         int seen[TCCL_MAX_NICS * TCCL_MAX_NICS] = {0};
         for (int i = 0; i < n && count < CANDIDATES; i++) {
+            if (all[i].nearest)
+                continue;
             int rank = seen[nics_of(&all[i].result->chain)]++;
             if (rank == turn)
                 picked[count++] = all[i];
@@ -264,8 +292,10 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
         return tccl_fail(err, "the profile has no such chain of these GPUs");
     struct list *list = &groups->lists[groups->n];
     list->n = pick(all, n, picked);
-    for (int i = 0; i < list->n; i++)
+    for (int i = 0; i < list->n; i++) {
         list->results[i] = *picked[i].result;
+        list->nearest[i] = picked[i].nearest;
+    }
     groups->unit = fmax(groups->unit, list->results[0].gbps);
     groups->noise = fmax(groups->noise, table->noise);
     add_baselines(groups, list, table);
@@ -300,13 +330,15 @@ static int improve(struct tccl_groups *groups, struct assignment *now, int group
 {
     const struct list *list = &groups->lists[group];
     struct tccl_worth best = now->worth;
-    bool has = now->chosen[group] != NONE;
+    bool has = now->chosen[group] != NONE, begins_near = now->near && !has;
     for (int i = 0; i < list->n; i++) {
         struct tccl_side side = {.alone = list->results[i].gbps};
         struct tccl_worth worth;
         /* No group has more than its chain alone. */
         if (has && (list->results[i].gbps < best.least * groups->unit || groups->work <= 0))
             break;
+        if (begins_near && !list->nearest[i])
+            continue;
         if (i == now->chosen[group] || tccl_side_add_chain(&side, &list->results[i].chain) != 0)
             continue;
         if (rate(groups, now->sides, group, &side, &worth, err) != 0)
@@ -495,6 +527,8 @@ static int search(struct tccl_groups *groups, struct assignment ways[static STAR
         return -1;
     begin_empty(groups, &ways[1]);
     begin_empty(groups, &ways[2]);
+    begin_empty(groups, &ways[3]);
+    ways[3].near = true;
     for (int i = 0; i < STARTS; i++) {
         if (settle(groups, i == 2, &ways[i], err) != 0)
             return -1;

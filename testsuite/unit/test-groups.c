@@ -419,6 +419,73 @@ static void check_random(unsigned long *state, bool closed, bool step)
     tccl_model_free(trial.model);
 }
 
+/* ---- many groups ---- */
+
+enum { EIGHT = 8, SOCKET = EIGHT / 2 };
+
+/* A GPU with a NIC, through the memory of the GPU's NUMA node. */
+static struct tccl_side single(const struct tccl_machine *machine, int gpu, int nic)
+{
+    struct tccl_port port = {.nic = nic, .via = {TCCL_MEMORY, machine->gpus[gpu].numa}};
+    struct tccl_chain chain = {.n_gpus = 1, .gpus = {(uint8_t)gpu}, .entry = port, .exit = port};
+    CHECK_INT(tccl_chain_check(&chain, machine, NULL), 0);
+    return side_of(&chain);
+}
+
+/* Of the best way to give each GPU one of the two NICs of its socket: the slowest, GB/s. */
+static double best_spread(const struct tccl_model *model)
+{
+    struct tccl_side sides[EIGHT];
+    const struct tccl_side *list[EIGHT];
+    double best = 0;
+    for (int way = 0; way < 1 << EIGHT; way++) {
+        double gbps[EIGHT], least = INFINITY;
+        for (int gpu = 0; gpu < EIGHT; gpu++) {
+            sides[gpu] =
+                single(tccl_model_machine(model), gpu, gpu / SOCKET * 2 + (way >> gpu & 1));
+            list[gpu] = &sides[gpu];
+        }
+        CHECK_INT(tccl_model_sides(model, list, EIGHT, gbps, NULL), 0);
+        for (int gpu = 0; gpu < EIGHT; gpu++)
+            least = fmin(least, gbps[gpu]);
+        best = fmax(best, least);
+    }
+    return best;
+}
+
+/* Eight groups of one GPU leave the search little work for each: they are spread over NICs and
+ * memories all the same. */
+static void check_spread(const char *name)
+{
+    struct tccl_model *model;
+    struct tccl_table *tables[EIGHT];
+    struct tccl_group_choice choices[EIGHT];
+    struct tccl_error err = {""};
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
+    CHECK_INT(tccl_model_read(path, &model, &err), 0);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_beside beside = {.model = model};
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    struct tccl_groups *groups = tccl_groups_new(machine, false, false);
+    double least = INFINITY, best = best_spread(model);
+    for (int gpu = 0; gpu < EIGHT; gpu++) {
+        tables[gpu] = tccl_table_new(machine, 1u << gpu);
+        CHECK_INT(tccl_search_table(search, tables[gpu], &exact, &err), 0);
+        CHECK_INT(tccl_groups_add(groups, tables[gpu], &err), 0);
+    }
+    CHECK_INT(tccl_groups_choose(groups, &beside, choices, &err), 0);
+    for (int gpu = 0; gpu < EIGHT; gpu++)
+        least = fmin(least, choices[gpu].cell.gbps);
+    fprintf(stderr, "%s: the slowest of eight has %.2f GB/s, by hand %.2f\n", name, least, best);
+    CHECK(least >= best * (1 - 1e-6));
+    for (int gpu = 0; gpu < EIGHT; gpu++)
+        tccl_table_free(tables[gpu]);
+    tccl_groups_free(groups);
+    tccl_search_free(search);
+    tccl_model_free(model);
+}
+
 /* One group is none, and so many have no room beside each other. */
 static void check_refused(void)
 {
@@ -446,6 +513,8 @@ int main(void)
     CHECK(gained >= ROUNDS / 10); /* else this shows little */
     CHECK(measured >= ROUNDS / 10);
     CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
+    check_spread("epyc-8gpu");
+    check_spread("epyc-8gpu-unequal");
     check_refused();
     return check_result();
 }
