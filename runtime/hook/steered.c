@@ -238,9 +238,18 @@ static struct watch *find(const void *handle)
     return NULL;
 }
 
+/* Is the log read after so many collectives? */
+static bool is_looked_at(unsigned calls)
+{
+    return calls <= LOOKS || (calls & (calls - 1)) == 0;
+}
+
 void shim_steered_collective(const void *handle, size_t all_reduce)
 {
     struct watch *watch = find(handle);
+    /* What others have connected since is in the log, too, and may fit this communicator. */
+    if (watch && is_looked_at(watch->calls + 1))
+        shim_nccllog_read();
     shim_nccllog_expect(handle); /* others may be connected at the same time */
     if (!watch)
         return;
@@ -268,7 +277,7 @@ void shim_steered_collectives_done(enum shim_started started)
         if (!waits(watch) || watch->called_by != self)
             continue;
         note_started(watch, started);
-        if (watch->calls <= LOOKS || (watch->calls & (watch->calls - 1)) == 0)
+        if (is_looked_at(watch->calls))
             look_after(watch, false);
     }
     if (started != SHIM_UNDER_WAY)

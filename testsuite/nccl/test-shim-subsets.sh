@@ -43,3 +43,10 @@ step "groups of one GPU on each of two nodes"
 joined_in_time amd-4gpu:0,1 amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --nodes 2 -- --subset 0,2 --subset 1,3
 as_planned "comm 0"
 said "TCCL INFO .* of 2 ranks: NCCL's own choice: NCCL's own choice is as good" 4
+
+# Both have an edge from rank 0 to rank 1, and NCCL's log does not say of which communicator a line is. The rig's profile has
+# no chains of GPUs 0,2: NCCL takes P2P between them.
+step "a group that is left to NCCL is connected before another one of the same rank"
+joined_in_time epyc-8gpu -- epyc-8gpu -- --subset 0,2 --subset 0,4
+said "communicator .* of 2 ranks: NCCL's own choice: no chains for GPUs 0,2" 1
+said "built as planned" 2
