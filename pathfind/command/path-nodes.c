@@ -117,7 +117,7 @@ static int add_first(const struct options *options, struct nodes *nodes, struct 
 
 int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err)
 {
-    *nodes = (struct nodes){.n_sources = 0};
+    *nodes = (struct nodes){.given = options->ring || options->rings > 1};
     if ((options->model || options->profile) && add_first(options, nodes, err) != 0)
         return -1;
     for (int i = 0; i < options->n_nodes; i++) {
@@ -151,7 +151,9 @@ void nodes_clear(struct nodes *nodes)
 int node_class_refresh(struct node_class *class, struct tccl_error *err)
 {
     tccl_node_class_free(class->class);
-    class->class = tccl_node_class_from_table(class->table, &class->source->machine);
+    class->class = class->as_job
+                       ? tccl_node_class_from_table(class->table, &class->source->machine)
+                       : tccl_node_class_of_all_sets(class->table, &class->source->machine);
     return class->class ? 0 : tccl_fail(err, "%s: out of memory", class->source->path);
 }
 
@@ -171,6 +173,7 @@ struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint3
     nodes->classes[nodes->n_classes++] = class;
     class->source = source;
     class->gpus = gpus;
+    class->as_job = source->profile && !nodes->given;
     class->table = tccl_table_new(&source->machine, gpus);
     if (!class->table) {
         tccl_fail(err, "%s: out of memory", source->path);

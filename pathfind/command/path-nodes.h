@@ -14,6 +14,7 @@ struct node_class {
     uint32_t gpus;
     struct tccl_table *table;      /* all unknown until it is solved */
     struct tccl_node_class *class; /* of that table */
+    bool as_job;                   /* with those of its sets only that a job would get */
     bool solved;
 };
 
@@ -33,6 +34,7 @@ struct nodes {
     struct group *groups;
     int n_groups;
     int total;
+    bool given; /* a ring, or a number of rings, is given: all sets that there are count */
 };
 
 /* Opens what --model, --profile and --node name, in order. Returns 0, or -1 with err; nodes_clear

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "ring/room.h"
 
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err)
@@ -49,25 +50,6 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
             return -1;
         }
     return 0;
-}
-
-/* Is the memory next to none of these GPUs? */
-static bool is_far(uint32_t near, struct tccl_device at)
-{
-    return at.kind == TCCL_MEMORY && !(near >> at.index & 1);
-}
-
-int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
-{
-    uint32_t near = 0;
-    int far = 0;
-    for (int i = 0; i < chain->n_gpus; i++)
-        near |= UINT32_C(1) << machine->gpus[chain->gpus[i]].numa;
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        far += chain->edges[i].kind == TCCL_BOUNCE && !(near >> chain->edges[i].memory & 1);
-    if (!chain->closed)
-        far += is_far(near, chain->entry.via) + is_far(near, chain->exit.via);
-    return far;
 }
 
 /* A chain that may be taken, and what it is worth beside the others once that is known. */

@@ -41,12 +41,6 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 
-/* What a chain may be slower than the best one, as a part of it, or its shares less, to leave room
- * to others. */
-#define TCCL_MOST_FOR_ROOM 0.02
-/* How many of its bounces and ports go through memories that are next to none of its GPUs. */
-int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain);
-
 /* Adds all that NCCL builds, or nothing. Returns 0, or -1: there is no room for it. */
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
 

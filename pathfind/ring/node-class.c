@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
 #include "ring/class-sets.h"
-#include "ring/neighbours.h"
+#include "ring/room.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
 {
@@ -228,28 +228,34 @@ static bool has_p2p(const struct tccl_ring_set *set)
     return false;
 }
 
-/* On a part of a node: has one of its rings more to do with memories that are next to other GPUs
- * only than the best single ring? That would take from steps that come. */
-static bool takes_room(const struct tccl_ring_set *set, const struct tccl_table *table,
-                       const struct tccl_machine *machine)
+/* The best single one that is there. */
+static const struct tccl_chain *best_chain(const struct tccl_node_class *class, bool closed)
 {
-    int far = tccl_chain_far(machine, &table->ring.chain);
-    if (__builtin_popcount(table->gpus) == machine->n_gpus)
-        return false;
-    for (int i = 0; i < set->n; i++)
-        if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
-            return true;
-    return false;
+    const struct tccl_cell *best = closed ? &class->ring : &class->cells[0];
+    for (int i = 1; i < class->n_nics * class->n_nics && !closed; i++)
+        if (class->cells[i].gbps > best->gbps)
+            best = &class->cells[i];
+    return &best->chain;
 }
 
-/* hidden: those without P2P alone. Returns 0, or -1 if out of memory. */
+static bool takes_room(const struct tccl_node_class *class, const struct tccl_ring_set *set,
+                       const struct tccl_machine *machine)
+{
+    return tccl_set_takes_room(machine, set, best_chain(class, set->rings[0].closed));
+}
+
+/* Which of a table's sets a class has. */
+enum which { JOB, HIDDEN /* without P2P */, ALL };
+
+/* Cells and ring are there. Returns 0, or -1 if out of memory. */
 static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
-                     const struct tccl_machine *machine, bool hidden)
+                     const struct tccl_machine *machine, enum which which)
 {
     for (int i = 0; i < table->n_sets; i++) {
         const struct tccl_set_result *own = &table->sets[i];
         struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = own->set};
-        if ((hidden && has_p2p(&set.set)) || takes_room(&set.set, table, machine))
+        if ((which == HIDDEN && has_p2p(&set.set)) ||
+            (which != ALL && takes_room(class, &set.set, machine)))
             continue;
         if (tccl_node_class_add_set(class, &set) != 0)
             return -1;
@@ -257,30 +263,41 @@ static int fill_sets(struct tccl_node_class *class, const struct tccl_table *tab
     return 0;
 }
 
+static struct tccl_node_class *from_table(const struct tccl_table *table,
+                                          const struct tccl_machine *machine, enum which which)
+{
+    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
+    if (!class)
+        return NULL;
+    if (which == HIDDEN) {
+        fill_host_cells(class, table);
+        class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
+        offer_host(&class->ring, &table->ring);
+        offer_host(&class->ring, &table->host_ring);
+    } else {
+        fill_cells(class, table);
+        set_chain(&class->ring, &table->ring);
+    }
+    leave_room(class, table, machine, which == HIDDEN);
+    return fill_sets(class, table, machine, which) == 0 ? tccl_steal(class) : NULL;
+}
+
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine)
 {
-    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
-    if (!class || fill_sets(class, table, machine, false) != 0)
-        return NULL;
-    fill_cells(class, table);
-    leave_room(class, table, machine, false);
-    set_chain(&class->ring, &table->ring);
-    return tccl_steal(class);
+    return from_table(table, machine, JOB);
+}
+
+struct tccl_node_class *tccl_node_class_of_all_sets(const struct tccl_table *table,
+                                                    const struct tccl_machine *machine)
+{
+    return from_table(table, machine, ALL);
 }
 
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
                                                     const struct tccl_machine *machine)
 {
-    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
-    if (!class || fill_sets(class, table, machine, true) != 0)
-        return NULL;
-    fill_host_cells(class, table);
-    leave_room(class, table, machine, true);
-    class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
-    offer_host(&class->ring, &table->ring);
-    offer_host(&class->ring, &table->host_ring);
-    return tccl_steal(class);
+    return from_table(table, machine, HIDDEN);
 }
 
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

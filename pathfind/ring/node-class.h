@@ -72,8 +72,13 @@ struct tccl_node_class {
  * Borrowed from the machine. */
 const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine);
 
+/* As jobs get it: on a part of a node without the sets that take room (ring/room.h). The caller
+ * frees. NULL without memory. */
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine);
+/* The same with all of the table's sets. */
+struct tccl_node_class *tccl_node_class_of_all_sets(const struct tccl_table *table,
+                                                    const struct tccl_machine *machine);
 /* The same for tasks that see only their own GPUs: chains, ring and sets without P2P, against the
  * same baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,

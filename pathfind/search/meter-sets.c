@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "machine/links.h"
 #include "search/rings.h"
 #include "search/table-sets.h"
 #include "search/task.h"
@@ -37,28 +38,14 @@ struct room {
     struct tccl_set members; /* each once */
 };
 
-/* What transfers share: links of GPUs, then of NICs, then of switches to what is above, into it and
- * out of it; then the ways from one NUMA node to another; then memories. */
-enum {
-    LINKS = 2 * (TCCL_MAX_GPUS + TCCL_MAX_NICS + TCCL_MAX_SWITCHES),
-    MEMORIES = LINKS + TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES,
-    SLOTS = MEMORIES + TCCL_MAX_MEMORIES,
-    MAX_PASSED = 14
-};
-
-struct way {
-    uint8_t n;
-    uint16_t slots[MAX_PASSED];
-};
-
 struct guesser {
     struct tccl_task *task;
     struct tccl_table *table;
     double alone[TCCL_TRANSFERS];
-    struct way ways[TCCL_TRANSFERS];
-    double carried[SLOTS]; /* GB/s, the most that was seen */
-    double limits[SLOTS];  /* what there is room for, as far as known; INFINITY: unknown */
-    double single;         /* no ring is faster, GB/s; INFINITY: unknown */
+    struct tccl_links links[TCCL_TRANSFERS];
+    double carried[TCCL_LINKS]; /* GB/s, the most that was seen */
+    double limits[TCCL_LINKS];  /* what there is room for, as far as known; INFINITY: unknown */
+    double single;              /* no ring is faster, GB/s; INFINITY: unknown */
     struct room *rooms;
     size_t n_rooms, rooms_room;
     int32_t by_first[TCCL_TRANSFERS]; /* rooms by their first member; -1: none */
@@ -108,35 +95,6 @@ static bool is_bad(const struct guesser *guesser, const struct tccl_set *set)
     return false;
 }
 
-static void pass(struct way *way, int slot)
-{
-    if (way->n < MAX_PASSED)
-        way->slots[way->n++] = (uint16_t)slot;
-}
-
-static int parent_of(const struct tccl_machine *machine, struct tccl_device device)
-{
-    return device.kind == TCCL_GPU   ? machine->gpus[device.index].parent
-           : device.kind == TCCL_NIC ? machine->nics[device.index].parent
-                                     : -1;
-}
-
-/* The links from a device up to where the other one is below the same switch. */
-static void pass_up(const struct tccl_machine *machine, struct tccl_device from,
-                    struct tccl_device other, bool out, struct way *way)
-{
-    if (from.kind == TCCL_GPU)
-        pass(way, 2 * from.index + out);
-    else if (from.kind == TCCL_NIC)
-        pass(way, 2 * (TCCL_MAX_GPUS + from.index) + out);
-    for (int i = parent_of(machine, from); i >= 0; i = machine->switches[i].parent) {
-        for (int k = parent_of(machine, other); k >= 0; k = machine->switches[k].parent)
-            if (k == i)
-                return;
-        pass(way, 2 * (TCCL_MAX_GPUS + TCCL_MAX_NICS + i) + out);
-    }
-}
-
 static bool has_gpu(const struct guesser *guesser, struct tccl_device device)
 {
     return device.kind != TCCL_GPU || (guesser->task->gpus >> device.index & 1);
@@ -156,43 +114,34 @@ static bool may_use(const struct guesser *guesser, tccl_transfer transfer)
 }
 
 /* The links that it shares have room for it at least. */
-static void add_way(struct guesser *guesser, tccl_transfer transfer)
+static void add_links(struct guesser *guesser, tccl_transfer transfer)
 {
-    const struct tccl_machine *machine = guesser->task->search->machine;
-    struct way *way = &guesser->ways[transfer];
-    struct tccl_device from = tccl_transfer_source(transfer), to = tccl_transfer_sink(transfer);
-    way->n = 0;
-    pass_up(machine, from, to, true, way);
-    pass_up(machine, to, from, false, way);
-    int a = tccl_machine_numa(machine, from), b = tccl_machine_numa(machine, to);
-    if (a != b)
-        pass(way, LINKS + a * TCCL_MAX_MEMORIES + b);
-    if (tccl_transfer_target(transfer).kind == TCCL_MEMORY)
-        pass(way, MEMORIES + tccl_transfer_target(transfer).index);
-    for (int i = 0; i < way->n; i++)
-        if (way->slots[i] < LINKS)
-            guesser->limits[way->slots[i]] =
-                fmax(guesser->limits[way->slots[i]], SLACK * guesser->alone[transfer]);
+    struct tccl_links *own = &guesser->links[transfer];
+    tccl_links_of(guesser->task->search->machine, transfer, own);
+    for (int i = 0; i < own->n; i++)
+        if (own->links[i] < TCCL_LINK_NUMA)
+            guesser->limits[own->links[i]] =
+                fmax(guesser->limits[own->links[i]], SLACK * guesser->alone[transfer]);
 }
 
 /* How many transfers share each link. */
 static void count_users(const struct guesser *guesser, const tccl_transfer *transfers, int count,
-                        int users[static SLOTS])
+                        int users[static TCCL_LINKS])
 {
-    memset(users, 0, SLOTS * sizeof(*users));
+    memset(users, 0, TCCL_LINKS * sizeof(*users));
     for (int i = 0; i < count; i++) {
-        const struct way *way = &guesser->ways[transfers[i]];
-        for (int k = 0; k < way->n; k++)
-            users[way->slots[k]]++;
+        const struct tccl_links *own = &guesser->links[transfers[i]];
+        for (int k = 0; k < own->n; k++)
+            users[own->links[k]]++;
     }
 }
 
 /* A set that was measured: its links have room for what they carried. */
 static void raise_carried(struct guesser *guesser, const struct tccl_set *set, double gbps)
 {
-    int users[SLOTS];
+    int users[TCCL_LINKS];
     count_users(guesser, set->transfers, set->count, users);
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < TCCL_LINKS; i++)
         guesser->carried[i] = fmax(guesser->carried[i], users[i] * gbps);
 }
 
@@ -222,7 +171,7 @@ static int learn_alone(struct guesser *guesser)
             (guesser->status = tccl_search_meter_measure(meter, &walk, &guesser->alone[i],
                                                          guesser->task->err)) != 0)
             return guesser->status;
-        add_way(guesser, transfer);
+        add_links(guesser, transfer);
     }
     return 0;
 }
@@ -234,7 +183,7 @@ static int learn_chains(struct guesser *guesser)
     for (size_t i = 0; i < sets->count; i++)
         if (sets->entries[i].failed && sets->entries[i].measured == 0)
             add_bad(guesser, &sets->entries[i].set);
-    for (int i = LINKS; i < SLOTS; i++)
+    for (int i = TCCL_LINK_NUMA; i < TCCL_LINKS; i++)
         guesser->limits[i] = INFINITY;
     if (learn_alone(guesser) != 0)
         return guesser->status;
@@ -273,21 +222,21 @@ static void share_rooms(const struct guesser *guesser, tccl_transfer transfer, c
     }
 }
 
-static double room_of(const struct guesser *guesser, int slot)
+static double room_of(const struct guesser *guesser, int link)
 {
-    return fmax(guesser->carried[slot], guesser->limits[slot]);
+    return fmax(guesser->carried[link], guesser->limits[link]);
 }
 
 /* Transfers over one link share it, and so on. */
-static void share_slots(const struct guesser *guesser, const tccl_transfer *transfers, int count,
+static void share_links(const struct guesser *guesser, const tccl_transfer *transfers, int count,
                         double *least)
 {
-    int users[SLOTS];
+    int users[TCCL_LINKS];
     count_users(guesser, transfers, count, users);
     for (int i = 0; i < count; i++) {
-        const struct way *way = &guesser->ways[transfers[i]];
-        for (int k = 0; k < way->n; k++)
-            least[i] = fmin(least[i], room_of(guesser, way->slots[k]) / users[way->slots[k]]);
+        const struct tccl_links *own = &guesser->links[transfers[i]];
+        for (int k = 0; k < own->n; k++)
+            least[i] = fmin(least[i], room_of(guesser, own->links[k]) / users[own->links[k]]);
     }
 }
 
@@ -303,7 +252,7 @@ static void guess(struct guesser *guesser, const tccl_transfer *transfers, int c
             fmin(guesser->single, guesser->alone[transfers[i]] / guesser->times[transfers[i]]);
         first[transfers[i]] = i;
     }
-    share_slots(guesser, transfers, count, least);
+    share_links(guesser, transfers, count, least);
     for (int i = 0; i < count; i++)
         if (first[transfers[i]] == i)
             share_rooms(guesser, transfers[i], first, least);
@@ -441,17 +390,17 @@ static bool has_room(const struct room *rooms, size_t count, const struct tccl_s
 /* Members of a slow part, not so few that they may hold each other back in another way, that all
  * share no link, but a way between NUMA nodes, or else a memory: so
  * may all others that use it. What carries more shows that it was something else. */
-static void learn_slot(struct guesser *guesser, const struct tccl_set *members, double gbps)
+static void learn_link(struct guesser *guesser, const struct tccl_set *members, double gbps)
 {
-    const struct way *first = &guesser->ways[members->transfers[0]];
-    int users[SLOTS];
+    const struct tccl_links *first = &guesser->links[members->transfers[0]];
+    int users[TCCL_LINKS];
     count_users(guesser, members->transfers, members->count, users);
     for (int i = 0; i < first->n; i++) {
-        int slot = first->slots[i];
-        if (members->count < FEW_MEMBERS || users[slot] < members->count)
+        int link = first->links[i];
+        if (members->count < FEW_MEMBERS || users[link] < members->count)
             continue;
-        if (slot >= LINKS)
-            guesser->limits[slot] = fmin(guesser->limits[slot], gbps);
+        if (link >= TCCL_LINK_NUMA)
+            guesser->limits[link] = fmin(guesser->limits[link], gbps);
         return;
     }
 }
@@ -463,7 +412,7 @@ static void learn(struct guesser *guesser, const struct tccl_set *members, doubl
         tccl_bounds_symmetry(guesser->task->search->meter.bounds);
     size_t first = guesser->n_rooms;
     add_room(guesser, members, gbps);
-    learn_slot(guesser, members, gbps);
+    learn_link(guesser, members, gbps);
     for (size_t at = first; at < guesser->n_rooms && guesser->n_rooms < first + MAX_IMAGES; at++) {
         const struct tccl_set own = guesser->rooms[at].members;
         struct tccl_set image;
@@ -472,7 +421,7 @@ static void learn(struct guesser *guesser, const struct tccl_set *members, doubl
             if (!(tccl_set_gpus(&image) & ~guesser->task->gpus) &&
                 !has_room(guesser->rooms + first, guesser->n_rooms - first, &image)) {
                 add_room(guesser, &image, gbps);
-                learn_slot(guesser, &image, gbps);
+                learn_link(guesser, &image, gbps);
             }
         }
     }

@@ -10,6 +10,7 @@
 #include "base/numbers.h"
 #include "chain/chain.h"
 #include "profile/cache-internal.h"
+#include "ring/room.h"
 
 enum { GPUS_TEXT = 64 };
 
@@ -76,11 +77,18 @@ static struct tccl_result best_chain(const struct tccl_table *table)
     return best;
 }
 
-static struct tccl_set_result best_set(const struct tccl_table *table, bool closed)
+/* Of those that a job gets: beside a job on a part of the node others have room. */
+static struct tccl_set_result best_set(const struct tccl_table *table,
+                                       const struct tccl_machine *machine, bool closed)
 {
-    const struct tccl_set_result *best = tccl_table_best_set(table, closed);
+    const struct tccl_result single = closed ? table->ring : best_chain(table);
+    struct tccl_set_result best = {0};
 
-    return best ? *best : (struct tccl_set_result){0};
+    for (int i = 0; i < table->n_sets; i++)
+        if (table->sets[i].set.rings[0].closed == closed && table->sets[i].gbps > best.gbps &&
+            !tccl_set_takes_room(machine, &table->sets[i].set, &single.chain))
+            best = table->sets[i];
+    return best;
 }
 
 static int more_gpus_first(const void *a, const void *b)
@@ -110,8 +118,8 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
                                           .ring = table->ring,
                                           .baseline_ring = table->baseline_ring[TCCL_NEWEST],
                                           .chain = best_chain(table),
-                                          .ring_set = best_set(table, true),
-                                          .chain_set = best_set(table, false),
+                                          .ring_set = best_set(table, report->machine, true),
+                                          .chain_set = best_set(table, report->machine, false),
                                           .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
         else
             report->bad_rings++;

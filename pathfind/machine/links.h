@@ -1,0 +1,29 @@
+/* links.h: what a transfer passes on its way, as far as the PCI tree says. */
+#ifndef TCCL_LINKS_H
+#define TCCL_LINKS_H
+
+#include "machine/machine.h"
+
+/* Links of GPUs, of NICs, and of switches to what is above: 2 × index for the way into it, and one
+ * more for the way out. Then the ways from one NUMA node to another, by from × TCCL_MAX_MEMORIES +
+ * to; then memories. */
+enum {
+    TCCL_LINK_GPUS = 0,
+    TCCL_LINK_NICS = TCCL_LINK_GPUS + 2 * TCCL_MAX_GPUS,
+    TCCL_LINK_SWITCHES = TCCL_LINK_NICS + 2 * TCCL_MAX_NICS,
+    TCCL_LINK_NUMA = TCCL_LINK_SWITCHES + 2 * TCCL_MAX_SWITCHES,
+    TCCL_LINK_MEMORIES = TCCL_LINK_NUMA + TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES,
+    TCCL_LINKS = TCCL_LINK_MEMORIES + TCCL_MAX_MEMORIES,
+    TCCL_MOST_LINKS = 14 /* of one transfer; more are left out */
+};
+
+struct tccl_links {
+    uint8_t n;
+    uint16_t links[TCCL_MOST_LINKS];
+};
+
+/* The links that a transfer passes. */
+void tccl_links_of(const struct tccl_machine *machine, tccl_transfer transfer,
+                   struct tccl_links *links);
+
+#endif

@@ -1,0 +1,88 @@
+/* room.c: what rings on a part of a node leave to others. */
+#include "ring/room.h"
+
+#include "machine/links.h"
+
+/* Is the memory next to none of these GPUs? */
+static bool is_far(uint32_t near, struct tccl_device at)
+{
+    return at.kind == TCCL_MEMORY && !(near >> at.index & 1);
+}
+
+int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
+{
+    uint32_t near = 0;
+    int far = 0;
+    for (int i = 0; i < chain->n_gpus; i++)
+        near |= UINT32_C(1) << machine->gpus[chain->gpus[i]].numa;
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        far += chain->edges[i].kind == TCCL_BOUNCE && !(near >> chain->edges[i].memory & 1);
+    if (!chain->closed)
+        far += is_far(near, chain->entry.via) + is_far(near, chain->exit.via);
+    return far;
+}
+
+/* How many transfers pass each link. */
+static void count_users(const struct tccl_machine *machine, const struct tccl_side *side,
+                        int users[static TCCL_LINKS])
+{
+    for (int i = 0; i < side->count; i++) {
+        struct tccl_links links;
+        tccl_links_of(machine, side->transfers[i], &links);
+        for (int k = 0; k < links.n; k++)
+            users[links.links[k]]++;
+    }
+}
+
+static uint32_t gpus_below(const struct tccl_machine *machine, int above)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < machine->n_gpus; i++)
+        for (int k = machine->gpus[i].parent; k >= 0; k = machine->switches[k].parent)
+            if (k == above)
+                gpus |= UINT32_C(1) << i;
+    return gpus;
+}
+
+/* Over the link of a switch that others are below, too. */
+static bool crowds(const struct tccl_machine *machine, uint32_t gpus, const int *users,
+                   const int *single)
+{
+    for (int i = 0; i < machine->n_switches; i++)
+        for (int link = TCCL_LINK_SWITCHES + 2 * i; link < TCCL_LINK_SWITCHES + 2 * i + 2; link++)
+            if (users[link] > 1 && users[link] > single[link] &&
+                (gpus_below(machine, i) & ~gpus) != 0)
+                return true;
+    return false;
+}
+
+static int count_nics(const struct tccl_machine *machine, const int *users)
+{
+    int n = 0;
+    for (int i = 0; i < machine->n_nics; i++)
+        n += users[TCCL_LINK_NICS + 2 * i] || users[TCCL_LINK_NICS + 2 * i + 1];
+    return n;
+}
+
+bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+                         const struct tccl_chain *single)
+{
+    int users[TCCL_LINKS] = {0}, own[TCCL_LINKS] = {0};
+    struct tccl_side all, one = {0};
+    int n_gpus = set->rings[0].n_gpus, far = tccl_chain_far(machine, single);
+    uint32_t gpus = 0;
+    if (n_gpus == machine->n_gpus)
+        return false;
+    for (int i = 0; i < n_gpus; i++)
+        gpus |= UINT32_C(1) << set->rings[0].gpus[i];
+    for (int i = 0; i < set->n; i++)
+        if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
+            return true;
+    tccl_ring_set_side(set, &all);
+    count_users(machine, &all, users);
+    if (single->n_gpus && tccl_side_add_chain(&one, single) == 0)
+        count_users(machine, &one, own);
+    int nics = count_nics(machine, users), part = machine->n_nics * n_gpus / machine->n_gpus;
+    return (nics > 1 && nics > part && nics > count_nics(machine, own)) ||
+           crowds(machine, gpus, users, own);
+}
