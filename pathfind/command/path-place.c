@@ -6,10 +6,9 @@
 #include "base/cleanup.h"
 #include "base/numbers.h"
 #include "command/path-commands.h"
-#include "ring/neighbours.h"
 #include "search/place.h"
 
-enum { SHOWN = 10, GAP_PERCENT = 3, BUDGET = 5000 };
+enum { SHOWN = 10, NOISE_PERCENT = 3 };
 
 struct placing {
     struct source *source;
@@ -19,7 +18,7 @@ struct placing {
     struct tccl_place *places;
     int n;
     struct tccl_together *together; /* of a profile without a model; NULL: nothing was measured */
-    enum tccl_basis basis;          /* the least sure one of all places */
+    struct tccl_table *table;       /* the last one that was asked for */
 };
 
 static int read_options(const struct options *options, struct placing *placing,
@@ -38,142 +37,51 @@ static int read_options(const struct options *options, struct placing *placing,
                          placing->source->path, all);
     placing->k = k;
     placing->free = ((UINT32_C(1) << all) - 1) & ~placing->busy;
-    placing->noise = options->noise >= 0 ? options->noise : GAP_PERCENT / 100.0;
+    placing->noise = options->noise >= 0 ? options->noise : NOISE_PERCENT / 100.0;
     int left = __builtin_popcount(placing->free);
     if (k > left)
         return tccl_fail(err, "--gpus %ld: more than are not busy: %d", k, left);
     return 0;
 }
 
-static void cleanup_class_(struct tccl_node_class **class)
+/* The table of a profile. */
+static int find_table(void *context, uint32_t gpus, const struct tccl_table **table,
+                      struct tccl_error *err)
 {
-    tccl_node_class_free(*class);
-}
-#define cleanup_class __attribute__((cleanup(cleanup_class_)))
-
-/* The best ring that the table of some GPUs has beside those that run, to whom it is added; in the
- * busy GPUs' case that is what is best alone. *class: NULL where there is no table or ring. */
-static int add_measured(struct placing *placing, uint32_t gpus, struct tccl_beside *running,
-                        struct tccl_side *side, struct tccl_node_class **class, double *least,
-                        struct tccl_error *err)
-{
-    struct tccl_table *table = NULL;
-    *class = NULL;
-    if (__builtin_popcount(gpus) < 2)
-        return 0;
-    if (source_table(placing->source, gpus, &table, err) != 0)
-        return -1;
-    if (!table)
-        return 0;
-    double alone = table->ring.gbps;
-    *class = tccl_beside_class(running, table, true, false, err);
-    tccl_table_free(table);
-    if (!*class)
-        return -1;
-    const struct tccl_cell *ring = &(*class)->ring;
-    *side = (struct tccl_side){.alone = ring->alone};
-    if (!ring->chain.n_gpus || tccl_side_add_chain(side, &ring->chain) != 0)
-        return 0;
-    *least = fmin(isnan(*least) ? 1 : *least, fmin(ring->gbps / alone, ring->share));
-    if (running->n > 0 && ring->basis > placing->basis)
-        placing->basis = ring->basis;
-    running->others[running->n] = side;
-    running->alone[running->n++] = ring->alone;
-    return 0;
-}
-
-/* A set of GPUs, then the rest of those that are free. */
-static int rate_measured(struct placing *placing, const struct tccl_beside *busy,
-                         struct tccl_place *place, struct tccl_error *err)
-{
-    struct tccl_beside running = *busy;
-    struct tccl_side side, rest_side;
-    cleanup_class struct tccl_node_class *class = NULL, *rest = NULL;
-    if (add_measured(placing, place->gpus, &running, &side, &class, &place->least, err) != 0)
-        return -1;
-    if (class && class->ring.chain.n_gpus)
-        place->gbps = class->ring.gbps;
-    if (class && class->baselines[TCCL_NEWEST].ring_gbps > 0)
-        place->nccl = class->baselines[TCCL_NEWEST].ring_gbps;
-    if (add_measured(placing, placing->free & ~place->gpus, &running, &rest_side, &rest,
-                     &place->least, err) != 0)
-        return -1;
-    if (rest && rest->ring.chain.n_gpus)
-        place->rest = rest->ring.gbps;
-    return 0;
-}
-
-/* By what was measured together, else by bounds. */
-static int rate_all_measured(struct placing *placing, struct tccl_error *err)
-{
-    struct tccl_beside busy = {.machine = &placing->source->machine, .together = placing->together};
-    struct tccl_side side;
-    cleanup_class struct tccl_node_class *class = NULL;
-    double least = NAN;
-    if (add_measured(placing, placing->busy, &busy, &side, &class, &least, err) != 0)
-        return -1;
-    for (int i = 0; i < placing->n; i++)
-        if (rate_measured(placing, &busy, &placing->places[i], err) != 0)
-            return -1;
-    return 0;
-}
-
-/* What the tables of a profile say: each set alone. */
-static int rate_alone(struct placing *placing, struct tccl_error *err)
-{
-    for (int i = 0; i < placing->n; i++) {
-        struct tccl_place *place = &placing->places[i];
-        struct tccl_table *table;
-        if (source_table(placing->source, place->gpus, &table, err) != 0)
-            return -1;
-        if (table)
-            tccl_place_take(place, table);
-        tccl_table_free(table);
-    }
-    return 0;
-}
-
-static int rate_by_tables(struct placing *placing, struct tccl_error *err)
-{
-    placing->places = tccl_places_new(placing->free, placing->k, &placing->n);
-    if (!placing->places)
-        return tccl_fail(err, "out of memory");
-    if (source_together(placing->source, &placing->together, err) != 0 ||
-        (placing->together ? rate_all_measured(placing, err) : rate_alone(placing, err)) != 0)
-        return -1;
-    tccl_places_sort(placing->places, placing->n, placing->noise);
-    return 0;
+    struct placing *placing = context;
+    tccl_table_free(placing->table);
+    int status = source_table(placing->source, gpus, &placing->table, err);
+    *table = placing->table;
+    return status;
 }
 
 /* On a terminal. */
-static int show_progress(void *context, const struct tccl_search_progress *progress)
+static void show_progress(void *context, int done, int total)
 {
-    const struct source *source = context;
-    fprintf(stderr, "\r%s: %d of %d sets of GPUs\033[K", source->machine.name, progress->pairs_done,
-            progress->pairs_total);
-    return 0;
-}
-
-static int rate_by_model(struct placing *placing, struct tccl_error *err)
-{
-    struct source *source = placing->source;
-    bool shown = isatty(STDERR_FILENO);
-    struct tccl_search_options search = {.gap = GAP_PERCENT / 100.0,
-                                         .noise = placing->noise,
-                                         .budget = BUDGET,
-                                         .progress = shown ? show_progress : NULL,
-                                         .context = source};
-    int rc = tccl_place_rank(source_plain_model(source), source->symmetry, placing->busy,
-                             placing->k, &search, &placing->places, &placing->n, err);
-    if (shown)
-        fputs("\r\033[K", stderr);
-    return rc;
+    const struct placing *placing = context;
+    fprintf(stderr, "\r%s: %d of %d sets of GPUs\033[K", placing->source->machine.name, done,
+            total);
 }
 
 static int rate(struct placing *placing, struct tccl_error *err)
 {
-    return source_plain_model(placing->source) ? rate_by_model(placing, err)
-                                               : rate_by_tables(placing, err);
+    struct source *source = placing->source;
+    const struct tccl_model *model = source_plain_model(source);
+    if (!model && source_together(source, &placing->together, err) != 0)
+        return -1;
+    const struct tccl_place_source known = {.machine = &source->machine,
+                                            .table = find_table,
+                                            .model = model,
+                                            .symmetry = source->symmetry,
+                                            .together = placing->together,
+                                            .progress =
+                                                isatty(STDERR_FILENO) ? show_progress : NULL,
+                                            .context = placing};
+    int rc = tccl_place_rank(&known, placing->busy, placing->k, placing->noise, &placing->places,
+                             &placing->n, err);
+    if (known.progress)
+        fputs("\r\033[K", stderr);
+    return rc;
 }
 
 /* ---- printing ---- */
@@ -254,17 +162,20 @@ static json_t *places_to_json(const struct placing *placing)
     for (int i = 0; i < placing->n; i++) {
         const struct tccl_place *place = &placing->places[i];
         json_array_append_new(
-            sets,
-            json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "gpus", numbers(place->gpus), "tier",
-                      place->tier, "gbps", known(place->gbps), "baseline_gbps", known(place->nccl),
-                      "least_share", known(place->least), "rest_gbps", known(place->rest)));
+            sets, json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "gpus", numbers(place->gpus),
+                            "tier", place->tier, "gbps", known(place->gbps), "alone_gbps",
+                            known(place->alone), "baseline_gbps", known(place->nccl), "least_share",
+                            known(place->least), "rest_gbps", known(place->rest)));
     }
     bool model = source_plain_model(placing->source) != NULL;
+    enum tccl_basis basis = model ? TCCL_BASIS_MODEL : TCCL_BASIS_NONE;
+    for (int i = 0; i < placing->n; i++)
+        basis = placing->places[i].basis > basis ? placing->places[i].basis : basis;
     return json_pack("{s:s, s:s, s:i, s:o, s:f, s:b, s:s, s:o}", "machine",
                      placing->source->machine.name, "source", placing->source->name, "count",
                      placing->k, "busy", numbers(placing->busy), "noise", placing->noise,
                      "neighbours", model || placing->together, "neighbours_by",
-                     tccl_basis_name(model ? TCCL_BASIS_MODEL : placing->basis), "places", sets);
+                     tccl_basis_name(basis), "places", sets);
 }
 
 static int place_and_print(const struct options *options, struct placing *placing,
@@ -291,5 +202,6 @@ int command_place(const struct options *options, struct tccl_error *err)
     source_free(placing.source);
     free(placing.places);
     tccl_together_free(placing.together);
+    tccl_table_free(placing.table);
     return rc;
 }

@@ -1,34 +1,20 @@
-/* place.c: the sets of GPUs that a step could get, rated and ranked. Sets that a symmetry of the
- * machine turns into one another, with what runs left in place, are rated once. */
+/* place.c: the sets of GPUs that a step could get, rated by what it gets there, and ranked. */
 #include "search/place.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
-#include "nccl/baseline.h"
-
-/* SMALL: with up to so many GPUs rings are searched exactly, and all orders of the GPUs tried to
- * find out whether two sets are alike. */
-enum { SMALL = 5, KEY = TCCL_MAX_SET + TCCL_MAX_GPUS };
+#include "ring/launch.h"
+#include "search/model-table.h"
 
 /* What is the same for all sets. */
 struct ground {
-    const struct tccl_machine *machine;
-    const struct tccl_symmetry *symmetry;
-    struct tccl_search_options options; /* of one set's search */
-    int (*progress)(void *context, const struct tccl_search_progress *progress); /* of all sets */
-    void *context;
+    const struct tccl_place_source *source;
+    struct tccl_model_tables *tables; /* made of the model; NULL: there is none */
     uint32_t free;
+    bool alone;                 /* what steps do to each other is not known */
     struct tccl_beside running; /* nobody, or the step on the busy GPUs */
-    struct tccl_side busy;
-};
-
-/* What two sets must have in common to be alike: the images of what runs, and of their GPUs. */
-struct key {
-    int n;
-    tccl_transfer images[KEY];
 };
 
 long tccl_places_count(uint32_t free, int k)
@@ -40,31 +26,26 @@ long tccl_places_count(uint32_t free, int k)
     return count;
 }
 
-struct tccl_place *tccl_places_new(uint32_t free, int k, int *n)
+/* The sets of k of the free GPUs, unranked, all values NAN. */
+static struct tccl_place *list_places(uint32_t free, int k, int *n)
 {
     struct tccl_place *places = calloc(tccl_places_count(free, k) + 1, sizeof(*places));
     *n = 0;
     for (uint32_t gpus = free; places && gpus; gpus = (gpus - 1) & free)
         if (__builtin_popcount(gpus) == k)
-            places[(*n)++] = (struct tccl_place){gpus, NAN, NAN, NAN, NAN, 0};
+            places[(*n)++] = (struct tccl_place){
+                .gpus = gpus, .gbps = NAN, .alone = NAN, .least = NAN, .rest = NAN, .nccl = NAN};
     return places;
-}
-
-void tccl_place_take(struct tccl_place *place, const struct tccl_table *table)
-{
-    if (table->ring.chain.n_gpus)
-        place->gbps = table->ring.gbps;
-    if (table->baseline_ring[TCCL_NEWEST].gbps > 0)
-        place->nccl = table->baseline_ring[TCCL_NEWEST].gbps;
 }
 
 /* ---- ranking ---- */
 
-enum { LEVELS = 4 };
+enum { LEVELS = 5 };
 
 static double value(const struct tccl_place *place, int level)
 {
-    const double values[LEVELS] = {place->gbps, place->least, place->rest, place->nccl};
+    double worth = isnan(place->least) ? place->alone : place->alone * place->least;
+    const double values[LEVELS] = {worth, place->gbps, place->least, place->rest, place->nccl};
     return values[level];
 }
 
@@ -111,165 +92,125 @@ void tccl_places_sort(struct tccl_place *places, int n, double noise)
     sort_level(places, n, 0, fmax(noise, 1e-9), &tier);
 }
 
-/* ---- sets that are alike ---- */
-
-static void key_of(const struct ground *ground, const int *order, int n, struct key *key)
-{
-    tccl_transfer walk[KEY];
-    int count = ground->busy.count;
-    memcpy(walk, ground->busy.transfers, count * sizeof(*walk));
-    for (int i = 0; i < n; i++) {
-        struct tccl_device gpu = {TCCL_GPU, order[i]}, next = {TCCL_GPU, order[(i + 1) % n]};
-        walk[count++] = tccl_transfer_make(gpu, false, next);
-    }
-    *key = (struct key){.n = count};
-    tccl_symmetry_relabel(ground->symmetry, walk, count, key->images);
-}
-
-/* Keeps the least key of all orders of the GPUs from place `from` on. */
-static void least_key(const struct ground *ground, int *order, int from, int n, struct key *least)
-{
-    struct key key;
-    if (from == n || n > SMALL) {
-        key_of(ground, order, n, &key);
-        if (!least->n || memcmp(key.images, least->images, sizeof(key.images)) < 0)
-            *least = key;
-        return;
-    }
-    for (int i = from; i < n; i++) {
-        int first = order[from];
-        order[from] = order[i];
-        order[i] = first;
-        least_key(ground, order, from + 1, n, least);
-        order[i] = order[from];
-        order[from] = first;
-    }
-}
-
-static void key_of_set(const struct ground *ground, uint32_t gpus, struct key *key)
-{
-    int order[TCCL_MAX_GPUS], n = 0;
-    *key = (struct key){0};
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (gpus >> i & 1)
-            order[n++] = i;
-    least_key(ground, order, 0, n, key);
-}
-
 /* ---- rating ---- */
 
-/* Adds the best ring of the GPUs to those that run. *gbps: beside them; unchanged where there are
- * too few GPUs for a ring. */
-static int add_ring(const struct ground *ground, uint32_t gpus, struct tccl_beside *running,
-                    struct tccl_side *side, double *gbps, double *least, struct tccl_error *err)
+/* *table: NULL where there is none. */
+static int table_of(const struct ground *ground, uint32_t gpus, const struct tccl_table **table,
+                    struct tccl_error *err)
 {
-    struct tccl_search_options options = ground->options;
-    struct tccl_result best;
-    struct tccl_worth worth;
+    const struct tccl_place_source *source = ground->source;
+    *table = NULL;
+    if (source->table && source->table(source->context, gpus, table, err) != 0)
+        return -1;
+    if (*table || !ground->tables)
+        return 0;
+    *table = tccl_model_tables_get(ground->tables, gpus, err);
+    return *table ? 0 : -1;
+}
+
+/* What a step on the GPUs gets beside those that run, to whom it is added; *alone: with nobody
+ * else. Without transfers where there are too few GPUs for a ring, or nothing is known of them. */
+static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside *running,
+                  struct tccl_launch *step, double *alone, struct tccl_error *err)
+{
+    struct tccl_beside nobody = ground->running;
+    const struct tccl_table *table;
+    struct tccl_launch first;
+    *step = (struct tccl_launch){0};
+    nobody.n = 0;
     if (__builtin_popcount(gpus) < 2)
         return 0;
-    if (__builtin_popcount(gpus) <= SMALL) {
-        options.gap = 0;
-        options.budget = 0;
-    }
-    if (tccl_beside_ring(running, gpus, &options, &best, &worth, err) != 0)
+    if (table_of(ground, gpus, &table, err) != 0)
         return -1;
-    *side = (struct tccl_side){0};
-    if (tccl_side_add_chain(side, &best.chain) != 0)
-        return tccl_fail(err, "more than %d transfers in a ring", TCCL_MAX_SET);
-    running->others[running->n] = side;
-    running->alone[running->n++] = running->own;
-    *gbps = worth.gbps;
-    *least = worth.least;
+    if (!table)
+        return 0;
+    if (tccl_launch_choose(&nobody, table, TCCL_CHAIN_RINGS, &first, err) != 0 ||
+        tccl_launch_choose(running, table, TCCL_CHAIN_RINGS, step, err) != 0)
+        return -1;
+    *alone = first.side.alone;
+    if (step->side.count > 0) {
+        running->others[running->n] = &step->side;
+        running->alone[running->n++] = *alone;
+    }
     return 0;
 }
 
-/* NCCL's own rings for the GPUs, beside what runs; NAN where it has none. */
-static int rate_nccl(const struct ground *ground, uint32_t gpus, double *gbps,
-                     struct tccl_error *err)
+/* The least share of all that run. */
+static int rate_shares(const struct tccl_beside *running, struct tccl_place *place,
+                       struct tccl_error *err)
 {
-    struct tccl_baseline own;
-    struct tccl_beside running = ground->running;
-    struct tccl_side side = {0};
-    struct tccl_worth worth;
-    if (__builtin_popcount(gpus) < 2 ||
-        tccl_baseline_find(ground->machine, gpus, true, TCCL_NEWEST, &own, NULL, NULL) != 0)
+    const struct tccl_rates rates = {.model = running->model, .together = running->together};
+    enum tccl_basis basis = TCCL_BASIS_NONE;
+    double gbps[TCCL_MAX_SIDES];
+    if (running->n == 0)
         return 0;
-    for (int i = 0; i < own.n_chains; i++)
-        if (tccl_side_add_chain(&side, &own.chains[i]) != 0)
-            return 0;
-    running.own = 1;
-    if (tccl_beside_worth(&running, &side, &worth, err) != 0)
+    if (running->n > 1 &&
+        tccl_rates_sides(&rates, running->others, running->n, gbps, &basis, err) != 0)
         return -1;
-    *gbps = own.n_chains ? worth.gbps : NAN;
+    place->least = 1;
+    for (int i = 0; i < running->n && running->n > 1; i++)
+        place->least = fmin(place->least, gbps[i] / running->alone[i]);
+    place->basis = basis;
     return 0;
+}
+
+static double known(double gbps)
+{
+    return gbps > 0 ? gbps : NAN;
 }
 
 static int rate(const struct ground *ground, struct tccl_place *place, struct tccl_error *err)
 {
     struct tccl_beside running = ground->running;
-    struct tccl_side side, rest;
-    if (add_ring(ground, place->gpus, &running, &side, &place->gbps, &place->least, err) != 0)
+    struct tccl_launch step, rest;
+    double alone = 0, rest_alone;
+    if (launch(ground, place->gpus, &running, &step, &alone, err) != 0)
         return -1;
-    return add_ring(ground, ground->free & ~place->gpus, &running, &rest, &place->rest,
-                    &place->least, err);
+    place->gbps = known(step.gbps);
+    place->alone = known(alone);
+    place->nccl = known(step.nccl);
+    if (ground->alone)
+        return 0;
+    if (launch(ground, ground->free & ~place->gpus, &running, &rest, &rest_alone, err) != 0)
+        return -1;
+    place->rest = known(rest.gbps);
+    return rate_shares(&running, place, err);
 }
 
-static void tell(const struct ground *ground, int done, int total)
-{
-    const struct tccl_search_progress progress = {.pairs_done = done, .pairs_total = total};
-    if (ground->progress)
-        ground->progress(ground->context, &progress);
-}
-
-static int rate_all(const struct ground *ground, struct tccl_place *places, int n,
+static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *places, int n,
                     struct tccl_error *err)
 {
-    cleanup_free struct key *keys = calloc(n, sizeof(*keys));
-    if (!keys)
-        return tccl_fail(err, "out of memory");
+    const struct tccl_place_source *source = ground->source;
+    struct tccl_launch first;
+    double alone;
+    if (!ground->alone && launch(ground, busy, &ground->running, &first, &alone, err) != 0)
+        return -1;
     for (int i = 0; i < n; i++) {
-        int like = i;
-        tell(ground, i, n);
-        if (ground->symmetry)
-            key_of_set(ground, places[i].gpus, &keys[i]);
-        for (int k = 0; ground->symmetry && k < i && like == i; k++)
-            if (memcmp(&keys[k], &keys[i], sizeof(keys[i])) == 0)
-                like = k;
-        if (like == i && rate(ground, &places[i], err) != 0)
-            return -1;
-        uint32_t gpus = places[i].gpus;
-        places[i] = places[like];
-        places[i].gpus = gpus;
-        if (rate_nccl(ground, gpus, &places[i].nccl, err) != 0) /* it knows no symmetry */
+        if (source->progress)
+            source->progress(source->context, i, n);
+        if (rate(ground, &places[i], err) != 0)
             return -1;
     }
     return 0;
 }
 
-int tccl_place_rank(const struct tccl_model *model, const struct tccl_symmetry *symmetry,
-                    uint32_t busy, int k, const struct tccl_search_options *options,
+int tccl_place_rank(const struct tccl_place_source *source, uint32_t busy, int k, double noise,
                     struct tccl_place **places, int *n, struct tccl_error *err)
 {
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    struct ground ground = {.machine = machine,
-                            .symmetry = symmetry,
-                            .options = *options,
-                            .progress = options->progress,
-                            .context = options->context,
-                            .free = ((1u << machine->n_gpus) - 1) & ~busy,
-                            .running = {.model = model}};
-    double gbps, least;
-    ground.options.progress = NULL; /* it is told of whole sets */
-    *places = tccl_places_new(ground.free, k, n);
-    if (!*places)
-        return tccl_fail(err, "out of memory");
-    if (add_ring(&ground, busy, &ground.running, &ground.busy, &gbps, &least, err) != 0 ||
-        rate_all(&ground, *places, *n, err) != 0) {
-        free(*places);
-        *places = NULL;
-        return -1;
-    }
-    tccl_places_sort(*places, *n, options->noise);
-    return 0;
+    const struct tccl_model *model = source->model;
+    struct ground ground = {
+        .source = source,
+        .free = ((UINT32_C(1) << source->machine->n_gpus) - 1) & ~busy,
+        .alone = !model && !source->together,
+        .running = {.model = model, .machine = source->machine, .together = source->together}};
+    *places = list_places(ground.free, k, n);
+    ground.tables = model ? tccl_model_tables_new(model, source->symmetry) : NULL;
+    int status = *places && (ground.tables || !model) ? rate_all(&ground, busy, *places, *n, err)
+                                                      : tccl_fail(err, "out of memory");
+    tccl_model_tables_free(ground.tables);
+    if (status != 0)
+        free(tccl_steal(*places));
+    else
+        tccl_places_sort(*places, *n, noise);
+    return status;
 }

@@ -465,7 +465,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     size_t raises_then = tccl_bounds_raises(bounds, &raises);
     bool assumed_then = tccl_bounds_assumes(bounds);
     struct tccl_search_options rest = left_of(options, search->meter.measured - before);
-    int pairs = find_pairs(search, table, &rest, err);
+    int pairs = options->alone ? 0 : find_pairs(search, table, &rest, err);
     if (pairs < 0)
         return -1;
     size_t pairs_then = tccl_bounds_raises(bounds, &raises);

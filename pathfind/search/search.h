@@ -54,6 +54,7 @@ struct tccl_search_options {
                     beside the budget; 0: none */
     long sets;   /* also ring sets: sets of transfers to ask for at most, beside the budget, and by
                     all searches no more than for all else, but for a few; 0: none */
+    bool alone;  /* only what concerns the node alone: its ring, and what goes beside that */
     bool any;    /* also chains that a stock NCCL can't be made to build */
     /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
      * bandwidth, no bound. NULL: all can. */

@@ -178,7 +178,7 @@ int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *tabl
         return tccl_fail(err, "out of memory");
     if (__builtin_popcount(table->gpus) > 1)
         status = find_sets(&work, true);
-    if (status == 0 && tccl_model_machine(model)->n_nics > 0)
+    if (status == 0 && !options->alone && tccl_model_machine(model)->n_nics > 0)
         status = find_sets(&work, false);
     return status;
 }

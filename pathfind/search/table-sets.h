@@ -6,6 +6,7 @@
 #include "ring/table.h"
 
 struct tccl_table_sets_options {
+    bool alone;  /* of the node alone only */
     double gap;  /* as of struct tccl_rings_options */
     long budget; /* sets to rate at most for the best number of rings, and as many for others */
     int (*progress)(void *context); /* called now and then, may be NULL; non-zero stops */

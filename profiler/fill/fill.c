@@ -11,6 +11,7 @@
 #include "fill/run-meter.h"
 #include "measure/pool/member.h"
 #include "search/beside.h"
+#include "search/model-table.h"
 #include "search/search.h"
 #include "search/table-sets.h"
 
@@ -21,11 +22,7 @@ static const double UNPROVEN = 3;       /* what is bounded by so many times itse
 
 enum {
     HOST_SETS = 200,   /* of one GPU set, for chains without P2P */
-    OTHER_SETS = 150,  /* for chains of other footprints */
-    REPLY_SETS = 500,  /* of a model, in each search beside another step */
     METER_SETS = 1000, /* for ring sets, measured */
-    RING_SETS = 3000,  /* of a model, in each search for a ring set of all its GPUs, */
-    PART_SETS = 1000,  /* and of some of them */
 };
 
 struct fill {
@@ -342,7 +339,8 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
 static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
-    const struct tccl_search_options options = {.gap = fill->options->gap, .budget = REPLY_SETS};
+    const struct tccl_search_options options = {.gap = fill->options->gap,
+                                                .budget = TCCL_TABLE_REPLIES};
     bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
 
     return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
@@ -368,7 +366,8 @@ static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_err
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     bool whole = table->gpus == (UINT32_C(1) << machine->n_gpus) - 1;
     const struct tccl_table_sets_options options = {.gap = fill->options->gap,
-                                                    .budget = whole ? RING_SETS : PART_SETS,
+                                                    .budget =
+                                                        whole ? TCCL_TABLE_RINGS : TCCL_TABLE_PARTS,
                                                     .progress = stop_now,
                                                     .context = fill};
 
@@ -381,7 +380,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
                                                 .every_nccl = true,
                                                 .trees = true,
                                                 .hosts = HOST_SETS,
-                                                .others = OTHER_SETS,
+                                                .others = TCCL_TABLE_OTHERS,
                                                 .sets = model_of_sets(fill) ? 0 : METER_SETS,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),

@@ -14,36 +14,33 @@ bool tccl_links_serve(int year, int month)
     return year < 24 || (year == 24 && month < 5);
 }
 
-/* All pairs by what their tables say. */
-static int rank_by_tables(struct tccl_profile *profile, uint32_t all, struct tccl_place **pairs,
-                          int *n, struct tccl_error *err)
+static int find_table(void *context, uint32_t gpus, const struct tccl_table **table,
+                      struct tccl_error *err)
 {
-    struct tccl_error why = {""};
-    *pairs = tccl_places_new(all, 2, n);
-    if (!*pairs)
-        return tccl_fail(err, "out of memory");
-    for (int i = 0; i < *n; i++) {
-        struct tccl_place *pair = &(*pairs)[i];
-        const struct tccl_table *table = tccl_profile_table(profile, pair->gpus, &why);
-        if (!table || !table->ring.chain.n_gpus) {
-            int first = __builtin_ctz(pair->gpus), second = 31 - __builtin_clz(pair->gpus);
-            tccl_fail(err, "GPUs %d and %d were not measured together: tccl-profile run", first,
-                      second);
-            return 1;
-        }
-        tccl_place_take(pair, table);
-    }
-    tccl_places_sort(*pairs, *n, NOISE);
+    (void)err;
+    *table = tccl_profile_table(context, gpus, NULL);
     return 0;
 }
 
-static int rank_by_model(const struct tccl_model *model, struct tccl_place **pairs, int *n,
-                         struct tccl_error *err)
+/* All pairs, by their tables. */
+static int rank(struct tccl_profile *profile, const struct tccl_model *model,
+                struct tccl_place **pairs, int *n, struct tccl_error *err)
 {
-    const struct tccl_search_options options = {.gap = NOISE, .noise = NOISE, .budget = 5000};
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    int rc = tccl_place_rank(model, symmetry, 0, 2, &options, pairs, n, err);
+    struct tccl_symmetry *symmetry = model ? tccl_symmetry_of_model(model) : NULL;
+    const struct tccl_place_source known = {.machine = tccl_profile_machine(profile),
+                                            .table = find_table,
+                                            .model = model,
+                                            .symmetry = symmetry,
+                                            .context = profile};
+    int rc = tccl_place_rank(&known, 0, 2, NOISE, pairs, n, err);
     tccl_symmetry_free(symmetry);
+    for (int i = 0; i < *n && rc == 0; i++)
+        if (isnan((*pairs)[i].gbps)) {
+            uint32_t gpus = (*pairs)[i].gpus;
+            tccl_fail(err, "GPUs %d and %d were not measured together: tccl-profile run",
+                      __builtin_ctz(gpus), 31 - __builtin_clz(gpus));
+            rc = 1;
+        }
     return rc;
 }
 
@@ -65,8 +62,7 @@ int tccl_links_from_profile(struct tccl_profile *profile,
     const struct tccl_model *model = tccl_profile_model(profile, &why);
     if (!model && why.text[0])
         return tccl_fail(err, "%s", why.text);
-    int rc = model ? rank_by_model(model, &pairs, &n, err)
-                   : rank_by_tables(profile, (1u << machine->n_gpus) - 1, &pairs, &n, err);
+    int rc = rank(profile, model, &pairs, &n, err);
     if (rc != 0)
         return rc;
     if (n == 0 || pairs[n - 1].tier == 0) {

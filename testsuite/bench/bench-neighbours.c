@@ -4,6 +4,7 @@
 
 #include "bench.h"
 #include "nccl/baseline.h"
+#include "ring/launch.h"
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/place.h"
@@ -107,16 +108,27 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
     return table;
 }
 
-/* What tccld would give a step beside these: its ring, or what NCCL builds where that is as good.
- * Returns what that reaches alone. */
-static double choose_beside(const struct machine *machine, struct tccl_beside *beside,
+/* What tccld gives a step of one node beside these: its rings, or what NCCL builds where that is as
+ * good. Returns what that reaches alone. */
+static double launch(struct tccl_beside *beside, const struct step *step, struct tccl_side *side)
+{
+    struct tccl_error err = {""};
+    struct tccl_launch got;
+    if (tccl_launch_choose(beside, step->table, TCCL_CHAIN_RINGS, &got, &err) != 0)
+        fail(&err);
+    *side = got.side;
+    return got.side.alone;
+}
+
+/* The same of one of several nodes. */
+static double launch_across(const struct machine *machine, struct tccl_beside *beside,
                             const struct step *step, struct tccl_side *side)
 {
     struct tccl_error err = {""};
-    struct tccl_node_class *class =
-        beside->n ? tccl_beside_class(beside, step->table, !step->across, false, &err)
-                  : tccl_node_class_from_table(step->table, machine->machine);
-    struct tccl_run run = {.class = class, .count = step->across ? 2 : 1};
+    struct tccl_node_class *class = beside->n
+                                        ? tccl_beside_class(beside, step->table, false, false, &err)
+                                        : tccl_node_class_from_table(step->table, machine->machine);
+    struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring_set set;
     struct tccl_ring ring;
     int rings;
@@ -196,7 +208,7 @@ static void rate_split(const struct machine *machine, uint32_t a, uint32_t b, do
     gbps[NCCL] = slower(machine, &steps[0].nccl, &steps[1].nccl);
     struct tccl_beside beside = {
         .model = machine->model, .n = 1, .others = {&steps[0].roomy}, .alone = {steps[0].gbps}};
-    choose_beside(machine, &beside, &steps[1], &sides[1]);
+    launch(&beside, &steps[1], &sides[1]);
     gbps[TABLE] = slower(machine, &steps[0].roomy, &sides[1]);
     sides[0] = steps[0].ours;
     plan(machine, b, &sides[0], steps[0].gbps, &sides[1]);
@@ -450,7 +462,32 @@ static uint32_t busy(const struct stream *stream)
     return gpus;
 }
 
-/* The first free ones; or those that tccl-path place puts first. 0: not so many are free. */
+static int find_table(void *context, uint32_t gpus, const struct tccl_table **table,
+                      struct tccl_error *err)
+{
+    (void)err;
+    *table = step_of(context, gpus, false)->table;
+    return 0;
+}
+
+/* The GPUs that tccl-path place puts first. */
+static uint32_t place(const struct machine *machine, uint32_t used, int size)
+{
+    const struct tccl_place_source source = {.machine = machine->machine,
+                                             .model = machine->model,
+                                             .table = find_table,
+                                             .context = (void *)machine};
+    struct tccl_place *places;
+    struct tccl_error err = {""};
+    int count;
+    if (tccl_place_rank(&source, used, size, PLACE_NOISE, &places, &count, &err) != 0)
+        fail(&err);
+    uint32_t gpus = places[0].gpus;
+    free(places);
+    return gpus;
+}
+
+/* The first free ones; or those that are placed. 0: not so many are free. */
 static uint32_t choose(struct stream *stream, int size)
 {
     uint32_t used = busy(stream), gpus = 0;
@@ -461,20 +498,8 @@ static uint32_t choose(struct stream *stream, int size)
         gpus |= ~used & 1u << i;
     if (stream->manner != PLACED)
         return gpus;
-    if (!placed[used][size]) {
-        struct tccl_place *places;
-        struct tccl_error err = {""};
-        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(stream->machine->model);
-        int count;
-        struct tccl_search_options options = stream->machine->options;
-        options.noise = PLACE_NOISE;
-        if (tccl_place_rank(stream->machine->model, symmetry, used, size, &options, &places, &count,
-                            &err) != 0)
-            fail(&err);
-        placed[used][size] = places[0].gpus;
-        free(places);
-        tccl_symmetry_free(symmetry);
-    }
+    if (!placed[used][size])
+        placed[used][size] = place(stream->machine, used, size);
     return placed[used][size];
 }
 
@@ -494,7 +519,8 @@ static void give_ring(struct stream *stream, struct running *step)
             beside.others[beside.n] = &stream->running[i].side;
             beside.alone[beside.n++] = stream->running[i].ours;
         }
-    step->ours = choose_beside(stream->machine, &beside, alone, &step->side);
+    step->ours = step->across ? launch_across(stream->machine, &beside, alone, &step->side)
+                              : launch(&beside, alone, &step->side);
 }
 
 /* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it; or of 1,

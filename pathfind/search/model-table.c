@@ -1,0 +1,198 @@
+/* model-table.c: chain tables of GPU sets alone on a node, by a model. Sets that a symmetry of the
+ * model turns into one another have the same rings, moved, and are searched once. What NCCL builds
+ * knows no symmetry, so baselines are each set's own. */
+#include "search/model-table.h"
+
+#include <stdlib.h>
+
+#include "search/beside.h"
+#include "search/table-sets.h"
+
+#define GAP 0.03
+enum { BUDGET = 5000 };
+
+/* Where each GPU and each memory goes. */
+struct move {
+    uint8_t gpus[TCCL_MAX_GPUS], memories[TCCL_MAX_MEMORIES];
+};
+
+/* Where the rings of a set come from: the same table for all that are alike. */
+struct origin {
+    struct tccl_table *table; /* NULL: not searched yet */
+    struct move move;
+};
+
+struct tccl_model_tables {
+    const struct tccl_model *model;
+    const struct tccl_symmetry *symmetry;
+    struct tccl_search *search;
+    struct origin *origins; /* of each mask of GPUs */
+    uint32_t n_origins;
+    struct tccl_table *moved; /* the last one that was asked for */
+};
+
+struct tccl_model_tables *tccl_model_tables_new(const struct tccl_model *model,
+                                                const struct tccl_symmetry *symmetry)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_model_tables *tables = calloc(1, sizeof(*tables));
+    if (!tables)
+        return NULL;
+    *tables = (struct tccl_model_tables){
+        .model = model,
+        .symmetry = symmetry,
+        .search = tccl_search_new(machine, tccl_model_meter(model), symmetry),
+        .n_origins = UINT32_C(1) << machine->n_gpus,
+    };
+    tables->origins = calloc(tables->n_origins, sizeof(*tables->origins));
+    if (!tables->search || !tables->origins) {
+        tccl_model_tables_free(tables);
+        return NULL;
+    }
+    return tables;
+}
+
+void tccl_model_tables_free(struct tccl_model_tables *tables)
+{
+    if (!tables)
+        return;
+    for (uint32_t gpus = 0; tables->origins && gpus < tables->n_origins; gpus++)
+        if (tables->origins[gpus].table && tables->origins[gpus].table->gpus == gpus)
+            tccl_table_free(tables->origins[gpus].table);
+    free(tables->origins);
+    tccl_table_free(tables->moved);
+    tccl_search_free(tables->search);
+    free(tables);
+}
+
+/* ---- sets that are alike ---- */
+
+static struct tccl_set probe(int gpu, int memory)
+{
+    struct tccl_set set = {.count = 0};
+    tccl_set_add(&set, tccl_transfer_make((struct tccl_device){TCCL_GPU, gpu}, false,
+                                          (struct tccl_device){TCCL_MEMORY, memory}));
+    return set;
+}
+
+/* The move, then one exchange more. */
+static struct move exchange(const struct tccl_symmetry *symmetry, int which,
+                            const struct move *move)
+{
+    struct move out;
+    struct tccl_set set, image;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++) {
+        set = probe(move->gpus[i], 0);
+        tccl_symmetry_exchange(symmetry, &set, false, which, &image);
+        out.gpus[i] = tccl_transfer_initiator(image.transfers[0]).index;
+    }
+    for (int i = 0; i < TCCL_MAX_MEMORIES; i++) {
+        set = probe(0, move->memories[i]);
+        tccl_symmetry_exchange(symmetry, &set, false, which, &image);
+        out.memories[i] = tccl_transfer_target(image.transfers[0]).index;
+    }
+    return out;
+}
+
+/* All sets to which this one can be moved have their rings from its table. */
+static void spread(struct tccl_model_tables *tables, struct tccl_table *table,
+                   const struct move *move)
+{
+    const struct tccl_set any = probe(0, 0);
+    uint32_t gpus = 0;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (table->gpus >> i & 1)
+            gpus |= UINT32_C(1) << move->gpus[i];
+    if (tables->origins[gpus].table)
+        return;
+    tables->origins[gpus] = (struct origin){table, *move};
+    for (int i = 0; i < tccl_symmetry_exchanges(tables->symmetry, &any, false); i++) {
+        struct move next = exchange(tables->symmetry, i, move);
+        spread(tables, table, &next);
+    }
+}
+
+static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct move *move)
+{
+    struct tccl_chain out = *ring;
+    for (int i = 0; i < ring->n_gpus; i++) {
+        out.gpus[i] = move->gpus[ring->gpus[i]];
+        if (ring->edges[i].kind == TCCL_BOUNCE)
+            out.edges[i].memory = move->memories[ring->edges[i].memory];
+    }
+    return out;
+}
+
+static void move_all(const struct origin *origin, struct tccl_table *table)
+{
+    const struct tccl_table *from = origin->table;
+    table->ring = from->ring;
+    table->ring.chain = move_ring(&from->ring.chain, &origin->move);
+    for (int i = 0; i < from->n_others; i++) {
+        struct tccl_chain other = move_ring(&from->others[i].chain, &origin->move);
+        tccl_table_keep_other(table, &other, from->others[i].gbps);
+    }
+    for (int i = 0; i < from->n_sets; i++) {
+        struct tccl_set_result set = from->sets[i];
+        for (int r = 0; r < set.set.n; r++)
+            set.set.rings[r] = move_ring(&set.set.rings[r], &origin->move);
+        tccl_table_keep_set(table, &set);
+    }
+}
+
+/* ---- tables ---- */
+
+/* The best ring and the baselines; other rings where they are wanted. */
+static struct tccl_table *begin(struct tccl_model_tables *tables, uint32_t gpus, long others,
+                                struct tccl_error *err)
+{
+    const struct tccl_search_options options = {
+        .gap = GAP, .budget = BUDGET, .others = others, .alone = true};
+    struct tccl_table *table = tccl_table_new(tccl_model_machine(tables->model), gpus);
+    if (!table)
+        tccl_fail(err, "out of memory");
+    else if (tccl_search_table(tables->search, table, &options, err) >= 0)
+        return table;
+    tccl_table_free(table);
+    return NULL;
+}
+
+static struct tccl_table *make(struct tccl_model_tables *tables, uint32_t gpus,
+                               struct tccl_error *err)
+{
+    const struct tccl_search_options replies = {.gap = GAP, .budget = TCCL_TABLE_REPLIES};
+    const struct tccl_table_sets_options sets = {
+        .gap = GAP,
+        .budget = gpus == tables->n_origins - 1 ? TCCL_TABLE_RINGS : TCCL_TABLE_PARTS,
+        .alone = true};
+    struct tccl_table *table = begin(tables, gpus, TCCL_TABLE_OTHERS, err);
+    if (!table)
+        return NULL;
+    if (tccl_beside_replies(tables->model, table, &replies, err) == 0 &&
+        tccl_table_find_sets(tables->model, table, &sets, err) == 0)
+        return table;
+    tccl_table_free(table);
+    return NULL;
+}
+
+const struct tccl_table *tccl_model_tables_get(struct tccl_model_tables *tables, uint32_t gpus,
+                                               struct tccl_error *err)
+{
+    struct origin *origin = &tables->origins[gpus];
+    struct move none;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        none.gpus[i] = none.memories[i] = (uint8_t)i;
+    if (!origin->table) {
+        struct tccl_table *table = make(tables, gpus, err);
+        if (!table)
+            return NULL;
+        spread(tables, table, &none);
+    }
+    if (origin->table->gpus == gpus)
+        return origin->table;
+    tccl_table_free(tables->moved);
+    tables->moved = begin(tables, gpus, 0, err);
+    if (tables->moved)
+        move_all(origin, tables->moved);
+    return tables->moved;
+}
