@@ -126,7 +126,7 @@ static void print_notes(const struct placing *placing)
     if (!known)
         puts("From a profile without a model: what jobs do to each other is not known.");
     else if (__builtin_popcount(placing->busy) > 1)
-        printf("Beside GPUs %s, taken as one job with its best ring.\n", busy);
+        printf("Beside GPUs %s, taken as one job.\n", busy);
     if (placing->k == 1)
         puts("One GPU has no ring on one node: ranked by what the others keep.");
 }

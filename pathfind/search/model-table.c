@@ -19,6 +19,7 @@ struct move {
 /* Where the rings of a set come from: the same table for all that are alike. */
 struct origin {
     struct tccl_table *table; /* NULL: not searched yet */
+    bool searched;            /* it is this set's own */
     struct move move;
 };
 
@@ -57,7 +58,7 @@ void tccl_model_tables_free(struct tccl_model_tables *tables)
     if (!tables)
         return;
     for (uint32_t gpus = 0; tables->origins && gpus < tables->n_origins; gpus++)
-        if (tables->origins[gpus].table && tables->origins[gpus].table->gpus == gpus)
+        if (tables->origins[gpus].searched)
             tccl_table_free(tables->origins[gpus].table);
     free(tables->origins);
     tccl_table_free(tables->moved);
@@ -105,7 +106,7 @@ static void spread(struct tccl_model_tables *tables, struct tccl_table *table,
             gpus |= UINT32_C(1) << move->gpus[i];
     if (tables->origins[gpus].table)
         return;
-    tables->origins[gpus] = (struct origin){table, *move};
+    tables->origins[gpus] = (struct origin){table, gpus == table->gpus, *move};
     for (int i = 0; i < tccl_symmetry_exchanges(tables->symmetry, &any, false); i++) {
         struct move next = exchange(tables->symmetry, i, move);
         spread(tables, table, &next);
@@ -188,7 +189,7 @@ const struct tccl_table *tccl_model_tables_get(struct tccl_model_tables *tables,
             return NULL;
         spread(tables, table, &none);
     }
-    if (origin->table->gpus == gpus)
+    if (origin->searched)
         return origin->table;
     tccl_table_free(tables->moved);
     tables->moved = begin(tables, gpus, 0, err);

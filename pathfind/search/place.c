@@ -17,7 +17,8 @@ struct ground {
     struct tccl_beside running; /* nobody, or the step on the busy GPUs */
 };
 
-long tccl_places_count(uint32_t free, int k)
+/* How many sets of k of these GPUs there are. */
+static long count_places(uint32_t free, int k)
 {
     int n = __builtin_popcount(free);
     long count = k <= n;
@@ -29,7 +30,7 @@ long tccl_places_count(uint32_t free, int k)
 /* The sets of k of the free GPUs, unranked, all values NAN. */
 static struct tccl_place *list_places(uint32_t free, int k, int *n)
 {
-    struct tccl_place *places = calloc(tccl_places_count(free, k) + 1, sizeof(*places));
+    struct tccl_place *places = calloc(count_places(free, k) + 1, sizeof(*places));
     *n = 0;
     for (uint32_t gpus = free; places && gpus; gpus = (gpus - 1) & free)
         if (__builtin_popcount(gpus) == k)

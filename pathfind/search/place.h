@@ -37,9 +37,6 @@ struct tccl_place_source {
     void *context;
 };
 
-/* How many sets of k of these GPUs there are. */
-long tccl_places_count(uint32_t free, int k);
-
 /* Best first: by what a set has alone times the least share (which counts as 1 where it is not
  * known), among equal ones by gbps, then by least, rest and nccl. Values equal but for the noise
  * (of the best one of them) are equal, and unknown ones come last. Sets that remain equal stand in

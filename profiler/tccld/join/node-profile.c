@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
+#include "ring/launch.h"
 #include "tccld/join/nic-links.h"
 
 enum {
@@ -34,7 +35,7 @@ struct own {
     struct shared_class *classes[KINDS];
     bool hidden[KINDS];  /* such a class is without P2P */
     int n_classes, next; /* next: the one to be replaced */
-    struct placed placed[TCCL_MAX_GPUS + 1];
+    struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
     char node[TCCL_CONF_NAME]; /* this one */
 };
@@ -195,28 +196,30 @@ static uint32_t next_set(uint32_t set)
 }
 
 /* Looks at one set. A set without a table may be the best one: then none is known to be. */
-static void look_at_place(struct own *own, struct placed *placed)
+static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
     const struct tccl_table *table = own_table(own, placed->next);
-    if (!table) {
+    struct tccl_beside nobody = {.machine = &own->machine};
+    struct tccl_launch step;
+    if (!table || tccl_launch_choose(&nobody, table, rings, &step, NULL) != 0) {
         *placed = (struct placed){.done = true};
         return;
     }
-    placed->gbps =
-        fmax(placed->gbps, fmax(table->ring.gbps, table->baseline_ring[TCCL_NEWEST].gbps));
+    placed->gbps = fmax(placed->gbps, step.gbps);
     placed->next = next_set(placed->next);
     placed->done = placed->next >> own->machine.n_gpus != 0;
 }
 
-double own_placed(struct own *own, int n_gpus)
+double own_placed(struct own *own, int n_gpus, int rings)
 {
-    if (!own->profile || n_gpus < 2 || n_gpus > own->machine.n_gpus)
+    if (!own->profile || n_gpus < 2 || n_gpus > own->machine.n_gpus || rings < 1 ||
+        rings > TCCL_CHAIN_RINGS)
         return 0;
-    struct placed *placed = &own->placed[n_gpus];
+    struct placed *placed = &own->placed[rings][n_gpus];
     if (placed->next == 0)
         placed->next = (UINT32_C(1) << n_gpus) - 1;
     for (int i = 0; i < PLACE_TABLES && !placed->done; i++)
-        look_at_place(own, placed);
+        look_at_place(own, rings, placed);
     return placed->done ? placed->gbps : 0;
 }
 

@@ -55,10 +55,10 @@ const struct tccl_model *own_model(struct own *own);
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err);
 /* Without reading it now: as it was read before. *stale: there is something else to be read. */
 const struct tccl_together *own_together_read(struct own *own, bool *stale);
-/* What the best ring of any so many GPUs of that machine reaches alone, ours or NCCL's own, GB/s.
- * 0: not known, since some set of GPUs has no table, or not yet: a call reads 16 tables at most,
- * and the next one goes on. */
-double own_placed(struct own *own, int n_gpus);
+/* What a step on any so many GPUs of that machine gets at best when nobody else runs, by up to so
+ * many rings at once or NCCL's own, GB/s. 0: not known, since some set of GPUs has no table, or not
+ * yet: a call reads 16 tables at most, and the next one goes on. */
+double own_placed(struct own *own, int n_gpus, int rings);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

@@ -631,7 +631,9 @@ void running_describe(struct running *running, const struct tccl_step *join,
     describe_baseline(running, join, class, outcome);
     if (join->n_nodes == 1 && !join->hidden &&
         tccl_source_background(class->source) == TCCL_BACKGROUND_NONE)
-        outcome->placed_gbps = own_placed(running->daemon->own, class->n_gpus);
+        outcome->placed_gbps =
+            own_placed(running->daemon->own, class->n_gpus,
+                       join->max_rings ? join->max_rings : running->daemon->conf->max_rings);
     if (class->neighbours > 0)
         describe_others(running, join, class, outcome);
 }

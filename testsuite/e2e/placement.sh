@@ -1,0 +1,87 @@
+#!/bin/bash
+# A job on the GPUs that tccl-path place ranks first is told the bandwidth that place says: of 2, 3 and 4 GPUs, on a node that is
+# idle and beside another job, with as many rings at once as there are, or NCCL's own. Its record
+# knows no better GPUs, where these are few enough for tccld to have looked at all.
+# cluster: own
+# level: all
+. "$(dirname "$0")/lib.sh"
+
+own_cluster --nodes 3 --model amd-4gpu --model intel-4gpu --model dual-8gpu
+chmod 1777 "$work"
+
+profile_of() { # NODE
+    dirname "$(readlink -f "$cluster/nodes/$1/kind")"/cache/*/profile.json
+}
+
+# The first place's GPUs, and what a job gets there; "-": beside nobody.
+place() { # NODE COUNT BUSY
+    local busy=()
+    [ "$3" = - ] || busy=(--busy "$3")
+    admin tccl-path place --profile "$(profile_of "$1")" --gpus "$2" "${busy[@]}" --json >"$work/places.json"
+    python3 - "$work/places.json" <<'FIRST'
+import json, sys
+with open(sys.argv[1]) as file:
+    answer = json.load(file)
+first = answer["places"][0]
+most = max(place["alone_gbps"] for place in answer["places"])
+print(",".join(map(str, first["gpus"])), f'{first["gbps"]:.2f}', f'{first["alone_gbps"]:.2f}', f"{most:.2f}")
+FIRST
+}
+
+# Leaves these GPUs of the node free, and holds all others by jobs without a step.
+leave_free() { # NODE GPUS
+    local job gpu
+    user scancel --name=hold -w "$1"
+    eventually "no GPU is held" no_holders "$1"
+    while user salloc --no-shell --immediate=2 -J hold -w "$1" -N1 -n1 --gpus=1 >/dev/null 2>&1; do :; done
+    for job in $(user squeue -h -n hold -w "$1" -o %A); do
+        gpu=$(admin scontrol -d show job "$job" | sed -nE 's/.*\(IDX:([0-9]+)\).*/\1/p')
+        [[ ,$2, != *,$gpu,* ]] || user scancel "$job"
+    done
+    eventually "GPUs $2 are free" free_are "$1" "$2"
+}
+no_holders() { [ -z "$(user squeue -h -t all -n hold -w "$1" -o %T | grep -E 'RUNNING|COMPLETING')" ]; }
+free_are() { # as many as are wanted: all jobs that are left hold others
+    [ "$(user squeue -h -n hold -w "$1" -t COMPLETING -o %A)" = "" ] && [ -n "$2" ]
+}
+
+# The job on these GPUs is told so much.
+told() { # NODE GPUS GBPS
+    local count
+    count=$(tr -dc , <<<"$2" | wc -c)
+    leave_free "$1" "$2"
+    srun_show -N1 -w "$1" --gpus=$((count + 1)) --tccl=on
+    equal "tasks" "$(tasks)" 1
+    if [ "$(values TCCL_STATE)" = applied ]; then
+        equal "TCCL_GBPS on GPUs $2 of $1" "$(values TCCL_GBPS)" "$3"
+    else
+        equal "NCCL's own on GPUs $2 of $1" "$(values TCCL_BASELINE_GBPS)" "$3"
+    fi
+}
+
+first_runs() { [ -e "$work/first" ]; }
+
+for node in n1 n2 n3; do
+    for count in 2 3 4; do
+        read -r gpus gbps alone most < <(place $node $count -)
+        echo "--- $node, $count GPUs: $gpus, $gbps GB/s"
+        equal "nobody runs" "$gbps" "$alone"
+        told $node "$gpus" "$gbps"
+        [ $node = n3 ] || [ "$(values TCCL_STATE)" != applied ] || recorded "$(job_of)" 0 placed_gbps "$(sed 's/0*$//; s/\.$//' <<<"$most")*"
+    done
+    read -r busy gbps alone most < <(place $node 2 -)
+    leave_free $node "$busy"
+    rm -f "$work/first" "$work/over"
+    user srun -N1 -w $node --gpus=2 --tccl=on sh -c "touch $work/first; until [ -e $work/over ]; do sleep 0.1; done" 2>"$work/first.err" &
+    first=$!
+    eventually "the first step" first_runs
+    for count in 2 3 4; do
+        read -r gpus gbps alone most < <(place $node $count "$busy" 2>/dev/null) || continue # not so many are left
+        echo "--- $node, $count GPUs beside $busy: $gpus, $gbps GB/s"
+        told $node "$gpus" "$gbps"
+        recorded "$(job_of)" 0 neighbours 1
+    done
+    touch "$work/over"
+    wait $first || fail "the first step: $(cat "$work/first.err")"
+    user scancel --name=hold -w $node
+done
