@@ -1,6 +1,8 @@
 /* launch.c: what a step with some GPUs of one node gets at its launch. */
 #include "ring/launch.h"
 
+#include <math.h>
+
 #include "ring/ring.h"
 
 static void take_rings(const struct tccl_ring *ring, const struct tccl_node_class *class,
@@ -14,11 +16,23 @@ static void take_rings(const struct tccl_ring *ring, const struct tccl_node_clas
     launch->ours = true;
 }
 
-static void take_nccl(const struct tccl_baseline *own, double gbps, struct tccl_launch *launch)
+/* Where that is known by bounds only, it is compared by what it has alone, but has so much at
+ * least. */
+static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own,
+                     struct tccl_launch *launch, struct tccl_error *err)
 {
-    launch->gbps = gbps;
-    if (gbps > 0 && tccl_side_add_baseline(&launch->side, own) == 0)
-        launch->side.alone = own->gbps;
+    struct tccl_worth worth;
+    launch->gbps = launch->nccl;
+    if (!(launch->nccl > 0) || tccl_side_add_baseline(&launch->side, own) != 0)
+        return 0;
+    beside->own = launch->side.alone = own->gbps;
+    if (beside->n == 0)
+        return 0;
+    if (tccl_beside_worth(beside, &launch->side, &worth, err) != 0)
+        return -1;
+    launch->gbps = fmin(launch->gbps, worth.gbps);
+    launch->basis = worth.basis;
+    return 0;
 }
 
 int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *table, int most,
@@ -30,7 +44,7 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
                                               : tccl_node_class_from_table(table, machine);
     const struct tccl_run run = {.class = class, .count = 1};
     struct tccl_ring ring = {0};
-    int rings;
+    int rings, status = 0;
     *launch = (struct tccl_launch){0};
     if (!class)
         return tccl_fail(err, "out of memory");
@@ -40,8 +54,8 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
     if (found && tccl_ring_gains(&ring, TCCL_NEWEST))
         take_rings(&ring, class, launch);
     else
-        take_nccl(&table->baseline_ring[TCCL_NEWEST], launch->nccl, launch);
+        status = take_nccl(beside, &table->baseline_ring[TCCL_NEWEST], launch, err);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
-    return 0;
+    return status;
 }

@@ -41,12 +41,14 @@ static struct tccl_place *list_places(uint32_t free, int k, int *n)
 
 /* ---- ranking ---- */
 
-enum { LEVELS = 5 };
+enum { LEVELS = 4 };
+
+/* So many times the noise a bandwidth may be less, where others have more for it. */
+#define FOR_OTHERS 4
 
 static double value(const struct tccl_place *place, int level)
 {
-    double worth = isnan(place->least) ? place->alone : place->alone * place->least;
-    const double values[LEVELS] = {worth, place->gbps, place->least, place->rest, place->nccl};
+    const double values[LEVELS] = {place->gbps, place->least, place->rest, place->nccl};
     return values[level];
 }
 
@@ -75,12 +77,13 @@ static void sort_level(struct tccl_place *places, int n, int level, double noise
         ++*tier;
         return;
     }
+    double little = level == 0 ? FOR_OTHERS * noise : noise;
     qsort_r(places, n, sizeof(*places), by_value, &level);
     for (int i = 0, end; i < n; i = end) {
         double best = value(&places[i], level);
         for (end = i + 1; end < n; end++) {
             double next = value(&places[end], level);
-            if (isnan(best) != isnan(next) || next * (1 + noise) < best)
+            if (isnan(best) != isnan(next) || next * (1 + little) < best)
                 break;
         }
         sort_level(places + i, end - i, level + 1, noise, tier);

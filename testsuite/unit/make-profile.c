@@ -37,12 +37,20 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     return tccl_setlog_append(recorder->log, set, out, why);
 }
 
+static void append_together(const struct tccl_model *model, struct tccl_setlog *log,
+                            struct tccl_joint *joint)
+{
+    const struct tccl_side *sides[] = {&joint->sides[0], &joint->sides[1]};
+    check(tccl_model_sides(model, sides, joint->n, joint->gbps, &err));
+    check(tccl_setlog_append_joint(log, joint, &err));
+}
+
+/* The best ring, and what NCCL builds, each beside the best ring of the others. */
 static void measure_together(const struct tccl_model *model, const char *folder,
                              const struct tccl_table *table, const char *others)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_joint joint = {.n = 2};
-    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
+    struct tccl_joint joint = {.n = 2}, nccl = {.n = 2};
     struct tccl_table *other;
     char path[4096];
     uint32_t gpus;
@@ -51,10 +59,13 @@ static void measure_together(const struct tccl_model *model, const char *folder,
     check(tccl_table_read(path, machine, &other, &err));
     tccl_side_add_chain(&joint.sides[0], &table->ring.chain);
     tccl_side_add_chain(&joint.sides[1], &other->ring.chain);
-    check(tccl_model_sides(model, sides, 2, joint.gbps, &err));
+    tccl_side_add_baseline(&nccl.sides[0], &table->baseline_ring[TCCL_NEWEST]);
+    nccl.sides[1] = joint.sides[1];
     snprintf(path, sizeof(path), "%s/together.jsonl", folder);
     struct tccl_setlog *log = tccl_setlog_open(path, "host", &err);
-    check(log ? tccl_setlog_append_joint(log, &joint, &err) : -1);
+    check(log ? 0 : -1);
+    append_together(model, log, &joint);
+    append_together(model, log, &nccl);
     tccl_setlog_close(log);
     tccl_table_free(other);
 }

@@ -161,9 +161,9 @@ static void check_place(const struct tccl_model *model, struct tccl_model_tables
 /* Is a before b by the definition? Values are equal within 1e-9. */
 static int before(const struct tccl_place *a, const struct tccl_place *b)
 {
-    const double x[] = {a->alone * a->least, a->gbps, a->least, a->rest, a->nccl};
-    const double y[] = {b->alone * b->least, b->gbps, b->least, b->rest, b->nccl};
-    for (int i = 0; i < 5; i++) {
+    const double x[] = {a->gbps, a->least, a->rest, a->nccl};
+    const double y[] = {b->gbps, b->least, b->rest, b->nccl};
+    for (int i = 0; i < 4; i++) {
         if (isnan(x[i]) && isnan(y[i]))
             continue;
         if (isnan(x[i]) || isnan(y[i]))
@@ -184,9 +184,8 @@ static bool equal_value(double a, double b)
 
 static bool equal_values(const struct tccl_place *a, const struct tccl_place *b)
 {
-    return equal_value(a->alone * a->least, b->alone * b->least) && equal_value(a->gbps, b->gbps) &&
-           equal_value(a->least, b->least) && equal_value(a->rest, b->rest) &&
-           equal_value(a->nccl, b->nccl);
+    return equal_value(a->gbps, b->gbps) && equal_value(a->least, b->least) &&
+           equal_value(a->rest, b->rest) && equal_value(a->nccl, b->nccl);
 }
 
 static void check_order(const struct tccl_place *places, int n, uint32_t free, int k)
@@ -304,17 +303,17 @@ static void check_noise(void)
 {
     struct tccl_place places[] = {
         {.gpus = 1, .gbps = 10.0, .alone = 10.0, .least = 1, .rest = 5, .nccl = NAN},
-        {.gpus = 2, .gbps = 9.8, .alone = 9.8, .least = 1, .rest = 9, .nccl = NAN},
-        {.gpus = 4, .gbps = 19.6, .alone = 19.6, .least = 0.5, .rest = 9, .nccl = NAN},
+        {.gpus = 2, .gbps = 9.0, .alone = 9.8, .least = 0.98, .rest = 9, .nccl = NAN},
+        {.gpus = 4, .gbps = 8.8, .alone = 19.6, .least = 1, .rest = 9, .nccl = NAN},
         {.gpus = 8, .gbps = NAN, .alone = NAN, .least = 1, .rest = 9, .nccl = 9}};
     tccl_places_sort(places, 4, 0.03);
-    CHECK_INT(places[0].gpus, 4); /* 9.8 with all running, and 19.6 beside what runs now */
-    CHECK_INT(places[1].gpus, 2);
-    CHECK_INT(places[2].gpus, 1);
+    CHECK_INT(places[0].gpus, 2); /* bandwidth and shares are as good, and the rest has more */
+    CHECK_INT(places[1].gpus, 1);
+    CHECK_INT(places[2].gpus, 4);
     CHECK_INT(places[3].gpus, 8);
     tccl_places_sort(places, 4, 0);
     CHECK_INT(places[0].gpus, 1);
-    CHECK_INT(places[1].gpus, 4); /* as much with all running, more now */
+    CHECK_INT(places[1].gpus, 2);
 }
 
 /* Without tables and without a model nothing is known. */
@@ -346,10 +345,10 @@ int main(void)
     check_moved("amd-4gpu");
     check_moved("dual-8gpu");
     check_moved("epyc-8gpu");
-    check_first("dual-8gpu", 0, 2, 0x03, 24.6, 1);    /* below one switch */
-    check_first("dual-8gpu", 0, 4, 0x0f, 22.78, 1);   /* on one socket: mixed 24.60, shared */
-    check_first("dual-8gpu", 0x03, 4, 0x3c, 24.6, 1); /* two switches that nobody uses */
-    check_first("dual-8gpu", 0x53, 1, 0x04, NAN, 0.25);
+    check_first("dual-8gpu", 0, 2, 0x03, 24.6, 1);     /* below one switch */
+    check_first("dual-8gpu", 0, 4, 0x0f, 22.78, 1);    /* on one socket: mixed 24.60, shared */
+    check_first("dual-8gpu", 0x03, 4, 0xf0, 22.78, 1); /* on the socket that nobody uses */
+    check_first("dual-8gpu", 0x53, 1, 0x04, NAN, 0.6);
     check_first("amd-4gpu", 0x03, 2, 0x0c, 12.6 / 1.1, 1);
     return check_result();
 }
