@@ -8,9 +8,9 @@
 
 folder=$(mktemp -d --tmpdir tccl-ring-sets-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
-profile() { # NAME: of all GPUs of the model that is there
+profile() { # NAME: of the GPU sets that steps here have
     "$build/profiler/tccl-profile" init --model "$folder/$1/model.json" --machine "$folder/$1/machine.json"
-    "$build/profiler/tccl-profile" run --model "$folder/$1/model.json" --cache "$folder/$1/cache" --gpus "0-7 0-3 4-7"
+    "$build/profiler/tccl-profile" run --model "$folder/$1/model.json" --cache "$folder/$1/cache" --gpus "0-7 0-1,4-5 2-3,6-7"
 }
 mkdir "$folder/dual" "$folder/apart"
 cp "$models/dual-8gpu.json" "$folder/dual/model.json"
@@ -56,26 +56,41 @@ recorded "$(job_of)" 0 rings "$(rings)"
 
 echo "--- beside several rings, of a step whose tccld was killed meanwhile"
 chmod 1777 "$work"
-half=(-w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on)
-user srun "${half[@]}" sh -c 'env | sed -n "s/^TCCL_RING=//p" >'"$work"'/ring.$SLURM_NODEID; until [ -e '"$work"'/over ]; do sleep 0.1; done' 2>"$work/first.err" &
-first=$!
-for node in 0 1; do eventually "the first step" test -s "$work/ring.$node"; done
-for node in n1 n2; do
-    eventually "the step is written down" grep -qF ' | ' "$cluster/nodes/$node/run/running"
-    pid=$(<"$cluster/pid/tccld@$node")
-    kill -9 "$pid"
-    eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
-    mini start-tccld $node
+one=(-w n1 -N1 -n1)
+holders=()
+for i in 0 1 2 3; do # two GPUs each, until they are told to end: below one switch, as their lines in gres.conf say
+    user srun "${one[@]}" --gpus=2 --tccl=off sh -c 'echo ${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS} >'"$work/gpus.$i; until [ -e $work/end.$i ]; do sleep 0.1; done" &
+    holders[i]=$!
+    eventually "holder $i" test -s "$work/gpus.$i"
 done
-srun_show "${half[@]}"
-equal "tasks" "$(tasks)" 2
-recorded "$(job_of)" 0 neighbours 2
-chains=$(sed 's/^n1\[//; s/\].*//' "$work/ring.0")
+end() { # GPUS: of the holder that has them
+    local i
+    i=$(grep -lx "$1" "$work"/gpus.*) || fail "nobody has GPUs $1: $(cat "$work"/gpus.*)"
+    i=${i##*.}
+    touch "$work/end.$i"
+    wait "${holders[i]}" || fail "the holder of GPUs $1"
+}
+end 0,1
+end 4,5
+# Two switches that are its own: several rings on a part of a node, that leave room.
+user srun "${one[@]}" --gpus=4 --tccl=on sh -c 'env | sed -n "s/^TCCL_RING=//p" >'"$work"'/ring; until [ -e '"$work"'/over ]; do sleep 0.1; done' 2>"$work/first.err" &
+first=$!
+eventually "the first step" test -s "$work/ring"
+chains=$(sed 's/^n1\[//; s/\].*//' "$work/ring")
 case $chains in *"|"*) ;; *) fail "the first step has a single ring: $chains" ;; esac
-matches "what runs beside it" "$(record "$(job_of)" 0 beside)" "*[0-9] ring: $chains"
+eventually "the step is written down" grep -qF ' | ' "$cluster/nodes/n1/run/running"
+known=$(grep -F ' | ' "$cluster/nodes/n1/run/running")
+pid=$(<"$cluster/pid/tccld@n1")
+kill -9 "$pid"
+eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
+mini start-tccld n1
+end 2,3
+end 6,7
+srun_show -w n1 -N1 --gpus=4 --tccl=on
+recorded "$(job_of)" 0 neighbours 1
+equal "the first step, written down again" "$(grep -F ' | ' "$cluster/nodes/n1/run/running")" "$known"
 touch "$work/over"
 wait $first || fail "the first step: $(cat "$work/first.err")"
-equal "its ring on both nodes" "$(cat "$work/ring.1")" "$(cat "$work/ring.0")"
 recorded $(($(job_of) - 1)) 0 rings "$(tr -dc '|\n' <<<"$chains" | wc -m)"
 
 echo "--- a second NIC that meets nobody"
