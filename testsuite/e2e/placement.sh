@@ -1,12 +1,12 @@
 #!/bin/bash
 # A job on the GPUs that tccl-path place ranks first is told the bandwidth that place says: of 2, 3 and 4 GPUs, on a node that is
-# idle and beside another job, with as many rings at once as there are, or NCCL's own. Its record
+# idle, and of 2 beside another job, with as many rings at once as there are, or NCCL's own. Its record
 # knows no better GPUs, where these are few enough for tccld to have looked at all.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
 
-own_cluster --nodes 3 --model amd-4gpu --model intel-4gpu --model dual-8gpu
+own_cluster --nodes 2 --model amd-4gpu --model dual-8gpu
 chmod 1777 "$work"
 
 profile_of() { # NODE
@@ -61,26 +61,26 @@ told() { # NODE GPUS GBPS
 
 first_runs() { [ -e "$work/first" ]; }
 
-for node in n1 n2 n3; do
-    for count in 2 3 4; do
+counts=([1]="2 3 4" [2]="3 4")
+for node in n1 n2; do
+    for count in ${counts[${node#n}]}; do
         read -r gpus gbps alone most < <(place $node $count -)
         echo "--- $node, $count GPUs: $gpus, $gbps GB/s"
         equal "nobody runs" "$gbps" "$alone"
         told $node "$gpus" "$gbps"
-        [ $node = n3 ] || [ "$(values TCCL_STATE)" != applied ] || recorded "$(job_of)" 0 placed_gbps "$(sed 's/0*$//; s/\.$//' <<<"$most")*"
+        [ $node = n2 ] || [ "$(values TCCL_STATE)" != applied ] || recorded "$(job_of)" 0 placed_gbps "$(sed 's/0*$//; s/\.$//' <<<"$most")*"
     done
+    [ $node = n1 ] || continue
     read -r busy gbps alone most < <(place $node 2 -)
     leave_free $node "$busy"
     rm -f "$work/first" "$work/over"
     user srun -N1 -w $node --gpus=2 --tccl=on sh -c "touch $work/first; until [ -e $work/over ]; do sleep 0.1; done" 2>"$work/first.err" &
     first=$!
     eventually "the first step" first_runs
-    for count in 2 3 4; do
-        read -r gpus gbps alone most < <(place $node $count "$busy" 2>/dev/null) || continue # not so many are left
-        echo "--- $node, $count GPUs beside $busy: $gpus, $gbps GB/s"
-        told $node "$gpus" "$gbps"
-        recorded "$(job_of)" 0 neighbours 1
-    done
+    read -r gpus gbps alone most < <(place $node 2 "$busy")
+    echo "--- $node, 2 GPUs beside $busy: $gpus, $gbps GB/s"
+    told $node "$gpus" "$gbps"
+    recorded "$(job_of)" 0 neighbours 1
     touch "$work/over"
     wait $first || fail "the first step: $(cat "$work/first.err")"
     user scancel --name=hold -w $node
