@@ -517,7 +517,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     bool given = configured && remote.choice.mode != TCCL_MODE_OFF && !remote.choice.forbidden;
     policy_env_class(job_environment(spank), given && remote.step.n_nodes > 1 ? &remote.rule : NULL,
                      remote.step.traffic_class);
-    if (given)
+    if (configured) /* copies run whatever the mode is: others are planned beside them */
         choose_background(job_environment(spank));
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);

@@ -99,3 +99,25 @@ recorded "$(job_of)" 0 policy zero
 TCCL_BACKGROUND=none srun_show -J "zero 3" $one
 all_have TCCL_GBPS "$plain"
 shows "" model
+
+# What a job without a ring copies runs all the same: others are planned beside it. It says nothing, not even of a bad setting.
+chmod 1777 "$work"
+found=()
+for background in offload 'mu?ch'; do
+    rm -f "$work/runs" "$work/over"
+    user env TCCL_BACKGROUND="$background" srun -w n1 -N1 -n1 --gpus=2 --tccl=off sh -c "touch $work/runs; until [ -e $work/over ]; do sleep 0.1; done" 2>"$work/off.err" &
+    off=$!
+    eventually "the step without a ring" test -e "$work/runs"
+    srun_show -w n1 -N1 -n1 --gpus=2 --tccl=on
+    recorded "$(job_of)" 0 neighbours 1
+    found+=("$(record "$(job_of)" 0 beside)")
+    touch "$work/over"
+    wait $off || fail "the step without a ring"
+    equal "what it says" "$(grep tccl "$work/off.err")" ""
+done
+echo "beside it: ${found[*]/#/ }"
+python3 - "${found[@]}" <<'PYTHON' || fail "copies of a job without a ring don't count"
+import sys
+with_copies, alone = (float(text.split("/")[0]) for text in sys.argv[1:])
+assert with_copies < 0.9 * alone, sys.argv
+PYTHON
