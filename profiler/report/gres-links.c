@@ -105,8 +105,11 @@ static bool is_as(const int *links, const int *gpus, int count, const char *text
 int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
                       const char *const *texts)
 {
+    bool said = false;
     for (int i = 0; i < count; i++)
-        if (says_something(texts[i]) && !is_as(links[gpus[i]], gpus, count, texts[i]))
+        said |= says_something(texts[i]);
+    for (int i = 0; i < count && said; i++)
+        if (!is_as(links[gpus[i]], gpus, count, texts[i]))
             return i;
     return -1;
 }

@@ -21,8 +21,8 @@ int tccl_links_from_profile(struct tccl_profile *profile,
                             int links[static TCCL_MAX_GPUS][TCCL_MAX_GPUS], struct tccl_error *err);
 
 /* Of count GPUs in the order of gres.conf (gpus: their positions in the machine), each with its
- * Links=: the first whose numbers are others than these, -1 if there is none. texts without links,
- * "" or all 0, say nothing. */
+ * Links=: the first whose numbers are others than these, or missing while some have links; -1 if
+ * there is none. Where no text has links, all are "" or 0, nothing is said. */
 int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
                       const char *const *texts);
 

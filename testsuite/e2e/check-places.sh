@@ -66,6 +66,11 @@ case $(slurmd -V) in
 *" "2[0-3].*) item gpus warn 'Links=* of *gpu0 in gres.conf are not as measured: tccl-profile gres prints those that are' ;;
 *) item gpus ok '4, as Slurm has them' ;;
 esac
+links 0 1 2 none # one GPU without
+case $(slurmd -V) in
+*" "2[0-3].*) item gpus warn 'Links=* of *gpu3 in gres.conf are not as measured: tccl-profile gres prints those that are' ;;
+*) item gpus ok '4, as Slurm has them' ;;
+esac
 
 # A shim that is not there, and one that is closed to the jobs of users.
 cp "$cluster/tccl.conf" "$work/tccl.conf"
