@@ -85,5 +85,5 @@ eventually "no jobs left" no_jobs
 admin scontrol update nodename=n1 state=resume 2>/dev/null || true
 
 echo "--- nothing is left"
-no_running() { grep -qx '\[\]' "$running"; }
+no_running() { grep -q '"steps": \[\]' "$running"; }
 eventually "nobody runs" no_running

@@ -216,7 +216,7 @@ for node in n1 n2 n3 n4; do
 done
 no_plans() { ! plans | grep .; }
 (eventually "plans swept" no_plans) || { plans; fail "plans that are not swept"; } # and slurmd -G has ended
-nobody_runs() { ! grep -L '^\[\]$' "$cluster"/nodes/n*/run/running | grep .; }
+nobody_runs() { ! grep -L '"steps": \[\]' "$cluster"/nodes/n*/run/running | grep .; }
 (eventually "nobody runs" nobody_runs) || { cat "$cluster"/nodes/n*/run/running; fail "steps that have ended still count"; }
 ! cat "$work"/told/* | sed -nE 's|.* /.*(-[0-9a-f]{16})/plan$|/dev/shm/tccl-65534\1.*|p' | sort -u |
     while read -r pattern; do compgen -G "$pattern" || true; done | grep . || fail "files in /dev/shm"

@@ -345,7 +345,7 @@ static void check_fewer(void)
     }
     snprintf(path, sizeof(path), "%s/running", folder);
     cleanup_json json_t *list = tccl_read_json(path, 1 << 20, &err);
-    json_object_update_new(json_array_get(list, 0),
+    json_object_update_new(json_array_get(json_object_get(list, "steps"), 0),
                            json_pack("{s:s, s:f}", "rings", two, "alone_gbps", alone[0]));
     CHECK_INT(tccl_write_json(path, 0600, list, &err), 0);
     daemon_.running = running_new(&daemon_);
@@ -357,6 +357,74 @@ static void check_fewer(void)
     check_beside(&sides[1], alone[1]);
     running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
     check_beside(&sides[0], alone[0]);
+    running_end(daemon_.running, &first_key);
+    CHECK_STR(err.text, "");
+}
+
+/* tccld is started again with this list in RunDir, which stays as it was. */
+static void start_with(json_t *list)
+{
+    struct tccl_error err = {""};
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/running", folder);
+    running_free(daemon_.running);
+    CHECK_INT(tccl_write_json(path, 0600, list, &err), 0);
+    CHECK_STR(err.text, "");
+    daemon_.running = running_new(&daemon_);
+}
+
+static void check_nobody(void)
+{
+    struct tccl_step join = join_of(second_key, SECOND);
+    struct shared_class *alone =
+        running_see(daemon_.running, &second_key, class_of(&join), true, false);
+    CHECK_INT(alone->class->neighbours, 0);
+    shared_class_drop(alone);
+}
+
+/* A list of an older tccld is read, whatever its members were then; one of a later version is not,
+ * nor are steps with members, or values, that this version doesn't know. */
+static void check_list(void)
+{
+    struct tccl_step join = join_of(first_key, FIRST);
+    struct tccl_error err = {""};
+    char path[PATH_MAX + 32];
+    struct shared_class *class = class_of(&join);
+    running_begin(daemon_.running, &join, NULL);
+    give_ring(&join, class);
+    shared_class_drop(class);
+    running_free(daemon_.running);
+    daemon_.running = NULL;
+    snprintf(path, sizeof(path), "%s/running", folder);
+    cleanup_json json_t *list = tccl_read_json(path, 1 << 20, &err);
+    cleanup_json json_t *old = json_deep_copy(json_object_get(list, "steps"));
+    const struct {
+        const char *name;
+        json_t *value;
+    } bad[] = {{"later", json_true()},
+               {"refused", json_false()},
+               {"built", json_integer(-1)},
+               {"built", json_integer(TCCL_CHAIN_RINGS + 1)},
+               {"gres", json_pack("[i, I]", 0, (json_int_t)3 + (INT64_C(1) << 32))},
+               {"gres", json_pack("[i, s]", 0, "3")},
+               {"gres", json_string("0,3")}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        cleanup_json json_t *copy = json_deep_copy(list);
+        json_object_set_new(json_array_get(json_object_get(copy, "steps"), 0), bad[i].name,
+                            bad[i].value);
+        start_with(copy);
+        check_nobody();
+    }
+    cleanup_json json_t *later = json_deep_copy(list);
+    json_object_set_new(later, "version", json_integer(3));
+    start_with(later);
+    check_nobody();
+    json_object_del(json_array_get(old, 0), "built");
+    start_with(old);
+    check_beside_ring();
+    json_object_set_new(json_array_get(old, 0), "refused", json_true());
+    start_with(old);
+    check_beside_nccl(TCCL_NEWEST);
     running_end(daemon_.running, &first_key);
     CHECK_STR(err.text, "");
 }
@@ -471,6 +539,7 @@ int main(void)
     check_one_between();
     check_shell();
     check_fewer();
+    check_list();
     check_many();
     check_groups_offload();
     check_turns();

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@
 
 enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SWEEP_MS = 100, SEEN = TCCL_MAX_SIDES - 2 };
 #define FILE_NAME "running"
+enum { VERSION = 2 }; /* of the list; 1: an array of its steps, without a version */
 
 struct entry {
     TAILQ_ENTRY(entry) link;
@@ -97,23 +99,41 @@ static json_t *entry_to_json(const struct entry *entry)
                      "built", entry->built, "nccl", entry->nccl, "background", entry->background);
 }
 
-/* Returns 0, or -1: it is not an entry. */
-static int entry_from_json(json_t *json, struct entry *entry)
+static int gres_from_json(const json_t *gres, struct entry *entry)
 {
-    const char *stepd, *rings;
-    json_t *key, *gres;
-    const char *background = "";
-    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?i, s?i, s?s}", "key", &key, "gres",
-                    &gres, "n_nodes", &entry->n_nodes, "stepd", &stepd, "rings", &rings,
-                    "alone_gbps", &entry->alone, "built", &entry->built, "nccl", &entry->nccl,
-                    "background", &background) != 0 ||
-        strlen(background) >= sizeof(entry->background) ||
-        tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
-        strlen(stepd) >= sizeof(entry->stepd) || strlen(rings) >= sizeof(entry->rings))
+    if (!json_is_array(gres) || json_array_size(gres) > TCCL_MAX_GRES)
         return -1;
     entry->n_gres = (int)json_array_size(gres);
-    for (int i = 0; i < entry->n_gres; i++)
-        entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
+    for (int i = 0; i < entry->n_gres; i++) {
+        const json_t *number = json_array_get(gres, (size_t)i);
+        if (!json_is_integer(number) || json_integer_value(number) < 0 ||
+            json_integer_value(number) > INT_MAX)
+            return -1;
+        entry->gres[i] = (int)json_integer_value(number);
+    }
+    return 0;
+}
+
+/* Steps of a list without a version may lack what came later, and say "refused" where "built" is 0
+ * now. Returns 0, or -1: it is not an entry. */
+static int entry_from_json(json_t *json, bool versioned, struct entry *entry)
+{
+    static const char now[] = "{s:o, s:o, s:i, s:s, s:s, s:F, s:i, s:i, s:s!}",
+                      before[] = "{s:o, s:o, s:i, s:s, s:s, s:F, s?i, s?i, s?s, s?b!}";
+    const char *stepd, *rings, *background = "";
+    json_t *key, *gres;
+    int refused = 0;
+    if (json_unpack(json, versioned ? now : before, "key", &key, "gres", &gres, "n_nodes",
+                    &entry->n_nodes, "stepd", &stepd, "rings", &rings, "alone_gbps", &entry->alone,
+                    "built", &entry->built, "nccl", &entry->nccl, "background", &background,
+                    "refused", &refused) != 0 ||
+        entry->built < 0 || entry->built > TCCL_CHAIN_RINGS ||
+        strlen(background) >= sizeof(entry->background) || strlen(stepd) >= sizeof(entry->stepd) ||
+        strlen(rings) >= sizeof(entry->rings) || gres_from_json(gres, entry) != 0 ||
+        tccl_key_from_json(key, &entry->key, NULL) != 0)
+        return -1;
+    if (refused)
+        entry->built = 0;
     strcpy(entry->background, background);
     strcpy(entry->stepd, stepd);
     strcpy(entry->rings, rings);
@@ -145,10 +165,11 @@ static void on_save(evutil_socket_t fd, short what, void *argument)
     struct tccl_error err = {""};
     const struct entry *entry;
     char path[PATH_MAX];
-    cleanup_json json_t *json = json_array();
+    json_t *steps = json_array();
     (void)fd;
     TAILQ_FOREACH(entry, &running->entries, link)
-    json_array_append_new(json, entry_to_json(entry));
+    json_array_append_new(steps, entry_to_json(entry));
+    cleanup_json json_t *json = json_pack("{s:i, s:o}", "version", VERSION, "steps", steps);
     if (name_file(running, path) != 0 || tccl_write_json(path, 0600, json, &err) != 0)
         log_limited(&running->trouble,
                     "a tccld that is started again will not know what runs here: %s", err.text);
@@ -163,17 +184,50 @@ static void save_soon(struct running *running)
         event_add(running->save, &soon);
 }
 
+/* The steps of a list, borrowed; NULL with err: it is none, or of another version. */
+static json_t *steps_of(json_t *list, const char *path, bool *versioned, struct tccl_error *err)
+{
+    json_t *steps;
+    int version;
+    *versioned = !json_is_array(list);
+    if (!*versioned)
+        return list;
+    if (json_unpack(list, "{s:i, s:o!}", "version", &version, "steps", &steps) == 0 &&
+        version == VERSION && json_is_array(steps))
+        return steps;
+    tccl_fail(err, "%s: is no list of version %d", path, VERSION);
+    return NULL;
+}
+
+/* Returns how many of them can't be read. */
+static int add_steps(struct running *running, const json_t *steps, bool versioned)
+{
+    int bad = 0;
+    for (size_t i = json_array_size(steps); i-- > 0;) {
+        struct entry *entry = add_entry(running);
+        if (!entry || entry_from_json(json_array_get(steps, i), versioned, entry) == 0)
+            continue;
+        remove_entry(running, entry);
+        bad++;
+    }
+    return bad;
+}
+
 /* RunDir is root's, or TccldUser's. */
 static void load(struct running *running)
 {
+    struct tccl_error err = {""};
     char path[PATH_MAX];
-    cleanup_json json_t *json =
-        name_file(running, path) == 0 ? tccl_read_json(path, FILE_MOST, NULL) : NULL;
-    for (size_t i = json_array_size(json); i-- > 0;) {
-        struct entry *entry = add_entry(running);
-        if (entry && entry_from_json(json_array_get(json, i), entry) != 0)
-            remove_entry(running, entry);
-    }
+    bool versioned = false;
+    if (name_file(running, path) != 0 || access(path, F_OK) != 0)
+        return;
+    cleanup_json json_t *list = tccl_read_json(path, FILE_MOST, &err);
+    json_t *steps = list ? steps_of(list, path, &versioned, &err) : NULL;
+    int bad = add_steps(running, steps, versioned);
+    if (bad > 0)
+        tccl_fail(&err, "%s: %d steps can't be read", path, bad);
+    if (err.text[0])
+        log_line("steps that run here now do not count for those that begin: %s", err.text);
 }
 
 struct running *running_new(struct daemon *daemon)
