@@ -86,22 +86,31 @@ static double plan(const struct machine *machine, uint32_t gpus, const struct tc
 
 enum { CHAINS_BUDGET = 500 };
 
-/* As tccl-profile run makes it; where it is not for several nodes, without chains between NICs. */
-static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus, bool across)
+/* As tccl-profile run makes it, without ring sets; where it is not for several nodes, without
+ * chains between NICs. */
+static struct tccl_table *make_chains(const struct machine *machine, uint32_t gpus, bool across,
+                                      long others)
 {
     struct tccl_error err = {""};
     struct tccl_machine alone = *machine->machine;
     struct tccl_search_options options = machine->options;
     alone.n_nics = across ? alone.n_nics : 0;
     options.budget = across ? CHAINS_BUDGET : options.budget;
-    options.others = BENCH_OTHERS;
+    options.others = others;
     struct tccl_table *table = tccl_table_new(&alone, gpus);
     struct tccl_search *search = tccl_search_new(&alone, tccl_model_meter(machine->model), NULL);
     if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
         fail(&err);
     tccl_search_free(search);
-    if (tccl_beside_replies(machine->model, table, &machine->options, &err) != 0)
+    if (others && tccl_beside_replies(machine->model, table, &machine->options, &err) != 0)
         fail(&err);
+    return table;
+}
+
+static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus, bool across)
+{
+    struct tccl_error err = {""};
+    struct tccl_table *table = make_chains(machine, gpus, across, BENCH_OTHERS);
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = BENCH_SETS};
     if (tccl_table_find_sets(machine->model, table, &sets, &err) != 0)
         fail(&err);
@@ -287,22 +296,6 @@ static void rate_splits(const char *name, const struct machine *machine, unsigne
 
 enum { LOOKS = 200 };
 
-/* The chains between NICs of some GPUs, as a step of several nodes has them. */
-static struct tccl_table *make_chains(const struct machine *machine, uint32_t gpus)
-{
-    struct tccl_error err = {""};
-    struct tccl_search_options options = machine->options;
-    options.others = BENCH_OTHERS;
-    options.budget = CHAINS_BUDGET;
-    struct tccl_table *table = tccl_table_new(machine->machine, gpus);
-    struct tccl_search *search =
-        tccl_search_new(machine->machine, tccl_model_meter(machine->model), NULL);
-    if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
-        fail(&err);
-    tccl_search_free(search);
-    return table;
-}
-
 /* GPUs 4 to 7 beside four steps of several nodes with a GPU each. closed: their ring; else their
  * chains. Milliseconds. */
 static double look_ms(const struct tccl_table *table, bool closed, struct tccl_beside *beside)
@@ -343,13 +336,13 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
     if (machine->machine->n_gpus < 8)
         return;
     for (int i = 0; i < 4; i++) {
-        struct tccl_table *other = make_chains(machine, 1u << i);
+        struct tccl_table *other = make_chains(machine, 1u << i, true, BENCH_OTHERS);
         add_chain(&sides[i], &other->pairs[0].chain);
         beside.others[i] = &sides[i];
         beside.alone[i] = sides[i].alone = other->pairs[0].gbps;
         tccl_table_free(other);
     }
-    struct tccl_table *table = make_chains(machine, 0xf0);
+    struct tccl_table *table = make_chains(machine, 0xf0, true, BENCH_OTHERS);
     double ring = look_ms(table, true, &beside);
     double chains = look_ms(table, false, &beside);
     beside.together = fill_up(&beside);
@@ -367,6 +360,190 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
         printf("  %-18s %8.3f %8.3f %8.3f %8.3f\n", name, ring, chains, measured_ring,
                measured_chains);
     tccl_table_free(table);
+}
+
+/* ---- the other chains that a table keeps for steps beside others ---- */
+
+/* A table, and what may run on the rest of the GPUs. */
+struct kept {
+    const struct machine *machine;
+    const struct tccl_table *table;
+    struct tccl_node_class *alone; /* of the table */
+    bool closed;                   /* rings of one node; else chains of one of several */
+    int n;
+    struct tccl_side beside[TCCL_MAX_NICS * TCCL_MAX_NICS + BENCH_OTHERS];
+};
+
+/* Of all tables of a machine: the most others, the most that are needed, and the smallest part of a
+ * share that is left without any. */
+struct need {
+    int kept, needed;
+    double left;
+};
+
+static int n_cells(const struct kept *kept)
+{
+    return kept->closed ? 1 : kept->alone->n_nics * kept->alone->n_nics;
+}
+
+static const struct tccl_cell *cell_of(const struct kept *kept, const struct tccl_node_class *class,
+                                       int i)
+{
+    return kept->closed ? &class->ring : &class->cells[i];
+}
+
+static void add_beside(struct kept *kept, const struct tccl_chain *chain, double gbps)
+{
+    if (!(gbps > 0) || chain->closed != kept->closed)
+        return;
+    kept->beside[kept->n] = (struct tccl_side){.alone = gbps};
+    add_chain(&kept->beside[kept->n++], chain);
+}
+
+/* The best ring of the rest, or its best chain of each pair of NICs; all that its table keeps as
+ * well; NCCL's own. */
+static void list_beside(struct kept *kept, const struct tccl_table *rest)
+{
+    struct tccl_node_class *class = tccl_node_class_from_table(rest, kept->machine->machine);
+    const struct tccl_baseline *own =
+        kept->closed ? &rest->baseline_ring[TCCL_NEWEST] : &rest->baseline_chain[TCCL_NEWEST];
+    kept->n = 0;
+    for (int i = 0; class && i < n_cells(kept); i++)
+        add_beside(kept, &cell_of(kept, class, i)->chain, cell_of(kept, class, i)->gbps);
+    for (int i = 0; i < rest->n_others && i < BENCH_OTHERS - 1; i++)
+        add_beside(kept, &rest->others[i].chain, rest->others[i].gbps);
+    kept->beside[kept->n] = (struct tccl_side){.alone = own->gbps};
+    if (own->gbps > 0 && tccl_side_add_baseline(&kept->beside[kept->n], own) == 0)
+        kept->n++;
+    tccl_node_class_free(class);
+}
+
+static struct tccl_node_class *see(const struct kept *kept, const struct tccl_table *table,
+                                   const struct tccl_side *other)
+{
+    struct tccl_error err = {""};
+    struct tccl_beside beside = {
+        .model = kept->machine->model, .n = 1, .others = {other}, .alone = {other->alone}};
+    struct tccl_node_class *class = tccl_beside_class(&beside, table, kept->closed, false, &err);
+    if (!class)
+        fail(&err);
+    return class;
+}
+
+static double share_of(const struct tccl_cell *cell, double alone)
+{
+    return cell->gbps > 0 ? fmin(cell->gbps / alone, cell->share) : 0;
+}
+
+static int index_of(const struct tccl_table *table, const struct tccl_chain *chain)
+{
+    int i = 0;
+    while (i < table->n_others && !tccl_chain_equal(&table->others[i].chain, chain))
+        i++;
+    return i < table->n_others ? i : -1;
+}
+
+/* The least share with a few of the table's others, as a part of that with all of them, where it is
+ * smallest. *missed: which of them gives more there, -1: none. */
+static double compare(const struct kept *kept, const struct tccl_table *few, int *missed)
+{
+    double least = 1;
+    *missed = -1;
+    for (int i = 0; i < kept->n; i++) {
+        struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
+        struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
+        for (int j = 0; j < n_cells(kept); j++) {
+            const struct tccl_cell *best = cell_of(kept, all, j);
+            double alone = cell_of(kept, kept->alone, j)->gbps, with = share_of(best, alone),
+                   left = with > 0 ? share_of(cell_of(kept, now, j), alone) / with : 1;
+            if (left < least * (1 - 1e-9)) {
+                least = left;
+                *missed = index_of(kept->table, &best->chain);
+            }
+        }
+        tccl_node_class_free(all);
+        tccl_node_class_free(now);
+    }
+    return least;
+}
+
+/* Takes what is missed, one after the other, until no share is less by more than the noise; then
+ * leaves out what isn't. */
+static void find_needed(const struct kept *kept, struct need *need)
+{
+    struct tccl_table few = *kept->table;
+    int missed;
+    few.n_others = 0;
+    few.others = calloc((size_t)kept->table->n_others + 1, sizeof(*few.others));
+    need->left = fmin(need->left, compare(kept, &few, &missed));
+    while (few.n_others < kept->table->n_others && compare(kept, &few, &missed) < 1 - PLACE_NOISE &&
+           missed >= 0)
+        few.others[few.n_others++] = kept->table->others[missed];
+    for (int i = few.n_others - 1; i >= 0; i--) {
+        struct tccl_result out = few.others[i];
+        few.others[i] = few.others[--few.n_others];
+        if (compare(kept, &few, &missed) < 1 - PLACE_NOISE) {
+            few.others[few.n_others++] = few.others[i];
+            few.others[i] = out;
+        }
+    }
+    need->needed = few.n_others > need->needed ? few.n_others : need->needed;
+    free(few.others);
+}
+
+static void rate_table(const struct machine *machine, const struct tccl_table *table,
+                       const struct tccl_table *rest, bool closed, struct need *need)
+{
+    struct kept kept = {.machine = machine, .table = table, .closed = closed};
+    int count = 0;
+    for (int i = 0; i < table->n_others; i++)
+        count += table->others[i].chain.closed == closed;
+    need->kept = count > need->kept ? count : need->kept;
+    kept.alone = tccl_node_class_from_table(table, machine->machine);
+    list_beside(&kept, rest);
+    find_needed(&kept, need);
+    tccl_node_class_free(kept.alone);
+}
+
+static void print_needs(const char *name, const long sets[2], const struct need *ring,
+                        const struct need *chain)
+{
+    if (bench_rows)
+        json_array_append_new(bench_rows,
+                              json_pack("{s:s, s:I, s:I, s:i, s:i, s:f, s:i, s:i, s:f}", "machine",
+                                        name, "sets_without", (json_int_t)sets[0], "sets_with",
+                                        (json_int_t)sets[1], "rings_kept", ring->kept,
+                                        "rings_needed", ring->needed, "least_without_rings",
+                                        ring->left, "chains_kept", chain->kept, "chains_needed",
+                                        chain->needed, "least_without_chains", chain->left));
+    else
+        printf("  %-18s %8ld %8ld %6d %6d %8.2f %6d %6d %8.2f\n", name, sets[0], sets[1],
+               ring->kept, ring->needed, ring->left, chain->kept, chain->needed, chain->left);
+}
+
+/* Tables of half of the GPUs, beside those of the other half. */
+static void rate_others(const char *name, const struct machine *machine, unsigned long seed)
+{
+    int n = machine->machine->n_gpus;
+    uint32_t all = (1u << n) - 1;
+    struct need ring = {.left = 1}, chain = {.left = 1};
+    long sets[2] = {0};
+    (void)seed;
+    for (uint32_t gpus = 1; gpus < all; gpus++) {
+        if (__builtin_popcount(gpus) != n / 2 || !(is_shown(gpus, n) || is_shown(all & ~gpus, n)))
+            continue;
+        struct tccl_table *without = make_chains(machine, gpus, true, 0),
+                          *table = make_chains(machine, gpus, true, BENCH_OTHERS),
+                          *rest = make_chains(machine, all & ~gpus, true, BENCH_OTHERS);
+        sets[0] += without->measured;
+        sets[1] += table->measured;
+        rate_table(machine, table, rest, true, &ring);
+        rate_table(machine, table, rest, false, &chain);
+        tccl_table_free(without);
+        tccl_table_free(table);
+        tccl_table_free(rest);
+    }
+    print_needs(name, sets, &ring, &chain);
 }
 
 /* ---- streams ---- */
@@ -649,6 +826,13 @@ int main(int argc, char **argv)
     each_machine(rate_looks, 0);
     if (!bench_rows)
         printf("  * by bounds, beside 4,096 results that were measured together\n");
+    bench_title("The other chains that tables of half of the GPUs keep: transfer sets measured "
+                "without and with them, kept, needed beside the other half, the least share "
+                "without any");
+    if (!bench_rows)
+        printf("  %-18s %8s %8s %6s %6s %8s %6s %6s %8s\n", "machine", "without", "with", "rings",
+               "needed", "without", "chains", "needed", "without");
+    each_machine(rate_others, 0);
     const char *given = getenv("TCCL_SEED");
     unsigned long seed = given ? strtoul(given, NULL, 0) : 1;
     bench_title(
