@@ -257,6 +257,7 @@ static pid_t start_decoy(uid_t uid, const char *conf)
     char program[128];
     snprintf(program, sizeof(program), "%s/slurmd", folder);
     pid_t pid = fork();
+    setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
         if (setgid(uid) != 0 || setuid(uid) != 0)
             _exit(1);
@@ -303,7 +304,7 @@ static int find_unseen(const char *conf)
 
 static void end_decoy(pid_t pid)
 {
-    kill(pid, SIGKILL);
+    kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }
 
