@@ -87,6 +87,31 @@ int tccl_class_best_rings(const struct tccl_node_class *class)
     return rings;
 }
 
+const struct tccl_class_set *tccl_class_best_set(const struct tccl_node_class *class, bool closed)
+{
+    const struct tccl_class_set *best = NULL;
+    for (int i = 0; i < class->n_sets; i++)
+        if (class->sets[i].set.rings[0].closed == closed &&
+            (!best || reached(class, &class->sets[i]) > reached(class, best)))
+            best = &class->sets[i];
+    return best;
+}
+
+int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
+                  struct tccl_set_result best[static 2])
+{
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    if (!class)
+        return -1;
+    for (int closed = 0; closed < 2; closed++) {
+        const struct tccl_class_set *own = tccl_class_best_set(class, closed);
+        best[closed] = own ? (struct tccl_set_result){own->gbps, own->bound, own->set}
+                           : (struct tccl_set_result){0};
+    }
+    tccl_node_class_free(class);
+    return 0;
+}
+
 /* The bound is of all sets of as many rings, whichever of them stays. */
 static void keep_better(const struct tccl_node_class *class, struct tccl_class_set *own,
                         const struct tccl_class_set *other)

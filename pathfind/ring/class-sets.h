@@ -19,6 +19,16 @@ double tccl_class_hops(const struct tccl_node_class *class, const int *in, const
  * go; 0: it has no chain. */
 int tccl_class_best_rings(const struct tccl_node_class *class);
 
+/* The fastest one of a node alone (closed) or, as the NICs' line rates leave it, between nodes of
+ * this class; NULL: there is none. */
+const struct tccl_class_set *tccl_class_best_set(const struct tccl_node_class *class, bool closed);
+
+/* The fastest sets of a table that jobs get (tccl_node_class_from_table): [0] of one of several
+ * nodes like this one, [1] of this node alone; gbps 0: there is none. Returns 0, or -1 if out of
+ * memory. */
+int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
+                  struct tccl_set_result best[static 2]);
+
 /* The set whose chains have these NICs, in any order; -1 each: a closed one. order[i]: which of its
  * chains has the NICs i. NULL: the class has none. */
 const struct tccl_class_set *tccl_class_find_set(const struct tccl_node_class *class, const int *in,

@@ -304,16 +304,6 @@ void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result 
             table->sets[i].bound = fmax(bound, most);
 }
 
-const struct tccl_set_result *tccl_table_best_set(const struct tccl_table *table, bool closed)
-{
-    const struct tccl_set_result *best = NULL;
-    for (int i = 0; i < table->n_sets; i++)
-        if (table->sets[i].set.rings[0].closed == closed &&
-            (!best || table->sets[i].gbps > best->gbps))
-            best = &table->sets[i];
-    return best;
-}
-
 static void cleanup_table_(struct tccl_table **table)
 {
     tccl_table_free(*table);

@@ -81,9 +81,6 @@ void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *ch
  * them. */
 void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set);
 
-/* The fastest one of the node alone (closed) or of one of several; NULL: there is none. */
-const struct tccl_set_result *tccl_table_best_set(const struct tccl_table *table, bool closed);
-
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
 /* Reads and checks (size, checksum, every chain against the machine, machine id). *table is the

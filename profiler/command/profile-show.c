@@ -11,6 +11,7 @@
 #include "command/profile-command.h"
 #include "command/profile-machine.h"
 #include "discover/machine-text.h"
+#include "ring/class-sets.h"
 
 enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 
@@ -19,7 +20,7 @@ struct row {
     char gpus[GPUS_TEXT];
     double ring, baseline_ring;   /* GB/s, 0: none */
     double chain, baseline_chain; /* best over all pairs of ports */
-    double ring_set, chain_set;   /* of several rings at once */
+    double ring_set, chain_set;   /* of several rings at once, as jobs get them */
     int ring_rings, chain_rings;  /* and how many; 0: there is none */
     double gap;                   /* of the best chain, or of the ring where there is no port */
     long measured, pairs, proven;
@@ -41,29 +42,33 @@ static const struct tccl_result *best_pair(const struct tccl_table *table)
     return best ? best : &table->ring;
 }
 
-static void describe(const struct tccl_table *table, const struct tccl_machine *machine,
-                     struct row *row)
+/* Returns 0, or -1 if out of memory. */
+static int describe(const struct tccl_table *table, const struct tccl_machine *machine,
+                    struct row *row)
 {
     const struct tccl_result *best = best_pair(table);
+    struct tccl_set_result sets[2];
+
+    if (tccl_job_sets(table, machine, sets) != 0)
+        return -1;
 
     *row = (struct row){.ring = table->ring.gbps,
                         .baseline_ring = table->baseline_ring[TCCL_NEWEST].gbps,
                         .chain = best == &table->ring ? 0 : best->gbps,
                         .baseline_chain = table->baseline_chain[TCCL_NEWEST].gbps,
                         .gap = gap_of(best),
+                        .chain_set = sets[0].gbps,
+                        .chain_rings = sets[0].set.n,
+                        .ring_set = sets[1].gbps,
+                        .ring_rings = sets[1].set.n,
                         .measured = (long)table->measured,
                         .pairs = (long)table->n_ports * table->n_ports};
-    const struct tccl_set_result *closed = tccl_table_best_set(table, true);
-    const struct tccl_set_result *open = tccl_table_best_set(table, false);
-    row->ring_set = closed ? closed->gbps : 0;
-    row->ring_rings = closed ? closed->set.n : 0;
-    row->chain_set = open ? open->gbps : 0;
-    row->chain_rings = open ? open->set.n : 0;
     tccl_numberset_format(table->gpus, row->gpus, sizeof(row->gpus));
     for (long i = 0; i < row->pairs; i++)
         row->proven += table->pairs[i].bound <= table->pairs[i].gbps * 1.0300001;
     if (best->chain.n_gpus > 0)
         tccl_chain_format(&best->chain, machine, row->best);
+    return 0;
 }
 
 static json_t *row_to_json(const struct row *row)
@@ -166,7 +171,10 @@ static int each_row(struct tccl_profile *profile, json_t *list)
             n_bad += profile_complain(&why);
             continue;
         }
-        describe(table, tccl_profile_machine(profile), &row);
+        if (describe(table, tccl_profile_machine(profile), &row) != 0) {
+            tccl_fail(&err, "out of memory");
+            return n_bad + profile_complain(&err);
+        }
         if (list)
             json_array_append_new(list, row_to_json(&row));
         else

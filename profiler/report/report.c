@@ -10,7 +10,7 @@
 #include "base/numbers.h"
 #include "chain/chain.h"
 #include "profile/cache-internal.h"
-#include "ring/room.h"
+#include "ring/class-sets.h"
 
 enum { GPUS_TEXT = 64 };
 
@@ -77,26 +77,29 @@ static struct tccl_result best_chain(const struct tccl_table *table)
     return best;
 }
 
-/* Of those that a job gets: beside a job on a part of the node others have room. */
-static struct tccl_set_result best_set(const struct tccl_table *table,
-                                       const struct tccl_machine *machine, bool closed)
-{
-    const struct tccl_result single = closed ? table->ring : best_chain(table);
-    struct tccl_set_result best = {0};
-
-    for (int i = 0; i < table->n_sets; i++)
-        if (table->sets[i].set.rings[0].closed == closed && table->sets[i].gbps > best.gbps &&
-            !tccl_set_takes_room(machine, &table->sets[i].set, &single.chain))
-            best = table->sets[i];
-    return best;
-}
-
 static int more_gpus_first(const void *a, const void *b)
 {
     const struct tccl_found_rings *x = a, *y = b;
     int more = __builtin_popcount(y->gpus) - __builtin_popcount(x->gpus);
 
     return more ? more : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+}
+
+static int find_of(const struct tccl_table *table, const struct tccl_machine *machine,
+                   struct tccl_found_rings *found)
+{
+    struct tccl_set_result sets[2];
+
+    if (tccl_job_sets(table, machine, sets) != 0)
+        return -1;
+    *found = (struct tccl_found_rings){.gpus = table->gpus,
+                                       .ring = table->ring,
+                                       .baseline_ring = table->baseline_ring[TCCL_NEWEST],
+                                       .chain = best_chain(table),
+                                       .ring_set = sets[1],
+                                       .chain_set = sets[0],
+                                       .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
+    return 0;
 }
 
 static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
@@ -112,17 +115,13 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < count; i++) {
         const struct tccl_table *table = tccl_profile_table(profile, masks[i], &report->bad);
-        if (table)
-            report->rings[report->n_rings++] =
-                (struct tccl_found_rings){.gpus = masks[i],
-                                          .ring = table->ring,
-                                          .baseline_ring = table->baseline_ring[TCCL_NEWEST],
-                                          .chain = best_chain(table),
-                                          .ring_set = best_set(table, report->machine, true),
-                                          .chain_set = best_set(table, report->machine, false),
-                                          .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
-        else
+        struct tccl_found_rings *found = &report->rings[report->n_rings];
+        if (!table)
             report->bad_rings++;
+        else if (find_of(table, report->machine, found) == 0)
+            report->n_rings++;
+        else
+            return tccl_fail(err, "out of memory");
     }
     qsort(report->rings, (size_t)report->n_rings, sizeof(*report->rings), more_gpus_first);
     return 0;

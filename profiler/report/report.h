@@ -24,7 +24,8 @@ struct tccl_found_rings {
     struct tccl_result ring;  /* closed: one node alone */
     struct tccl_result chain; /* the best over all ports: one node of several */
     struct tccl_baseline baseline_ring, baseline_chain;
-    struct tccl_set_result ring_set, chain_set; /* several at once; gbps 0: there is none */
+    struct tccl_set_result ring_set,
+        chain_set; /* several at once, as jobs get them (tccl_job_sets) */
 };
 
 struct tccl_report {

@@ -326,6 +326,20 @@ static int way_of(const struct tccl_ring_set *set)
     return way;
 }
 
+/* The fastest one, open or closed: the sample's line rates are above all of them. */
+static void check_best(const struct tccl_node_class *class)
+{
+    for (int closed = 0; closed < 2; closed++) {
+        const struct tccl_class_set *best = tccl_class_best_set(class, closed);
+        double most = 0;
+        for (int i = 0; i < class->n_sets; i++)
+            if (class->sets[i].set.rings[0].closed == closed)
+                most = fmax(most, class->sets[i].gbps);
+        CHECK(!best == !(most > 0) && (!best || best->set.rings[0].closed == closed));
+        CHECK(!best || best->gbps == most);
+    }
+}
+
 /* The best set of each way stays, and is found by its NICs in any order; a journey as JSON changes
  * nothing. */
 static void test_sets(const struct tccl_machine *machine)
@@ -336,6 +350,7 @@ static void test_sets(const struct tccl_machine *machine)
         struct tccl_error err = {""};
         double best = set.gbps, found = 0;
         int before = class->n_sets, same = 0;
+        check_best(class);
         for (int i = 0; i < before; i++) {
             if (way_of(&class->sets[i].set) != way_of(&set.set))
                 continue;
