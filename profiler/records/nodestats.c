@@ -70,6 +70,7 @@ static double *find_best(struct tccl_nodestats *stats, uint64_t tag, int *shape)
 
 int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
+    double gbps = facts->alone > facts->gbps ? facts->alone : facts->gbps;
     uint64_t tag = (uint64_t)facts->n_nodes << 32 | facts->gpus;
     int count = stats->lists.count, shape;
     double *best = find_best(stats, tag, &shape);
@@ -82,10 +83,10 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
         return -1;
     if (number == count)
         groups[number] = (struct group){.shape = shape};
-    groups[number].gbps += facts->gbps;
+    groups[number].gbps += gbps;
     groups[number].steps++;
-    if (facts->gbps > *best)
-        *best = facts->gbps;
+    if (gbps > *best)
+        *best = gbps;
     return 0;
 }
 

@@ -20,8 +20,9 @@ int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_fact
 
 /* [{"node", "steps", "share", "fallbacks"}], at most that many, the slowest first; then nodes with
  * fallbacks only (share null), most first; ties by name. steps: those with a ring;
- * share: the mean over these of their bandwidth over the best of steps with as many nodes and GPUs.
- * Can be called once. NULL if out of memory. */
+ * share: the mean over these of their bandwidth over the best of steps with as many nodes and GPUs,
+ * both alone: that others ran beside a step is no matter of its nodes. Can be called once. NULL if
+ * out of memory. */
 json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most);
 
 #endif

@@ -332,10 +332,8 @@ static void put_nodes(const json_t *nodes, FILE *out)
     size_t i, shown = 0;
     json_t *node;
     fputs("<h2>Nodes that stand out</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings "
-          "relative "
-          "to the "
-          "best ring over as many nodes and GPUs. Listed are nodes below 95 % and nodes that a "
-          "fallback blames.</p>\n",
+          "alone (beside no other step) relative to the best ring over as many nodes and GPUs. "
+          "Listed are nodes below 95 % and nodes that a fallback blames.</p>\n",
           out);
     json_array_foreach(nodes, i, node)
     {

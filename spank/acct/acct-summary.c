@@ -150,7 +150,7 @@ static void put_nodes(const struct page *page, const json_t *nodes)
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) > 0)
-        fputs("\nNodes that stand out: their rings' GB/s next to the best of that size\n",
+        fputs("\nNodes that stand out: their rings' GB/s alone, of the best of that size\n",
               page->out);
     json_array_foreach(nodes, i, node)
     {

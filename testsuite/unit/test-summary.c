@@ -188,6 +188,14 @@ static void check_solve(const json_t *records, const json_t *got)
     check_near("p99", json_object_get(got, "p99"), values[covered]);
 }
 
+/* What a ring has where nobody runs beside it; 0: it is not known what it has at all. */
+static double alone_of(const json_t *record)
+{
+    return number_of(record, "gbps") == 0
+               ? 0
+               : fmax(number_of(record, "gbps"), number_of(record, "alone_gbps"));
+}
+
 static double best_of(const json_t *records, const json_t *like)
 {
     double best = 0;
@@ -197,7 +205,7 @@ static double best_of(const json_t *records, const json_t *like)
                        record) if (has_ring(record) &&
                                    number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
                                    number_of(record, "gpus") == number_of(like, "gpus")) best =
-        fmax(best, number_of(record, "gbps"));
+        fmax(best, alone_of(record));
     return best;
 }
 
@@ -240,7 +248,7 @@ static void count_node(const json_t *records, const double *best, struct plain_n
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
         node->steps++;
-        node->share += number_of(record, "gbps") / best[i];
+        node->share += alone_of(record) / best[i];
     }
 }
 
@@ -271,6 +279,50 @@ static void check_nodes(const json_t *records, const json_t *got)
         CHECK(share >= before - 1e-9);
         before = share;
     }
+}
+
+static void check_mean(const json_t *got, const char *name, double sum, int count)
+{
+    if (count > 0)
+        check_near(name, json_object_get(got, name), sum / count);
+    else
+        CHECK(json_is_null(json_object_get(got, name)));
+}
+
+/* What rings lost to steps beside them, and to the GPUs that they got. */
+static void check_losses(const json_t *records, const json_t *summary)
+{
+    const json_t *sharing = json_object_get(summary, "sharing"),
+                 *placement = json_object_get(summary, "placement");
+    double beside = 0, beside_alone = 0, alone = 0, placed = 0;
+    int shared = 0, known = 0, unknown = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        if (!has_ring(record) || number_of(record, "gbps") == 0)
+            continue;
+        if (number_of(record, "neighbours") > 0 && number_of(record, "alone_gbps") > 0) {
+            shared++;
+            beside += number_of(record, "gbps");
+            beside_alone += alone_of(record);
+        }
+        if (number_of(record, "placed_gbps") == 0) {
+            unknown++;
+            continue;
+        }
+        known++;
+        alone += number_of(record, "alone_gbps") > 0 ? number_of(record, "alone_gbps")
+                                                     : number_of(record, "gbps");
+        placed += fmax(number_of(record, "placed_gbps"), alone_of(record));
+    }
+    CHECK_INT((int)number_of(sharing, "steps"), shared);
+    CHECK_INT((int)number_of(placement, "steps"), known);
+    CHECK_INT((int)number_of(placement, "unknown"), unknown);
+    check_mean(sharing, "gbps", beside, shared);
+    check_mean(sharing, "alone_gbps", beside_alone, shared);
+    check_mean(placement, "alone_gbps", alone, known);
+    check_mean(placement, "placed_gbps", placed, known);
 }
 
 static int64_t midnight(int64_t when)
@@ -377,6 +429,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
     check_gains(found, summary);
     check_solve(found, json_object_get(summary, "solve_us"));
     check_nodes(found, json_object_get(summary, "nodes"));
+    check_losses(found, summary);
     check_days(found, json_object_get(summary, "days"));
     check_hours(found, json_object_get(summary, "hours"));
     if (check_failures > failures) {
@@ -414,14 +467,20 @@ static json_t *random_record(int jobs, int64_t start)
 {
     const char *state = PICK(states);
     int gpus = 4 << rand() % 2;
+    double gbps = rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0;
+    bool beside = rand() % 3 == 0; /* other steps */
     return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, s:s, s:s}", "cluster",
-        "c", "job", 1 + rand() % jobs, "step", 0, "uid", 1000 + rand() % 3, "reporter", rand() % 3,
-        "state", state, "nodes", PICK(node_lists), "start", (json_int_t)(start + rand() % 400000),
-        "gbps", rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0, "baseline_gbps",
+        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, s:s, s:s, s:i, s:f, "
+        "s:f}",
+        "cluster", "c", "job", 1 + rand() % jobs, "step", 0, "uid", 1000 + rand() % 3, "reporter",
+        rand() % 3, "state", state, "nodes", PICK(node_lists), "start",
+        (json_int_t)(start + rand() % 400000), "gbps", gbps, "baseline_gbps",
         rand() % 4 ? 1 + rand() % 80 / 10.0 : 0.0, "solve_us", rand() % 3 ? rand() % 100000 : 0,
         "gpus", gpus, "reason", strcmp(state, "applied") ? PICK(reasons) : "", "partition",
-        PICK(partitions), "policy", rand() % 2 ? "big" : "");
+        PICK(partitions), "policy", rand() % 2 ? "big" : "", "neighbours",
+        beside ? 1 + rand() % 4 : 0, "alone_gbps",
+        beside && rand() % 4 ? gbps + rand() % 200 / 10.0 : 0.0, "placed_gbps",
+        rand() % 3 ? rand() % 800 / 10.0 : 0.0);
 }
 
 /* Of a record, mostly of one that is or will be there; else of another start. */
