@@ -10,9 +10,13 @@
 #include "base/cleanup.h"
 #include "search/simplex.h"
 
-enum { MAX_CUTS = 400, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40, TRIES = 16 };
+enum { MAX_CUTS = 96, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40, TRIES = 16 };
 /* What is to be gained at least by looking at GPUs' memories. */
 #define SENSE 0.97
+/* How closely the rate that is in reach is found, and how far above the known one is looked first:
+ * most bounds are little more. */
+#define PRECISION 1e-3
+#define FIRST_STEP 0.05
 
 /* A group of GPUs with some memories that all rings must leave (out), or enter. */
 struct cut {
@@ -219,6 +223,27 @@ static double find_cut(const struct bound *bound, uint32_t gpus, bool out, struc
     return total;
 }
 
+/* How much of the solution crosses the cut. */
+static double across(const struct bound *bound, const struct cut *cut)
+{
+    double sum = 0;
+    for (int i = 0; i < bound->n_transfers; i++)
+        if (crosses(cut, bound->transfers[i]) == (cut->out ? 1 : -1))
+            sum += bound->values[i];
+    return sum;
+}
+
+/* Cuts of which the solution has more than they ask for make room: the program takes the longer,
+ * the more there are. */
+static void drop_loose(struct bound *bound)
+{
+    int n = 0;
+    for (int i = 0; i < bound->n_cuts; i++)
+        if (across(bound, &bound->cuts[i]) < bound->values[bound->n_transfers] + 1e-4)
+            bound->cuts[n++] = bound->cuts[i];
+    bound->n_cuts = n;
+}
+
 /* Notes the cuts that are by far too small, a few at once: each makes others needless. */
 static bool find_cuts(struct bound *bound)
 {
@@ -243,6 +268,8 @@ static bool find_cuts(struct bound *bound)
                 found[at] = cut;
             }
         }
+    if (bound->n_cuts + n > MAX_CUTS)
+        drop_loose(bound);
     for (int i = 0; i < n && bound->n_cuts < MAX_CUTS; i++)
         bound->cuts[bound->n_cuts++] = found[i];
     return n > 0 && bound->n_cuts < MAX_CUTS;
@@ -348,9 +375,9 @@ static int in_reach(struct bound *bound, double rate, struct tccl_error *err)
  * for a rate. Returns 0, or -1 with err. */
 static int narrow(struct bound *bound, int tries, double low, double *high, struct tccl_error *err)
 {
-    double most = *high;
-    for (int i = 0; i < STEPS && most > low * (1 + 1e-6); i++) {
-        double rate = sqrt(low * most);
+    double most = *high, step = 1 + FIRST_STEP;
+    for (int i = 0; i < STEPS && most > low * (1 + PRECISION); i++, step *= step) {
+        double rate = fmin(sqrt(low * most), low * step);
         bound->tries = tries;
         int status = in_reach(bound, rate, err);
         if (status < 0)

@@ -785,5 +785,6 @@ int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
     if (find(model, gpus, closed, options, more + none, n + !none, result, err) != 0)
         return -1;
     result->rated += first.rated;
+    result->bound = fmax(result->bound, first.bound); /* each is found as closely as it needs to */
     return 0;
 }

@@ -11,15 +11,18 @@
 
 static const double tiny = 1e-9;
 
+/* Rows are subtracted from each other several columns at a time. */
+enum { LANES = 4 };
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
+
 /* Row i: what is left of limit i, by the columns that are 0; the last row is the goal's. Column
- * n_columns holds the values. */
+ * n_columns holds the values; up to width, a multiple of LANES, follow zeros. */
 struct simplex {
     int n_rows, n_columns, width;
     double *cells;
     int *
         basic; /* of each row: whose value it is: a column, or n_columns + i: what limit i leaves */
     int *outer; /* of each column: whose place it is now */
-    int *some;  /* room for columns */
 };
 
 static double *row_of(const struct simplex *simplex, int row)
@@ -56,14 +59,11 @@ static int choose_row(const struct simplex *simplex, int column)
     return best;
 }
 
-/* Lists the columns where the row has something: most have nothing. Returns how many. */
-static int list_some(const struct simplex *simplex, const double *row)
+/* n: a multiple of LANES. */
+static void subtract(double *from, const double *row, double factor, int n)
 {
-    int count = 0;
-    for (int i = 0; i < simplex->width; i++)
-        if (row[i] != 0)
-            simplex->some[count++] = i;
-    return count;
+    for (int i = 0; i < n; i += LANES)
+        *(lanes *)(from + i) -= factor * *(const lanes *)(row + i);
 }
 
 /* The row's value and the column's change places. */
@@ -74,14 +74,12 @@ static void pivot(struct simplex *simplex, int row, int column)
     for (int i = 0; i < simplex->width; i++)
         own[i] *= by;
     own[column] = by;
-    int count = list_some(simplex, own);
     for (int i = 0; i <= simplex->n_rows; i++) {
         double *other = row_of(simplex, i), factor = other[column];
         if (i == row || factor == 0)
             continue;
         other[column] = 0;
-        for (int k = 0; k < count; k++)
-            other[simplex->some[k]] -= factor * own[simplex->some[k]];
+        subtract(other, own, factor, simplex->width);
     }
     simplex->basic[row] = simplex->outer[column];
     simplex->outer[column] = name;
@@ -103,19 +101,18 @@ static void fill(struct simplex *simplex, const double *rows, const double *limi
 int tccl_simplex(const double *rows, const double *limits, int n_rows, int n_columns, int goal,
                  double *values, struct tccl_error *err)
 {
-    struct simplex simplex = {.n_rows = n_rows, .n_columns = n_columns, .width = n_columns + 1};
+    struct simplex simplex = {
+        .n_rows = n_rows, .n_columns = n_columns, .width = (n_columns + LANES) / LANES * LANES};
     cleanup_free double *cells = calloc((size_t)(n_rows + 1) * simplex.width, sizeof(*cells));
     cleanup_free int *basic = calloc(n_rows + 1, sizeof(*basic));
     cleanup_free int *outer = calloc(n_columns, sizeof(*outer));
-    cleanup_free int *some = calloc(simplex.width, sizeof(*some));
     int column, steps = 0;
 
-    if (!cells || !basic || !outer || !some)
+    if (!cells || !basic || !outer)
         return tccl_fail(err, "out of memory");
     simplex.cells = cells;
     simplex.basic = basic;
     simplex.outer = outer;
-    simplex.some = some;
     fill(&simplex, rows, limits, goal);
     while ((column = choose_column(&simplex)) >= 0) {
         int row = choose_row(&simplex, column);
