@@ -11,16 +11,11 @@
 #define GAP 0.03
 enum { BUDGET = 5000 };
 
-/* Where each GPU and each memory goes. */
-struct move {
-    uint8_t gpus[TCCL_MAX_GPUS], memories[TCCL_MAX_MEMORIES];
-};
-
 /* Where the rings of a set come from: the same table for all that are alike. */
 struct origin {
     struct tccl_table *table; /* NULL: not searched yet */
     bool searched;            /* it is this set's own */
-    struct move move;
+    struct tccl_move move;
 };
 
 struct tccl_model_tables {
@@ -68,52 +63,24 @@ void tccl_model_tables_free(struct tccl_model_tables *tables)
 
 /* ---- sets that are alike ---- */
 
-static struct tccl_set probe(int gpu, int memory)
+/* A table that was searched, and what is known of all sets. */
+struct spread {
+    struct tccl_model_tables *tables;
+    struct tccl_table *table;
+};
+
+/* A set to which the table's can be moved has its rings from there. */
+static bool spread(void *context, uint32_t gpus, const struct tccl_move *move)
 {
-    struct tccl_set set = {.count = 0};
-    tccl_set_add(&set, tccl_transfer_make((struct tccl_device){TCCL_GPU, gpu}, false,
-                                          (struct tccl_device){TCCL_MEMORY, memory}));
-    return set;
+    const struct spread *from = context;
+    struct origin *origin = &from->tables->origins[gpus];
+    if (origin->table)
+        return false;
+    *origin = (struct origin){from->table, gpus == from->table->gpus, *move};
+    return true;
 }
 
-/* The move, then one exchange more. */
-static struct move exchange(const struct tccl_symmetry *symmetry, int which,
-                            const struct move *move)
-{
-    struct move out;
-    struct tccl_set set, image;
-    for (int i = 0; i < TCCL_MAX_GPUS; i++) {
-        set = probe(move->gpus[i], 0);
-        tccl_symmetry_exchange(symmetry, &set, false, which, &image);
-        out.gpus[i] = tccl_transfer_initiator(image.transfers[0]).index;
-    }
-    for (int i = 0; i < TCCL_MAX_MEMORIES; i++) {
-        set = probe(0, move->memories[i]);
-        tccl_symmetry_exchange(symmetry, &set, false, which, &image);
-        out.memories[i] = tccl_transfer_target(image.transfers[0]).index;
-    }
-    return out;
-}
-
-/* All sets to which this one can be moved have their rings from its table. */
-static void spread(struct tccl_model_tables *tables, struct tccl_table *table,
-                   const struct move *move)
-{
-    const struct tccl_set any = probe(0, 0);
-    uint32_t gpus = 0;
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (table->gpus >> i & 1)
-            gpus |= UINT32_C(1) << move->gpus[i];
-    if (tables->origins[gpus].table)
-        return;
-    tables->origins[gpus] = (struct origin){table, gpus == table->gpus, *move};
-    for (int i = 0; i < tccl_symmetry_exchanges(tables->symmetry, &any, false); i++) {
-        struct move next = exchange(tables->symmetry, i, move);
-        spread(tables, table, &next);
-    }
-}
-
-static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct move *move)
+static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct tccl_move *move)
 {
     struct tccl_chain out = *ring;
     for (int i = 0; i < ring->n_gpus; i++) {
@@ -180,14 +147,12 @@ const struct tccl_table *tccl_model_tables_get(struct tccl_model_tables *tables,
                                                struct tccl_error *err)
 {
     struct origin *origin = &tables->origins[gpus];
-    struct move none;
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        none.gpus[i] = none.memories[i] = (uint8_t)i;
     if (!origin->table) {
         struct tccl_table *table = make(tables, gpus, err);
         if (!table)
             return NULL;
-        spread(tables, table, &none);
+        struct spread from = {tables, table};
+        tccl_symmetry_images(tables->symmetry, gpus, spread, &from);
     }
     if (origin->searched)
         return origin->table;

@@ -480,18 +480,71 @@ int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct t
     return symmetry ? tree_for(symmetry, set, near)->n_exchanges : 0;
 }
 
-void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
-                            bool near, int exchange, struct tccl_set *image)
+static struct tccl_device exchange(const struct permutation *map, struct tccl_device device)
 {
-    const uint8_t *map = tree_for(symmetry, set, near)->exchanges[exchange].device;
+    return device_of_number(map->device[device_number(device)]);
+}
+
+void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near, int which, struct tccl_set *image)
+{
+    const struct permutation *map = &tree_for(symmetry, set, near)->exchanges[which];
     image->count = 0;
     for (int i = 0; i < set->count; i++) {
-        struct tccl_device initiator = tccl_transfer_initiator(set->transfers[i]);
-        struct tccl_device target = tccl_transfer_target(set->transfers[i]);
-        tccl_set_add(image, tccl_transfer_make(device_of_number(map[device_number(initiator)]),
-                                               tccl_transfer_reads(set->transfers[i]),
-                                               device_of_number(map[device_number(target)])));
+        tccl_transfer transfer = set->transfers[i];
+        tccl_set_add(image, tccl_transfer_make(exchange(map, tccl_transfer_initiator(transfer)),
+                                               tccl_transfer_reads(transfer),
+                                               exchange(map, tccl_transfer_target(transfer))));
     }
+}
+
+/* ---- GPU sets that are alike ---- */
+
+/* What is visited. */
+struct images {
+    const struct tree *tree; /* NULL: there are no symmetries */
+    uint32_t gpus;
+    bool (*visit)(void *context, uint32_t image, const struct tccl_move *move);
+    void *context;
+};
+
+/* The move, then one exchange more. */
+static struct tccl_move move_on(const struct permutation *map, const struct tccl_move *move)
+{
+    struct tccl_move out;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        out.gpus[i] = exchange(map, (struct tccl_device){TCCL_GPU, move->gpus[i]}).index;
+    for (int i = 0; i < TCCL_MAX_MEMORIES; i++)
+        out.memories[i] = exchange(map, (struct tccl_device){TCCL_MEMORY, move->memories[i]}).index;
+    return out;
+}
+
+static void visit_from(const struct images *images, const struct tccl_move *move)
+{
+    uint32_t image = 0;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (images->gpus >> i & 1)
+            image |= UINT32_C(1) << move->gpus[i];
+    if (!images->visit(images->context, image, move))
+        return;
+    for (int i = 0; images->tree && i < images->tree->n_exchanges; i++) {
+        struct tccl_move next = move_on(&images->tree->exchanges[i], move);
+        visit_from(images, &next);
+    }
+}
+
+void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
+                          bool (*visit)(void *context, uint32_t image,
+                                        const struct tccl_move *move),
+                          void *context)
+{
+    const struct images images = {symmetry ? &symmetry->trees[false][EXACT] : NULL, gpus, visit,
+                                  context};
+    struct tccl_move none;
+    _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES, "one width for all images");
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        none.gpus[i] = none.memories[i] = (uint8_t)i;
+    visit_from(&images, &none);
 }
 
 double tccl_symmetry_factor(const struct tccl_symmetry *symmetry, const struct tccl_set *set)

@@ -116,6 +116,92 @@ static void test_machines(unsigned long seed)
     }
 }
 
+/* What a walk over a GPU set's images found. */
+struct found_images {
+    const struct tccl_model *model;
+    const struct tccl_set *set; /* of transfers between these GPUs and memories */
+    double gbps;
+    uint32_t gpus, masks[1 << 8];
+    int n;
+};
+
+static struct tccl_device moved(const struct tccl_move *move, struct tccl_device device)
+{
+    device.index =
+        device.kind == TCCL_GPU ? move->gpus[device.index] : move->memories[device.index];
+    return device;
+}
+
+/* Its transfers, moved, are among the GPUs of the image, and as fast. */
+static bool note_image(void *context, uint32_t image, const struct tccl_move *move)
+{
+    struct found_images *found = context;
+    struct tccl_set set = {.count = 0};
+    double gbps;
+    for (int i = 0; i < found->n; i++)
+        if (found->masks[i] == image)
+            return false;
+    CHECK(found->n > 0 || image == found->gpus);
+    found->masks[found->n++] = image;
+    CHECK_INT(__builtin_popcount(image), __builtin_popcount(found->gpus));
+    for (int i = 0; i < found->set->count; i++) {
+        tccl_transfer transfer = found->set->transfers[i];
+        struct tccl_device initiator = moved(move, tccl_transfer_initiator(transfer));
+        struct tccl_device target = moved(move, tccl_transfer_target(transfer));
+        CHECK(image >> initiator.index & 1);
+        CHECK(target.kind == TCCL_MEMORY || image >> target.index & 1);
+        tccl_set_add(&set, tccl_transfer_make(initiator, tccl_transfer_reads(transfer), target));
+    }
+    CHECK_INT(set.count, found->set->count);
+    if (set.count == 0)
+        return true;
+    CHECK_INT(tccl_model_measure(found->model, &set, &gbps, NULL, NULL, NULL), 0);
+    CHECK(fabs(gbps - found->gbps) <= 1e-9 * gbps);
+    return true;
+}
+
+/* The images of an image are those of the set: so each set that is like it is found. */
+static void check_images(const struct tccl_symmetry *symmetry, struct found_images *found)
+{
+    tccl_symmetry_images(symmetry, found->gpus, note_image, found);
+    for (int i = 0; i < found->n; i++) {
+        struct found_images back = {.set = &(struct tccl_set){.count = 0}, .gpus = found->masks[i]};
+        tccl_symmetry_images(symmetry, back.gpus, note_image, &back);
+        CHECK_INT(back.n, found->n);
+    }
+}
+
+static void test_images(unsigned long seed)
+{
+    for (int which = 0; which < MACHINE_NAMES; which++) {
+        struct tccl_model *model = load_machine(machine_names[which]);
+        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        unsigned long state = seed + which;
+        int most = 0;
+        for (int round = 0; round < 20; round++) {
+            struct tccl_set set;
+            struct found_images found = {.model = model, .set = &set};
+            if (!random_set(&state, machine, 1 + random_below(&state, 6), false, &set))
+                continue;
+            for (int i = 0; i < set.count; i++) {
+                struct tccl_device to = tccl_transfer_target(set.transfers[i]);
+                found.gpus |= 1u << tccl_transfer_initiator(set.transfers[i]).index;
+                found.gpus |= to.kind == TCCL_GPU ? 1u << to.index : 0;
+            }
+            tccl_model_measure(model, &set, &found.gbps, NULL, NULL, NULL);
+            check_images(symmetry, &found);
+            most = found.n > most ? found.n : most;
+            found.n = 0;
+            tccl_symmetry_images(NULL, found.gpus, note_image, &found);
+            CHECK_INT(found.n, 1);
+        }
+        CHECK(count_exchanges(symmetry, false) == 0 || most > 1);
+        tccl_symmetry_free(symmetry);
+        tccl_model_free(model);
+    }
+}
+
 /* No set is measured twice, and noise refutes nothing that is true. */
 static void test_noise(unsigned long seed)
 {
@@ -231,6 +317,7 @@ int main(void)
 {
     unsigned long seed = check_seed();
     test_machines(seed);
+    test_images(seed);
     test_noise(seed);
     test_without_meter();
     test_crowded();
