@@ -2,6 +2,7 @@
  * as their bandwidths were measured. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/command.h"
@@ -52,10 +53,21 @@ static int find_version(const struct profile_options *options, int *year, int *m
     return tccl_fail(err, "the version of Slurm is not known (slurmd -V): name it with --slurm");
 }
 
+/* Tables that the profile lacks are made by its model, which may take seconds. */
+static void show_progress(void *context, int done, int total)
+{
+    (void)context;
+    fprintf(stderr, "\rpairs of GPUs: %d of %d\033[K", done, total);
+}
+
 static int find_links(struct tccl_profile *profile, struct lines *lines, struct tccl_error *err)
 {
     struct tccl_error why = {""};
-    int rc = tccl_links_from_profile(profile, lines->links, &why);
+    bool shown = isatty(STDERR_FILENO);
+    int rc =
+        tccl_links_from_profile(profile, shown ? show_progress : NULL, NULL, lines->links, &why);
+    if (shown)
+        fputs("\r\033[K", stderr);
     lines->has_links = rc == 0;
     if (rc > 0)
         remark("Links=", &why);

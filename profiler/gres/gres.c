@@ -1,6 +1,7 @@
 /* gres.c: slurmd's list of GPUs: read from what `slurmd -G` prints, and found on the machine. */
 #include "gres/gres.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -93,6 +94,14 @@ static void take_value(const char *line, const char *name, char *value, size_t s
         value[0] = '\0';
 }
 
+static int core_count(const char *line)
+{
+    char text[16], *end;
+    take_value(line, " CoreCnt=", text, sizeof(text));
+    long count = strtol(text, &end, 10);
+    return *text && !*end && count > 0 && count <= INT_MAX ? (int)count : 0;
+}
+
 static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error *err)
 {
     char count[24], files[4096], *end;
@@ -110,6 +119,7 @@ static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error
     for (int i = first; i < gres->count; i++) {
         take_value(line, " Links=", gres->devices[i].links, TCCL_GRES_LINKS);
         take_value(line, " Cores=", gres->devices[i].cores, TCCL_GRES_CORES);
+        gres->devices[i].core_count = core_count(line);
     }
     return 0;
 }
@@ -129,6 +139,47 @@ int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error 
             return -1;
     }
     return gres->count ? 0 : tccl_fail(err, "slurmd -G lists no GPU");
+}
+
+/* In the words of all its versions since there are Links= of any text. */
+bool tccl_gres_refused_links(const char *text, char links[static TCCL_GRES_LINKS])
+{
+    static const char mark[] = "Ignoring invalid Links=", of[] = " for Name=gpu";
+    for (const char *at = text; (at = strstr(at, mark));) {
+        at += sizeof(mark) - 1;
+        const char *end = strstr(at, of), *next = at + strcspn(at, "\n");
+        if (!end || end > next || isalnum((unsigned char)end[sizeof(of) - 1]))
+            continue;
+        snprintf(links, TCCL_GRES_LINKS, "%.*s", (int)(end - at), at);
+        return true;
+    }
+    return false;
+}
+
+static bool read_core(const char **at, long *core)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return false;
+    *core = strtol(*at, &end, 10);
+    *at = end;
+    return true;
+}
+
+bool tccl_gres_cores_exist(const char *cores, int count)
+{
+    for (const char *at = cores;; at++) {
+        long first, last;
+        if (!read_core(&at, &first))
+            return false;
+        last = first;
+        if (*at == '-' && (at++, !read_core(&at, &last)))
+            return false;
+        if (first > last || last >= count || (*at && *at != ','))
+            return false;
+        if (!*at)
+            return true;
+    }
 }
 
 /* ---- which devices these are ---- */

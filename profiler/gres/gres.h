@@ -20,6 +20,7 @@ enum {
 struct tccl_gres_device {
     char links[TCCL_GRES_LINKS]; /* Links=, "-1,4,0"; "": none. Not saved */
     char cores[TCCL_GRES_CORES]; /* Cores=, "0-15,32-47", in the same way */
+    int core_count;              /* so many has the node, as Slurm counts; 0: not said. Not saved */
     char file[TCCL_GRES_FILE];   /* the first one, of a MIG instance that of its GPU */
     bool mig;                    /* an instance, or a GPU that has some */
     bool nvidia;                 /* a device of NVIDIA's driver; else minor and bus are unknown */
@@ -36,6 +37,13 @@ struct tccl_gres {
 /* Reads what `slurmd -G` prints, of Slurm 22.05 to 25.11. Only files and instances are known then.
  * Returns 0, or -1 with err: no GPU, a GPU without a file, or a line that is not understood. */
 int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err);
+
+/* slurmd leaves out a Links= that it can't read, and says so before the list: the first one of a
+ * GPU is copied. Returns whether there is one. */
+bool tccl_gres_refused_links(const char *text, char links[static TCCL_GRES_LINKS]);
+
+/* Are these cores of a node that has count of them, from 0 on: "0-15,32-47"? */
+bool tccl_gres_cores_exist(const char *cores, int count);
 
 /* Looks up all devices: numbers of the files, bus ids and MIG instances from NVIDIA's driver below
  * root (NULL: "/"). */

@@ -14,24 +14,39 @@ bool tccl_links_serve(int year, int month)
     return year < 24 || (year == 24 && month < 5);
 }
 
+struct pairs {
+    struct tccl_profile *profile;
+    void (*progress)(void *context, int done, int total); /* may be NULL */
+    void *context;
+};
+
 static int find_table(void *context, uint32_t gpus, const struct tccl_table **table,
                       struct tccl_error *err)
 {
+    const struct pairs *known = context;
     (void)err;
-    *table = tccl_profile_table(context, gpus, NULL);
+    *table = tccl_profile_table(known->profile, gpus, NULL);
     return 0;
 }
 
+static void tell(void *context, int done, int total)
+{
+    const struct pairs *known = context;
+    if (known->progress)
+        known->progress(known->context, done, total);
+}
+
 /* All pairs, by their tables. */
-static int rank(struct tccl_profile *profile, const struct tccl_model *model,
-                struct tccl_place **pairs, int *n, struct tccl_error *err)
+static int rank(struct pairs *source, const struct tccl_model *model, struct tccl_place **pairs,
+                int *n, struct tccl_error *err)
 {
     struct tccl_symmetry *symmetry = model ? tccl_symmetry_of_model(model) : NULL;
-    const struct tccl_place_source known = {.machine = tccl_profile_machine(profile),
+    const struct tccl_place_source known = {.machine = tccl_profile_machine(source->profile),
                                             .table = find_table,
                                             .model = model,
                                             .symmetry = symmetry,
-                                            .context = profile};
+                                            .progress = tell,
+                                            .context = source};
     int rc = tccl_place_rank(&known, 0, 2, NOISE, pairs, n, err);
     tccl_symmetry_free(symmetry);
     for (int i = 0; i < *n && rc == 0; i++)
@@ -53,16 +68,18 @@ static int number_of(int tier, int tiers)
 }
 
 int tccl_links_from_profile(struct tccl_profile *profile,
+                            void (*progress)(void *context, int done, int total), void *context,
                             int links[static TCCL_MAX_GPUS][TCCL_MAX_GPUS], struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(profile);
     cleanup_free struct tccl_place *pairs = NULL;
+    struct pairs known = {profile, progress, context};
     struct tccl_error why = {""};
     int n = 0;
     const struct tccl_model *model = tccl_profile_model(profile, &why);
     if (!model && why.text[0])
         return tccl_fail(err, "%s", why.text);
-    int rc = rank(profile, model, &pairs, &n, err);
+    int rc = rank(&known, model, &pairs, &n, err);
     if (rc != 0)
         return rc;
     if (n == 0 || pairs[n - 1].tier == 0) {
@@ -91,6 +108,14 @@ static bool says_something(const char *text)
     return false;
 }
 
+bool tccl_links_said(const char *const *texts, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (says_something(texts[i]))
+            return true;
+    return false;
+}
+
 static bool is_as(const int *links, const int *gpus, int count, const char *text)
 {
     for (int i = 0; i < count; i++) {
@@ -105,10 +130,7 @@ static bool is_as(const int *links, const int *gpus, int count, const char *text
 int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
                       const char *const *texts)
 {
-    bool said = false;
-    for (int i = 0; i < count; i++)
-        said |= says_something(texts[i]);
-    for (int i = 0; i < count && said; i++)
+    for (int i = 0; i < count && tccl_links_said(texts, count); i++)
         if (!is_as(links[gpus[i]], gpus, count, texts[i]))
             return i;
     return -1;

@@ -304,9 +304,9 @@ static int slurm_gpus(const struct check_site *site)
     return tccl_slurm_gpus(gres);
 }
 
-/* slurmd's list, as slurmd -G prints it now. */
+/* slurmd's list, as slurmd -G prints it now; refused: a Links= that it can't read, or "". */
 static int read_numbers(const struct check_site *site, struct tccl_gres *list,
-                        struct tccl_error *err)
+                        char refused[static TCCL_GRES_LINKS], struct tccl_error *err)
 {
     cleanup_free struct tccl_command_output *output = malloc(sizeof(*output));
     struct tccl_slurmd slurmd;
@@ -324,6 +324,8 @@ static int read_numbers(const struct check_site *site, struct tccl_gres *list,
     if (rc != 0 || tccl_gres_parse(output->err, list, err) != 0)
         return -1;
     tccl_gres_locate(list, NULL);
+    if (!tccl_gres_refused_links(output->err, refused))
+        refused[0] = '\0';
     return 0;
 }
 
@@ -337,13 +339,13 @@ static void check_links(const struct check_site *site, const struct tccl_machine
     struct tccl_profile *profile;
     unsigned number = check_site_version(site, "slurmd", version);
     tccl_machine_id(machine, id);
-    if (list->count > TCCL_MAX_GPUS || !number ||
+    for (int i = 0; i < list->count && i < TCCL_MAX_GPUS; i++)
+        texts[i] = list->devices[i].links;
+    if (list->count > TCCL_MAX_GPUS || !tccl_links_said(texts, list->count) || !number ||
         !tccl_links_serve((int)(number >> 16), (int)(number >> 8 & 0xff)) ||
         tccl_profile_open(site->conf.cache_dir, id, &profile, NULL) != 0)
         return;
-    for (int i = 0; i < list->count; i++)
-        texts[i] = list->devices[i].links;
-    int off = tccl_links_from_profile(profile, links, NULL) == 0
+    int off = tccl_links_from_profile(profile, NULL, NULL, links, NULL) == 0
                   ? tccl_links_differ(links, gpus, list->count, texts)
                   : -1;
     tccl_profile_close(profile);
@@ -352,6 +354,23 @@ static void check_links(const struct check_site *site, const struct tccl_machine
                   "Links=%s of %s in gres.conf are not as measured: tccl-profile gres prints those "
                   "that are",
                   texts[off], list->devices[off].file);
+}
+
+/* Has the node the cores of Cores=? Slurm takes any in place of those that it hasn't. */
+static bool check_cores_exist(const struct tccl_gres *list, struct check_result *result)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct tccl_gres_device *device = &list->devices[i];
+        if (!*device->cores || !device->core_count ||
+            tccl_gres_cores_exist(device->cores, device->core_count))
+            continue;
+        check_say(result, CHECK_WARN,
+                  "Cores=%.60s of %s in gres.conf are no cores of this node, 0 to %d as Slurm "
+                  "counts: tccl-profile gres prints lines for gres.conf",
+                  device->cores, device->file, device->core_count - 1);
+        return false;
+    }
+    return true;
 }
 
 /* Is Cores= of gres.conf, where it is said, what is next to the GPUs? */
@@ -385,7 +404,8 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
 {
     cleanup_free struct tccl_gres *list = malloc(sizeof(*list));
     struct tccl_error err = {0};
-    if (!list || read_numbers(site, list, &err) != 0) {
+    char refused[TCCL_GRES_LINKS];
+    if (!list || read_numbers(site, list, refused, &err) != 0) {
         check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s", err.text);
         return;
     }
@@ -399,8 +419,16 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
     }
     if (known < list->count)
         return;
-    check_links(site, machine, list, gpus, result);
-    check_cores(machine, list, gpus, result);
+    if (*refused)
+        check_say(result, CHECK_WARN,
+                  "Links=%s in gres.conf is none that slurmd can read, so it is left out: numbers "
+                  "such as -1,4,0,0 are wanted, with -1 for the GPU itself, as tccl-profile gres "
+                  "prints them",
+                  refused);
+    else
+        check_links(site, machine, list, gpus, result);
+    if (check_cores_exist(list, result))
+        check_cores(machine, list, gpus, result);
 }
 
 void check_item_gpus(const struct check_site *site, struct check_result *result)

@@ -72,6 +72,27 @@ case $(slurmd -V) in
 *) item gpus ok '4, as Slurm has them' ;;
 esac
 
+# What slurmd can't read of gres.conf it leaves out, or takes for something else.
+with() { # TEXT...: behind the GPUs' File=, in this order
+    local i=0
+    { grep -v '^NodeName=n1 ' "$work/gres.conf"
+      for text; do echo "NodeName=n1 Name=gpu File=$cluster/dev/gpu$((i++)) $text"; done; } >"$cluster/gres.conf"
+    check n1 --only gpus
+    cp -p "$work/gres.conf" "$cluster/gres.conf"
+}
+with Links=-1,4,4,4 Links=best Links=4,4,-1,4 Links=4,4,4,-1
+item gpus warn 'Links=best in gres.conf is none that slurmd can read*tccl-profile gres prints them'
+equal "lines" "$(grep -c gres.conf "$work/check")" 1
+with Links=4,4,4,4 Links=4,4,4,4 Links=4,4,4,4 Links=4,4,4,4
+item gpus warn 'Links=4,4,4,4 in gres.conf is none that slurmd can read*'
+with Cores=0-31 Cores=0-31 Cores=90-121 Cores=32-63
+item gpus warn 'Cores=90-121 of *gpu2 in gres.conf are no cores of this node, 0 to 63 as Slurm counts: tccl-profile gres*'
+equal "lines" "$(grep -c gres.conf "$work/check")" 1
+with Cores=0-31 Cores=some Cores=0-31 Cores=32-63
+item gpus warn 'Cores=some of *gpu1 in gres.conf are no cores of this node*'
+with Cores=0-31 Cores=0-31 Cores=32-63 Cores=32-63
+item gpus ok '4, as Slurm has them'
+
 # A shim that is not there, and one that is closed to the jobs of users.
 cp "$cluster/tccl.conf" "$work/tccl.conf"
 sed -i "s|^Shim=.*|Shim=$work/shim.so|" "$work/tccl.conf"

@@ -71,8 +71,43 @@ static void check_links(void)
               0);
     CHECK_STR(gres.devices[0].links, "-1,4");
     CHECK_STR(gres.devices[0].cores, "0-15,32-47");
+    CHECK_INT(gres.devices[0].core_count, 64);
+    CHECK_INT(gres.devices[1].core_count, 0);
     for (int i = 1; i < gres.count; i++)
         CHECK(gres.devices[i].links[0] == '\0' && gres.devices[i].cores[0] == '\0');
+}
+
+static void check_refused(void)
+{
+    char links[TCCL_GRES_LINKS] = "";
+    CHECK(
+        !tccl_gres_refused_links("slurmd: Gres Name=gpu Count=1 File=/dev/x Links=-1,4\n", links));
+    CHECK(tccl_gres_refused_links(
+        "slurmd: error: gres.conf: Ignoring invalid Links=a for Name=nic\n"
+        "slurmd: error: gres.conf: Ignoring invalid Links=b for Name=gpus\n"
+        "slurmd: error: gres_links_validate: Failed to parse token 'foo' in links string 'foo,1'\n"
+        "slurmd: error: gres.conf: Ignoring invalid Links=foo,1 for Name=gpu\n"
+        "slurmd: error: gres.conf: Ignoring invalid Links=bar for Name=gpu\n",
+        links));
+    CHECK_STR(links, "foo,1");
+    CHECK(!tccl_gres_refused_links("Ignoring invalid Links=x\n for Name=gpu\n", links));
+    char longest[512] = "Ignoring invalid Links=";
+    memset(longest + strlen(longest), '4', 300);
+    strcat(longest, " for Name=gpu\n");
+    CHECK(tccl_gres_refused_links(longest, links));
+    CHECK_INT(strlen(links), TCCL_GRES_LINKS - 1);
+}
+
+static void check_cores(void)
+{
+    static const char *const fine[] = {"0", "63", "0-63", "0-15,32-47", "5,3,1-1"};
+    static const char *const wrong[] = {
+        "64", "0-64", "100-131", "abc", "40-32", "",     "0-",
+        "-3", "1,",   ",1",      "0 1", "1-2-3", "0x10", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++)
+        CHECK(tccl_gres_cores_exist(fine[i], 64));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        CHECK(!tccl_gres_cores_exist(wrong[i], 64));
 }
 
 static void check_nonsense(void)
@@ -338,6 +373,8 @@ int main(void)
     char command[64];
     check_versions();
     check_links();
+    check_refused();
+    check_cores();
     check_nonsense();
     if (!mkdtemp(folder))
         return 1;
