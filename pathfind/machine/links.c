@@ -1,6 +1,8 @@
 /* links.c: what a transfer passes on its way. */
 #include "machine/links.h"
 
+#include <string.h>
+
 static void pass(struct tccl_links *links, int link)
 {
     if (links->n < TCCL_MOST_LINKS)
@@ -42,4 +44,18 @@ void tccl_links_of(const struct tccl_machine *machine, tccl_transfer transfer,
         pass(links, TCCL_LINK_NUMA + a * TCCL_MAX_MEMORIES + b);
     if (tccl_transfer_target(transfer).kind == TCCL_MEMORY)
         pass(links, TCCL_LINK_MEMORIES + tccl_transfer_target(transfer).index);
+}
+
+void tccl_links_users(const struct tccl_machine *machine, const struct tccl_links *known,
+                      const tccl_transfer *transfers, int count, int users[static TCCL_LINKS])
+{
+    memset(users, 0, TCCL_LINKS * sizeof(*users));
+    for (int i = 0; i < count; i++) {
+        struct tccl_links found;
+        const struct tccl_links *own = known ? &known[transfers[i]] : &found;
+        if (!known)
+            tccl_links_of(machine, transfers[i], &found);
+        for (int k = 0; k < own->n; k++)
+            users[own->links[k]]++;
+    }
 }

@@ -25,5 +25,10 @@ struct tccl_links {
 /* The links that a transfer passes. */
 void tccl_links_of(const struct tccl_machine *machine, tccl_transfer transfer,
                    struct tccl_links *links);
+/* How many of some transfers pass each link; one that stands there several times counts as often.
+ * known: the links of every transfer, by its number (TCCL_TRANSFERS of them; those that are not
+ * among these are not read); NULL: they are looked up. */
+void tccl_links_users(const struct tccl_machine *machine, const struct tccl_links *known,
+                      const tccl_transfer *transfers, int count, int users[static TCCL_LINKS]);
 
 #endif

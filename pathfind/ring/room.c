@@ -22,18 +22,6 @@ int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *
     return far;
 }
 
-/* How many transfers pass each link. */
-static void count_users(const struct tccl_machine *machine, const struct tccl_side *side,
-                        int users[static TCCL_LINKS])
-{
-    for (int i = 0; i < side->count; i++) {
-        struct tccl_links links;
-        tccl_links_of(machine, side->transfers[i], &links);
-        for (int k = 0; k < links.n; k++)
-            users[links.links[k]]++;
-    }
-}
-
 static uint32_t gpus_below(const struct tccl_machine *machine, int above)
 {
     uint32_t gpus = 0;
@@ -67,7 +55,7 @@ static int count_nics(const struct tccl_machine *machine, const int *users)
 bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_ring_set *set,
                          const struct tccl_chain *single)
 {
-    int users[TCCL_LINKS] = {0}, own[TCCL_LINKS] = {0};
+    int users[TCCL_LINKS], own[TCCL_LINKS] = {0};
     struct tccl_side all, one = {0};
     int n_gpus = set->rings[0].n_gpus, far = tccl_chain_far(machine, single);
     uint32_t gpus = 0;
@@ -79,9 +67,9 @@ bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_r
         if (set->rings[i].closed && tccl_chain_far(machine, &set->rings[i]) > far)
             return true;
     tccl_ring_set_side(set, &all);
-    count_users(machine, &all, users);
+    tccl_links_users(machine, NULL, all.transfers, all.count, users);
     if (single->n_gpus && tccl_side_add_chain(&one, single) == 0)
-        count_users(machine, &one, own);
+        tccl_links_users(machine, NULL, one.transfers, one.count, own);
     int nics = count_nics(machine, users), part = machine->n_nics * n_gpus / machine->n_gpus;
     return (nics > 1 && nics > part && nics > count_nics(machine, own)) ||
            crowds(machine, gpus, users, own);

@@ -128,12 +128,7 @@ static void add_links(struct guesser *guesser, tccl_transfer transfer)
 static void count_users(const struct guesser *guesser, const tccl_transfer *transfers, int count,
                         int users[static TCCL_LINKS])
 {
-    memset(users, 0, TCCL_LINKS * sizeof(*users));
-    for (int i = 0; i < count; i++) {
-        const struct tccl_links *own = &guesser->links[transfers[i]];
-        for (int k = 0; k < own->n; k++)
-            users[own->links[k]]++;
-    }
+    tccl_links_users(guesser->task->search->machine, guesser->links, transfers, count, users);
 }
 
 /* A set that was measured: its links have room for what they carried. */
