@@ -37,7 +37,7 @@ void tccl_svg_style(FILE *out)
           ".gpu{fill:#dcebdc;stroke:#6b946b}.nic{fill:#e3dcef;stroke:#8d78b3}"
           ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}.slow{fill:none;stroke:#e5383b;"
           "stroke-width:9;stroke-opacity:.45}"
-          ".other rect{fill:#f3f4f5;stroke:#b9bfc5}.other text{fill:#6b7279}"
+          ".other rect{fill:#f3f4f5;stroke:#b9bfc5}.other text{fill:#5c636a}"
           ".other .arrow{stroke:#9aa1a8}</style>\n",
           out);
 }

@@ -176,13 +176,14 @@ static int add_gain(const json_t *record, struct acct_ring_facts *facts)
         return 0;
     if (facts->busy.memory >= 0 && facts->gbps > facts->baseline_gbps)
         tccl_memory_load_say(&facts->busy, "NCCL", cause);
-    if (asprintf(&facts->lead, "%s%.2f in place of %.2f GB/s%s%s",
+    if (asprintf(&facts->lead, "%s%s%.2f in place of %.2f GB/s%s%s",
                  unused                      ? "Planned, but not used: "
                  : !strcmp(built, "fewer")   ? "Planned, but built by NCCL only in part: "
                  : !strcmp(built, "differs") ? "Planned, but not built by NCCL: "
                  : facts->built              ? ""
                                              : "Predicted: ",
-                 facts->gbps, facts->baseline_gbps, *cause ? ": " : "", cause) < 0) {
+                 facts->bounds ? "at least " : "", facts->gbps, facts->baseline_gbps,
+                 *cause ? ": " : "", cause) < 0) {
         facts->lead = NULL;
         return -1;
     }
@@ -191,22 +192,44 @@ static int add_gain(const json_t *record, struct acct_ring_facts *facts)
                      : 0;
 }
 
-/* What it has beside others, of what it would have alone. */
-static int add_sharing(const json_t *record, struct acct_ring_facts *facts)
+/* What it has beside others, of what it would have alone, and by what that is known, unless that is
+ * what its other bandwidths are from. */
+static int add_sharing(const json_t *record, json_int_t others, struct acct_ring_facts *facts)
 {
-    double gbps = json_number_value(json_object_get(record, "gbps"));
     double alone = json_number_value(json_object_get(record, "alone_gbps"));
-    json_int_t others = tccl_number_of(record, "neighbours");
+    bool measured = !strcmp(tccl_text_of(record, "neighbours_by"), "measured");
+    const char *s = others == 1 ? "" : "s",
+               *each = others > 1 && tccl_number_of(record, "n_nodes") > 1
+                           ? " (counted on each node)"
+                           : "";
+    if (!(alone > 0))
+        return add_line(facts, "%lld other step%s%s ran beside it when it began", (long long)others,
+                        s, each);
+    return add_line(facts,
+                    "%s%.2f GB/s beside %lld other step%s%s that ran when it began%s, %.2f alone: "
+                    "%s%.0f %% lost",
+                    facts->bounds ? "at least " : "", facts->gbps, (long long)others, s, each,
+                    facts->bounds ? " (by bounds)"
+                    : measured    ? " (measured together)"
+                                  : "",
+                    alone, facts->bounds ? "at most " : "",
+                    fmax(0, 100 * (1 - facts->gbps / alone)));
+}
+
+/* Those that can't be drawn: they copy between GPUs and memory only, or their chains were too long.
+ */
+static int add_beside(const json_t *record, struct acct_ring_facts *facts)
+{
+    json_int_t others = tccl_number_of(record, "neighbours"), left = others - facts->n_beside;
     if (others <= 0)
         return 0;
-    if (!(alone > 0))
-        return add_line(facts, "%lld other step%s ran beside it when it began", (long long)others,
-                        others == 1 ? "" : "s");
-    return add_line(facts,
-                    "%.2f GB/s beside %lld other step%s that ran when it began, %.2f alone: %.0f "
-                    "%% lost",
-                    gbps, (long long)others, others == 1 ? "" : "s", alone,
-                    fmax(0, 100 * (1 - gbps / alone)));
+    if (add_sharing(record, others, facts) != 0)
+        return -1;
+    return left > 0 ? add_line(facts,
+                               "%lld of the steps beside it %s not drawn: the record has no "
+                               "chains of %s",
+                               (long long)left, left == 1 ? "is" : "are", left == 1 ? "it" : "them")
+                    : 0;
 }
 
 /* A text that can't be read is as none: the ring is what was asked for. */
@@ -227,16 +250,34 @@ void acct_ring_place(const struct acct_ring *ring, int node, char text[static AC
         snprintf(text, ACCT_RING_PLACE, "node %d", node);
 }
 
+bool acct_ring_at_least(const struct acct_ring_facts *facts, int neighbour)
+{
+    return facts->bounds || facts->beside[neighbour].node > 0;
+}
+
+void acct_ring_who(const struct tccl_neighbour *other, int which, char text[static ACCT_RING_WHO])
+{
+    const char *own = other->nccl ? "NCCL's own" : "";
+    if (other->rings.n > 1 && which >= 0)
+        snprintf(text, ACCT_RING_WHO, "%s%sring %d of %d", own, *own ? ", " : "", which + 1,
+                 other->rings.n);
+    else if (other->rings.n > 1 && !*own)
+        snprintf(text, ACCT_RING_WHO, "%d rings", other->rings.n);
+    else
+        snprintf(text, ACCT_RING_WHO, "%s", *own ? own : "a ring");
+}
+
 void acct_ring_beside(const struct acct_ring *ring, const struct acct_ring_facts *facts,
-                      int neighbour, char text[static ACCT_RING_LABEL])
+                      int neighbour, int which, char text[static ACCT_RING_LABEL])
 {
     const struct tccl_neighbour *other = &facts->beside[neighbour];
-    char place[ACCT_RING_PLACE];
+    char place[ACCT_RING_PLACE], who[ACCT_RING_WHO];
     bool several = ring->n_nodes > 1 || other->node > 0;
     acct_ring_place(ring, other->node, place);
+    acct_ring_who(other, which, who);
     snprintf(text, ACCT_RING_LABEL, "beside it%s%s: %s%.2f of %.2f GB/s, %s", several ? " on " : "",
-             several ? place : "", other->node > 0 ? "at least " : "", other->gbps, other->alone,
-             other->nccl ? "NCCL's own" : "a ring");
+             several ? place : "", acct_ring_at_least(facts, neighbour) ? "at least " : "",
+             other->gbps, other->alone, who);
 }
 
 void acct_ring_nccl(const struct acct_ring *ring, const struct acct_ring_facts *facts, int i,
@@ -281,6 +322,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
     facts->gbps = json_number_value(json_object_get(record, "gbps"));
     facts->baseline_gbps = json_number_value(json_object_get(record, "baseline_gbps"));
     facts->built = !strcmp(tccl_text_of(record, "built"), "applied");
+    facts->bounds = !strcmp(tccl_text_of(record, "neighbours_by"), "bounds");
     read_nccl(record, ring, facts);
     add_bar(record, "gbps", ring->n_rings > 1 ? "these rings" : "this ring", facts);
     add_bar(record, "baseline_gbps", "baseline", facts);
@@ -290,7 +332,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
     read_beside(record, facts);
     return add_title(record, facts) == 0 && add_size(record, ring, facts) == 0 &&
                    add_state(record, facts) == 0 && add_gain(record, facts) == 0 &&
-                   add_sharing(record, facts) == 0 && add_source(record, facts) == 0 &&
+                   add_beside(record, facts) == 0 && add_source(record, facts) == 0 &&
                    add_cut(ring, facts) == 0
                ? 0
                : tccl_fail(err, "out of memory for a ring");

@@ -8,7 +8,7 @@
 #include "chain/beside-text.h"
 #include "chain/memory-load.h"
 
-enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 160 };
+enum { ACCT_RING_LINES = 8, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 160 };
 
 struct acct_ring_facts {
     char *title;                  /* job, its name and user */
@@ -29,6 +29,7 @@ struct acct_ring_facts {
     int n_bars;
     struct tccl_neighbour *beside; /* steps that ran on its nodes when this one began */
     int n_beside;
+    bool bounds; /* beside them all have their GB/s at least (NeighboursBy) */
 };
 
 /* Reads the record's ring and its facts; texts are escaped (acct_escape). Returns 0, or -1 with err
@@ -41,10 +42,18 @@ void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts
 enum { ACCT_RING_PLACE = 48 };
 void acct_ring_place(const struct acct_ring *ring, int node, char text[static ACCT_RING_PLACE]);
 
+/* Is a neighbour known to reach its GB/s at least, rather than just that? */
+bool acct_ring_at_least(const struct acct_ring_facts *facts, int neighbour);
+
+/* What a neighbour runs: "NCCL's own", "a ring", "3 rings"; of one of several rings, counted from 0
+ * (-1: of all), which one: "ring 1 of 3". */
+enum { ACCT_RING_WHO = 48 };
+void acct_ring_who(const struct tccl_neighbour *other, int which, char text[static ACCT_RING_WHO]);
+
 /* What is said of a neighbour: "beside it: 5.20 of 10.40 GB/s, NCCL's own"; of a ring over several
- * nodes "beside it on n2: …". */
+ * nodes "beside it on n2: …". which: as above. */
 void acct_ring_beside(const struct acct_ring *ring, const struct acct_ring_facts *facts,
-                      int neighbour, char text[static ACCT_RING_LABEL]);
+                      int neighbour, int which, char text[static ACCT_RING_LABEL]);
 
 /* What is said of NCCL's own: "NCCL's own on n1: 7.86 GB/s, ring 1 of 2". */
 void acct_ring_nccl(const struct acct_ring *ring, const struct acct_ring_facts *facts, int i,

@@ -99,13 +99,13 @@ static void put_beside(const struct acct_ring *ring, const struct acct_ring_fact
           out);
     for (int i = 0; i < facts->n_beside; i++) {
         const struct tccl_neighbour *other = &facts->beside[i];
-        char place[ACCT_RING_PLACE];
+        char place[ACCT_RING_PLACE], who[ACCT_RING_WHO];
         acct_ring_place(ring, other->node, place);
+        acct_ring_who(other, -1, who);
         fprintf(out,
                 "<tr><th scope=\"row\">%s on %s</th><td class=\"n\">%s%.2f</td><td "
                 "class=\"n\">%.2f</td><td>",
-                other->nccl ? "NCCL's own" : "a ring", place, other->node > 0 ? "≥ " : "",
-                other->gbps, other->alone);
+                who, place, acct_ring_at_least(facts, i) ? "≥ " : "", other->gbps, other->alone);
         for (int k = 0; k < other->rings.n; k++) {
             fputs(k ? "<br/>" : "", out);
             put_chain(&other->rings.chains[k], out);
@@ -133,12 +133,16 @@ static void put_ways(const struct acct_ring *ring, const struct acct_ring_facts 
 {
     enum { WAYS = 16 };
     for (int i = 0; i < ring->n_sets && i < WAYS; i++) {
-        int run = 0;
-        while (ring->runs[run].set != i)
-            run++;
+        int first = -1, nodes = 0;
+        for (int run = 0; run < ring->n_runs; run++) {
+            if (ring->runs[run].set != i)
+                continue;
+            first = first < 0 ? ring->runs[run].first : first;
+            nodes += ring->runs[run].count;
+        }
         fputs("<p class=\"way\">", out);
-        acct_html_text(ring->names[ring->runs[run].first], NAMES, out);
-        fputs(ring->n_nodes > 1 ? " and nodes like it</p>\n" : "</p>\n", out);
+        acct_html_text(ring->names[first], NAMES, out);
+        fputs(nodes > 1 ? " and nodes like it</p>\n" : "</p>\n", out);
         for (int r = 0; r < ring->n_rings; r++)
             put_way(&ring->sets[i].chains[r], facts->gbps / ring->n_rings, -1, out);
     }
@@ -153,16 +157,42 @@ static void put_ways(const struct acct_ring *ring, const struct acct_ring_facts 
     }
 }
 
+/* In grey, as drawn, the steps beside it. */
+static void put_other_ways(const struct acct_ring *ring, const struct acct_ring_facts *facts,
+                           FILE *out)
+{
+    if (facts->n_beside == 0)
+        return;
+    fputs("<div class=\"grey\">\n", out);
+    for (int i = 0; i < facts->n_beside; i++) {
+        const struct tccl_neighbour *other = &facts->beside[i];
+        char text[ACCT_RING_LABEL];
+        acct_ring_beside(ring, facts, i, -1, text);
+        fputs("<p class=\"way\">", out);
+        tccl_svg_escape(text, out);
+        fputs("</p>\n", out);
+        for (int k = 0; k < other->rings.n; k++)
+            put_way(&other->rings.chains[k], other->gbps / other->rings.n, -1, out);
+    }
+    fputs("</div>\n", out);
+}
+
 static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
                     struct tccl_error *err)
 {
-    fprintf(out, "<h2>The ring%s%s</h2>\n<div class=\"card\">\n<figure>\n<div class=\"drawing\">\n",
-            ring->n_rings > 1 ? "s" : "", facts->nccl.n ? ", and NCCL's own" : "");
+    fprintf(out,
+            "<h2>The ring%s%s%s</h2>\n<div class=\"card\">\n<figure>\n<div class=\"drawing\">\n",
+            ring->n_rings > 1 ? "s" : "",
+            !facts->nccl.n    ? ""
+            : facts->n_beside ? ", NCCL's own"
+                              : ", and NCCL's own",
+            facts->n_beside ? ", and what ran beside" : "");
     tccl_html_wide_begin("The ring, drawn", out);
     int rc = acct_ring_draw(out, ring, facts, err);
     tccl_html_wide_end(out);
     fputs("</div>\n", out);
     put_ways(ring, facts, out);
+    put_other_ways(ring, facts, out);
     put_cards(ring, out);
     fputs("</figure>\n</div>\n", out);
     return rc;
@@ -193,9 +223,15 @@ static void put_facts(const json_t *record, FILE *out)
                  {"NCCL", "Version of NCCL"},
                  {"GBps", "Bandwidth, GB/s"},
                  {"BaselineGBps", "Baseline (NCCL's own rings), GB/s"},
+                 {"Neighbours", "Other steps beside it"},
+                 {"NeighboursBy", "Bandwidths beside them by"},
+                 {"AloneGBps", "Beside nobody, GB/s"},
+                 {"PlacedGBps", "On the machine's best GPUs, GB/s"},
                  {"BoundGBps", "Proven upper bound, GB/s"},
                  {"Ratio", "Gain over the baseline, times"},
                  {"Source", "Bandwidths from"},
+                 {"Background", "Running beside the ring"},
+                 {"TrafficClass", "Traffic class"},
                  {"SolveTime", "Time to a ring"},
                  {"Start", "Started"},
                  {"Restarts", "Times requeued"}};

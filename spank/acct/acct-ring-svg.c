@@ -46,6 +46,7 @@ struct card {
     bool nccl;     /* NCCL's own; without a group */
     int neighbour; /* of a step beside it: which; of NCCL's own: which of its rings */
     double gbps;   /* that each edge carries; 0: not known */
+    bool least;    /* at least */
     double x, y, w;
 };
 
@@ -195,7 +196,8 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
     double x2 = card->x + device_x(chain, i + 1), y = middle_y(card);
     char path[64], gbps[32] = "";
     if (card->gbps > 0)
-        snprintf(gbps, sizeof(gbps), "%.2f", fmin(card->gbps, MOST_GBPS));
+        snprintf(gbps, sizeof(gbps), "%s%.2f", card->least ? "≥ " : "",
+                 fmin(card->gbps, MOST_GBPS));
     if (link.kind == 'm') {
         put_bounce(sheet, x1, x2, y, link.memory,
                    card->nccl && link.memory == sheet->facts->busy.memory);
@@ -221,7 +223,7 @@ static char *card_head(const struct sheet *sheet, const struct card *card, int *
     if (card->nccl)
         acct_ring_nccl(sheet->ring, sheet->facts, card->neighbour, beside);
     else if (!card->group)
-        acct_ring_beside(sheet->ring, sheet->facts, card->neighbour, beside);
+        acct_ring_beside(sheet->ring, sheet->facts, card->neighbour, card->ring, beside);
     if (!card->group)
         return strdup(beside);
     cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
@@ -341,7 +343,12 @@ static double put_notes(const struct sheet *sheet, double y, FILE *out)
     char text[96];
     double height = LINE;
     if (out)
-        tccl_svg_text(MARGIN, y, "", "numbers: GB/s that each edge carries", out);
+        tccl_svg_text(MARGIN, y, "",
+                      sheet->facts->n_beside
+                          ? "numbers: GB/s that each edge carries; grey: steps that ran beside it "
+                            "when it began"
+                          : "numbers: GB/s that each edge carries",
+                      out);
     if (busy->memory < 0)
         return height;
     snprintf(text, sizeof(text), "red: memory %d, where %d of NCCL's own copies meet", busy->memory,
@@ -370,6 +377,7 @@ static void place_card(struct sheet *sheet, const struct acct_group *group, int 
                           .place = place,
                           .ring = ring,
                           .gbps = sheet->facts->gbps / sheet->ring->n_rings,
+                          .least = sheet->facts->bounds,
                           .x = MARGIN + RAIL,
                           .y = *y,
                           .w = card_w(chain)};
@@ -408,15 +416,20 @@ static void place_nccl(struct sheet *sheet, double *y)
 /* The chains of the steps beside it. */
 static void place_others(struct sheet *sheet, double *y)
 {
-    for (int i = 0; i < sheet->facts->n_beside; i++)
-        for (int k = 0; k < sheet->facts->beside[i].rings.n; k++) {
+    for (int i = 0; i < sheet->facts->n_beside; i++) {
+        const struct tccl_neighbour *other = &sheet->facts->beside[i];
+        for (int k = 0; k < other->rings.n; k++) {
             char head[ACCT_RING_LABEL];
-            acct_ring_beside(sheet->ring, sheet->facts, i, head);
-            place_other(
-                sheet,
-                &(struct card){.chain = &sheet->facts->beside[i].rings.chains[k], .neighbour = i},
-                head, y);
+            acct_ring_beside(sheet->ring, sheet->facts, i, k, head);
+            place_other(sheet,
+                        &(struct card){.chain = &other->rings.chains[k],
+                                       .ring = k,
+                                       .neighbour = i,
+                                       .gbps = other->gbps / other->rings.n,
+                                       .least = acct_ring_at_least(sheet->facts, i)},
+                        head, y);
         }
+    }
 }
 
 static void place_cards(struct sheet *sheet)

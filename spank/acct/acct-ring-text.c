@@ -276,7 +276,7 @@ static void put_beside(struct pen *pen, const struct acct_ring *ring,
     char text[ACCT_RING_LABEL];
     set_grey(pen, true);
     for (int i = 0; i < facts->n_beside; i++) {
-        acct_ring_beside(ring, facts, i, text);
+        acct_ring_beside(ring, facts, i, -1, text);
         end_line(pen);
         put_words(pen, text, "", "  ");
         end_line(pen);

@@ -33,17 +33,19 @@ static int ring_gpus(const char *ring, int n_nodes)
 }
 
 /* What runs at the same time: copies of the step itself, other steps, or both. */
-static void describe_beside(const struct tccl_outcome *plan, char *text, size_t size)
+static void describe_beside(const struct tccl_outcome *plan, int n_nodes, char *text, size_t size)
 {
     enum tccl_background background = tccl_source_background(plan->source);
     char copies[24] = "";
     if (background != TCCL_BACKGROUND_NONE)
         snprintf(copies, sizeof(copies), " beside %s", tccl_background_name(background));
     if (plan->neighbours > 0)
-        snprintf(text, size, "%s %s %lld other step%s%s%s%s, alone %.1f", copies,
+        snprintf(text, size, "%s %s %lld other step%s%s%s%s%s, alone %.1f", copies,
                  *copies ? "and" : "beside", (long long)plan->neighbours,
-                 plan->neighbours == 1 ? "" : "s", *plan->neighbours_by ? " (" : "",
-                 plan->neighbours_by, *plan->neighbours_by ? ")" : "", plan->alone_gbps);
+                 plan->neighbours == 1 ? "" : "s",
+                 plan->neighbours > 1 && n_nodes > 1 ? ", counted on each node" : "",
+                 *plan->neighbours_by ? " (" : "", plan->neighbours_by,
+                 *plan->neighbours_by ? ")" : "", plan->alone_gbps);
     else
         snprintf(text, size, "%s", copies);
 }
@@ -51,7 +53,7 @@ static void describe_beside(const struct tccl_outcome *plan, char *text, size_t 
 static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *line)
 {
     int gpus = ring_gpus(plan->ring, n_nodes), end;
-    char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[112] = "";
+    char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[128] = "";
     const char *model = tccl_source_is(plan->source, "model") ? ", by a model" : "";
     if (plan->rings > 1)
         snprintf(rings, sizeof(rings), "%d rings", (int)plan->rings);
@@ -62,7 +64,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     if (plan->baseline_gbps > 0)
         snprintf(baseline, sizeof(baseline), " (NCCL's own choice: %.1f, %.2fx)",
                  plan->baseline_gbps, plan->gbps / plan->baseline_gbps);
-    describe_beside(plan, beside, sizeof(beside));
+    describe_beside(plan, n_nodes, beside, sizeof(beside));
     end = snprintf(line, NOTICE_SIZE, "tccl: %s%s: %s%.1f GB/s%s%s%s", rings, of,
                    strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
                    beside, baseline, model);

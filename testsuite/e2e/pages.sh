@@ -34,8 +34,10 @@ put(998, state="applied", start=now, job_name=bad, account="a" * 255, policy="م
     source="<b>", ring="<b>\"'&n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] " + "x" * 120 + "[mlx5_0 -g> 0 -r> 1 -m12> 2 -g> mlx5_0]",
     built=bad[:20], built_reason=bad, nodes="n[1-2]")
 wide = "mlx5_0 -g> " + " -w> ".join(map(str, range(8))) + " -m0> mlx5_1"
+ring = " -w> ".join(map(str, [*range(8), 0]))  # beside it: two with several, two on other nodes
+beside = f"24.60/24.60 ring: {ring} | {ring} | {ring}; 5.20/10.40 nccl: {wide} | {wide}; @1 7.59/19.00 ring: {wide}; @63 9.10/22.78 nccl: {wide}"
 put(997, state="applied", start=now, job_name="wide", gpus=512, n_nodes=64, gbps=40, baseline_gbps=22, bound_gbps=42, solve_us=9000,
-    nodes="w[1-64]", source="cuda", ring=" ".join(f"w{i}[{wide}]" for i in range(1, 65)))
+    nodes="w[1-64]", source="cuda", neighbours=5, neighbours_by="bounds", alone_gbps=41, beside=beside, ring=" ".join(f"w{i}[{wide}]" for i in range(1, 65)))
 PYTHON
 }
 past_records >"$work/past"
@@ -65,6 +67,8 @@ page mixed ring "$mixed"
 page single ring "$single.0"
 page hostile ring 998
 page wide ring 997
+grep -q '1 of the steps beside it is not drawn' "$work/pages/wide.html" || fail "the page does not say that somebody is not drawn"
+[ "$(grep -c 'beside it on w1: at least 24.60 of 24.60 GB/s, ring' "$work/pages/wide.html")" = 3 ] || fail "three rings of a step beside it are not drawn"
 kind=$(readlink -f "$cluster/nodes/n1/kind")
 admin tccl-profile report --html "$work/pages/report.html" "$kind"/cache/* >"$work/out"
 equal "mode of a page" "$(stat -c '%a %U' "$work/pages/mixed.html")" "644 nobody"

@@ -611,6 +611,67 @@ static void test_nccl(void)
     CHECK_INT(count(none, "NCCL's own on"), 0);
 }
 
+/* A step on one node beside three others: one with two of our rings, one with NCCL's own, one that
+ * is not in the text. */
+static json_t *shared_record(const char *by)
+{
+    json_t *record = record_of("A");
+    json_object_set_new(record, "ring", json_string("n1[0 -m0> 3 -m0> 0]"));
+    json_object_set_new(record, "alone_gbps", json_real(19.6));
+    json_object_set_new(record, "placed_gbps", json_real(21.5));
+    json_object_set_new(record, "neighbours", json_integer(3));
+    json_object_set_new(record, "neighbours_by", json_string(by));
+    json_object_set_new(
+        record, "beside",
+        json_string("6.60/8.80 ring: 1 -w> 2 -r> 1 | 2 -w> 1 -w> 2; 4.40/5.50 nccl: 4 -m1> 5 "
+                    "-m1> 4"));
+    return record;
+}
+
+/* What each neighbour takes, on each of its edges; where this is known by bounds, that it is at
+ * least so much; and who is not drawn. The same in text, picture and page. */
+static void test_neighbours_shown(void)
+{
+    cleanup_json json_t *bounds = shared_record("bounds"), *model = shared_record("model"),
+                        *measured = shared_record("measured");
+    setenv("LC_ALL", "C.UTF-8", 1);
+    cleanup_free char *text = text_of(bounds, 200, false), *svg = svg_of(bounds),
+                      *page = page_of(bounds), *sure = text_of(model, 200, false),
+                      *sure_svg = svg_of(model), *together = text_of(measured, 200, false);
+    const char *all[] = {text, svg, page};
+    for (int i = 0; i < 3; i++) {
+        CHECK_HOLDS(all[i], "Predicted: at least 9.80 in place of 5.10 GB/s");
+        CHECK_HOLDS(all[i], "at least 9.80 GB/s beside 3 other steps that ran when it began (by "
+                            "bounds), 19.60 alone: at most 50 % lost");
+        CHECK_HOLDS(all[i], "1 of the steps beside it is not drawn");
+        CHECK_HOLDS(all[i], "beside it: at least 6.60 of 8.80 GB/s, ");
+        CHECK_HOLDS(all[i], "beside it: at least 4.40 of 5.50 GB/s, NCCL's own");
+    }
+    CHECK_HOLDS(text, "of 8.80 GB/s, 2 rings\n");
+    CHECK_HOLDS(svg, "of 8.80 GB/s, ring 1 of 2<");
+    CHECK_HOLDS(svg, "of 8.80 GB/s, ring 2 of 2<");
+    CHECK_HOLDS(svg, "grey: steps that ran beside it");
+    CHECK_INT(count(svg, ">≥ 3.30<"), 4);
+    CHECK_INT(count(svg, ">≥ 4.40<"), 2);
+    CHECK_INT(count(svg, ">≥ 9.80<"), 2);
+    CHECK_INT(count(sure_svg, ">3.30<"), 4);
+    CHECK_INT(count(sure_svg, "≥"), 0);
+    CHECK_INT(count(page, "<div class=\"grey\">"), 1);
+    CHECK_INT(count(page, "<ol class=\"way\">"), 1 + 2 + 1);
+    CHECK_INT(count(page, " <b>3.30</b>"), 4);
+    CHECK_HOLDS(page, "2 rings on n1</th><td class=\"n\">≥ 6.60</td><td class=\"n\">8.80</td>");
+    CHECK_HOLDS(page, "Other steps beside it</dt><dd>3</dd>");
+    CHECK_HOLDS(page, "Bandwidths beside them by</dt><dd>bounds</dd>");
+    CHECK_HOLDS(page, "Beside nobody, GB/s</dt><dd>19.60</dd>");
+    CHECK_HOLDS(page, "On the machine's best GPUs, GB/s</dt><dd>21.50</dd>");
+    CHECK_HOLDS(sure, "\n9.80 GB/s beside 3 other steps that ran when it began, 19.60 alone: 50 % "
+                      "lost");
+    CHECK_HOLDS(together, "that ran when it began (measured together), 19.60 alone: 50 % lost");
+    json_object_set_new(model, "n_nodes", json_integer(2));
+    cleanup_free char *several = text_of(model, 200, false);
+    CHECK_HOLDS(several, "beside 3 other steps (counted on each node) that ran");
+}
+
 static void test_json(void)
 {
     struct tccl_error err = {0};
@@ -661,6 +722,7 @@ int main(void)
     test_svg_nics();
     test_page();
     test_nccl();
+    test_neighbours_shown();
     test_json();
     test_endless_bars();
     return check_result();

@@ -393,6 +393,9 @@ static void test_notice_applied(void)
     CHECK_STR(line, "tccl: ring of 3 GPUs: at least 11.2 GB/s beside offload and 2 other steps "
                     "(bounds), alone 12.5 (NCCL's own choice: 6.1, 1.84x)");
     strcpy(plan.source, "cuda");
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
+    CHECK_HOLDS(line, "at least 11.2 GB/s beside 2 other steps, counted on each node (bounds), "
+                      "alone 12.5 (NCCL's");
     strcpy(plan.neighbours_by, "measured");
     plan.neighbours = 1;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
