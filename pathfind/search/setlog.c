@@ -19,8 +19,9 @@
 #include "base/numbers.h"
 
 enum { MAX_LINE = 8192, SUM_DIGITS = 16, MAX_SOURCE = 64, GPUS_TEXT = 64 };
-static const off_t MAX_LOG = 1 << 30; /* bytes: millions of sets */
-static const double MAX_SKEW = 1e9;   /* microseconds */
+static const off_t MAX_LOG = 1 << 30;      /* bytes: millions of sets */
+static const off_t MAX_TOGETHER = 8 << 20; /* of those that tccld reads between its answers */
+static const double MAX_SKEW = 1e9;        /* microseconds */
 
 struct tccl_setlog {
     int fd;
@@ -191,15 +192,17 @@ static long line_read(FILE *file, char line[static MAX_LINE], bool *torn)
     return c == EOF && size == 0 ? -1 : size;
 }
 
-/* Opens a regular file for reading; NULL with err, or with errno ENOENT when there is none. */
-static FILE *open_to_read(const char *path, struct tccl_error *err)
+/* Opens a regular file of at most that many bytes for reading; NULL with err, or with errno ENOENT
+ * when there is none. */
+static FILE *open_to_read(const char *path, off_t most, struct tccl_error *err)
 {
     struct tccl_error why = {""};
     struct stat st;
     cleanup_close int fd = tccl_open_regular(path, &why);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > MAX_LOG) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > most) {
         errno = EFBIG;
-        tccl_fail(err, "%s: has %jd bytes: no log of sets is as long", path, (intmax_t)st.st_size);
+        tccl_fail(err, "%s: has %jd bytes, more than %jd; remove it to measure anew", path,
+                  (intmax_t)st.st_size, (intmax_t)most);
         return NULL;
     }
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
@@ -217,6 +220,7 @@ struct reader {
                     const struct tccl_measurement *measurement);
     int (*each_joint)(void *context, const struct tccl_joint *joint);
     void *context;
+    off_t most; /* bytes of the file */
 };
 
 /* Returns 0; 1: it was to stop here; -1 with err: a bad line. */
@@ -241,7 +245,7 @@ static long read_log(const char *path, const struct reader *reader, int *dropped
 {
     if (dropped)
         *dropped = 0;
-    cleanup_file FILE *file = open_to_read(path, err);
+    cleanup_file FILE *file = open_to_read(path, reader->most, err);
     if (!file)
         return errno == ENOENT ? 0 : -1;
     char line[MAX_LINE];
@@ -272,7 +276,7 @@ long tccl_setlog_read(const char *path,
                                   const struct tccl_measurement *measurement),
                       void *context, int *dropped, struct tccl_error *err)
 {
-    const struct reader reader = {.each_set = each, .context = context};
+    const struct reader reader = {.each_set = each, .context = context, .most = MAX_LOG};
     return read_log(path, &reader, dropped, err);
 }
 
@@ -280,7 +284,7 @@ long tccl_setlog_read_joints(const char *path,
                              int (*each)(void *context, const struct tccl_joint *joint),
                              void *context, int *dropped, struct tccl_error *err)
 {
-    const struct reader reader = {.each_joint = each, .context = context};
+    const struct reader reader = {.each_joint = each, .context = context, .most = MAX_LOG};
     return read_log(path, &reader, dropped, err);
 }
 
@@ -296,7 +300,9 @@ struct tccl_together *tccl_setlog_read_together(const char *path, struct tccl_er
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    if (tccl_setlog_read_joints(path, keep_joint, together, NULL, err) >= 0)
+    const struct reader reader = {
+        .each_joint = keep_joint, .context = together, .most = MAX_TOGETHER};
+    if (read_log(path, &reader, NULL, err) >= 0)
         return together;
     tccl_together_free(together);
     return NULL;

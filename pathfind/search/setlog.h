@@ -36,8 +36,8 @@ int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
 long tccl_setlog_read_joints(const char *path,
                              int (*each)(void *context, const struct tccl_joint *joint),
                              void *context, int *dropped, struct tccl_error *err);
-/* All of them that were measured without marks, as many as there is room for; the caller frees it.
- * Returns NULL with err. */
+/* All of them that were measured without marks, as many as there is room for, of a file of 8 MiB at
+ * most; the caller frees it. Returns NULL with err. */
 struct tccl_together *tccl_setlog_read_together(const char *path, struct tccl_error *err);
 int tccl_setlog_append_joint(struct tccl_setlog *log, const struct tccl_joint *joint,
                              struct tccl_error *err);

@@ -63,11 +63,13 @@ static void add_usual(struct list *list, int n_gpus)
 static int parse_one(char *text, int n_gpus, struct tccl_split *split, struct tccl_error *err)
 {
     uint32_t seen = 0;
-    char *rest = NULL;
+    char *one;
 
     *split = (struct tccl_split){0};
-    for (char *one = strtok_r(text, "/", &rest); one; one = strtok_r(NULL, "/", &rest)) {
+    while ((one = strsep(&text, "/"))) {
         uint32_t set = 0;
+        if (!*one)
+            return tccl_fail(err, "one of its sets names no GPU");
         for (char *at = one; *at; at++)
             *at = *at == '+' ? ',' : *at;
         if (split->n == TCCL_MAX_SIDES)
@@ -79,7 +81,9 @@ static int parse_one(char *text, int n_gpus, struct tccl_split *split, struct tc
         seen |= set;
         split->parts[split->n++] = set;
     }
-    return split->n > 1 ? 0 : tccl_fail(err, "give two sets of GPUs at least, such as 0-1/2-3");
+    return split->n > 1
+               ? 0
+               : tccl_fail(err, "give two sets of GPUs at least, such as 0-1/2-3 or 0+2/1+3");
 }
 
 static int parse_all(const char *text, int n_gpus, struct list *list, struct tccl_error *err)
@@ -95,7 +99,7 @@ static int parse_all(const char *text, int n_gpus, struct list *list, struct tcc
         char name[41];
         snprintf(name, sizeof(name), "%s", one);
         if (list->count == MAX_SPLITS)
-            return tccl_fail(err, "more than %d splits", MAX_SPLITS);
+            return tccl_fail(err, "--splits: more than %d, give fewer", MAX_SPLITS);
         if (parse_one(one, n_gpus, &split, err) != 0)
             return tccl_fail_in(err, "--splits \"%s\"", name);
         add(list, &split);

@@ -129,7 +129,8 @@ static void check_random(unsigned long *state)
 
 static void check_splits(void)
 {
-    static const char *const bad[] = {"0-1", "0-1/1-2", "0-1/8", "", ",", "a/b"};
+    static const char *const bad[] = {"0-1",      "0-1/1-2",  "0-1/8",    "",      ",",    "a/b",
+                                      "0-1/2-3/", "/0-1/2-3", "0-1//2-3", "0+0/1", "0 / 1"};
     struct tccl_split *splits;
     struct tccl_error err = {""};
     uint32_t *sets;
@@ -317,6 +318,10 @@ static void check_file(struct tccl_profile *profile)
     CHECK(file && fseek(file, 12, SEEK_SET) == 0 && fputc('?', file) == '?' && fclose(file) == 0);
     CHECK(!tccl_profile_together(profile, &err));
     CHECK(strstr(err.text, "together.jsonl:1: checksum does not match"));
+    CHECK_INT(truncate(path, (8 << 20) + 1), 0); /* tccld would read it while steps wait */
+    err = (struct tccl_error){""};
+    CHECK(!tccl_profile_together(profile, &err));
+    CHECK(strstr(err.text, "together.jsonl: has 8388609 bytes, more than 8388608"));
     err = (struct tccl_error){""};
     CHECK_INT(unlink(path), 0);
     CHECK(!tccl_profile_together_read(profile, &stale) && stale);
