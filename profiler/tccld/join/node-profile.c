@@ -13,14 +13,11 @@
 #include "ring/launch.h"
 #include "tccld/join/nic-links.h"
 
-enum {
-    KINDS = 64,       /* GPU sets kept ready */
-    PLACE_TABLES = 16 /* read for a step that is over with */
-};
+enum { KINDS = 64 }; /* GPU sets kept ready */
 
-/* The best of all sets of so many GPUs, found a few tables at a time. */
+/* The best of all sets of so many GPUs, found one table at a time. */
 struct placed {
-    uint32_t next; /* the set to be looked at; 0: none was yet */
+    uint32_t next; /* the set to be looked at; 0: nobody has asked */
     bool done;
     double gbps;
 };
@@ -218,9 +215,20 @@ double own_placed(struct own *own, int n_gpus, int rings)
     struct placed *placed = &own->placed[rings][n_gpus];
     if (placed->next == 0)
         placed->next = (UINT32_C(1) << n_gpus) - 1;
-    for (int i = 0; i < PLACE_TABLES && !placed->done; i++)
-        look_at_place(own, rings, placed);
     return placed->done ? placed->gbps : 0;
+}
+
+bool own_look_at_place(struct own *own)
+{
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++)
+        for (int n_gpus = 2; n_gpus <= TCCL_MAX_GPUS; n_gpus++) {
+            struct placed *placed = &own->placed[rings][n_gpus];
+            if (placed->next == 0 || placed->done)
+                continue;
+            look_at_place(own, rings, placed);
+            return true;
+        }
+    return false;
 }
 
 void own_links(struct own *own, const struct nic_links_down *down)

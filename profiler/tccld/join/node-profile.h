@@ -57,8 +57,11 @@ const struct tccl_together *own_together(struct own *own, struct tccl_error *err
 const struct tccl_together *own_together_read(struct own *own, bool *stale);
 /* What a step on any so many GPUs of that machine gets at best when nobody else runs, by up to so
  * many rings at once or NCCL's own, GB/s. 0: not known, since some set of GPUs has no table, or not
- * yet: a call reads 16 tables at most, and the next one goes on. */
+ * yet: it is found out by own_look_at_place. */
 double own_placed(struct own *own, int n_gpus, int rings);
+/* Looks at one table for what was asked so far, which takes up to half a millisecond. Returns
+ * whether there was any to be looked at. */
+bool own_look_at_place(struct own *own);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

@@ -23,7 +23,13 @@
 #include "tccld/join/stepd.h"
 #include "tccld/main/log.h"
 
-enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SWEEP_MS = 100, SEEN = TCCL_MAX_SIDES - 2 };
+enum {
+    FILE_MOST = 4 << 20,
+    SAVE_MS = 100,
+    PLACE_MS = 10,
+    SWEEP_MS = 100,
+    SEEN = TCCL_MAX_SIDES - 2
+};
 #define FILE_NAME "running"
 enum { VERSION = 2 }; /* of the list; 1: an array of its steps, without a version */
 
@@ -46,7 +52,7 @@ struct running {
     struct entry_list entries; /* the latest first */
     int count;
     int64_t swept; /* tccl_now_ms */
-    struct event *save;
+    struct event *save, *place;
     struct log_limit trouble;
 };
 
@@ -184,6 +190,16 @@ static void save_soon(struct running *running)
         event_add(running->save, &soon);
 }
 
+/* What the best GPUs give is found out between the answers, one set of them after the other. */
+static void on_place(evutil_socket_t fd, short what, void *argument)
+{
+    struct running *running = argument;
+    struct timeval soon = daemon_in(PLACE_MS);
+    (void)fd, (void)what;
+    if (running->daemon->own && own_look_at_place(running->daemon->own))
+        event_add(running->place, &soon);
+}
+
 /* The steps of a list, borrowed; NULL with err: it is none, or of another version. */
 static json_t *steps_of(json_t *list, const char *path, bool *versioned, struct tccl_error *err)
 {
@@ -238,8 +254,9 @@ struct running *running_new(struct daemon *daemon)
     running->daemon = daemon;
     TAILQ_INIT(&running->entries);
     running->save = event_new(daemon->base, -1, 0, on_save, running);
-    if (!running->save) {
-        free(running);
+    running->place = event_new(daemon->base, -1, 0, on_place, running);
+    if (!running->save || !running->place) {
+        running_free(running);
         return NULL;
     }
     load(running);
@@ -250,11 +267,14 @@ void running_free(struct running *running)
 {
     if (!running)
         return;
-    if (event_pending(running->save, EV_TIMEOUT, NULL))
+    if (running->save && event_pending(running->save, EV_TIMEOUT, NULL))
         on_save(-1, 0, running);
     while (!TAILQ_EMPTY(&running->entries))
         remove_entry(running, TAILQ_FIRST(&running->entries));
-    event_free(running->save);
+    if (running->save)
+        event_free(running->save);
+    if (running->place)
+        event_free(running->place);
     free(running);
 }
 
@@ -677,6 +697,17 @@ static void describe_baseline(struct running *running, const struct tccl_step *j
                       own_machine(running->daemon->own));
 }
 
+/* 0: not known yet. */
+static double placed_by(struct running *running, int n_gpus, int max_rings)
+{
+    struct timeval soon = daemon_in(PLACE_MS);
+    double gbps = own_placed(running->daemon->own, n_gpus,
+                             max_rings ? max_rings : running->daemon->conf->max_rings);
+    if (!(gbps > 0) && !event_pending(running->place, EV_TIMEOUT, NULL))
+        event_add(running->place, &soon);
+    return gbps;
+}
+
 void running_describe(struct running *running, const struct tccl_step *join,
                       const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
@@ -685,9 +716,7 @@ void running_describe(struct running *running, const struct tccl_step *join,
     describe_baseline(running, join, class, outcome);
     if (join->n_nodes == 1 && !join->hidden &&
         tccl_source_background(class->source) == TCCL_BACKGROUND_NONE)
-        outcome->placed_gbps =
-            own_placed(running->daemon->own, class->n_gpus,
-                       join->max_rings ? join->max_rings : running->daemon->conf->max_rings);
+        outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
     if (class->neighbours > 0)
         describe_others(running, join, class, outcome);
 }
