@@ -9,6 +9,7 @@
 #include "search/table-sets.h"
 
 #define GAP 0.03
+#define ANY_RING 1e9 /* a gap with which the first ring will do */
 enum { BUDGET = 5000 };
 
 /* Where the rings of a set come from: the same table for all that are alike. */
@@ -110,12 +111,12 @@ static void move_all(const struct origin *origin, struct tccl_table *table)
 
 /* ---- tables ---- */
 
-/* The best ring and the baselines; other rings where they are wanted. */
+/* The baselines, and the best ring with so many others; 0: any ring, which is to be replaced. */
 static struct tccl_table *begin(struct tccl_model_tables *tables, uint32_t gpus, long others,
                                 struct tccl_error *err)
 {
     const struct tccl_search_options options = {
-        .gap = GAP, .budget = BUDGET, .others = others, .alone = true};
+        .gap = others ? GAP : ANY_RING, .budget = BUDGET, .others = others, .alone = true};
     struct tccl_table *table = tccl_table_new(tccl_model_machine(tables->model), gpus);
     if (!table)
         tccl_fail(err, "out of memory");
