@@ -75,16 +75,16 @@ int policy_env_choose(char *const *env, const struct policy_rule *rule, bool net
     return 0;
 }
 
-/* A number of at most three digits, or "". */
+/* As NCCL reads them: decimal, 0x68 or 0150. "" if it is no class of a network. */
 static void class_text(char *const *env, const struct policy_rule *rule, int i, char text[static 4])
 {
+    static const long most[CLASS_VARIABLES] = {255, 15};
     const char *own = job_env_get(env, class_variables[i]);
-    int value = rule ? class_value(rule, i) : TCCL_NOT_SET;
+    char *end = NULL;
+    long value = own ? strtol(own, &end, 0) : rule ? class_value(rule, i) : TCCL_NOT_SET;
     text[0] = '\0';
-    if (own && strlen(own) <= 3 && strspn(own, "0123456789") == strlen(own))
-        strcpy(text, own);
-    else if (!own && value >= 0 && value < 1000)
-        snprintf(text, 4, "%d", value % 1000);
+    if (value >= 0 && value <= most[i] && (!own || (end > own && *end == '\0')))
+        snprintf(text, 4, "%u", (unsigned)value & 255);
 }
 
 void policy_env_class(char *const *env, const struct policy_rule *rule,

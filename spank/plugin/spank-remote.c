@@ -44,7 +44,7 @@ static struct {
     struct tccl_step step;
     struct step_place place;
     struct step_facts facts;
-    struct policy_rule rule; /* valid if tccl.conf could be read */
+    struct policy_rule rule; /* of no effect unless tccl.conf could be read */
     struct policy_choice choice;
     bool by_claims;                    /* the policy may be another one than it seems */
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
@@ -66,7 +66,8 @@ static struct {
     bool script;                /* a job script that may start mpirun on several nodes */
     bool pyxis;                 /* pyxis runs the tasks in a container */
     const char *shim;           /* first in LD_PRELOAD, or NULL */
-} remote = {.fd = -1, .printed = -1};
+} remote = {
+    .fd = -1, .printed = -1, .rule = {.traffic_class = {.tc = TCCL_NOT_SET, .sl = TCCL_NOT_SET}}};
 
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
 {
@@ -514,7 +515,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     set_no_array(spank, &items, env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
     choose_mode(configured);
-    bool given = configured && remote.choice.mode != TCCL_MODE_OFF && !remote.choice.forbidden;
+    bool given = configured && remote.choice.mode != TCCL_MODE_OFF; /* also without a ring */
     policy_env_class(job_environment(spank), given && remote.step.n_nodes > 1 ? &remote.rule : NULL,
                      remote.step.traffic_class);
     if (configured) /* copies run whatever the mode is: others are planned beside them */

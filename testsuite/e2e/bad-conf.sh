@@ -25,6 +25,8 @@ refused() { # LINE PATTERN
     equal "tasks" "$(tasks)" 2
     none_has TCCL_RING
     matches "message of the step" "$(cat "$work/err")" "*tccl: *tccl.conf*$2*"
+    user srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on env >"$work/out" 2>"$work/err"
+    ! grep '^NCCL_' "$work/out" || fail "NCCL has settings that nobody made"
     nodes_are_up
 }
 refused 'Sokket=/tmp/x' Sokket

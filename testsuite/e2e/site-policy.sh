@@ -16,6 +16,7 @@ Environment=SITE_A=site
 Partitions=oth*,none
 Users=root,nob?dy
 Forbid=yes
+TrafficClass=7
 [policy gain]
 JobNames=gain *,more
 MinGain=50x
@@ -142,6 +143,8 @@ for options in --tccl=on --tccl=auto TCCL=on TCCL=require --tccl=require --tccl=
         equal "exit status" "$status" 0
         fallback 2 "policy 'no' forbids rings"
         says "tccl: no ring: policy 'no' forbids rings (NCCL's own choice is used)"
+        all_have NCCL_IB_TC 7
+        recorded "$(job_of)" 0 traffic_class 7
         recorded "$(job_of)" 0 reason "*policy 'no' forbids rings" ;;
     *)
         equal "exit status" "$status" 0

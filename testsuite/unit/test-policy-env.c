@@ -40,6 +40,8 @@ static void check_classes(void)
     char *own[] = {"NCCL_IB_TC=41", NULL}, *both[] = {"NCCL_IB_SL=2", "NCCL_IB_TC=0", NULL};
     char *odd[] = {"NCCL_IB_TC=1;2", "NCCL_IB_SL=12345", NULL},
          *long_one[] = {"NCCL_IB_TC=1000", NULL};
+    char *hex[] = {"NCCL_IB_TC=0x68", "NCCL_IB_SL=017", NULL},
+         *none[] = {"NCCL_IB_TC=", "NCCL_IB_SL=16", NULL};
     char text[TCCL_TRAFFIC_CLASS + 1];
     check_class(NULL, 106, 3, "NCCL_IB_TC=106;NCCL_IB_SL=9", "NCCL_IB_TC=106;NCCL_IB_SL=3",
                 "106/3");
@@ -50,6 +52,8 @@ static void check_classes(void)
     check_class(both, 106, 3, "(none)", "(none)", "0/2");
     check_class(odd, 106, 3, "(none)", "(none)", "");
     check_class(long_one, 106, TCCL_NOT_SET, "NCCL_IB_SL=9", "(none)", "");
+    check_class(hex, 106, 3, "(none)", "(none)", "104/15"); /* as NCCL reads them */
+    check_class(none, 106, 3, "(none)", "(none)", "");
     policy_env_class(both, NULL, text);
     CHECK_STR(text, "0/2");
     policy_env_class(NULL, NULL, text);
