@@ -37,8 +37,8 @@ static struct {
     int device;      /* the first one; -1: from the place on the node */
     int comms, subsets, split, no_color, shrink, collectives;
     enum init init;
-    bool group, threads, nonblocking, share, again, grow, edges, json, no_log, allreduce;
-    bool children_last, go_on, finalize, abort;
+    bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
+    bool allreduce, children_last, go_on, finalize, abort;
     char id[4000];
     const char *log; /* NULL: one that is removed */
 } options = {
@@ -77,6 +77,7 @@ static void usage(FILE *to)
         "  --threads            one thread for each GPU\n"
         "  --nonblocking        without waiting inside NCCL\n"
         "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n"
+        "  --split-off          these are splits of the first one, each with all ranks\n"
         "  --split N            then splits the first one into N by rank modulo N\n"
         "  --no-color R         rank R takes no part in that\n"
         "  --again              then splits these into two\n"
@@ -454,56 +455,66 @@ static int make_subsets(void)
     return status;
 }
 
-static int split_off(struct member *member)
+static int split_from(struct member *member, int from, int slot, int color, int place)
 {
     ncclConfig_t config = configuration();
+
+    return check(member->rank, "ncclCommSplit",
+                 ncclCommSplit(member->comms[from], color, place, &member->comms[slot], &config));
+}
+
+/* As PyTorch's new_group does: each group is a split of its own. */
+static int split_subset(struct member *member, int slot)
+{
+    int place = place_in(&subsets[slot - SUBSET], member->rank);
+
+    return split_from(member, 0, slot, place < 0 ? NCCL_SPLIT_NOCOLOR : 0, place);
+}
+
+static int split_off(struct member *member, int slot)
+{
     int color =
         member->rank == options.no_color ? NCCL_SPLIT_NOCOLOR : member->rank % options.split;
 
-    return check(
-        member->rank, "ncclCommSplit",
-        ncclCommSplit(member->comms[0], color, member->rank, &member->comms[SPLIT_OFF], &config));
+    return split_from(member, 0, slot, color, member->rank);
 }
 
-static int split_again(struct member *member)
+static int split_again(struct member *member, int slot)
 {
-    ncclConfig_t config = configuration();
-
     if (!member->comms[SPLIT_OFF])
         return 0;
-    return check(member->rank, "ncclCommSplit",
-                 ncclCommSplit(member->comms[SPLIT_OFF], member->rank / options.split % 2,
-                               member->rank, &member->comms[SPLIT_AGAIN], &config));
+    return split_from(member, SPLIT_OFF, slot, member->rank / options.split % 2, member->rank);
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
-static int shrink(struct member *member)
+static int shrink(struct member *member, int slot)
 {
     ncclConfig_t config = configuration();
 
     if (member->rank == options.shrink)
         return 0;
     return check(member->rank, "ncclCommShrink",
-                 ncclCommShrink(member->comms[0], &options.shrink, 1, &member->comms[SHRUNKEN],
-                                &config, NCCL_SHRINK_DEFAULT));
+                 ncclCommShrink(member->comms[0], &options.shrink, 1, &member->comms[slot], &config,
+                                NCCL_SHRINK_DEFAULT));
 }
 #else
-static int shrink(struct member *member)
+static int shrink(struct member *member, int slot)
 {
+    (void)slot;
     return fail(member->rank, "--shrink", "needs NCCL 2.27");
 }
 #endif
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
 /* The first rank of the shrunken one makes the id, the new one needs it. */
-static int grow(struct member *member)
+static int grow(struct member *member, int slot)
 {
     int root = options.shrink == 0 ? 1 : 0;
     ncclConfig_t config = configuration();
     ncclUniqueId id;
     char path[4100];
 
-    snprintf(path, sizeof(path), "%s.%d", options.id, GROWN);
+    snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     if (member->rank == root && (check(root, "ncclCommGetUniqueId",
                                        ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) != 0 ||
                                  write_id(path, &id) != 0))
@@ -513,25 +524,26 @@ static int grow(struct member *member)
     return check(member->rank, "ncclCommGrow",
                  ncclCommGrow(member->comms[SHRUNKEN], all_ranks(),
                               member->rank == root || !member->comms[SHRUNKEN] ? &id : NULL,
-                              member->comms[SHRUNKEN] ? -1 : all_ranks() - 1, &member->comms[GROWN],
+                              member->comms[SHRUNKEN] ? -1 : all_ranks() - 1, &member->comms[slot],
                               &config));
 }
 #else
-static int grow(struct member *member)
+static int grow(struct member *member, int slot)
 {
+    (void)slot;
     return fail(member->rank, "--grow", "needs NCCL 2.29.2");
 }
 #endif
 
 /* Makes a communicator out of another one on each GPU of this process. Without waiting inside NCCL,
  * the new one is there when the other one is ready again. */
-static int derive(int slot, int from, int (*make)(struct member *))
+static int derive(int slot, int from, int (*make)(struct member *, int slot))
 {
     int status = group_start();
 
     for (int i = 0; i < options.gpus && status == 0; i++) {
         cudaSetDevice(members[i].device);
-        status = make(&members[i]);
+        status = make(&members[i], slot);
     }
     if (group_end(from, from) != 0 || wait_all(slot, slot) != 0)
         return -1;
@@ -540,6 +552,9 @@ static int derive(int slot, int from, int (*make)(struct member *))
 
 static int derive_all(void)
 {
+    for (int i = 0; options.split_off && i < options.subsets; i++)
+        if (derive(SUBSET + i, 0, split_subset) < 0)
+            return -1;
     if (options.split && derive(SPLIT_OFF, 0, split_off) < 0)
         return -1;
     if (options.split && options.again && derive(SPLIT_AGAIN, SPLIT_OFF, split_again) < 0)
@@ -916,7 +931,7 @@ static int run(void)
 {
     double start = now();
 
-    if (make_comms() < 0 || make_subsets() < 0)
+    if (make_comms() < 0 || (!options.split_off && make_subsets() < 0))
         return -1;
     double seconds[2] = {now() - start};
     if ((!options.children_last && derive_all() != 0) || collect_all() != 0 ||
@@ -950,6 +965,7 @@ enum {
     THREADS,
     NONBLOCKING,
     SUBSETS,
+    SPLIT_OFF_SUBSETS,
     SPLIT,
     NO_COLOR,
     AGAIN,
@@ -981,6 +997,7 @@ static const struct option long_options[] = {
     {"nonblocking", no_argument, NULL, NONBLOCKING},
     {"split", required_argument, NULL, SPLIT},
     {"subset", required_argument, NULL, SUBSETS},
+    {"split-off", no_argument, NULL, SPLIT_OFF_SUBSETS},
     {"no-color", required_argument, NULL, NO_COLOR},
     {"again", no_argument, NULL, AGAIN},
     {"share", no_argument, NULL, SHARE},
@@ -1078,6 +1095,8 @@ static int parse_flag(int option)
         return options.threads = true, 0;
     case NONBLOCKING:
         return options.nonblocking = true, 0;
+    case SPLIT_OFF_SUBSETS:
+        return options.split_off = true, 0;
     case AGAIN:
         return options.again = true, 0;
     case SHARE:
@@ -1152,8 +1171,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");
         return 2;
     }
-    if (options.comms == 0 &&
-        (options.split || options.shrink >= 0 || options.allreduce || options.collectives)) {
+    if (options.comms == 0 && (options.split || options.split_off || options.shrink >= 0 ||
+                               options.allreduce || options.collectives)) {
         fprintf(stderr, "tccl: ring-probe: --comms 0 leaves nothing to split, shrink or add up\n");
         return 2;
     }

@@ -404,10 +404,10 @@ static void count_alone(const struct tccl_groups *groups, const struct tccl_side
     worth->gbps = gbps[groups->n - 1];
 }
 
-/* Those of a generation, of all groups: what each reaches. Where that is known by bounds only, and
- * the planned chains are known better (sure), they count as they are alone. Returns 0; 1: of some
- * group they are not known; or -1. */
-static int rate_own(struct tccl_groups *groups, int generation, bool sure, struct tccl_side *sides,
+/* Those of a generation, of all groups: what each reaches. Where that is known by bounds only,
+ * which say how much it is at least, they count as they are alone: they have no more than that.
+ * Returns 0; 1: of some group they are not known; or -1. */
+static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side *sides,
                     struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
                     struct tccl_error *err)
 {
@@ -422,7 +422,7 @@ static int rate_own(struct tccl_groups *groups, int generation, bool sure, struc
             return -1;
         gbps[i] = worth->gbps;
     }
-    if (sure && worth->basis == TCCL_BASIS_BOUNDS)
+    if (worth->basis == TCCL_BASIS_BOUNDS)
         count_alone(groups, sides, worth, gbps);
     return 0;
 }
@@ -455,8 +455,7 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     struct tccl_worth worth;
     double gbps[TCCL_MAX_GROUPS] = {0};
     bool better[TCCL_MAX_GROUPS] = {false};
-    bool sure = planned->worth.basis < TCCL_BASIS_BOUNDS;
-    int known = rate_own(groups, generation, sure, own, &worth, gbps, err);
+    int known = rate_own(groups, generation, own, &worth, gbps, err);
     if (known < 0)
         return -1;
     if (known == 0 && tccl_worth_better(&planned->worth, &worth, groups->noise) &&

@@ -39,6 +39,18 @@ said "TCCL INFO .* of 4 ranks, 2 here: ring mlx5_0 .*; model, 6\.05 GB/s \(NCCL'
 said "TCCL INFO .* of 4 ranks: NCCL's own choice: NCCL's own choice is as good" 2
 said "built as planned" 4
 
+# Each is a split of the first communicator with all ranks, of which the others have no color.
+step "the same groups as PyTorch's new_group makes them"
+joined_in_time amd-4gpu amd-4gpu -- amd-4gpu --nodes 2 -- --split-off --subset 0,2,4,6 --subset 1,3,5,7
+said "TCCL INFO .* of 4 ranks, 2 here: ring mlx5_0 .*; model, 6\.05 GB/s \(NCCL's own 4\.40\)" 4
+said "built as planned" 6
+
+step "splits that share their parent's buffers"
+joined_in_time amd-4gpu amd-4gpu -- amd-4gpu --nodes 2 -- --init config --share --split 2
+as_planned "comm 0"
+said "child of communicator .*: NCCL's own choice: it shares its parent's buffers" 8
+said "built as planned" 2
+
 step "groups of one GPU on each of two nodes"
 joined_in_time amd-4gpu:0,1 amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --nodes 2 -- --subset 0,2 --subset 1,3
 as_planned "comm 0"

@@ -17,7 +17,7 @@ enum {
     MOST_MISSED = ROUNDS / 10
 };
 
-static int missed, gained, measured;
+static int missed, gained, measured, bounded;
 static int on_one, on_several; /* groups whose NICs of NCCL's own are on one fabric, or not */
 
 /* Two groups, and in every other model a step that runs beside them. */
@@ -274,8 +274,27 @@ static struct tccl_together *measure_all(const struct trial *trial)
     return together;
 }
 
-/* Where all was measured together nobody needs a model; where nothing was, each group has what is
- * fastest alone. */
+/* By bounds: what the groups have in the end is no less than NCCL's own, whatever these have. */
+static void check_bounds(const struct trial *trial, const struct tccl_group_choice *choices)
+{
+    for (int v = 0; v < TCCL_GENERATIONS; v++) {
+        struct tccl_side own[PAIR], had[PAIR];
+        double gbps[PAIR + 1];
+        for (int i = 0; i < PAIR; i++) {
+            own[i] = (struct tccl_side){0};
+            if (!(baseline_of(trial, i, v)->gbps > 0))
+                return;
+            CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
+            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.chain) : own[i];
+            bounded += choices[i].better[v];
+        }
+        double least = least_of(trial, &own[0], &own[1], gbps);
+        CHECK(least_of(trial, &had[0], &had[1], gbps) >= least * (1 - 1e-6));
+    }
+}
+
+/* Where all was measured together nobody needs a model; where nothing was, chains are those that
+ * are fastest alone. */
 static void check_without_model(const struct trial *trial, const struct tccl_group_choice *choices)
 {
     struct tccl_together *together = trial->beside.n == 0 ? measure_all(trial) : NULL;
@@ -287,6 +306,7 @@ static void check_without_model(const struct trial *trial, const struct tccl_gro
         CHECK(got[i].cell.gbps <= got[i].cell.alone);
         CHECK(got[i].cell.alone >= choices[i].cell.alone * (1 - 1e-9));
     }
+    check_bounds(trial, got);
     beside.together = together;
     if (!together)
         return;
@@ -512,6 +532,7 @@ int main(void)
     CHECK(missed <= MOST_MISSED);
     CHECK(gained >= ROUNDS / 10); /* else this shows little */
     CHECK(measured >= ROUNDS / 10);
+    fprintf(stderr, "%d chains by bounds\n", bounded);
     CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
     check_spread("epyc-8gpu");
     check_spread("epyc-8gpu-unequal");

@@ -78,6 +78,13 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
     }
 }
 
+static const char *reason_for_own(const struct tccl_group_choice *choice)
+{
+    return choice->cell.basis == TCCL_BASIS_BOUNDS
+               ? "what it has beside others is known by bounds only (tccl-profile run --neighbours)"
+               : "NCCL's own choice is as good";
+}
+
 static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                        const struct tccl_machine *machine, const struct tccl_group_choice *choice,
                        bool closed)
@@ -92,7 +99,7 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         better |= choice->better[i];
     answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
-           better ? "" : "NCCL's own choice is as good");
+           better ? "" : reason_for_own(choice));
     chain_lines_put_rates(lines, choice->cell.gbps, class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         chain_lines_put_baseline(lines,
