@@ -427,10 +427,25 @@ static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side
     return 0;
 }
 
+/* What the slowest group reaches while all have these, GB/s; -1 with err. */
+static double slowest(struct tccl_groups *groups, const struct tccl_side *sides,
+                      struct tccl_error *err)
+{
+    double least = INFINITY;
+    for (int i = 0; i < groups->n; i++) {
+        struct tccl_worth worth;
+        if (rate(groups, sides, i, &sides[i], &worth, err) != 0)
+            return -1;
+        least = fmin(least, fmin(worth.gbps, sides[i].alone));
+    }
+    return least;
+}
+
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
- * together lose nothing by it, as far as that is known as well as what the chains reach. */
+ * together lose nothing by it, as far as that is known as well as what the chains reach; none where
+ * only other steps gain by that, and the slowest group would have less than enough, GB/s. */
 static int judge(struct tccl_groups *groups, const struct assignment *planned,
-                 const struct tccl_side *own, bool better[static TCCL_MAX_GROUPS],
+                 const struct tccl_side *own, double enough, bool better[static TCCL_MAX_GROUPS],
                  struct tccl_error *err)
 {
     struct tccl_side sides[TCCL_MAX_GROUPS];
@@ -444,22 +459,39 @@ static int judge(struct tccl_groups *groups, const struct assignment *planned,
         if (!better[i])
             sides[i] = own[i];
     }
-    return 0;
+    double least = slowest(groups, sides, err);
+    for (int i = 0; i < groups->n && least >= 0 && least < enough; i++)
+        better[i] = true;
+    return least >= 0 ? 0 : -1;
 }
 
+static double least_of(const double *gbps, int n)
+{
+    double least = INFINITY;
+    for (int i = 0; i < n; i++)
+        least = fmin(least, gbps[i]);
+    return least;
+}
+
+/* Chains by which other steps gain are taken where the slowest group has no less. */
 static int judge_generation(struct tccl_groups *groups, const struct assignment *planned,
                             int generation, struct tccl_group_choice *choices,
                             struct tccl_error *err)
 {
     struct tccl_side own[TCCL_MAX_GROUPS];
-    struct tccl_worth worth;
+    struct tccl_worth worth = {0};
     double gbps[TCCL_MAX_GROUPS] = {0};
     bool better[TCCL_MAX_GROUPS] = {false};
     int known = rate_own(groups, generation, own, &worth, gbps, err);
     if (known < 0)
         return -1;
-    if (known == 0 && tccl_worth_better(&planned->worth, &worth, groups->noise) &&
-        judge(groups, planned, own, better, err) != 0)
+    double enough = least_of(gbps, groups->n) * (1 - 1e-9);
+    double least = slowest(groups, planned->sides, err);
+    if (least < 0)
+        return -1;
+    if (known == 0 && least >= enough &&
+        tccl_worth_better(&planned->worth, &worth, groups->noise) &&
+        judge(groups, planned, own, enough, better, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++) {
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;

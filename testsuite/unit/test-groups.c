@@ -206,10 +206,12 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
             had[i] = choices[i].better[v] ? side_of(&choices[i].cell.chain) : own[i];
         }
         double least = least_of(trial, &own[0], &own[1], gbps);
+        double enough = fmin(gbps[0], gbps[1]);
         for (int i = 0; i < PAIR; i++)
             CHECK(fabs(choices[i].baseline_gbps[v] - gbps[i]) < 1e-6);
         double now = least_of(trial, &had[0], &had[1], gbps);
         CHECK(now >= least * (1 - 1e-6));
+        CHECK(fmin(gbps[0], gbps[1]) >= enough * (1 - 1e-6)); /* whatever the step gains */
         if (choices[0].better[v] || choices[1].better[v])
             CHECK(now >= joint * (1 - 1e-6));
         gained += v == TCCL_NEWEST && now > least * 1.01;
