@@ -51,7 +51,8 @@ struct tccl_outcome {
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
     char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
-    double alone_gbps;                      /* of the ring when nobody else runs; 0: as gbps */
+    double alone_gbps;  /* of the ring, or of NCCL's own where there is none, when nobody else runs;
+                           0: as gbps */
     int64_t neighbours; /* steps that run beside this one, on all of its nodes */
     char neighbours_by[TCCL_OUTCOME_BASIS + 1]; /* by what gbps is known beside them: "model",
                                                    "measured", "bounds" (at least); "": alone */

@@ -57,7 +57,7 @@ struct summary {
     struct tccl_series gain, solve;
     struct tccl_series built_gain;  /* where NCCL built the ring, as all nodes said */
     struct pair sharing, placement; /* beside others and alone; alone, and on the best GPUs */
-    int64_t unplaced;               /* rings of which the best GPUs are not known */
+    int64_t unplaced;               /* steps of which the best GPUs are not known */
     int64_t histogram[GAINS];
     struct day *days;
     int n_days, days_room;
@@ -171,12 +171,13 @@ static void count_pair(struct pair *pair, double is, double might)
     pair->might += might;
 }
 
-/* What a ring lost to the steps beside it, and to the GPUs that Slurm gave it. */
-static void count_losses(struct summary *summary, const struct tccl_facts *facts)
+/* What a step lost to those beside it, and to the GPUs that Slurm gave it. gbps: of its ring, or of
+ * NCCL's own where that is as fast. */
+static void count_losses(struct summary *summary, const struct tccl_facts *facts, double gbps)
 {
-    double alone = facts->alone > 0 ? facts->alone : facts->gbps;
+    double alone = fmax(facts->alone, gbps);
     if (facts->neighbours > 0 && facts->alone > 0)
-        count_pair(&summary->sharing, facts->gbps, fmax(alone, facts->gbps));
+        count_pair(&summary->sharing, gbps, alone);
     if (facts->placed > 0)
         count_pair(&summary->placement, alone, fmax(facts->placed, alone));
     else
@@ -209,6 +210,7 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
     bool partial = !applied && strcmp(facts->state, "partial") == 0;
     bool fallback = !applied && strcmp(facts->state, "fallback") == 0;
     bool ring = applied || partial || strcmp(facts->state, "differs") == 0;
+    bool own = facts->gbps == 0 && strcmp(facts->state, "nothing-to-do") == 0;
     int class = tccl_filter_class(filter, facts->reason);
     struct day *day = find_day(summary, row->start), *hour = find_hour(summary, row->start);
     if (!day)
@@ -226,7 +228,9 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
     if (ring && facts->ratio > 0 && count_gain(summary, day, hour, facts) != 0)
         return -1;
     if (ring && facts->gbps > 0)
-        count_losses(summary, facts);
+        count_losses(summary, facts, facts->gbps);
+    else if (own && facts->baseline > 0)
+        count_losses(summary, facts, facts->baseline);
     if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
         return -1;
     if ((fallback || partial) && tccl_reason_of_node(facts->reason) &&

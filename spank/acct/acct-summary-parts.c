@@ -122,7 +122,7 @@ static bool sharing_text(const json_t *sharing, char text[static ACCT_LOSS])
     long long steps = (long long)acct_count_of(sharing, "steps");
     if (steps > 0)
         snprintf(text, ACCT_LOSS,
-                 "Sharing: %lld ring%s began beside other steps: mean %.2f GB/s, %.2f alone (%.0f "
+                 "Sharing: %lld step%s began beside others: mean %.2f GB/s, %.2f alone (%.0f "
                  "%% lost)",
                  steps, steps == 1 ? "" : "s", gbps, alone,
                  alone > 0 ? fmax(0, 100 * (1 - gbps / alone)) : 0);
@@ -140,12 +140,12 @@ static bool placement_text(const json_t *placement, char text[static ACCT_LOSS])
         snprintf(rest, sizeof(rest), "; unknown of %lld more", unknown);
     if (steps > 0)
         snprintf(text, ACCT_LOSS,
-                 "Placement: %lld ring%s alone: mean %.2f GB/s, %.2f on their machines' best GPUs "
+                 "Placement: %lld step%s alone: mean %.2f GB/s, %.2f on their machines' best GPUs "
                  "(+%.0f %%)%s",
                  steps, steps == 1 ? "" : "s", alone, placed, gained(alone, placed), rest);
     else if (unknown > 0)
         snprintf(text, ACCT_LOSS,
-                 "Placement: unknown what the best GPUs would have given (%lld ring%s)", unknown,
+                 "Placement: unknown what the best GPUs would have given (%lld step%s)", unknown,
                  unknown == 1 ? "" : "s");
     return steps > 0 || unknown > 0;
 }

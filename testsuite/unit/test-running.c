@@ -255,6 +255,34 @@ static void check_offload(void)
     offloading = 0;
 }
 
+/* The record of a step that is left to NCCL says what NCCL's own have while nobody else runs. */
+static void check_left_to_nccl(void)
+{
+    struct tccl_step join = join_of(first_key, FIRST), second = join_of(second_key, SECOND);
+    double alone = tables[1]->baseline_ring[TCCL_NEWEST].gbps;
+    running_begin(daemon_.running, &join, NULL);
+    struct shared_class *class =
+        running_see(daemon_.running, &second_key, class_of(&second), true, false);
+    struct tccl_outcome outcome = {
+        .state = TCCL_STATE_NOTHING, .neighbours = 1, .baseline_gbps = alone / 2};
+    running_describe(daemon_.running, &second, class->class, &outcome);
+    CHECK(alone > 0 && outcome.alone_gbps == alone && !outcome.beside);
+    second.n_nodes = 2; /* other nodes count, too */
+    outcome.alone_gbps = 0;
+    running_describe(daemon_.running, &second, class->class, &outcome);
+    CHECK(outcome.alone_gbps == 0);
+    second.n_nodes = 1;
+    outcome.neighbours = 0;
+    running_describe(daemon_.running, &second, class->class, &outcome);
+    CHECK(outcome.alone_gbps == 0);
+    outcome.state = TCCL_STATE_FALLBACK;
+    outcome.neighbours = 1;
+    running_describe(daemon_.running, &second, class->class, &outcome);
+    CHECK(outcome.alone_gbps == 0);
+    shared_class_drop(class);
+    running_end(daemon_.running, &first_key);
+}
+
 /* A step of one GPU has no ring, and its copies run all the same. */
 static void check_one_offloads(void)
 {
@@ -536,6 +564,7 @@ int main(void)
     check_life();
     check_offload();
     check_one_offloads();
+    check_left_to_nccl();
     check_one_between();
     check_shell();
     check_fewer();

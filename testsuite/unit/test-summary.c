@@ -289,7 +289,17 @@ static void check_mean(const json_t *got, const char *name, double sum, int coun
         CHECK(json_is_null(json_object_get(got, name)));
 }
 
-/* What rings lost to steps beside them, and to the GPUs that they got. */
+/* What a step's rings have, or NCCL's own where these are as fast; 0: not known. */
+static double gbps_of(const json_t *record)
+{
+    double gbps = number_of(record, "gbps");
+    if (has_ring(record))
+        return gbps;
+    return is(record, "state", "nothing-to-do") && gbps == 0 ? number_of(record, "baseline_gbps")
+                                                             : 0;
+}
+
+/* What steps lost to those beside them, and to the GPUs that they got. */
 static void check_losses(const json_t *records, const json_t *summary)
 {
     const json_t *sharing = json_object_get(summary, "sharing"),
@@ -300,21 +310,21 @@ static void check_losses(const json_t *records, const json_t *summary)
     json_t *record;
     json_array_foreach((json_t *)records, i, record)
     {
-        if (!has_ring(record) || number_of(record, "gbps") == 0)
+        double gbps = gbps_of(record), most = fmax(gbps, number_of(record, "alone_gbps"));
+        if (gbps == 0)
             continue;
         if (number_of(record, "neighbours") > 0 && number_of(record, "alone_gbps") > 0) {
             shared++;
-            beside += number_of(record, "gbps");
-            beside_alone += alone_of(record);
+            beside += gbps;
+            beside_alone += most;
         }
         if (number_of(record, "placed_gbps") == 0) {
             unknown++;
             continue;
         }
         known++;
-        alone += number_of(record, "alone_gbps") > 0 ? number_of(record, "alone_gbps")
-                                                     : number_of(record, "gbps");
-        placed += fmax(number_of(record, "placed_gbps"), alone_of(record));
+        alone += most;
+        placed += fmax(number_of(record, "placed_gbps"), most);
     }
     CHECK_INT((int)number_of(sharing, "steps"), shared);
     CHECK_INT((int)number_of(placement, "steps"), known);

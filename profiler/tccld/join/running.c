@@ -708,15 +708,27 @@ static double placed_by(struct running *running, int n_gpus, int max_rings)
     return gbps;
 }
 
+/* What NCCL's own have on this node while nobody else runs, of a step that has these. */
+static void describe_alone(struct running *running, const struct tccl_node_class *class,
+                           struct tccl_outcome *outcome)
+{
+    const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
+    if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
+        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baseline_ring[TCCL_NEWEST].gbps);
+}
+
 void running_describe(struct running *running, const struct tccl_step *join,
                       const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
-    if (outcome->state != TCCL_STATE_APPLIED || !outcome->choices)
-        return;
-    describe_baseline(running, join, class, outcome);
-    if (join->n_nodes == 1 && !join->hidden &&
-        tccl_source_background(class->source) == TCCL_BACKGROUND_NONE)
+    bool ring = outcome->state == TCCL_STATE_APPLIED && outcome->choices;
+    bool own = outcome->state == TCCL_STATE_NOTHING && join->n_nodes == 1 && class->n_gpus > 1;
+    bool plain = tccl_source_background(class->source) == TCCL_BACKGROUND_NONE;
+    if (ring)
+        describe_baseline(running, join, class, outcome);
+    if ((ring || own) && join->n_nodes == 1 && !join->hidden && plain)
         outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
-    if (class->neighbours > 0)
+    if (ring && class->neighbours > 0)
         describe_others(running, join, class, outcome);
+    if (own && plain)
+        describe_alone(running, class, outcome);
 }

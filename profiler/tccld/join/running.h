@@ -50,7 +50,8 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
 
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
  * with what each takes, before those of other nodes that the outcome names, and what other GPUs
- * would have given. class: as running_see gave it. */
+ * would have given. Of a step on one node that is left to NCCL ("nothing-to-do"): what that has
+ * here alone, and what other GPUs would have given. class: as running_see gave it. */
 void running_describe(struct running *running, const struct tccl_step *join,
                       const struct tccl_node_class *class, struct tccl_outcome *outcome);
 
