@@ -60,6 +60,21 @@ beside n2 measured
 has_ring '*/* nccl: *'
 equal TCCL_GBPS "$(values TCCL_GBPS)" 11.45 # as by the model: e2e/neighbours
 
+echo "--- unreadable: the log says so, and there are bounds"
+for kind in garbage huge; do
+    rm -f "$cluster"/nodes/n2/cache/*/together.jsonl
+    beside n2 bounds
+    file=$(echo "$cluster"/nodes/n2/cache/*)/together.jsonl
+    case $kind in
+    garbage) echo garbage >"$file" && why='together.jsonl:1: checksum does not match' ;;
+    huge) truncate -s 2G "$file" && why='together.jsonl: has 2147483648 bytes' ;;
+    esac
+    sleep 10 # such lines are limited
+    beside n2 bounds
+    has_ring '*/* nccl: *'
+    eventually "a line: $why" grep "steps beside others are planned by bounds: .*$why" "$cluster/log/tccld@n2.out"
+done
+
 echo "--- by bounds"
 rm "$cluster"/nodes/*/cache/*/together.jsonl
 beside n1 bounds
