@@ -45,6 +45,11 @@ joined_in_time amd-4gpu amd-4gpu -- amd-4gpu --nodes 2 -- --split-off --subset 0
 said "TCCL INFO .* of 4 ranks, 2 here: ring mlx5_0 .*; model, 6\.05 GB/s \(NCCL's own 4\.40\)" 4
 said "built as planned" 6
 
+step "groups of tasks that see only their own GPUs"
+TCCL_HIDDEN=yes joined_in_time intel-4gpu -- intel-4gpu --hidden -- --split-off --subset 0,1 --subset 2,3
+said "TCCL INFO .* of 2 ranks, 2 here: ring .*; model, 11\.45 GB/s \(NCCL's own 7\.62\)" 2
+said "built as planned" 3
+
 step "splits that share their parent's buffers"
 joined_in_time amd-4gpu amd-4gpu -- amd-4gpu --nodes 2 -- --init config --share --split 2
 as_planned "comm 0"
