@@ -32,15 +32,34 @@ static uint32_t gpus_below(const struct tccl_machine *machine, int above)
     return gpus;
 }
 
-/* Over the link of a switch that others are below, too. */
+static uint32_t gpus_next_to(const struct tccl_machine *machine, int memory)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (machine->gpus[i].numa == memory)
+            gpus |= UINT32_C(1) << i;
+    return gpus;
+}
+
+/* Several rings one way over the link, and more than the single one? */
+static bool is_crowded(const int *users, const int *single, int link)
+{
+    return (users[link] > 1 && users[link] > single[link]) ||
+           (users[link + 1] > 1 && users[link + 1] > single[link + 1]);
+}
+
+/* Over a NIC that is next to others, too, or the link of a switch that others are below. */
 static bool crowds(const struct tccl_machine *machine, uint32_t gpus, const int *users,
                    const int *single)
 {
+    for (int i = 0; i < machine->n_nics; i++)
+        if (is_crowded(users, single, TCCL_LINK_NICS + 2 * i) &&
+            (gpus_next_to(machine, machine->nics[i].numa) & ~gpus) != 0)
+            return true;
     for (int i = 0; i < machine->n_switches; i++)
-        for (int link = TCCL_LINK_SWITCHES + 2 * i; link < TCCL_LINK_SWITCHES + 2 * i + 2; link++)
-            if (users[link] > 1 && users[link] > single[link] &&
-                (gpus_below(machine, i) & ~gpus) != 0)
-                return true;
+        if (is_crowded(users, single, TCCL_LINK_SWITCHES + 2 * i) &&
+            (gpus_below(machine, i) & ~gpus) != 0)
+            return true;
     return false;
 }
 

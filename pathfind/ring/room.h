@@ -14,9 +14,9 @@
 int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain);
 
 /* Does a ring set take more than a single chain would: more bounces through such memories in one of
- * its (closed) rings; more rings over the link of a switch that other GPUs are below, too; or more
- * NICs, and more than the part of all NICs that its GPUs are of all GPUs (one at least)? No set of
- * all GPUs does. single may be empty. */
+ * its (closed) rings; more rings over a NIC that is next to other GPUs, too, or over the link of a
+ * switch that they are below; or more NICs, and more than the part of all NICs that its GPUs are of
+ * all GPUs (one at least)? No set of all GPUs does. single may be empty. */
 bool tccl_set_takes_room(const struct tccl_machine *machine, const struct tccl_ring_set *set,
                          const struct tccl_chain *single);
 

@@ -93,6 +93,32 @@ static bool crowds(const struct tccl_machine *machine, const struct tccl_ring_se
     return false;
 }
 
+/* How many rings come in by the NIC, or go out. */
+static int passes(const struct tccl_chain *rings, int n, int nic, bool out)
+{
+    int count = 0;
+    for (int r = 0; r < n; r++)
+        count += !rings[r].closed && (out ? rings[r].exit.nic : rings[r].entry.nic) == nic;
+    return count;
+}
+
+static bool crowds_nic(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+                       const struct tccl_chain *single)
+{
+    for (int nic = 0; nic < machine->n_nics; nic++) {
+        bool others = false;
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
+            others |=
+                machine->gpus[gpu].numa == machine->nics[nic].numa && !has(&set->rings[0], gpu);
+        for (int out = 0; out < 2 && others; out++) {
+            int now = passes(set->rings, set->n, nic, out);
+            if (now > 1 && now > passes(single, 1, nic, out))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool expected(const struct tccl_machine *machine, const struct tccl_ring_set *set,
                      const struct tccl_chain *single)
 {
@@ -106,7 +132,7 @@ static bool expected(const struct tccl_machine *machine, const struct tccl_ring_
     if (nics > 1 && nics * machine->n_gpus > machine->n_nics * single->n_gpus &&
         nics > nics_of(single, 1))
         return true;
-    return crowds(machine, set, single);
+    return crowds(machine, set, single) || crowds_nic(machine, set, single);
 }
 
 static struct tccl_device random_via(const struct tccl_machine *machine, int gpu,
@@ -207,6 +233,13 @@ static void test_examples(void)
                           "mlx5_1 -m0> 3 -w> 2 -w> 1 -w> 0 -m0> mlx5_1";
     CHECK(takes(machine, by_both, "mlx5_0 -g> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_0"));
     CHECK(!takes(machine, by_both, "mlx5_0 -g> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1"));
+    /* All GPUs next to a NIC may use it twice, some of them only as often as the single one. */
+    CHECK(!takes(machine,
+                 "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_0 | "
+                 "mlx5_0 -m0> 3 -w> 2 -w> 1 -w> 0 -m0> mlx5_0",
+                 "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_0"));
+    CHECK(takes(machine, "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0 | mlx5_0 -m0> 1 -w> 0 -m0> mlx5_0",
+                "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0"));
     tccl_model_free(model);
 }
 
