@@ -1,5 +1,5 @@
-/* spank-local.c: the plugin in srun, sbatch and salloc: rejects invalid modes before submission,
- * and says in the end that a ring was required and nobody looked. */
+/* spank-local.c: the plugin in srun, sbatch and salloc: hands TCCL= on to the steps, and says in
+ * the end that a ring was required and nobody looked. */
 #include "plugin/spank-local.h"
 
 #include <stdlib.h>
@@ -60,20 +60,21 @@ int local_init_post_opt(void)
     note_gpus();
     if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
         return 0;
-    if (tccl_mode_parse(text, &err) >= 0) {
+    int mode = option_environment(text, getenv(TCCL_FORWARDED), &err);
+    bool submits = spank_context() == S_CTX_ALLOCATOR; /* else the step says it, once for a job */
+    if (err.text[0] && submits)
+        slurm_spank_log("tccl: TCCL is ignored: %s", err.text);
+    if (!err.text[0] || (submits && mode == POLICY_NOT_GIVEN))
         setenv(TCCL_FORWARDED, text, 1);
-        return 0;
-    }
-    slurm_error("tccl: environment variable TCCL: %s", err.text);
-    exit(1);
+    return 0;
 }
 
 static bool is_required(void)
 {
-    const char *text = getenv("TCCL");
+    struct tccl_error err = {""};
     int mode = option_mode();
-    if (mode == POLICY_NOT_GIVEN && text && *text)
-        mode = tccl_mode_parse(text, NULL);
+    if (mode == POLICY_NOT_GIVEN)
+        mode = option_environment(getenv("TCCL"), getenv(TCCL_FORWARDED), &err);
     return mode == TCCL_MODE_REQUIRE;
 }
 

@@ -4,8 +4,8 @@
 
 #include <slurm/spank.h>
 
-/* Checks TCCL=, unless --tccl overrides it. Calls exit(1) on an invalid mode, before submission:
- * Slurm ignores the return code of an optional plugin. Returns 0. */
+/* Hands TCCL= on to the steps, unless --tccl overrides it. sbatch and salloc say that one which is
+ * no mode is ignored; of srun's the step does. Returns 0. */
 int local_init_post_opt(void);
 
 /* In srun, which has an allocation now and launches the step: notes which step it is, where a ring

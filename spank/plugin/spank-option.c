@@ -45,3 +45,14 @@ int option_mode(void)
 {
     return given;
 }
+
+int option_environment(const char *own, const char *handed, struct tccl_error *err)
+{
+    int mode = own && *own ? tccl_mode_parse(own, err) : -1;
+    if (mode < 0 && handed && *handed) {
+        if (own && strcmp(own, handed) == 0)
+            *err = (struct tccl_error){""};
+        mode = tccl_mode_parse(handed, NULL);
+    }
+    return mode < 0 ? POLICY_NOT_GIVEN : mode;
+}

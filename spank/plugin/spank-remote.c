@@ -182,14 +182,12 @@ static void forget_inherited(spank_t spank, const char *shim)
 /* The mode in TCCL= of the job's environment, unless --tccl overrides it. */
 static int environment_mode(char *const *env)
 {
-    const char *text = job_env_get(env, "TCCL");
-    if (!text || !*text)
-        text = job_env_get(env, TCCL_FORWARDED);
-    if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
+    if (option_mode() != POLICY_NOT_GIVEN)
         return POLICY_NOT_GIVEN;
-    int mode = tccl_mode_parse(text, &remote.bad_environment);
+    int mode = option_environment(job_env_get(env, "TCCL"), job_env_get(env, TCCL_FORWARDED),
+                                  &remote.bad_environment);
     notice_clean(remote.bad_environment.text);
-    return mode < 0 ? POLICY_NOT_GIVEN : mode;
+    return mode;
 }
 
 static int left_until(int64_t deadline)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# An unknown value is refused by srun, sbatch and salloc before anything is queued, with one line
-# that says what is allowed; so is one in the environment.
+# An unknown value of the option is refused by srun, sbatch and salloc before anything is queued, with one line
+# that says what is allowed. In the environment (a module file may have TCCL=/opt/tccl, for something else) it is
+# ignored, with one such line for a job, and handed on as it is.
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -22,4 +23,40 @@ printf '#!/bin/sh\n' >"$work/job"
 refused srun -N1 --tccl=maybe true
 refused sbatch -N1 --tccl=maybe "$work/job"
 refused salloc -N1 --tccl=maybe true
-refused env TCCL=maybe srun -N1 true
+
+ignored() { # FILE: one line there says so
+    equal "lines with tccl: in $1" "$(grep -c 'tccl: ' "$1")" 1
+    matches "the line" "$(grep 'tccl: ' "$1")" "*tccl: TCCL is ignored: *'/opt/tccl'*require*"
+}
+ran() { # TASKS
+    equal "tasks" "$(tasks)" "$1"
+    all_have TCCL /opt/tccl
+}
+export TCCL=/opt/tccl
+echo "--- srun"
+srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=2
+equal "exit status" "$status" 0
+ran 2
+none_has TCCL_STATE
+ignored "$work/err"
+echo "--- the option goes before it"
+srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+applied 1
+says 'tccl: *ring*'
+echo "--- sbatch, and its steps"
+printf '#!/bin/bash\nfor i in 1 2; do srun --ntasks-per-node=1 %q; done\n' "$work/show" >"$work/job"
+batch -w n1 -N1 --gpus-per-node=4 "$work/job" 2>"$work/submitted"
+ran 2
+ignored "$work/submitted"
+! grep 'tccl: ' "$work/batch" || fail "the job says it, too"
+echo "--- salloc, and its steps"
+user_show salloc -Q -w n1 -N1 --gpus-per-node=4 bash "$work/job"
+equal "exit status" "$status" 0
+ran 2
+ignored "$work/err"
+echo "--- where a job script sets it, TCCL= of sbatch holds"
+sed -i '1a export TCCL=/opt/tccl' "$work/job"
+TCCL=on batch -w n1 -N1 --gpus-per-node=4 "$work/job"
+ran 2
+applied 2
+equal "lines that say so" "$(grep -c 'TCCL is ignored' "$work/batch")" 1
