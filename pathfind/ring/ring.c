@@ -10,8 +10,6 @@
 #include "ring/class-sets.h"
 #include "ring/segment.h"
 
-#define MOST_FOR_ONE 0.05 /* what a single ring may lose */
-
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic)
 {
@@ -98,44 +96,26 @@ static double baseline_share(const struct tccl_run *runs, int n_runs, int genera
     return share;
 }
 
-static bool is_faster(const struct tccl_ring *ring, int generation)
+static struct tccl_decision_case case_of(const struct tccl_ring *ring, int generation)
 {
-    return ring->gbps > ring->baseline_gbps[generation] * (1 + ring->noise) * (1 + 1e-9);
+    return (struct tccl_decision_case){
+        .ours = {.gbps = ring->gbps, .share = ring->share, .rings = ring->rings},
+        .nccl = {.gbps = ring->baseline_gbps[generation],
+                 .share = ring->baseline_share[generation]},
+        .alone = ring->alone,
+        .noise = ring->noise};
 }
 
-/* The least share beside the others with the ring, and with NCCL's own. */
-static double least_share(const struct tccl_ring *ring)
+struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation, double min_gain)
 {
-    return fmin(ring->gbps / ring->alone, ring->share);
-}
-
-static double their_least_share(const struct tccl_ring *ring, int generation)
-{
-    return fmin(ring->baseline_gbps[generation] / ring->alone, ring->baseline_share[generation]);
-}
-
-static bool takes_more(const struct tccl_ring *ring, int generation)
-{
-    return ring->baseline_gbps[generation] > 0 &&
-           least_share(ring) * (1 + ring->noise) * (1 + 1e-9) < their_least_share(ring, generation);
-}
-
-/* As fast at least, and the least share is larger. */
-static bool leaves_more(const struct tccl_ring *ring, int generation)
-{
-    return ring->alone > 0 && ring->gbps * (1 + 1e-9) >= ring->baseline_gbps[generation] &&
-           least_share(ring) > their_least_share(ring, generation) * (1 + ring->noise) * (1 + 1e-9);
+    struct tccl_decision_case asked = case_of(ring, generation);
+    asked.min_gain = min_gain;
+    return tccl_decide(&asked);
 }
 
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
 {
-    return is_faster(ring, generation) ? !takes_more(ring, generation)
-                                       : leaves_more(ring, generation);
-}
-
-bool tccl_ring_harms(const struct tccl_ring *ring, int generation)
-{
-    return is_faster(ring, generation) && takes_more(ring, generation);
+    return tccl_ring_decide(ring, generation, 0).decided == TCCL_TAKE;
 }
 
 /* The nodes in the form of segment.h, for so many rings at once. Nodes of one class are of one
@@ -577,16 +557,12 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 static int find_several(const struct tccl_run *runs, int n_runs, int most,
                         const struct tccl_ring *single, struct tccl_ring *several)
 {
-    const struct wanted wanted = {2, most, least_share(single) * (1 - 1e-6)};
+    const double least = fmin(single->gbps / single->alone, single->share);
+    const struct wanted wanted = {2, most, least * (1 - 1e-6)};
     *several = *single;
     several->gbps = several->bound = 0;
     several->choices = calloc(several->n_nodes, sizeof(*several->choices));
     return several->choices ? solve(runs, n_runs, &wanted, several, NULL) : -1;
-}
-
-bool tccl_rings_pay(double several, double single, bool single_gains)
-{
-    return several > single * (1 + MOST_FOR_ONE) || (several > single && !single_gains);
 }
 
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
@@ -603,7 +579,9 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
         *rings_of_best = several.rings;
     ring->closes = several.closes;
     ring->bound = several.bound = fmax(ring->bound, several.bound);
-    if (tccl_rings_pay(several.gbps, ring->gbps, tccl_ring_gains(ring, TCCL_NEWEST))) {
+    const struct tccl_decision_case one = case_of(ring, TCCL_NEWEST);
+    const struct tccl_decision_case more = case_of(&several, TCCL_NEWEST);
+    if (tccl_decide_several(&more, &one)) {
         struct tccl_ring single = *ring;
         *ring = several;
         several = single;

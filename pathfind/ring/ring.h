@@ -2,6 +2,7 @@
 #ifndef TCCL_RING_H
 #define TCCL_RING_H
 
+#include "ring/decision.h"
 #include "ring/node-class.h"
 
 /* Consecutive nodes of one class. */
@@ -56,28 +57,19 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
                           struct tccl_ring *ring, struct tccl_error *err);
 
-/* Are several rings worth that, where the best of them reach so many GB/s together, and the best
- * single one alone? single_gains: is that faster than the baseline? */
-bool tccl_rings_pay(double several, double single, bool single_gains);
-
 /* What a job gets: the best rings, most at once, of those beside which nobody has less than the
- * least share that there is with a single one, the step's own included, if they are faster than
- * that by more than 5 %, or that is no faster than the baseline (tccl_rings_pay); else the single
- * one. Several rings need a graph file, which costs each rank 0.9 GB and a second with NCCL
- * from 2.29.7 on (runtime/README.md). *rings_of_best: how many the best ones are. The bound is of
- * all rings and sets. Returns as tccl_ring_solve. */
+ * least share that there is with a single one, the step's own included, if they are worth it
+ * (tccl_decide_several); else the single one. *rings_of_best: how many the best ones are. The bound
+ * is of all rings and sets. Returns as tccl_ring_solve. */
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err);
 
-/* Is the ring faster than the baseline of this generation by more than the noise, without taking
- * more from those that run beside it than that does; or else as fast at least, and does it leave
- * them more? (What counts is the least share of all, the step's own of what it reaches alone
- * included.) Also true if the baseline is unknown. If not, the ring must not be applied with that
- * NCCL. */
+/* Is the ring worth taking in place of the baseline of this generation? min_gain: of the policy; 0:
+ * none. If not, it must not be applied with that NCCL. */
+struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation,
+                                      double min_gain);
+/* The same, whatever the policy: yes or no. */
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation);
-
-/* Is it faster, and only those that run beside it speak against it? */
-bool tccl_ring_harms(const struct tccl_ring *ring, int generation);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 

@@ -45,8 +45,12 @@ static struct found found_of(const struct tccl_found_rings *all, bool open)
 static struct drawn drawn_of(const struct found *found)
 {
     const struct tccl_ring_set *set = &found->set->set;
-    bool gains = found->ring->gbps > found->baseline->gbps * SAME;
-    if (tccl_rings_pay(found->set->gbps, found->ring->gbps, gains))
+    const struct tccl_decision_case one = {.ours = {.gbps = found->ring->gbps, .share = 1},
+                                           .nccl = {.gbps = found->baseline->gbps, .share = 1}};
+    struct tccl_decision_case several = one;
+    several.ours.gbps = found->set->gbps;
+    several.ours.rings = set->n;
+    if (tccl_decide_several(&several, &one))
         return (struct drawn){.who = "best rings, all at once",
                               .what = "the best rings at once",
                               .chains = set->rings,

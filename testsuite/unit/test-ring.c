@@ -363,7 +363,7 @@ static void test_gains_beside(void)
     CHECK(!tccl_ring_gains(&ring, 1));
     ring = (struct tccl_ring){
         .gbps = 4, .alone = 5, .share = 0.5, .baseline_gbps = {3.9}, .baseline_share = {0.7}};
-    CHECK(!tccl_ring_gains(&ring, 0) && tccl_ring_harms(&ring, 0));
+    CHECK(!tccl_ring_gains(&ring, 0) && tccl_ring_decide(&ring, 0, 0).decided == TCCL_HARMS);
 }
 
 /* Of a node's ring and its ring sets the fastest, beside others that which shares best. */

@@ -71,67 +71,57 @@ static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error
     leave_whole(outcome, nic ? why : err->text);
 }
 
-/* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. Or
- * the steps beside this one would pay for it. */
-static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring)
+/* The rings are not worth it. */
+static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                          const struct tccl_step *join)
 {
+    const struct tccl_decision decision = tccl_ring_decide(ring, TCCL_NEWEST, join->min_gain);
+    const char *name = outcome->policy;
+    double own = outcome->baseline_gbps;
+    char *why = outcome->reason;
+    size_t size = sizeof(outcome->reason);
     outcome->state = TCCL_STATE_NOTHING;
-    outcome->groups = true;
-    if (tccl_ring_harms(ring, TCCL_NEWEST))
-        snprintf(outcome->reason, sizeof(outcome->reason),
+    outcome->groups = decision.decided != TCCL_BELOW_POLICY;
+    if (decision.decided == TCCL_BELOW_POLICY)
+        snprintf(why, size,
+                 "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
+                 "MinGain is %.4gx",
+                 *name ? " '" : "", name, *name ? "'" : "", ring->gbps / own, ring->gbps, own,
+                 join->min_gain);
+    else if (decision.decided == TCCL_HARMS)
+        snprintf(why, size,
                  "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
                  "bandwidth to the steps beside it, NCCL's own %.0f %%",
-                 ring->gbps, outcome->baseline_gbps, 100 * ring->share,
-                 100 * ring->baseline_share[TCCL_NEWEST]);
-    else if (outcome->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
-        snprintf(outcome->reason, sizeof(outcome->reason),
-                 "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
-                 outcome->baseline_gbps, ring->gbps);
+                 ring->gbps, own, 100 * ring->share, 100 * ring->baseline_share[TCCL_NEWEST]);
+    else if (decision.decided == TCCL_LITTLE_GAIN)
+        snprintf(why, size,
+                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: less than "
+                 "%.2fx is not worth it)",
+                 own, ring->gbps, decision.required);
+    else if (own > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
+        snprintf(why, size, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
+                 own, ring->gbps);
     else
-        snprintf(outcome->reason, sizeof(outcome->reason), "NCCL's own ring is as fast (%.1f GB/s)",
-                 outcome->baseline_gbps);
-}
-
-/* Is the gain large enough for the policy with this generation of NCCL? */
-static bool gains_enough(const struct tccl_ring *ring, const struct tccl_step *join, int generation)
-{
-    double own = ring->baseline_gbps[generation];
-    return !(own > 0) || !(join->min_gain > 1) || ring->gbps >= own * join->min_gain * (1 - 1e-9);
-}
-
-/* The ring is faster with some NCCL, but the policy wants more. */
-static void refuse_gain(struct tccl_outcome *outcome, const struct tccl_ring *ring,
-                        const struct tccl_step *join)
-{
-    double own = outcome->baseline_gbps;
-    bool named = outcome->policy[0];
-    outcome->state = TCCL_STATE_NOTHING;
-    snprintf(outcome->reason, sizeof(outcome->reason),
-             "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), MinGain is "
-             "%.4gx",
-             named ? " '" : "", outcome->policy, named ? "'" : "", ring->gbps / own, ring->gbps,
-             own, join->min_gain);
+        snprintf(why, size, "NCCL's own ring is as fast (%.1f GB/s)", own);
 }
 
 _Static_assert((int)TCCL_GENERATIONS <= (int)TCCL_OUTCOME_BASELINES,
                "PLAN has room for the generations of NCCL");
 
-/* NCCL's own choice by generations, and with which of them the ring is used. Returns with how many
- * it is faster; *enough: and fast enough for the policy. */
+/* NCCL's own choice by generations, and with which of them the ring is used. Returns with how many.
+ */
 static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_ring *ring,
-                             const struct tccl_step *join, int *enough)
+                             const struct tccl_step *join)
 {
-    int faster = 0;
-    *enough = 0;
+    int taken = 0;
     outcome->n_baselines = TCCL_GENERATIONS;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        bool gains = tccl_ring_gains(ring, i), used = gains && gains_enough(ring, join, i);
-        faster += gains;
-        *enough += used;
+        bool take = tccl_ring_decide(ring, i, join->min_gain).decided == TCCL_TAKE;
+        taken += take;
         outcome->baselines[i] = (struct tccl_outcome_baseline){
-            .first = tccl_generations[i].first, .gbps = ring->baseline_gbps[i], .better = !used};
+            .first = tccl_generations[i].first, .gbps = ring->baseline_gbps[i], .better = !take};
     }
-    return faster;
+    return taken;
 }
 
 _Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS &&
@@ -257,7 +247,6 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
                       const struct limits *limits, const struct tccl_run *runs, int n_runs,
                       const struct tccl_step *join)
 {
-    int enough;
     outcome->baseline_gbps = ring->baseline_gbps[TCCL_NEWEST];
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
     snprintf(outcome->neighbours_by, sizeof(outcome->neighbours_by), "%s",
@@ -266,12 +255,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
         leave_whole(outcome, "no ring can be closed over these nodes");
         return;
     }
-    if (compare_baselines(outcome, ring, join, &enough) == 0) {
-        leave_to_nccl(outcome, ring);
-        return;
-    }
-    if (enough == 0) {
-        refuse_gain(outcome, ring, join);
+    if (compare_baselines(outcome, ring, join) == 0) {
+        leave_to_nccl(outcome, ring, join);
         return;
     }
     outcome->state = TCCL_STATE_APPLIED;

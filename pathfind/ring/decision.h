@@ -1,0 +1,52 @@
+/* decision.h: are planned rings worth taking in place of NCCL's own, or several at once in place of
+ * a single one? The one place that decides it: at a launch, for groups, in tccl-path and reports.
+ *
+ * Rings are taken if they are faster than NCCL's own by the gain that is required of them
+ * (tccl_decision_required), lose no more time at any size of an all-reduce than they win at
+ * another one (latency.h), and don't lower the least share of all steps on the node; or if they
+ * are as fast, and raise that share. */
+#ifndef TCCL_DECISION_H
+#define TCCL_DECISION_H
+
+#include <stdbool.h>
+
+/* Rings, ours or NCCL's own. */
+struct tccl_contender {
+    double gbps;  /* of all of them at once, GB/s; 0: not known */
+    double share; /* what they leave to the steps that run beside them, as a part; 1: all */
+    int rings;    /* at once; 0 counts as 1 */
+};
+
+struct tccl_decision_case {
+    struct tccl_contender ours, nccl;
+    double alone;    /* what ours reach when nobody else runs, GB/s; 0: nobody else does */
+    double noise;    /* of the measurements, as a ratio */
+    double min_gain; /* what the site's policy wants, times NCCL's own; 1 or less: nothing */
+};
+
+enum tccl_decided {
+    TCCL_TAKE,
+    TCCL_NO_FASTER,    /* NCCL's own are as fast, or faster */
+    TCCL_HARMS,        /* faster, but the steps beside them would pay for it */
+    TCCL_LITTLE_GAIN,  /* faster, but not by what is required */
+    TCCL_BELOW_POLICY, /* nor by what the policy wants */
+};
+
+struct tccl_decision {
+    enum tccl_decided decided;
+    double required; /* how many times as fast as NCCL's own they have to be */
+};
+
+/* Without a known bandwidth of NCCL's own ours are taken. */
+struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
+
+/* How many times as fast as NCCL's own they have to be: 1 and more. */
+double tccl_decision_required(const struct tccl_decision_case *asked);
+
+/* Are several rings worth it in place of the single one? Both cases have the same of NCCL's own.
+ * They need a graph file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on
+ * (runtime/README.md). */
+bool tccl_decide_several(const struct tccl_decision_case *several,
+                         const struct tccl_decision_case *single);
+
+#endif
