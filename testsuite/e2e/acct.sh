@@ -54,7 +54,7 @@ cat "$work/ring"
 for part in "Step $job.0: <b>&日本 of nobody" "4 nodes, 16 GPUs" "GB/s" "baseline" "n[1-2]  ×2" "n[3-4]  ×2" "back to n1"; do
     grep -qF -- "$part" "$work/ring" || fail "the ring does not show '$part'"
 done
-equal "lines wider than the terminal" "$(LC_ALL=C.UTF-8 awk 'length > 80' "$work/ring")" ""
+[ "$(LC_ALL=C.UTF-8 wc -L <"$work/ring")" -le 80 ] || fail "lines are wider than the terminal"
 user tcclacct ring "$job.0" --svg >"$work/ring.svg"
 user tcclacct ring "$job.0" --json >"$work/ring.json"
 python3 "$here/ring_svg.py" "$work/ring.svg" "$work/ring.json" || fail "the picture does not show the ring"
