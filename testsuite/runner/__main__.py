@@ -116,16 +116,9 @@ def lanes_of(tests):
             for name, lane in lanes.items()]
 
 
-def check_leftovers(before, mark):
+def check_leftovers(mark):
     """check/leftovers: its result."""
-    start, left = time.monotonic(), []
-    for pid, command in leftovers.processes(mark):
-        left.append(f'process {pid}: {command}')
-        os.kill(int(pid), signal.SIGKILL)
-    left += [f'file {path}' for path in sorted(leftovers.of_folder(mark))]
-    files = leftovers.files() - before[0]
-    left += [f'file {path}' for path in sorted(files - leftovers.used_by_others(files))]
-    left += [f'mount {path}' for path in sorted(leftovers.mounts() - before[1])]
+    start, left = time.monotonic(), mark.left()
     with open(log_of('check/leftovers'), 'w', encoding='utf-8') as log:
         log.write('\n'.join(left[-200:] + [f'{len(left)} things are left of this run'] * bool(left)) + '\n')
     return Result(Test('check/leftovers', [], 'checks'), 1 if left else 0, time.monotonic() - start)
@@ -150,17 +143,16 @@ def main():
             if test.cluster in Cluster.KINDS:
                 test.needs = test.needs + ['build/sanitize']
     announce(options, [test for test in tests if test.name in names])
-    before = leftovers.files(), leftovers.mounts()
-    mark = leftovers.marker()
+    mark = leftovers.Mark()
     reporter = Reporter(set(names))
     runner = Runner(os.cpu_count(), mark, reporter)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: runner.stop())
     runner.run(lanes_of(tests), [test for test in tests if test.alone])
     if runner.stopped:
-        leftovers.of_folder(mark)
+        mark.remove()
         return 130
-    reporter(check_leftovers(before, mark))
+    reporter(check_leftovers(mark))
     return reporter.end(time.monotonic() - start)
 
 

@@ -22,7 +22,7 @@ class Cluster:
         with self.lock:
             number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
         self.name = f'{kind}-{number}'
-        self.folder = f'/tmp/tccl-test-{self.name}-{os.getpid()}'
+        self.folder = os.path.join(marker['TMPDIR'], f'tccl-{self.name}')
         self.start_log = os.path.join(LOGS, f'cluster-{self.name}.log')
 
     def call(self, *arguments):
