@@ -5,11 +5,13 @@
  *   FAKE_NVML_P2P    pairs of indexes that reach each other: "0-1,1-0"; "all"
  *   FAKE_NVML_MIG    indexes cut into instances: "0,2"
  *   FAKE_NVML_USERS  processes that compute: "INDEX-PID,INDEX-PID"
+ *   FAKE_NVML_ALIVE  set: only those of them that are there
  *   FAKE_NVML_DENY   indexes that may not be asked (no permission)
  *   FAKE_NVML_LOST   indexes that fell off the bus
  *   FAKE_NVML_INIT   error number of the start
  * The minor of a GPU is 100 + its index, its compute capability 8.6. With FAKE_OLD it is a library
  * from before MIG and P2P. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +128,7 @@ static int write_processes(const void *device, unsigned *count, unsigned char *o
     for (char *end; *at; at = *end ? end + 1 : end) {
         long index = strtol(at, &end, 10);
         unsigned pid = *end == '-' ? (unsigned)strtol(end + 1, &end, 10) : 0;
-        if (index != index_of(device))
+        if (index != index_of(device) || (*setting("FAKE_NVML_ALIVE") && kill((pid_t)pid, 0) != 0))
             continue;
         if (*count == room)
             return INSUFFICIENT_SIZE;

@@ -38,6 +38,8 @@ struct puppet {
     _Atomic int acted[TCCL_MAX_GPUS]; /* how often it did other than move */
     _Atomic int keeper[TCCL_MAX_GPUS];
     _Atomic int keep_fails;
+    _Atomic double leaves; /* seconds that it takes to close */
+    _Atomic int closed;
 };
 
 static struct puppet *puppet;
@@ -166,6 +168,9 @@ static int puppet_move(void *state, struct tccl_member *member, struct tccl_erro
 
 static void puppet_close(void *state)
 {
+    for (int64_t end = puppet_now() + (int64_t)(puppet->leaves * 1e9); puppet_now() < end;)
+        puppet_nap();
+    puppet->closed++;
     free(state);
 }
 

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -218,6 +219,45 @@ static int be_without_driver(void)
     return check_result();
 }
 
+/* Of an earlier run, nobody's child any more: it goes soon. Returns its pid. */
+static pid_t start_leaving(void)
+{
+    pid_t leaving = 0;
+    int fds[2];
+
+    CHECK_INT(pipe(fds), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        leaving = fork();
+        if (leaving != 0)
+            _exit(0);
+        prctl(PR_SET_NAME, "tccl keep g0");
+        leaving = getpid();
+        _exit(write(fds[1], &leaving, sizeof(leaving)) > 0 && usleep(1500000) == 0 ? 0 : 1);
+    }
+    waitpid(parent, NULL, 0);
+    CHECK_INT(read(fds[0], &leaving, sizeof(leaving)), sizeof(leaving));
+    close(fds[0]);
+    close(fds[1]);
+    return leaving;
+}
+
+/* What an earlier run leaves for a moment is waited for: the driver still clears up. */
+static void test_leaving(void)
+{
+    const struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
+    char user[32];
+
+    snprintf(user, sizeof(user), "0-%d", (int)start_leaving());
+    setenv("FAKE_NVML_USERS", user, 1);
+    setenv("FAKE_NVML_ALIVE", "1", 1);
+    struct tccl_backend *backend = open_with(&options);
+    CHECK(backend && tccl_backend_marks(backend) == 0);
+    tccl_backend_close(backend);
+    unsetenv("FAKE_NVML_USERS");
+    unsetenv("FAKE_NVML_ALIVE");
+}
+
 static bool have_fake(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -249,6 +289,7 @@ int main(int argc, char **argv)
     test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
     snprintf(user, sizeof(user), "1-%d", (int)getppid());
     test_force("FAKE_NVML_USERS", user, "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
+    test_leaving();
     test_no_driver(argv[0]);
     make_machine(1);
     test_stand_ins();

@@ -378,6 +378,22 @@ static void check_keepers(void)
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+/* A GPU is free again when the pool is gone: its driver clears up for a second after a process. */
+static void check_slow_leaving(void)
+{
+    struct pool pool = make_pool(puppet_site(2), &puppet_mover);
+    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_run_result run;
+
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    puppet->closed = 0;
+    puppet->leaves = 1.5;
+    free_pool(&pool);
+    puppet->leaves = 0;
+    CHECK_INT(puppet->closed, 2);
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 /* The background runs with the set, on the GPUs that have it, and is not rated: it may be slower
  * than any member, and never moves a share. If it fails, so does the set. */
 static void check_background(void)
@@ -524,6 +540,7 @@ int main(void)
     check_all_places();
     check_repeats();
     check_keepers();
+    check_slow_leaving();
     check_background();
     check_no_processes();
     check_killed_leader();

@@ -1,10 +1,16 @@
 /* backend-cuda.c: the back end "cuda": the GPUs of this machine copy, all members of a set at the
  * same time. */
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "measure/backends/pooled.h"
 #include "measure/cuda/cuda-driver.h"
 #include "measure/peer/rdma.h"
+
+/* Seconds until what an earlier run left must be gone. */
+static const double left_patience = 10;
 
 /* Said at once, not by the processes that would fail at it later. */
 static int check_driver(struct tccl_error *err)
@@ -66,13 +72,37 @@ static void say_conditions(struct tccl_pooled *pooled, const struct tccl_backend
         snprintf(pooled->conditions, sizeof(pooled->conditions), "%s%s", copies, hops);
 }
 
+/* Does a process of an earlier run, which ended or was killed, still have a GPU? */
+static bool is_left(const struct tccl_found *found)
+{
+    for (int i = 0; i < found->site.machine.n_gpus; i++)
+        if (found->n_users[i] > 0 && strncmp(found->user[i], "tccl ", 5) == 0)
+            return true;
+    return false;
+}
+
+/* The driver clears up for some seconds after a process. */
+static int find(const struct tccl_discover_options *what, struct tccl_found *found,
+                struct tccl_error *err)
+{
+    int64_t until = tccl_now_ns() + (int64_t)(left_patience * 1e9);
+    const struct timespec nap = {0, 100000000};
+
+    int status = tccl_discover(what, found, err);
+    while (status == 0 && is_left(found) && tccl_now_ns() < until) {
+        nanosleep(&nap, NULL);
+        status = tccl_discover(what, found, err);
+    }
+    return status;
+}
+
 static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err)
 {
     const struct tccl_discover_options what = {.devices = options->devices};
     struct tccl_found *found = &pooled->found;
 
-    if (tccl_discover(&what, found, err) < 0)
+    if (find(&what, found, err) < 0)
         return -1;
     if (found->recorded)
         return tccl_fail(err, "the topology is a recorded one: only this machine can be measured");

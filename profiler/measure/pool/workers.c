@@ -16,8 +16,9 @@
 
 /* From the word that starts a run to the start: each member must wake up for it. */
 static const int64_t lead_ns = 150000, lead_per_member_ns = 20000;
-/* Seconds: members told to stop are killed after that; the dead are waited for. */
-static const double stop_limit = 1, death_limit = 1;
+/* Seconds: members told to stop are killed after that; the dead are waited for, and
+ * those that may go. */
+static const double stop_limit = 1, death_limit = 1, leave_limit = 5;
 static const int64_t late_ns = 200000000; /* members notice the deadline themselves */
 
 enum state { IDLE, CALLED, READY, DONE };
@@ -547,20 +548,25 @@ void tccl_workers_others(struct tccl_workers *workers, const struct tccl_side *o
     workers->others = *others;
 }
 
-static void dismiss(struct worker *all, int count, double limit)
+static double seconds_until(int64_t until)
 {
-    int64_t until = tccl_now_ns() + nanoseconds(limit);
+    int64_t left = until - tccl_now_ns();
+    return left > 0 ? (double)left * 1e-9 : 0;
+}
 
+/* A driver takes its time to clear up after a process, which has the GPU until then: whoever
+ * measures next would find it in use. */
+static void dismiss(struct worker *all, int count, int64_t until)
+{
     for (int i = 0; i < count; i++)
         if (all[i].child.pid > 0)
             shutdown(all[i].child.fd, SHUT_RDWR);
-    for (int i = 0; i < count; i++) {
-        int64_t left = until - tccl_now_ns();
-        if (tccl_child_ended(&all[i].child, left > 0 ? (double)left * 1e-9 : 0, NULL))
-            continue;
-        tccl_child_kill(&all[i].child);
-        tccl_child_ended(&all[i].child, 0.1, NULL);
-    }
+    for (int i = 0; i < count; i++)
+        if (!tccl_child_ended(&all[i].child, seconds_until(until), NULL))
+            tccl_child_kill(&all[i].child);
+    int64_t dead = tccl_now_ns() + nanoseconds(death_limit);
+    for (int i = 0; i < count; i++)
+        tccl_child_ended(&all[i].child, seconds_until(dead), NULL);
 }
 
 void tccl_workers_free(struct tccl_workers *workers)
@@ -568,8 +574,9 @@ void tccl_workers_free(struct tccl_workers *workers)
     if (!workers)
         return;
     tccl_pool_run_off(&workers->shared->run);
-    dismiss(workers->workers, TCCL_WORKSPACE_PLACES, 0.5);
-    dismiss(workers->keepers, KEEPERS, 0.3);
+    int64_t until = tccl_now_ns() + nanoseconds(leave_limit);
+    dismiss(workers->workers, TCCL_WORKSPACE_PLACES, until);
+    dismiss(workers->keepers, KEEPERS, until);
     munmap(workers->shared, sizeof(*workers->shared));
     free(workers);
 }
