@@ -87,7 +87,6 @@ static int find(const struct tccl_discover_options *what, struct tccl_found *fou
 {
     int64_t until = tccl_now_ns() + (int64_t)(left_patience * 1e9);
     const struct timespec nap = {0, 100000000};
-
     int status = tccl_discover(what, found, err);
     while (status == 0 && is_left(found) && tccl_now_ns() < until) {
         nanosleep(&nap, NULL);
