@@ -57,6 +57,10 @@ static void restore_groups(struct tccl_folder *folder)
 /* A user's group would have to be looked up, and the folder's may be one that he is not in. */
 static void become(struct tccl_folder *folder, uid_t uid)
 {
+    if (folder->looks) {
+        folder->uid = uid;
+        return;
+    }
     bool kept = uid != 0 && drop_groups(folder) != 0;
 
     folder->denied = act_as(uid, uid == 0 ? getegid() : NOGROUP) != 0 || kept;
@@ -207,9 +211,8 @@ static int walk(struct tccl_folder *folder, mode_t make)
 }
 
 /* Returns 0, or -1 with errno. */
-static int reach(struct tccl_folder *folder, const char *path, mode_t make, uid_t also)
+static int reach_from(struct tccl_folder *folder, const char *path, mode_t make)
 {
-    *folder = (struct tccl_folder){.fd = -1, .careful = geteuid() == 0, .also = also};
     if (strlen(path) >= sizeof(folder->rest)) {
         errno = ENAMETOOLONG;
         return -1;
@@ -220,6 +223,12 @@ static int reach(struct tccl_folder *folder, const char *path, mode_t make, uid_
         return -1;
     become_owner(folder);
     return next_name(folder) != 0 ? -1 : walk(folder, make);
+}
+
+static int reach(struct tccl_folder *folder, const char *path, mode_t make, uid_t also)
+{
+    *folder = (struct tccl_folder){.fd = -1, .careful = geteuid() == 0, .also = also};
+    return reach_from(folder, path, make);
 }
 
 int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, const char *path,
@@ -269,7 +278,7 @@ void tccl_folder_leave(struct tccl_folder *folder)
 {
     int saved = errno;
 
-    if (folder->careful)
+    if (folder->careful && !folder->looks)
         act_as(0, getegid());
     restore_groups(folder);
     if (folder->fd >= 0)
@@ -396,18 +405,31 @@ int tccl_open_regular(const char *path, struct tccl_error *err)
     return -1;
 }
 
-int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err)
+/* looks: as one who is not root. */
+static int check_whose(const char *path, uid_t also, bool looks, struct tccl_error *err)
 {
     char whole[PATH_MAX + 4];
-    cleanup_leave struct tccl_folder folder;
+    cleanup_leave struct tccl_folder folder = {
+        .fd = -1, .careful = looks || geteuid() == 0, .looks = looks, .also = also};
 
     snprintf(whole, sizeof(whole), "%s/.", path);
-    if (reach(&folder, whole, 0, also) != 0)
-        return tccl_folder_fail(&folder, err, path, "can't be used");
+    if (reach_from(&folder, whole, 0) != 0)
+        return looks ? tccl_fail(err, "%s: can't be looked at: %s", path, strerror(errno))
+                     : tccl_folder_fail(&folder, err, path, "can't be used");
     if (folder.others)
         return tccl_fail(err,
                          "%s: somebody else than root may change it, or a folder above it: "
                          "make them root's, and writable by root alone",
                          path);
     return 0;
+}
+
+int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err)
+{
+    return check_whose(path, also, false, err);
+}
+
+int tccl_folder_check_roots(const char *path, uid_t also, struct tccl_error *err)
+{
+    return check_whose(path, also, geteuid() != 0, err);
 }

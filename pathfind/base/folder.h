@@ -19,6 +19,7 @@ struct tccl_folder {
     int fd;                  /* the folder; for openat and the like (O_PATH) */
     char name[NAME_MAX + 1]; /* of the file in it */
     bool careful;            /* root */
+    bool looks;              /* acts as nobody, and only looks whose things are */
     bool bound;              /* to a user whose link was followed */
     bool denied;             /* has no right to act as the owner */
     bool others;             /* on the way there, somebody else than root may change things */
@@ -71,5 +72,8 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);
 /* For root: can only root (and also, 0: nobody else) change what is in that folder, and which
  * folder that is? Always true for others. Returns 0, or -1 with err. */
 int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err);
+
+/* The same for whoever asks, about what only root (and also) should be able to change. */
+int tccl_folder_check_roots(const char *path, uid_t also, struct tccl_error *err);
 
 #endif

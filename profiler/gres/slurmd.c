@@ -1,6 +1,8 @@
 /* slurmd.c: finds the running slurmd of this node among the processes, and asks its program for the
  * list of GPUs. The process tells which program it is, and which configuration it reads; a slurmd
- * that is found by PATH might be another one, of another version. */
+ * that is found by PATH might be another one, of another version. A process can call itself what it
+ * likes, and users can start programs of root's: so what is run or read has to be root's, and of
+ * several processes those count for which slurmd's unit or pid file speaks. */
 #include "gres/slurmd.h"
 
 #include <dirent.h>
@@ -18,11 +20,20 @@
 #include "base/fileio.h"
 #include "base/process.h"
 #include "client/hostlist.h"
+#include "gres/slurm-conf.h"
 
 /* Where slurmd links to what it has from slurmctld. */
 #define SERVER_CONF "/run/slurm/conf/slurm.conf"
 
-enum { ARGUMENTS = 8192, ENVIRONMENT = 65536, FIRST_WITHOUT_CGROUPS = 2405 };
+enum {
+    ARGUMENTS = 8192,
+    ENVIRONMENT = 65536,
+    MOUNT_LINE = 8192,
+    ROOT_TEXT = 320,
+    PID_FILES = 16, /* looked at, where several processes could be slurmd */
+    PID_TEXT = 32,
+    FIRST_WITHOUT_CGROUPS = 2405,
+};
 
 /* ---- a process ---- */
 
@@ -43,6 +54,47 @@ static bool is_trusted(int pid)
     if (!line || sscanf(line, " Uid: %u %u %u %u", &real, &effective, &saved, &files) != 4)
         return false;
     return real == effective && real == saved && real == files && (real == 0 || real == geteuid());
+}
+
+/* Which folder of which file system the process has as its root: "254:0 /";
+ * "": in a chroot. Needs no right to look into the process. Returns 0, or -1. */
+static int root_of(const char *pid, char root[static ROOT_TEXT])
+{
+    char path[64], line[MOUNT_LINE], device[32], folder[256], place[8];
+    snprintf(path, sizeof(path), "/proc/%s/mountinfo", pid);
+    cleanup_file FILE *file = fopen(path, "re");
+    *root = '\0';
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "%*d %*d %31s %255s %7s ", device, folder, place) == 3 &&
+            strcmp(place, "/") == 0)
+            snprintf(root, ROOT_TEXT, "%s %s", device, folder);
+    return file ? 0 : -1;
+}
+
+/* A slurmd in a container or chroot is of another node: what it calls its files is not here. */
+static bool is_in_our_root(int pid)
+{
+    char name[16], theirs[ROOT_TEXT], ours[ROOT_TEXT];
+    snprintf(name, sizeof(name), "%d", pid);
+    return root_of(name, theirs) == 0 && root_of("self", ours) == 0 && strcmp(theirs, ours) == 0;
+}
+
+/* Has systemd put it into a unit slurmd….service of its own? No user can go there; but where Slurm
+ * has no cgroups, jobs are in it, too. */
+static bool is_in_unit(int pid)
+{
+    static const char begin[] = ":/system.slice/slurmd", end[] = ".service";
+    char text[4096];
+    if (tccl_process_text(pid, "cgroup", text, sizeof(text)) <= 0)
+        return false;
+    for (const char *at = text; (at = strstr(at, begin)); at++) {
+        const char *unit = at + sizeof(begin) - 1;
+        size_t length = strcspn(unit, "/\n");
+        if (length >= sizeof(end) - 1 &&
+            strncmp(unit + length - (sizeof(end) - 1), end, sizeof(end) - 1) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* ---- its command line ---- */
@@ -168,18 +220,22 @@ static void find_conf(int pid, const struct arguments *arguments, const char *pr
 /* Only root, or SlurmUser, can write that file and put another in its place. */
 static int check_file(const char *path, uid_t slurm_user, struct tccl_error *err)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], target[PATH_MAX];
     struct stat status;
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof(folder), "%.*s/", slash ? (int)(slash - path) : 0, path);
-    if (geteuid() != 0)
-        return 0;
     if (lstat(path, &status) != 0)
         return tccl_fail(err, "%s: %s", path, strerror(errno));
+    bool link = S_ISLNK(status.st_mode);
     if ((status.st_uid != 0 && status.st_uid != slurm_user) ||
-        (!S_ISLNK(status.st_mode) && (status.st_mode & S_IWOTH)))
+        (!link && (status.st_mode & S_IWOTH)))
         return tccl_fail(err, "%s: somebody else than root and SlurmUser may change it", path);
-    return tccl_folder_check_own(folder, slurm_user, err);
+    if (tccl_folder_check_roots(folder, slurm_user, err) != 0)
+        return -1;
+    if (!link)
+        return 0;
+    return realpath(path, target) ? check_file(target, slurm_user, err)
+                                  : tccl_fail(err, "%s: %s", path, strerror(errno));
 }
 
 /* Fills slurmd if this process is the slurmd of the node. What a process was called by anybody may
@@ -190,7 +246,7 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
 {
     struct arguments arguments;
     char text[ARGUMENTS];
-    ssize_t size = is_slurmd(pid) && is_trusted(pid)
+    ssize_t size = is_slurmd(pid) && is_trusted(pid) && is_in_our_root(pid)
                        ? tccl_process_text(pid, "cmdline", text, sizeof(text))
                        : -1;
     if (size <= 0)
@@ -214,16 +270,76 @@ static int64_t us_since_boot(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Of several that fit, slurmd itself and not what it has just forked; else the one that was started
- * last. */
-static bool is_better(const struct tccl_slurmd *a, pid_t parent_of_a, const struct tccl_slurmd *b,
-                      pid_t parent_of_b)
+/* ---- of several ---- */
+
+struct candidate {
+    struct tccl_slurmd slurmd; /* pid 0: none */
+    pid_t parent;
+    int vouched; /* -1: not known yet; 2: its pid file names it, 1: its unit has it, 3: both */
+};
+
+struct choice {
+    const char *node;
+    uid_t slurm_user;
+    int pid_files; /* looked at */
+    struct candidate best;
+};
+
+/* As slurmd has it: %n is the node, %h the host. */
+static void name_pid_file(const char *value, const char *node, char path[static PATH_MAX])
 {
-    if (!b->pid || parent_of_b == a->pid)
-        return true;
-    if (parent_of_a == b->pid)
+    char host[TCCL_HOST_NAME + 1] = "";
+    size_t used = 0;
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, ".")] = '\0';
+    for (const char *at = value; *at && used < PATH_MAX - 1; at++) {
+        const char *named = at[0] != '%' ? NULL : at[1] == 'n' ? node : at[1] == 'h' ? host : NULL;
+        int length = named ? snprintf(path + used, PATH_MAX - used, "%s", named)
+                           : snprintf(path + used, PATH_MAX - used, "%c", *at);
+        used += (size_t)length;
+        at += named != NULL;
+    }
+}
+
+/* Does the pid file that its slurm.conf names speak of this process? */
+static bool has_pid_file(struct choice *choice, const struct tccl_slurmd *slurmd)
+{
+    struct tccl_slurm_conf conf = {.count = 0};
+    char path[PATH_MAX];
+    cleanup_free char *text = NULL;
+    size_t size;
+    if (!*slurmd->conf || choice->pid_files++ >= PID_FILES)
         return false;
-    return a->named != b->named ? a->named : a->started > b->started;
+    bool read = tccl_slurm_conf_read(slurmd->conf, &conf, NULL) == 0;
+    const char *value = read ? tccl_slurm_get(&conf, "SlurmdPidFile") : NULL;
+    name_pid_file(value ? value : "/var/run/slurmd.pid", choice->node, path);
+    tccl_slurm_conf_clear(&conf);
+    return read && check_file(path, choice->slurm_user, NULL) == 0 &&
+           tccl_read_file(path, PID_TEXT, &text, &size, NULL) == 0 && atoi(text) == slurmd->pid;
+}
+
+static int vouched(struct choice *choice, struct candidate *candidate)
+{
+    if (candidate->vouched < 0)
+        candidate->vouched =
+            2 * has_pid_file(choice, &candidate->slurmd) + is_in_unit(candidate->slurmd.pid);
+    return candidate->vouched;
+}
+
+/* Slurmd itself and not what it has just forked; for which more speaks; which names this node;
+ * which is older: jobs of a slurmd are younger. */
+static bool is_better(struct choice *choice, struct candidate *a)
+{
+    struct candidate *b = &choice->best;
+    if (!b->slurmd.pid || b->parent == a->slurmd.pid)
+        return true;
+    if (a->parent == b->slurmd.pid)
+        return false;
+    if (vouched(choice, a) != vouched(choice, b))
+        return a->vouched > b->vouched;
+    if (a->slurmd.named != b->slurmd.named)
+        return a->slurmd.named;
+    return a->slurmd.started < b->slurmd.started;
 }
 
 int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
@@ -233,22 +349,22 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
     cleanup_dir DIR *folder = opendir("/proc");
     const struct dirent *entry;
     struct tccl_process process;
-    pid_t parent_of_best = 0;
+    struct choice choice = {.node = node, .slurm_user = slurm_user};
     *slurmd = (struct tccl_slurmd){.pid = 0};
     if (!folder)
         return tccl_fail(err, "/proc: %s", strerror(errno));
     while ((entry = readdir(folder))) {
-        struct tccl_slurmd found;
+        struct candidate found = {.vouched = -1};
         int pid = atoi(entry->d_name);
-        if (pid <= 0 || !is_ours(pid, node, conf, slurm_user, &found, &why) ||
+        if (pid <= 0 || !is_ours(pid, node, conf, slurm_user, &found.slurmd, &why) ||
             tccl_process_look(pid, &process) != 0)
             continue;
-        found.started = process.started;
-        if (is_better(&found, process.parent, slurmd, parent_of_best)) {
-            *slurmd = found;
-            parent_of_best = process.parent;
-        }
+        found.slurmd.started = process.started;
+        found.parent = process.parent;
+        if (is_better(&choice, &found))
+            choice.best = found;
     }
+    *slurmd = choice.best.slurmd;
     slurmd->age_us = us_since_boot() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
     if (!slurmd->pid && *why.text)
         return tccl_fail(err, "slurmd is not asked: %s", why.text);

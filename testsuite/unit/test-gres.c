@@ -286,15 +286,17 @@ static void check_slurmd(void)
     check_asked(&slurmd, "#!/bin/sh\n", "isn't in a usual place");
 }
 
-/* A shell by the name of slurmd, of that user, started as the slurmd of node "decoy". */
-static pid_t start_decoy(uid_t uid, const char *conf)
+/* A shell by the name of slurmd, of that user, in that chroot (NULL: none), started as the slurmd
+ * of node "decoy". */
+static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
 {
     char program[128];
     snprintf(program, sizeof(program), "%s/slurmd", folder);
     pid_t pid = fork();
     setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
-        if (setgid(uid) != 0 || setuid(uid) != 0)
+        if ((root && (chroot(root) != 0 || chdir("/") != 0)) || setgid(uid) != 0 ||
+            setuid(uid) != 0)
             _exit(1);
         execl(program, program, "-c", "sleep 60; :", "-Ndecoy", "-f", conf, (char *)NULL);
         _exit(1);
@@ -314,8 +316,8 @@ static int find_decoy(const char *conf, struct tccl_slurmd *slurmd, struct tccl_
     return rc;
 }
 
-/* The same without the right to see which program another process runs. */
-static int find_unseen(const char *conf)
+/* The same without the right to see which program another process runs, as that user. */
+static int find_unseen(uid_t uid, const char *conf)
 {
     int status = -1;
     pid_t child = fork();
@@ -328,7 +330,7 @@ static int find_unseen(const char *conf)
             _exit(10);
         caps[0].effective &= ~(1U << CAP_SYS_PTRACE);
         caps[0].permitted &= ~(1U << CAP_SYS_PTRACE);
-        if (syscall(SYS_capset, &head, caps) != 0)
+        if (syscall(SYS_capset, &head, caps) != 0 || setuid(uid) != 0)
             _exit(11);
         int rc = find_decoy(conf, &slurmd, &err);
         _exit(rc < 0 ? (strstr(err.text, "somebody else") ? 2 : 3) : rc);
@@ -353,19 +355,75 @@ static void check_decoys(void)
     snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
     snprintf(command, sizeof(command), "cp /bin/sh %s/slurmd && chmod 711 %s", folder, folder);
     CHECK_INT(system(command), 0);
-    pid_t decoy = start_decoy(65534, conf);
+    pid_t decoy = start_decoy(65534, NULL, conf);
     CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
     end_decoy(decoy);
-    decoy = start_decoy(0, conf);
+    decoy = start_decoy(0, NULL, conf);
     CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
     CHECK(slurmd.pid == decoy);
-    CHECK_INT(find_unseen(conf), 0);
-    CHECK_INT(chown(conf, 65534, 65534), 0);
-    CHECK_INT(find_unseen(conf), 2);
-    CHECK_INT(chown(conf, 0, 0) | chown(folder, 65534, 65534), 0);
-    CHECK_INT(find_unseen(conf), 2);
-    CHECK_INT(chown(folder, 0, 0), 0);
+    for (uid_t uid = 0; uid <= 1; uid++) { /* root without rights, and the user daemon */
+        CHECK_INT(find_unseen(uid, conf), 0);
+        CHECK_INT(chown(conf, 65534, 65534), 0);
+        CHECK_INT(find_unseen(uid, conf), 2);
+        CHECK_INT(chown(conf, 0, 0) | chown(folder, 65534, 65534), 0);
+        CHECK_INT(find_unseen(uid, conf), 2);
+        CHECK_INT(chown(folder, 0, 0), 0);
+    }
     end_decoy(decoy);
+}
+
+/* A slurmd whose root folder is another one is of another node. */
+static void check_chroot(void)
+{
+    struct tccl_slurmd slurmd;
+    struct tccl_error err = {""};
+    char conf[128], root[128], command[512];
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+    snprintf(root, sizeof(root), "%s/root", folder);
+    snprintf(command, sizeof(command),
+             "for file in $(ldd %s/slurmd | grep -o '/[^ ]*') %s/slurmd %s /bin/sleep; do\n"
+             "install -D $file %s$file || exit; done",
+             folder, folder, conf, root);
+    CHECK_INT(system(command), 0);
+    pid_t far = start_decoy(0, root, conf);
+    CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
+    CHECK_INT(kill(far, 0) | waitpid(far, NULL, WNOHANG), 0);
+    pid_t decoy = start_decoy(0, NULL, conf);
+    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK(slurmd.pid == decoy);
+    CHECK_INT(find_unseen(1, conf), 0);
+    end_decoy(decoy);
+    CHECK_INT(find_unseen(1, conf), 1);
+    end_decoy(far);
+}
+
+/* Of two, the one that is in the pid file of its slurm.conf, if that is root's; else the older. */
+static void check_several(void)
+{
+    struct tccl_slurmd slurmd;
+    struct tccl_error err = {""};
+    char conf[128], path[128], text[256];
+    pid_t decoys[2];
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+    snprintf(path, sizeof(path), "%s/decoy.pid", folder);
+    snprintf(text, sizeof(text), "SlurmdPidFile=%s/%%n.pid\n", folder);
+    put(text, "%s", "slurm.conf");
+    for (int i = 0; i < 2; i++) {
+        decoys[i] = start_decoy(0, NULL, conf);
+        CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+        usleep(30000); /* their age is in ticks of 10 ms */
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), "%d\n", decoys[i]);
+        put(text, "%s", "decoy.pid");
+        CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+        CHECK_INT(slurmd.pid, decoys[i]);
+    }
+    CHECK_INT(chown(path, 65534, 65534), 0);
+    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK_INT(slurmd.pid, decoys[0]);
+    end_decoy(decoys[0]);
+    end_decoy(decoys[1]);
 }
 
 int main(void)
@@ -381,6 +439,8 @@ int main(void)
     check_slurmd();
     if (geteuid() == 0) {
         check_decoys();
+        check_chroot();
+        check_several();
         check_driver();
         check_kept();
     }
