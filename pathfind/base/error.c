@@ -1,17 +1,12 @@
-/* error.c: the error text that library functions fill in. */
+/* error.c: the error text that library functions fill in: one line, and nothing that moves a
+ * terminal's cursor, whatever a name or argument in it holds. */
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One line, and nothing that moves a terminal's cursor, whatever a name or argument in it holds. */
-static void keep_printable(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
-}
+#include "base/utf8.h"
 
 int tccl_fail(struct tccl_error *err, const char *fmt, ...)
 {
@@ -21,7 +16,7 @@ int tccl_fail(struct tccl_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
-    keep_printable(err->text);
+    tccl_utf8_clean(err->text);
     return -1;
 }
 
@@ -37,7 +32,7 @@ int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
     va_start(args, fmt);
     int length = vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
-    keep_printable(err->text);
+    tccl_utf8_clean(err->text);
     if (length < 0 || (size_t)length >= sizeof(err->text))
         return -1;
     size_t left = sizeof(err->text) - (size_t)length;

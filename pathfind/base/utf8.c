@@ -28,3 +28,15 @@ bool tccl_utf8_unsafe(uint32_t c)
            (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
            (c >= 0x2060 && c <= 0x206f) || (c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c <= 0xe007f);
 }
+
+void tccl_utf8_clean(char *text)
+{
+    while (*text) {
+        uint32_t code;
+        int size = tccl_utf8(text, &code);
+        bool shown = size > 0 && !tccl_utf8_unsafe(code);
+        for (int i = 0; i < (size ? size : 1); i++, text++)
+            if (!shown)
+                *text = '?';
+    }
+}

@@ -11,4 +11,7 @@ int tccl_utf8(const char *text, uint32_t *code);
 /* Could it move the cursor, hide text or change the writing direction? */
 bool tccl_utf8_unsafe(uint32_t code);
 
+/* Puts '?' in the place of each byte of such a character, and of what is no UTF-8. */
+void tccl_utf8_clean(char *text);
+
 #endif

@@ -9,16 +9,14 @@
 #include "base/fileio.h"
 #include "profile/cache-internal.h"
 
-/* Copies a string of exactly size - 1 (exact) or fewer characters. */
-static int take(const json_t *json, const char *key, bool exact, char *out, size_t size,
-                struct tccl_error *err)
+/* Copies a hash, which has size - 1 characters. */
+static int take_hash(const json_t *json, const char *key, char *out, size_t size,
+                     struct tccl_error *err)
 {
-    const char *text = json_string_value(json_object_get(json, key));
-
-    if (!text || strlen(text) >= size || (exact && strlen(text) != size - 1) || !*text)
-        return tccl_fail(err, "\"%s\" is missing or not as it should be", key);
-    memcpy(out, text, strlen(text) + 1);
-    return 0;
+    if (tccl_field_text(json, key, 1, out, size, err) < 0)
+        return -1;
+    return strlen(out) == size - 1 ? 0
+                                   : tccl_fail(err, "\"%s\" is not as long as it should be", key);
 }
 
 static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_error *err)
@@ -31,14 +29,14 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
     if (json_integer_value(format) != PROFILE_FORMAT)
         return tccl_fail(err, "has format %lld, this program knows %d: profile again, or update",
                          (long long)json_integer_value(format), PROFILE_FORMAT);
-    if (take(json, "machine", true, from->machine, sizeof(from->machine), err) != 0 ||
-        take(json, "source", false, from->source, sizeof(from->source), err) != 0 ||
+    if (take_hash(json, "machine", from->machine, sizeof(from->machine), err) != 0 ||
+        tccl_field_text(json, "source", 1, from->source, sizeof(from->source), err) < 0 ||
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
     if (!tccl_source_is(from->source, "model"))
         return 0;
-    return take(json, "model", true, from->model, sizeof(from->model), err);
+    return take_hash(json, "model", from->model, sizeof(from->model), err);
 }
 
 int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err)

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 static const struct {
     const char *name;
@@ -64,6 +65,8 @@ void tccl_system_from_json(const json_t *json, struct tccl_system *system)
 {
     for (int i = 0; i < MEMBERS; i++) {
         const char *word = json_string_value(json_object_get(json, members[i].name));
-        snprintf((char *)system + members[i].offset, TCCL_SYSTEM_WORD, "%s", word ? word : "");
+        char *to = (char *)system + members[i].offset;
+        snprintf(to, TCCL_SYSTEM_WORD, "%s", word ? word : "");
+        tccl_utf8_clean(to);
     }
 }

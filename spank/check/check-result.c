@@ -5,19 +5,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "client/message.h"
 
 enum { USUAL_MS = 10000 /* for all items */ };
 
 static const char *const names[] = {"ok", "warn", "fail"};
 static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
-
-static void keep_printable(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
-}
 
 void check_say(struct check_result *result, enum check_level level, const char *format, ...)
 {
@@ -31,7 +25,7 @@ void check_say(struct check_result *result, enum check_level level, const char *
     va_start(args, format);
     vsnprintf(text + used, CHECK_TEXT - used, format, args);
     va_end(args);
-    keep_printable(text + used);
+    tccl_utf8_clean(text + used);
     if (level > result->level)
         result->level = level;
 }

@@ -453,6 +453,10 @@ static void test_none(void)
     json_object_set_new(record, "state", json_string("fallback"));
     json_object_set_new(record, "reason", json_string("no profile on n2"));
     check_none(record, "step 12.0 has no ring: fallback: no profile on n2");
+    json_object_set_new(record, "reason",
+                        json_string("\xc2\x9b"
+                                    "31m"));
+    check_none(record, "step 12.0 has no ring: fallback: ??31m");
     json_object_set_new(record, "ring", json_string("n1[what]"));
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();

@@ -246,6 +246,12 @@ static void test_bad_descriptions(void)
                   0);
         check_refused(folder, "profile.json");
     }
+    char raw[256];
+    snprintf(raw, sizeof(raw),
+             "{\"format\": 1, \"machine\": \"%s\", \"source\": \"ho\\u001b[31mst\"}",
+             tccl_profile_id(profile));
+    CHECK_INT(tccl_write_file(in_folder(profile, "profile.json"), 0644, raw, strlen(raw), NULL), 0);
+    check_refused(folder, "\"source\" has characters");
     unlink(in_folder(profile, "profile.json"));
     check_refused(folder, "profile.json");
     unlink(in_folder(profile, "machine.json"));

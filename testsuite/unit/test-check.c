@@ -43,9 +43,9 @@ static void test_results(void)
     CHECK_STR(check_text(&result), "all is well");
     check_say(&result, CHECK_FAIL, "line\nof \033[31mred");
     check_say(&result, CHECK_WARN, "not shown");
-    check_say(&result, CHECK_FAIL, "more");
+    check_say(&result, CHECK_FAIL, "more \x9b \xc2\x9b é");
     CHECK_INT(result.level, CHECK_FAIL);
-    CHECK_STR(check_text(&result), "line?of ?[31mred; more");
+    CHECK_STR(check_text(&result), "line?of ?[31mred; more ? ?? é");
     for (int i = 0; i < 2000; i++)
         check_say(&result, CHECK_FAIL, "%d", i);
     CHECK(strlen(check_text(&result)) < CHECK_TEXT);

@@ -22,6 +22,13 @@ int main(void)
     tccl_fail_in(&err, "a\tb");
     CHECK_STR(err.text, "a?b: two?lines, ?[31mred");
 
+    /* A raw CSI, the same as a character, a direction of writing, a part of a character; no é. */
+    err.text[0] = '\0';
+    tccl_fail(&err, "\x9b%s \xc2\x9b%s \u202ex \xe2\x80 é", "31m", "31m");
+    CHECK_STR(err.text, "?31m ??31m ???x ?? é");
+    tccl_fail_in(&err, "\u200b");
+    CHECK_STR(err.text, "???: ?31m ??31m ???x ?? é");
+
     memset(big, 'a', sizeof(big) - 1);
     big[sizeof(big) - 1] = '\0';
     err.text[0] = '\0';

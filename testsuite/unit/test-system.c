@@ -43,6 +43,10 @@ static void test_read(void)
     tccl_system_from_json(json, &back);
     CHECK_STR(back.driver, "");
     json_decref(json);
+    json_t *raw = json_pack("{s:s}", "kernel", "6\x1b[31m\xc2\x9b");
+    tccl_system_from_json(raw, &back);
+    CHECK_STR(back.kernel, "6?[31m??");
+    json_decref(raw);
     tccl_system_from_json(NULL, &back);
     CHECK_STR(back.kernel, "");
 }

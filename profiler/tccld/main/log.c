@@ -4,7 +4,6 @@
 #include "tccld/main/log.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,24 +12,11 @@
 
 enum { LINE = 2048 };
 
-/* Bytes of the character at text; 0: there is none, or one that is not for showing. */
-static int character(const char *text)
-{
-    uint32_t code;
-    int size = tccl_utf8(text, &code);
-    return tccl_utf8_unsafe(code) ? 0 : size;
-}
-
 static void write_line(const char *fmt, va_list args, unsigned left_out)
 {
     char text[LINE], more[64] = "";
     vsnprintf(text, sizeof(text), fmt, args);
-    for (char *c = text; *c;) {
-        int size = character(c);
-        if (!size)
-            *c = '?';
-        c += size ? size : 1;
-    }
+    tccl_utf8_clean(text);
     if (left_out)
         snprintf(more, sizeof(more), " (and %u more such lines left out)", left_out);
     fprintf(stderr, "tccl: %s%s\n", text, more);
