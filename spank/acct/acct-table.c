@@ -52,18 +52,39 @@ void acct_print_header(FILE *out, const struct acct_layout *layout)
     }
 }
 
+/* Would a spreadsheet take it for a formula? A number is none. */
+static bool is_formula(const char *text)
+{
+    char *end;
+    if (!*text || !strchr("=+-@", *text))
+        return false;
+    strtod(text, &end);
+    return end == text || *end;
+}
+
+/* As acct_escape; in parsable output with no formula at its beginning. */
+static char *make_cell(const char *text, const struct acct_layout *layout)
+{
+    bool parsable = layout->style != ACCT_ALIGNED;
+    char *rest = acct_escape(text, parsable ? layout->delimiter : NULL), *cell = NULL;
+    if (!rest || !parsable || !is_formula(rest))
+        return rest;
+    if (asprintf(&cell, "\\x%02x%s", *rest, rest + 1) < 0)
+        cell = NULL;
+    free(rest);
+    return cell;
+}
+
 int acct_print_row(FILE *out, const struct acct_layout *layout, const json_t *record,
                    const struct acct_clock *clock)
 {
     for (int i = 0; i < layout->n_columns; i++) {
         const struct acct_field *field = layout->columns[i].field;
         cleanup_free char *text = field->text(field, record, clock);
-        cleanup_free char *escaped =
-            text ? acct_escape(text, layout->style == ACCT_ALIGNED ? NULL : layout->delimiter)
-                 : NULL;
-        if (!escaped)
+        cleanup_free char *cell = text ? make_cell(text, layout) : NULL;
+        if (!cell)
             return -1;
-        print_field(out, layout, i, escaped);
+        print_field(out, layout, i, cell);
     }
     return 0;
 }

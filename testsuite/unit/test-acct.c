@@ -295,6 +295,31 @@ static void test_hostile(void)
     CHECK_STR(broken, "\\xff\\xc3");
 }
 
+/* A spreadsheet takes what begins so for a formula, and runs it. */
+static void test_formulas(void)
+{
+    static const struct {
+        const char *name, *cell;
+    } cases[] = {{"=1+1", "\\x3d1+1"},
+                 {"@SUM(A1)", "\\x40SUM(A1)"},
+                 {"+1+cmd()", "\\x2b1+cmd()"},
+                 {"-2+3", "\\x2d2+3"},
+                 {"-", "\\x2d"},
+                 {"=a|b", "\\x3da\\x7cb"},
+                 {"-2.5", "-2.5"},
+                 {"+7", "+7"},
+                 {"a=b", "a=b"},
+                 {"", ""}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char expected[64];
+        cleanup_json json_t *record = json_pack("{s:s}", "job_name", cases[i].name);
+        snprintf(expected, sizeof(expected), "JobName\n%s\n", cases[i].cell);
+        check_printed("jobname", ACCT_PARSABLE, record, expected);
+        cleanup_free char *aligned = printed("jobname%-20", ACCT_ALIGNED, record);
+        CHECK(!strstr(aligned, "\\x") || strchr(cases[i].name, '|'));
+    }
+}
+
 /* The last column, to the left, is written whole unless a width is asked for. */
 static void test_last_column(void)
 {
@@ -357,6 +382,7 @@ int main(void)
     test_styles();
     test_job_names();
     test_hostile();
+    test_formulas();
     test_last_column();
     test_bad_columns();
     test_users();
