@@ -1,5 +1,8 @@
 /* Topologies recorded by lstopo: whatever the XML is, an error or a machine within its bounds that
- * can be written and read again. hwloc's reader of XML is part of what is tried. */
+ * can be written and read again. hwloc's reader of XML is part of what is tried: it may break in
+ * the process that tries it first, which is no failure. */
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "discover/discover.h"
@@ -15,6 +18,24 @@ static void check_machine(const struct tccl_machine *machine)
     FUZZ_CHECK(machine->n_memories > 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
     FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
     json_decref(json);
+}
+
+extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+/* libFuzzer would take the end of that process for its own, and keep the input as a crash. */
+static void forget_libfuzzer(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU};
+
+    if (__sanitizer_set_death_callback)
+        __sanitizer_set_death_callback(NULL);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+        signal(signals[i], SIG_DFL);
+}
+
+__attribute__((constructor)) static void see_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_libfuzzer);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
