@@ -15,27 +15,31 @@ enum {
     MAX_RESOURCES = 1024,
     MAX_USERS = 256, /* patterns of one resource */
     MAX_RULES = 128,
-    MAX_CONDITIONS = 256, /* patterns in the "when" of all rules together */
+    MAX_CONDITIONS = 256, /* patterns in the "when" of all rules together, */
+    MAX_CAPPED = 256,     /* and in their "limits" */
+    MAX_CAPS = 4096,
+    MAX_LIMITS = MAX_RESOURCES + MAX_CAPS,
     RULE_WORDS = MAX_RULES / 64,
     CONDITION_WORDS = MAX_CONDITIONS / 64,
 };
 
-struct resource {
+/* What transfers share: a resource, or a cap of a rule, which is there while the rule applies, for
+ * what one of its patterns matches from one NUMA node to one. */
+struct limit {
     char name[TCCL_NAME];
     double gbps;
-    size_t first, count; /* its part of by_resource */
+    int rule;            /* -1: a resource */
+    size_t first, count; /* its part of by_limit */
 };
 
 struct rule {
-    char name[TCCL_NAME];
-    double gbps;
-    int first, count; /* its conditions */
+    int first, count;      /* its conditions */
+    int first_cap, n_caps; /* among the limits */
 };
 
-/* What a transfer means to the rules: the conditions that it meets, the rules that can cap it. */
+/* The conditions of rules that a transfer meets. */
 struct role {
     uint64_t conditions[CONDITION_WORDS];
-    uint64_t rules[RULE_WORDS];
 };
 
 struct tccl_model {
@@ -44,12 +48,12 @@ struct tccl_model {
     int n_possible; /* the transfers that the machine allows, in order */
     tccl_transfer possible[TCCL_TRANSFERS];
     bool allowed[TCCL_TRANSFERS];
-    int n_resources, n_rules, n_conditions;
-    struct resource *resources;
+    int n_resources, n_limits, n_rules, n_conditions, n_capped;
+    struct limit *limits; /* the resources, then the caps of each rule */
     struct rule *rules;
     struct role *roles; /* by transfer */
     size_t n_uses, room;
-    struct tccl_model_use *by_resource;   /* ordered by resource, then by transfer */
+    struct tccl_model_use *by_limit;      /* ordered by limit, then by transfer */
     struct tccl_model_use *by_transfer;   /* the same, ordered by transfer */
     uint32_t uses_of[TCCL_TRANSFERS + 1]; /* where a transfer's part of by_transfer begins */
 };
@@ -70,7 +74,8 @@ static void set_bit(uint64_t *words, int bit)
 struct builder {
     struct tccl_model *model;
     struct tccl_groups groups;
-    double weights[TCCL_TRANSFERS]; /* of the resource being read; 0: no user */
+    double weights[TCCL_TRANSFERS]; /* of the limit being read; 0: no user */
+    struct limit cap;               /* of the rule being read */
 };
 
 static void list_possible(struct tccl_model *model)
@@ -101,29 +106,41 @@ static int read_user(struct builder *builder, const json_t *json, struct tccl_pa
     return tccl_pattern_parse(text, machine, &builder->groups, pattern, err);
 }
 
-/* Adds the uses of the resource that has just been read. Returns 0, or -1 without memory. */
-static int add_uses(struct builder *builder)
+/* Does the transfer by itself meet all conditions of the rule? */
+static bool meets(const struct tccl_model *model, tccl_transfer transfer, const struct rule *rule)
+{
+    bool all = true;
+    for (int i = 0; i < rule->count && all; i++)
+        all = has_bit(model->roles[transfer].conditions, rule->first + i);
+    return all;
+}
+
+/* Adds the limit that has just been read, and its uses. Returns 0, or -1 without memory. */
+static int add_limit(struct builder *builder)
 {
     struct tccl_model *model = builder->model;
-    struct resource *resource = &model->resources[model->n_resources];
+    struct limit *limit = &model->limits[model->n_limits];
 
-    resource->first = model->n_uses;
+    limit->first = model->n_uses;
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer transfer = model->possible[i];
         if (builder->weights[transfer] <= 0)
             continue;
         if (model->n_uses == model->room) {
             size_t room = model->room ? model->room * 2 : 1024;
-            struct tccl_model_use *more = reallocarray(model->by_resource, room, sizeof(*more));
+            struct tccl_model_use *more = reallocarray(model->by_limit, room, sizeof(*more));
             if (!more)
                 return -1;
-            model->by_resource = more;
+            model->by_limit = more;
             model->room = room;
         }
-        model->by_resource[model->n_uses++] = (struct tccl_model_use){
-            transfer, (uint16_t)model->n_resources, builder->weights[transfer]};
+        model->by_limit[model->n_uses++] = (struct tccl_model_use){
+            transfer, (uint16_t)model->n_limits,
+            limit->rule < 0 || meets(model, transfer, &model->rules[limit->rule]),
+            builder->weights[transfer]};
     }
-    resource->count = model->n_uses - resource->first;
+    limit->count = model->n_uses - limit->first;
+    model->n_limits++;
     return 0;
 }
 
@@ -131,7 +148,7 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
 {
     static const char *const names[] = {"name", "gbps", "users", "about", NULL};
     struct tccl_model *model = builder->model;
-    struct resource *resource = &model->resources[model->n_resources];
+    struct limit *resource = &model->limits[model->n_limits];
     json_t *users, *user;
     size_t index;
 
@@ -140,6 +157,7 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &resource->gbps, err) < 0 ||
         tccl_field_list(json, "users", 1, MAX_USERS, &users, err) < 0)
         return -1;
+    resource->rule = -1;
     memset(builder->weights, 0, sizeof(builder->weights));
     json_array_foreach(users, index, user)
     {
@@ -153,18 +171,71 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
                 builder->weights[transfer] = weight;
         }
     }
-    if (add_uses(builder) != 0)
+    if (add_limit(builder) != 0)
         return tccl_fail(err, "out of memory");
     model->n_resources++;
     return 0;
 }
 
-/* Reads a list of patterns and marks the transfers that they match: each pattern with a condition
- * of its own (conditions), or all with the rule's bit. Returns 0, or -1 with err. */
-static int read_patterns(struct builder *builder, const json_t *list, bool conditions,
+/* A condition: notes which transfers meet it. Returns 0, or -1 with err. */
+static int add_condition(struct builder *builder, const struct tccl_pattern *pattern,
                          struct tccl_error *err)
 {
     struct tccl_model *model = builder->model;
+
+    if (model->n_conditions == MAX_CONDITIONS)
+        return tccl_fail(err, "all rules together have more than %d patterns", MAX_CONDITIONS);
+    for (int i = 0; i < model->n_possible; i++)
+        if (tccl_pattern_match(pattern, model->possible[i]))
+            set_bit(model->roles[model->possible[i]].conditions, model->n_conditions);
+    model->n_conditions++;
+    return 0;
+}
+
+/* The NUMA nodes that the transfer's data come from and go to, as a number. */
+static int way_of(const struct tccl_model *model, tccl_transfer transfer)
+{
+    return tccl_machine_numa(&model->machine, tccl_transfer_source(transfer)) * TCCL_MAX_MEMORIES +
+           tccl_machine_numa(&model->machine, tccl_transfer_sink(transfer));
+}
+
+/* What the rule being read limits: a cap for each way that transfers of the pattern take. Returns
+ * 0, or -1 with err. */
+static int add_caps(struct builder *builder, const struct tccl_pattern *pattern,
+                    struct tccl_error *err)
+{
+    struct tccl_model *model = builder->model;
+    bool ways[TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES] = {false};
+
+    if (model->n_capped++ == MAX_CAPPED)
+        return tccl_fail(err, "all rules together limit more than %d patterns", MAX_CAPPED);
+    for (int i = 0; i < model->n_possible; i++)
+        if (tccl_pattern_match(pattern, model->possible[i]))
+            ways[way_of(model, model->possible[i])] = true;
+    for (int way = 0; way < TCCL_MAX_MEMORIES * TCCL_MAX_MEMORIES; way++) {
+        if (!ways[way])
+            continue;
+        if (model->n_limits - model->n_resources == MAX_CAPS)
+            return tccl_fail(err, "all rules together have more than %d limits", MAX_CAPS);
+        struct limit *cap = &model->limits[model->n_limits];
+        *cap = builder->cap;
+        for (int i = 0; i < model->n_possible; i++) {
+            tccl_transfer transfer = model->possible[i];
+            builder->weights[transfer] =
+                way_of(model, transfer) == way && tccl_pattern_match(pattern, transfer);
+        }
+        if (add_limit(builder) != 0)
+            return tccl_fail(err, "out of memory");
+    }
+    return 0;
+}
+
+/* Reads a list of patterns. Returns 0, or -1 with err. */
+static int read_patterns(struct builder *builder, const json_t *list,
+                         int (*add)(struct builder *, const struct tccl_pattern *,
+                                    struct tccl_error *),
+                         struct tccl_error *err)
+{
     const json_t *entry;
     size_t index;
 
@@ -174,21 +245,10 @@ static int read_patterns(struct builder *builder, const json_t *list, bool condi
         const char *text = json_string_value(entry);
         if (!text)
             return tccl_fail(err, "entry %zu is not a text", index);
-        if (tccl_pattern_parse(text, &model->machine, &builder->groups, &pattern, err) < 0)
+        if (tccl_pattern_parse(text, &builder->model->machine, &builder->groups, &pattern, err) <
+                0 ||
+            add(builder, &pattern, err) != 0)
             return -1;
-        if (conditions && model->n_conditions == MAX_CONDITIONS)
-            return tccl_fail(err, "all rules together have more than %d patterns", MAX_CONDITIONS);
-        for (int i = 0; i < model->n_possible; i++) {
-            struct role *role = &model->roles[model->possible[i]];
-            if (!tccl_pattern_match(&pattern, model->possible[i]))
-                continue;
-            if (conditions)
-                set_bit(role->conditions, model->n_conditions);
-            else
-                set_bit(role->rules, model->n_rules);
-        }
-        if (conditions)
-            model->n_conditions++;
     }
     return 0;
 }
@@ -198,11 +258,12 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     static const char *const names[] = {"name", "when", "gbps", "limits", "about", NULL};
     struct tccl_model *model = builder->model;
     struct rule *rule = &model->rules[model->n_rules];
+    struct limit *cap = &builder->cap;
     json_t *when, *limits;
 
     if (tccl_fields_known(json, names, err) != 0 ||
-        tccl_field_text(json, "name", 1, rule->name, sizeof(rule->name), err) < 0 ||
-        tccl_field_number(json, "gbps", 1, 0.001, 100000, &rule->gbps, err) < 0 ||
+        tccl_field_text(json, "name", 1, cap->name, sizeof(cap->name), err) < 0 ||
+        tccl_field_number(json, "gbps", 1, 0.001, 100000, &cap->gbps, err) < 0 ||
         tccl_field_list(json, "when", 1, MAX_CONDITIONS, &when, err) < 0)
         return -1;
     limits = when;
@@ -211,11 +272,14 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     if (json_array_size(when) == 0)
         return tccl_fail(err, "\"when\" is empty");
     rule->first = model->n_conditions;
-    if (read_patterns(builder, when, true, err) != 0)
+    if (read_patterns(builder, when, add_condition, err) != 0)
         return tccl_fail_in(err, "when");
     rule->count = model->n_conditions - rule->first;
-    if (read_patterns(builder, limits, false, err) != 0)
+    cap->rule = model->n_rules;
+    rule->first_cap = model->n_limits;
+    if (read_patterns(builder, limits, add_caps, err) != 0)
         return tccl_fail_in(err, "limits");
+    rule->n_caps = model->n_limits - rule->first_cap;
     model->n_rules++;
     return 0;
 }
@@ -246,10 +310,10 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
         tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
         tccl_field_list(json, "rules", 0, MAX_RULES, &rules, err) < 0)
         return -1;
-    model->resources = calloc(json_array_size(resources) + 1, sizeof(*model->resources));
+    model->limits = calloc(json_array_size(resources) + MAX_CAPS, sizeof(*model->limits));
     model->rules = calloc(json_array_size(rules) + 1, sizeof(*model->rules));
     model->roles = calloc(TCCL_TRANSFERS, sizeof(*model->roles));
-    if (!model->resources || !model->rules || !model->roles)
+    if (!model->limits || !model->rules || !model->roles)
         return tccl_fail(err, "out of memory");
     if (read_each(builder, resources, "resources", read_resource, err) != 0)
         return -1;
@@ -265,12 +329,12 @@ static int index_uses(struct tccl_model *model)
     if (!model->by_transfer)
         return -1;
     for (size_t i = 0; i < model->n_uses; i++)
-        next[model->by_resource[i].transfer + 1]++;
+        next[model->by_limit[i].transfer + 1]++;
     for (int i = 0; i < TCCL_TRANSFERS; i++)
         next[i + 1] += next[i];
     memcpy(model->uses_of, next, sizeof(next));
     for (size_t i = 0; i < model->n_uses; i++) {
-        const struct tccl_model_use *use = &model->by_resource[i];
+        const struct tccl_model_use *use = &model->by_limit[i];
         model->by_transfer[next[use->transfer]++] = *use;
     }
     return 0;
@@ -346,10 +410,10 @@ void tccl_model_free(struct tccl_model *model)
 {
     if (!model)
         return;
-    free(model->resources);
+    free(model->limits);
     free(model->rules);
     free(model->roles);
-    free(model->by_resource);
+    free(model->by_limit);
     free(model->by_transfer);
     free(model);
 }
@@ -388,62 +452,44 @@ static void find_rules(const struct tccl_model *model, const tccl_transfer *memb
     }
 }
 
-/* The lowest cap that the active rules put on a transfer, +inf if none, and the name of the rule.
- */
-static double find_cap(const struct tccl_model *model, const uint64_t *active,
-                       tccl_transfer transfer, const char **name)
+static bool is_active(const struct limit *limit, const uint64_t *active)
 {
-    const struct role *role = &model->roles[transfer];
-    double cap = INFINITY;
-
-    for (int word = 0; word < RULE_WORDS; word++)
-        for (uint64_t bits = active[word] & role->rules[word]; bits; bits &= bits - 1) {
-            const struct rule *rule = &model->rules[word * 64 + __builtin_ctzll(bits)];
-            if (rule->gbps < cap) {
-                cap = rule->gbps;
-                *name = rule->name;
-            }
-        }
-    return cap;
+    return limit->rule < 0 || has_bit(active, limit->rule);
 }
 
-/* Adds (sign 1) or takes away (-1) what a transfer uses of each resource at a rate of 1. */
-static void load(const struct tccl_model *model, tccl_transfer transfer, double sign, double *loads)
+/* Adds what a transfer uses of each limit at a rate of 1. */
+static void load(const struct tccl_model *model, tccl_transfer transfer, double *loads)
 {
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
-        loads[model->by_transfer[i].resource] += sign * model->by_transfer[i].weight;
+        loads[model->by_transfer[i].limit] += model->by_transfer[i].weight;
 }
 
 /* While all rates rise together, the first to stop is the slowest in the end: so the smallest rate
- * is known without going on: the first resource to be used up, or the lowest cap. */
+ * is known without going on: that at which the first limit is used up. */
 static double slowest(const struct tccl_model *model, const tccl_transfer *members, int count)
 {
     uint64_t active[RULE_WORDS];
-    double loads[MAX_RESOURCES], lowest = INFINITY;
-    const char *name;
+    double loads[MAX_LIMITS], lowest = INFINITY;
 
-    memset(loads, 0, (size_t)model->n_resources * sizeof(*loads));
+    memset(loads, 0, (size_t)model->n_limits * sizeof(*loads));
     find_rules(model, members, count, active);
-    for (int i = 0; i < count; i++) {
-        load(model, members[i], 1, loads);
-        lowest = fmin(lowest, find_cap(model, active, members[i], &name));
-    }
-    for (int i = 0; i < model->n_resources; i++)
-        if (loads[i] > 0 && model->resources[i].gbps < lowest * loads[i])
-            lowest = model->resources[i].gbps / loads[i];
+    for (int i = 0; i < count; i++)
+        load(model, members[i], loads);
+    for (int i = 0; i < model->n_limits; i++)
+        if (loads[i] > 0 && model->limits[i].gbps < lowest * loads[i] &&
+            is_active(&model->limits[i], active))
+            lowest = model->limits[i].gbps / loads[i];
     return lowest;
 }
 
-/* Progressive filling: the members that still rise, and what is left of each resource for them. */
+/* Progressive filling: the members that still rise, and what is left of each limit for them. */
 struct filling {
     const struct tccl_model *model;
     const tccl_transfer *members;
     int count;
     bool stopped[TCCL_MAX_RUNNING];
-    double caps[TCCL_MAX_RUNNING];
-    const char *cap_names[TCCL_MAX_RUNNING];
-    double left[MAX_RESOURCES], loads[MAX_RESOURCES];
-    uint16_t used[MAX_RESOURCES]; /* the resources that have users among the members */
+    double left[MAX_LIMITS], loads[MAX_LIMITS];
+    uint16_t used[MAX_LIMITS]; /* the limits that have users among the members */
     int n_used;
     double *rates;
     const char **limits; /* may be NULL */
@@ -460,54 +506,45 @@ static void stop_member(struct filling *filling, int member, double rate, const 
         filling->limits[member] = name;
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++) {
         const struct tccl_model_use *use = &model->by_transfer[i];
-        filling->left[use->resource] -= use->weight * rate;
-        filling->loads[use->resource] -= use->weight;
+        filling->left[use->limit] -= use->weight * rate;
+        filling->loads[use->limit] -= use->weight;
     }
 }
 
-/* The rate at which the resource is used up by the members that still rise. */
-static double level_of(const struct filling *filling, int resource)
+/* The rate at which the limit is used up by the members that still rise. */
+static double level_of(const struct filling *filling, int limit)
 {
-    if (filling->loads[resource] < 1e-9)
+    if (filling->loads[limit] < 1e-9)
         return INFINITY;
-    return fmax(filling->left[resource], 0) / filling->loads[resource];
+    return fmax(filling->left[limit], 0) / filling->loads[limit];
 }
 
-/* The resource that stops the member at this rate, or -1. */
-static int stopping_resource(const struct filling *filling, int member, double rate)
+/* The limit that stops the member at this rate, or -1. */
+static int stopping_limit(const struct filling *filling, int member, double rate)
 {
     const struct tccl_model *model = filling->model;
     tccl_transfer transfer = filling->members[member];
 
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
-        if (level_of(filling, model->by_transfer[i].resource) <= rate * (1 + 1e-9))
-            return model->by_transfer[i].resource;
+        if (level_of(filling, model->by_transfer[i].limit) <= rate * (1 + 1e-9))
+            return model->by_transfer[i].limit;
     return -1;
 }
 
 /* Stops all members that can't go beyond the next level. Returns how many still rise. */
 static int fill_step(struct filling *filling)
 {
-    const struct tccl_model *model = filling->model;
     int stoppers[TCCL_MAX_RUNNING], rising = 0;
     double level = INFINITY;
 
     for (int i = 0; i < filling->n_used; i++)
         level = fmin(level, level_of(filling, filling->used[i]));
     for (int i = 0; i < filling->count; i++)
-        if (!filling->stopped[i])
-            level = fmin(level, filling->caps[i]);
-    for (int i = 0; i < filling->count; i++)
-        stoppers[i] = filling->stopped[i] ? -1 : stopping_resource(filling, i, level);
+        stoppers[i] = filling->stopped[i] ? -1 : stopping_limit(filling, i, level);
     for (int i = 0; i < filling->count; i++) {
-        if (filling->stopped[i])
-            continue;
         if (stoppers[i] >= 0)
-            stop_member(filling, i, level, model->resources[stoppers[i]].name);
-        else if (filling->caps[i] <= level)
-            stop_member(filling, i, level, filling->cap_names[i]);
-        else
-            rising++;
+            stop_member(filling, i, level, filling->model->limits[stoppers[i]].name);
+        rising += !filling->stopped[i];
     }
     return rising;
 }
@@ -540,12 +577,10 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
     filling->rates = rates;
     filling->limits = limits;
     find_rules(model, members, count, active);
-    for (int i = 0; i < count; i++) {
-        load(model, members[i], 1, filling->loads);
-        filling->caps[i] = find_cap(model, active, members[i], &filling->cap_names[i]);
-    }
-    for (int i = 0; i < model->n_resources; i++) {
-        filling->left[i] = model->resources[i].gbps;
+    for (int i = 0; i < count; i++)
+        load(model, members[i], filling->loads);
+    for (int i = 0; i < model->n_limits; i++) {
+        filling->left[i] = is_active(&model->limits[i], active) ? model->limits[i].gbps : INFINITY;
         if (filling->loads[i] > 0)
             filling->used[filling->n_used++] = (uint16_t)i;
     }
@@ -597,6 +632,7 @@ struct exchange {
     bool nics;        /* transfers with NICs count too */
     double tolerance; /* by which capacities may differ */
     tccl_transfer image[TCCL_TRANSFERS];
+    uint16_t *limits; /* what each limit becomes */
 };
 
 static bool counts(const struct exchange *exchange, tccl_transfer transfer)
@@ -628,36 +664,36 @@ static bool close_to(const struct exchange *exchange, double a, double b)
     return fmax(a, b) <= fmin(a, b) * (1 + exchange->tolerance);
 }
 
-static size_t counted_users(const struct exchange *exchange, int resource)
+static size_t counted_users(const struct exchange *exchange, int limit)
 {
-    const struct resource *own = &exchange->model->resources[resource];
+    const struct limit *own = &exchange->model->limits[limit];
     size_t count = 0;
 
     for (size_t i = 0; i < own->count; i++)
-        count += counts(exchange, exchange->model->by_resource[own->first + i].transfer);
+        count += counts(exchange, exchange->model->by_limit[own->first + i].transfer);
     return count;
 }
 
-static bool uses_by(const struct tccl_model *model, tccl_transfer transfer, int resource,
+static bool uses_by(const struct tccl_model *model, tccl_transfer transfer, int limit,
                     double weight)
 {
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
-        if (model->by_transfer[i].resource == resource)
+        if (model->by_transfer[i].limit == limit)
             return model->by_transfer[i].weight == weight;
     return false;
 }
 
 /* Does the exchange make b of a? As many users, and each user's image uses b by the same weight. */
-static bool resource_becomes(const struct exchange *exchange, int a, int b)
+static bool limit_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct tccl_model *model = exchange->model;
-    const struct resource *from = &model->resources[a], *to = &model->resources[b];
+    const struct limit *from = &model->limits[a], *to = &model->limits[b];
 
     if (!close_to(exchange, from->gbps, to->gbps) ||
         counted_users(exchange, a) != counted_users(exchange, b))
         return false;
     for (size_t i = 0; i < from->count; i++) {
-        const struct tccl_model_use *use = &model->by_resource[from->first + i];
+        const struct tccl_model_use *use = &model->by_limit[from->first + i];
         if (counts(exchange, use->transfer) &&
             !uses_by(model, exchange->image[use->transfer], b, use->weight))
             return false;
@@ -680,29 +716,15 @@ static bool condition_becomes(const struct exchange *exchange, int a, int b)
     return true;
 }
 
-static bool limits_become(const struct exchange *exchange, int a, int b)
-{
-    const struct tccl_model *model = exchange->model;
-
-    for (int i = 0; i < model->n_possible; i++) {
-        tccl_transfer transfer = model->possible[i];
-        if (counts(exchange, transfer) &&
-            has_bit(model->roles[transfer].rules, a) !=
-                has_bit(model->roles[exchange->image[transfer]].rules, b))
-            return false;
-    }
-    return true;
-}
-
 typedef bool (*becomes)(const struct exchange *exchange, int a, int b);
 
 /* Does each of the count things from first_a on become another one of those from first_b on? To
- * become the same is an equivalence, so the first free match is as good as any. image may be NULL.
- */
+ * become the same is an equivalence, so the first free match is as good as any. image gets them, or
+ * is NULL. */
 static bool all_become(const struct exchange *exchange, int first_a, int first_b, int count,
                        becomes same, uint16_t *image)
 {
-    bool taken[MAX_RESOURCES] = {false};
+    bool taken[MAX_LIMITS] = {false};
 
     for (int a = 0; a < count; a++) {
         int b = 0;
@@ -712,7 +734,7 @@ static bool all_become(const struct exchange *exchange, int first_a, int first_b
             return false;
         taken[b] = true;
         if (image)
-            image[a] = b;
+            image[first_a + a] = (uint16_t)(first_b + b);
     }
     return true;
 }
@@ -721,19 +743,15 @@ static bool rule_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct rule *from = &exchange->model->rules[a], *to = &exchange->model->rules[b];
 
-    return close_to(exchange, from->gbps, to->gbps) && from->count == to->count &&
-           limits_become(exchange, a, b) &&
+    return from->count == to->count && from->n_caps == to->n_caps &&
+           all_become(exchange, from->first_cap, to->first_cap, from->n_caps, limit_becomes,
+                      exchange->limits) &&
            all_become(exchange, from->first, to->first, from->count, condition_becomes, NULL);
 }
 
 int tccl_model_limits(const struct tccl_model *model)
 {
-    return model->n_resources + model->n_rules;
-}
-
-int tccl_model_resources(const struct tccl_model *model)
-{
-    return model->n_resources;
+    return model->n_limits;
 }
 
 int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
@@ -745,20 +763,16 @@ int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
 
 double tccl_model_limit(const struct tccl_model *model, int limit)
 {
-    return limit < model->n_resources ? model->resources[limit].gbps
-                                      : model->rules[limit - model->n_resources].gbps;
+    return model->limits[limit].gbps;
 }
 
 bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
                       double tolerance, uint16_t *image)
 {
-    struct exchange exchange = {.model = model, .nics = nics, .tolerance = tolerance};
+    struct exchange exchange = {
+        .model = model, .nics = nics, .tolerance = tolerance, .limits = image};
 
-    if (!map_transfers(&exchange, maps) ||
-        !all_become(&exchange, 0, 0, model->n_resources, resource_becomes, image) ||
-        !all_become(&exchange, 0, 0, model->n_rules, rule_becomes, image + model->n_resources))
-        return false;
-    for (int i = 0; i < model->n_rules; i++)
-        image[model->n_resources + i] += model->n_resources;
-    return true;
+    return map_transfers(&exchange, maps) &&
+           all_become(&exchange, 0, 0, model->n_resources, limit_becomes, image) &&
+           all_become(&exchange, 0, 0, model->n_rules, rule_becomes, NULL);
 }

@@ -2,7 +2,8 @@
  *
  * The bandwidth of a transfer set is that of its slowest member under max-min fair rates: all rates
  * rise together from 0; a resource whose capacity is used up stops its users (Bertsekas & Gallager,
- * Data Networks, 6.5.2). A rule caps its members when each of its patterns is met by the set. */
+ * Data Networks, 6.5.2). A rule caps what it limits when each of its conditions is met by the set:
+ * its caps are resources that are there then. */
 #ifndef TCCL_MODEL_H
 #define TCCL_MODEL_H
 
@@ -39,19 +40,19 @@ enum { TCCL_MAX_RUNNING = 4 * TCCL_MAX_SET };
 int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *members, int count,
                      double *rates, const char **limits, struct tccl_error *err);
 
-/* The model's limits: its resources, then its rules, and the capacity of each in GB/s. */
+/* The model's limits: its resources, then the caps of its rules; and the capacity of each in GB/s.
+ */
 int tccl_model_limits(const struct tccl_model *model);
 double tccl_model_limit(const struct tccl_model *model, int limit);
 
-/* The first of the limits are its resources, so many. A transfer uses weight times its rate of
- * some: *uses points to them (the model's own). Returns how many; 0 for one that is not possible.
- */
+/* A transfer uses weight times its rate of some limits: *uses points to them (the model's own).
+ * Returns how many; 0 for one that is not possible. */
 struct tccl_model_use {
     tccl_transfer transfer;
-    uint16_t resource;
+    uint16_t limit;
+    bool always; /* false: the cap of a rule that does not apply to this transfer alone */
     double weight;
 };
-int tccl_model_resources(const struct tccl_model *model);
 int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
                     const struct tccl_model_use **uses);
 

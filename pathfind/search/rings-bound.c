@@ -33,6 +33,8 @@ struct bound {
     int n_transfers;
     tccl_transfer transfers[TCCL_TRANSFERS];
     double alone[TCCL_TRANSFERS]; /* the rate of each by itself, by its place in transfers */
+    int n_shared;                 /* the limits that transfers share whatever else runs */
+    int *shared;                  /* the place of each limit of the model among them; -1: none */
     int n_cuts;
     struct cut cuts[MAX_CUTS];
     int8_t memories[TCCL_MAX_GPUS]; /* through which alone each GPU receives; -1: through any */
@@ -67,6 +69,24 @@ static int list_transfers(struct bound *bound, struct tccl_error *err)
                                err) != 0)
             return -1;
         bound->n_transfers++;
+    }
+    return 0;
+}
+
+/* Finds the limits that the transfers share. Returns 0, or -1 with err. */
+static int list_shared(struct bound *bound, struct tccl_error *err)
+{
+    int n = tccl_model_limits(bound->model);
+    bound->shared = malloc((n + 1) * sizeof(*bound->shared));
+    if (!bound->shared)
+        return tccl_fail(err, "out of memory");
+    memset(bound->shared, -1, n * sizeof(*bound->shared));
+    for (int i = 0; i < bound->n_transfers; i++) {
+        const struct tccl_model_use *uses;
+        int count = tccl_model_uses(bound->model, bound->transfers[i], &uses);
+        for (int k = 0; k < count; k++)
+            if (uses[k].always && bound->shared[uses[k].limit] < 0)
+                bound->shared[uses[k].limit] = bound->n_shared++;
     }
     return 0;
 }
@@ -119,16 +139,22 @@ static double room_of(const double *row, int n, double room)
     return whole_sum(weights, count, room);
 }
 
-static void add_resources(struct bound *bound, double rate)
+/* Resources, and caps of rules: of these what applies to its users alone is shared by them at
+ * least. */
+static void add_shared(struct bound *bound, double rate)
 {
-    int n = tccl_model_resources(bound->model), first = bound->n_rows;
-    for (int i = 0; i < n; i++)
-        add_row(bound, tccl_model_limit(bound->model, i) / rate);
+    int n = bound->n_shared, first = bound->n_rows;
+    bound->n_rows += n;
+    for (int i = 0; i < tccl_model_limits(bound->model); i++)
+        if (bound->shared[i] >= 0)
+            bound->limits[first + bound->shared[i]] = tccl_model_limit(bound->model, i) / rate;
     for (int i = 0; i < bound->n_transfers; i++) {
         const struct tccl_model_use *uses;
         int count = tccl_model_uses(bound->model, bound->transfers[i], &uses);
         for (int k = 0; k < count && is_usable(bound, i, rate); k++)
-            bound->rows[(size_t)(first + uses[k].resource) * bound->n_columns + i] = uses[k].weight;
+            if (uses[k].always)
+                bound->rows[(size_t)(first + bound->shared[uses[k].limit]) * bound->n_columns + i] =
+                    uses[k].weight;
     }
     for (int i = first; i < first + n; i++)
         bound->limits[i] = room_of(bound->rows + (size_t)i * bound->n_columns, bound->n_transfers,
@@ -311,8 +337,8 @@ static void find_split(const struct bound *bound, struct split *split)
 static int most_rings(struct bound *bound, double rate, double *most, struct split *split,
                       struct tccl_error *err)
 {
-    size_t rows = tccl_model_resources(bound->model) + 4 * TCCL_MAX_GPUS + 2 * TCCL_MAX_MEMORIES +
-                  2 * TCCL_MAX_NICS + 5 + MAX_CUTS;
+    size_t rows = bound->n_shared + 4 * TCCL_MAX_GPUS + 2 * TCCL_MAX_MEMORIES + 2 * TCCL_MAX_NICS +
+                  5 + MAX_CUTS;
     bound->n_columns = bound->n_transfers + 1;
     for (int round = 0; round < ROUNDS; round++) {
         cleanup_free double *cells = calloc(rows * bound->n_columns, sizeof(*cells));
@@ -324,7 +350,7 @@ static int most_rings(struct bound *bound, double rate, double *most, struct spl
         bound->limits = limits;
         bound->values = values;
         bound->n_rows = 0;
-        add_resources(bound, rate);
+        add_shared(bound, rate);
         add_lines(bound, rate);
         add_ends(bound);
         add_nics(bound);
@@ -425,10 +451,9 @@ int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed
     bound->closed = closed;
     bound->any = any;
     memset(bound->memories, -1, sizeof(bound->memories));
-    if (list_transfers(bound, err) != 0)
-        return -1;
-    for (bound->rings = from; bound->rings <= to; bound->rings++)
-        if (find_bound(bound, least, &bounds[bound->rings], err) != 0)
-            return -1;
-    return 0;
+    int status = list_transfers(bound, err) == 0 ? list_shared(bound, err) : -1;
+    for (bound->rings = from; bound->rings <= to && status == 0; bound->rings++)
+        status = find_bound(bound, least, &bounds[bound->rings], err);
+    free(bound->shared);
+    return status;
 }

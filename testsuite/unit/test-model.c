@@ -220,21 +220,66 @@ static void check_small(void)
     tccl_model_free(model);
 }
 
+/* What a rule caps is shared: by members of one pattern with the same ends, repeats included.
+ * Devices of one NUMA node are one end. */
+static void check_shared_caps(void)
+{
+    static const char rules[] =
+        "{\"name\": \"over\", \"when\": [\"@1->@0\"], \"gbps\": 6},"
+        " {\"name\": \"two\", \"when\": [\"g0<m0\", \"g0<m1\"], \"gbps\": 4},"
+        " {\"name\": \"both\", \"when\": [\"n0>m1\"], \"limits\": [\"n0>*\", \"n0>m1\"], "
+        "\"gbps\": 8}";
+    struct tccl_model *model;
+    struct tccl_error err = {0};
+    tccl_transfer again[3];
+    double rates[3], gbps;
+    const char *limits[3];
+
+    CHECK_INT(load_small("", rules, &model, &err), 0);
+    CHECK(near(measure(model, "g1>g0"), 6));
+    CHECK(near(measure(model, "g1>g0 n0>m0"), 3));       /* one way between NUMA nodes */
+    CHECK(near(measure(model, "g1>g0 n0>m0 g0<m1"), 2)); /* whoever starts it */
+    CHECK(near(measure(model, "g0<m0 g0<m1"), 4));       /* other patterns: a cap each */
+    CHECK(near(measure(model, "n0>m1 n0>g1"), 4));       /* in two patterns, but once in each */
+    for (int count = 1; count <= 3; count++) {
+        again[count - 1] = parse_set("g1>g0").transfers[0];
+        CHECK_INT(tccl_model_slowest(model, again, count, &gbps, &err), 0);
+        CHECK(near(gbps, 6.0 / count));
+        CHECK_INT(tccl_model_rates(model, again, count, rates, limits, &err), 0);
+        CHECK(near(rates[0], 6.0 / count));
+        CHECK_STR(limits[0], "over");
+    }
+    tccl_model_free(model);
+}
+
 /* Random models, whose definition the test knows without the library's patterns */
 
-enum { GPUS = 3, MEMORIES = 2, NICS = 1, RESOURCES = 8, RULES = 4, MAX_ALL = 64 };
+enum { GPUS = 3, MEMORIES = 2, NICS = 1, RESOURCES = 8, RULES = 4, LIMITS = 6, MAX_ALL = 64 };
+
+/* What a pattern of limits matches. */
+struct limit {
+    bool matches[MAX_ALL];
+};
 
 struct known {
     int n_all; /* all transfers of the machine */
     char all[MAX_ALL][12];
+    int from[MAX_ALL], to[MAX_ALL]; /* the NUMA nodes of its ends, as the data go */
     double capacity[RESOURCES], weight[RESOURCES][MAX_ALL];
     double cap[RULES];
-    bool when[RULES][2][MAX_ALL], limits[RULES][MAX_ALL];
+    bool when[RULES][2][MAX_ALL];
+    struct limit limits[RULES][LIMITS];
 };
 
 static double random_between(double low, double high)
 {
     return low + (high - low) * (rand() / (double)RAND_MAX);
+}
+
+/* GPUs are next to memories in turn, the NIC is next to the first. */
+static int numa_of(const char *device)
+{
+    return device[0] == 'n' ? 0 : (device[1] - '0') % MEMORIES;
 }
 
 static void list_all(struct known *known)
@@ -244,9 +289,13 @@ static void list_all(struct known *known)
         struct tccl_device ends[] = {tccl_transfer_initiator(transfer),
                                      tccl_transfer_target(transfer)};
         const int counts[] = {GPUS, MEMORIES, NICS};
-        if (tccl_transfer_valid(transfer) && ends[0].index < counts[ends[0].kind] &&
-            ends[1].index < counts[ends[1].kind])
-            tccl_transfer_format(transfer, known->all[known->n_all++]);
+        char *text = known->all[known->n_all];
+        if (!tccl_transfer_valid(transfer) || ends[0].index >= counts[ends[0].kind] ||
+            ends[1].index >= counts[ends[1].kind])
+            continue;
+        tccl_transfer_format(transfer, text);
+        known->from[known->n_all] = numa_of(text[2] == '>' ? text : text + 3);
+        known->to[known->n_all++] = numa_of(text[2] == '>' ? text + 3 : text);
     }
 }
 
@@ -266,6 +315,24 @@ static json_t *random_resource(struct known *known, int resource)
                      users);
 }
 
+/* A single transfer, or all with this operator and ends of such kinds ('*': any). */
+static json_t *random_limit(struct known *known, struct limit *limit)
+{
+    const char left = "gn*"[rand() % 3], right = "gm*"[rand() % 3], op = "<>"[rand() % 2];
+    int one = rand() % 2 ? rand() % known->n_all : -1;
+    char text[12];
+
+    for (int i = 0; i < known->n_all; i++) {
+        const char *all = known->all[i];
+        limit->matches[i] = one >= 0 ? i == one
+                                     : all[2] == op && (left == '*' || all[0] == left) &&
+                                           (right == '*' || all[3] == right);
+    }
+    snprintf(text, sizeof(text), "%c%s%c%c%s", left, left == '*' ? "" : "*", op, right,
+             right == '*' ? "" : "*");
+    return json_string(one >= 0 ? known->all[one] : text);
+}
+
 static json_t *random_rule(struct known *known, int rule)
 {
     json_t *when = json_array(), *limits = json_array();
@@ -276,11 +343,8 @@ static json_t *random_rule(struct known *known, int rule)
         known->when[rule][condition][i] = true;
         json_array_append_new(when, json_string(known->all[i]));
     }
-    for (int i = 0; i < known->n_all; i++)
-        if (rand() % 4 == 0) {
-            known->limits[rule][i] = true;
-            json_array_append_new(limits, json_string(known->all[i]));
-        }
+    for (int i = 0; i < LIMITS; i++)
+        json_array_append_new(limits, random_limit(known, &known->limits[rule][i]));
     return json_pack("{s:s, s:f, s:o, s:o}", "name", "x", "gbps", known->cap[rule], "when", when,
                      "limits", limits);
 }
@@ -296,7 +360,7 @@ static struct tccl_model *random_model(struct known *known)
     for (int i = 0; i < GPUS; i++) {
         char busid[16];
         snprintf(busid, sizeof(busid), "%02x:00.0", i + 1);
-        json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", busid, "numa", i % 2));
+        json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", busid, "numa", i % MEMORIES));
     }
     for (int i = 0; i < RESOURCES; i++)
         json_array_append_new(resources, random_resource(known, i));
@@ -314,93 +378,115 @@ static struct tccl_model *random_model(struct known *known)
     return model;
 }
 
-/* A random set, as members[i]: index in known->all, in the set's order. */
-static int random_set(const struct known *known, struct tccl_set *set, int *members)
+/* Random transfers, the same one often several times, and their indices in known->all. */
+static int random_members(const struct known *known, tccl_transfer *transfers, int *members)
 {
-    int count = 1 + rand() % 10;
+    int count = 1 + rand() % 12;
 
-    set->count = 0;
-    for (int i = 0; i < count; i++)
-        tccl_set_add(set, parse_set(known->all[rand() % known->n_all]).transfers[0]);
-    for (int i = 0; i < set->count; i++) {
-        char text[12];
-        tccl_transfer_format(set->transfers[i], text);
-        for (int j = 0; j < known->n_all; j++)
-            if (strcmp(known->all[j], text) == 0)
-                members[i] = j;
-    }
-    return set->count;
-}
-
-static double cap_of(const struct known *known, const int *members, int count, int member)
-{
-    double cap = INFINITY;
-
-    for (int rule = 0; rule < RULES; rule++) {
-        bool met[2] = {false};
-        for (int i = 0; i < count; i++)
-            for (int condition = 0; condition < 2; condition++)
-                met[condition] |= known->when[rule][condition][members[i]];
-        if (met[0] && met[1] && known->limits[rule][member])
-            cap = fmin(cap, known->cap[rule]);
-    }
-    return cap;
-}
-
-/* Is there a used-up resource on which nobody is faster than this member, or is it at its cap?
- * Rates are max-min fair if and only if they fit and that is so for all members. */
-static bool has_bottleneck(const struct known *known, const int *members, int count,
-                           const double *rates, const double *used, int i)
-{
-    if (near(rates[i], cap_of(known, members, count, members[i])))
-        return true;
-    for (int resource = 0; resource < RESOURCES; resource++) {
-        if (!(known->weight[resource][members[i]] > 0) ||
-            !near(used[resource], known->capacity[resource]))
-            continue;
-        bool fastest = true;
-        for (int j = 0; j < count; j++)
-            if (known->weight[resource][members[j]] > 0 && rates[j] > rates[i] * (1 + 1e-6))
-                fastest = false;
-        if (fastest)
-            return true;
-    }
-    return false;
-}
-
-static void check_fair(const struct known *known, const int *members, int count,
-                       const double *rates)
-{
-    double used[RESOURCES] = {0};
-
-    for (int resource = 0; resource < RESOURCES; resource++) {
-        for (int i = 0; i < count; i++)
-            used[resource] += known->weight[resource][members[i]] * rates[i];
-        CHECK(used[resource] <= known->capacity[resource] * (1 + 1e-6));
-    }
     for (int i = 0; i < count; i++) {
-        CHECK(rates[i] <= cap_of(known, members, count, members[i]) * (1 + 1e-6));
-        CHECK(has_bottleneck(known, members, count, rates, used, i));
+        members[i] = i > 0 && rand() % 3 == 0 ? members[rand() % i] : rand() % known->n_all;
+        transfers[i] = parse_set(known->all[members[i]]).transfers[0];
+    }
+    return count;
+}
+
+/* What limits a set, as the README defines it, one by one: a resource, or what one pattern of a
+ * rule leaves for one way between NUMA nodes. weights: how much of it each member uses at a rate
+ * of 1. Returns whether it is there. */
+static bool find_limit(const struct known *known, const int *members, int count, int number,
+                       double *gbps, double *weights)
+{
+    enum { WAYS = MEMORIES * MEMORIES };
+
+    if (number < RESOURCES) {
+        *gbps = known->capacity[number];
+        for (int i = 0; i < count; i++)
+            weights[i] = known->weight[number][members[i]];
+        return true;
+    }
+    int way = (number - RESOURCES) % WAYS, limit = (number - RESOURCES) / WAYS % LIMITS;
+    int rule = (number - RESOURCES) / WAYS / LIMITS;
+    bool met[2] = {false};
+    *gbps = known->cap[rule];
+    for (int i = 0; i < count; i++) {
+        int from = known->from[members[i]], to = known->to[members[i]];
+        weights[i] = known->limits[rule][limit].matches[members[i]] && way == from * MEMORIES + to;
+        for (int condition = 0; condition < 2; condition++)
+            met[condition] |= known->when[rule][condition][members[i]];
+    }
+    return met[0] && met[1];
+}
+
+enum { ALL_LIMITS = RESOURCES + RULES * LIMITS * MEMORIES * MEMORIES, MAX_MEMBERS = 16 };
+
+/* The plain recurrence: while some are not fixed, the limit that is used up first by these, beside
+ * what the fixed ones use, fixes those that use it. */
+static void plain_rates(const struct known *known, const int *members, int count, double *rates)
+{
+    bool fixed[MAX_MEMBERS] = {false};
+    double gbps, weights[MAX_MEMBERS];
+
+    for (int left = count; left > 0;) {
+        double level = INFINITY;
+        int first = -1;
+        for (int number = 0; number < ALL_LIMITS; number++) {
+            double used = 0, load = 0;
+            if (!find_limit(known, members, count, number, &gbps, weights))
+                continue;
+            for (int i = 0; i < count; i++) {
+                used += fixed[i] ? weights[i] * rates[i] : 0;
+                load += fixed[i] ? 0 : weights[i];
+            }
+            if (load > 0 && (gbps - used) / load < level) {
+                level = (gbps - used) / load;
+                first = number;
+            }
+        }
+        find_limit(known, members, count, first, &gbps, weights);
+        for (int i = 0; i < count; i++)
+            if (!fixed[i] && weights[i] > 0) {
+                fixed[i] = true;
+                rates[i] = level;
+                left--;
+            }
     }
 }
 
-/* Several may make the same transfer: each of them is one of those that share. */
-static void check_repeats(const struct known *known, const struct tccl_model *model,
-                          const struct tccl_set *set, const int *members)
+static void check_members(const struct known *known, const struct tccl_model *model)
 {
-    enum { TIMES = 3 };
-    tccl_transfer all[TIMES * TCCL_MAX_SET];
-    int numbers[TIMES * TCCL_MAX_SET];
-    double rates[TIMES * TCCL_MAX_SET];
-    int count = 0;
+    tccl_transfer transfers[MAX_MEMBERS];
+    int members[MAX_MEMBERS], count = random_members(known, transfers, members);
+    double rates[MAX_MEMBERS], plain[MAX_MEMBERS], gbps, less, lowest = INFINITY;
 
-    for (int i = 0; i < set->count; i++)
-        for (int k = 0; k <= i % TIMES; k++) {
-            numbers[count] = members[i];
-            all[count++] = set->transfers[i];
-        }
-    CHECK_INT(tccl_model_rates(model, all, count, rates, NULL, NULL), 0);
-    check_fair(known, numbers, count, rates);
+    plain_rates(known, members, count, plain);
+    CHECK_INT(tccl_model_rates(model, transfers, count, rates, NULL, NULL), 0);
+    for (int i = 0; i < count; i++) {
+        CHECK(near(rates[i], plain[i]));
+        lowest = fmin(lowest, plain[i]);
+    }
+    CHECK_INT(tccl_model_slowest(model, transfers, count, &gbps, NULL), 0);
+    CHECK(near(gbps, lowest));
+    /* fewer transfers are never slower */
+    CHECK_INT(tccl_model_slowest(model, transfers, count - 1, &less, NULL), 0);
+    CHECK(less >= gbps);
+}
+
+/* A set is its members, once each. */
+static void check_set(const struct known *known, const struct tccl_model *model)
+{
+    tccl_transfer transfers[MAX_MEMBERS];
+    int members[MAX_MEMBERS], count = random_members(known, transfers, members);
+    struct tccl_set set = {0};
+    double rates[TCCL_MAX_SET], same[TCCL_MAX_SET], gbps, fast;
+    const char *limits[TCCL_MAX_SET];
+
+    for (int i = 0; i < count; i++)
+        tccl_set_add(&set, transfers[i]);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, NULL), 0);
+    CHECK_INT(tccl_model_rates(model, set.transfers, set.count, same, NULL, NULL), 0);
+    CHECK(memcmp(rates, same, set.count * sizeof(*rates)) == 0);
+    CHECK_INT(tccl_model_measure(model, &set, &fast, NULL, NULL, NULL), 0);
+    CHECK(fast == gbps);
 }
 
 static void check_random_models(void)
@@ -410,23 +496,8 @@ static void check_random_models(void)
     for (int round = 0; round < 30; round++) {
         struct tccl_model *model = random_model(&known);
         for (int i = 0; i < 200; i++) {
-            struct tccl_set set;
-            int members[TCCL_MAX_SET];
-            double rates[TCCL_MAX_SET], gbps, fast, less, lowest = INFINITY;
-            const char *limits[TCCL_MAX_SET];
-            int count = random_set(&known, &set, members);
-
-            CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, NULL), 0);
-            check_fair(&known, members, count, rates);
-            for (int j = 0; j < count; j++)
-                lowest = fmin(lowest, rates[j]);
-            CHECK(near(gbps, lowest));
-            CHECK_INT(tccl_model_measure(model, &set, &fast, NULL, NULL, NULL), 0);
-            CHECK(fast == gbps);
-            check_repeats(&known, model, &set, members);
-            set.count--; /* fewer transfers are never slower */
-            CHECK_INT(tccl_model_measure(model, &set, &less, NULL, NULL, NULL), 0);
-            CHECK(less >= gbps);
+            check_members(&known, model);
+            check_set(&known, model);
         }
         tccl_model_free(model);
     }
@@ -589,6 +660,7 @@ int main(void)
     check_bad_group();
     check_unlimited();
     check_small();
+    check_shared_caps();
     check_random_models();
     check_congestion();
     check_symmetry();
