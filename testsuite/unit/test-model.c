@@ -535,6 +535,40 @@ static void check_congestion(void)
     tccl_model_free(intel);
 }
 
+/* The same transfers several times over, as rings that run with a part of the data each: all
+ * together have what they have once. */
+static void check_again(const struct tccl_model *model, const char *text, double expected)
+{
+    enum { TIMES = 3 };
+    struct tccl_set set = parse_set(text);
+    tccl_transfer all[TIMES * TCCL_MAX_SET];
+    double gbps;
+
+    for (int times = 1; times <= TIMES; times++) {
+        memcpy(&all[(times - 1) * set.count], set.transfers, set.count * sizeof(*all));
+        CHECK_INT(tccl_model_slowest(model, all, times * set.count, &gbps, NULL), 0);
+        CHECK(near(times * gbps, expected));
+    }
+}
+
+static void check_copies(void)
+{
+    struct tccl_model *amd = load_machine("amd-4gpu"), *intel = load_machine("intel-4gpu");
+    struct tccl_model *dual = load_machine("dual-8gpu"), *epyc = load_machine("epyc-8gpu");
+
+    check_again(amd, "g1<m1 g1>g0", 4.4);
+    check_again(intel, "g0>g1 g1>g2 g2>g3 g3>g0", 1.6);
+    check_again(dual, "g0>g1 g1>g2 g2>g3 g3>g4 g4>g5 g5>g6 g6>g7 g7>g0", 9);
+    check_again(epyc, "g0>g1 g1>g2 g2>g3 g3>g4 g4>g5 g5>g6 g6>g7 g7>g0", 11);
+    check_value(dual, "g0>m1 g2>m1", 19.0 / 2); /* by two GPUs, but one way */
+    check_value(dual, "g4<m0 g7<m0", 15.5 / 2);
+    check_value(epyc, "g0>g4 g1>g5", 11); /* GPU 0 is at NUMA node 3, GPU 1 at 2: two ways */
+    tccl_model_free(amd);
+    tccl_model_free(intel);
+    tccl_model_free(dual);
+    tccl_model_free(epyc);
+}
+
 /* Exchanges of devices: all stay, but for the pairs of the list. */
 struct exchange {
     uint8_t maps[3][16];
@@ -663,6 +697,7 @@ int main(void)
     check_shared_caps();
     check_random_models();
     check_congestion();
+    check_copies();
     check_symmetry();
     check_meter();
     return check_result();
