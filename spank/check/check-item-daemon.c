@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ enum {
     DAEMON_MS = 3000,
     ACCOUNTING_MS = 4000,
     SACCTMGR_MS = 2000,
-    METRICS_OLD = 60
+    METRICS_OLD = 60,
+    STATE_LEAST_KIB = 256 /* a few records, and what SQLite needs besides */
 };
 
 static int64_t within(const struct check_site *site, int ms)
@@ -153,19 +155,53 @@ static void check_private(const struct check_site *site, struct check_result *re
               site->conf.tccld_user, site->conf.tccld_user);
 }
 
+/* A disk that takes no records is seen before the first one comes. Returns whether it takes some.
+ */
+static bool check_disk(const struct check_site *site, struct check_result *result)
+{
+    const char *folder = site->conf.state_dir;
+    struct statvfs disk;
+    if (statvfs(folder, &disk) != 0)
+        return true; /* tccld knows */
+    unsigned long long kib = (unsigned long long)disk.f_bavail * disk.f_frsize / 1024;
+    const char *state = disk.f_flag & ST_RDONLY                  ? "read-only"
+                        : kib < STATE_LEAST_KIB                  ? "full"
+                        : disk.f_files > 0 && disk.f_favail == 0 ? "full (no inodes)"
+                                                                 : NULL;
+    if (state)
+        check_say(
+            result, CHECK_FAIL,
+            "the file system of StateDir=%s is %s: steps have their rings, but new records are "
+            "not stored, and may be lost: %s",
+            folder, state, disk.f_flag & ST_RDONLY ? "mount it for writing" : "make room");
+    return !state;
+}
+
+static void check_store(const struct check_site *site, const json_t *answer,
+                        struct check_result *result)
+{
+    const char *type = tccl_message_type(answer);
+    const char *trouble = json_string_value(json_object_get(answer, "trouble"));
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    if (!check_disk(site, result))
+        return;
+    if (strcmp(type, "records") != 0)
+        check_say(result, CHECK_FAIL, "tccld answers \"%.300s\": see its log", text ? text : type);
+    else if (trouble)
+        check_say(result, CHECK_FAIL, "new records are not stored: %.300s: see tccld's log",
+                  trouble);
+}
+
 static void check_version(const json_t *answer, struct check_result *result)
 {
     const char *version = json_string_value(json_object_get(answer, "version"));
-    const char *type = tccl_message_type(answer);
-    if (strcmp(type, "records") != 0) {
-        const char *text = json_string_value(json_object_get(answer, "text"));
-        check_say(result, CHECK_WARN, "tccld answers \"%.200s\": see its log", text ? text : type);
-    } else if (!version || strcmp(version, TCCL_VERSION) != 0) {
+    if (strcmp(tccl_message_type(answer), "records") != 0)
+        return;
+    if (!version || strcmp(version, TCCL_VERSION) != 0)
         check_say(result, CHECK_WARN, "tccld has version %.40s, this is %s: restart tccld",
                   version ? version : "0.1.0 or older", TCCL_VERSION);
-    } else {
+    else
         check_say(result, CHECK_OK, "tccld %s answers", version);
-    }
 }
 
 /* Other nodes address it by its Slurm name. */
@@ -232,6 +268,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
     check_user(site, fd, result);
     check_private(site, result);
     check_version(answer, result);
+    check_store(site, answer, result);
     check_name(site, result);
     check_metrics(site, result);
 }

@@ -220,7 +220,7 @@ static void then_next(struct disk_task *task)
     for (int i = 0; i < task->n_lost; i++)
         journal_lose(journal, NULL, 0, task->err.text);
     if (task->result == STORE_FAILS)
-        opening_again(journal);
+        opening_again(journal, &task->err);
     if (journal->closing) {
         journal->round = false;
     } else if (json_array_size(json_object_get(task->answer, "files")) > 0) {

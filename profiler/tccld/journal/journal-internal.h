@@ -30,6 +30,7 @@ struct journal {
     int lock;                   /* on the folder; -1: not held */
     struct tccl_records *store; /* NULL: it can't be used now, */
     struct tccl_error why;      /* for this reason; of the disk's thread as well */
+    struct tccl_error closed;   /* the same as the event loop knows it; empty: it is open */
     struct tccl_spool *spool;   /* NULL: likewise */
     struct event *opening;      /* time to try again; */
     int64_t opening_ms;         /* after so long; 0: nothing is wrong */

@@ -143,6 +143,7 @@ static void run_batch(struct disk_task *task)
     if (failed && store)
         opening_lost(task->journal, &err);
     task->result = failed;
+    task->err = err;
 }
 
 static int count(const struct disk_task *task)
@@ -157,7 +158,7 @@ static void then_batch(struct disk_task *task)
     struct disk_task *each;
     task->journal->storing = false;
     if (task->result != 0)
-        opening_again(task->journal);
+        opening_again(task->journal, &task->err);
     while ((each = TAILQ_FIRST(&task->batch)) != NULL) {
         TAILQ_REMOVE(&task->batch, each, link);
         disk_task_done(each);

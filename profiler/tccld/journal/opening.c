@@ -99,6 +99,7 @@ static void then_open(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     metrics_works(journal->daemon->metrics, METRICS_STORE, task->result == 0);
+    journal->closed = task->err;
     if (task->given_up) {
         journal->believed = task->believed;
         atomic_fetch_add(&journal->opened, 1);
@@ -150,8 +151,10 @@ void opening_lost(struct journal *journal, const struct tccl_error *why)
     journal->why = *why;
 }
 
-void opening_again(struct journal *journal)
+void opening_again(struct journal *journal, const struct tccl_error *why)
 {
+    if (!*journal->closed.text)
+        journal->closed = *why;
     metrics_works(journal->daemon->metrics, METRICS_STORE, false);
     if (evtimer_pending(journal->opening, NULL))
         return;

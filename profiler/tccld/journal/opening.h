@@ -13,9 +13,9 @@ void opening_begin(struct journal *journal);
 void opening_on_time(evutil_socket_t fd, short what, void *journal);
 
 /* In the disk's thread: the store has failed with this error. It is closed, and opened anew when
- * opening_again has been called on the event loop. */
+ * opening_again has been called on the event loop, with the same error. */
 void opening_lost(struct journal *journal, const struct tccl_error *why);
-void opening_again(struct journal *journal);
+void opening_again(struct journal *journal, const struct tccl_error *why);
 
 /* In the disk's thread: is there a store? Returns 0, or -1 with err: why there is none. */
 int opening_check(const struct journal *journal, struct tccl_error *err);

@@ -114,7 +114,14 @@ static void then_answer(struct disk_task *task)
                                                         : &task->journal->late,
                     "a question of uid %u about records: %s", connection_uid(task->connection),
                     task->err.text);
+    const struct tccl_error *closed = &task->journal->closed;
+    if (*closed->text && task->answer)
+        tccl_put_text(task->answer, "trouble", closed->text, 511);
     if (!task->answer) {
+        if (*closed->text && !task->given_up) {
+            task->err = *closed;
+            tccl_fail_in(&task->err, "no store of records");
+        }
         tccl_fail_in(&task->err, "%s", task->journal->daemon->conf->node);
         task->answer = journal_error_message(task->err.text, true);
     }
