@@ -58,7 +58,7 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
     tccl_set_format(set, text);
     return tccl_fail(err,
                      "the set \"%s\" was not measured, and there is no model.json to ask; "
-                     "run tccl-profile for these GPUs",
+                     "measure it with tccl-profile run --gpus",
                      text);
 }
 

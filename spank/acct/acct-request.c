@@ -238,9 +238,9 @@ bool acct_request_lost(const struct acct_request *request, const json_t *records
     acct_time_print((time_t)first, request->now, NULL, from, sizeof(from));
     acct_time_print((time_t)last, request->now, NULL, to, sizeof(to));
     snprintf(text, ACCT_LOST_TEXT,
-             "up to %lld record%s of %lld node%s lost, from %s to %s: steps of that time may be "
+             "up to %lld record%s of %lld node%s %s lost, from %s to %s: steps of that time may be "
              "missing",
-             (long long)count, count == 1 ? "" : "s", (long long)nodes,
-             nodes == 1 ? " is" : "s are", from, to);
+             (long long)count, count == 1 ? "" : "s", (long long)nodes, nodes == 1 ? "" : "s",
+             count == 1 ? "is" : "are", from, to);
     return true;
 }
