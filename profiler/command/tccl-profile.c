@@ -266,12 +266,26 @@ static bool *flag_option(struct profile_options *options, int option)
                                       : NULL;
 }
 
+/* The value of --html, or what stands there in its place; "": nothing does. */
+static int refuse_html(const char *value)
+{
+    bool is_option = value[0] == '-' && value[1];
+    return *value && !is_option ? 0 : usage("--html: give a file, or - for standard output", "");
+}
+
+static int refuse_missing(const char *word)
+{
+    return strcmp(word, "--html") == 0 ? refuse_html("") : usage("a value is missing: ", word);
+}
+
 /* 0, or -1 with a message; 1: all is done. */
 static int take_option(struct profile_options *options, struct setting *setting, int option)
 {
     const char **text = text_option(options, setting, option);
     bool *flag = flag_option(options, option);
 
+    if (option == OPT_HTML && refuse_html(optarg) != 0)
+        return -1;
     if (text)
         *text = optarg;
     else if (flag)
@@ -343,7 +357,7 @@ static const struct command *parse(int argc, char **argv, struct profile_options
 
     opterr = 0; /* getopt's own messages would be a line more */
     while ((option = getopt_long(argc, argv, ":qhV", long_options, NULL)) != -1) {
-        int rc = option == ':'   ? usage("a value is missing: ", argv[optind - 1])
+        int rc = option == ':'   ? refuse_missing(argv[optind - 1])
                  : option == '?' ? refuse_option(argv)
                                  : take_option(options, setting, option);
         *done = rc > 0;

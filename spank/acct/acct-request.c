@@ -77,9 +77,18 @@ int acct_request_option(struct acct_request *request, int option, const char *va
     }
 }
 
+int acct_request_html(const char *file, struct tccl_error *err)
+{
+    bool is_option = file[0] == '-' && file[1]; /* which stood behind --html */
+    return *file && !is_option ? 0
+                               : tccl_fail(err, "--html: give a file, or - for standard output");
+}
+
 int acct_refuse_option(char *const *argv, struct tccl_error *err)
 {
     const char *word = argv[optind - 1];
+    if (strcmp(word, "--html") == 0)
+        return acct_request_html("", err);
     if (optopt > 0 && optopt < ACCT_OPTION_CONFIG && strncmp(word, "--", 2) != 0)
         return tccl_fail(err, "-%c: unknown option or missing value; see --help", optopt);
     if (optopt == 0) /* getopt_long(3) */

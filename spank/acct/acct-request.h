@@ -47,6 +47,9 @@ void acct_request_clear(struct acct_request *request);
 int acct_request_option(struct acct_request *request, int option, const char *value,
                         struct tccl_error *err);
 
+/* The value of --html: neither empty nor another option. Returns 0, or -1 with err. */
+int acct_request_html(const char *file, struct tccl_error *err);
+
 /* Reports an option that getopt_long refused ('?' with opterr 0). Returns -1 with err. */
 int acct_refuse_option(char *const *argv, struct tccl_error *err);
 

@@ -77,12 +77,15 @@ static int parse_options(struct drawing *drawing, int argc, char **argv, struct 
         }
     if (drawing->svg + drawing->json + (drawing->html != NULL) > 1)
         return tccl_fail(err, "--svg, --html and --json: give one of them");
-    if (drawing->html && !*drawing->html)
-        return tccl_fail(err, "--html=: give a file, or - for standard output");
+    if (drawing->html && acct_request_html(drawing->html, err) != 0)
+        return -1;
     if (drawing->file && !*drawing->file)
         return tccl_fail(err, "--svg=: give a file, or --svg alone for standard output");
     if (drawing->svg && !drawing->file && optind + 2 == argc)
         return tccl_fail(err, "%.60s: give the file with '=': --svg=FILE", argv[optind + 1]);
+    if (drawing->html && optind == argc)
+        return tccl_fail(err, "--html %.60s: is the file: give one job or step, too",
+                         drawing->html);
     if (optind + 1 != argc || strchr(argv[optind], ','))
         return tccl_fail(err, "give one job or step, such as 12 or 12.0; see tcclacct ring --help");
     return acct_request_option(&drawing->request, 'j', argv[optind], err);

@@ -82,9 +82,7 @@ static int parse_options(struct summing *summing, int argc, char **argv, struct 
                          argv[optind]);
     if (summing->html && summing->json)
         return tccl_fail(err, "--html and --json: give one of them");
-    if (summing->html && !*summing->html)
-        return tccl_fail(err, "--html=: give a file, or - for standard output");
-    return 0;
+    return summing->html ? acct_request_html(summing->html, err) : 0;
 }
 
 /* Local midnight, that many days ago. */
