@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/numbers.h"
+#include "ring/latency.h"
 #include "ring/ring.h"
 
 void answer_clear(struct answer *answer)
@@ -74,15 +75,40 @@ static void set_chains(json_t *json, const struct stop *stop)
     json_object_set_new(json, "chains", chains);
 }
 
-/* Would a job get this ring rather than the baseline? */
-static bool answer_gains(const struct answer *answer)
+/* Of all nodes, each the ring that has most. */
+static int count_bounces(const struct route *route)
 {
-    struct tccl_ring ring = {.gbps = answer->route.gbps};
-    if (answer->baseline.n)
-        ring.baseline_gbps[TCCL_NEWEST] = answer->baseline.gbps;
-    for (int i = 0; i < answer->route.n; i++)
-        ring.noise = fmax(ring.noise, answer->route.stops[i].class->class->noise);
-    return tccl_ring_gains(&ring, TCCL_NEWEST);
+    int bounces = 0;
+    for (int i = 0; i < route->n; i++)
+        bounces += tccl_bounces(route->stops[i].set.rings, route->stops[i].set.n);
+    return bounces;
+}
+
+struct tccl_decision_case answer_case(const struct answer *answer)
+{
+    const struct route *route = &answer->route, *own = &answer->baseline;
+    struct tccl_decision_case asked = {
+        .ours = {.gbps = route->gbps,
+                 .share = 1,
+                 .rings = route_rings(route),
+                 .bounces = count_bounces(route)},
+        .nccl = {.gbps = own->n ? own->gbps : 0, .share = 1, .bounces = count_bounces(own)},
+        .nodes = route->n};
+    for (int i = 0; i < route->n; i++) {
+        const struct node_class *class = route->stops[i].class;
+        asked.noise = fmax(asked.noise, class->class->noise);
+        asked.gpus += class->class->n_gpus;
+    }
+    return asked;
+}
+
+/* Would a job get this ring rather than the baseline? If not, why. */
+static bool answer_gains(const struct answer *answer, char why[static TCCL_DECISION_TEXT])
+{
+    const struct tccl_decision_case asked = answer_case(answer);
+    const struct tccl_decision decision = tccl_decide(&asked);
+    tccl_decision_say(&asked, &decision, why);
+    return decision.decided == TCCL_TAKE;
 }
 
 /* {"along", "gbps", "nic", "gpus"} */
@@ -198,12 +224,15 @@ static void set_baseline(json_t *json, const struct answer *answer)
 {
     const struct route *baseline = &answer->baseline;
     json_t *rings = route_to_json(baseline);
+    char why[TCCL_DECISION_TEXT];
     json_object_set_new(json, "baseline_gbps",
                         baseline->n ? json_real(baseline->gbps) : json_null());
     json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
     json_object_set_new(json, "baseline_rings", rings);
     json_object_set_new(json, "ratio", number_or_null(answer_ratio(answer)));
-    json_object_set_new(json, "gains", json_boolean(answer_gains(answer)));
+    json_object_set_new(json, "gains", json_boolean(answer_gains(answer, why)));
+    if (*why)
+        json_object_set_new(json, "why_not", json_string(why));
     if (answer->no_baseline.text[0])
         json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
 }
@@ -267,12 +296,16 @@ static void print_baseline(const struct answer *answer, FILE *out)
         fprintf(out, "baseline   unknown: %s\n", answer->no_baseline.text);
         return;
     }
+    char why[TCCL_DECISION_TEXT];
+    bool gains = answer_gains(answer, why);
     fprintf(out, "baseline   %.2f GB/s by NCCL's own rings", answer->baseline.gbps);
     if (isfinite(answer_ratio(answer)))
         fprintf(out, ": %s %.2f times as fast%s",
                 route_rings(&answer->route) > 1 ? "these rings are" : "this ring is",
-                answer_ratio(answer), answer_gains(answer) ? "" : ", and would not be applied");
+                answer_ratio(answer), gains ? "" : ", and would not be applied");
     fprintf(out, "\n");
+    if (*why)
+        fprintf(out, "why not    %s\n", why);
 }
 
 static void print_stops(const struct route *route, FILE *out)

@@ -3,6 +3,7 @@
 #define TCCL_PATH_ANSWER_H
 
 #include "command/path-route.h"
+#include "ring/decision.h"
 
 struct answer {
     bool is_baseline;                  /* no ring was given: this is the baseline */
@@ -20,6 +21,9 @@ void answer_clear(struct answer *answer);
 /* Fills in the baseline for the nodes of the route, and whether the ring is expressible. Never
  * fails: the answer says what is unknown. */
 void answer_complete(struct answer *answer);
+
+/* Its rings against NCCL's own. */
+struct tccl_decision_case answer_case(const struct answer *answer);
 
 /* A new reference; NULL if out of memory. */
 json_t *answer_to_json(const struct answer *answer);

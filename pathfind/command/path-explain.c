@@ -7,6 +7,7 @@
 #include "command/path-commands.h"
 #include "command/path-limit.h"
 #include "command/path-tuning.h"
+#include "ring/latency.h"
 
 enum { RUNNERS = 5 };
 
@@ -285,6 +286,21 @@ static bool is_closed(const struct answer *answer)
     return stop_first(&answer->route.stops[0])->closed;
 }
 
+/* What all-reduces take with these rings and with NCCL's own. */
+static json_t *times_to_json(const struct answer *answer)
+{
+    const struct tccl_decision_case asked = answer_case(answer);
+    json_t *list = json_array();
+    for (int i = 0; i < TCCL_LATENCY_SIZES && asked.nccl.gbps > 0 && asked.gpus > 1; i++) {
+        double ours, nccl;
+        tccl_decision_times(&asked, i, &ours, &nccl);
+        json_array_append_new(list, json_pack("{s:I, s:f, s:f}", "bytes",
+                                              (json_int_t)tccl_latency_size(i), "us", ours,
+                                              "baseline_us", nccl));
+    }
+    return list;
+}
+
 static int explain_json(const struct answer *answer, bool any, struct tccl_error *err)
 {
     cleanup_json json_t *json = answer_to_json(answer);
@@ -300,6 +316,7 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
             json_array_append_new(hops, json_integer(i));
     json_t *sizes = answer->route.n ? tuning_to_json(&answer->route, is_closed(answer)) : NULL;
     json_object_set_new(json, "all_reduce", sizes ? sizes : json_null());
+    json_object_set_new(json, "times", times_to_json(answer));
     return print_json(json, err);
 }
 
@@ -395,6 +412,25 @@ static int print_route(const struct route *route, bool any, bool with_runners,
     return 0;
 }
 
+/* Every other size, and the last one. */
+static void print_times(const struct answer *answer)
+{
+    const struct tccl_decision_case asked = answer_case(answer);
+    char size[16];
+    if (answer->is_baseline || !(asked.nccl.gbps > 0) || asked.gpus < 2)
+        return;
+    printf(
+        "\nTimes of all-reduces along rings, by NCCL's own latencies and %.1f us for a way through "
+        "host memory\n  %-8s %12s %12s\n",
+        TCCL_BOUNCE_US, "size", route_rings(&answer->route) > 1 ? "these" : "this", "NCCL's own");
+    for (int i = 0; i < TCCL_LATENCY_SIZES; i += i == TCCL_LATENCY_SIZES - 2 ? 1 : 2) {
+        double ours, nccl;
+        tccl_decision_times(&asked, i, &ours, &nccl);
+        tccl_latency_format_size(tccl_latency_size(i), size);
+        printf("  %-8s %9.0f us %9.0f us  %.2fx\n", size, ours, nccl, nccl / ours);
+    }
+}
+
 static int explain_text(const struct answer *answer, bool any, struct tccl_error *err)
 {
     answer_print(answer, stdout);
@@ -404,6 +440,7 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     if (print_route(&answer->route, any, true, err) != 0)
         return -1;
     tuning_print(&answer->route, is_closed(answer), stdout);
+    print_times(answer);
     if (!answer->baseline.n)
         return 0;
     printf("\nBaseline: NCCL's own rings\n");

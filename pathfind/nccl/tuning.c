@@ -121,20 +121,12 @@ static void set_tree_bandwidths(struct tccl_tuning *tuning)
                                              channels * tree_ll128_most[row][column]);
 }
 
-/* Ranks of a node take turns over PCIe; between nodes the network adds to each step. */
 static void set_ring_latencies(struct tccl_tuning *tuning)
 {
-    static const double base[] = {6.6, 14.0, 8.4}, pci[] = {1.0, 2.5, 5.7};
-    static const double net[] = {2.7, 4.0, 14.0}, net_alone[] = {5.0, 8.5, 14.0};
-    int nodes = tuning->nodes, steps = 2 * (tuning->ranks - 1);
-    bool old = tuning->version < V2_23;
-    int between = nodes == 1 ? 0 : old ? 2 * nodes : 2 * (nodes - 1);
-    for (int p = 0; p < TCCL_PROTOCOLS; p++) {
-        double overhead = nodes == 1 ? 0 : tuning->amd && !tuning->other ? 2 : 1;
-        double inside = fmax(pci[p], p == TCCL_SIMPLE ? 3 * overhead : overhead);
-        double outside = tuning->ranks == nodes && !old ? net_alone[p] : net[p];
-        tuning->latency[TCCL_RING][p] = base[p] + (steps - between) * inside + between * outside;
-    }
+    for (int p = 0; p < TCCL_PROTOCOLS; p++)
+        tuning->latency[TCCL_RING][p] =
+            tccl_latency_nccl(tuning->version, tuning->nodes, tuning->ranks,
+                              tuning->amd && !tuning->other, (enum tccl_protocol)p);
 }
 
 static void set_tree_latencies(struct tccl_tuning *tuning)

@@ -12,9 +12,9 @@
 
 #include "machine/machine.h"
 #include "ring/generation.h"
+#include "ring/latency.h"
 
 enum tccl_algorithm { TCCL_TREE, TCCL_RING, TCCL_ALGORITHMS };
-enum tccl_protocol { TCCL_LL, TCCL_LL128, TCCL_SIMPLE, TCCL_PROTOCOLS };
 
 struct tccl_pick {
     enum tccl_algorithm algorithm;

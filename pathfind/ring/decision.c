@@ -2,9 +2,17 @@
 #include "ring/decision.h"
 
 #include <math.h>
+#include <stdio.h>
+
+#include "ring/latency.h"
 
 #define SAME (1 + 1e-9)
-#define MOST_FOR_ONE 0.05 /* what a single ring may lose: a graph file costs more */
+
+/* What a single ring may lose to several: a graph file costs more. */
+#define FOR_ONE 0.05
+/* Sizes that come first where messages are small, up to so many bytes, may lose so much at most. */
+#define SMALL (UINT64_C(128) << 10)
+#define MOST_LOST_SMALL 0.02
 
 double tccl_decision_required(const struct tccl_decision_case *asked)
 {
@@ -18,11 +26,48 @@ static double least_share(const struct tccl_decision_case *asked,
     return asked->alone > 0 ? fmin(rings->gbps / asked->alone, rings->share) : rings->share;
 }
 
+static struct tccl_pace pace_of(const struct tccl_decision_case *asked,
+                                const struct tccl_contender *rings)
+{
+    return (struct tccl_pace){asked->nodes, asked->gpus, rings->gbps, rings->bounces};
+}
+
+/* A planned ring has NCCL's own rates in its table (runtime/README.md), so the protocol, too. */
+void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *ours, double *nccl)
+{
+    struct tccl_pace own = pace_of(asked, &asked->nccl), planned = pace_of(asked, &asked->ours);
+    uint64_t bytes = tccl_latency_size(i);
+    enum tccl_protocol protocol = tccl_latency_protocol(&own, bytes);
+    *ours = tccl_latency_time(&planned, protocol, bytes);
+    *nccl = tccl_latency_time(&own, protocol, bytes);
+}
+
+/* Where messages are small, what small ones lose counts whatever large ones win. */
+static bool loses_time(const struct tccl_decision_case *asked, struct tccl_decision *decision)
+{
+    bool small_first = asked->small_first || (asked->nodes == 1 && asked->gpus == 2);
+    for (int i = 0; i < TCCL_LATENCY_SIZES; i++) {
+        double ours, nccl;
+        tccl_decision_times(asked, i, &ours, &nccl);
+        if (nccl / ours > decision->win) {
+            decision->win = nccl / ours;
+            decision->win_at = tccl_latency_size(i);
+        }
+        if (ours / nccl > decision->loss) {
+            decision->loss = ours / nccl;
+            decision->loss_at = tccl_latency_size(i);
+        }
+    }
+    return decision->loss > decision->win * SAME ||
+           (small_first && decision->loss_at <= SMALL && decision->loss > 1 + MOST_LOST_SMALL);
+}
+
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
 {
     const struct tccl_contender *ours = &asked->ours, *nccl = &asked->nccl;
     double noise = (1 + asked->noise) * SAME;
-    struct tccl_decision decision = {TCCL_TAKE, tccl_decision_required(asked)};
+    struct tccl_decision decision = {
+        .decided = TCCL_TAKE, .required = tccl_decision_required(asked), .win = 1, .loss = 1};
     double share = least_share(asked, ours), own_share = least_share(asked, nccl);
     if (!(ours->gbps > 0))
         decision.decided = TCCL_NO_FASTER;
@@ -36,6 +81,8 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
         decision.decided = TCCL_HARMS;
     else if (!(ours->gbps > nccl->gbps * decision.required * SAME) && !leaves_more)
         decision.decided = TCCL_LITTLE_GAIN;
+    else if (asked->gpus > 1 && loses_time(asked, &decision) && !leaves_more)
+        decision.decided = TCCL_SLOWER_SMALL;
     else if (asked->min_gain > 1 && ours->gbps * SAME < nccl->gbps * asked->min_gain)
         decision.decided = TCCL_BELOW_POLICY;
     return decision;
@@ -47,7 +94,36 @@ bool tccl_decide_several(const struct tccl_decision_case *several,
     if (!(several->ours.gbps > single->ours.gbps))
         return false;
     bool takes_single = tccl_decide(single).decided == TCCL_TAKE;
-    return several->ours.gbps > single->ours.gbps * (1 + MOST_FOR_ONE)
+    return several->ours.gbps > single->ours.gbps * (1 + FOR_ONE)
                ? !takes_single || tccl_decide(several).decided == TCCL_TAKE
                : !takes_single;
+}
+
+void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl_decision *decision,
+                       char text[static TCCL_DECISION_TEXT])
+{
+    const double ours = asked->ours.gbps, nccl = asked->nccl.gbps;
+    char size[16];
+    tccl_latency_format_size(decision->loss_at, size);
+    *text = '\0';
+    if (decision->decided == TCCL_HARMS)
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
+                 "bandwidth to the steps beside it, NCCL's own %.0f %%",
+                 ours, nccl, 100 * asked->ours.share, 100 * asked->nccl.share);
+    else if (decision->decided == TCCL_LITTLE_GAIN)
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: less than "
+                 "%.2fx is not worth its risk)",
+                 nccl, ours, decision->required);
+    else if (decision->decided == TCCL_SLOWER_SMALL)
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: but with it "
+                 "all-reduces of %s take %.2fx as long)",
+                 nccl, ours, size, decision->loss);
+    else if (decision->decided == TCCL_NO_FASTER && nccl > ours * (1 + asked->noise) * SAME)
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)", nccl, ours);
+    else if (decision->decided == TCCL_NO_FASTER)
+        snprintf(text, TCCL_DECISION_TEXT, "NCCL's own ring is as fast (%.1f GB/s)", nccl);
 }

@@ -9,19 +9,23 @@
 #define TCCL_DECISION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Rings, ours or NCCL's own. */
 struct tccl_contender {
     double gbps;  /* of all of them at once, GB/s; 0: not known */
     double share; /* what they leave to the steps that run beside them, as a part; 1: all */
     int rings;    /* at once; 0 counts as 1 */
+    int bounces;  /* ways through host memory, of the ring that has most (latency.h) */
 };
 
 struct tccl_decision_case {
     struct tccl_contender ours, nccl;
-    double alone;    /* what ours reach when nobody else runs, GB/s; 0: nobody else does */
-    double noise;    /* of the measurements, as a ratio */
-    double min_gain; /* what the site's policy wants, times NCCL's own; 1 or less: nothing */
+    int nodes, gpus;  /* of all nodes; 0: times are not compared */
+    bool small_first; /* small messages come first: a group within a node; as with two GPUs */
+    double alone;     /* what ours reach when nobody else runs, GB/s; 0: nobody else does */
+    double noise;     /* of the measurements, as a ratio */
+    double min_gain;  /* what the site's policy wants, times NCCL's own; 1 or less: nothing */
 };
 
 enum tccl_decided {
@@ -29,13 +33,19 @@ enum tccl_decided {
     TCCL_NO_FASTER,    /* NCCL's own are as fast, or faster */
     TCCL_HARMS,        /* faster, but the steps beside them would pay for it */
     TCCL_LITTLE_GAIN,  /* faster, but not by what is required */
+    TCCL_SLOWER_SMALL, /* faster, but some sizes lose more time than others win */
     TCCL_BELOW_POLICY, /* nor by what the policy wants */
 };
 
 struct tccl_decision {
     enum tccl_decided decided;
-    double required; /* how many times as fast as NCCL's own they have to be */
+    double required;  /* how many times as fast as NCCL's own they have to be */
+    double win, loss; /* how many times as long NCCL's own takes at most, and ours, of all sizes; */
+    uint64_t win_at, loss_at; /* at these, bytes */
 };
+
+/* What an all-reduce of the i-th size (latency.h) takes, us. */
+void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *ours, double *nccl);
 
 /* Without a known bandwidth of NCCL's own ours are taken. */
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
@@ -48,5 +58,11 @@ double tccl_decision_required(const struct tccl_decision_case *asked);
  * (runtime/README.md). */
 bool tccl_decide_several(const struct tccl_decision_case *several,
                          const struct tccl_decision_case *single);
+
+/* Why not, for people: "NCCL's own choice is faster (…)"; "" if they are taken, or if that is the
+ * policy's. */
+enum { TCCL_DECISION_TEXT = 256 };
+void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl_decision *decision,
+                       char text[static TCCL_DECISION_TEXT]);
 
 #endif

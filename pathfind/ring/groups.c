@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ring/decision.h"
+#include "ring/latency.h"
 
 enum {
     STARTS = 4,
@@ -473,6 +475,43 @@ static double least_of(const double *gbps, int n)
     return least;
 }
 
+/* The ways through host memory of the group that has most. */
+static int most_bounces(const struct tccl_groups *groups, const struct assignment *planned,
+                        int generation)
+{
+    int most = 0;
+    for (int i = 0; i < groups->n; i++) {
+        const struct list *list = &groups->lists[i];
+        const struct tccl_baseline *own = &list->baselines[generation];
+        int bounces = planned ? tccl_bounces(&list->results[planned->chosen[i]].chain, 1)
+                              : tccl_bounces(own->chains, own->n_chains);
+        most = bounces > most ? bounces : most;
+    }
+    return most;
+}
+
+/* Is it worth it for the slowest group, beside other steps? How many nodes groups have is not known
+ * here: two, if there are several. */
+static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
+                        int generation, double least, const struct tccl_worth *worth,
+                        double own_least)
+{
+    int nodes = groups->closed ? 1 : 2;
+    const struct tccl_decision_case asked = {
+        .ours = {.gbps = least,
+                 .share = planned->worth.left,
+                 .bounces = nodes * most_bounces(groups, planned, generation)},
+        .nccl = {.gbps = own_least,
+                 .share = worth->left,
+                 .bounces = nodes * most_bounces(groups, NULL, generation)},
+        .nodes = nodes,
+        .gpus = nodes * groups->lists[0].results[0].chain.n_gpus,
+        .small_first = groups->closed,
+        .alone = groups->unit,
+        .noise = groups->noise};
+    return tccl_decide(&asked).decided == TCCL_TAKE;
+}
+
 /* Chains by which other steps gain are taken where the slowest group has no less. */
 static int judge_generation(struct tccl_groups *groups, const struct assignment *planned,
                             int generation, struct tccl_group_choice *choices,
@@ -491,6 +530,7 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
         return -1;
     if (known == 0 && least >= enough &&
         tccl_worth_better(&planned->worth, &worth, groups->noise) &&
+        is_worth_it(groups, planned, generation, least, &worth, least_of(gbps, groups->n)) &&
         judge(groups, planned, own, enough, better, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++) {

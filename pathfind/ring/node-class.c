@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
 #include "ring/class-sets.h"
+#include "ring/latency.h"
 #include "ring/room.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
@@ -152,6 +153,8 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
     baseline->ring_gbps = rings->gbps;
     baseline->chain_gbps = chains->gbps;
     baseline->ring_share = baseline->chain_share = 1;
+    baseline->ring_bounces = tccl_bounces(rings->chains, rings->n_chains);
+    baseline->chain_bounces = tccl_bounces(chains->chains, chains->n_chains);
     baseline->n_chains = chains->n_chains;
     for (int i = 0; i < chains->n_chains; i++) {
         add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
@@ -334,15 +337,17 @@ static bool baseline_equal(const struct tccl_class_baseline *a, const struct tcc
 {
     return a->ring_gbps == b->ring_gbps && a->chain_gbps == b->chain_gbps &&
            a->ring_share == b->ring_share && a->chain_share == b->chain_share &&
+           a->ring_bounces == b->ring_bounces && a->chain_bounces == b->chain_bounces &&
            a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
            memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
 }
 
 static json_t *baseline_to_json(const struct tccl_class_baseline *baseline)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:o, s:o}", "ring_gbps", baseline->ring_gbps,
+    return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "ring_gbps", baseline->ring_gbps,
                      "chain_gbps", baseline->chain_gbps, "ring_share", baseline->ring_share,
-                     "chain_share", baseline->chain_share, "entry_nics",
+                     "chain_share", baseline->chain_share, "ring_bounces", baseline->ring_bounces,
+                     "chain_bounces", baseline->chain_bounces, "entry_nics",
                      numbers_to_json(baseline->entry_nics, baseline->n_chains), "exit_nics",
                      numbers_to_json(baseline->exit_nics, baseline->n_chains));
 }
@@ -469,17 +474,24 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
     return 0;
 }
 
+static bool are_bounces(int bounces)
+{
+    return bounces >= 0 && bounces <= TCCL_MAX_GPUS + 1;
+}
+
 static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
 {
     json_t *entries, *exits;
-    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:o, s:o!}", "ring_gbps", &baseline->ring_gbps,
-                    "chain_gbps", &baseline->chain_gbps, "ring_share", &baseline->ring_share,
-                    "chain_share", &baseline->chain_share, "entry_nics", &entries, "exit_nics",
-                    &exits) != 0)
+    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:o, s:o!}", "ring_gbps",
+                    &baseline->ring_gbps, "chain_gbps", &baseline->chain_gbps, "ring_share",
+                    &baseline->ring_share, "chain_share", &baseline->chain_share, "ring_bounces",
+                    &baseline->ring_bounces, "chain_bounces", &baseline->chain_bounces,
+                    "entry_nics", &entries, "exit_nics", &exits) != 0)
         return -1;
     size_t count = json_array_size(entries);
     if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
         !is_share(baseline->ring_share) || !is_share(baseline->chain_share) ||
+        !are_bounces(baseline->ring_bounces) || !are_bounces(baseline->chain_bounces) ||
         count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
         return -1;
     baseline->n_chains = (int)count;

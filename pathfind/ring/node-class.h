@@ -34,7 +34,8 @@ struct tccl_class_set {
  * chains, in ascending order. */
 struct tccl_class_baseline {
     double ring_gbps, chain_gbps;
-    double ring_share, chain_share; /* as of a cell */
+    double ring_share, chain_share;  /* as of a cell */
+    int ring_bounces, chain_bounces; /* of the one that has most (latency.h) */
     int n_chains;
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
     /* What NCCL says of ring and tree, [0] on one node of several, [1] on this node alone. Only for

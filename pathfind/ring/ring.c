@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "ring/class-sets.h"
+#include "ring/latency.h"
 #include "ring/segment.h"
 
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
@@ -96,20 +97,37 @@ static double baseline_share(const struct tccl_run *runs, int n_runs, int genera
     return share;
 }
 
-static struct tccl_decision_case case_of(const struct tccl_ring *ring, int generation)
+static int baseline_bounces(const struct tccl_run *runs, int n_runs, int generation)
 {
-    return (struct tccl_decision_case){
-        .ours = {.gbps = ring->gbps, .share = ring->share, .rings = ring->rings},
-        .nccl = {.gbps = ring->baseline_gbps[generation],
-                 .share = ring->baseline_share[generation]},
-        .alone = ring->alone,
-        .noise = ring->noise};
+    bool alone = n_runs == 1 && runs[0].count == 1;
+    int bounces = 0;
+    for (int i = 0; i < n_runs; i++) {
+        const struct tccl_class_baseline *own = &runs[i].class->baselines[generation];
+        bounces += runs[i].count * (alone ? own->ring_bounces : own->chain_bounces);
+    }
+    return bounces;
+}
+
+struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int generation,
+                                         double min_gain)
+{
+    return (struct tccl_decision_case){.ours = {.gbps = ring->gbps,
+                                                .share = ring->share,
+                                                .rings = ring->rings,
+                                                .bounces = ring->bounces},
+                                       .nccl = {.gbps = ring->baseline_gbps[generation],
+                                                .share = ring->baseline_share[generation],
+                                                .bounces = ring->baseline_bounces[generation]},
+                                       .nodes = ring->n_nodes,
+                                       .gpus = ring->gpus,
+                                       .alone = ring->alone,
+                                       .noise = ring->noise,
+                                       .min_gain = min_gain};
 }
 
 struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation, double min_gain)
 {
-    struct tccl_decision_case asked = case_of(ring, generation);
-    asked.min_gain = min_gain;
+    struct tccl_decision_case asked = tccl_ring_case(ring, generation, min_gain);
     return tccl_decide(&asked);
 }
 
@@ -407,6 +425,7 @@ static void take_least(const struct tccl_node_class *class, struct tccl_ring_cho
     ring->alone = fmin(ring->alone, fmin(set ? set->alone : cell->alone, hops));
     ring->share = fmin(ring->share, set ? set->share : cell->share);
     ring->basis = basis > ring->basis ? basis : ring->basis;
+    ring->bounces += set ? tccl_bounces(set->set.rings, set->set.n) : tccl_bounces(&cell->chain, 1);
 }
 
 /* The products are in single precision: computes the rings' bandwidth again from what was chosen in
@@ -415,6 +434,7 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
 {
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
+    ring->bounces = 0;
     for (int run = 0, node = 0; run < n_runs; run++)
         for (int i = 0; i < runs[run].count; i++, node++)
             take_least(runs[run].class, ring->choices[node], ring);
@@ -515,6 +535,7 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
                  struct tccl_error *err)
 {
     *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, gpus), .rings = 1};
+    ring->gpus = *gpus;
     if (ring->n_nodes < 1 || *gpus < 1)
         return tccl_fail(err, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
@@ -523,6 +544,7 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         ring->baseline_gbps[i] = baseline(runs, n_runs, i);
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
+        ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
     }
     for (int i = 0; i < n_runs; i++)
         ring->noise = fmax(ring->noise, runs[i].class->noise);
@@ -579,8 +601,8 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
         *rings_of_best = several.rings;
     ring->closes = several.closes;
     ring->bound = several.bound = fmax(ring->bound, several.bound);
-    const struct tccl_decision_case one = case_of(ring, TCCL_NEWEST);
-    const struct tccl_decision_case more = case_of(&several, TCCL_NEWEST);
+    const struct tccl_decision_case one = tccl_ring_case(ring, TCCL_NEWEST, 0);
+    const struct tccl_decision_case more = tccl_ring_case(&several, TCCL_NEWEST, 0);
     if (tccl_decide_several(&more, &one)) {
         struct tccl_ring single = *ring;
         *ring = several;

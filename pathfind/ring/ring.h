@@ -31,7 +31,10 @@ struct tccl_ring {
     double noise; /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
     uint32_t closes; /* bit R: R rings at once close, of those numbers that were looked at */
-    int rings;       /* how many run at once; gbps and alone are of all of them together */
+    int gpus;        /* of all nodes */
+    int bounces;     /* on the way of the ring that has most (latency.h); */
+    int baseline_bounces[TCCL_GENERATIONS]; /* and of the baseline's */
+    int rings; /* how many run at once; gbps and alone are of all of them together */
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
 };
 
@@ -66,6 +69,8 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
 
 /* Is the ring worth taking in place of the baseline of this generation? min_gain: of the policy; 0:
  * none. If not, it must not be applied with that NCCL. */
+struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int generation,
+                                         double min_gain);
 struct tccl_decision tccl_ring_decide(const struct tccl_ring *ring, int generation,
                                       double min_gain);
 /* The same, whatever the policy: yes or no. */

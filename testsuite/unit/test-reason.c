@@ -22,6 +22,12 @@ static void test_texts(void)
     check_class("n1: policy: 2 GPUs in this step, MinGpus is 4", "policy");
     check_class("NCCL's own ring is as fast (12.0 GB/s)", "no gain");
     check_class("NCCL's own choice is faster (12.0 GB/s, the best ring found 11.0)", "no gain");
+    check_class("NCCL's own choice is as good (20.0 GB/s, the best ring found 21.2: less than "
+                "1.15x is not worth its risk)",
+                "no gain");
+    check_class("NCCL's own choice is as good (20.0 GB/s, the best ring found 22.8: but with it "
+                "all-reduces of 8 KiB take 1.20x as long)",
+                "no gain");
     check_class("n1: no GPU in this step", "no GPU");
     check_class("the job script used no GPUs together", "job script");
     check_class("n1: with --gpus-per-task=1 each task sees only its own GPUs (ConstrainDevices), "

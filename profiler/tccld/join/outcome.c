@@ -75,34 +75,22 @@ static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error
 static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                           const struct tccl_step *join)
 {
-    const struct tccl_decision decision = tccl_ring_decide(ring, TCCL_NEWEST, join->min_gain);
+    const struct tccl_decision_case asked = tccl_ring_case(ring, TCCL_NEWEST, join->min_gain);
+    const struct tccl_decision decision = tccl_decide(&asked);
     const char *name = outcome->policy;
     double own = outcome->baseline_gbps;
-    char *why = outcome->reason;
-    size_t size = sizeof(outcome->reason);
+    char why[TCCL_DECISION_TEXT];
     outcome->state = TCCL_STATE_NOTHING;
     outcome->groups = decision.decided != TCCL_BELOW_POLICY;
+    tccl_decision_say(&asked, &decision, why);
     if (decision.decided == TCCL_BELOW_POLICY)
-        snprintf(why, size,
+        snprintf(outcome->reason, sizeof(outcome->reason),
                  "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
                  "MinGain is %.4gx",
                  *name ? " '" : "", name, *name ? "'" : "", ring->gbps / own, ring->gbps, own,
                  join->min_gain);
-    else if (decision.decided == TCCL_HARMS)
-        snprintf(why, size,
-                 "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
-                 "bandwidth to the steps beside it, NCCL's own %.0f %%",
-                 ring->gbps, own, 100 * ring->share, 100 * ring->baseline_share[TCCL_NEWEST]);
-    else if (decision.decided == TCCL_LITTLE_GAIN)
-        snprintf(why, size,
-                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: less than "
-                 "%.2fx is not worth it)",
-                 own, ring->gbps, decision.required);
-    else if (own > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
-        snprintf(why, size, "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
-                 own, ring->gbps);
     else
-        snprintf(why, size, "NCCL's own ring is as fast (%.1f GB/s)", own);
+        snprintf(outcome->reason, sizeof(outcome->reason), "%s", why);
 }
 
 _Static_assert((int)TCCL_GENERATIONS <= (int)TCCL_OUTCOME_BASELINES,

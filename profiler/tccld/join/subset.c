@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "client/outcome.h"
+#include "ring/latency.h"
+#include "ring/ring.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
@@ -62,19 +64,29 @@ static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
     return best;
 }
 
-/* A chain of that class, and what NCCL's own reach, if nothing else of this step runs. */
+/* A chain of that class, and what NCCL's own reach, if nothing else of this step runs. How many
+ * nodes a group has is not known here: two, if there are several. */
 static void choose_alone(const struct tccl_node_class *class, const struct tccl_cell *cell,
                          bool closed, struct tccl_group_choice *choice)
 {
-    struct tccl_ring ring = {
-        .gbps = cell->gbps, .alone = cell->alone, .share = cell->share, .noise = class->noise};
+    struct tccl_ring ring = {.gbps = cell->gbps,
+                             .alone = cell->alone,
+                             .share = cell->share,
+                             .noise = class->noise,
+                             .rings = 1,
+                             .n_nodes = closed ? 1 : 2,
+                             .gpus = class->n_gpus * (closed ? 1 : 2),
+                             .bounces = tccl_bounces(&cell->chain, 1) * (closed ? 1 : 2)};
     choice->cell = *cell;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
         ring.baseline_gbps[i] = closed ? own->ring_gbps : own->chain_gbps;
         ring.baseline_share[i] = closed ? own->ring_share : own->chain_share;
+        ring.baseline_bounces[i] = closed ? own->ring_bounces : 2 * own->chain_bounces;
         choice->baseline_gbps[i] = ring.baseline_gbps[i];
-        choice->better[i] = tccl_ring_gains(&ring, i);
+        struct tccl_decision_case asked = tccl_ring_case(&ring, i, 0);
+        asked.small_first = closed;
+        choice->better[i] = tccl_decide(&asked).decided == TCCL_TAKE;
     }
 }
 

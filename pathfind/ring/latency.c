@@ -1,0 +1,72 @@
+/* latency.c: how long an all-reduce of some size takes along rings. */
+#include "ring/latency.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "ring/generation.h"
+
+enum { V2_23 = 22300, SMALLEST = 13 };
+
+uint64_t tccl_latency_size(int i)
+{
+    return UINT64_C(1) << (SMALLEST + i);
+}
+
+void tccl_latency_format_size(uint64_t bytes, char text[static 16])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 3; bytes >>= 10)
+        unit++;
+    snprintf(text, 16, "%d %s", (int)bytes, units[unit]);
+}
+
+static int count(const struct tccl_chain *chain)
+{
+    int bounces = 0;
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        bounces += chain->edges[i].kind == TCCL_BOUNCE;
+    if (chain->closed)
+        return bounces;
+    return bounces + (chain->entry.via.kind == TCCL_MEMORY) + (chain->exit.via.kind == TCCL_MEMORY);
+}
+
+int tccl_bounces(const struct tccl_chain *rings, int n)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++)
+        most = count(&rings[i]) > most ? count(&rings[i]) : most;
+    return most;
+}
+
+/* Ranks of a node take turns over PCIe; between nodes the network adds to each step. */
+double tccl_latency_nccl(int version, int nodes, int gpus, bool amd, enum tccl_protocol protocol)
+{
+    static const double base[] = {6.6, 14.0, 8.4}, pci[] = {1.0, 2.5, 5.7};
+    static const double net[] = {2.7, 4.0, 14.0}, net_alone[] = {5.0, 8.5, 14.0};
+    int steps = 2 * (gpus - 1);
+    bool old = version < V2_23;
+    int between = nodes == 1 ? 0 : old ? 2 * nodes : 2 * (nodes - 1);
+    double overhead = nodes == 1 ? 0 : amd ? 2 : 1;
+    double inside = fmax(pci[protocol], protocol == TCCL_SIMPLE ? 3 * overhead : overhead);
+    double outside = gpus == nodes && !old ? net_alone[protocol] : net[protocol];
+    return base[protocol] + (steps - between) * inside + between * outside;
+}
+
+double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protocol, uint64_t bytes)
+{
+    int version = tccl_generations[TCCL_NEWEST].first;
+    double rounds = 2.0 * (pace->gpus - 1) / pace->gpus;
+    /* Each 4 bytes of LL are sent with as many that say that they are there. */
+    double gbps = pace->gbps * (protocol == TCCL_SIMPLE ? 1 : 0.5);
+    return tccl_latency_nccl(version, pace->nodes, pace->gpus, false, protocol) +
+           rounds * pace->bounces * TCCL_BOUNCE_US + rounds * (double)bytes / (1000 * gbps);
+}
+
+enum tccl_protocol tccl_latency_protocol(const struct tccl_pace *pace, uint64_t bytes)
+{
+    return tccl_latency_time(pace, TCCL_LL, bytes) < tccl_latency_time(pace, TCCL_SIMPLE, bytes)
+               ? TCCL_LL
+               : TCCL_SIMPLE;
+}

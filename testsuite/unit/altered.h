@@ -1,0 +1,102 @@
+/* altered.h: what planned rings and NCCL's own reach if the model by which they were planned is
+ * wrong. */
+#ifndef TCCL_ALTERED_H
+#define TCCL_ALTERED_H
+
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "machines.h"
+#include "random-model.h"
+#include "ring/ring.h"
+#include "search/search.h"
+#include "search/table-sets.h"
+
+/* The model's file, with each capacity and each rule's limit multiplied by a factor of its own,
+ * uniform in 1 - by to 1 + by; drop: and one of the rules left out, if there are any. */
+static struct tccl_model *alter_model(const char *name, double by, bool drop, unsigned long *state)
+{
+    const char *folder = getenv("TCCL_MACHINES");
+    struct tccl_error err = {""};
+    struct tccl_model *model;
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
+    json_t *json = json_load_file(path, 0, NULL), *limit;
+    json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
+    size_t i;
+    for (int list = 0; list < 2; list++)
+        json_array_foreach(lists[list], i, limit)
+        {
+            double factor = 1 + by * (random_below(state, 20001) / 10000.0 - 1);
+            double gbps = json_number_value(json_object_get(limit, "gbps"));
+            json_object_set_new(limit, "gbps", json_real(gbps * factor));
+        }
+    if (drop && json_array_size(lists[1]) > 0)
+        json_array_remove(lists[1], (size_t)random_below(state, (int)json_array_size(lists[1])));
+    if (!json || tccl_model_from_json(json, &model, &err) != 0) {
+        fprintf(stderr, "%s: %s\n", name, err.text);
+        exit(1);
+    }
+    json_decref(json);
+    return model;
+}
+
+/* What a job over all GPUs of so many equal nodes gets, by the model. */
+struct planned {
+    struct tccl_side ours, nccl; /* on each node; without NCCL's own: not known */
+    struct tccl_ring ring;       /* its figures; choices are gone */
+    bool taken;
+};
+
+static double rate_side(const struct tccl_model *model, const struct tccl_side *side)
+{
+    const struct tccl_side *sides[] = {side};
+    double gbps = 0;
+    CHECK_INT(tccl_model_sides(model, sides, 1, &gbps, NULL), 0);
+    return gbps;
+}
+
+/* As tccl-profile run makes it, with less work. */
+static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gpus, long budget)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    const struct tccl_search_options options = {.gap = 0.03, .budget = budget};
+    const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = budget};
+    struct tccl_error err = {""};
+    if (tccl_search_table(search, table, &options, &err) < 0 ||
+        tccl_table_find_sets(model, table, &sets, &err) < 0) {
+        fprintf(stderr, "%s: %s\n", tccl_model_name(model), err.text);
+        exit(1);
+    }
+    tccl_search_free(search);
+    return table;
+}
+
+/* Returns 0; else there is no ring. */
+static int plan_nodes(const struct tccl_model *model, const struct tccl_table *table, int nodes,
+                      struct planned *planned)
+{
+    struct tccl_node_class *class = tccl_node_class_from_table(table, tccl_model_machine(model));
+    const struct tccl_baseline *own =
+        nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_run run = {class, nodes};
+    struct tccl_ring_set set;
+    int rings;
+    *planned = (struct planned){.taken = false};
+    int status = tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &planned->ring, &rings, NULL);
+    if (status == 0) {
+        tccl_ring_set_of(&planned->ring, class, 0, &set);
+        tccl_ring_set_side(&set, &planned->ours);
+        for (int i = 0; i < own->n_chains; i++)
+            CHECK_INT(tccl_side_add_chain(&planned->nccl, &own->chains[i]), 0);
+        planned->taken = tccl_ring_gains(&planned->ring, TCCL_NEWEST);
+        free(planned->ring.choices);
+        planned->ring.choices = NULL;
+    }
+    tccl_node_class_free(class);
+    return status;
+}
+
+#endif
