@@ -510,6 +510,7 @@ static void test_hostlists(void)
     check_hosts("n[1,01,001]", "n1 n01 n001", "n[1,01,001]");
     check_hosts("r[1-2]n[1-2]-ib", "r1n1-ib r1n2-ib r2n1-ib r2n2-ib", "r1n[1-2]-ib,r2n[1-2]-ib");
     check_hosts("n[3,1-2]", "n3 n1 n2", "n[3,1-2]");
+    check_hosts("n[3-3]", "n3", "n3");
     CHECK(!tccl_hosts_contain("n[08-11]", "n8"));
     CHECK(!tccl_hosts_contain("n[8-11]", "n08"));
     CHECK(!tccl_hosts_contain("n[1-4]", "n5"));

@@ -296,6 +296,31 @@ static void test_refused(void)
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
 }
 
+/* Each number of a GPU and of a rank counts that the ring has, and none that it hasn't. */
+static void test_numbers(void)
+{
+    unsigned seed = 2;
+    for (int gpus = 2; gpus <= SHIM_GPUS; gpus++)
+        for (int i = 0; i <= SHIM_GPUS; i++) {
+            struct shim_chain chain = {.n_rings = 1, .n_baselines = 1};
+            struct shim_numbers numbers = {.by_rank = true};
+            chain.baselines[0] = some_baseline(&seed);
+            make_ring(&chain.rings[0], gpus, 0, false);
+            for (int k = 0; k < SHIM_GPUS; k++)
+                numbers.gpus[k] = numbers.ranks[k] = k;
+            for (int k = i; k < SHIM_GPUS && i >= gpus; k++)
+                numbers.gpus[k] = numbers.ranks[k] = -1; /* of others */
+            CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
+            if (i >= gpus)
+                continue;
+            numbers.ranks[i] = -1;
+            CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+            numbers.ranks[i] = i;
+            numbers.gpus[i] = -1;
+            CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+        }
+}
+
 /* Where the tree is too long, the ring is given alone. */
 static void test_long(void)
 {
@@ -345,6 +370,7 @@ int main(void)
         printf("only the locale C is here\n");
     test_random();
     test_refused();
+    test_numbers();
     test_long();
     test_memory();
     test_channels();

@@ -1,5 +1,5 @@
 /* An init's memory files: they are closed at its end, but not what a program has put in their place
- * meanwhile. Its end: of many threads one takes it. */
+ * meanwhile. Its end: of many threads one takes it. Which one a thread of NCCL's is at work for. */
 #include "hook/pending.h"
 
 #include <errno.h>
@@ -10,6 +10,19 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "verify/nccllog.h"
+
+enum { VERSION = 22907 };
+
+/* The device of this thread (linked with --wrap). */
+static shim_bus device = 0x999;
+int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why);
+int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why)
+{
+    (void)why;
+    *bus = device;
+    return 0;
+}
 
 static bool open_still(int fd)
 {
@@ -115,11 +128,96 @@ static void destroyed(void)
     CHECK(!shim_pending_next(NULL));
 }
 
+/* ---- by its device and NCCL's log ---- */
+
+/* As NCCL in this thread: its "Init START" or "Init COMPLETE" of a communicator. */
+static void log_line(FILE *log, int rank, int ranks, const char *gpu, const char *what)
+{
+    fprintf(log,
+            "n1:%d:%d [0] NCCL INFO ncclCommInitRank comm 0x55d0c0ffee rank %d nranks %d cudaDev 0 "
+            "nvmlDev 0 busId %s commId 0x1 - Init %s\n",
+            getpid(), shim_tid(), rank, ranks, gpu, what);
+    fflush(log);
+}
+
+static FILE *begin_log(char path[static 64])
+{
+    static const char *const names[] = {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
+    snprintf(path, 64, "/tmp/tccl-pending-%d", getpid());
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,NET", 1);
+    setenv("NCCL_DEBUG_FILE", path, 1);
+    for (int i = 0; i < 3; i++)
+        CHECK(!shim_nccllog_answer(names[i], VERSION));
+    CHECK(shim_nccllog_there());
+    return fopen(path, "w");
+}
+
+/* The one init of the device is this thread's, unless NCCL's log says that it joins another one. */
+static void claimed_by_log(void)
+{
+    static const struct {
+        int rank, ranks;               /* of the init; -1: not known */
+        int logged_rank, logged_ranks; /* of NCCL's log; 0 ranks: it says nothing */
+        const char *gpu;
+        bool claimed;
+    } cases[] = {
+        {3, 8, 3, 8, "41000", true},  {3, 8, 3, 8, "42000", false},  {3, 8, 4, 8, "41000", false},
+        {3, 8, 3, 4, "41000", false}, {-1, 8, 4, 8, "41000", true},  {-1, 8, 4, 4, "41000", false},
+        {3, -1, 3, 4, "41000", true}, {3, -1, 4, 4, "41000", false}, {0, 8, 1, 8, "41000", false},
+        {1, 8, 0, 8, "41000", false}, {-1, -1, 5, 9, "41000", true}, {-1, -1, 5, 9, "42000", false},
+        {3, 8, 3, 0, "41000", true},
+    };
+    char path[64];
+    FILE *log = begin_log(path);
+    CHECK_INT(tccl_bus_parse("0000:41:00.0", &device), 0);
+    for (size_t i = 0; log && i < sizeof(cases) / sizeof(*cases); i++) {
+        struct shim_init init = {
+            .gpu = device, .rank = cases[i].rank, .comm.ranks = cases[i].ranks};
+        struct shim_init *added = shim_pending_add(&init);
+        if (cases[i].logged_ranks)
+            log_line(log, cases[i].logged_rank, cases[i].logged_ranks, cases[i].gpu, "START");
+        shim_pending_here(NULL);
+        if ((shim_pending_claim(true) == added) != cases[i].claimed) {
+            fprintf(stderr, "case %zu: claimed is not %d\n", i, cases[i].claimed);
+            check_failures++;
+        }
+        if (cases[i].logged_ranks)
+            log_line(log, cases[i].logged_rank, cases[i].logged_ranks, cases[i].gpu, "COMPLETE");
+        shim_pending_here(NULL);
+        shim_pending_forget(added);
+    }
+    if (log)
+        fclose(log);
+    unlink(path);
+}
+
+/* Of two on one device, or of another device, none. */
+static void claimed_by_device(void)
+{
+    struct shim_init init = {.gpu = device, .rank = -1, .comm.ranks = -1};
+    struct shim_init *first = shim_pending_add(&init);
+    init.gpu = device + 0x100;
+    struct shim_init *other = shim_pending_add(&init);
+    shim_pending_here(NULL);
+    device += 0x200;
+    CHECK(!shim_pending_claim(true));
+    device -= 0x200;
+    CHECK(shim_pending_claim(true) == first);
+    CHECK(shim_pending_claim(true) == first); /* it is this thread's now */
+    shim_pending_here(NULL);
+    CHECK(!shim_pending_claim(true)); /* and no second time */
+    shim_pending_forget(first);
+    shim_pending_forget(other);
+}
+
 int main(void)
 {
     forget(false);
     forget(true);
     taken_once();
     destroyed();
+    claimed_by_device();
+    claimed_by_log();
     return check_result();
 }

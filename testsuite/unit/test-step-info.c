@@ -181,6 +181,61 @@ static void test_components(void)
     tccl_step_clear(&step);
 }
 
+/* The component that these variables name, in the newer and the older form: -1: none. */
+static int component(uint32_t job, const char *size, const char *newer, const char *older)
+{
+    char text[3][64];
+    char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0", text[0], text[1], text[2], NULL};
+    struct step_items items = {.job = job, .n_nodes = 1};
+    struct tccl_step step;
+    struct step_place place;
+    snprintf(text[0], sizeof(text[0]), "%s%s", *size ? "SLURM_HET_SIZE=" : "NONE=", size);
+    snprintf(text[1], sizeof(text[1]), "SLURM_JOB_ID_HET_GROUP_%s", newer);
+    snprintf(text[2], sizeof(text[2]), "SLURM_JOB_ID_PACK_GROUP_%s", older);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    int found = step.key.het_job ? (int)step.key.het_offset : -1;
+    tccl_step_clear(&step);
+    return found;
+}
+
+static void test_component_of(void)
+{
+    CHECK_INT(component(5, "2", "0=5", "x=1"), 0);
+    CHECK_INT(component(5, "2", "x=1", "0=5"), 0);
+    CHECK_INT(component(5, "", "0=5", "x=1"), -1); /* no size: no such job */
+    CHECK_INT(component(5, "0", "0=5", "x=1"), -1);
+    CHECK_INT(component(1, "2", "x=1", "x=1"), -1); /* what is not there is not job 1 */
+}
+
+/* The newer names go first; of so many components as there are, and as Slurm has at most. */
+static void test_many_components(void)
+{
+    enum { MOST = 128 };
+    static char texts[MOST + 3][64];
+    char *env[MOST + 8] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0"};
+    struct tccl_step step;
+    struct step_place place;
+    int n = 2;
+    for (int i = 0; i <= MOST; i++, n++) {
+        snprintf(texts[i], sizeof(texts[i]), "SLURM_JOB_ID_HET_GROUP_%d=%d", i, 100 + i);
+        env[n] = texts[i];
+    }
+    snprintf(texts[MOST + 1], sizeof(texts[0]), "SLURM_JOB_ID_PACK_GROUP_0=101");
+    env[n++] = texts[MOST + 1];
+    env[n] = texts[MOST + 2];
+    for (int size = 1; size <= 2 * MOST; size++)
+        for (int i = size - 1; i <= size; i++) {
+            struct step_items items = {.job = 100 + (uint32_t)i, .n_nodes = 1};
+            bool is = i < size && i < MOST;
+            snprintf(texts[MOST + 2], sizeof(texts[0]), "SLURM_HET_SIZE=%d", size);
+            CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+            /* by its older name component 1 would be the leader of a job of its own */
+            CHECK_INT(step.key.het_job, is ? 100 : i == 1 ? 101 : 0);
+            CHECK_INT(step.key.het_offset, is ? i : 0);
+            tccl_step_clear(&step);
+        }
+}
+
 /* srun A : B outside of a job, in 22.05: only the older names, and SLURM_JOB_ID is the leader's. */
 static void test_components_of_srun(void)
 {
@@ -333,6 +388,8 @@ int main(void)
     test_daemons();
     test_no_gpus();
     test_components();
+    test_component_of();
+    test_many_components();
     test_components_of_srun();
     test_arrays();
     test_place();

@@ -570,6 +570,68 @@ static void test_unasked(void)
     }
 }
 
+static struct step *join_with(enum tccl_mode mode, const char *reason)
+{
+    struct tccl_step join = join_of(0, rig.node);
+    join.mode = mode;
+    strcpy(join.reason, reason);
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    struct connection *connection = new_connection();
+    connection->closed = false;
+    step_join(&rig.daemon, connection, message);
+    rig.joined++;
+    return steps_find(rig.steps, &join.key);
+}
+
+static void merge_with(int node, bool required, const char *reason)
+{
+    cleanup_json json_t *merge = new_report("merge", 0, node);
+    json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
+    if (required)
+        json_object_set_new(merge, "required", json_true());
+    if (*reason)
+        json_object_set_new(merge, "reason", json_string(reason));
+    struct connection *peer = new_peer(node);
+    peer->closed = false;
+    step_merge(&rig.daemon, peer, merge);
+}
+
+/* Node 0's plugin ends a step without a ring where a node requires one, and if it has nothing to
+ * say against it itself; so it does where it comes after the failure. A record is kept for what
+ * comes later where there is a ring. */
+static void test_required(void)
+{
+    static const enum tccl_mode modes[] = {TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE};
+    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_NOTHING,
+                                             TCCL_STATE_FALLBACK};
+    for (int i = 0; i < 3 * 3 * 2 * 2; i++) {
+        enum tccl_mode mode = modes[i % 3];
+        enum tccl_state state = states[i / 3 % 3];
+        bool child = i / 9 % 2, late = i / 18 % 2;
+        if (late && state != TCCL_STATE_FALLBACK)
+            continue;
+        begin_rig(0, 2);
+        fake_solution = state == TCCL_STATE_FALLBACK ? TCCL_STATE_APPLIED : state;
+        fake_no_profile = state == TCCL_STATE_FALLBACK && !late;
+        merge_with(1, child, late ? fake_reason : "");
+        const struct step *step = join_with(mode, "");
+        CHECK_INT(step->outcome.state, state);
+        CHECK_INT(step->outcome.required,
+                  state == TCCL_STATE_FALLBACK && (mode == TCCL_MODE_REQUIRE || child));
+        CHECK_INT(step->record != NULL, state == TCCL_STATE_APPLIED);
+        end_rig();
+    }
+    begin_rig(0, 1);
+    CHECK(!join_with(TCCL_MODE_REQUIRE, "MIG is on")->outcome.required);
+    end_rig();
+    begin_rig(1, 2); /* it says so to node 0, and hears of it */
+    fake_no_profile = true;
+    const struct step *step = join_with(TCCL_MODE_REQUIRE, "");
+    CHECK_INT(step->outcome.state, TCCL_STATE_FALLBACK);
+    CHECK(step->required && !step->outcome.required && !step->record);
+    end_rig();
+}
+
 /* A node below one that [peers] excludes has nobody to tell: it keeps the record itself, at once.
  */
 static void test_parent_down(void)
@@ -754,6 +816,7 @@ int main(void)
     test_repeated();
     test_most_rings();
     test_silent();
+    test_required();
     test_parent_down();
     test_resent();
     test_claims_of_root();

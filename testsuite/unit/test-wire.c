@@ -273,6 +273,13 @@ static void test_frames(void)
     CHECK_INT(size, 5);
     CHECK_STR(data, "hello");
     CHECK_INT(tccl_frame_read(fds[1], 10, tccl_now_ms(), &data, &size, &err), 1);
+    for (size_t limit = 5; limit >= 4; limit--) { /* the longest that is allowed, and one more */
+        cleanup_free char *longest = NULL;
+        CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 5, soon, &err), 0);
+        CHECK_INT(tccl_frame_read(fds[1], limit, soon, &longest, &size, NULL), limit < 5 ? -1 : 0);
+    }
+    char rest[5];
+    CHECK_INT(read(fds[1], rest, sizeof(rest)), 5);
     CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 4, soon, &err), -1);
     CHECK_INT(write(fds[0], "\377\377\377\377", 4), 4);
     memset(&err, 0, sizeof(err));
