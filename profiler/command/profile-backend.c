@@ -15,6 +15,9 @@ int profile_trust(const struct profile_options *options, struct tccl_trust *trus
 /* What nobody named: what fits. */
 static const char *choose(const struct profile_options *options, const char *usual)
 {
+    if (options->noise > 0 && options->model &&
+        (!options->backend || strcmp(options->backend, "model") == 0))
+        return "noisy";
     if (options->backend)
         return options->backend;
     return usual ? usual : options->model ? "model" : "cuda";
@@ -25,6 +28,8 @@ int profile_open_backend(const struct profile_options *options, const char *usua
 {
     const char *name = choose(options, usual);
     struct tccl_backend_options what = {.model = options->model,
+                                        .noise = options->noise,
+                                        .seed = options->seed,
                                         .peer = options->peer,
                                         .devices = options->devices,
                                         .engine = options->engine,
@@ -37,8 +42,11 @@ int profile_open_backend(const struct profile_options *options, const char *usua
     *backend = NULL;
     if (options->peer && profile_trust(options, &what.trust, err) != 0)
         return -1;
-    if (options->model && strcmp(name, "model") != 0)
+    bool model = strcmp(name, "model") == 0 || strcmp(name, "noisy") == 0;
+    if (options->model && !model)
         return tccl_fail(err, "--model goes with --backend model, not with %.40s", name);
+    if (options->noise > 0 && !options->model)
+        return tccl_fail(err, "--noise goes with --model: real measurements have their own");
     if (tccl_backend_open(name, &what, backend, &why) == 0)
         return 0;
     return tccl_fail(err, "%s", why.text);

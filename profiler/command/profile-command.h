@@ -25,10 +25,12 @@ struct profile_options {
     const char *profile;    /* the operand: folder, machine id or name */
     const char *other;      /* diff: the second one */
     double gap;
-    long budget;    /* sets; -1: the command's own */
-    double seconds; /* the budget, where it is a time; 0: none */
-    double window;  /* seconds of each run; 0: the back end's own */
-    int repeats;    /* 0: the back end's own */
+    double noise;       /* --noise: of the back end "noisy" */
+    unsigned long seed; /* --seed: of its errors */
+    long budget;        /* sets; -1: the command's own */
+    double seconds;     /* the budget, where it is a time; 0: none */
+    double window;      /* seconds of each run; 0: the back end's own */
+    int repeats;        /* 0: the back end's own */
     int pairs;
     int devices;
     enum tccl_background background; /* --background */

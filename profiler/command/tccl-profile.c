@@ -27,7 +27,7 @@ static const char help[] =
     "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
     "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
-    "      --model FILE      a machine model in place of hardware\n"
+    "      --model FILE      a model in place of hardware; --noise RATIO  --seed N\n"
     "      --background offload  the profile beside jobs that offload to memory\n"
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
@@ -62,6 +62,8 @@ enum {
     OPT_NEIGHBOURS,
     OPT_SPLITS,
     OPT_GAP,
+    OPT_NOISE,
+    OPT_SEED,
     OPT_BUDGET,
     OPT_PAIRS,
     OPT_JSON
@@ -91,6 +93,8 @@ static const struct option long_options[] = {
     {"neighbours", no_argument, NULL, OPT_NEIGHBOURS},
     {"splits", required_argument, NULL, OPT_SPLITS},
     {"gap", required_argument, NULL, OPT_GAP},
+    {"noise", required_argument, NULL, OPT_NOISE},
+    {"seed", required_argument, NULL, OPT_SEED},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"pairs", required_argument, NULL, OPT_PAIRS},
     {"json", no_argument, NULL, OPT_JSON},
@@ -132,14 +136,14 @@ static int parse_count(const char *name, const char *text, long max, long *value
     return -1;
 }
 
-static int parse_gap(const char *text, double *gap)
+static int parse_ratio(const char *name, const char *text, double *ratio)
 {
     char *end;
 
-    *gap = strtod(text, &end);
-    if (end != text && !*end && *gap >= 0 && *gap <= 1)
+    *ratio = strtod(text, &end);
+    if (end != text && !*end && *ratio >= 0 && *ratio <= 1)
         return 0;
-    fprintf(stderr, "tccl: --gap %s: is not a number from 0 to 1\n", text);
+    fprintf(stderr, "tccl: --%s %s: is not a number from 0 to 1\n", name, text);
     return -1;
 }
 
@@ -189,11 +193,14 @@ static int take_number(struct profile_options *options, int option, const char *
     int rc = option == OPT_WINDOW    ? parse_count("window", text, 1000, &value)
              : option == OPT_REPEATS ? parse_count("repeats", text, 101, &value)
              : option == OPT_DEVICES ? parse_count("devices", text, TCCL_MAX_GPUS, &value)
+             : option == OPT_SEED    ? parse_count("seed", text, LONG_MAX, &value)
                                      : parse_count("pairs", text, 1000000, &value);
 
     if (rc < 0)
         return -1;
-    if (option == OPT_WINDOW)
+    if (option == OPT_SEED)
+        options->seed = (unsigned long)value;
+    else if (option == OPT_WINDOW)
         options->window = (double)value / 1e3;
     else
         *(option == OPT_REPEATS   ? &options->repeats
@@ -207,7 +214,9 @@ static int take_value(struct profile_options *options, int option, const char *t
 {
     switch (option) {
     case OPT_GAP:
-        return parse_gap(text, &options->gap);
+        return parse_ratio("gap", text, &options->gap);
+    case OPT_NOISE:
+        return parse_ratio("noise", text, &options->noise);
     case OPT_BUDGET:
         return parse_budget(text, options);
     case OPT_COPY:

@@ -1,11 +1,20 @@
-/* backend-model.c: the back end "model": a machine model says what a transfer set would reach. */
+/* backend-model.c: the back end "model": a machine model says what a transfer set would reach. And
+ * "noisy": the same measured as hardware is. Each run is off by an error of its own, a measurement
+ * is the median of a few, and nobody knows of the model behind it. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/fileio.h"
+#include "base/hash.h"
 #include "machine/background.h"
 #include "measure/backends/backend-ops.h"
+#include "measure/pool/repeat.h"
+#include "search/setmap.h"
 
-enum { MODEL_BYTES = 4 << 20 };
+enum { MODEL_BYTES = 4 << 20, RUNS = 5 };
+
+/* The error of one run for each of the median of RUNS. */
+static const double run_error = 1.867;
 
 struct state {
     json_t *json;
@@ -14,12 +23,17 @@ struct state {
     enum tccl_background background;
     uint32_t beside;
     struct tccl_side others;
+    double noise; /* of a measurement: its standard deviation, as a ratio */
+    unsigned long seed;
+    struct tccl_setmap measured; /* how often each set was */
+    char conditions[64];
 };
 
 static void model_close(void *context)
 {
     struct state *state = context;
 
+    tccl_setmap_clear(&state->measured);
     tccl_symmetry_free(state->symmetry);
     tccl_model_free(state->model);
     json_decref(state->json);
@@ -46,6 +60,10 @@ static int model_open(const struct tccl_backend_options *options, void **out,
     if (!state)
         return tccl_fail(err, "out of memory");
     state->background = options->background;
+    state->noise = options->noise;
+    state->seed = options->seed;
+    snprintf(state->conditions, sizeof(state->conditions), "a model, noise %.3g %%, seed %lu",
+             100 * options->noise, options->seed);
     if (load(state, options->model, err) != 0) {
         model_close(state);
         return -1;
@@ -113,6 +131,52 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
                : 0;
 }
 
+static const char *noisy_conditions(const void *context)
+{
+    const struct state *state = context;
+    return state->conditions;
+}
+
+/* From 0 to 1, exclusively. */
+static double part_of(uint64_t hash)
+{
+    return ((double)(hash >> 12) + 0.5) / (double)(UINT64_C(1) << 52);
+}
+
+/* Normal, with a standard deviation of 1, by what is measured, which time it is, and which run. */
+static double draw(const struct state *state, const struct tccl_set *set, int time, int run)
+{
+    uint64_t sets[] = {
+        tccl_hash64(set->transfers, (size_t)set->count * sizeof(*set->transfers)),
+        tccl_hash64(state->others.transfers,
+                    (size_t)state->others.count * sizeof(*state->others.transfers)),
+    };
+    uint64_t key[] = {state->seed,    sets[0],       sets[1], state->beside,
+                      (uint64_t)time, (uint64_t)run, 0};
+    uint64_t first = tccl_hash64(key, sizeof(key));
+    key[6] = 1;
+    return sqrt(-2 * log(part_of(first))) * cos(2 * M_PI * part_of(tccl_hash64(key, sizeof(key))));
+}
+
+static int noisy_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err)
+{
+    struct state *state = context;
+    double runs[RUNS];
+    int rc = model_measure(context, set, out, err);
+    if (rc != 0)
+        return rc;
+    const struct tccl_setmap_entry *entry = tccl_setmap_note(&state->measured, set, out);
+    if (!entry)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < RUNS; i++)
+        runs[i] = out->gbps *
+                  fmax(0.01, 1 + run_error * state->noise * draw(state, set, entry->measured, i));
+    out->gbps = tccl_median(runs, RUNS);
+    out->spread = tccl_spread(runs, RUNS);
+    return 0;
+}
+
 const struct tccl_backend_ops tccl_backend_of_model = {
     .name = "model",
     .noise = 0,
@@ -123,5 +187,18 @@ const struct tccl_backend_ops tccl_backend_of_model = {
     .beside = model_beside,
     .others = model_others,
     .measure = model_measure,
+    .close = model_close,
+};
+
+/* Noise as the back end "cuda" has to expect it, whatever there is. */
+const struct tccl_backend_ops tccl_backend_of_noisy = {
+    .name = "noisy",
+    .noise = 0.03,
+    .open = model_open,
+    .machine = model_machine,
+    .conditions = noisy_conditions,
+    .beside = model_beside,
+    .others = model_others,
+    .measure = noisy_measure,
     .close = model_close,
 };

@@ -31,6 +31,7 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
                          struct tccl_error *err);
 
 extern const struct tccl_backend_ops tccl_backend_of_model;
+extern const struct tccl_backend_ops tccl_backend_of_noisy;
 extern const struct tccl_backend_ops tccl_backend_of_host;
 extern const struct tccl_backend_ops tccl_backend_of_cuda; /* in builds with CUDA */
 

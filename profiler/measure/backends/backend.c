@@ -13,6 +13,7 @@ struct tccl_backend {
 
 static const struct tccl_backend_ops *const backends[] = {
     &tccl_backend_of_model,
+    &tccl_backend_of_noisy,
     &tccl_backend_of_host,
 #ifdef TCCL_CUDA
     &tccl_backend_of_cuda,

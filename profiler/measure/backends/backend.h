@@ -15,8 +15,10 @@ struct tccl_backend;
 
 /* What a back end may need to know to open; each uses what concerns it. */
 struct tccl_backend_options {
-    const char *model; /* model file, of the back end "model" */
-    const char *peer;  /* "HOST[:PORT]" of a tccl-profile peer, for transfers of NICs; NULL: none */
+    const char *model;  /* model file, of the back ends "model" and "noisy" */
+    double noise;       /* noisy: standard deviation of a measurement, as a ratio */
+    unsigned long seed; /* noisy: other errors for another one */
+    const char *peer; /* "HOST[:PORT]" of a tccl-profile peer, for transfers of NICs; NULL: none */
     struct tccl_trust trust; /* who may run the peer */
     int devices;   /* host: cores that stand for GPUs; cuda: GPUs that the one GPU stands for */
     bool engine;   /* cuda: copy engines instead of kernels */
@@ -35,8 +37,8 @@ void tccl_backend_close(struct tccl_backend *backend); /* NULL is fine */
 /* Name of the i-th back end built in, NULL behind the last. */
 const char *tccl_backend_list(int i);
 
-/* "model", "host", "cuda"; and the source that every profile, set and table carries: the same with
- * the background, see base/source.h. Owned by the back end. */
+/* "model", "noisy", "host", "cuda"; and the source that every profile, set and table carries: the
+ * same with the background, see base/source.h. Owned by the back end. */
 const char *tccl_backend_name(const struct tccl_backend *backend);
 const char *tccl_backend_source(const struct tccl_backend *backend);
 
