@@ -210,7 +210,7 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
     return check_one_gpu(chain, err) != 0 ? -1 : check_exit_memory(chain, err);
 }
 
-static bool same_port(struct tccl_port a, struct tccl_port b)
+bool tccl_port_equal(struct tccl_port a, struct tccl_port b)
 {
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
@@ -232,7 +232,7 @@ bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
         if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory)
             return false;
     return a->n_gpus == 0 || a->closed ||
-           (same_port(a->entry, b->entry) && same_port(a->exit, b->exit));
+           (tccl_port_equal(a->entry, b->entry) && tccl_port_equal(a->exit, b->exit));
 }
 
 /* Names */

@@ -18,6 +18,8 @@ struct tccl_port {
     struct tccl_device via; /* the head or tail GPU itself, or a memory */
 };
 
+bool tccl_port_equal(struct tccl_port a, struct tccl_port b);
+
 /* Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed: edges[n_gpus - 1] leads back to
  * gpus[0], and the ports mean nothing. n_gpus = 0: no chain. */
 struct tccl_chain {

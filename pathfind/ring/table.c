@@ -455,11 +455,6 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
         put(at, tccl_generations[i].first, 4);
 }
 
-static bool port_equal(struct tccl_port a, struct tccl_port b)
-{
-    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
-}
-
 /* Does the chain visit all GPUs of the set, and is it open or closed as required? */
 static bool chain_fits(const struct tccl_chain *chain, uint32_t gpus, bool closed)
 {
@@ -480,8 +475,8 @@ static bool result_fits(const struct tccl_result *result, uint32_t gpus, bool cl
         return false;
     if (chain->n_gpus == 0)
         return result->gbps == 0;
-    return chain_fits(chain, gpus, closed) && (!entry || port_equal(chain->entry, *entry)) &&
-           (!exit || port_equal(chain->exit, *exit));
+    return chain_fits(chain, gpus, closed) && (!entry || tccl_port_equal(chain->entry, *entry)) &&
+           (!exit || tccl_port_equal(chain->exit, *exit));
 }
 
 static bool nominal_fits(const struct tccl_nominal *nominal)

@@ -19,6 +19,28 @@ static bool allows(const struct tccl_task *task, struct tccl_port port)
     return port.via.kind != TCCL_MEMORY || !(task->shun >> port.via.index & 1);
 }
 
+/* Of the ring, or of the pair of ports; NULL: the table has no such ports. */
+static struct tccl_result *result_of(struct tccl_table *table, const struct tccl_chain *chain)
+{
+    int n = table->n_ports, entry = -1, exit = -1;
+    if (chain->closed)
+        return &table->ring;
+    for (int i = 0; i < n; i++) {
+        entry = tccl_port_equal(table->ports[i], chain->entry) ? i : entry;
+        exit = tccl_port_equal(table->ports[i], chain->exit) ? i : exit;
+    }
+    return entry < 0 || exit < 0 ? NULL : &table->pairs[entry * n + exit];
+}
+
+/* What is measured above the bound shows that the bound was too low. */
+static void keep(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
+{
+    struct tccl_result *result = result_of(table, chain);
+    if (result)
+        result->bound = fmax(result->bound, gbps);
+    tccl_table_keep_other(table, chain, gbps);
+}
+
 static int find_ring(struct tccl_task *task, struct tccl_table *table)
 {
     struct tccl_result result = {.bound = table->ring.bound};
@@ -28,7 +50,7 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
     tccl_task_take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
     if (status >= 0 && result.chain.n_gpus && result.gbps >= WORTH_KEEPING * table->ring.gbps)
-        tccl_table_keep_other(table, &result.chain, result.gbps);
+        keep(table, &result.chain, result.gbps);
     task->n_goals = 0;
     return status < 0 ? -1 : 0;
 }
@@ -71,7 +93,7 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
             tccl_task_best_of(table, task->goals[i].entry.nic, task->goals[i].exit.nic);
         if (result->chain.n_gpus && best && result->gbps >= WORTH_KEEPING * best->gbps &&
             is_best(task, i))
-            tccl_table_keep_other(table, &result->chain, result->gbps);
+            keep(table, &result->chain, result->gbps);
     }
 }
 
@@ -91,16 +113,19 @@ static int find_chains(struct tccl_task *task, struct tccl_table *table)
     return status < 0 ? -1 : 0;
 }
 
-/* Keeps the chain if it is worth it. Returns 0; 1: no other set may be asked for; -1 with err. */
+/* Keeps the chain if NCCL can be made to build it, and it is worth it. Returns 0; 1: no other set
+ * may be asked for; -1 with err. */
 static int keep_measured(struct tccl_task *task, struct tccl_table *table,
                          const struct tccl_chain *chain)
 {
     struct tccl_walk walk;
     double gbps;
+    if (tccl_chain_expressible(chain, NULL) != 0)
+        return 0;
     tccl_route_walk(chain, &walk);
     int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, &gbps, task->err);
     if (status == 0 && gbps > 0 && gbps >= WORTH_KEEPING * table->ring.gbps)
-        tccl_table_keep_other(table, chain, gbps);
+        keep(table, chain, gbps);
     return status;
 }
 

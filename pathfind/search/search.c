@@ -169,11 +169,6 @@ static int measure_baselines(struct tccl_search *search, const struct tccl_searc
     return status;
 }
 
-static bool same_port(struct tccl_port a, struct tccl_port b)
-{
-    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
-}
-
 /* Keeps the chain for the goals that it serves, with its bandwidth alone. Returns as
  * tccl_search_meter_measure. */
 static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
@@ -186,8 +181,8 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
     int status = measure_own(task->search, &set, &gbps, task->err);
     for (int i = 0; status == 0 && gbps > 0 && i < task->n_goals; i++) {
         struct tccl_goal *goal = &task->goals[i];
-        if (task->closed ||
-            (same_port(goal->entry, chain->entry) && same_port(goal->exit, chain->exit)))
+        if (task->closed || (tccl_port_equal(goal->entry, chain->entry) &&
+                             tccl_port_equal(goal->exit, chain->exit)))
             tccl_goal_keep(goal, chain, gbps);
     }
     return status;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/numbers.h"
 #include "fill/firstsets.h"
 #include "fill/gpusets.h"
 #include "fill/run-meter.h"
@@ -39,6 +40,8 @@ struct fill {
     double ring_end; /* of its ring */
     bool *cut;       /* by GPU set: had not the time that it needed */
     bool stopped, time_over, part_over, ring_over;
+    int faults;              /* tables that could not be written, */
+    struct tccl_error fault; /* and the first one's reason */
 };
 
 /* How much work the chains of a set are, next to those of others: a guess for
@@ -323,16 +326,22 @@ static void leave_open(struct fill *fill, struct tccl_table *table)
         table->measured = (unsigned long)options->budget - 1;
 }
 
-static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
+/* A table that can't be written keeps nobody from the others. */
+static void put(struct fill *fill, struct tccl_table *table)
 {
+    struct tccl_error err = {0};
     bool cut = ended(fill) || fill->part_over;
+    char gpus[TCCL_MAX_GPUS * 3];
 
     if (tccl_backend_marks(fill->backend) || (cut && !has_chain(table)))
-        return 0;
+        return;
     keep_old(fill, table);
     if (cut && is_proven(fill, table))
         leave_open(fill, table);
-    return tccl_profile_put(fill->profile, table, err);
+    if (tccl_profile_put(fill->profile, table, &err) == 0 || fill->faults++ > 0)
+        return;
+    tccl_numberset_format(table->gpus, gpus, sizeof(gpus));
+    tccl_fail(&fill->fault, "GPUs %s: %.400s", gpus, err.text);
 }
 
 /* A model says what steps do to each other. (Hardware would have to be asked for it.) */
@@ -397,7 +406,9 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         rc = add_replies(fill, table, err);
     if (rc >= 0 && !ended(fill))
         rc = add_sets(fill, table, err);
-    return rc < 0 ? -1 : put(fill, table, err);
+    if (rc >= 0)
+        put(fill, table);
+    return rc < 0 ? -1 : 0;
 }
 
 /* Sets that failed in an earlier run: the search may find that it needs them no
@@ -551,6 +562,9 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
         return -1;
     if (find_chains(fill, err) != 0)
         return -1;
+    if (fill->faults > 0)
+        return tccl_fail(err, "%d of %d chain tables could not be written; the first: %s",
+                         fill->faults, fill->options->n_sets, fill->fault.text);
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
 }
 

@@ -102,14 +102,12 @@ static void random_rules(FILE *out, unsigned long *state, int gpus, int memories
     fprintf(out, "]");
 }
 
-/* A model of a machine of this size; ends the test if it can't be read. The caller frees. */
-__attribute__((unused)) static struct tccl_model *random_model(unsigned long *state, int gpus,
-                                                               int memories, int nics)
+/* The file of a model of a machine of this size. The caller frees. */
+__attribute__((unused)) static char *random_model_text(unsigned long *state, int gpus, int memories,
+                                                       int nics)
 {
     char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
-    struct tccl_model *model = NULL;
     FILE *out = open_memstream(&text, &size);
     fprintf(out, "{\"format\":\"tccl-model\",\"version\":1,\"name\":\"random\",\"about\":\"\","
                  "\"sources\":[],");
@@ -119,6 +117,16 @@ __attribute__((unused)) static struct tccl_model *random_model(unsigned long *st
     random_rules(out, state, gpus, memories);
     fprintf(out, "}");
     fclose(out);
+    return text;
+}
+
+/* The model; ends the test if it can't be read. The caller frees. */
+__attribute__((unused)) static struct tccl_model *random_model(unsigned long *state, int gpus,
+                                                               int memories, int nics)
+{
+    char *text = random_model_text(state, gpus, memories, nics);
+    struct tccl_error err = {0};
+    struct tccl_model *model = NULL;
     json_t *json = json_loads(text, 0, NULL);
     if (!json || tccl_model_from_json(json, &model, &err) < 0) {
         fprintf(stderr, "random model: %s\n%s\n", err.text, text);

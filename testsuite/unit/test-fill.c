@@ -204,6 +204,27 @@ static void test_more(void)
     check_tables(15);
 }
 
+/* One table can't be written: all others are, and the run says so in the end. */
+static void test_fault(void)
+{
+    const uint32_t sets[] = {0xf, 0x3, 0x1};
+    const struct tccl_fill_options options = {.sets = sets, .n_sets = 3, .gap = 0.03, .pairs = 1};
+    struct tccl_error err = {0};
+    struct tccl_fill_progress end;
+    char command[600];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
+    CHECK_INT(system(command), 0);
+    struct tccl_profile *profile = open_profile();
+    snprintf(command, sizeof(command), "mkdir -p '%s/chains/0000000f.chains/in the way'",
+             tccl_profile_folder(profile));
+    CHECK_INT(system(command), 0);
+    CHECK_INT(tccl_fill(backend, profile, &options, &end, &err), -1);
+    CHECK(strstr(err.text, "1 of 3 chain tables could not be written; the first: GPUs 0-3: "));
+    CHECK(tccl_profile_table(profile, 0x3, &err) && tccl_profile_table(profile, 0x1, &err));
+    tccl_profile_close(profile);
+}
+
 int main(void)
 {
     struct tccl_backend_options options = {0};
@@ -221,6 +242,7 @@ int main(void)
         return check_result();
     test_resume();
     test_more();
+    test_fault();
     tccl_backend_close(backend);
     snprintf(command, sizeof(command), "rm -rf '%s'", cache);
     CHECK_INT(system(command), 0);
