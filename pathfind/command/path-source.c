@@ -216,6 +216,27 @@ int source_check(const char *path, bool profile, struct tccl_error *err)
                              : "a folder; a profile is given with --profile");
 }
 
+int source_of_machine(char path[static PATH_MAX], struct tccl_error *err)
+{
+    static const char cache[] = TCCL_LOCALSTATEDIR "/cache/tccl";
+    struct tccl_error why = {""};
+    struct tccl_machine machine;
+    char id[TCCL_HASH_HEX];
+    if (tccl_machine_read(TCCL_LOCALSTATEDIR "/lib/tccl/machine.json", &machine, &why) != 0)
+        return tccl_fail(err,
+                         "--model or --profile is missing, and this machine is not known: %s "
+                         "(tccl-profile init)",
+                         why.text);
+    tccl_machine_id(&machine, id);
+    snprintf(path, PATH_MAX, "%s/%s", cache, id);
+    if (access(path, F_OK) == 0)
+        return 0;
+    return tccl_fail(err,
+                     "--model or --profile is missing, and this machine has no profile in %s: "
+                     "see tccl-profile list",
+                     path);
+}
+
 struct source *source_open(const char *path, struct tccl_error *err)
 {
     struct stat st;

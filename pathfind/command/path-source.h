@@ -2,6 +2,8 @@
 #ifndef TCCL_PATH_SOURCE_H
 #define TCCL_PATH_SOURCE_H
 
+#include <limits.h>
+
 #include "machine/model.h"
 #include "machine/together.h"
 #include "search/search.h"
@@ -22,6 +24,11 @@ struct source {
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
  * there is no such file), or -1 with err. */
 int source_check(const char *path, bool profile, struct tccl_error *err);
+
+/* The profile folder of this machine, of those in the usual place: by machine.json, which
+ * tccl-profile init has written. What tccl.conf says of other places is not known here. Returns 0
+ * with path, or -1 with err. */
+int source_of_machine(char path[static PATH_MAX], struct tccl_error *err);
 
 /* Opens a model file, or a profile folder. Returns NULL with err. */
 struct source *source_open(const char *path, struct tccl_error *err);

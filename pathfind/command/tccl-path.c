@@ -1,5 +1,6 @@
 /* tccl-path.c: the rings of a cluster, offline, from models and profiles. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 enum { EXIT_USAGE = 2 };
 
 static const char help[] =
-    "Usage: tccl-path COMMAND (--model FILE | --profile DIR) [OPTION]...\n"
+    "Usage: tccl-path COMMAND [--model FILE | --profile DIR] [OPTION]...\n"
     "Which ring over these GPUs is the fastest, from a model or a measured profile?\n"
     "\n"
     "  solve     find the best rings\n"
@@ -18,7 +19,8 @@ static const char help[] =
     "  measure   bandwidth of one transfer set\n"
     "  place     which GPUs of a node a job should get (--gpus: how many)\n"
     "\n"
-    "  --model FILE, --profile DIR  machine model, or profile folder: one node\n"
+    "  --model FILE, --profile DIR  machine model, or profile folder: one node.\n"
+    "                   Default: the profile of this machine\n"
     "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in this\n"
     "                   place of the order; repeat as needed. If FILE is the one of\n"
     "                   --model, --model adds no node, and may then be left out\n"
@@ -32,7 +34,7 @@ static const char help[] =
 
 static const char nodes_help[] =
     "  --model FILE     machine model: one node (see also --node)\n"
-    "  --profile DIR    profile folder: one node\n"
+    "  --profile DIR    profile folder: one node (default: this machine's)\n"
     "  --node FILE[=COUNT[:GPUS]]\n"
     "                   COUNT (1 to 4096, default 1) more nodes of this model or\n"
     "                   profile, in this place of the order, named n1, n2, ... If FILE\n"
@@ -57,12 +59,12 @@ struct command {
 
 static const struct command commands[] = {
     {"solve", command_solve, "mpngjaGNBPR", true, true,
-     "Usage: tccl-path solve (--model FILE | --profile DIR) [OPTION]...\n"
+     "Usage: tccl-path solve [--model FILE | --profile DIR] [OPTION]...\n"
      "Finds the best rings over the nodes, those that are best together: orders of GPUs,\n"
      "edges and ports.\n",
      "  --json           print JSON\n"},
     {"eval", command_eval, "mpngrj", true, false,
-     "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
+     "Usage: tccl-path eval [--model FILE | --profile DIR] [--ring RING] [OPTION]...\n"
      "Bandwidth of a ring, and of the baseline for the same nodes and GPUs.\n",
      "  --ring RING      the ring: \"0 -w> 1 -m0> 0\" for one node, for several\n"
      "                   \"n1[nic -g> 0 -w> 1 -m0> nic] n2[...]\", or one chain without\n"
@@ -71,34 +73,36 @@ static const struct command commands[] = {
      "                   Default: the baseline\n"
      "  --json           print JSON\n"},
     {"explain", command_explain, "mpngrjaGNBPR", true, true,
-     "Usage: tccl-path explain (--model FILE | --profile DIR) [--ring RING]\n"
+     "Usage: tccl-path explain [--model FILE | --profile DIR] [--ring RING]\n"
      "                         [OPTION]...\n"
      "Why this ring: what limits it, the same for the baseline, and the runners-up.\n",
      "  --ring RING      explain this ring (see eval) in place of the best one\n"
      "  --json           print JSON\n"},
     {"draw", command_draw, "mpngrfoaGNBPR", true, true,
-     "Usage: tccl-path draw (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
+     "Usage: tccl-path draw [--model FILE | --profile DIR] [--ring RING] [OPTION]...\n"
      "Draws the nodes and the ring through them; like nodes share a picture.\n",
      "  --ring RING      draw this ring (see eval) in place of the best one\n"
      "  --format FORMAT  svg (default) or dot\n"
      "  -o, --output FILE   write to FILE in place of standard output\n"},
     {"measure", command_measure, "mpsj", false, false,
-     "Usage: tccl-path measure (--model FILE | --profile DIR) --set SET [--json]\n"
+     "Usage: tccl-path measure [--model FILE | --profile DIR] --set SET [--json]\n"
      "Bandwidth of transfers that run at the same time: that of the slowest one, and\n"
      "with a model the rate of each and what holds it.\n",
      "  --model FILE     ask a machine model\n"
-     "  --profile DIR    look up in a profile (and its model.json where it has one)\n"
+     "  --profile DIR    look up in a profile (and its model.json where it has one);\n"
+     "                   default: this machine's\n"
      "  --set SET        transfers, who starts them first: \"g0>g1\" GPU 0 writes to\n"
      "                   GPU 1, \"g1<m0\" GPU 1 reads from memory 0, \"n0>g0\" NIC 0\n"
      "                   writes to GPU 0\n"
      "  --json           print JSON\n"},
     {"place", command_place, "mpgbNj", false, false,
-     "Usage: tccl-path place (--model FILE | --profile DIR) --gpus K [--busy LIST]\n"
+     "Usage: tccl-path place [--model FILE | --profile DIR] --gpus K [--busy LIST]\n"
      "                       [--noise RATIO] [--json]\n"
      "Which K GPUs of a node a job should get: all sets of free ones, best first.\n",
      "  --model FILE     ask a machine model\n"
-     "  --profile DIR    a profile; without a model.json it does not say what jobs do\n"
-     "                   to each other, only what each reaches alone\n"
+     "  --profile DIR    a profile (default: this machine's); without a model.json it\n"
+     "                   does not say what jobs do to each other, only what each\n"
+     "                   reaches alone\n"
      "  --gpus K         how many GPUs the job gets\n"
      "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its best\n"
      "                   ring\n"
@@ -142,9 +146,6 @@ static const char *find_fault(const struct command *command, const struct option
 {
     if (options->model && options->profile)
         return "--model and --profile exclude each other; --node takes both";
-    if (!options->model && !options->profile && !options->n_nodes)
-        return command->nodes ? "--model, --profile or --node is missing"
-                              : "--model or --profile is missing";
     if (strchr(command->accepted, 's') && !options->set)
         return "--set is missing";
     if (strchr(command->accepted, 'b') && !options->gpus)
@@ -155,9 +156,19 @@ static const char *find_fault(const struct command *command, const struct option
     return NULL;
 }
 
+/* Without any node: this one. Returns 0, or -1 with err. */
+static int choose_own(struct options *options, char path[static PATH_MAX], struct tccl_error *err)
+{
+    if (options->model || options->profile || options->n_nodes)
+        return 0;
+    options->profile = path;
+    return source_of_machine(path, err);
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
     static struct options options;
+    char own[PATH_MAX];
     struct tccl_error err = {""};
     if (options_parse(argc, argv, command->accepted, &options, &err) != 0)
         return usage_error(command, err.text);
@@ -166,6 +177,8 @@ static int run_command(const struct command *command, int argc, char **argv)
     const char *fault = find_fault(command, &options);
     if (fault)
         return usage_error(command, fault);
+    if (choose_own(&options, own, &err) != 0)
+        return usage_error(command, err.text);
     if (command->run(&options, &err) < 0) {
         fprintf(stderr, "tccl: %s\n", err.text);
         return EXIT_FAILURE;
