@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "machine/background.h"
+#include "machine/model-file.h"
 #include "search/setlog.h"
 
 /* A name in a profile folder. */
@@ -166,7 +167,8 @@ static int open_profile(struct source *source, struct tccl_error *err)
 
 static int open_plain_model(struct source *source, struct tccl_error *err)
 {
-    if (open_model(source, source->path, err) != 0)
+    char path[PATH_MAX];
+    if (tccl_model_file(source->path, path, err) != 0 || open_model(source, path, err) != 0)
         return -1;
     source->machine = *tccl_model_machine(source->model);
     strcpy(source->name, "model");

@@ -9,6 +9,7 @@
 
 #include "client/conf.h"
 #include "command/profile-command.h"
+#include "machine/model-file.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -27,7 +28,7 @@ static const char help[] =
     "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
     "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
-    "      --model FILE      a model in place of hardware; --noise RATIO  --seed N\n"
+    "      --model FILE|amd-4gpu  in place of hardware; --noise RATIO  --seed N\n"
     "      --background offload  the profile beside jobs that offload to memory\n"
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
@@ -401,6 +402,7 @@ int main(int argc, char **argv)
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     struct setting setting = {0};
+    char model[PATH_MAX];
     int done = 0;
 
     if (hold_standard_streams() != 0)
@@ -416,6 +418,10 @@ int main(int argc, char **argv)
     options.node = conf.machine;
     options.munge = conf.munge_socket;
     options.munge_user = conf.munge_user;
+    if (options.model && tccl_model_file(options.model, model, &err) != 0)
+        return profile_complain(&err);
+    if (options.model)
+        options.model = model;
     int rc = command->run(&options);
     tccl_conf_clear(&conf);
     return end_output(rc);
