@@ -1,9 +1,13 @@
 /* spank-option.c: registers --tccl in every context. */
 #include "plugin/spank-option.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/policy.h"
+
+/* Slurm's: --tccl of sbatch and salloc, for the steps inside. */
+#define TCCL_OPTION_FORWARDED "SLURM_SPANK__SLURM_SPANK_OPTION_tccl_tccl"
 
 static int given = POLICY_NOT_GIVEN;
 
@@ -24,9 +28,13 @@ static int take_option(int value, const char *argument, int remote)
         given = mode;
         return ESPANK_SUCCESS;
     }
-    if (!remote)
+    const char *handed = getenv(TCCL_OPTION_FORWARDED);
+    bool is_own = !remote && (!handed || strcmp(handed, argument) != 0);
+    if (is_own)
         slurm_error("tccl: --tccl: %s", err.text);
-    return ESPANK_BAD_ARG;
+    else if (!remote) /* of another version's sbatch */
+        slurm_spank_log("tccl: --tccl of the job is ignored: %s", err.text);
+    return is_own ? ESPANK_BAD_ARG : ESPANK_SUCCESS;
 }
 
 int option_register(spank_t spank)

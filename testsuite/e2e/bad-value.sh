@@ -60,3 +60,11 @@ TCCL=on batch -w n1 -N1 --gpus-per-node=4 "$work/job"
 ran 2
 applied 2
 equal "lines that say so" "$(grep -c 'TCCL is ignored' "$work/batch")" 1
+echo "--- nor does an option that another version's sbatch has handed on end anything"
+export SLURM_SPANK__SLURM_SPANK_OPTION_tccl_tccl=later
+unset TCCL
+srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
+equal "exit status" "$status" 0
+equal "tasks" "$(tasks)" 1
+none_has TCCL_STATE
+says "*tccl: --tccl of the job is ignored: 'later'*"
