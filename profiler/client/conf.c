@@ -630,7 +630,7 @@ static void set_defaults(struct tccl_conf *conf)
         .timeout_ms = 30000,
         .auto_timeout_ms = 2000,
         .require_timeout_ms = 60000,
-        .alive_timeout_ms = 300,
+        .alive_timeout_ms = 3000,
         .max_rings = 8,
         .policy = tccl_policy_built_in(),
     };

@@ -51,7 +51,7 @@ struct tccl_conf {
     int auto_timeout_ms;                  /* AutoTimeout=2s */
     int require_timeout_ms;               /* RequireTimeout=60s */
     int max_rings;                        /* MaxRings=8 */
-    int alive_timeout_ms;                 /* AliveTimeout=300ms */
+    int alive_timeout_ms;                 /* AliveTimeout=3s */
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
     int n_policies;

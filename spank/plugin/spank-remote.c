@@ -536,7 +536,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
 
 static bool tccld_answers(void)
 {
-    int patience = 4 * remote.conf.alive_timeout_ms, left = left_until(remote.deadline);
+    int patience = remote.conf.alive_timeout_ms, left = left_until(remote.deadline);
     int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
     int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
     if (fd < 0)
@@ -567,7 +567,7 @@ static bool wait_for_tccld(void)
             if (poll(&pollfd, 1, 0) > 0)
                 return true; /* the plan has come meanwhile */
             fall_back("%s: tccld hangs: no answer within %d ms", node_name(),
-                      4 * remote.conf.alive_timeout_ms);
+                      remote.conf.alive_timeout_ms);
             return false;
         }
         if (tccl_now_ms() >= asked + ALIVE_MS)

@@ -38,15 +38,13 @@ printf '#!/bin/sh\n"%s/show"\nuntil ls %s/seen/*.0 >/dev/null 2>&1; do sleep 0.1
 chmod 755 "$work/stay"
 : >"$work/nothing"
 echo nonsense >"$work/bad.conf"
-sed -i 's/^AliveTimeout=.*/AliveTimeout=1500ms/' "$cluster/tccl.conf"
-reload_all
 for file in nothing:plugstack.conf bad.conf:tccl.conf; do
     restart_slurmd unshare -m "$work/instead" "$work/${file%:*}" "$cluster/${file#*:}"
     user_show srun $two --ntasks-per-node=1 --tccl=on "$work/stay"
     equal "exit status" "$status" 0
     equal "tasks" "$(tasks)" 2
     none_has TCCL_RING
-    silent='n2: the step has started there, but its plugin has not spoken for 15 s: run tccl-check there'
+    silent='n2: the step has started there, but its plugin has not spoken for 3 s: run tccl-check there'
     grep -qF "tccl: no ring: $silent" "$work/err" || fail "the user is not told that n2's plugin does not speak"
     recorded "$(job_of)" 0 reason "$silent"
 done

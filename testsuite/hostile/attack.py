@@ -235,6 +235,21 @@ class Target:
         daemons.leave_all(self.folder, self.nodes[:1], key)
         return took
 
+    def pair(self, job, nodes=(1, 2)):
+        """A step over nodes, which waits as long as those of sites do. Returns why it has no ring, or an empty text."""
+        key = {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
+        names, peers = ",".join(f"n{node}" for node in nodes), []
+        for i, node in enumerate(nodes):
+            peers.append(self.unix(node))
+            daemons.send(peers[-1], {"type": "join", "key": key, "node": i, "nodes": names, "gres": self.nodes[node - 1][1],
+                                     "mode": "on", "uid": 0, "gid": 0, "timeout_ms": 30000})
+        plans = [daemons.receive(peer) for peer in peers]
+        for peer in peers:
+            daemons.send(peer, {"type": "leave", "key": key})
+            daemons.receive(peer)
+            peer.close()
+        return next((plan["reason"] for plan in plans if plan["state"] != "applied"), "")
+
     def await_log(self, text, node=1):
         """Until a line of the log has the text."""
         for _ in range(daemons.PATIENCE * 20):

@@ -138,7 +138,8 @@ enum { FAKE_LINKS = 256 };
 struct link {
     void (*done)(void *context, json_t *answer, const struct tccl_error *err);
     void *context;
-    bool probe, here, connected;
+    bool probe, busy, here, connected;
+    int64_t wait_ms;
     char reason[64]; /* of a MERGE */
 };
 static struct link *fake_links[FAKE_LINKS];
@@ -147,12 +148,12 @@ static int fake_n_links;
 static struct link *fake_link(void (*done)(void *, json_t *, const struct tccl_error *),
                               void *context, const json_t *message)
 {
-    const char *reason = json_string_value(json_object_get(message, "reason"));
+    const char *reason = message ? json_string_value(json_object_get(message, "reason")) : NULL;
+    bool probe = message && strcmp(tccl_message_type(message), "here") == 0;
     if (fake_n_links == FAKE_LINKS)
         return NULL;
     struct link *link = calloc(1, sizeof(*link));
-    *link = (struct link){
-        .done = done, .context = context, .probe = strcmp(tccl_message_type(message), "here") == 0};
+    *link = (struct link){.done = done, .context = context, .probe = probe, .busy = !message};
     snprintf(link->reason, sizeof(link->reason), "%s", reason ? reason : "");
     return fake_links[fake_n_links++] = link;
 }
@@ -161,6 +162,16 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
 {
     CHECK(daemon && *node && json_is_object(message) && deadline < INT64_MAX);
     return fake_link(done, context, message);
+}
+struct link *link_ask_busy(struct daemon *daemon, const char *node, int64_t deadline,
+                           void (*done)(void *, json_t *, const struct tccl_error *), void *context)
+{
+    CHECK(daemon && *node && deadline < INT64_MAX);
+    return fake_link(done, context, NULL);
+}
+void link_wait(struct link *link, int64_t ms)
+{
+    link->wait_ms = ms;
 }
 bool link_failed_here(const struct link *link)
 {

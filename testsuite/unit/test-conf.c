@@ -48,7 +48,7 @@ static void test_defaults(void)
     CHECK_INT(conf.timeout_ms, 30000);
     CHECK_INT(conf.auto_timeout_ms, 2000);
     CHECK_INT(conf.require_timeout_ms, 60000);
-    CHECK_INT(conf.alive_timeout_ms, 300);
+    CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.max_rings, 8);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
@@ -64,7 +64,7 @@ static void test_all_keys(void)
         "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
         "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
         "AccountingHost=n4\nTccldUser=tccl\nMungeUser=0\nSlurmUser=990\nAdmins=ann,bob\n"
-        "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\nMaxRings=4\n"
+        "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=4s\nMaxRings=4\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
         &conf, &err);
     CHECK_INT(rc, 0);
@@ -85,7 +85,7 @@ static void test_all_keys(void)
     CHECK_STR(conf.admins, "ann,bob");
     CHECK_INT(conf.timeout_ms, 250);
     CHECK_INT(conf.auto_timeout_ms, 100);
-    CHECK_INT(conf.alive_timeout_ms, 3000);
+    CHECK_INT(conf.alive_timeout_ms, 4000);
     CHECK_INT(conf.max_rings, 4);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);

@@ -109,6 +109,13 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
     return add_task((struct task){.in = cred, .context = context, .opened = done});
 }
 
+static bool busy;
+bool seal_is_busy(const struct daemon *daemon)
+{
+    (void)daemon;
+    return busy;
+}
+
 static int meet(int fd, const struct sockaddr *from, socklen_t size, struct asker *asker)
 {
     (void)fd;
@@ -1234,6 +1241,36 @@ static void test_envelope(void)
     strcpy(conf.node, "n1");
 }
 
+/* A node that is trusted hears whether this one is busy, whatever waits for munge, and goes on;
+ * strangers hear nothing. */
+static void test_busy(void)
+{
+    char said[TCCL_FRAME_HEADER + 4];
+    if (front.from != FROM_TCP)
+        return;
+    for (int trusted = 0; trusted < 2; trusted++) {
+        if (trusted)
+            shares_trust(daemon_.shares, (struct sockaddr *)&address);
+        for (busy = false;; busy = true) {
+            int fd = open_end(0), fd_work = open_end(0);
+            ask(fd_work, "echo", 1); /* is with munge */
+            send_bytes(fd, "\0\0\0\5busy?", TCCL_FRAME_HEADER + 5);
+            CHECK_INT(read_bytes(fd, said, sizeof(said)), trusted ? 0 : -1);
+            CHECK(!trusted || memcmp(said, busy ? "\0\0\0\4busy" : "\0\0\0\4idle", 8) == 0);
+            if (trusted) {
+                ask(fd, "echo", 2);
+                CHECK_STR(next(fd, NULL), "ok");
+            }
+            CHECK_STR(next(fd_work, NULL), "ok");
+            close(fd);
+            close(fd_work);
+            settle();
+            if (busy)
+                break;
+        }
+    }
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {
@@ -1254,7 +1291,7 @@ int main(void)
         test_first_turn,     test_networks,
         test_peers,          test_fullest,
         test_packed,         test_unread_room,
-        test_many_strangers,
+        test_many_strangers, test_busy,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */

@@ -238,7 +238,7 @@ static void do_timer(int which)
     if (step_is_open(step) && rand() % 4)
         due = step->ask_at < due ? step->ask_at : due;
     if (step_is_open(step) && rand() % 4)
-        due = step->repeat_at < due ? step->repeat_at : due;
+        due = fake_us / 1000 + rand() % 200;
     if (fake_us < due * 1000)
         fake_us = due * 1000;
     event_del(step->timer);
@@ -281,7 +281,9 @@ static void do_answer(int which)
         cleanup_json json_t *here = tccl_message_new("here");
         if (rand() % 8 == 0)
             json_object_set_new(here, "reason", json_string(fake_reason));
-        link->done(link->context, link->probe ? here : answer, NULL);
+        cleanup_json json_t *busy = tccl_message_new(rand() % 2 ? LINK_BUSY : LINK_IDLE);
+        link->connected = true;
+        link->done(link->context, link->probe ? here : link->busy ? busy : answer, NULL);
     }
     free(link);
 }
@@ -347,7 +349,8 @@ static void do_anything(void)
 
 static bool is_asked(const struct probe *probe)
 {
-    return probe->tries[0].link || probe->tries[1].link;
+    return probe->tries[PROBE_FIRST].link || probe->tries[PROBE_AGAIN].link ||
+           probe->tries[PROBE_BUSY].link;
 }
 
 static void check_children(const struct step *step, bool open)
@@ -450,17 +453,23 @@ static void test_taken_back(void)
     end_rig();
 }
 
-/* The question that is under way, which fails: on this node, or at the other one. */
-static void fail_probe(int under_way, bool here)
+/* The question that was put last ends: with an answer, of that type, or without one. */
+static void end_question(const char *type, bool here, bool connected)
 {
     struct tccl_error err = {0};
-    CHECK_INT(fake_n_links, under_way);
+    CHECK(fake_n_links > 0);
     struct link *link = fake_links[--fake_n_links];
-    CHECK(link->probe);
+    cleanup_json json_t *answer = type ? tccl_message_new(type) : NULL;
     link->here = here;
+    link->connected = connected;
     tccl_fail(&err, "n2: no answer");
-    link->done(link->context, NULL, &err);
+    link->done(link->context, answer, type ? NULL : &err);
     free(link);
+}
+
+static bool last_is_busy(void)
+{
+    return fake_n_links > 0 && fake_links[fake_n_links - 1]->busy;
 }
 
 /* Until the next question is due. */
@@ -498,29 +507,108 @@ static void test_most_rings(void)
     }
 }
 
-/* No answer comes soon: the question is put on a second connection, and one answer on either is
- * enough. */
+/* The first question of a step whose child is missing, at the time at which it is asked more. */
+static const struct step *ask_first(void)
+{
+    begin_rig(0, 2);
+    const struct step *step = join_alone();
+    wait_until(step, step->ask_at);
+    CHECK_INT(fake_n_links, 1);
+    CHECK(fake_links[0]->probe && fake_links[0]->wait_ms > 0);
+    wait_until(step, step->children[0].probe.more_at);
+    CHECK(fake_n_links == 2 && last_is_busy());
+    return step;
+}
+
+/* No answer comes soon: it is asked whether it is busy. Who is not is asked once more, on a new
+ * connection, and one answer is enough; so is who hangs up, as an older tccld does. Who can't be
+ * reached for that either is dead when all questions have failed. */
 static void test_repeated(void)
 {
-    for (int answered = 0; answered < 2; answered++) {
-        cleanup_json json_t *here = tccl_message_new("here");
-        begin_rig(0, 2);
-        const struct step *step = join_alone();
-        wait_until(step, step->ask_at);
-        CHECK_INT(fake_n_links, 1);
-        wait_until(step, step->repeat_at);
-        CHECK_INT(fake_n_links, 2);
-        fail_probe(2, false);
-        CHECK(step_is_open(step) && fake_n_links == 1);
-        if (answered) {
-            struct link *link = fake_links[--fake_n_links];
-            link->done(link->context, here, NULL);
-            free(link);
-            CHECK(step_is_open(step) && step->children[0].listens);
+    for (int way = 0; way < 8; way++) {
+        const struct step *step = ask_first();
+        bool speaks = way & 1, idle = way & 2, answers = way & 4;
+        end_question(idle ? LINK_IDLE : NULL, false, speaks || idle);
+        CHECK_INT(fake_n_links, speaks || idle ? 2 : 1);
+        CHECK(!last_is_busy());
+        if (answers) {
+            end_question("here", false, true);
+            CHECK(step_is_open(step) && step->children[0].listens && fake_n_links == 0);
         } else {
-            fail_probe(1, false);
+            fake_us += rig.conf.alive_timeout_ms * 1000;
+            while (step_is_open(step) && fake_n_links > 0)
+                end_question(NULL, false, true);
             CHECK(!step_is_open(step));
         }
+        end_rig();
+    }
+}
+
+/* Nor does any word come of whether it is busy: it is asked on a third connection. */
+static void test_third(void)
+{
+    const struct step *step = ask_first();
+    wait_until(step, step->children[0].probe.more_at);
+    CHECK(fake_n_links == 3 && fake_links[2]->probe);
+    wait_until(step, step->children[0].probe.more_at);
+    CHECK_INT(fake_n_links, 3);
+    end_question("here", false, true);
+    CHECK(step_is_open(step) && fake_n_links == 0 && step->children[0].listens);
+    end_rig();
+}
+
+/* Nobody listens: it is asked once more at once, and then dead. Who hangs up is asked until A. */
+static void test_refused_question(void)
+{
+    for (int connected = 0; connected < 2; connected++) {
+        begin_rig(0, 2);
+        const struct step *step = join_alone();
+        int64_t begun = fake_us / 1000;
+        wait_until(step, step->ask_at);
+        end_question(NULL, false, connected);
+        CHECK(step_is_open(step) && fake_n_links == 1);
+        end_question(NULL, false, connected);
+        CHECK_INT(step_is_open(step), connected);
+        while (step_is_open(step)) {
+            wait_until(step, step->ask_at);
+            end_question(NULL, false, true);
+            end_question(NULL, false, true);
+        }
+        int64_t took = fake_us / 1000 - begun;
+        CHECK(connected ? took >= rig.conf.alive_timeout_ms
+                        : took <= rig.conf.alive_timeout_ms / 4);
+        CHECK(took <= 2 * rig.conf.alive_timeout_ms);
+        end_rig();
+    }
+}
+
+/* Who is busy is asked again, for four times as long, with an answer or without one in the end; and
+ * who has said so once, and hangs then, is not waited for longer than that. */
+static void test_busy(void)
+{
+    for (int answers = 0; answers < 2; answers++) {
+        const struct step *step = ask_first();
+        int64_t begun = step->children[0].probe.since, alive = rig.conf.alive_timeout_ms;
+        end_question(LINK_BUSY, false, true);
+        CHECK(fake_n_links == 1 && !last_is_busy());
+        fake_us = (begun + alive) * 1000;
+        end_question(NULL, false, true);
+        CHECK(step_is_open(step) && fake_n_links == 0);
+        wait_until(step, step->ask_at);
+        CHECK_INT(fake_n_links, 1);
+        if (answers) {
+            end_question("here", false, true);
+            CHECK(step_is_open(step) && step->children[0].probe.since == 0);
+        }
+        for (int i = 0; !answers && step_is_open(step); i++) {
+            CHECK(i < 8);
+            fake_us += alive * 1000;
+            end_question(NULL, false, true);
+            if (step_is_open(step) && fake_n_links == 0)
+                wait_until(step, step->ask_at);
+        }
+        int64_t took = fake_us / 1000 - begun;
+        CHECK(answers || (took > 3 * alive && took <= 6 * alive));
         end_rig();
     }
 }
@@ -547,8 +635,8 @@ static void test_resent(void)
     }
 }
 
-/* A child is late. That this node could not ask, or hear, says nothing of the child; once the
- * question was put twice, no answer does. */
+/* A child is late. That this node could not ask, or hear, says nothing of the child, and it is not
+ * asked whether it is busy; once the question was put twice, no answer does. */
 static void test_unasked(void)
 {
     for (int tries = 0; tries < 2; tries++) {
@@ -556,14 +644,17 @@ static void test_unasked(void)
         const struct step *step = join_alone();
         for (int i = 0; i < (tries ? 3 : 1); i++) {
             wait_until(step, step->ask_at);
-            fail_probe(1, true);
+            fake_links[0]->here = true;
+            wait_until(step, step->children[0].probe.more_at);
+            CHECK_INT(fake_n_links, 1);
+            end_question(NULL, true, false);
             CHECK(step_is_open(step));
         }
         wait_until(step, step->ask_at);
-        fail_probe(1, tries == 1);
+        end_question(NULL, tries == 1, false);
         if (tries == 0) {
             CHECK(step_is_open(step)); /* it is asked once more */
-            fail_probe(1, false);
+            end_question(NULL, false, false);
         }
         CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n2: no answer"));
         end_rig();
@@ -703,6 +794,19 @@ static void test_silent(void)
     fake_stepd_ms = -1;
 }
 
+/* The parent's port is flooded, so it hears no question; one of its own says that it is alive. */
+static void test_flooded_parent(void)
+{
+    begin_rig(1, 2);
+    const struct step *step = join_alone();
+    CHECK_INT(step->phase, STEP_REPORTED);
+    wait_until(step, step->ask_at);
+    CHECK(fake_n_links == 2 && step->above.since > 0);
+    CHECK(ask_here(100, -1));
+    CHECK(fake_n_links == 1 && !fake_links[0]->probe && step->above.since == 0);
+    end_rig();
+}
+
 static void test_claims_of_root(void)
 {
     static const struct {
@@ -814,9 +918,13 @@ int main(void)
     test_taken_back();
     test_unasked();
     test_repeated();
+    test_third();
+    test_refused_question();
+    test_busy();
     test_most_rings();
     test_silent();
     test_required();
+    test_flooded_parent();
     test_parent_down();
     test_resent();
     test_claims_of_root();

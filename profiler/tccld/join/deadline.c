@@ -10,6 +10,7 @@ enum {
     MERGING_MS = 1000, /* before the end, but not more than two fifths of T */
     LEVEL_MS = 125,
     PLAN_MS = 250,
+    ASK_MS = 250,
     TICK_MS = 100 /* between two looks at who still waits */
 };
 
@@ -35,18 +36,20 @@ static int64_t alive_ms(const struct step *step)
     return less(step->steps->daemon->conf->alive_timeout_ms, step->timeout_ms);
 }
 
-int64_t deadline_alive(const struct step *step)
+static int64_t ask_ms(const struct step *step)
 {
-    /* Who has answered before may be busy for once. */
-    if (step->rounds > 1)
-        return tccl_now_ms() + 4 * alive_ms(step);
-    return less(tccl_now_ms() + alive_ms(step) * 7 / 10, deadline_plan(step));
+    return less(ASK_MS, alive_ms(step) / 4);
+}
+
+int64_t deadline_patience(const struct step *step)
+{
+    return less(alive_ms(step) - ask_ms(step), deadline_plan(step) - tccl_now_ms());
 }
 
 /* At who is late, and who still waits. */
 static int64_t next_look(const struct step *step)
 {
-    return less(tccl_now_ms() + TICK_MS, less(step->ask_at, step->repeat_at));
+    return less(tccl_now_ms() + TICK_MS, step->ask_at);
 }
 
 void deadline_arm(struct step *step)
@@ -77,7 +80,7 @@ void deadline_expect(struct step *step, int64_t wait_ms)
 
 void deadline_await(struct step *step)
 {
-    step->ask_at = tccl_now_ms() + alive_ms(step) / 4;
+    step->ask_at = tccl_now_ms() + ask_ms(step);
     step->rounds = 0;
     deadline_arm(step);
 }

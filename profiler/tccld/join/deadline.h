@@ -1,11 +1,12 @@
 /* deadline.h: the times of a step; there are no others. T is its timeout, from the first message
  * about it; A is AliveTimeout=, T if that is less (profiler/tccld/README.md):
  *
- *   A / 4               nodes from which nothing has come are asked whether they are alive
- * (probe.c) A                   who has not answered that is dead: no ring T - 1 s             who
- * is alive and has not come is given up; earlier by 1/8 s for each level T - 1/4 s           a PLAN
- * that has not come from the parent is given up (report.c) after closing       the step is
- * forgotten
+ *   1/4 s, at most A / 4   nodes from which nothing has come are asked whether they are alive
+ *                          (probe.c)
+ *   A                      who has not answered that is dead: no ring. Who is busy has 4 A
+ *   T - 1 s                who is alive and has not come is given up; 1/8 s earlier for each level
+ *   T - 1/4 s              a PLAN that has not come from the parent is given up (report.c)
+ *   after closing          the step is forgotten
  */
 #ifndef TCCL_DEADLINE_H
 #define TCCL_DEADLINE_H
@@ -27,7 +28,7 @@ void deadline_keep(struct step *step);
 int64_t deadline_report(const struct step *step);
 /* When the PLAN of the parent is of no use any more. */
 int64_t deadline_plan(const struct step *step);
-/* When a node that is asked now whether it is alive has to have answered. */
-int64_t deadline_alive(const struct step *step);
+/* How long a node that is asked now whether it is alive has to answer, ms; may be negative. */
+int64_t deadline_patience(const struct step *step);
 
 #endif

@@ -20,16 +20,18 @@
 
 enum {
     REPEAT_MS = 1000,
-    REPEAT_PART = 3,   /* of the time for the answer, until the question is put once more */
-    LEAST_MS = 100,    /* for the answer to that */
+    MORE_PARTS = 3,    /* of the time for the answer: after each more is asked */
+    LEAST_MS = 300,    /* for the answer to that */
+    SOONER_MS = 50,    /* than the question, it is known that nobody says whether he is busy */
     LIST_US = 3000000, /* for slurmd's list of GPUs, where no ring is required */
     TRIES = 4,         /* to ask at all, where this node is too slow */
-    SILENT = 10        /* times AliveTimeout= that a slurmstepd may be there without a JOIN */
+    BUSY_TIMES = 4,    /* as long is waited for one that is busy */
+    SILENT_MS = 3000   /* that a slurmstepd may be there without a JOIN */
 };
 
 /* The question */
 
-static link_done on_answer;
+static link_done on_answer, on_busy;
 
 /* The names below node, and that of its parent, as far as they are known here. Returns 0 or -1. */
 static int put_names(const struct step *step, int node, json_t *message)
@@ -52,7 +54,7 @@ static int put_question(struct probe *probe, int try)
 {
     struct step *step = probe->step;
     const char *name = step_name(step, probe->node);
-    int64_t wait = step->end - tccl_now_ms();
+    int64_t now = tccl_now_ms(), wait = step->end - now;
     cleanup_json json_t *message = tccl_message_new("here");
     cleanup_json json_t *rest =
         json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", probe->node,
@@ -64,38 +66,74 @@ static int put_question(struct probe *probe, int try)
     probe->tries[try] = (struct probe_try){.probe = probe};
     probe->tries[try].link = link_ask(step->steps->daemon, name, message, probe->deadline,
                                       on_answer, &probe->tries[try]);
-    return probe->tries[try].link ? 0 : -1;
+    if (!probe->tries[try].link)
+        return -1;
+    link_wait(probe->tries[try].link, probe->deadline - now);
+    return 0;
 }
 
 static bool is_under_way(const struct probe *probe)
 {
-    return probe->tries[0].link || probe->tries[1].link;
+    for (int i = 0; i < PROBE_TRIES; i++)
+        if (probe->tries[i].link)
+            return true;
+    return false;
 }
 
 static void ask(struct step *step, int node, struct probe *probe)
 {
+    int64_t now = tccl_now_ms();
     if (is_under_way(probe))
         return;
-    *probe = (struct probe){.step = step, .node = node, .deadline = deadline_alive(step)};
-    put_question(probe, 0);
+    *probe = (struct probe){.step = step,
+                            .node = node,
+                            .since = probe->since ? probe->since : now,
+                            .is_busy = probe->since && probe->is_busy,
+                            .deadline = now + deadline_patience(step),
+                            .more_at = now + deadline_patience(step) / MORE_PARTS};
+    put_question(probe, PROBE_FIRST);
 }
 
 /* On a connection of its own: a packet may have been lost, or a firewall have reset the first one.
- * Returns 0, or -1: that has been done. */
-static int repeat(struct probe *probe)
+ * Returns 0, or -1: no memory. */
+static int put_again(struct probe *probe)
 {
     int64_t least = tccl_now_ms() + LEAST_MS;
-    if (probe->repeated)
-        return -1;
     probe->repeated = true;
     if (probe->deadline < least)
         probe->deadline = least;
-    return put_question(probe, 1);
+    return put_question(probe, PROBE_AGAIN);
+}
+
+/* The question takes munge of both nodes four times. Where the other one has too much of that
+ * already, it is not asked it a second time. */
+static void ask_busy(struct probe *probe)
+{
+    struct probe_try *try = &probe->tries[PROBE_BUSY];
+    const struct link *first = probe->tries[PROBE_FIRST].link;
+    if (probe->repeated || !first || link_failed_here(first))
+        return;
+    probe->repeated = true;
+    *try = (struct probe_try){.probe = probe};
+    try->link = link_ask_busy(probe->step->steps->daemon, step_name(probe->step, probe->node),
+                              probe->deadline - SOONER_MS, on_busy, try);
+}
+
+/* Connections get lost where a port is flooded. */
+static void ask_more(struct probe *probe)
+{
+    if (!is_under_way(probe) || tccl_now_ms() < probe->more_at)
+        return;
+    probe->more_at += (probe->deadline - probe->more_at) / 2;
+    if (!probe->repeated)
+        ask_busy(probe);
+    else if (probe->tries[PROBE_BUSY].link && !probe->tries[PROBE_AGAIN].link)
+        put_again(probe);
 }
 
 void probe_cancel(struct probe *probe)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PROBE_TRIES; i++)
         if (probe->tries[i].link)
             link_cancel(tccl_steal(probe->tries[i].link));
 }
@@ -106,6 +144,16 @@ static bool is_asked_again(struct step *step)
     if (++step->unasked >= TRIES)
         return false;
     deadline_await(step);
+    return true;
+}
+
+/* Somebody is there who is busy, or has hung up: it is not waited for in vain yet. */
+static bool is_asked_later(const struct probe *probe, const struct link *link)
+{
+    int64_t patience = deadline_patience(probe->step) * (probe->is_busy ? BUSY_TIMES : 1);
+    if ((!probe->is_busy && !link_connected(link)) || tccl_now_ms() >= probe->since + patience)
+        return false;
+    deadline_await(probe->step);
     return true;
 }
 
@@ -124,21 +172,51 @@ static void hear_child(struct step *step, int node, const json_t *answer,
         step_fail(step, "%s", reason); /* it has failed there, and can't say so itself */
 }
 
-static void on_answer(void *context, json_t *answer, const struct tccl_error *err)
+static void conclude(struct probe *probe, const json_t *answer, const struct tccl_error *err)
 {
-    struct probe_try *try = context;
-    struct probe *probe = try->probe;
     struct step *step = probe->step;
-    const struct link *link = tccl_steal(try->link);
-    if (err && is_under_way(probe))
-        return; /* the other question decides */
-    if (err && (link_failed_here(link) ? is_asked_again(step) : repeat(probe) == 0))
-        return;
     probe_cancel(probe);
+    probe->since = 0;
     if (probe != &step->above)
         hear_child(step, probe->node, answer, err);
     else if (err && step->phase == STEP_REPORTED)
         report_lost(step, err);
+}
+
+static void on_answer(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct probe_try *try = context;
+    struct probe *probe = try->probe;
+    const struct link *link = tccl_steal(try->link);
+    if (err && is_under_way(probe))
+        return; /* another question decides */
+    if (err && link_failed_here(link) && is_asked_again(probe->step))
+        return;
+    if (err && !link_failed_here(link) && !probe->repeated && put_again(probe) == 0)
+        return;
+    if (err && !link_failed_here(link) && is_asked_later(probe, link))
+        return;
+    conclude(probe, answer, err);
+}
+
+/* Who is busy has more time. Where somebody has spoken, or hung up, who is not, the question may
+ * have got lost. */
+static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct probe_try *try = context;
+    struct probe *probe = try->probe;
+    const struct link *link = tccl_steal(try->link);
+    struct tccl_error why = {""};
+    bool late = tccl_now_ms() >= probe->deadline - SOONER_MS;
+    probe->is_busy = answer && strcmp(tccl_message_type(answer), LINK_BUSY) == 0;
+    if (!probe->is_busy && !late && link_connected(link) && !probe->tries[PROBE_AGAIN].link &&
+        put_again(probe) == 0)
+        return;
+    if (is_under_way(probe) || (probe->is_busy && is_asked_later(probe, link)))
+        return;
+    tccl_fail(&why, "%s: no answer within %lld ms: its tccld is busy",
+              step_name(probe->step, probe->node), (long long)(tccl_now_ms() - probe->since));
+    conclude(probe, NULL, err ? err : &why);
 }
 
 /* Children that have come are asked from the second time on: one that dies then is not waited for
@@ -157,21 +235,17 @@ static void ask_all(struct step *step)
     int64_t now = tccl_now_ms();
     step->rounds++;
     step->ask_at = now + REPEAT_MS;
-    step->repeat_at = now + (deadline_alive(step) - now) / REPEAT_PART;
     if (step->phase == STEP_PROBING)
         ask_children(step);
     else
         ask(step, tree_parent(step->node), &step->above);
 }
 
-static void repeat_all(struct step *step)
+static void ask_all_more(struct step *step)
 {
-    step->repeat_at = INT64_MAX;
-    if (is_under_way(&step->above))
-        repeat(&step->above);
+    ask_more(&step->above);
     for (int i = 0; i < step->n_children; i++)
-        if (is_under_way(&step->children[i].probe))
-            repeat(&step->children[i].probe);
+        ask_more(&step->children[i].probe);
 }
 
 /* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
@@ -209,10 +283,9 @@ void probe_late(struct step *step)
     }
     if (step->phase == STEP_GATHERING && !step_enter(step, STEP_LATE))
         return;
+    ask_all_more(step);
     if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at)
         ask_all(step);
-    if (tccl_now_ms() >= step->repeat_at)
-        repeat_all(step);
     deadline_arm(step);
 }
 
@@ -276,14 +349,13 @@ static void learn_names(struct step *step, const json_t *json)
 static void fail_silent(struct step *step)
 {
     const struct tccl_conf *conf = step->steps->daemon->conf;
-    int64_t most_ms = (int64_t)conf->alive_timeout_ms * SILENT;
-    if (step_has_joined(step) || tccl_now_us() - step->opened_us < most_ms * 1000 ||
-        stepd_sockets_age(step->steps->sockets, conf->node, &step->key) < most_ms)
+    if (step_has_joined(step) || tccl_now_us() - step->opened_us < SILENT_MS * 1000 ||
+        stepd_sockets_age(step->steps->sockets, conf->node, &step->key) < SILENT_MS)
         return;
     step_fail(step,
-              "%s: the step has started there, but its plugin has not spoken for %.3g s: run "
+              "%s: the step has started there, but its plugin has not spoken for %d s: run "
               "tccl-check there",
-              conf->node, (double)most_ms / 1000);
+              conf->node, SILENT_MS / 1000);
 }
 
 static void answer(struct connection *connection, const struct step *step)
@@ -311,6 +383,15 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
                      (int)report->timeout_ms, err);
 }
 
+/* A question of the parent says that it is alive, where ours doesn't get through to it. */
+static void hear_above(struct step *step, const struct connection *connection)
+{
+    if (step->phase != STEP_REPORTED || strcmp(connection_node(connection), step->parent) != 0)
+        return;
+    probe_cancel(&step->above);
+    step->above.since = 0;
+}
+
 void step_here(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct report report = {.reason = NULL};
@@ -325,6 +406,7 @@ void step_here(struct daemon *daemon, struct connection *connection, json_t *jso
     }
     if (step_is_open(step)) {
         learn_names(step, json);
+        hear_above(step, connection);
         deadline_expect(step, report.wait_ms);
         fail_silent(step);
     }

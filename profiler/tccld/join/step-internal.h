@@ -20,17 +20,21 @@
 
 enum { WAITERS = 4 /* JOINs of one step on one node */ };
 
-/* Is the tccld of a node alive? It is asked once more, on a new connection, if no answer comes
- * soon. */
+/* Is the tccld of a node alive? If no answer comes soon, it is asked whether it is busy, and once
+ * more, on a new connection. */
+enum { PROBE_FIRST, PROBE_AGAIN, PROBE_BUSY, PROBE_TRIES };
 struct probe {
     struct step *step;
     int node;
+    int64_t since;    /* of the first question that has no answer; 0: none */
     int64_t deadline; /* of the answer */
+    int64_t more_at;  /* when more is asked, if there is none yet */
     struct probe_try {
         struct probe *probe;
         struct link *link; /* NULL: not asked, or over */
-    } tries[2];
-    bool repeated; /* the second one was put */
+    } tries[PROBE_TRIES];
+    bool repeated; /* another one than the first was put */
+    bool is_busy;  /* it has said so since then */
 };
 
 /* A node right below this one in the tree. */
@@ -74,7 +78,6 @@ struct step {
     /* Who is late (probe.c). */
     struct probe above; /* the parent */
     int64_t ask_at;     /* when all who are late are asked again */
-    int64_t repeat_at;  /* when those are asked a second time who have not answered */
     int rounds;         /* how often they were */
     int unasked;        /* how often that failed on this node */
     bool resent;        /* the MERGE, to a parent that could not be reached */

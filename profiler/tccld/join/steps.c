@@ -87,7 +87,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->phase = STEP_GATHERING;
     step->opened_us = tccl_now_us();
     step->start = time(NULL);
-    step->end = step->ask_at = step->repeat_at = INT64_MAX;
+    step->end = step->ask_at = INT64_MAX;
     TAILQ_INSERT_TAIL(&steps->open, step, link);
     steps->count++;
     if (deadline_init(step) != 0 || children_init(step) != 0) {

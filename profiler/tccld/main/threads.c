@@ -181,6 +181,11 @@ int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *t
     return failed ? -1 : 0;
 }
 
+int pool_busy(const struct pool *pool)
+{
+    return pool->busy;
+}
+
 int pool_wait(struct pool *pool, int wait_ms)
 {
     int64_t deadline = tccl_now_ms() + wait_ms;

@@ -21,6 +21,9 @@ void pool_be_nice(struct pool *pool, int nice);
  * queue is full (nothing is called then). */
 int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *task), void *task);
 
+/* Tasks given and not yet done. */
+int pool_busy(const struct pool *pool);
+
 /* Lets the queue run empty for at most wait_ms, calling done for what is ready. Returns 0; 1: more
  * is under way. */
 int pool_wait(struct pool *pool, int wait_ms);

@@ -335,6 +335,11 @@ static void take_question(struct connection *connection, char *data, size_t size
     const struct front *front = connection->all->front;
     connection->state = ASKED;
     connection->spared = false;
+    if (front->tell && connection->share->trusted &&
+        front->tell(connection->all->daemon, connection, data)) {
+        free(data);
+        return;
+    }
     connection->held = data;
     connection->held_size = size;
     connection_hold(connection);
@@ -459,7 +464,7 @@ struct connection *connection_new(struct connections *all, int fd, const struct 
                                       .limit = limited ? all->front->untrusted : all->front->frame,
                                       .share = share,
                                       .asker = *asker};
-    if (!connection->trusted)
+    if (!connection->trusted && !share->trusted)
         bufferevent_priority_set(stream, DAEMON_PATIENT);
     bufferevent_setcb(stream, on_read, on_written, on_event, connection);
     bufferevent_setwatermark(stream, EV_READ, 0, connection->limit + TCCL_FRAME_HEADER);

@@ -14,6 +14,7 @@
 #include "client/message.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
+#include "tccld/net/link.h"
 #include "tccld/net/lookup.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
@@ -36,6 +37,16 @@ static int meet(int fd, const struct sockaddr *address, socklen_t size, struct a
 static int cost(size_t size)
 {
     return 1 + (int)(size >> 16);
+}
+
+/* Munge has no part in it, since it may be what keeps others waiting. */
+static bool tell(struct daemon *daemon, struct connection *connection, const char *data)
+{
+    const char *said = seal_is_busy(daemon) ? LINK_BUSY : LINK_IDLE;
+    if (strcmp(data, LINK_ASK_BUSY) != 0)
+        return false;
+    connection_send(connection, said, strlen(said));
+    return true;
 }
 
 static void on_opened(void *context, uid_t uid, char *text, size_t size,
@@ -118,6 +129,7 @@ const struct front front_tcp = {
     .each_address = 64,
     .first_ms = 1000,
     .next_ms = 10000,
+    .tell = tell,
     .meet = meet,
     .cost = cost,
     .open = open_frame,

@@ -28,6 +28,9 @@ struct front {
     int first_ms;     /* a connection must bring its message within this time */
     int next_ms;      /* read its answer within this, and bring the next message */
     bool forgiving;   /* what is refused is answered by an error, else the connection is closed */
+    /* Answers a frame that needs no credential, of a trusted address. Returns whether it was one.
+     */
+    bool (*tell)(struct daemon *daemon, struct connection *connection, const char *data);
     /* Fills in who has connected. Returns 0, or -1: it is closed. */
     int (*meet)(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker);
     /* What a frame (taken over) costs of the turns of its address. NULL: it needs none. */

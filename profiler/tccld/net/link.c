@@ -22,12 +22,16 @@
 #include "tccld/net/resolver.h"
 #include "tccld/net/seal.h"
 
-enum { STALLED_MS = 100 };
+/* The kernel of a node whose port is flooded drops what should begin a connection, and ours tries
+ * it again only after 1 s, then 3 s: a new one is begun sooner, a few times. */
+enum { STALLED_MS = 100, DIAL_AGAIN_MS = 250, DIALS = 6 };
 
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
     bool over, found, connected, sealing, sealed, stalled;
+    bool plain; /* no credential goes with it */
+    bool heard; /* an answer has come, and is being opened */
     struct address address;
     char node[TCCL_CONF_NAME];
     char nonce[TCCL_NONCE];
@@ -35,6 +39,8 @@ struct link {
     char early[200]; /* what went wrong before it began */
     char *cred;      /* made, and not sent yet */
     int64_t begun, deadline;
+    int64_t wait_ms; /* for the answer, once the message is on its way; 0: until deadline */
+    int dials;
     struct event *timer;
     struct bufferevent *stream;
     void (*done)(void *context, json_t *answer, const struct tccl_error *err);
@@ -84,7 +90,12 @@ __attribute__((format(printf, 2, 3))) static void fail(struct link *link, const 
 
 bool link_failed_here(const struct link *link)
 {
-    return !link->sealed || link->stalled;
+    return !link->sealed || link->heard || link->stalled;
+}
+
+void link_wait(struct link *link, int64_t ms)
+{
+    link->wait_ms = ms;
 }
 
 bool link_connected(const struct link *link)
@@ -92,11 +103,28 @@ bool link_connected(const struct link *link)
     return link->connected;
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *argument)
+static void set_timer(struct link *link)
+{
+    int64_t ms = link->deadline - tccl_now_ms();
+    bool is_dialling = link->stream && !link->connected && link->dials < DIALS;
+    struct timeval wait = daemon_in(is_dialling && ms > DIAL_AGAIN_MS ? DIAL_AGAIN_MS : ms);
+    evtimer_add(link->timer, &wait);
+}
+
+static void connect_now(struct link *link);
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
 {
     struct link *link = argument;
     (void)fd;
     (void)what;
+    if (tccl_now_ms() < link->deadline) {
+        if (link->stream && !link->connected)
+            connect_now(link);
+        else
+            set_timer(link);
+        return;
+    }
     link->stalled = tccl_now_ms() >= link->deadline + STALLED_MS;
     const char *missing = link->connected ? "answer" : "connection";
     if (!*link->place)
@@ -160,6 +188,16 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
     drop(link);
 }
 
+static void take_plain(struct link *link, const char *text)
+{
+    bool is_known = strcmp(text, LINK_BUSY) == 0 || strcmp(text, LINK_IDLE) == 0;
+    cleanup_json json_t *answer = is_known ? tccl_message_new(text) : NULL;
+    if (answer)
+        finish(link, answer, NULL);
+    else
+        fail(link, "its answer can't be read: it does not say whether it is busy");
+}
+
 static void on_read(struct bufferevent *stream, void *argument)
 {
     struct link *link = argument;
@@ -167,10 +205,14 @@ static void on_read(struct bufferevent *stream, void *argument)
     char *data;
     size_t size;
     int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_TCP, &data, &size);
-    if (taken < 0) {
+    if (taken > 0 && link->plain) {
+        take_plain(link, data);
+        free(data);
+    } else if (taken < 0) {
         fail(link, "its answer is beyond the limit of %d bytes", TCCL_FRAME_TCP);
     } else if (taken > 0) {
         bufferevent_disable(stream, EV_READ);
+        link->heard = true;
         link->holders++;
         if (seal_open(link->daemon, data, link->deadline, on_opened, link, &err) != 0) {
             drop(link);
@@ -208,12 +250,25 @@ static void connect_if_ready(struct link *link)
 {
     if (!link->found || !link->cred)
         return;
+    if (link->wait_ms > 0) {
+        link->begun = tccl_now_ms();
+        link->deadline = link->begun + link->wait_ms;
+    }
+    connect_now(link);
+}
+
+static void connect_now(struct link *link)
+{
+    if (link->stream)
+        bufferevent_free(link->stream);
+    link->dials++;
     link->stream = bufferevent_socket_new(link->daemon->base, -1,
                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (!link->stream) {
         fail(link, "out of memory");
         return;
     }
+    set_timer(link);
     bufferevent_setcb(link->stream, on_read, NULL, on_event, link);
     bufferevent_setwatermark(link->stream, EV_READ, 0, TCCL_FRAME_TCP + TCCL_FRAME_HEADER);
     bufferevent_enable(link->stream, EV_READ | EV_WRITE);
@@ -261,7 +316,6 @@ static void on_found(void *context, const struct address *address, const struct 
 static void on_start(evutil_socket_t fd, short what, void *argument)
 {
     struct link *link = argument;
-    struct timeval wait = daemon_in(link->deadline - tccl_now_ms());
     (void)fd;
     (void)what;
     event_free(link->timer);
@@ -270,11 +324,12 @@ static void on_start(evutil_socket_t fd, short what, void *argument)
         fail(link, "%s", link->early);
         return;
     }
-    link->timer = evtimer_new(link->daemon->base, on_deadline, link);
-    if (!link->timer || evtimer_add(link->timer, &wait) != 0) {
+    link->timer = evtimer_new(link->daemon->base, on_timer, link);
+    if (!link->timer) {
         fail(link, "out of memory");
         return;
     }
+    set_timer(link);
     link->holders++; /* on_found's */
     resolver_find(link->daemon->resolver, link->daemon->conf, link->node, on_found, link);
 }
@@ -293,6 +348,25 @@ static struct link *start(struct link link)
         return NULL;
     }
     event_active(started->timer, EV_TIMEOUT, 0);
+    return started;
+}
+
+struct link *link_ask_busy(struct daemon *daemon, const char *node, int64_t deadline,
+                           void (*done)(void *context, json_t *answer,
+                                        const struct tccl_error *err),
+                           void *context)
+{
+    struct link link = {.daemon = daemon,
+                        .deadline = deadline,
+                        .done = done,
+                        .context = context,
+                        .plain = true,
+                        .sealed = true,
+                        .cred = strdup(LINK_ASK_BUSY)};
+    snprintf(link.node, sizeof(link.node), "%s", node);
+    struct link *started = link.cred ? start(link) : NULL;
+    if (!started)
+        free(link.cred);
     return started;
 }
 

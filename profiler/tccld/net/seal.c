@@ -9,7 +9,11 @@
 #include "client/credential.h"
 #include "tccld/rights/monitor.h"
 
+/* So long after its last credential munge still counts as one that works. */
+enum { WORKS_MS = 3000 };
+
 struct seal {
+    struct daemon *daemon;
     struct monitor *monitor;
     const char *socket;
     uid_t uid;
@@ -22,6 +26,18 @@ struct seal {
     void *context;
 };
 
+/* On the event loop. */
+static void note(const struct seal *seal)
+{
+    if (seal->out)
+        seal->daemon->munge_ms = tccl_now_ms();
+}
+
+bool seal_is_busy(const struct daemon *daemon)
+{
+    return pool_busy(daemon->munge) > 0 && tccl_now_ms() - daemon->munge_ms < WORKS_MS;
+}
+
 static void run_close(void *task)
 {
     struct seal *seal = task;
@@ -33,6 +49,7 @@ static void run_close(void *task)
 static void done_close(void *task)
 {
     struct seal *seal = task;
+    note(seal);
     seal->closed(seal->context, seal->out, &seal->err);
     free(seal->in);
     free(seal);
@@ -49,6 +66,7 @@ static void run_open(void *task)
 static void done_open(void *task)
 {
     struct seal *seal = task;
+    note(seal);
     seal->opened(seal->context, seal->uid, seal->out, seal->size, &seal->err);
     free(seal->in);
     free(seal);
@@ -61,6 +79,7 @@ static int submit(struct daemon *daemon, struct seal seal, void (*run)(void *),
     int64_t most = tccl_now_ms() + SEAL_PATIENCE_MS;
     if (task) {
         *task = seal;
+        task->daemon = daemon;
         task->monitor = daemon->monitor;
         task->socket = daemon->munge_socket;
         if (task->deadline > most)

@@ -2,6 +2,8 @@
 #ifndef TCCL_SEAL_H
 #define TCCL_SEAL_H
 
+#include <stdbool.h>
+
 #include "tccld/main/daemon.h"
 
 enum { SEAL_PATIENCE_MS = 5000 /* the longest that a task may go on trying */ };
@@ -19,5 +21,8 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
               void (*done)(void *context, uid_t uid, char *text, size_t size,
                            const struct tccl_error *err),
               void *context, struct tccl_error *err);
+
+/* Does munge work, and have more to do than it has done? */
+bool seal_is_busy(const struct daemon *daemon);
 
 #endif
