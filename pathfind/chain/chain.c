@@ -161,55 +161,6 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
     return chain->closed ? 0 : check_ports(chain, machine, err);
 }
 
-/* All buffers of a GPU are in one memory: where it receives, and on its way to the network. */
-static int check_exit_memory(const struct tccl_chain *chain, struct tccl_error *err)
-{
-    if (chain->closed || chain->exit.via.kind != TCCL_MEMORY || chain->n_gpus == 0)
-        return 0;
-    struct tccl_edge edge = {TCCL_BOUNCE, chain->entry.via.index};
-    if (chain->n_gpus > 1)
-        edge = chain->edges[chain->n_gpus - 2];
-    else if (chain->entry.via.kind != TCCL_MEMORY)
-        return 0;
-    if (edge.kind != TCCL_BOUNCE || edge.memory == chain->exit.via.index)
-        return 0;
-    return tccl_fail(err, "the last GPU can't receive in memory %d and send from memory %d",
-                     edge.memory, chain->exit.via.index);
-}
-
-bool tccl_ends_near(struct tccl_port entry, struct tccl_port exit)
-{
-    return entry.nic == exit.nic && entry.via.kind == TCCL_GPU && exit.via.kind == TCCL_GPU;
-}
-
-static int check_one_gpu(const struct tccl_chain *chain, struct tccl_error *err)
-{
-    if (chain->closed || chain->n_gpus != 1)
-        return 0;
-    if (chain->entry.nic != chain->exit.nic)
-        return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
-    if (chain->entry.via.kind != chain->exit.via.kind)
-        return tccl_fail(err, "a chain of one GPU can't have GPUDirect at one end only");
-    return 0;
-}
-
-int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err)
-{
-    int counts[TCCL_BOUNCE + 1] = {0};
-
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        counts[chain->edges[i].kind % (TCCL_BOUNCE + 1)]++;
-    if (counts[TCCL_P2P_READ])
-        return tccl_fail(err, "a P2P edge reads, but then those of other communicators would, too");
-    if (chain->closed && counts[TCCL_BOUNCE] == 1 && chain->n_gpus > 1)
-        return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
-    if (!chain->closed && counts[TCCL_BOUNCE] == 1 && tccl_ends_near(chain->entry, chain->exit))
-        return tccl_fail(err,
-                         "a chain with GPUDirect to one NIC at both ends can't have exactly one "
-                         "edge through memory");
-    return check_one_gpu(chain, err) != 0 ? -1 : check_exit_memory(chain, err);
-}
-
 bool tccl_port_equal(struct tccl_port a, struct tccl_port b)
 {
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;

@@ -47,20 +47,6 @@ void tccl_chain_set(const struct tccl_chain *chain, struct tccl_set *set);
 int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *machine,
                      struct tccl_error *err);
 
-/* Can the runtime impose it on a stock NCCL? P2P edges must write, as by default (reading
- * is one choice for all communicators of a process); a closed chain must not have exactly one
- * bounce; an open chain of one GPU must enter and leave by one NIC (NCCL takes the entry's for
- * both), and with GPUDirect at both ends or none (they are as near to it for both); one of several
- * with GPUDirect to one NIC at both ends must not have exactly one bounce, either (both ends are
- * near to each other); and a last GPU
- * that receives in a memory must send from it (a process has one place for its buffers). Returns 0,
- * or -1 with the reason in err.
- */
-int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
-
-/* Is one NIC near both ends, so that they are near each other? */
-bool tccl_ends_near(struct tccl_port entry, struct tccl_port exit);
-
 /* Do GPUs reach each other directly in it? Not where each process sees only its own GPU. */
 bool tccl_chain_has_p2p(const struct tccl_chain *chain);
 

@@ -16,19 +16,6 @@ struct tccl_ring_set {
 int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machine *machine,
                         struct tccl_error *err);
 
-/* Can the runtime impose it on a stock NCCL? Each chain by itself (tccl_chain_expressible), and
- * together:
- *  - GPUs that some ring joins by P2P, or that have GPUDirect to one NIC, are an island, and no
- *    edge of any ring leads through memory within one: two GPUs have one transport in all rings;
- *  - all buffers of a process are in one memory: where it receives in any ring, and on its way from
- *    and to the network;
- *  - a process has GPUDirect in all rings in which it meets a NIC, or in none;
- *  - a NIC to which some GPU of an island has GPUDirect exchanges data through memory with no other
- *    GPU of the island: it is near all of them. (The exit of a single ring may, as older GPUs send
- *    through memory in any case.)
- * Returns 0, or -1 with the reason in err. */
-int tccl_ring_set_expressible(const struct tccl_ring_set *set, struct tccl_error *err);
-
 /* Adds the transfers of a ring, or of its chain on this node. Returns 0, or -1 as tccl_side_add. */
 int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
 

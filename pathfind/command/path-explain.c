@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/ring-set.h"
+#include "chain/expressible.h"
 #include "command/path-commands.h"
 #include "command/path-limit.h"
 #include "command/path-tuning.h"
@@ -120,7 +120,8 @@ static void offer_changed(const struct stop *stop, bool any, const struct tccl_r
 {
     struct stop changed = {.class = stop->class, .set = *set};
     if (tccl_ring_set_check(set, &stop->class->source->machine, NULL) != 0 ||
-        (!any && tccl_ring_set_expressible(set, NULL) != 0) || stop_measure(&changed, NULL) != 0)
+        (!any && tccl_expressible(&stop->class->source->machine, set->rings, set->n, NULL) != 0) ||
+        stop_measure(&changed, NULL) != 0)
         return;
     offer(others, stop, set, changed.gbps);
 }

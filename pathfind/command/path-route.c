@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
-#include "chain/ring-set.h"
+#include "chain/expressible.h"
 #include "nccl/baseline.h"
 #include "ring/ring.h"
 
@@ -416,8 +416,10 @@ char *route_format(const struct route *route)
 int route_expressible(const struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
+        const struct stop *stop = &route->stops[i];
         struct tccl_error why = {""};
-        if (tccl_ring_set_expressible(&route->stops[i].set, &why) != 0)
+        if (tccl_expressible(&stop->class->source->machine, stop->set.rings, stop->set.n, &why) !=
+            0)
             return tccl_fail(err, "n%d: %s", i + 1, why.text);
     }
     return 0;

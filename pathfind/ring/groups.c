@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "chain/expressible.h"
 #include "ring/decision.h"
 #include "ring/latency.h"
 
@@ -178,7 +179,8 @@ static bool may_have(const struct tccl_groups *groups, const struct tccl_result 
     return result->chain.n_gpus && meets(groups->machine, &result->chain, fabric) &&
            result->gbps > 0 && result->chain.closed == groups->closed &&
            !(groups->hidden && tccl_chain_has_p2p(&result->chain)) &&
-           !takes_network(&result->chain) && tccl_chain_expressible(&result->chain, NULL) == 0;
+           !takes_network(&result->chain) &&
+           tccl_expressible(groups->machine, &result->chain, 1, NULL) == 0;
 }
 
 /* All of the table that may be given, the fastest first, of equal ones those that stay near.

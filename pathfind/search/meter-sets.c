@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "chain/expressible.h"
 #include "machine/links.h"
 #include "search/rings.h"
 #include "search/table-sets.h"
@@ -570,7 +571,7 @@ static int find_sets(struct guesser *guesser, bool closed, struct tccl_ring_set 
         return 0;
     for (int i = 0; i < n && guesser->status == 0; i++)
         if (starts[i].n > 1 && tccl_ring_set_check(&starts[i], machine, NULL) == 0 &&
-            tccl_ring_set_expressible(&starts[i], NULL) == 0)
+            tccl_expressible(machine, starts[i].rings, starts[i].n, NULL) == 0)
             best = fmax(best, try_rings(guesser, &starts[i], bound_of(guesser, starts[i].n), 0));
     starts[n] = starts[0];
     int status =

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "chain/expressible.h"
 #include "ring/room.h"
 #include "search/task.h"
 
@@ -120,7 +121,7 @@ static int keep_measured(struct tccl_task *task, struct tccl_table *table,
 {
     struct tccl_walk walk;
     double gbps;
-    if (tccl_chain_expressible(chain, NULL) != 0)
+    if (tccl_expressible(task->search->machine, chain, 1, NULL) != 0)
         return 0;
     tccl_route_walk(chain, &walk);
     int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, &gbps, task->err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "chain/expressible.h"
 #include "search/rings-bound.h"
 #include "search/rings-order.h"
 
@@ -187,7 +188,8 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     double rates[TCCL_MAX_SIDE], line = line_rate(finder, set), sum = 0, least = line;
     struct tccl_side side;
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
-        (!finder->options->any && tccl_ring_set_expressible(set, NULL) != 0) ||
+        (!finder->options->any &&
+         tccl_expressible(finder->machine, set->rings, set->n, NULL) != 0) ||
         !nics_allowed(finder, set) || !meets_itself(finder, set))
         return 1;
     tccl_ring_set_side(set, &side);
@@ -539,7 +541,8 @@ static bool may_gain(struct counting *counting, const struct tccl_ring_set *part
     gbps = fmin(gbps, counting->rings * line_rate(finder, part));
     if (gbps <= finder->result->gbps * (1 + 1e-9))
         return false;
-    if (part->n == counting->rings && tccl_ring_set_expressible(part, NULL) == 0) {
+    if (part->n == counting->rings &&
+        tccl_expressible(counting->finder->machine, part->rings, part->n, NULL) == 0) {
         counting->most = fmax(counting->most, gbps);
         if (meets_itself(finder, part))
             keep(finder, part, gbps);
@@ -567,7 +570,8 @@ static void list_chain(struct counting *counting)
     struct tccl_ring_set one = {.n = 1};
     make_chain(counting->finder, &counting->plan, 0, &one.rings[0]);
     if (tccl_ring_set_check(&one, counting->finder->machine, NULL) != 0 ||
-        tccl_ring_set_expressible(&one, NULL) != 0 || !may_gain(counting, &one))
+        tccl_expressible(counting->finder->machine, one.rings, 1, NULL) != 0 ||
+        !may_gain(counting, &one))
         return;
     if (counting->n == MANY_CHAINS)
         counting->all = false;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/expressible.h"
+
 enum {
     MAX_OPTIONS = 2 + TCCL_MAX_MEMORIES,
     MAX_STEPS = TCCL_MAX_GPUS * MAX_OPTIONS,
@@ -43,8 +45,6 @@ struct walker {
     long pruned;
     double above; /* grows while chains are visited */
     struct tccl_chain chain;
-    int mode; /* kind of the p2p edges so far, -1: none yet */
-    int bounces;
 };
 
 static struct tccl_device gpu(const struct walker *walker, int position)
@@ -297,15 +297,8 @@ static int order_steps(const struct walker *walker, uint32_t visited, int from, 
     return count;
 }
 
-/* A stock NCCL has one P2P mode in a node. */
-static bool mode_allows(const struct walker *walker, const struct step *step)
-{
-    return walker->route->any || step->edge.kind == TCCL_BOUNCE || walker->mode < 0 ||
-           walker->mode == step->edge.kind;
-}
-
 /* A GPU's buffers are all in one memory: that of the edge into the tail and that on the way to the
- * network. */
+ * network. What else can't be built shows when the chain is complete. */
 static bool exit_allows(const struct walker *walker, uint32_t visited, const struct step *step)
 {
     const struct tccl_route *route = walker->route;
@@ -316,32 +309,25 @@ static bool exit_allows(const struct walker *walker, uint32_t visited, const str
 
 static int extend(struct walker *walker, uint32_t visited, int position);
 
-/* A chain is complete: found, unless a visitor wants to go on. */
+/* A chain is complete: found, unless NCCL can't be made to build it, or a visitor wants to go on.
+ */
 static int meet(struct walker *walker)
 {
     const struct tccl_route *route = walker->route;
-    if (!route->visit)
-        return 1;
     struct tccl_chain chain = walker->chain;
     chain.n_gpus = walker->n;
     chain.closed = route->closed;
     chain.entry = route->entry;
     chain.exit = route->exit;
-    return route->visit(route->context, &chain, &walker->above) != 0;
-}
-
-/* On a closed ring exactly one bounce can't be built, nor where one NIC is near both ends. */
-static bool bounces_allow(const struct walker *walker)
-{
-    const struct tccl_route *route = walker->route;
-    return route->any || walker->bounces != 1 ||
-           !(route->closed || tccl_ends_near(route->entry, route->exit));
+    if (!route->any && tccl_expressible(route->machine, &chain, 1, NULL) != 0)
+        return 0;
+    return !route->visit || route->visit(route->context, &chain, &walker->above) != 0;
 }
 
 static int finish_open(struct walker *walker, int position)
 {
     const struct step *last = &walker->last[position];
-    if (!bounces_allow(walker) || !go(walker, last))
+    if (!go(walker, last))
         return 0;
     pop(walker, last);
     return meet(walker);
@@ -349,7 +335,6 @@ static int finish_open(struct walker *walker, int position)
 
 static void count_bounce(struct walker *walker, const struct step *step, int bounces)
 {
-    walker->bounces += bounces;
     walker->free_slots -= bounces;
     walker->slots[step->edge.memory] -= bounces;
 }
@@ -357,22 +342,19 @@ static void count_bounce(struct walker *walker, const struct step *step, int bou
 /* Takes one step and goes on from there. */
 static int take(struct walker *walker, uint32_t visited, const struct step *step)
 {
-    int depth = __builtin_popcount(visited), mode = walker->mode;
-    if (!mode_allows(walker, step) || !exit_allows(walker, visited, step) || !go(walker, step))
+    int depth = __builtin_popcount(visited);
+    if (!exit_allows(walker, visited, step) || !go(walker, step))
         return 0;
     bool bounce = step->edge.kind == TCCL_BOUNCE;
-    if (!bounce)
-        walker->mode = step->edge.kind;
     count_bounce(walker, step, bounce);
     walker->chain.edges[depth - 1] = step->edge;
     int found;
     if (visited >> step->to & 1) {
-        found = bounces_allow(walker) && meet(walker);
+        found = meet(walker);
     } else {
         walker->chain.gpus[depth] = walker->gpus[step->to];
         found = extend(walker, visited | 1u << step->to, step->to);
     }
-    walker->mode = mode;
     count_bounce(walker, step, -bounce);
     pop(walker, step);
     return found;
@@ -545,7 +527,6 @@ static void find_exclusive(struct walker *walker)
 static bool set_up(struct walker *walker, const struct tccl_route *route, struct step *fixed)
 {
     walker->route = route;
-    walker->mode = -1;
     walker->steps_left = route->steps;
     walker->above = route->above;
     list_gpus(walker);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "chain/expressible.h"
 #include "search/task.h"
 
 /* Transfers tried in all route searches of a call, some ten seconds: then it stops. */
@@ -175,7 +176,7 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 {
     struct tccl_set set;
     double gbps;
-    if (!task->options->any && tccl_chain_expressible(chain, NULL) != 0)
+    if (!task->options->any && tccl_expressible(task->search->machine, chain, 1, NULL) != 0)
         return 0;
     tccl_chain_set(chain, &set);
     int status = measure_own(task->search, &set, &gbps, task->err);
@@ -286,13 +287,13 @@ static bool can_reach(const struct tccl_task *task, struct tccl_port entry, stru
     return can_measure(task->options, in, 1) && can_measure(task->options, out, 1);
 }
 
-/* A GPU is not both ends of a chain of several; and a chain of one has one port for both, or NCCL
- * can't be made to build it. */
+/* A GPU is not both ends of a chain of several; and not all ports go together at a chain of one. */
 static bool can_be_ends(const struct tccl_task *task, struct tccl_port entry, struct tccl_port exit)
 {
+    const struct tccl_chain one = {
+        .n_gpus = 1, .gpus = {(uint8_t)__builtin_ctz(task->gpus)}, .entry = entry, .exit = exit};
     if (__builtin_popcount(task->gpus) == 1)
-        return task->options->any || (entry.nic == exit.nic && entry.via.kind == exit.via.kind &&
-                                      entry.via.index == exit.via.index);
+        return task->options->any || tccl_expressible(task->search->machine, &one, 1, NULL) == 0;
     return entry.via.kind != TCCL_GPU || exit.via.kind != TCCL_GPU ||
            entry.via.index != exit.via.index;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "bench.h"
+#include "chain/expressible.h"
 #include "nccl/baseline.h"
 #include "ring/launch.h"
 #include "ring/ring.h"
@@ -231,7 +232,7 @@ static int list_pairs(const struct machine *machine, uint32_t gpus,
                                                  .memory = p2p ? 0 : (uint8_t)kind};
         }
         if (n == PAIRS || tccl_chain_check(&ring, machine->machine, NULL) != 0 ||
-            tccl_chain_expressible(&ring, NULL) != 0)
+            tccl_expressible(machine->machine, &ring, 1, NULL) != 0)
             continue;
         sides[n] = (struct tccl_side){0};
         add_chain(&sides[n++], &ring);

@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "chain/chain-text.h"
+#include "chain/expressible.h"
 #include "machine/model.h"
 #include "optimum-sets.h"
 
@@ -304,7 +305,7 @@ static void check_sets(const struct node *node, const struct optimum *found)
         char text[TCCL_RINGS_TEXT];
         if (found->gbps[rings] <= 0 ||
             (tccl_ring_set_check(&found->sets[rings], node->machine, &err) == 0 &&
-             tccl_ring_set_expressible(&found->sets[rings], &err) == 0))
+             tccl_expressible(node->machine, found->sets[rings].rings, rings, &err) == 0))
             continue;
         tccl_ring_set_format(&found->sets[rings], node->machine, text);
         fprintf(stderr, "tccl: bench: %s: %s\n", text, err.text);

@@ -74,6 +74,19 @@ static bool enumerate_two_memories(const struct enumeration *all)
            in != all->exit.via.index;
 }
 
+/* A NIC that one GPU of an island reaches directly is near all of it: all GPUs of a chain without a
+ * bounce. GPUs before compute capability 8.0 send through memory wherever the NIC is. */
+static bool enumerate_near_both_ways(const struct enumeration *all, int bounces)
+{
+    int sm = tccl_model_machine(all->model)->gpus[all->order[all->n - 1]].sm;
+    bool sends = sm == 0 || sm >= 80;
+    bool in = all->entry.via.kind == TCCL_GPU, out = all->exit.via.kind == TCCL_GPU;
+    bool one_island = all->entry.nic == all->exit.nic && bounces == 0;
+    if (all->closed || all->n == 1)
+        return false;
+    return (out && !sends) || (one_island && ((!in && out) || (in && !out && sends)));
+}
+
 static void enumerate_measure(struct enumeration *all)
 {
     struct tccl_set set = {0};
@@ -89,7 +102,7 @@ static void enumerate_measure(struct enumeration *all)
     bool one_near = all->entry.nic == all->exit.nic && all->entry.via.kind == TCCL_GPU &&
                     all->exit.via.kind == TCCL_GPU;
     if (!all->any && (reads || ((all->closed || one_near) && bounces == 1) || differs ||
-                      enumerate_two_memories(all)))
+                      enumerate_two_memories(all) || enumerate_near_both_ways(all, bounces)))
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;

@@ -3,6 +3,7 @@
  * rates that test-model.c compares with their definition. */
 #include <math.h>
 
+#include "chain/expressible.h"
 #include "check.h"
 #include "random-model.h"
 #include "ring/groups.h"
@@ -177,7 +178,7 @@ static double check_choices(const struct trial *trial, const struct tccl_group_c
             gpus |= 1u << cell->chain.gpus[j];
         CHECK_INT(gpus, trial->tables[i]->gpus);
         CHECK_INT(cell->chain.closed, trial->closed);
-        CHECK_INT(tccl_chain_expressible(&cell->chain, NULL), 0);
+        CHECK_INT(tccl_expressible(tccl_model_machine(trial->model), &cell->chain, 1, NULL), 0);
         sides[i] = side_of(&cell->chain);
     }
     double least = least_of(trial, &sides[0], &sides[1], gbps);

@@ -3,6 +3,7 @@
  * tccl_model_sides, which test-model.c compares with their definition. */
 #include <math.h>
 
+#include "chain/expressible.h"
 #include "machines.h"
 #include "random-model.h"
 #include "search/rings-bound.h"
@@ -22,9 +23,9 @@ struct tried {
     int memories[GPUS]; /* of the GPU's buffers, -1: none */
     int direct[GPUS];   /* GPUDirect: 0, 1, -1: no port */
     int nics[2];
-    unsigned p2p, bounces;     /* pairs of GPUs, as pair() counts them */
-    unsigned near[NICS];       /* GPUs with GPUDirect to it */
-    unsigned through[2][NICS]; /* GPUs that go through memory from it, to it */
+    unsigned p2p, bounces;  /* pairs of GPUs, as pair() counts them */
+    unsigned near[NICS];    /* GPUs with GPUDirect to it */
+    unsigned through[NICS]; /* GPUs that go to or from it through memory, but would directly */
 };
 
 struct trial {
@@ -70,17 +71,26 @@ static bool want(int *place, int value)
     return true;
 }
 
+/* GPUs before compute capability 8.0 send through memory, wherever the NIC is. */
+static bool is_direct(const struct trial *trial, int gpu, bool out)
+{
+    int sm = trial->machine->gpus[gpu].sm;
+    return !out || trial->n == 1 || sm == 0 || sm >= 80;
+}
+
 /* via: -1 GPUDirect, else the memory. */
 static bool add_port(const struct trial *trial, struct tried *tried, int gpu, int nic, int via,
                      bool out)
 {
     struct tccl_device card = device(TCCL_NIC, nic), other = device(TCCL_GPU, gpu);
-    if (via < 0 && !trial->machine->gpudirect[nic][gpu])
+    if (via < 0 &&
+        (!trial->machine->gpudirect[nic][gpu] || !(trial->any || is_direct(trial, gpu, out))))
         return false;
     if (via >= 0) {
         other = device(TCCL_MEMORY, via);
         add(&tried->set, device(TCCL_GPU, gpu), !out, other);
-        tried->through[out][nic] |= 1u << gpu;
+        if (is_direct(trial, gpu, out))
+            tried->through[nic] |= 1u << gpu;
     } else {
         tried->near[nic] |= 1u << gpu;
     }
@@ -109,8 +119,7 @@ static void find_reach(const struct tried *a, const struct tried *b, unsigned re
                 reach[i] |= reach[via];
 }
 
-/* A bounce between GPUs that are joined; or one of these to a NIC that is near them all, but for
- * the exit of a single ring. */
+/* A bounce between GPUs that are joined; or one of these to a NIC that is near them all. */
 static bool bounces_inside(const struct tried *a, const struct tried *b)
 {
     unsigned reach[GPUS], bounces = a->bounces | (b ? b->bounces : 0);
@@ -121,9 +130,7 @@ static bool bounces_inside(const struct tried *a, const struct tried *b)
                 return true;
         for (int nic = 0; nic < NICS; nic++) {
             unsigned near = a->near[nic] | (b ? b->near[nic] : 0);
-            unsigned through = a->through[0][nic];
-            if (b)
-                through |= b->through[0][nic] | a->through[1][nic] | b->through[1][nic];
+            unsigned through = a->through[nic] | (b ? b->through[nic] : 0);
             if ((through >> i & 1) && (reach[i] & near))
                 return true;
         }
@@ -255,7 +262,7 @@ static void check_set(const struct trial *trial, const struct tccl_rings_result 
     struct tccl_error err = {""};
     double gbps = 0;
     CHECK_INT(tccl_ring_set_check(&result->set, trial->machine, &err), 0);
-    CHECK_INT(tccl_ring_set_expressible(&result->set, &err), 0);
+    CHECK_INT(tccl_expressible(trial->machine, result->set.rings, result->set.n, &err), 0);
     CHECK_STR(err.text, "");
     tccl_ring_set_side(&result->set, &side);
     CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);

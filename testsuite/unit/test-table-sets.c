@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "chain/expressible.h"
 #include "machines.h"
 #include "search/search.h"
 #include "search/setmap.h"
@@ -82,7 +83,7 @@ static void check_sets_of(const struct tccl_model *model, const struct tccl_tabl
     CHECK_INT(tccl_table_check(table, machine, NULL), 0);
     for (int i = 0; i < table->n_sets; i++) {
         const struct tccl_set_result *own = &table->sets[i];
-        CHECK_INT(tccl_ring_set_expressible(&own->set, NULL), 0);
+        CHECK_INT(tccl_expressible(machine, own->set.rings, own->set.n, NULL), 0);
         CHECK(fabs(own->gbps - rate(model, &own->set)) < 1e-6 * own->gbps);
         CHECK(own->bound >= own->gbps && (!bounded || isfinite(own->bound)));
     }
@@ -90,7 +91,8 @@ static void check_sets_of(const struct tccl_model *model, const struct tccl_tabl
         int n = tccl_table_starts(table, closed, starts);
         CHECK(n > 0);
         for (int i = 0; i < n; i++)
-            if (starts[i].n > 1 && tccl_ring_set_expressible(&starts[i], NULL) == 0 &&
+            if (starts[i].n > 1 &&
+                tccl_expressible(machine, starts[i].rings, starts[i].n, NULL) == 0 &&
                 meets_itself(machine, &starts[i]))
                 CHECK(best_of(table, closed, 0) >= rate(model, &starts[i]) * (1 - 1e-9));
     }

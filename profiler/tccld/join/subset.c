@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "chain/expressible.h"
 #include "client/outcome.h"
 #include "ring/latency.h"
 #include "ring/ring.h"
@@ -104,7 +105,7 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     struct tccl_error err = {0};
     bool better = false;
     if (tccl_chain_check(&choice->cell.chain, machine, &err) != 0 ||
-        tccl_chain_expressible(&choice->cell.chain, &err) != 0) {
+        tccl_expressible(machine, &choice->cell.chain, 1, &err) != 0) {
         answer(lines, TCCL_STATE_FALLBACK, err.text);
         return;
     }
