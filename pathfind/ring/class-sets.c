@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/expressible.h"
+
 /* What the line rates leave, in one direction. */
 static double line_rate(const struct tccl_node_class *class, const int *nics, int rings)
 {
@@ -262,7 +264,11 @@ static int set_from_json(json_t *json, struct tccl_node_class *class)
         !(set.share >= 0 && set.share <= 1) || !(set.bound >= set.gbps) ||
         !(json_is_null(bound) || (json_is_number(bound) && is_rate(set.bound))))
         return -1;
-    return parse_set(class, text, &set.set) == 0 ? tccl_node_class_add_set(class, &set) : -1;
+    if (parse_set(class, text, &set.set) != 0)
+        return -1;
+    return tccl_expressible(NULL, set.set.rings, set.set.n, NULL) == 0
+               ? tccl_node_class_add_set(class, &set)
+               : 0;
 }
 
 int tccl_class_sets_from_json(const json_t *json, struct tccl_node_class *class,

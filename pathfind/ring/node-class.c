@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
+#include "chain/expressible.h"
 #include "ring/class-sets.h"
 #include "ring/latency.h"
 #include "ring/room.h"
@@ -441,9 +442,12 @@ static int cell_from_json(json_t *json, const struct tccl_node_class *class, int
         return -1;
     if (json_is_null(chain))
         return cell->gbps == 0 ? 0 : -1;
-    return json_is_string(chain)
-               ? chain_from_text(json_string_value(chain), class, entry, exit, &cell->chain)
-               : -1;
+    if (!json_is_string(chain) ||
+        chain_from_text(json_string_value(chain), class, entry, exit, &cell->chain) != 0)
+        return -1;
+    if (tccl_expressible(NULL, &cell->chain, 1, NULL) != 0)
+        *cell = (struct tccl_cell){.bound = cell->bound, .share = 1};
+    return 0;
 }
 
 static int nic_from_json(json_t *json, struct tccl_node_class *class, int i)

@@ -91,7 +91,8 @@ void tccl_node_class_free(struct tccl_node_class *class);
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
                             char text[static TCCL_CHAIN_TEXT]);
-/* For messages between nodes. from_json validates and bounds everything; NULL with err. */
+/* For messages between nodes. from_json validates and bounds everything, and leaves out
+ * chains and sets that no NCCL can be made to build; NULL with err. */
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class);
 struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err);
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b);

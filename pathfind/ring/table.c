@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "chain/expressible.h"
 
 enum {
     VERSION = 8, /* 4: no trees, 5: no chains without P2P, 6: no others, 7: no ring sets */
@@ -973,6 +974,43 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
     return 0;
 }
 
+static bool is_built(const struct tccl_result *result, const struct tccl_machine *machine)
+{
+    return tccl_expressible(machine, &result->chain, 1, NULL) == 0;
+}
+
+/* The chain goes, and its bound stays. */
+static void drop_chain(struct tccl_result *result, const struct tccl_machine *machine)
+{
+    if (!is_built(result, machine))
+        *result = (struct tccl_result){.bound = result->bound};
+}
+
+static int drop_results(struct tccl_result *results, int n, const struct tccl_machine *machine)
+{
+    int left = 0;
+    for (int i = 0; i < n; i++)
+        if (is_built(&results[i], machine))
+            results[left++] = results[i];
+    return left;
+}
+
+/* What NCCL can't be made to build, as a release before this one may have kept it. */
+static void drop_unbuilt(struct tccl_table *table, const struct tccl_machine *machine)
+{
+    int left = 0;
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        drop_chain(&table->pairs[i], machine);
+    drop_chain(&table->ring, machine);
+    drop_chain(&table->host_ring, machine);
+    table->n_hosts = drop_results(table->hosts, table->n_hosts, machine);
+    table->n_others = drop_results(table->others, table->n_others, machine);
+    for (int i = 0; i < table->n_sets; i++)
+        if (tccl_expressible(machine, table->sets[i].set.rings, table->sets[i].set.n, NULL) == 0)
+            table->sets[left++] = table->sets[i];
+    table->n_sets = left;
+}
+
 static struct tccl_table *table_decode(const uint8_t *data, size_t size,
                                        const struct tccl_machine *machine, struct tccl_error *err)
 {
@@ -1000,6 +1038,7 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
         take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
         tccl_table_check(table, machine, err) != 0)
         return NULL;
+    drop_unbuilt(table, machine);
     return tccl_steal(table);
 }
 

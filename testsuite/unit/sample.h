@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "chain/expressible.h"
 #include "ring/node-class.h"
 
 /* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */
@@ -47,13 +48,22 @@ __attribute__((unused)) static int sample_order(uint32_t gpus, uint8_t *order)
     return n;
 }
 
+/* All chains here go together: P2P within the pairs 0, 1 and 2, 3, each GPU has one memory. */
+static uint8_t sample_memory(int gpu)
+{
+    return gpu % 2;
+}
+
 __attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, bool closed)
 {
     struct tccl_chain chain = {.closed = closed};
     chain.n_gpus = sample_order(gpus, chain.gpus);
     for (int i = 0; i < tccl_chain_edges(&chain); i++) {
-        chain.edges[i].kind = rand() % 3;
-        chain.edges[i].memory = chain.edges[i].kind == TCCL_BOUNCE ? rand() % 2 : 0;
+        int from = chain.gpus[i], to = chain.gpus[(i + 1) % chain.n_gpus];
+        if (from / 2 == to / 2)
+            chain.edges[i].kind = TCCL_P2P_WRITE;
+        else
+            chain.edges[i] = (struct tccl_edge){TCCL_BOUNCE, sample_memory(to)};
     }
     return chain;
 }
@@ -63,8 +73,19 @@ __attribute__((unused)) static struct tccl_chain sample_host_chain(uint32_t gpus
 {
     struct tccl_chain chain = sample_chain(gpus, closed);
     for (int i = 0; i < tccl_chain_edges(&chain); i++)
-        chain.edges[i] = (struct tccl_edge){TCCL_BOUNCE, (uint8_t)(rand() % 2)};
+        chain.edges[i] =
+            (struct tccl_edge){TCCL_BOUNCE, sample_memory(chain.gpus[(i + 1) % chain.n_gpus])};
     return chain;
+}
+
+/* Through the memories of the chain's ends. */
+static void sample_ports(struct tccl_chain *chain)
+{
+    int head = chain->gpus[0], tail = chain->gpus[chain->n_gpus - 1];
+    chain->entry.nic = (uint8_t)(rand() % 2);
+    chain->exit.nic = chain->n_gpus > 1 ? (uint8_t)(rand() % 2) : chain->entry.nic;
+    chain->entry.via = (struct tccl_device){TCCL_MEMORY, sample_memory(head)};
+    chain->exit.via = (struct tccl_device){TCCL_MEMORY, sample_memory(tail)};
 }
 
 /* So many chains between random NICs, or rings. */
@@ -75,12 +96,8 @@ __attribute__((unused)) static struct tccl_class_set sample_set(uint32_t gpus, i
     set.set.n = rings;
     for (int r = 0; r < rings; r++) {
         set.set.rings[r] = sample_chain(gpus, closed);
-        if (closed)
-            continue;
-        set.set.rings[r].entry.nic = (uint8_t)(rand() % 2);
-        set.set.rings[r].exit.nic = (uint8_t)(rand() % 2);
-        set.set.rings[r].entry.via = set.set.rings[r].exit.via =
-            (struct tccl_device){TCCL_MEMORY, (uint8_t)(rand() % 2)};
+        if (!closed)
+            sample_ports(&set.set.rings[r]);
     }
     return set;
 }
@@ -94,9 +111,12 @@ __attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int n
     return tree;
 }
 
-/* A random chain between the ports; none where a port's GPU can't be head or tail. */
-__attribute__((unused)) static struct tccl_result
-sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
+/* A random chain between the ports; none where a port's GPU can't be head or tail, or where NCCL
+ * can't be made to build it. */
+__attribute__((unused)) static struct tccl_result sample_result(const struct tccl_machine *machine,
+                                                                uint32_t gpus,
+                                                                struct tccl_port entry,
+                                                                struct tccl_port exit)
 {
     struct tccl_result result = {.bound = INFINITY};
     struct tccl_chain chain = sample_chain(gpus, false);
@@ -105,6 +125,8 @@ sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
         return result;
     chain.entry = entry;
     chain.exit = exit;
+    if (tccl_expressible(machine, &chain, 1, NULL) != 0)
+        return result;
     result.chain = chain;
     result.gbps = 1 + rand() % 1000 / 97.0;
     result.bound = rand() % 2 ? result.gbps : result.gbps * 1.03;
@@ -164,10 +186,8 @@ sample_table_set(const struct tccl_table *table, bool closed, int rings)
     for (int i = 0; i < rings; i++) {
         struct tccl_chain *chain = &result.set.rings[i];
         *chain = sample_chain(table->gpus, closed);
-        if (!closed) {
-            chain->entry = (struct tccl_port){(uint8_t)(rand() % 2), {TCCL_MEMORY, 0}};
-            chain->exit = (struct tccl_port){(uint8_t)(rand() % 2), {TCCL_MEMORY, 1}};
-        }
+        if (!closed)
+            sample_ports(chain);
     }
     return result;
 }
@@ -192,7 +212,7 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
     table->noise = 0.01;
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++)
-        table->pairs[i] = sample_result(gpus, table->ports[i / n], table->ports[i % n]);
+        table->pairs[i] = sample_result(machine, gpus, table->ports[i / n], table->ports[i % n]);
     sample_baselines(table, false, table->baseline_chain);
     if (__builtin_popcount(gpus) > 1) {
         table->ring =
@@ -208,7 +228,8 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
             host.chain = sample_host_chain(gpus, false);
             host.chain.entry = table->ports[i / n];
             host.chain.exit = table->ports[i % n];
-            tccl_table_keep_host(table, &host);
+            if (tccl_expressible(machine, &host.chain, 1, NULL) == 0)
+                tccl_table_keep_host(table, &host);
         }
     sample_sets(table);
     return table;

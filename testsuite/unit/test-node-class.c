@@ -206,7 +206,7 @@ static void test_json(const struct tccl_machine *machine)
     struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
-        copy->cells[3].bound *= 2;
+        copy->cells[3].bound = 1e5;
         CHECK(!tccl_node_class_equal(class, copy));
     }
     tccl_node_class_free(copy);
@@ -262,6 +262,33 @@ static void test_refused(const struct tccl_machine *machine)
         json_object_set_new(baseline, "exit_nics", json_loads(nics[i], 0, NULL));
         check_refused(json);
     }
+    tccl_node_class_free(class);
+    tccl_table_free(table);
+}
+
+/* What no NCCL can be made to build is no chain of that node, and its others stay. */
+static void test_unbuilt(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_class_set set = {.set = {.n = 2}};
+    set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
+    set.set.rings[1].edges[2] = (struct tccl_edge){.kind = TCCL_P2P_READ};
+    set.gbps = 5000; /* better than any of the table's */
+    set.bound = INFINITY;
+    CHECK_INT(tccl_node_class_add_set(class, &set), 0);
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
+    json_t *cell = json_array_get(json_object_get(json, "cells"), 0); /* mlx5_0 to mlx5_0 */
+    json_object_set_new(cell, "gbps", json_real(5));
+    json_object_set_new(cell, "alone", json_real(6));
+    json_object_set_new(cell, "bound", json_real(7));
+    json_object_set_new(cell, "chain", json_string("mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -g> mlx5_0"));
+    struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
+    CHECK(left && left->cells[0].chain.n_gpus == 0 && left->cells[0].gbps <= 0 &&
+          left->cells[0].bound > 6);
+    CHECK(left && left->ring.chain.n_gpus == 4);
+    CHECK_INT(left ? left->n_sets : -1, class->n_sets - 1);
+    tccl_node_class_free(left);
     tccl_node_class_free(class);
     tccl_table_free(table);
 }
@@ -450,6 +477,7 @@ int main(void)
     test_no_nic(machine);
     test_json(&machine);
     test_refused(&machine);
+    test_unbuilt(&machine);
     test_chains_refused(&machine);
     test_sets(&machine);
     test_sets_refused(&machine);

@@ -99,6 +99,46 @@ static void test_roundtrip(const struct tccl_machine *machine)
     }
 }
 
+static void spoil(struct tccl_chain *chain)
+{
+    chain->edges[0] = (struct tccl_edge){.kind = TCCL_P2P_READ};
+}
+
+/* What NCCL can't be made to build is left out, and nothing else. */
+static void test_unbuilt(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    struct tccl_error err = {""};
+    int pair = 0, n = table->n_ports * table->n_ports;
+    while (pair < n && !table->pairs[pair].chain.n_gpus)
+        pair++;
+    struct tccl_chain ring = sample_chain(15, true);
+    for (int i = 0; i < 2; i++) {
+        tccl_table_keep_other(table, &ring, 5);
+        spoil(&ring);
+    }
+    double bound = table->pairs[pair].bound;
+    int hosts = table->n_hosts, others = table->n_others, sets = table->n_sets;
+    CHECK(pair < n && others == 2 && sets > 0);
+    spoil(&table->pairs[pair].chain);
+    spoil(&table->ring.chain);
+    spoil(&table->sets[0].set.rings[1]);
+    CHECK_INT(tccl_table_write(table, path, &err), 0);
+    CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(copy->pairs[pair].chain.n_gpus == 0 && copy->pairs[pair].gbps <= 0 &&
+          copy->pairs[pair].bound >= bound);
+    CHECK(copy->ring.chain.n_gpus == 0 && copy->host_ring.chain.n_gpus == 4);
+    CHECK_INT(copy->n_hosts, hosts);
+    CHECK_INT(copy->n_others, others - 1);
+    CHECK_INT(copy->n_sets, sets - 1);
+    for (int i = 0; i < n; i++)
+        CHECK(i == pair || result_equal(&copy->pairs[i], &table->pairs[i]));
+    CHECK_INT(tccl_table_check(copy, machine, NULL), 0);
+    tccl_table_free(copy);
+    tccl_table_free(table);
+}
+
 static int write_plain(const char *data, size_t size)
 {
     cleanup_file FILE *file = fopen(path, "w");
@@ -316,6 +356,7 @@ int main(void)
     sample_path("table.chains", path, sizeof(path));
     struct tccl_machine machine = sample_machine();
     test_new(&machine);
+    test_unbuilt(&machine);
     test_roundtrip(&machine);
     test_damage(&machine);
     test_forged(&machine);

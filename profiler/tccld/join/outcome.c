@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "chain/beside-text.h"
+#include "chain/expressible.h"
 #include "chain/ring-set.h"
 #include "client/hostlist.h"
 #include "client/key.h"
@@ -420,7 +421,8 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     if (outcome_part(outcome, join, class, &part) != 0 || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"
                                       : "the description of this machine has gone meanwhile");
-    if (tccl_ring_set_check(&part.set, machine, err) != 0)
+    if (tccl_ring_set_check(&part.set, machine, err) != 0 ||
+        tccl_expressible(machine, part.set.rings, part.set.n, err) != 0)
         return -1;
     tccl_ring_set_format(&part.set, machine, text);
     *ring = ring_text(outcome, join, text);
