@@ -488,9 +488,8 @@ struct filling {
     const tccl_transfer *members;
     int count;
     bool stopped[TCCL_MAX_RUNNING];
-    double left[MAX_LIMITS], loads[MAX_LIMITS];
-    uint16_t used[MAX_LIMITS]; /* the limits that have users among the members */
-    int n_used;
+    double *left, *loads;
+    int n_used, *used; /* the limits that have users among the members */
     double *rates;
     const char **limits; /* may be NULL */
 };
@@ -568,24 +567,28 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
     if (check_members(model, members, count, err) != 0)
         return -1;
-    cleanup_free struct filling *filling = calloc(1, sizeof(*filling));
-    if (!filling)
+    cleanup_free double *left = calloc(2 * (size_t)model->n_limits + 1, sizeof(*left));
+    cleanup_free int *used = calloc((size_t)model->n_limits + 1, sizeof(*used));
+    if (!left || !used)
         return tccl_fail(err, "out of memory");
-    filling->model = model;
-    filling->members = members;
-    filling->count = count;
-    filling->rates = rates;
-    filling->limits = limits;
+    struct filling filling = {.model = model,
+                              .members = members,
+                              .count = count,
+                              .left = left,
+                              .loads = left + model->n_limits,
+                              .used = used,
+                              .rates = rates,
+                              .limits = limits};
     find_rules(model, members, count, active);
     for (int i = 0; i < count; i++)
-        load(model, members[i], filling->loads);
+        load(model, members[i], filling.loads);
     for (int i = 0; i < model->n_limits; i++) {
-        filling->left[i] = is_active(&model->limits[i], active) ? model->limits[i].gbps : INFINITY;
-        if (filling->loads[i] > 0)
-            filling->used[filling->n_used++] = (uint16_t)i;
+        left[i] = is_active(&model->limits[i], active) ? model->limits[i].gbps : INFINITY;
+        if (filling.loads[i] > 0)
+            used[filling.n_used++] = i;
     }
     /* Each step stops a member, since every transfer has a limit. */
-    for (int i = 0; i < count && fill_step(filling) > 0; i++)
+    for (int i = 0; i < count && fill_step(&filling) > 0; i++)
         ;
     return 0;
 }
