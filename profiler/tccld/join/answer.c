@@ -17,6 +17,7 @@
 #include "tccld/join/stepd.h"
 #include "tccld/join/tree.h"
 #include "tccld/main/metrics.h"
+#include "tccld/main/run-dir.h"
 #include "tccld/net/liveness.h"
 
 /* This node */
@@ -59,13 +60,65 @@ static void put_stepd(const struct step *step, struct tccl_line_writer *plan)
         tccl_line_put(plan, "stepd", "%s", text);
 }
 
+/* A plan on its way to RunDir. */
+struct writing {
+    char run_dir[PATH_MAX];
+    struct tccl_step_key key;
+    gid_t gid;
+    struct monitor *monitor;
+    struct tccl_line_writer plan;
+    bool link; /* an MPI launcher's ranks find it by a link */
+    int rc;
+    struct tccl_error err;
+    char path[PATH_MAX], text[TCCL_LINES_SIZE];
+};
+
+static void write_plan(void *task)
+{
+    struct writing *writing = task;
+    writing->plan.text = writing->text; /* it may be a copy */
+    writing->rc = planfile_write(writing->run_dir, &writing->key, writing->gid, &writing->plan,
+                                 writing->monitor, writing->path, &writing->err);
+    if (writing->rc == 0 && writing->link)
+        planfile_link(writing->run_dir, &writing->key);
+}
+
+/* The step has gone on without it. */
+static void take_back(void *task, int ran)
+{
+    const struct writing *writing = task;
+    if (!ran)
+        return;
+    planfile_unlink(writing->run_dir, &writing->key);
+    planfile_remove(writing->run_dir, &writing->key, writing->monitor);
+}
+
+/* Returns 0, or -1 with err. */
+static int put_plan(struct step *step, struct writing *writing)
+{
+    struct daemon *daemon = step->steps->daemon;
+    const struct tccl_step *join = step->join;
+    planfile_begin(&writing->plan, writing->text);
+    put_stepd(step, &writing->plan);
+    if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
+                     daemon->conf->socket, &writing->plan, &step->own_ring, &writing->err) != 0)
+        return -1;
+    strcpy(writing->run_dir, daemon->conf->run_dir);
+    writing->key = step->key;
+    writing->gid = join->gid;
+    writing->monitor = daemon->monitor;
+    writing->link = join->launch == TCCL_LAUNCH_DAEMONS || join->launch == TCCL_LAUNCH_BELOW;
+    if (run_dir_do(daemon->run_dir, write_plan, take_back, writing, sizeof(*writing),
+                   &writing->err) != 0)
+        return -1;
+    return writing->rc;
+}
+
 void answer_apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
     const struct tccl_step *join = step->join;
-    struct tccl_error err = {0};
-    struct tccl_line_writer plan;
-    char path[PATH_MAX], text[TCCL_LINES_SIZE];
+    struct writing writing = {.rc = -1};
     bool ring = step->outcome.state == TCCL_STATE_APPLIED;
     if (!step->by_script && !anyone_waits(step)) {
         if (!ring)
@@ -74,13 +127,8 @@ void answer_apply(struct step *step)
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
-    planfile_begin(&plan, text);
-    put_stepd(step, &plan);
-    if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
-                     daemon->conf->socket, &plan, &step->own_ring, &err) == 0 &&
-        planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, daemon->monitor, path,
-                       &err) == 0) {
-        step->path = strdup(path);
+    if (put_plan(step, &writing) == 0) {
+        step->path = strdup(writing.path);
         alives_forget(daemon, &step->key);
         if (ring)
             running_ring(daemon->running, &step->outcome, join, step->class->class);
@@ -88,15 +136,13 @@ void answer_apply(struct step *step)
             planlist_add_of_script(step->steps->plans, &step->key);
         else
             planlist_add(step->steps->plans, &step->key);
-        if (join->launch == TCCL_LAUNCH_DAEMONS || join->launch == TCCL_LAUNCH_BELOW)
-            planfile_link(daemon->conf->run_dir, &step->key);
         return;
     }
     if (ring)
-        answer_without(step, "%s", err.text);
+        answer_without(step, "%s", writing.err.text);
     else
         log_limited(&step->steps->trouble, "step %s: no chains for its groups: %s", step->text,
-                    err.text);
+                    writing.err.text);
 }
 
 void answer_waiters(struct step *step)

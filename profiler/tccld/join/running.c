@@ -22,6 +22,7 @@
 #include "tccld/join/script.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/log.h"
+#include "tccld/main/run-dir.h"
 
 enum {
     FILE_MOST = 4 << 20,
@@ -176,7 +177,8 @@ static void on_save(evutil_socket_t fd, short what, void *argument)
     TAILQ_FOREACH(entry, &running->entries, link)
     json_array_append_new(steps, entry_to_json(entry));
     cleanup_json json_t *json = json_pack("{s:i, s:o}", "version", VERSION, "steps", steps);
-    if (name_file(running, path) != 0 || tccl_write_json(path, 0600, json, &err) != 0)
+    if (name_file(running, path) != 0 ||
+        run_dir_write_json(running->daemon->run_dir, path, json, &err) != 0)
         log_limited(&running->trouble,
                     "a tccld that is started again will not know what runs here: %s", err.text);
     if (what & EV_TIMEOUT) /* not at the end of all */

@@ -14,6 +14,7 @@
 #include "client/message.h"
 #include "client/step-json.h"
 #include "tccld/join/leave.h"
+#include "tccld/main/run-dir.h"
 
 enum { SCRIPT_MOST = 4 << 20 /* bytes of a JOIN */ };
 
@@ -38,7 +39,7 @@ void script_keep(struct daemon *daemon, const struct connection *connection,
     name_file(daemon, join->key.job, path);
     stepd_name(connection_pid(connection), stepd);
     if (!json || json_object_set_new(json, "stepd", json_string(stepd)) != 0 ||
-        tccl_write_json(path, 0600, json, &err) != 0)
+        run_dir_write_json(daemon->run_dir, path, json, &err) != 0)
         log_limited(&daemon->steps->trouble, "job %u: steps of mpirun get no ring: %s",
                     join->key.job, err.text);
 }
@@ -49,16 +50,43 @@ void script_answer(struct connection *connection)
     connection_answer(connection, answer);
 }
 
+/* The file of a job, which is read or removed. */
+struct file {
+    char path[PATH_MAX];
+    json_t *json; /* NULL: there is none of ours */
+    int rc;
+};
+
+static void read_json(void *task)
+{
+    struct file *file = task;
+    struct stat stat;
+    if (lstat(file->path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid())
+        file->json = tccl_read_json(file->path, SCRIPT_MOST, NULL);
+}
+
+static void free_json(void *task, int ran)
+{
+    struct file *file = task;
+    (void)ran;
+    json_decref(file->json);
+}
+
+static void remove_file(void *task)
+{
+    struct file *file = task;
+    file->rc = unlink(file->path);
+}
+
 /* The file of a job, and its slurmstepd. NULL: there is none. */
 static struct tccl_step *read_file(struct daemon *daemon, uint32_t job,
                                    char stepd[static STEPD_TEXT])
 {
-    char path[PATH_MAX];
-    struct stat stat;
-    name_file(daemon, job, path);
-    if (lstat(path, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_uid != geteuid())
+    struct file file = {.json = NULL};
+    name_file(daemon, job, file.path);
+    if (run_dir_do(daemon->run_dir, read_json, free_json, &file, sizeof(file), NULL) != 0)
         return NULL;
-    cleanup_json json_t *json = tccl_read_json(path, SCRIPT_MOST, NULL);
+    cleanup_json json_t *json = file.json;
     struct tccl_step *script = json ? tccl_join_from_json(json, NULL) : NULL;
     const char *text = json_string_value(json_object_get(json, "stepd"));
     snprintf(stepd, STEPD_TEXT, "%s", text ? text : "");
@@ -102,9 +130,10 @@ static void remove_script(struct steps *steps, const struct tccl_step_key *key,
                           void (*end)(struct steps *, const struct tccl_step_key *))
 {
     struct tccl_step_key below;
-    char path[PATH_MAX];
-    name_file(steps->daemon, key->job, path);
-    if (unlink(path) != 0)
+    struct file file = {.rc = -1};
+    name_file(steps->daemon, key->job, file.path);
+    if (run_dir_do(steps->daemon->run_dir, remove_file, NULL, &file, sizeof(file), NULL) != 0 ||
+        file.rc != 0)
         return;
     while (planlist_next_of_script(steps->plans, key, &below))
         end(steps, &below);

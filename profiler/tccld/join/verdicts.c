@@ -20,6 +20,7 @@
 #include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 #include "tccld/main/log.h"
+#include "tccld/main/run-dir.h"
 #include "tccld/net/link.h"
 
 struct below {
@@ -148,12 +149,50 @@ static json_t *state_to_json(const struct verdict *verdict)
     return tccl_steal(state);
 }
 
+/* What is known of a step, to or from the file beside its plan. */
+struct noting {
+    char run_dir[PATH_MAX];
+    struct tccl_step_key key;
+    char *text;
+};
+
+static void write_note(void *task)
+{
+    const struct noting *noting = task;
+    planfile_note(noting->run_dir, &noting->key, noting->text);
+}
+
+static void read_note(void *task)
+{
+    struct noting *noting = task;
+    noting->text = planfile_noted(noting->run_dir, &noting->key);
+}
+
+static void forget_note(void *task, int ran)
+{
+    struct noting *noting = task;
+    (void)ran;
+    free(noting->text);
+}
+
+/* text is taken over; NULL: it is read. Allocated; NULL: there is none. */
+static char *note(const struct verdict *verdict, char *text)
+{
+    const struct daemon *daemon = verdict->all->daemon;
+    struct noting noting = {.key = verdict->step.key, .text = text};
+    strcpy(noting.run_dir, daemon->conf->run_dir);
+    return run_dir_do(daemon->run_dir, text ? write_note : read_note, forget_note, &noting,
+                      sizeof(noting), NULL) == 0
+               ? noting.text
+               : NULL;
+}
+
 static void save(const struct verdict *verdict)
 {
     cleanup_json json_t *state = verdict->ended_at ? NULL : state_to_json(verdict);
-    cleanup_free char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
+    char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
     if (text)
-        planfile_note(verdict->all->daemon->conf->run_dir, &verdict->step.key, text);
+        free(note(verdict, text));
 }
 
 static void load_below(struct verdict *verdict, const json_t *json)
@@ -170,8 +209,7 @@ static void load_below(struct verdict *verdict, const json_t *json)
 /* As a tccld before this one has left it. */
 static void load(struct verdict *verdict)
 {
-    cleanup_free char *text =
-        planfile_noted(verdict->all->daemon->conf->run_dir, &verdict->step.key);
+    cleanup_free char *text = note(verdict, NULL);
     cleanup_json json_t *state = text ? json_loads(text, 0, NULL) : NULL;
     json_int_t told, rank, lowest;
     const char *said;

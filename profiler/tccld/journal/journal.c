@@ -149,7 +149,7 @@ static void open_losses(struct journal *journal)
 {
     char path[PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/records", journal->daemon->conf->run_dir);
-    int64_t lost = losses_open(&journal->losses, path, time(NULL));
+    int64_t lost = losses_open(&journal->losses, journal->daemon->run_dir, path, time(NULL));
     if (lost > 0)
         log_line("up to %" PRId64 " records are lost: tccld was killed while it had them in memory",
                  lost);

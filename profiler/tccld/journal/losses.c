@@ -19,13 +19,25 @@
     " last %019" PRId64 "\n"
 enum { SIZE = 160 };
 
+struct writing {
+    int fd, size;
+    char line[SIZE];
+};
+
+static void put_line(void *task)
+{
+    const struct writing *writing = task;
+    if (pwrite(writing->fd, writing->line, (size_t)writing->size, 0) != writing->size)
+        return; /* the numbers in memory hold all the same */
+}
+
 static void write_line(const struct losses *losses)
 {
-    char line[SIZE];
-    int size = snprintf(line, sizeof(line), LINE, losses->ledger, losses->pending, losses->count,
-                        losses->first, losses->last);
-    if (losses->fd >= 0 && pwrite(losses->fd, line, (size_t)size, 0) != size)
-        return; /* the numbers in memory hold all the same */
+    struct writing writing = {.fd = losses->fd};
+    writing.size = snprintf(writing.line, sizeof(writing.line), LINE, losses->ledger,
+                            losses->pending, losses->count, losses->first, losses->last);
+    if (losses->fd >= 0)
+        run_dir_do(losses->run_dir, put_line, NULL, &writing, sizeof(writing), NULL);
 }
 
 static void read_line(struct losses *losses)
@@ -40,6 +52,7 @@ static void read_line(struct losses *losses)
         strlen(found.ledger) != LOSSES_LEDGER || found.pending < 0 || found.count < 0)
         return;
     found.fd = losses->fd;
+    found.run_dir = losses->run_dir;
     *losses = found;
 }
 
@@ -59,9 +72,10 @@ static void add_lost(struct losses *losses, int64_t count, int64_t now)
     losses->last = now;
 }
 
-int64_t losses_open(struct losses *losses, const char *path, int64_t now)
+int64_t losses_open(struct losses *losses, struct run_dir *run_dir, const char *path, int64_t now)
 {
-    *losses = (struct losses){.fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL)};
+    *losses = (struct losses){.run_dir = run_dir,
+                              .fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL)};
     if (losses->fd >= 0)
         read_line(losses);
     if (!losses->ledger[0])

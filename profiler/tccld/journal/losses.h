@@ -5,19 +5,22 @@
 
 #include <stdint.h>
 
+#include "tccld/main/run-dir.h"
+
 enum { LOSSES_LEDGER = 16 /* hexadecimal digits */ };
 
 struct losses {
     char ledger[LOSSES_LEDGER + 1]; /* its number */
+    struct run_dir *run_dir;
     int fd;              /* of the ledger; -1: there is none, and the numbers end with tccld */
     int64_t pending;     /* records that neither a disk nor another node has yet */
     int64_t count;       /* records that were lost */
     int64_t first, last; /* when, unix time; 0: none was */
 };
 
-/* Opens the ledger, a file in RunDir, or makes it. What was pending when the tccld before was
- * killed is lost. Returns how many records that were. */
-int64_t losses_open(struct losses *losses, const char *path, int64_t now);
+/* Opens the ledger, a file in RunDir (by which it is written), or makes it. What was pending when
+ * the tccld before was killed is lost. Returns how many records that were. */
+int64_t losses_open(struct losses *losses, struct run_dir *run_dir, const char *path, int64_t now);
 void losses_close(struct losses *losses);
 
 /* A record has come, or (-1) has got where it is safe. */

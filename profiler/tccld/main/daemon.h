@@ -18,6 +18,7 @@ struct own;
 struct peer_trust;
 struct presence;
 struct resolver;
+struct run_dir;
 struct running;
 struct groups;
 struct seen;
@@ -43,6 +44,7 @@ struct daemon {
     struct monitor *monitor; /* NULL: tccld is who it was started as */
     struct pool *munge, *names;
     int64_t munge_ms;      /* when munge has made or opened a credential last */
+    struct run_dir *run_dir;
     struct stalls *stalls; /* NULL: the kernel refuses what users would pass */
     struct resolver *resolver;
     struct seen *seen;

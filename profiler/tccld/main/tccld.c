@@ -30,6 +30,7 @@
 #include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/reload.h"
+#include "tccld/main/run-dir.h"
 #include "tccld/main/stalls.h"
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
@@ -241,7 +242,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
-        !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
+        !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)) ||
+        !(daemon->run_dir = run_dir_new(err)))
         return -1;
     sweep_unfinished(daemon->conf->run_dir);
     daemon->resolver = resolver_new(daemon->names);
@@ -296,7 +298,8 @@ static void end(struct parts *parts)
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
-    int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
+    int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0) +
+                run_dir_free(daemon->run_dir);
     if (!stuck) {
         resolver_free(daemon->resolver);
         monitor_free(daemon->monitor);

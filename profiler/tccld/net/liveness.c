@@ -12,6 +12,7 @@
 #include "client/step-fields.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/planfile.h"
+#include "tccld/main/run-dir.h"
 
 struct known {
     TAILQ_ENTRY(known) link;
@@ -93,17 +94,37 @@ static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *
     return alive->n_gpus > 0 ? 0 : -1;
 }
 
+/* A plan that an earlier tccld has written. */
+struct reading {
+    char run_dir[PATH_MAX];
+    struct tccl_step_key key;
+    struct alive alive;
+    int rc;
+};
+
+static void load_plan(void *task)
+{
+    struct reading *reading = task;
+    char text[TCCL_LINES_SIZE];
+    struct tccl_lines plan;
+    reading->rc = planfile_read(reading->run_dir, &reading->key, text, &plan);
+    if (reading->rc == 0)
+        reading->rc = read_plan(&plan, &reading->key, &reading->alive);
+}
+
 static struct known *load(struct daemon *daemon, const struct tccl_step_key *key)
 {
     struct alives *alives = daemon->alives;
-    const char *run_dir = daemon->conf->run_dir;
-    char text[TCCL_LINES_SIZE];
-    struct tccl_lines plan;
-    if (planfile_read(run_dir, key, text, &plan) != 0)
-        return NULL;
     cleanup_free struct known *known = calloc(1, sizeof(*known));
-    if (!known || read_plan(&plan, key, &known->alive) != 0)
+    cleanup_free struct reading *reading = calloc(1, sizeof(*reading));
+    if (!known || !reading)
         return NULL;
+    strcpy(reading->run_dir, daemon->conf->run_dir);
+    reading->key = *key;
+    if (run_dir_do(daemon->run_dir, load_plan, NULL, reading, sizeof(*reading), NULL) != 0 ||
+        reading->rc != 0)
+        return NULL;
+    known->alive = reading->alive;
     if (alives->count == ALIVE_MOST)
         drop(alives, TAILQ_FIRST(&alives->list));
     TAILQ_INSERT_TAIL(&alives->list, known, link);

@@ -23,7 +23,7 @@
 enum { HANGS_MS = 60000 };
 
 struct monitor {
-    pthread_mutex_t lock; /* of busy */
+    pthread_mutex_t lock, file_lock; /* of busy; of files */
     bool busy[MONITOR_CHANNELS];
     int channels[MONITOR_CHANNELS]; /* -1: given up */
     int files;
@@ -81,6 +81,7 @@ struct monitor *monitor_start(const char *munge_socket, struct tccl_error *err)
         tccl_fail(err, "tccld's monitor can't start: %s", strerror(errno));
     close_all(service.channels, service.files);
     pthread_mutex_init(&monitor->lock, NULL);
+    pthread_mutex_init(&monitor->file_lock, NULL);
     if (monitor->pid > 0)
         return monitor;
     monitor_free(monitor);
@@ -118,6 +119,7 @@ void monitor_free(struct monitor *monitor)
         event_free(monitor->event);
     close_all(monitor->channels, monitor->files);
     pthread_mutex_destroy(&monitor->lock);
+    pthread_mutex_destroy(&monitor->file_lock);
     free(monitor);
 }
 
@@ -238,9 +240,11 @@ static void await_number(const struct monitor *monitor)
 
 static void ask_file(struct monitor *monitor, enum monitor_act act, const struct shared_file *file)
 {
+    pthread_mutex_lock(&monitor->file_lock);
     struct monitor_file asked = {.act = act, .number = ++monitor->number, .file = *file};
     if (send(monitor->files, &asked, sizeof(asked), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(asked))
         await_number(monitor);
+    pthread_mutex_unlock(&monitor->file_lock);
 }
 
 void monitor_make(struct monitor *monitor, const struct shared_file *file)

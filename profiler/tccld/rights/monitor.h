@@ -29,8 +29,8 @@ int monitor_encode(struct monitor *monitor, const char *munge_socket, uid_t read
 int monitor_decode(struct monitor *monitor, const char *munge_socket, const char *cred,
                    int64_t deadline, uid_t *uid, char **data, size_t *size, struct tccl_error *err);
 
-/* As shared_file_make and shared_file_remove, from the event loop, which waits for MONITOR_FILE_MS
- * at most. monitor NULL: root does it, and nobody else. */
+/* As shared_file_make and shared_file_remove, from the event loop or RunDir's thread, which waits
+ * for MONITOR_FILE_MS at most. monitor NULL: root does it, and nobody else. */
 enum { MONITOR_FILE_MS = 500 };
 void monitor_make(struct monitor *monitor, const struct shared_file *file);
 void monitor_remove(struct monitor *monitor, const struct shared_file *file);

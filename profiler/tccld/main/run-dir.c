@@ -1,0 +1,223 @@
+/* run-dir.c: a thread, its queue, and who waits for it. */
+#include "tccld/main/run-dir.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fields.h"
+#include "base/fileio.h"
+
+struct item {
+    TAILQ_ENTRY(item) link;
+    void (*run)(void *task);
+    void (*late)(void *task, int ran);
+    bool given_up, ended;
+    max_align_t task[];
+};
+
+struct run_dir {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, end; /* of the thread; of who waits */
+    pthread_t thread;
+    TAILQ_HEAD(, item) items; /* what runs is not among them */
+    bool busy, hangs, stop;   /* hangs: what runs was given up, or what waited behind it */
+};
+
+/* With the lock, which is not held while it runs. */
+static void run_item(struct run_dir *run_dir, struct item *item)
+{
+    run_dir->busy = true;
+    pthread_mutex_unlock(&run_dir->lock);
+    item->run(item->task);
+    pthread_mutex_lock(&run_dir->lock);
+    run_dir->busy = run_dir->hangs = false;
+    item->ended = true;
+    if (!item->given_up) {
+        pthread_cond_signal(&run_dir->end); /* and who waits has it */
+        return;
+    }
+    pthread_mutex_unlock(&run_dir->lock);
+    if (item->late)
+        item->late(item->task, 1);
+    free(item);
+    pthread_mutex_lock(&run_dir->lock);
+}
+
+static void *work(void *argument)
+{
+    struct run_dir *run_dir = argument;
+    pthread_mutex_lock(&run_dir->lock);
+    for (;;) {
+        struct item *item = TAILQ_FIRST(&run_dir->items);
+        if (!item && run_dir->stop)
+            break;
+        if (!item) {
+            pthread_cond_wait(&run_dir->wake, &run_dir->lock);
+            continue;
+        }
+        TAILQ_REMOVE(&run_dir->items, item, link);
+        run_item(run_dir, item);
+    }
+    pthread_mutex_unlock(&run_dir->lock);
+    return NULL;
+}
+
+struct run_dir *run_dir_new(struct tccl_error *err)
+{
+    struct run_dir *run_dir = calloc(1, sizeof(*run_dir));
+    pthread_condattr_t monotonic;
+    sigset_t all, old;
+    if (!run_dir) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    TAILQ_INIT(&run_dir->items);
+    pthread_mutex_init(&run_dir->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&run_dir->wake, NULL);
+    pthread_cond_init(&run_dir->end, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* signals are for the event loop's thread */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int code = pthread_create(&run_dir->thread, NULL, work, run_dir);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (code == 0)
+        return run_dir;
+    tccl_fail(err, "a thread for RunDir: %s", strerror(code));
+    free(run_dir);
+    return NULL;
+}
+
+/* With the lock: waits for its end, for RUN_DIR_MS. Returns whether it has come. */
+static bool await_end(struct run_dir *run_dir, const struct item *item)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += RUN_DIR_MS / 1000;
+    until.tv_nsec += RUN_DIR_MS % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    while (!item->ended && pthread_cond_timedwait(&run_dir->end, &run_dir->lock, &until) == 0)
+        ;
+    return item->ended;
+}
+
+static struct item *new_item(void (*run)(void *task), const void *task, size_t size)
+{
+    struct item *item = calloc(1, sizeof(*item) + size);
+    if (item) {
+        item->run = run;
+        memcpy(item->task, task, size);
+    }
+    return item;
+}
+
+/* With the lock. Returns whether it has been begun. */
+static bool give_up(struct run_dir *run_dir, struct item *item)
+{
+    const struct item *other;
+    run_dir->hangs = true;
+    TAILQ_FOREACH(other, &run_dir->items, link)
+    if (other == item) {
+        TAILQ_REMOVE(&run_dir->items, item, link);
+        return false;
+    }
+    item->given_up = true;
+    return true;
+}
+
+int run_dir_do(struct run_dir *run_dir, void (*run)(void *task), void (*late)(void *task, int ran),
+               void *task, size_t size, struct tccl_error *err)
+{
+    bool ended = false, begun = false;
+    if (!run_dir) {
+        run(task);
+        return 0;
+    }
+    struct item *item = new_item(run, task, size);
+    pthread_mutex_lock(&run_dir->lock);
+    if (item && !run_dir->hangs) {
+        item->late = late;
+        TAILQ_INSERT_TAIL(&run_dir->items, item, link);
+        pthread_cond_signal(&run_dir->wake);
+        ended = await_end(run_dir, item);
+        begun = !ended && give_up(run_dir, item);
+    }
+    pthread_mutex_unlock(&run_dir->lock);
+    if (ended)
+        memcpy(task, item->task, size);
+    else if (!begun && late)
+        late(task, 0);
+    if (!begun)
+        free(item);
+    return ended ? 0 : tccl_fail(err, "RunDir does not answer: does its disk hang?");
+}
+
+struct file {
+    char path[PATH_MAX];
+    char *text;
+    int rc;
+    struct tccl_error err;
+};
+
+static void write_file(void *task)
+{
+    struct file *file = task;
+    file->rc = tccl_write_file(file->path, 0600, file->text, strlen(file->text), &file->err);
+}
+
+static void free_text(void *task, int ran)
+{
+    const struct file *file = task;
+    (void)ran;
+    free(file->text);
+}
+
+int run_dir_write_json(struct run_dir *run_dir, const char *path, const json_t *json,
+                       struct tccl_error *err)
+{
+    struct file file = {.text = json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS)};
+    snprintf(file.path, sizeof(file.path), "%s", path);
+    if (!file.text)
+        return tccl_fail(err, "%s: can't be written: out of memory", path);
+    if (run_dir_do(run_dir, write_file, free_text, &file, sizeof(file), err) != 0)
+        return -1;
+    free(file.text);
+    return file.rc == 0 ? 0 : tccl_fail(err, "%s", file.err.text);
+}
+
+int run_dir_free(struct run_dir *run_dir)
+{
+    int64_t deadline = tccl_now_ms() + RUN_DIR_MS;
+    bool busy = true;
+    if (!run_dir)
+        return 0;
+    while (busy) {
+        pthread_mutex_lock(&run_dir->lock);
+        busy = run_dir->busy || !TAILQ_EMPTY(&run_dir->items);
+        run_dir->stop = !busy;
+        pthread_cond_signal(&run_dir->wake);
+        pthread_mutex_unlock(&run_dir->lock);
+        if (busy && tccl_now_ms() >= deadline)
+            return 1;
+        if (busy)
+            nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    pthread_join(run_dir->thread, NULL);
+    pthread_mutex_destroy(&run_dir->lock);
+    pthread_cond_destroy(&run_dir->wake);
+    pthread_cond_destroy(&run_dir->end);
+    free(run_dir);
+    return 0;
+}

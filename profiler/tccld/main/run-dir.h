@@ -1,0 +1,36 @@
+/* run-dir.h: what is done to files in RunDir, by a thread of its own, one after the other. RunDir
+ * is in memory as a rule. Where a site has it on a disk, that may hang, and then only this thread
+ * with it. */
+#ifndef TCCL_RUN_DIR_H
+#define TCCL_RUN_DIR_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* So long does the event loop wait for it, once for each time that it hangs. The monitor's time
+ * fits in. */
+enum { RUN_DIR_MS = 1000 };
+
+struct run_dir;
+
+/* NULL with err. */
+struct run_dir *run_dir_new(struct tccl_error *err);
+/* Waits for what is under way, RUN_DIR_MS at most. NULL is fine. Returns 0; 1: it hangs, and is
+ * left to the end of the process with all that its tasks use. */
+int run_dir_free(struct run_dir *run_dir);
+
+/* Has run called with a copy of the task's size bytes, and waits for it. Returns 0: the copy is
+ * back in task. -1, with err: RunDir does not answer. The copy is given to late (unless that is
+ * NULL) then, in the thread once run has ended after all (ran), or here, as run has not been
+ * called. For the event loop alone; run_dir NULL: run is called here and now. */
+int run_dir_do(struct run_dir *run_dir, void (*run)(void *task), void (*late)(void *task, int ran),
+               void *task, size_t size, struct tccl_error *err);
+
+/* Writes a file of RunDir, mode 0600, as tccl_write_json does. Returns 0, or -1 with err. */
+int run_dir_write_json(struct run_dir *run_dir, const char *path, const json_t *json,
+                       struct tccl_error *err);
+
+#endif

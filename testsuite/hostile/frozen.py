@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""frozen: RunDir is on a disk that hangs (an ext4 of its own, frozen). tccld goes on: a step is told that it has no ring, and why; a step's
+end, questions and records of another node are answered. Once the disk goes on there are rings again, and nothing is left of the steps that
+had none. Where no file system can be mounted, nothing is tried.
+# level: quick
+"""
+import os
+import shutil
+import subprocess
+import time
+
+from attack import Target, check, comes, daemons, record, skip, verdict
+
+SOON = 60  # seconds, on a busy machine; tccld that hangs with the disk answers nothing
+
+
+class Frozen(Target):
+    def __init__(self):
+        super().__init__()
+        self.disk, image = f"{self.folder}/disk", f"{self.folder}/image"
+        self.conf.append(f"RunDir={self.disk}/run")
+        os.makedirs(self.disk)
+        with open(image, "wb") as file:
+            file.truncate(16 << 20)
+        for command in (["mkfs.ext4", "-q", "-F", image], ["mount", "-o", "loop", image, self.disk]):
+            if not shutil.which(command[0]) or subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
+                self.remove()
+                skip(f"{command[0]} does not work here")
+
+    def freeze(self):
+        self.undo.callback(subprocess.run, ["fsfreeze", "-u", self.disk], stderr=subprocess.DEVNULL)
+        subprocess.run(["fsfreeze", "-f", self.disk], check=True)
+
+    def thaw(self):
+        self.undo.close()
+
+    def say(self, message):
+        """A message over the unix socket, and its answer; None: none has come."""
+        with self.unix() as peer:
+            peer.settimeout(SOON)
+            try:
+                return self.ask(peer, message)
+            except TimeoutError:
+                return None
+
+    def begin(self, job):
+        return self.say({"type": "join", "key": key_of(job), "node": 0, "nodes": "n1", "gres": [0, 1, 2, 3], "mode": "on",
+                         "uid": os.getuid(), "gid": os.getgid(), "timeout_ms": SOON * 1000, "hidden": False, "min_nodes": 0,
+                         "min_gpus": 0, "user": "tester", "partition": "all", "job_name": "rig"}) or {}
+
+    def end_of(self, job):
+        return (self.say({"type": "leave", "key": key_of(job)}) or {}).get("type")
+
+    def left(self):
+        return sorted(name for name in os.listdir(f"{self.disk}/run") if "-" in name and name[0].isdigit())
+
+
+def key_of(job):
+    return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
+
+
+with Frozen() as target:
+    check(target.begin(1).get("state") == "applied", "a step has its ring")
+    check(len(target.left()) == 1, "and its plan")
+    target.freeze()
+    for job in (2, 3):
+        start = time.monotonic()
+        plan = target.begin(job)
+        print(f"with the disk frozen step {job} was answered after {time.monotonic() - start:.1f} s", flush=True)
+        check(plan.get("state") == "fallback" and "RunDir does not answer" in plan.get("reason", ""), f"step {job} is told so")
+    check(target.end_of(1) == "ok", "a step may end")
+    check((target.say({"type": "query", "filter": {}}) or {}).get("type") == "records", "a question is answered")
+    check(target.tell(target.tcp, record(4)) is True, "another node's record is stored")
+    target.thaw()
+    check(comes(lambda: target.begin(5 + int(time.monotonic() * 10) % 10**6).get("state") == "applied"), "then there are rings again")
+    check(target.end_of(1) == "ok" and comes(lambda: not any(name.split(".")[0] in "123" for name in target.left())),
+          "nothing is left of those without a ring, and of the one that has ended")
+verdict()

@@ -1,0 +1,125 @@
+/* What is done in RunDir while its disk hangs (here: a task that waits to be let go): the event
+ * loop gets -1, once after a while and then at once; what was late is taken back; then all goes on.
+ */
+#include "tccld/main/run-dir.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int gate = -1;                     /* an eventfd: lets a task that hangs go */
+static int late_after, late_before, runs; /* of the thread, read where it is idle */
+static struct tccl_error err;
+
+struct task {
+    int number;
+    bool hangs;
+    char text[300];
+};
+
+static void run(void *task)
+{
+    struct task *mine = task;
+    eventfd_t count;
+    __atomic_fetch_add(&runs, 1, __ATOMIC_SEQ_CST);
+    if (mine->hangs)
+        eventfd_read(gate, &count);
+    mine->number *= 2;
+    memset(mine->text, 'x', sizeof(mine->text) - 1);
+}
+
+static void late(void *task, int ran)
+{
+    const struct task *mine = task;
+    CHECK_INT(mine->number, ran ? 10 : 7);
+    __atomic_fetch_add(ran ? &late_after : &late_before, 1, __ATOMIC_SEQ_CST);
+}
+
+static int ask(struct run_dir *run_dir, struct task *task)
+{
+    err.text[0] = '\0';
+    return run_dir_do(run_dir, run, late, task, sizeof(*task), &err);
+}
+
+static void check_works(struct run_dir *run_dir)
+{
+    for (int i = 1; i < 100; i++) {
+        struct task task = {.number = i};
+        CHECK_INT(ask(run_dir, &task), 0);
+        CHECK_INT(task.number, 2 * i);
+        CHECK_INT(strlen(task.text), sizeof(task.text) - 1);
+    }
+}
+
+/* Is it so in the end? */
+static bool comes(const int *value, int wanted)
+{
+    for (int i = 0; i < 3000 && __atomic_load_n(value, __ATOMIC_SEQ_CST) != wanted; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return __atomic_load_n(value, __ATOMIC_SEQ_CST) == wanted;
+}
+
+static void check_hangs(struct run_dir *run_dir, int times)
+{
+    struct task stuck = {.number = 5, .hangs = true}, next = {.number = 7};
+    int before = __atomic_load_n(&runs, __ATOMIC_SEQ_CST);
+    CHECK_INT(ask(run_dir, &stuck), -1);
+    CHECK(strstr(err.text, "RunDir does not answer"));
+    CHECK(stuck.number == 5 && !late_after == !(times - 1));
+    for (int i = 0; i < 100; i++)
+        CHECK_INT(ask(run_dir, &next), -1);
+    CHECK_INT(next.number, 7);
+    CHECK_INT(__atomic_load_n(&runs, __ATOMIC_SEQ_CST), before + 1);
+    CHECK_INT(late_before, 100 * times);
+    eventfd_write(gate, 1);
+    CHECK(comes(&late_after, times));
+    check_works(run_dir);
+}
+
+static void check_files(struct run_dir *run_dir)
+{
+    char path[64], text[64] = "";
+    struct tccl_error why = {""};
+    json_t *json = json_pack("{s:i}", "a", 1);
+    snprintf(path, sizeof(path), "/tmp/tccl-run-dir-%d", getpid());
+    CHECK_INT(run_dir_write_json(run_dir, path, json, &why), 0);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fread(text, 1, sizeof(text) - 1, file) > 0);
+    CHECK_STR(text, "{\n \"a\": 1\n}");
+    if (file)
+        fclose(file);
+    unlink(path);
+    CHECK_INT(run_dir_write_json(run_dir, "/proc/nowhere/x", json, &why), -1);
+    CHECK(strstr(why.text, "/proc/nowhere/x"));
+    json_decref(json);
+}
+
+int main(void)
+{
+    gate = eventfd(0, EFD_CLOEXEC);
+    struct run_dir *run_dir = run_dir_new(&err);
+    CHECK(run_dir != NULL);
+    if (!run_dir)
+        return 1;
+    check_works(NULL);
+    check_works(run_dir);
+    check_files(NULL);
+    check_files(run_dir);
+    check_hangs(run_dir, 1);
+    check_hangs(run_dir, 2);
+    CHECK_INT(run_dir_free(run_dir), 0);
+    CHECK_INT(run_dir_free(NULL), 0);
+
+    run_dir = run_dir_new(&err); /* it hangs at the end */
+    struct task stuck = {.number = 5, .hangs = true};
+    CHECK_INT(ask(run_dir, &stuck), -1);
+    CHECK_INT(run_dir_free(run_dir), 1);
+    eventfd_write(gate, 1);
+    CHECK(comes(&late_after, 3));
+    CHECK_INT(run_dir_free(run_dir), 0);
+    return check_result();
+}
