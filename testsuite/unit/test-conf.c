@@ -511,6 +511,9 @@ static void test_hostlists(void)
     check_hosts("r[1-2]n[1-2]-ib", "r1n1-ib r1n2-ib r2n1-ib r2n2-ib", "r1n[1-2]-ib,r2n[1-2]-ib");
     check_hosts("n[3,1-2]", "n3 n1 n2", "n[3,1-2]");
     check_hosts("n[3-3]", "n3", "n3");
+    check_hosts("n[999999999999999998-999999999999999999]",
+                "n999999999999999998 n999999999999999999",
+                "n[999999999999999998-999999999999999999]");
     CHECK(!tccl_hosts_contain("n[08-11]", "n8"));
     CHECK(!tccl_hosts_contain("n[8-11]", "n08"));
     CHECK(!tccl_hosts_contain("n[1-4]", "n5"));
@@ -520,6 +523,8 @@ static void test_hostlists(void)
     check_no_hosts("n[]");
     check_no_hosts("n[3-1]");
     check_no_hosts("n[1-x]");
+    check_no_hosts("n[0-]");
+    check_no_hosts("n[1000000000000000000]"); /* more digits than fit */
     check_no_hosts("n1,");
     check_no_hosts(",n1");
     check_no_hosts("n1]");
