@@ -16,12 +16,13 @@ enum { VERSION = 22907 };
 
 /* The device of this thread (linked with --wrap). */
 static shim_bus device = 0x999;
+static int device_fails;
 int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why);
 int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why)
 {
     (void)why;
     *bus = device;
-    return 0;
+    return device_fails;
 }
 
 static bool open_still(int fd)
@@ -203,6 +204,9 @@ static void claimed_by_device(void)
     device += 0x200;
     CHECK(!shim_pending_claim(true));
     device -= 0x200;
+    device_fails = -1;
+    CHECK(!shim_pending_claim(true));
+    device_fails = 0;
     CHECK(shim_pending_claim(true) == first);
     CHECK(shim_pending_claim(true) == first); /* it is this thread's now */
     shim_pending_here(NULL);

@@ -43,7 +43,7 @@ struct daemon {
     char munge_socket[PATH_MAX];
     struct monitor *monitor; /* NULL: tccld is who it was started as */
     struct pool *munge, *names;
-    int64_t munge_ms;      /* when munge has made or opened a credential last */
+    int64_t munge_ms; /* when munge has made or opened a credential last */
     struct run_dir *run_dir;
     struct stalls *stalls; /* NULL: the kernel refuses what users would pass */
     struct resolver *resolver;
