@@ -79,15 +79,10 @@ static bool is_in_our_root(int pid)
     return root_of(name, theirs) == 0 && root_of("self", ours) == 0 && strcmp(theirs, ours) == 0;
 }
 
-/* Has systemd put it into a unit slurmd….service of its own? No user can go there; but where Slurm
- * has no cgroups, jobs are in it, too. */
-static bool is_in_unit(int pid)
+bool tccl_slurmd_in_unit(const char *cgroups)
 {
     static const char begin[] = ":/system.slice/slurmd", end[] = ".service";
-    char text[4096];
-    if (tccl_process_text(pid, "cgroup", text, sizeof(text)) <= 0)
-        return false;
-    for (const char *at = text; (at = strstr(at, begin)); at++) {
+    for (const char *at = cgroups; (at = strstr(at, begin)); at++) {
         const char *unit = at + sizeof(begin) - 1;
         size_t length = strcspn(unit, "/\n");
         if (length >= sizeof(end) - 1 &&
@@ -95,6 +90,12 @@ static bool is_in_unit(int pid)
             return true;
     }
     return false;
+}
+
+static bool is_in_unit(int pid)
+{
+    char text[4096];
+    return tccl_process_text(pid, "cgroup", text, sizeof(text)) > 0 && tccl_slurmd_in_unit(text);
 }
 
 /* ---- its command line ---- */

@@ -27,6 +27,10 @@ struct tccl_slurmd {
 int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
                      struct tccl_slurmd *slurmd, struct tccl_error *err);
 
+/* Of /proc/PID/cgroup: has systemd put it into a unit slurmd….service of its own? No user can go
+ * there; but where Slurm has no cgroups, jobs are in it, too. */
+bool tccl_slurmd_in_unit(const char *cgroups);
+
 /* Does this process still run? */
 bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd);
 

@@ -286,6 +286,34 @@ static void check_slurmd(void)
     check_asked(&slurmd, "#!/bin/sh\n", "isn't in a usual place");
 }
 
+static void check_units(void)
+{
+    static const struct {
+        const char *cgroups;
+        bool is;
+    } cases[] = {
+        {"0::/system.slice/slurmd.service\n", true},
+        {"0::/system.slice/slurmd.service/slurmd\n", true},
+        {"0::/system.slice/slurmd@n1.service\n", true},
+        {"12:cpu:/\n1:name=systemd:/system.slice/slurmd.service\n0::/\n", true},
+        {"0::/system.slice/slurmdx\n0::/system.slice/slurmd.service", true},
+        {"", false},
+        {"0::/\n", false},
+        {"0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n", false},
+        {"0::/system.slice/slurmd.scope\n", false},
+        {"0::/system.slice/slurmd/x.service\n", false},
+        {"0::/system.slice/slurmd\n1::/x.service\n", false},
+        {"0::/system.slice/ssh.service/system.slice/slurmd.service\n", false},
+        {"0::/user.slice/user-7.slice/user@7.service/app.slice/slurmd.service\n", false},
+        {"0::/user.slice/user-7.slice/user@7.service/system.slice/slurmd.service\n", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        if (tccl_slurmd_in_unit(cases[i].cgroups) != cases[i].is) {
+            fprintf(stderr, "%s is not %d\n", cases[i].cgroups, cases[i].is);
+            check_failures++;
+        }
+}
+
 /* A shell by the name of slurmd, of that user, in that chroot (NULL: none), started as the slurmd
  * of node "decoy". */
 static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
@@ -437,6 +465,7 @@ int main(void)
     if (!mkdtemp(folder))
         return 1;
     check_slurmd();
+    check_units();
     if (geteuid() == 0) {
         check_decoys();
         check_chroot();
