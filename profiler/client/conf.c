@@ -217,11 +217,24 @@ static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *n
     return tccl_fail(err, "unknown key '%.40s'; known:%s", name, known);
 }
 
-static int set_policy(struct tccl_policy *policy, const char *name, const char *value,
-                      struct tccl_error *err)
+/* Whose mistake it is, tccld and the tools say. A job goes by the other keys. Returns 0. */
+static int pass_over(struct tccl_conf *conf, int line)
+{
+    conf->passed_over = conf->passed_over ? conf->passed_over : line;
+    return 0;
+}
+
+/* Of a policy that one may not know all conditions of, nothing holds. */
+static int set_policy(struct tccl_conf *conf, struct tccl_policy *policy, const char *name,
+                      const char *value, int line, struct tccl_error *err)
 {
     int rc = tccl_policy_set(policy, name, value, err);
-    return rc > 0 ? refuse_key(false, policy, name, err) : rc;
+    if (rc <= 0)
+        return rc;
+    if (!conf->own)
+        return refuse_key(false, policy, name, err);
+    policy->never = policy->name[0];
+    return pass_over(conf, line);
 }
 
 /* Begins a [policy NAME]. */
@@ -423,19 +436,21 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
 {
     int n_peers = conf->n_peers;
     if (!strcasecmp(section, "peers")) {
-        if (conf->no_peers)
+        if (conf->own)
             return 0;
         int rc = read_peer(conf, name, value, line, err);
         note_line(conf, n_peers, line);
         return rc;
     }
     if (!strcasecmp(section, "policy"))
-        return set_policy(&conf->policy, name, value, err);
+        return set_policy(conf, &conf->policy, name, value, line, err);
     if (policy_name(section) && conf->n_policies)
-        return set_policy(&conf->policies[conf->n_policies - 1], name, value, err);
+        return set_policy(conf, &conf->policies[conf->n_policies - 1], name, value, line, err);
     if (strcasecmp(section, "tccl") != 0)
         return tccl_fail(err, "%.40s stands before any section; " SECTIONS, name);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
+    if (!key && conf->own)
+        return pass_over(conf, line);
     return key ? set_value(conf, key, value, line, err) : refuse_key(true, NULL, name, err);
 }
 
@@ -637,12 +652,12 @@ static void set_defaults(struct tccl_conf *conf)
     default_machine(conf);
 }
 
-static int read_conf(const char *path, const char *node, bool no_peers, struct tccl_conf *conf,
+static int read_conf(const char *path, const char *node, bool own, struct tccl_conf *conf,
                      struct tccl_error *err)
 {
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     set_defaults(conf);
-    conf->no_peers = no_peers;
+    conf->own = own;
     if (node)
         snprintf(conf->node, sizeof(conf->node), "%s", node);
     else

@@ -55,7 +55,8 @@ struct tccl_conf {
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
     int n_policies;
-    bool no_peers;           /* they are not read */
+    bool own;                /* read by tccl_conf_read_own */
+    int passed_over;         /* the first line that it has not understood; 0: none */
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
     int n_down;                /* of these */
@@ -69,7 +70,8 @@ struct tccl_conf {
  * tccl_conf_clear frees. */
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
-/* The same without [peers], mistakes there included: for who asks this node's tccld alone. */
+/* The same for the plugin, which asks this node's tccld alone: without [peers], mistakes there
+ * included, and unknown keys are passed over. A [policy NAME] with one never matches. */
 int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
                        struct tccl_error *err);
 /* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s"; of a key that

@@ -52,6 +52,7 @@ struct tccl_policy {
     int background;     /* enum tccl_background */
     char **environment; /* "NAME=value" */
     int n_environment;
+    bool never; /* it matches nothing: see tccl_conf_read_own */
 };
 
 /* [policy], with its built-in values. */

@@ -111,6 +111,8 @@ static bool models_match(const char *types, const struct policy_facts *facts, ch
 static bool step_matches(const struct tccl_policy *policy, const struct policy_facts *facts,
                          char *why)
 {
+    if (policy->never)
+        return miss(why, "it has a key that is not known");
     return name_matches("Partitions", policy->partitions, "partition", facts->partition, why) &&
            name_matches("Accounts", policy->accounts, "account", facts->account, why) &&
            name_matches("Qos", policy->qos, "QOS", facts->qos, why) &&

@@ -520,6 +520,9 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         choose_background(job_environment(spank));
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);
+    else if (remote.conf.passed_over)
+        slurm_verbose("tccl: %s:%d: an unknown key is passed over: see tccl-check",
+                      remote.conf.path, remote.conf.passed_over);
     if (configured && kind != STEP_SHELL)
         begin_step(step_rc == 0 ? NULL : step_error.text);
     if (configured && step_rc == 0)

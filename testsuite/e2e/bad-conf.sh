@@ -1,14 +1,14 @@
 #!/bin/bash
 # A bad key or value in tccl.conf: tccld and the tools refuse to start, one line names file, line and
-# key; steps run without a ring and say so.
+# key. Steps go by the other keys where one is unknown, and no user is told; with a bad value they run without a ring and say so.
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
 at_end+=("mv $cluster/tccl.conf.before $cluster/tccl.conf")
-refused() { # LINE PATTERN
-    local ended=0 number tccld
+refused() { # LINE PATTERN FUNCTION
+    local ended=0 number tccld mode
     cp "$cluster/tccl.conf.before" "$cluster/tccl.conf"
     printf '[tccl]\n%s\n' "$1" >>"$cluster/tccl.conf"
     number=$(wc -l <"$cluster/tccl.conf")
@@ -20,14 +20,23 @@ refused() { # LINE PATTERN
     matches "message" "$(cat "$work/out")" "*tccl.conf*$number*$2*"
     admin tcclacct >"$work/out" 2>&1 && fail "tcclacct ignores it" || true
     matches "message of tcclacct" "$(cat "$work/out")" "tccl*: *tccl.conf*$2*"
-    srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
-    equal "exit status" "$status" 0
-    equal "tasks" "$(tasks)" 2
-    none_has TCCL_RING
-    matches "message of the step" "$(cat "$work/err")" "*tccl: *tccl.conf*$2*"
+    for mode in off on; do
+        srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=2 --tccl=$mode
+        equal "exit status" "$status" 0
+        equal "tasks" "$(tasks)" 2
+        "$3" $mode "$2"
+    done
     user srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on env >"$work/out" 2>"$work/err"
     ! grep '^NCCL_' "$work/out" || fail "NCCL has settings that nobody made"
     nodes_are_up
 }
-refused 'Sokket=/tmp/x' Sokket
-refused 'Timeout=soon' Timeout
+untold() { # MODE KEY
+    ! grep "$2" "$work/err" || fail "a user is told what is wrong with tccl.conf"
+    [ $1 = off ] || applied 2
+}
+told() { # MODE KEY
+    none_has TCCL_RING
+    if [ $1 = off ]; then untold off "$2"; else says "*tccl: *tccl.conf*$2*"; fi
+}
+refused 'Sokket=/tmp/x' Sokket untold
+refused 'Timeout=soon' Timeout told

@@ -8,6 +8,7 @@
 #include "client/conf.h"
 #include "client/hostlist.h"
 #include "client/peers.h"
+#include "client/policy.h"
 #include "client/users.h"
 
 static char path[] = "/tmp/test-conf-XXXXXX";
@@ -386,6 +387,42 @@ static void test_bad_values(void)
     check_bad("[policy]\nMinGpus=many\n", 2, "from 1 to 1048576");
 }
 
+/* As the plugin reads it. */
+static int read_own(const char *text, struct tccl_conf *conf, struct tccl_error *err)
+{
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fflush(file) == 0);
+    return tccl_conf_read_own(path, "n1", conf, err);
+}
+
+/* The plugin passes over keys that it doesn't know; a policy that has one holds for nobody. */
+static void test_passed_over(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {""};
+    char why[POLICY_WHY];
+    const struct policy_facts facts = {.n_nodes = 1, .gpus = 4};
+    CHECK_INT(
+        read_own("[tccl]\nPort=8600\nSokket=/x\n[policy]\nDefualt=on\nMinNodes=2\n[policy a]\n"
+                 "Qso=debug\nForbid=yes\n[policy b]\nDefault=auto\n[peers]\nn1=h1\n",
+                 &conf, &err),
+        0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(conf.passed_over, 3);
+    CHECK_INT(conf.port, 8600);
+    CHECK_INT(conf.policy.min_nodes, 2);
+    CHECK_INT(conf.n_policies, 2);
+    CHECK(!policy_matches(&conf.policies[0], &facts, why));
+    CHECK(policy_matches(&conf.policies[1], &facts, why));
+    CHECK(policy_matches(&conf.policy, &facts, why));
+    CHECK_STR(policy_find(&conf, &facts).name, "b");
+    tccl_conf_clear(&conf);
+    CHECK_INT(read_own("[tccl]\nPort=8600\n", &conf, &err), 0);
+    CHECK_INT(conf.passed_over, 0);
+    tccl_conf_clear(&conf);
+    CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, &err), -1);
+}
+
 static void test_bad_forms(void)
 {
     check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
@@ -573,6 +610,7 @@ int main(void)
     test_habits();
     test_bad_values();
     test_bad_forms();
+    test_passed_over();
     test_bad_peers();
     test_files();
     test_override();
