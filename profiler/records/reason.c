@@ -67,7 +67,7 @@ static const struct {
       "NCCL has no channels for more"}},
     {"configuration",
      {"^excluded from rings", "tccl.conf:", "^plugstack.conf", "^unknown key '",
-      " is not Key=value", "its plugin has not spoken"}},
+      " is not Key=value", "its plugin has not spoken", "^Slurm has no plugin there"}},
     {"message",
      {"^MERGE: ", "^PLAN: ", "^JOIN: ", "^key: ", "^classes: ", "^runs: ", "of a node class ",
       "^too many node classes", "^ranges of nodes do not follow", "is beyond the limit of ",

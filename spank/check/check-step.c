@@ -105,7 +105,7 @@ static int tell(const struct options *options, const json_t *answer)
         return UNKNOWN;
     }
     if (strcmp(plugin, "missing") != 0)
-        text = "Slurm has not loaded it there: see tccl-check on that node";
+        text = "run tccl-check on that node";
     fprintf(stderr, "tccl: %s: no plugin has spoken for step %lu.%lu, so it had no ring: %s\n",
             options->node, options->job, options->step, text);
     return ABSENT;

@@ -85,8 +85,7 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_
                  mode == TCCL_MODE_ON ? "NCCL's own choice is used"
                                       : "the step ends, because a ring is required");
     else if (plan->state == TCCL_STATE_NOTHING)
-        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s",
-                 plan->reason[0] ? plan->reason : "the step has one GPU: there is nothing to do");
+        snprintf(line, NOTICE_SIZE, "tccl: nothing to do: %s", plan->reason);
     else
         return false;
     notice_clean(line);

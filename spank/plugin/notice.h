@@ -9,9 +9,9 @@
 
 enum { NOTICE_SIZE = 1024 };
 
-/* The outcome of a step of n_nodes nodes in this mode. plan->reason is set on fallback, and if a
- * planned ring will not be built; in state nothing-to-do no reason means that the step has one GPU.
- * Returns false if there is no message: in modes off and auto, and in state off. */
+/* The outcome of a step of n_nodes nodes in this mode. plan->reason is set on fallback, where
+ * there is nothing to do, and if a planned ring will not be built. Returns false if there is no
+ * message: in modes off and auto, and in state off. */
 bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_nodes,
                     char line[static NOTICE_SIZE]);
 

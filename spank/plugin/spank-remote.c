@@ -257,7 +257,7 @@ static void tell_silently(void)
 {
     enum tccl_mode mode = remote.choice.mode;
     enum tccl_launch launch = remote.step.launch;
-    if (!remote.place.placed || !remote.step.n_gres || remote.joined)
+    if (!remote.place.placed || remote.joined)
         return;
     remote.choice.mode = TCCL_MODE_OFF;
     remote.step.silent = true;
@@ -396,6 +396,8 @@ static void begin_step(const char *step_error)
     if (!place->has_gpus) {
         if (remote.choice.asked && mode >= TCCL_MODE_ON)
             fall_back("no GPUs in this step");
+        if (remote.active && mode == TCCL_MODE_REQUIRE) /* srun asks whether a plugin has spoken */
+            tell_silently();
     } else if (remote.choice.forbidden) {
         refuse_by_policy();
     } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
@@ -403,11 +405,13 @@ static void begin_step(const char *step_error)
             tell_tccld(NULL);
     } else if (!policy_wants(&remote.rule, &remote.choice, step->n_nodes, step->n_gres)) {
         warn_others();
-        tell_silently();
+        if (step->n_gres)
+            tell_silently();
     } else if (step_error) {
         fall_back_on_step(step_error);
     } else if (step->n_nodes == 1 && step->n_gres == 1) {
         remote.plan.state = TCCL_STATE_NOTHING;
+        strcpy(remote.plan.reason, "the step has one GPU");
         remote.active = true;
         tell_tccld(NULL);
     } else if (remote.hides[0] && mode == TCCL_MODE_REQUIRE) {

@@ -13,5 +13,6 @@ done
 srun_show -N1 --gpus-per-node=1 --tccl=on
 all_have TCCL_STATE nothing-to-do
 none_has TCCL_RING
+all_have TCCL_REASON "the step has one GPU"
 recorded "$(job_of)" 0 state nothing-to-do
-matches "the user's line" "$(cat "$work/err")" '*tccl: no ring: the step has one GPU: there is nothing to do*'
+matches "the user's line" "$(cat "$work/err")" '*tccl: nothing to do: the step has one GPU*'

@@ -40,7 +40,7 @@ solved() { # TASKS RING-PATTERN LINE-PATTERN
         none_has TCCL_RING
         matches TCCL_REASON "$(values TCCL_REASON)" "NCCL's own *(* GB/s*)"
         recorded "$job" 0 state nothing-to-do
-        says "tccl: no ring: NCCL's own *"
+        says "tccl: nothing to do: NCCL's own *"
     fi
 }
 srun_show -N2 --gpus-per-node=2 --ntasks-per-node=1 --tccl=on

@@ -34,7 +34,7 @@ left_to_nccl() { # TASKS REASON-PATTERN
 
 srun_show -w n1 -N1 --gpus-per-node=2 --ntasks-per-node=2 --tccl=require
 left_to_nccl 2 "NCCL's own ring is as fast (10.0 GB/s)"
-says "tccl: no ring: NCCL's own ring is as fast (10.0 GB/s)"
+says "tccl: nothing to do: NCCL's own ring is as fast (10.0 GB/s)"
 
 srun_show -w n1 -N1 --gpus-per-node=2 --ntasks-per-node=1 --tccl=auto
 left_to_nccl 1 "NCCL's own ring is as fast*"

@@ -28,6 +28,12 @@ equal "complaints" "$(count 'has spoken')" 0
 user tccl-check step "$(job_of).0" --node n1 >"$work/step"
 matches "the answer" "$(<"$work/step")" "tccl: n1: the plugin has spoken for step $(job_of).0"
 
+echo "--- a step without GPUs has a reason of its own"
+user_show env SLURM_CONF="$work/slurm.conf" srun -w n1,n2 -N2 --ntasks-per-node=1 --tccl=require "$work/show"
+[ "$status" != 0 ] || fail "srun ended with 0"
+equal "tasks" "$(tasks)" 0
+says "tccl: no ring: no GPUs in this step (the step ends, because a ring is required)"
+
 echo "--- they don't"
 : >"$stack"
 sleep 10.5 # what tccld has seen of plugstack.conf counts that long

@@ -30,4 +30,4 @@ equal "tasks" "$(tasks)" 2
 all_have TCCL_STATE nothing-to-do
 none_has TCCL_RING
 none_has LD_PRELOAD
-says "tccl: no ring: NCCL's own ring is as fast (*"
+says "tccl: nothing to do: NCCL's own ring is as fast (*"

@@ -80,6 +80,8 @@ static void test_texts(void)
         "n3: the step has started there, but its plugin has not spoken for 3 s: run tccl-check "
         "there",
         "configuration");
+    check_class("n3: Slurm has no plugin there: there is no /etc/slurm/plugstack.conf",
+                "configuration");
     check_class("n3: the step was sent a signal while it waited for its plan (cancelled or "
                 "suspended)",
                 "cancelled");

@@ -215,6 +215,7 @@ static void do_here(int which)
     }
     struct connection *peer = new_peer(rig.parent >= 0 ? rig.parent : rig.node);
     fake_stepd_ms = rand() % 4 ? -1 : rand() % 4000;
+    fake_missing = rand() % 16 ? NULL : "there is no plugstack.conf";
     step_here(&rig.daemon, peer, message);
     CHECK_INT(peer->answers, 1);
 }
@@ -787,9 +788,16 @@ static void test_silent(void)
     CHECK(
         strstr(reason_of_step(), "n2: the step has started there, but its plugin has not spoken"));
     end_rig();
+    begin_rig(1, 2); /* one that has begun and ended here without a plugin, or is to come */
+    fake_missing = "there is no plugstack.conf";
+    CHECK(ask_here(0, -1) && ask_here(2999, -1));
+    CHECK(!ask_here(1, -1));
+    CHECK(strstr(reason_of_step(), "n2: Slurm has no plugin there: there is no plugstack.conf"));
+    end_rig();
     begin_rig(1, 2);
     join_alone();
     CHECK(ask_here(4000, 4000));
+    fake_missing = NULL;
     end_rig();
     fake_stepd_ms = -1;
 }

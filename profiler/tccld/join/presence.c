@@ -178,12 +178,25 @@ static void start(struct presence *presence)
     presence->looking = pool_submit(presence->pool, run_look, on_looked, look) == 0;
 }
 
-void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message)
+static bool is_fresh(struct presence *presence)
 {
-    struct presence *presence = daemon->presence;
     bool fresh = presence->looked_ms && tccl_now_ms() < presence->looked_ms + FRESH_MS;
     if (!fresh)
         start(presence);
+    return fresh;
+}
+
+const char *presence_missing(struct daemon *daemon)
+{
+    struct presence *presence = daemon->presence;
+    bool known = is_fresh(presence) && !presence->looking;
+    return known && presence->look.missing ? presence->look.text : NULL;
+}
+
+void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    struct presence *presence = daemon->presence;
+    bool fresh = is_fresh(presence);
     if (fresh || !presence->looking) {
         answer(presence, connection, message);
         return;

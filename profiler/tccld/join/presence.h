@@ -18,6 +18,10 @@ void presence_free(struct presence *presence);
 /* A step's plugin has spoken. */
 void presence_note(struct presence *presence, const struct tccl_step *join);
 
+/* Why this node has no plugin, by slurmd's plugstack.conf; NULL: it has one, or that is not known
+ * yet: ask again in a second. Valid until the event loop goes on. */
+const char *presence_missing(struct daemon *daemon);
+
 /* NODE (profiler/client/README.md). */
 void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message);
 

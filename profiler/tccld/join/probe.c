@@ -15,6 +15,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/presence.h"
 #include "tccld/join/report.h"
 #include "tccld/join/tree.h"
 
@@ -26,7 +27,8 @@ enum {
     LIST_US = 3000000, /* for slurmd's list of GPUs, where no ring is required */
     TRIES = 4,         /* to ask at all, where this node is too slow */
     BUSY_TIMES = 4,    /* as long is waited for one that is busy */
-    SILENT_MS = 3000   /* that a slurmstepd may be there without a JOIN */
+    LOOK_MS = 1000,    /* until it is looked whether this node has the plugin */
+    SILENT_MS = 3000   /* that others wait for it, and a slurmstepd may be there without a JOIN */
 };
 
 /* The question */
@@ -343,19 +345,25 @@ static void learn_names(struct step *step, const json_t *json)
     deadline_await(step);
 }
 
-/* The step has started here, but its plugin does not say so: it is not in plugstack.conf, can't
- * read tccl.conf, or takes tccld for hung. The others need not wait. Looked at only once somebody
- * has waited for so long: a slurmstepd that starts now has its time. */
+/* The plugin here will not speak: Slurm has none, whether the step has begun here, has ended, or is
+ * still to come; or the step has begun, and the plugin can't read tccl.conf, or takes tccld for
+ * hung. The others need not wait, but as long as a slurmstepd may need that starts now. */
 static void fail_silent(struct step *step)
 {
-    const struct tccl_conf *conf = step->steps->daemon->conf;
-    if (step_has_joined(step) || tccl_now_us() - step->opened_us < SILENT_MS * 1000 ||
-        stepd_sockets_age(step->steps->sockets, conf->node, &step->key) < SILENT_MS)
+    struct daemon *daemon = step->steps->daemon;
+    int64_t waited = step->timeout_ms - (step->end - tccl_now_ms()); /* also elsewhere */
+    if (step_has_joined(step) || waited < LOOK_MS)
         return;
-    step_fail(step,
-              "%s: the step has started there, but its plugin has not spoken for %d s: run "
-              "tccl-check there",
-              conf->node, SILENT_MS / 1000);
+    const char *missing = presence_missing(daemon), *node = daemon->conf->node;
+    if (waited < SILENT_MS)
+        return;
+    if (missing)
+        step_fail(step, "%s: Slurm has no plugin there: %.400s", node, missing);
+    else if (stepd_sockets_age(step->steps->sockets, node, &step->key) >= SILENT_MS)
+        step_fail(step,
+                  "%s: the step has started there, but its plugin has not spoken for %d s: run "
+                  "tccl-check there",
+                  node, SILENT_MS / 1000);
 }
 
 static void answer(struct connection *connection, const struct step *step)
