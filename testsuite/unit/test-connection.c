@@ -1260,6 +1260,8 @@ static void test_busy(void)
             if (trusted) {
                 ask(fd, "echo", 2);
                 CHECK_STR(next(fd, NULL), "ok");
+                send_bytes(fd, "\0\0\0\5busy?", TCCL_FRAME_HEADER + 5); /* it was told */
+                CHECK_STR(next(fd, NULL), "closed");
             }
             CHECK_STR(next(fd_work, NULL), "ok");
             close(fd);

@@ -24,6 +24,7 @@ struct connection {
     int holders;             /* itself while it is open, and who will answer */
     enum connection_state state;
     bool known;                 /* a good message of it was heard */
+    bool told;                  /* something without a credential, which is for once */
     bool lines;                 /* the question was of lines */
     bool trusted;               /* connection.h */
     struct bufferevent *stream; /* NULL: closed */

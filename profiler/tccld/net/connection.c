@@ -335,8 +335,9 @@ static void take_question(struct connection *connection, char *data, size_t size
     const struct front *front = connection->all->front;
     connection->state = ASKED;
     connection->spared = false;
-    if (front->tell && connection->share->trusted &&
+    if (front->tell && connection->share->trusted && !connection->told &&
         front->tell(connection->all->daemon, connection, data)) {
+        connection->told = true;
         free(data);
         return;
     }
