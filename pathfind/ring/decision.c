@@ -71,13 +71,15 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
     double share = least_share(asked, ours), own_share = least_share(asked, nccl);
     if (!(ours->gbps > 0))
         decision.decided = TCCL_NO_FASTER;
+    else if (!(nccl->gbps > 0) && ours->harms)
+        decision.decided = TCCL_HARMS;
     if (!(ours->gbps > 0) || !(nccl->gbps > 0))
         return decision;
     bool leaves_more =
         asked->alone > 0 && ours->gbps * SAME >= nccl->gbps && share > own_share * noise;
     if (!(ours->gbps > nccl->gbps * noise) && !leaves_more)
         decision.decided = TCCL_NO_FASTER;
-    else if (!leaves_more && share * noise < own_share)
+    else if (ours->harms || (!leaves_more && share * noise < own_share))
         decision.decided = TCCL_HARMS;
     else if (!(ours->gbps > nccl->gbps * decision.required * SAME) && !leaves_more)
         decision.decided = TCCL_LITTLE_GAIN;
@@ -107,10 +109,11 @@ void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl
     tccl_latency_format_size(decision->loss_at, size);
     *text = '\0';
     if (decision->decided == TCCL_HARMS)
-        snprintf(text, TCCL_DECISION_TEXT,
-                 "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
-                 "bandwidth to the steps beside it, NCCL's own %.0f %%",
-                 ours, nccl, 100 * asked->ours.share, 100 * asked->nccl.share);
+        snprintf(
+            text, TCCL_DECISION_TEXT,
+            "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave less of its bandwidth "
+            "to a step beside it than NCCL's own does",
+            ours, nccl);
     else if (decision->decided == TCCL_LITTLE_GAIN)
         snprintf(text, TCCL_DECISION_TEXT,
                  "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: less than "

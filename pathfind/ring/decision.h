@@ -3,8 +3,8 @@
  *
  * Rings are taken if they are faster than NCCL's own by the gain that is required of them
  * (tccl_decision_required), lose no more time at any size of an all-reduce than they win at
- * another one (latency.h), and don't lower the least share of all steps on the node; or if they
- * are as fast, and raise that share. */
+ * another one (latency.h), and leave each step that runs beside them what it would have beside
+ * NCCL's own; or if they are as fast, and raise the least share. */
 #ifndef TCCL_DECISION_H
 #define TCCL_DECISION_H
 
@@ -15,6 +15,7 @@
 struct tccl_contender {
     double gbps;  /* of all of them at once, GB/s; 0: not known */
     double share; /* what they leave to the steps that run beside them, as a part; 1: all */
+    bool harms;   /* a step beside them has less than beside NCCL's own */
     int rings;    /* at once; 0 counts as 1 */
     int bounces;  /* ways through host memory, of the ring that has most (latency.h) */
 };
@@ -47,7 +48,7 @@ struct tccl_decision {
 /* What an all-reduce of the i-th size (latency.h) takes, us. */
 void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *ours, double *nccl);
 
-/* Without a known bandwidth of NCCL's own ours are taken. */
+/* Without a known bandwidth of NCCL's own ours are taken, if they don't harm. */
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
 
 /* How many times as fast as NCCL's own they have to be: 1 and more. */

@@ -400,6 +400,8 @@ static void count_alone(const struct tccl_groups *groups, const struct tccl_side
                         struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS])
 {
     *worth = (struct tccl_worth){.least = 1, .left = 1, .sum = groups->beside->n};
+    for (int i = 0; i < groups->beside->n; i++)
+        worth->others[i] = groups->beside->alone[i];
     for (int i = 0; i < groups->n; i++) {
         gbps[i] = sides[i].alone;
         worth->least = fmin(worth->least, gbps[i] / groups->unit);
@@ -445,12 +447,24 @@ static double slowest(struct tccl_groups *groups, const struct tccl_side *sides,
     return least;
 }
 
+/* Has another step less, while the groups have these, than beside NCCL's own of all of them? 1, 0,
+ * or -1 with err. */
+static int harm(struct tccl_groups *groups, const struct tccl_side *sides,
+                const struct tccl_floor *floor, struct tccl_error *err)
+{
+    struct tccl_worth worth;
+    return rate(groups, sides, 0, &sides[0], &worth, err) != 0
+               ? -1
+               : tccl_floor_harms(floor, groups->beside, &worth, groups->noise);
+}
+
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
  * together lose nothing by it, as far as that is known as well as what the chains reach; none where
- * only other steps gain by that, and the slowest group would have less than enough, GB/s. */
+ * only other steps gain by that, and the slowest group would have less than enough, GB/s, nor where
+ * another step has less than its floor. */
 static int judge(struct tccl_groups *groups, const struct assignment *planned,
-                 const struct tccl_side *own, double enough, bool better[static TCCL_MAX_GROUPS],
-                 struct tccl_error *err)
+                 const struct tccl_side *own, double enough, const struct tccl_floor *floor,
+                 bool better[static TCCL_MAX_GROUPS], struct tccl_error *err)
 {
     struct tccl_side sides[TCCL_MAX_GROUPS];
     memcpy(sides, planned->sides, sizeof(sides));
@@ -464,9 +478,10 @@ static int judge(struct tccl_groups *groups, const struct assignment *planned,
             sides[i] = own[i];
     }
     double least = slowest(groups, sides, err);
-    for (int i = 0; i < groups->n && least >= 0 && least < enough; i++)
+    int harms = harm(groups, sides, floor, err);
+    for (int i = 0; i < groups->n && (least < enough || harms); i++)
         better[i] = true;
-    return least >= 0 ? 0 : -1;
+    return least >= 0 && harms >= 0 ? 0 : -1;
 }
 
 static double least_of(const double *gbps, int n)
@@ -496,12 +511,13 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
  * here: two, if there are several. */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
                         int generation, double least, const struct tccl_worth *worth,
-                        double own_least)
+                        double own_least, bool harms)
 {
     int nodes = groups->closed ? 1 : 2;
     const struct tccl_decision_case asked = {
         .ours = {.gbps = least,
                  .share = planned->worth.left,
+                 .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
         .nccl = {.gbps = own_least,
                  .share = worth->left,
@@ -528,16 +544,19 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
         return -1;
     double enough = least_of(gbps, groups->n) * (1 - 1e-9);
     double least = slowest(groups, planned->sides, err);
-    if (least < 0)
+    struct tccl_floor floor = {.known = {0}};
+    tccl_floor_raise(&floor, groups->beside, known == 0 ? &worth : NULL);
+    int harms = harm(groups, planned->sides, &floor, err);
+    if (least < 0 || harms < 0)
         return -1;
     if (known == 0 && least >= enough &&
         tccl_worth_better(&planned->worth, &worth, groups->noise) &&
-        is_worth_it(groups, planned, generation, least, &worth, least_of(gbps, groups->n)) &&
-        judge(groups, planned, own, enough, better, err) != 0)
+        is_worth_it(groups, planned, generation, least, &worth, least_of(gbps, groups->n), harms) &&
+        judge(groups, planned, own, enough, &floor, better, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++) {
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
-        choices[i].better[generation] = known != 0 || better[i];
+        choices[i].better[generation] = (known != 0 && !harms) || better[i];
     }
     return 0;
 }

@@ -24,8 +24,11 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
     worth->gbps = gbps[0];
     worth->least = worth->sum = gbps[0] / beside->own;
     worth->left = 1;
-    for (int i = 0; i < beside->n && !beside->selfish; i++) {
+    for (int i = 0; i < beside->n; i++) {
         double share = fmin(gbps[i + 1] / beside->alone[i], 1);
+        worth->others[i] = gbps[i + 1];
+        if (beside->selfish)
+            continue;
         worth->left = fmin(worth->left, share);
         worth->sum += share;
     }
@@ -39,6 +42,27 @@ bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, d
     if (fmax(a->least, b->least) > fmin(a->least, b->least) * (1 + noise))
         return a->least > b->least;
     return a->sum > b->sum * (1 + noise);
+}
+
+void tccl_floor_raise(struct tccl_floor *floor, const struct tccl_beside *beside,
+                      const struct tccl_worth *own)
+{
+    for (int i = 0; i < beside->n; i++) {
+        double bounds = own ? own->others[i] : beside->alone[i];
+        double known = own && own->basis < TCCL_BASIS_BOUNDS ? bounds : beside->alone[i];
+        floor->bounds[i] = fmax(floor->bounds[i], fmin(bounds, beside->alone[i]));
+        floor->known[i] = fmax(floor->known[i], fmin(known, beside->alone[i]));
+    }
+}
+
+bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *beside,
+                      const struct tccl_worth *worth, double noise)
+{
+    const double *least = worth->basis == TCCL_BASIS_BOUNDS ? floor->bounds : floor->known;
+    for (int i = 0; i < beside->n; i++)
+        if (worth->others[i] < least[i] * (1 - noise) * (1 - 1e-9))
+            return true;
+    return false;
 }
 
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline)
@@ -56,6 +80,7 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
 struct candidate {
     const struct tccl_result *result;
     struct tccl_worth worth;
+    bool harms;
 };
 
 /* Those for one cell of a class, the fastest first. */
@@ -117,24 +142,35 @@ static void list_chains(struct candidates *candidates, const struct tccl_table *
 }
 
 static void take(struct tccl_cell *cell, const struct tccl_result *result,
-                 const struct tccl_worth *worth)
+                 const struct tccl_worth *worth, bool harms)
 {
     cell->chain = result->chain;
     cell->alone = result->gbps;
     cell->gbps = fmin(worth->gbps, result->gbps);
     cell->share = worth->left;
     cell->basis = worth->basis;
+    cell->harms = harms;
     cell->tree = result->tree;
     cell->tree.gbps *= cell->gbps / cell->alone;
     cell->tree.along *= cell->gbps / cell->alone;
     cell->bound = fmax(cell->bound, cell->alone);
 }
 
+/* Does a come before b, which may be NULL? */
+static bool is_better(const struct candidate *a, const struct candidate *b, double noise)
+{
+    if (!b || a->harms != b->harms)
+        return !b || b->harms;
+    return tccl_worth_better(&a->worth, &b->worth, noise);
+}
+
 /* Rates the candidates beside the others, and moves those that are rated to the front. *best: the
- * best one; -1: there is none. No share is larger than what a chain has alone, so the rest can't be
- * better once the list has come down to the least share of the best. */
-static int rate_candidates(struct tccl_beside *beside, struct candidates *candidates, double noise,
-                           int *best, struct tccl_error *err)
+ * best one, of those that harm nobody if there are some; -1: there is none. No share is larger than
+ * what a chain has alone, so the rest can't be better once the list has come down to the least
+ * share of the best. */
+static int rate_candidates(struct tccl_beside *beside, const struct tccl_floor *floor,
+                           struct candidates *candidates, double noise, int *best,
+                           struct tccl_error *err)
 {
     int n = candidates->n;
     candidates->n = 0;
@@ -143,15 +179,17 @@ static int rate_candidates(struct tccl_beside *beside, struct candidates *candid
     for (int i = 0; i < n; i++) {
         struct candidate *now = &candidates->list[i], *rated = &candidates->list[candidates->n];
         struct tccl_side side = {.alone = now->result->gbps};
-        if (*best >= 0 && now->result->gbps < (1 - TCCL_MOST_FOR_ROOM) * beside->own *
-                                                  candidates->list[*best].worth.least)
+        if (*best >= 0 && !candidates->list[*best].harms &&
+            now->result->gbps <
+                (1 - TCCL_MOST_FOR_ROOM) * beside->own * candidates->list[*best].worth.least)
             break;
         if (tccl_side_add_chain(&side, &now->result->chain) != 0)
             continue;
         if (tccl_beside_worth(beside, &side, &now->worth, err) != 0)
             return -1;
         *rated = *now;
-        if (*best < 0 || tccl_worth_better(&rated->worth, &candidates->list[*best].worth, noise))
+        rated->harms = tccl_floor_harms(floor, beside, &rated->worth, noise);
+        if (is_better(rated, *best < 0 ? NULL : &candidates->list[*best], noise))
             *best = candidates->n;
         candidates->n++;
     }
@@ -168,7 +206,7 @@ static const struct candidate *leave_room(const struct candidates *candidates, i
     for (int i = 0; i < candidates->n && fewest > 0; i++) {
         const struct candidate *now = &candidates->list[i];
         int far = tccl_chain_far(machine, &now->result->chain);
-        if (far < fewest && now->worth.basis <= least->worth.basis &&
+        if (far < fewest && now->harms == least->harms && now->worth.basis <= least->worth.basis &&
             !tccl_worth_better(&candidates->list[best].worth, &now->worth, TCCL_MOST_FOR_ROOM)) {
             fewest = far;
             least = now;
@@ -177,17 +215,44 @@ static const struct candidate *leave_room(const struct candidates *candidates, i
     return least;
 }
 
-static int choose(struct tccl_beside *beside, struct candidates *candidates, double noise,
-                  const struct tccl_machine *machine, struct tccl_cell *cell,
-                  struct tccl_error *err)
+static int choose(struct tccl_beside *beside, const struct tccl_floor *floor,
+                  struct candidates *candidates, double noise, const struct tccl_machine *machine,
+                  struct tccl_cell *cell, struct tccl_error *err)
 {
     int best;
-    if (rate_candidates(beside, candidates, noise, &best, err) != 0)
+    if (rate_candidates(beside, floor, candidates, noise, &best, err) != 0)
         return -1;
     if (best < 0)
         return 0;
     const struct candidate *taken = leave_room(candidates, best, machine);
-    take(cell, taken->result, &taken->worth);
+    take(cell, taken->result, &taken->worth, taken->harms);
+    return 0;
+}
+
+/* Returns 0; 1: it is not known; -1 with err. */
+static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *baseline,
+                    struct tccl_worth *worth, struct tccl_error *err)
+{
+    struct tccl_side side = {.alone = baseline->gbps};
+    if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
+        return 1;
+    beside->own = side.alone;
+    return tccl_beside_worth(beside, &side, worth, err);
+}
+
+static int find_floor(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
+                      struct tccl_floor *floor, struct tccl_error *err)
+{
+    const struct tccl_baseline *own = closed ? table->baseline_ring : table->baseline_chain;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        struct tccl_worth worth;
+        if (i > 0 && tccl_baseline_equal(&own[i], &own[i - 1]))
+            continue;
+        int known = rate_own(beside, &own[i], &worth, err);
+        if (known < 0)
+            return -1;
+        tccl_floor_raise(floor, beside, known == 0 ? &worth : NULL);
+    }
     return 0;
 }
 
@@ -196,13 +261,10 @@ static int choose(struct tccl_beside *beside, struct candidates *candidates, dou
 static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline *baseline,
                          bool sure, double *gbps, double *share, struct tccl_error *err)
 {
-    struct tccl_side side = {0};
     struct tccl_worth worth;
-    if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
-        return 0;
-    beside->own = side.alone = baseline->gbps;
-    if (tccl_beside_worth(beside, &side, &worth, err) != 0)
-        return -1;
+    int known = rate_own(beside, baseline, &worth, err);
+    if (known != 0)
+        return known < 0 ? -1 : 0;
     if (sure && worth.basis == TCCL_BASIS_BOUNDS)
         return 0;
     *gbps = fmin(*gbps, worth.gbps);
@@ -244,9 +306,10 @@ static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *t
     return 0;
 }
 
-static int choose_all(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
-                      bool hidden, const struct tccl_machine *machine,
-                      struct tccl_node_class *class, struct tccl_error *err)
+static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor,
+                      const struct tccl_table *table, bool closed, bool hidden,
+                      const struct tccl_machine *machine, struct tccl_node_class *class,
+                      struct tccl_error *err)
 {
     size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
     cleanup_free struct candidate *list = calloc(most, sizeof(*list));
@@ -256,25 +319,30 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_table *table
         return tccl_fail(err, "out of memory");
     if (closed) {
         list_rings(&candidates, table, hidden);
-        status = choose(beside, &candidates, table->noise, machine, &class->ring, err);
+        status = choose(beside, floor, &candidates, table->noise, machine, &class->ring, err);
     }
     for (int i = 0; !closed && status == 0 && i < class->n_nics * class->n_nics; i++) {
         list_chains(&candidates, table, i / class->n_nics, i % class->n_nics, hidden);
-        status = choose(beside, &candidates, table->noise, machine, &class->cells[i], err);
+        status = choose(beside, floor, &candidates, table->noise, machine, &class->cells[i], err);
     }
     return status;
 }
 
 /* The sets of the class, which has them as they are alone. */
-static int rate_sets(struct tccl_beside *beside, bool closed, struct tccl_node_class *class,
-                     struct tccl_error *err)
+static int rate_sets(struct tccl_beside *beside, const struct tccl_floor *floor, bool closed,
+                     struct tccl_node_class *class, struct tccl_error *err)
 {
-    for (int i = 0; i < class->n_sets; i++) {
-        struct tccl_class_set *set = &class->sets[i];
+    int n = class->n_sets;
+    class->n_sets = 0;
+    for (int i = 0; i < n; i++) {
+        struct tccl_class_set *set = &class->sets[class->n_sets];
+        *set = class->sets[i];
         struct tccl_side side;
         struct tccl_worth worth;
-        if (set->set.rings[0].closed != closed)
+        if (set->set.rings[0].closed != closed) {
+            class->n_sets++;
             continue;
+        }
         tccl_ring_set_side(&set->set, &side);
         beside->own = side.alone = set->alone;
         if (tccl_beside_worth(beside, &side, &worth, err) != 0)
@@ -283,6 +351,7 @@ static int rate_sets(struct tccl_beside *beside, bool closed, struct tccl_node_c
         set->share = worth.left;
         set->basis = worth.basis;
         set->bound = fmax(set->bound, set->alone);
+        class->n_sets += !tccl_floor_harms(floor, beside, &worth, class->noise);
     }
     return 0;
 }
@@ -296,14 +365,16 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     cleanup_class struct tccl_node_class *class = hidden
                                                       ? tccl_node_class_without_p2p(table, machine)
                                                       : tccl_node_class_from_table(table, machine);
+    struct tccl_floor floor = {.known = {0}};
     beside->selfish = false;
     if (!class) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
     class->neighbours = beside->n;
-    if (choose_all(beside, table, closed, hidden, machine, class, err) != 0 ||
-        rate_sets(beside, closed, class, err) != 0 ||
+    if (find_floor(beside, table, closed, &floor, err) != 0 ||
+        choose_all(beside, &floor, table, closed, hidden, machine, class, err) != 0 ||
+        rate_sets(beside, &floor, closed, class, err) != 0 ||
         rate_baselines(beside, table, closed, class, err) != 0)
         return NULL;
     return tccl_steal(class);

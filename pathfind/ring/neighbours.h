@@ -27,11 +27,12 @@ struct tccl_beside {
 
 /* What a side is worth beside the others. */
 struct tccl_worth {
-    double gbps;           /* of the side, while all run, GB/s */
-    double least;          /* the least share */
-    double left;           /* the least share of the others; 1 if there are none */
-    double sum;            /* of all shares */
-    enum tccl_basis basis; /* by bounds: all of these are so much at least */
+    double gbps;                       /* of the side, while all run, GB/s */
+    double least;                      /* the least share */
+    double left;                       /* the least share of the others; 1 if there are none */
+    double sum;                        /* of all shares */
+    double others[TCCL_MAX_SIDES - 1]; /* what each of the others reaches, GB/s */
+    enum tccl_basis basis;             /* by bounds: all of these are so much at least */
 };
 
 /* Without a model side->alone is to be said, and that of the others, too. Returns 0, or -1 with err
@@ -41,12 +42,29 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 
+/* What each of those that run has beside NCCL's own choice for a newcomer, GB/s. Nobody is to get
+ * less: where NCCL's own is not known there, or by bounds only, what each has alone; beside a
+ * newcomer that is known by bounds, too, it is the same bounds that count. */
+struct tccl_floor {
+    double known[TCCL_MAX_SIDES - 1], bounds[TCCL_MAX_SIDES - 1];
+};
+
+/* Of several choices of NCCL's own (generations) the largest counts. own: NULL if it is not known.
+ */
+void tccl_floor_raise(struct tccl_floor *floor, const struct tccl_beside *beside,
+                      const struct tccl_worth *own);
+/* Has one of those that run less than that beside a newcomer of this worth, but for the noise? */
+bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *beside,
+                      const struct tccl_worth *worth, double noise);
+
 /* Adds all that NCCL builds, or nothing. Returns 0, or -1: there is no room for it. */
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
 
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; ring
- * sets, and what a stock NCCL builds, are rated in the same way. Where that is known by bounds
+ * sets, and what a stock NCCL builds, are rated in the same way. Nobody who runs gets less than
+ * beside NCCL's own choice, of any generation: a cell for which there is no other chain says that
+ * its one harms, and such sets are left out. Where that is known by bounds
  * only, and a chain's bandwidth is not, it counts as it is alone. hidden: as
  * tccl_node_class_without_p2p. own and selfish are set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,

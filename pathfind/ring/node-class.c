@@ -320,8 +320,9 @@ static json_t *cell_to_json(const struct tccl_node_class *class, const struct tc
 {
     char text[TCCL_CHAIN_TEXT];
     tccl_node_class_format(class, &cell->chain, text);
-    return json_pack("{s:f, s:f, s:f, s:s, s:o, s:o}", "gbps", cell->gbps, "alone", cell->alone,
-                     "share", cell->share, "basis", tccl_basis_name(cell->basis), "bound",
+    return json_pack("{s:f, s:f, s:f, s:b, s:s, s:o, s:o}", "gbps", cell->gbps, "alone",
+                     cell->alone, "share", cell->share, "harms", (int)cell->harms, "basis",
+                     tccl_basis_name(cell->basis), "bound",
                      isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
                      *text ? json_string(text) : json_null());
 }
@@ -429,12 +430,14 @@ static int cell_from_json(json_t *json, const struct tccl_node_class *class, int
 {
     json_t *bound, *chain;
     const char *basis;
-    if (json_unpack(json, "{s:F, s:F, s:F, s:s, s:o, s:o!}", "gbps", &cell->gbps, "alone",
-                    &cell->alone, "share", &cell->share, "basis", &basis, "bound", &bound, "chain",
-                    &chain) != 0 ||
+    int harms;
+    if (json_unpack(json, "{s:F, s:F, s:F, s:b, s:s, s:o, s:o!}", "gbps", &cell->gbps, "alone",
+                    &cell->alone, "share", &cell->share, "harms", &harms, "basis", &basis, "bound",
+                    &bound, "chain", &chain) != 0 ||
         tccl_basis_parse(basis) < 0)
         return -1;
     cell->basis = (enum tccl_basis)tccl_basis_parse(basis);
+    cell->harms = harms;
     cell->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
     if (!is_rate(cell->gbps) || !is_rate(cell->alone) || !(cell->alone >= cell->gbps) ||
         !is_share(cell->share) || !(cell->bound >= cell->gbps) ||
@@ -595,7 +598,8 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
 {
     return a->gbps == b->gbps && a->bound == b->bound && a->alone == b->alone &&
-           a->share == b->share && a->basis == b->basis && tccl_chain_equal(&a->chain, &b->chain);
+           a->share == b->share && a->harms == b->harms && a->basis == b->basis &&
+           tccl_chain_equal(&a->chain, &b->chain);
 }
 
 static bool nics_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)

@@ -14,6 +14,7 @@ struct tccl_cell {
     double bound;            /* proven upper bound over all port pairs of these NICs */
     double alone;            /* what the chain reaches when nobody else runs */
     double share;            /* what it leaves to those that run, as tccl_worth; 1: all */
+    bool harms;              /* one of those has less than beside NCCL's own choice */
     enum tccl_basis basis;   /* by what gbps and share are known beside them */
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
     struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */

@@ -113,6 +113,7 @@ struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int gener
 {
     return (struct tccl_decision_case){.ours = {.gbps = ring->gbps,
                                                 .share = ring->share,
+                                                .harms = ring->harms,
                                                 .rings = ring->rings,
                                                 .bounces = ring->bounces},
                                        .nccl = {.gbps = ring->baseline_gbps[generation],
@@ -190,15 +191,17 @@ static void add_way(struct lists *lists, const struct tccl_node_class *class, co
 }
 
 /* The cells, for one ring: a way's index is the cell's. With their bounds in place of what they
- * reach, or not. */
-static void add_cells(struct lists *lists, const struct tccl_node_class *class, bool bound,
-                      struct tccl_ways *ways)
+ * reach, or not; with a share below 0 also those that harm. */
+static void add_cells(struct lists *lists, const struct tccl_node_class *class, double share,
+                      bool bound, struct tccl_ways *ways)
 {
     for (int i = 0; i < class->n_nics * class->n_nics; i++) {
         int in = i / class->n_nics, out = i % class->n_nics;
         double hops = tccl_class_hops(class, &in, &out, 1);
-        float gbps = bound ? rounded_up(fmin(class->cells[i].bound, hops))
-                           : (float)fmin(class->cells[i].gbps, hops);
+        bool left_out = class->cells[i].harms && share >= 0;
+        float gbps = bound      ? rounded_up(fmin(class->cells[i].bound, hops))
+                     : left_out ? 0
+                                : (float)fmin(class->cells[i].gbps, hops);
         add_way(lists, class, &in, &out, 1, gbps, ways);
     }
 }
@@ -229,7 +232,7 @@ static int make_ways(struct lists *lists, int rings, double share, bool bound,
         if (!kinds[i].ways)
             return -1;
         if (rings == 1)
-            add_cells(lists, class, bound, &kinds[i]);
+            add_cells(lists, class, share, bound, &kinds[i]);
         else
             add_sets(lists, class, rings, share, &kinds[i]);
     }
@@ -424,6 +427,7 @@ static void take_least(const struct tccl_node_class *class, struct tccl_ring_cho
     ring->gbps = fmin(ring->gbps, fmin(set ? set->gbps : cell->gbps, hops));
     ring->alone = fmin(ring->alone, fmin(set ? set->alone : cell->alone, hops));
     ring->share = fmin(ring->share, set ? set->share : cell->share);
+    ring->harms |= cell && cell->harms;
     ring->basis = basis > ring->basis ? basis : ring->basis;
     ring->bounces += set ? tccl_bounces(set->set.rings, set->set.n) : tccl_bounces(&cell->chain, 1);
 }
@@ -434,6 +438,7 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
 {
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
+    ring->harms = false;
     ring->bounces = 0;
     for (int run = 0, node = 0; run < n_runs; run++)
         for (int i = 0; i < runs[run].count; i++, node++)
@@ -461,7 +466,7 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
     if (is_wanted(wanted, 1)) {
         ring->gbps = class->ring.gbps;
         ring->bound = class->ring.bound;
-        least = fmin(class->ring.gbps / alone, class->ring.share);
+        least = class->ring.harms ? 0 : fmin(class->ring.gbps / alone, class->ring.share);
     }
     for (int i = 0; i < class->n_sets; i++) {
         const struct tccl_class_set *set = &class->sets[i];
@@ -519,6 +524,9 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, const struct w
         if ((rings == 1 || all_have(runs, n_runs, rings)) &&
             solve_rings(runs, n_runs, rings, wanted, ring) != 0)
             return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
+    if (ring->gbps <= 0 && is_wanted(wanted, 1) && /* nor one that harms nobody */
+        try_rings(runs, n_runs, 1, -1, wanted, ring) < 0)
+        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
                          "no ring can be closed over these %d nodes: a chain is missing, or "
@@ -579,7 +587,7 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
 static int find_several(const struct tccl_run *runs, int n_runs, int most,
                         const struct tccl_ring *single, struct tccl_ring *several)
 {
-    const double least = fmin(single->gbps / single->alone, single->share);
+    const double least = single->harms ? 0 : fmin(single->gbps / single->alone, single->share);
     const struct wanted wanted = {2, most, least * (1 - 1e-6)};
     *several = *single;
     several->gbps = several->bound = 0;

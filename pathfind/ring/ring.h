@@ -22,6 +22,7 @@ struct tccl_ring {
         gbps; /* of the slowest chain or hop, beside the steps that run; 0: no ring can be closed */
     double alone; /* the same ring when nobody else runs */
     double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
+    bool harms;   /* one of those that run has less than beside NCCL's own choice */
     enum tccl_basis
         basis;    /* by what gbps and share are known beside them; the least sure chain's */
     double bound; /* proven upper bound of all rings, or sets of as many as any class has sets of */

@@ -54,6 +54,30 @@ static double least_share(void *context, const struct tccl_set *set)
     return least;
 }
 
+/* What the one that runs has beside a side, GB/s. */
+static double leaves(const struct tccl_beside *beside, const struct tccl_side *side)
+{
+    const struct tccl_side *sides[] = {side, beside->others[0], beside->background};
+    double gbps[3];
+    CHECK_INT(tccl_model_sides(beside->model, sides, 2 + (beside->background != NULL), gbps, NULL),
+              0);
+    return gbps[1];
+}
+
+/* And what it has beside NCCL's own choice of any generation; alone, where one is not known. */
+static double floor_of(const struct tccl_beside *beside, const struct tccl_table *table)
+{
+    double most = 0;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        struct tccl_side side = {0};
+        const struct tccl_baseline *own = &table->baseline_ring[i];
+        CHECK_INT(tccl_side_add_baseline(&side, own), 0);
+        most = fmax(most, own->n_chains ? fmin(leaves(beside, &side), beside->alone[0])
+                                        : beside->alone[0]);
+    }
+    return most * (1 - table->noise);
+}
+
 static double alone(const struct tccl_model *model, uint32_t gpus)
 {
     const struct tccl_port none = {0};
@@ -76,34 +100,46 @@ static int count_far(const struct tccl_machine *machine, const struct tccl_chain
     return far / 2; /* in and out */
 }
 
-/* Is what the class has at least as good as all that the table has, but for a little where it goes
- * through fewer memories of other GPUs? */
-static void check_rival(const struct tccl_beside *beside, const struct tccl_chain *rival,
-                        const struct tccl_chain *chosen, double share)
+/* Is what the class has at least as good as all that the table has and that leaves so much to the
+ * one that runs, but for a little where it goes through fewer memories of other GPUs? Returns
+ * whether this one leaves less. */
+static bool check_rival(const struct tccl_beside *beside, const struct tccl_chain *rival,
+                        const struct tccl_chain *chosen, double share, double floor)
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
+    const struct tccl_side side = side_of(rival), own = side_of(chosen);
     struct tccl_set set;
+    bool harms = leaves(beside, &side) < floor * (1 - 1e-9);
+    if (leaves(beside, &own) < floor * (1 - 1e-9))
+        CHECK(harms); /* there is no other one */
+    else if (harms)
+        return true;
     tccl_chain_set(rival, &set);
     double theirs = least_share((void *)beside, &set);
     int far = count_far(machine, chosen), more = far - count_far(machine, rival);
     CHECK(theirs * (1 - MOST_FOR_ROOM) <= share + 1e-6);
     CHECK(theirs <= share + 1e-6 || more <= 0);
     roomy += theirs > share + 1e-6 && more < 0;
+    return harms;
 }
 
-/* And is it what it is said to be? */
-static void check_ring(const struct tccl_beside *beside, const struct tccl_table *table,
-                       const struct tccl_node_class *class)
+/* And is it what it is said to be? Returns how many leave less to the one that runs. */
+static int check_ring(const struct tccl_beside *beside, const struct tccl_table *table,
+                      const struct tccl_node_class *class)
 {
     struct tccl_set set;
     tccl_chain_set(&class->ring.chain, &set);
     double share = least_share((void *)beside, &set);
     CHECK(class->ring.gbps <= class->ring.alone * (1 + 1e-9));
     CHECK(fabs(fmin(class->ring.gbps / beside->own, class->ring.share) - share) < 1e-6);
-    check_rival(beside, &table->ring.chain, &class->ring.chain, share);
+    const struct tccl_side own = side_of(&class->ring.chain);
+    double floor = floor_of(beside, table);
+    CHECK_INT(class->ring.harms, leaves(beside, &own) < floor * (1 - 1e-9));
+    int harm = check_rival(beside, &table->ring.chain, &class->ring.chain, share, floor);
     for (int i = 0; i < table->n_others; i++)
         if (table->others[i].chain.closed)
-            check_rival(beside, &table->others[i].chain, &class->ring.chain, share);
+            harm += check_rival(beside, &table->others[i].chain, &class->ring.chain, share, floor);
+    return harm;
 }
 
 /* What NCCL builds is rated beside the others, too. */
@@ -139,12 +175,12 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     struct tccl_node_class *class = tccl_beside_class(beside, table, true, false, &err);
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;
-    check_ring(beside, table, class);
+    int harm = check_ring(beside, table, class);
     check_baseline(beside, table, class);
     beside->own = own;
     double share = fmin(class->ring.gbps / own, class->ring.share);
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
-        CHECK(share >= wanted * (1 - MOST_FOR_ROOM) && share <= wanted + 1e-6);
+        CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");

@@ -53,12 +53,18 @@ static void answer(struct tccl_line_writer *lines, enum tccl_state state, const 
         tccl_line_put(lines, "reason", "%s", reason);
 }
 
+/* What harms a step beside it comes last. b: may be NULL. */
+static bool is_better(const struct tccl_cell *a, const struct tccl_cell *b)
+{
+    return !b || (a->harms == b->harms ? a->gbps > b->gbps : b->harms);
+}
+
 /* The best over all pairs of NICs that meet those of the other nodes. */
 static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
 {
     const struct tccl_cell *best = NULL;
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        if (class->cells[i].chain.n_gpus && (!best || class->cells[i].gbps > best->gbps) &&
+        if (class->cells[i].chain.n_gpus && is_better(&class->cells[i], best) &&
             strcmp(class->nics[i / class->n_nics].fabric, class->meets) == 0 &&
             strcmp(class->nics[i % class->n_nics].fabric, class->meets) == 0)
             best = &class->cells[i];
@@ -73,6 +79,7 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
     struct tccl_ring ring = {.gbps = cell->gbps,
                              .alone = cell->alone,
                              .share = cell->share,
+                             .harms = cell->harms,
                              .noise = class->noise,
                              .rings = 1,
                              .n_nodes = closed ? 1 : 2,
