@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "check.h"
 #include "gres/slurmd.h"
 
@@ -329,6 +330,12 @@ static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
         execl(program, program, "-c", "sleep 60; :", "-Ndecoy", "-f", conf, (char *)NULL);
         _exit(1);
     }
+    char name[16] = "";
+    for (int tries = 0; tries < 6000 && strcmp(name, "slurmd\n") != 0; tries++) {
+        usleep(10000);
+        tccl_process_text(pid, "comm", name, sizeof(name));
+    }
+    CHECK_STR(name, "slurmd\n");
     return pid;
 }
 
