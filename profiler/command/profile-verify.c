@@ -169,6 +169,7 @@ int profile_verify(const struct profile_options *options)
     else
         json_decref(all.profiles);
     if (!options->json && !options->quiet)
-        printf("%d profiles, %d files, %d bad\n", all.n_profiles, all.n_files, all.n_bad);
+        printf("%d profile%s, %d file%s, %d bad\n", all.n_profiles, all.n_profiles == 1 ? "" : "s",
+               all.n_files, all.n_files == 1 ? "" : "s", all.n_bad);
     return all.n_bad > 0 ? 1 : 0;
 }

@@ -163,7 +163,11 @@ static void check_age(struct tccl_profile *profile, struct check_result *result)
             "measured %ld days ago: check with tccl-profile run --check whether it still holds",
             days);
     else
-        check_say(result, CHECK_OK, days > 0 ? "measured %ld days ago" : "measured today", days);
+        check_say(result, CHECK_OK,
+                  days > 1 ? "measured %ld days ago"
+                  : days   ? "measured yesterday"
+                           : "measured today",
+                  days);
 }
 
 /* Driver, kernel and firmware may have changed since the measurements. */

@@ -151,8 +151,8 @@ static void open_losses(struct journal *journal)
     snprintf(path, sizeof(path), "%s/records", journal->daemon->conf->run_dir);
     int64_t lost = losses_open(&journal->losses, journal->daemon->run_dir, path, time(NULL));
     if (lost > 0)
-        log_line("up to %" PRId64 " records are lost: tccld was killed while it had them in memory",
-                 lost);
+        log_line("up to %" PRId64 " record%s lost: tccld was killed while it had %s in memory",
+                 lost, lost == 1 ? " is" : "s are", lost == 1 ? "it" : "them");
     show_losses(journal);
 }
 
@@ -221,7 +221,8 @@ void journal_close(struct journal *journal)
     while (json_array_size(journal->memory) > 0)
         close_batch(journal, stuck);
     if (journal->losses.count)
-        log_line("%" PRId64 " records of this node are lost, since boot", journal->losses.count);
+        log_line("%" PRId64 " record%s of this node lost, since boot", journal->losses.count,
+                 journal->losses.count == 1 ? "" : "s");
     losses_close(&journal->losses);
     event_free(journal->retry);
     event_free(journal->pace);
