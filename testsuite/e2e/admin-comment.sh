@@ -82,7 +82,7 @@ eventually "its last task" last_runs
 first_ended() { ended "${array}_1" && record_matches "${array}_1" batch state nothing-to-do; }
 eventually "the end of its first task, whose script built no ring" first_ended
 comment
-shows "${array}_1" "tccl: no ring: the job script used no *"
+shows "${array}_1" "tccl: nothing to do: the job script used no *"
 shows "${array}_2" "tccl: ring 4 GPUs *"
 end_job "${array}_2"
 
