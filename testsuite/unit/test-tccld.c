@@ -799,6 +799,63 @@ static void test_stuck_munged(void)
     check_record(0, key.job, "fallback", "");
 }
 
+/* Reads a frame and hangs up. Returns the text. */
+static const char *hear_frame(int fd)
+{
+    static char text[16];
+    cleanup_free char *answer = NULL;
+    size_t size = 0;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, &err),
+              0);
+    close(fd);
+    snprintf(text, sizeof(text), "%s", answer ? answer : "");
+    return text;
+}
+
+static bool says(const char *expected)
+{
+    int fd = dial(1);
+    send_frame(fd, "busy?");
+    const char *said = hear_frame(fd);
+    CHECK(strcmp(said, "busy") == 0 || strcmp(said, "idle") == 0);
+    return strcmp(said, expected) == 0;
+}
+
+/* A question that tccld and munge work on; the connection. */
+static int query_far(void)
+{
+    cleanup_json json_t *message = tccl_message_new("query");
+    cleanup_free char *cred = seal(message, "n1", "tool");
+    int fd = dial(1);
+    send_frame(fd, cred);
+    return fd;
+}
+
+/* Who has more for munge than munge has done says so at once; a munge that hangs makes nobody busy.
+ * What is asked between has 3 s, so it may take several tries. */
+static void test_busy(void)
+{
+    bool busy = false;
+    for (int i = 0; i < 20 && !busy; i++) {
+        cleanup_json json_t *message = tccl_message_new("query");
+        cleanup_free char *cred = seal(message, "n1", "tool");
+        CHECK(strncmp(hear_frame(query_far()), "MUNGE:", 6) == 0);
+        kill(rig.munged, SIGSTOP);
+        int fd = dial(1);
+        send_frame(fd, cred);
+        for (int k = 0; k < 20 && !busy; k++)
+            busy = says("busy");
+        bool idle = false;
+        for (int64_t until = tccl_now_ms() + WAIT_MS; !idle && tccl_now_ms() < until;)
+            idle = says("idle");
+        CHECK(idle);
+        kill(rig.munged, SIGCONT);
+        hear_frame(fd);
+    }
+    CHECK(busy);
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -848,5 +905,6 @@ int main(void)
     test_reload();
     test_stale_socket();
     test_stuck_munged();
+    test_busy();
     return check_result();
 }
