@@ -42,6 +42,11 @@ bool tccl_source_is(const char *source, const char *backend)
     return strlen(backend) == length && strncmp(source, backend, length) == 0;
 }
 
+bool tccl_source_measured(const char *source)
+{
+    return *source && !tccl_source_is(source, "model");
+}
+
 enum tccl_background tccl_source_background(const char *source)
 {
     const char *plus = strchr(source, '+');

@@ -24,6 +24,8 @@ void tccl_source_format(const char *backend, enum tccl_background background, ch
                         size_t size);
 /* Is it of that back end, whatever ran beside? */
 bool tccl_source_is(const char *source, const char *backend);
+/* Is it of a back end that measures, and not a model's? */
+bool tccl_source_measured(const char *source);
 /* What ran beside; NONE also for a source that this version doesn't know. */
 enum tccl_background tccl_source_background(const char *source);
 /* The back end alone, cut off where size is too small. */

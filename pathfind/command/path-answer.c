@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/numbers.h"
+#include "base/source.h"
 #include "ring/latency.h"
 #include "ring/ring.h"
 
@@ -93,11 +94,13 @@ struct tccl_decision_case answer_case(const struct answer *answer)
                  .rings = route_rings(route),
                  .bounces = count_bounces(route)},
         .nccl = {.gbps = own->n ? own->gbps : 0, .share = 1, .bounces = count_bounces(own)},
-        .nodes = route->n};
+        .nodes = route->n,
+        .measured = true};
     for (int i = 0; i < route->n; i++) {
         const struct node_class *class = route->stops[i].class;
         asked.noise = fmax(asked.noise, class->class->noise);
         asked.gpus += class->class->n_gpus;
+        asked.measured = asked.measured && tccl_source_measured(class->source->name);
     }
     return asked;
 }

@@ -8,15 +8,18 @@
 
 #define SAME (1 + 1e-9)
 
-/* What a single ring may lose to several: a graph file costs more. */
-#define FOR_ONE 0.05
-/* Sizes that come first where messages are small, up to so many bytes, may lose so much at most. */
+/* What they have to gain; see tccl_decision_required. */
+#define BY_MEASURING 0.05
+#define BY_MODEL 0.19
+#define FOR_FILE 0.05
+/* Where small messages come first: what sizes up to so many bytes lose counts so often. */
 #define SMALL (UINT64_C(128) << 10)
-#define MOST_LOST_SMALL 0.02
+#define SMALL_COUNTS 4
 
 double tccl_decision_required(const struct tccl_decision_case *asked)
 {
-    return 1 + asked->noise;
+    double measured = fmax(asked->noise, BY_MEASURING) + (asked->ours.rings > 1 ? FOR_FILE : 0);
+    return 1 + (asked->measured ? measured : fmax(measured, BY_MODEL));
 }
 
 /* The least share of all that run, these rings' own step included. */
@@ -42,24 +45,22 @@ void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *
     *nccl = tccl_latency_time(&own, protocol, bytes);
 }
 
-/* Where messages are small, what small ones lose counts whatever large ones win. */
 static bool loses_time(const struct tccl_decision_case *asked, struct tccl_decision *decision)
 {
     bool small_first = asked->small_first || (asked->nodes == 1 && asked->gpus == 2);
+    double lost = 0;
     for (int i = 0; i < TCCL_LATENCY_SIZES; i++) {
+        uint64_t bytes = tccl_latency_size(i);
         double ours, nccl;
         tccl_decision_times(asked, i, &ours, &nccl);
-        if (nccl / ours > decision->win) {
-            decision->win = nccl / ours;
-            decision->win_at = tccl_latency_size(i);
-        }
+        decision->win = fmax(decision->win, nccl / ours);
         if (ours / nccl > decision->loss) {
             decision->loss = ours / nccl;
-            decision->loss_at = tccl_latency_size(i);
+            decision->loss_at = bytes;
         }
+        lost = fmax(lost, (ours / nccl - 1) * (small_first && bytes <= SMALL ? SMALL_COUNTS : 1));
     }
-    return decision->loss > decision->win * SAME ||
-           (small_first && decision->loss_at <= SMALL && decision->loss > 1 + MOST_LOST_SMALL);
+    return lost > (decision->win - 1) * SAME;
 }
 
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
@@ -75,15 +76,15 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
         decision.decided = TCCL_HARMS;
     if (!(ours->gbps > 0) || !(nccl->gbps > 0))
         return decision;
-    bool leaves_more =
-        asked->alone > 0 && ours->gbps * SAME >= nccl->gbps && share > own_share * noise;
+    bool leaves_more = asked->alone > 0 && ours->gbps * SAME >= nccl->gbps &&
+                       share > own_share * noise && ours->share > nccl->share * noise;
     if (!(ours->gbps > nccl->gbps * noise) && !leaves_more)
         decision.decided = TCCL_NO_FASTER;
     else if (ours->harms || (!leaves_more && share * noise < own_share))
         decision.decided = TCCL_HARMS;
     else if (!(ours->gbps > nccl->gbps * decision.required * SAME) && !leaves_more)
         decision.decided = TCCL_LITTLE_GAIN;
-    else if (asked->gpus > 1 && loses_time(asked, &decision) && !leaves_more)
+    else if (asked->gpus > 1 && loses_time(asked, &decision))
         decision.decided = TCCL_SLOWER_SMALL;
     else if (asked->min_gain > 1 && ours->gbps * SAME < nccl->gbps * asked->min_gain)
         decision.decided = TCCL_BELOW_POLICY;
@@ -96,7 +97,7 @@ bool tccl_decide_several(const struct tccl_decision_case *several,
     if (!(several->ours.gbps > single->ours.gbps))
         return false;
     bool takes_single = tccl_decide(single).decided == TCCL_TAKE;
-    return several->ours.gbps > single->ours.gbps * (1 + FOR_ONE)
+    return several->ours.gbps > single->ours.gbps * (1 + FOR_FILE)
                ? !takes_single || tccl_decide(several).decided == TCCL_TAKE
                : !takes_single;
 }

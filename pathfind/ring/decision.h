@@ -3,8 +3,9 @@
  *
  * Rings are taken if they are faster than NCCL's own by the gain that is required of them
  * (tccl_decision_required), lose no more time at any size of an all-reduce than they win at
- * another one (latency.h), and leave each step that runs beside them what it would have beside
- * NCCL's own; or if they are as fast, and raise the least share. */
+ * another one (latency.h; where small messages come first, what is lost up to 128 KiB counts four
+ * times), and leave each step that runs beside them what it would have beside NCCL's own; or if
+ * they are as fast, and raise the least share. */
 #ifndef TCCL_DECISION_H
 #define TCCL_DECISION_H
 
@@ -23,9 +24,10 @@ struct tccl_contender {
 struct tccl_decision_case {
     struct tccl_contender ours, nccl;
     int nodes, gpus;  /* of all nodes; 0: times are not compared */
-    bool small_first; /* small messages come first: a group within a node; as with two GPUs */
+    bool small_first; /* small messages come first, as with two GPUs: a group within a node */
     double alone;     /* what ours reach when nobody else runs, GB/s; 0: nobody else does */
     double noise;     /* of the measurements, as a ratio */
+    bool measured;    /* the sets of both on all nodes; else at least one node's are by a model */
     double min_gain;  /* what the site's policy wants, times NCCL's own; 1 or less: nothing */
 };
 
@@ -41,8 +43,8 @@ enum tccl_decided {
 struct tccl_decision {
     enum tccl_decided decided;
     double required;  /* how many times as fast as NCCL's own they have to be */
-    double win, loss; /* how many times as long NCCL's own takes at most, and ours, of all sizes; */
-    uint64_t win_at, loss_at; /* at these, bytes */
+    double win, loss; /* how many times as long NCCL's own take, and ours, at most of all sizes */
+    uint64_t loss_at; /* bytes */
 };
 
 /* What an all-reduce of the i-th size (latency.h) takes, us. */
@@ -51,12 +53,18 @@ void tccl_decision_times(const struct tccl_decision_case *asked, int i, double *
 /* Without a known bandwidth of NCCL's own ours are taken, if they don't harm. */
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
 
-/* How many times as fast as NCCL's own they have to be: 1 and more. */
+/* How many times as fast as NCCL's own they have to be.
+ *  - Measured: 1.05, since NCCL's kernels are not the copies that were measured, or more where
+ * these are noisier; and 0.05 more for several rings, which need a graph file: from NCCL 2.29.7 on
+ * it costs each rank a second, and 0.9 GB meanwhile (runtime/README.md).
+ *  - By a model, where all capacities are guesses: 1.19. Bandwidths rise and fall as capacities do.
+ *    So if each of these is wrong by 10 % at most, ours have 0.9 of what was promised at least,
+ *    NCCL's own 1.1 at most, and 1.19 * 0.9 / 1.1 = 0.97. That holds whatever limits them, and
+ *    however many limits are near. */
 double tccl_decision_required(const struct tccl_decision_case *asked);
 
-/* Are several rings worth it in place of the single one? Both cases have the same of NCCL's own.
- * They need a graph file, which costs each rank 0.9 GB and a second with NCCL from 2.29.7 on
- * (runtime/README.md). */
+/* Are several rings worth their graph file in place of the single one? Both cases have the same of
+ * NCCL's own. Also if neither is taken, and these are the faster ones. */
 bool tccl_decide_several(const struct tccl_decision_case *several,
                          const struct tccl_decision_case *single);
 

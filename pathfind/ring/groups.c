@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/source.h"
 #include "chain/expressible.h"
 #include "ring/decision.h"
 #include "ring/latency.h"
@@ -102,7 +103,8 @@ struct tccl_groups {
     const struct tccl_beside *beside;
     double unit; /* the best of any group alone, GB/s */
     double noise;
-    int work; /* left of WORK */
+    bool measured; /* all tables */
+    int work;      /* left of WORK */
     int n;
     struct list lists[TCCL_MAX_GROUPS];
 };
@@ -302,6 +304,7 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
     }
     groups->unit = fmax(groups->unit, list->results[0].gbps);
     groups->noise = fmax(groups->noise, table->noise);
+    groups->measured = (groups->n == 0 || groups->measured) && tccl_source_measured(table->source);
     add_baselines(groups, list, table);
     groups->n++;
     return 0;
@@ -526,7 +529,8 @@ static bool is_worth_it(const struct tccl_groups *groups, const struct assignmen
         .gpus = nodes * groups->lists[0].results[0].chain.n_gpus,
         .small_first = groups->closed,
         .alone = groups->unit,
-        .noise = groups->noise};
+        .noise = groups->noise,
+        .measured = groups->measured};
     return tccl_decide(&asked).decided == TCCL_TAKE;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/source.h"
 #include "ring/class-sets.h"
 #include "ring/latency.h"
 #include "ring/segment.h"
@@ -123,6 +124,7 @@ struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int gener
                                        .gpus = ring->gpus,
                                        .alone = ring->alone,
                                        .noise = ring->noise,
+                                       .measured = ring->measured,
                                        .min_gain = min_gain};
 }
 
@@ -554,8 +556,11 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
         ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
     }
-    for (int i = 0; i < n_runs; i++)
+    ring->measured = true;
+    for (int i = 0; i < n_runs; i++) {
         ring->noise = fmax(ring->noise, runs[i].class->noise);
+        ring->measured = ring->measured && tccl_source_measured(runs[i].class->source);
+    }
     return 0;
 }
 

@@ -29,7 +29,8 @@ struct tccl_ring {
     double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
                                               * unknown */
     double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
-    double noise; /* of the measurements, as a ratio; the largest of all classes */
+    double noise;  /* of the measurements, as a ratio; the largest of all classes */
+    bool measured; /* all classes; else some are by a model */
     int n_nodes;
     uint32_t closes; /* bit R: R rings at once close, of those numbers that were looked at */
     int gpus;        /* of all nodes */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/source.h"
 #include "draw/html.h"
 #include "draw/panels.h"
 #include "draw/way.h"
@@ -42,11 +43,13 @@ static struct found found_of(const struct tccl_found_rings *all, bool open)
 }
 
 /* What a job gets: several rings where they are worth it. */
-static struct drawn drawn_of(const struct found *found)
+static struct drawn drawn_of(const struct tccl_report *report, const struct found *found)
 {
     const struct tccl_ring_set *set = &found->set->set;
-    const struct tccl_decision_case one = {.ours = {.gbps = found->ring->gbps, .share = 1},
-                                           .nccl = {.gbps = found->baseline->gbps, .share = 1}};
+    const struct tccl_decision_case one = {
+        .ours = {.gbps = found->ring->gbps, .share = 1},
+        .nccl = {.gbps = found->baseline->gbps, .share = 1},
+        .measured = tccl_source_measured(tccl_profile_source(report->profile))};
     struct tccl_decision_case several = one;
     several.ours.gbps = found->set->gbps;
     several.ours.rings = set->n;
@@ -75,7 +78,7 @@ static void find_pair(const struct tccl_report *report, const struct found *foun
 {
     const struct tccl_baseline *baseline = found->baseline;
     *pair = (struct pair){
-        .ours = drawn_of(found),
+        .ours = drawn_of(report, found),
         .nccl = {.who = "NCCL's own", .chains = baseline->chains, .gbps = baseline->gbps}};
     if (baseline->gbps > 0)
         pair->nccl.n = baseline->n_chains;

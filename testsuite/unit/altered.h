@@ -12,16 +12,36 @@
 #include "search/search.h"
 #include "search/table-sets.h"
 
-/* The model's file, with each capacity and each rule's limit multiplied by a factor of its own,
- * uniform in 1 - by to 1 + by; drop: and one of the rules left out, if there are any. */
-static struct tccl_model *alter_model(const char *name, double by, bool drop, unsigned long *state)
+/* The model's file. The caller drops the reference. */
+static json_t *altered_json(const char *name)
 {
     const char *folder = getenv("TCCL_MACHINES");
-    struct tccl_error err = {""};
-    struct tccl_model *model;
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
-    json_t *json = json_load_file(path, 0, NULL), *limit;
+    json_t *json = json_load_file(path, 0, NULL);
+    if (!json) {
+        fprintf(stderr, "%s can't be read\n", path);
+        exit(1);
+    }
+    return json;
+}
+
+static struct tccl_model *altered_model(const char *name, const json_t *json)
+{
+    struct tccl_error err = {""};
+    struct tccl_model *model;
+    if (tccl_model_from_json(json, &model, &err) != 0) {
+        fprintf(stderr, "%s: %s\n", name, err.text);
+        exit(1);
+    }
+    return model;
+}
+
+/* With each capacity and each rule's limit multiplied by a factor of its own, uniform in 1 - by to
+ * 1 + by; drop: and one of the rules left out, if there are any. */
+static struct tccl_model *alter_model(const char *name, double by, bool drop, unsigned long *state)
+{
+    json_t *json = altered_json(name), *limit;
     json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
     size_t i;
     for (int list = 0; list < 2; list++)
@@ -33,10 +53,7 @@ static struct tccl_model *alter_model(const char *name, double by, bool drop, un
         }
     if (drop && json_array_size(lists[1]) > 0)
         json_array_remove(lists[1], (size_t)random_below(state, (int)json_array_size(lists[1])));
-    if (!json || tccl_model_from_json(json, &model, &err) != 0) {
-        fprintf(stderr, "%s: %s\n", name, err.text);
-        exit(1);
-    }
+    struct tccl_model *model = altered_model(name, json);
     json_decref(json);
     return model;
 }
@@ -97,6 +114,16 @@ static int plan_nodes(const struct tccl_model *model, const struct tccl_table *t
     }
     tccl_node_class_free(class);
     return status;
+}
+
+/* What ours reach, as a part of what NCCL's own do, by an altered model. */
+static double alter_ratio(const char *name, double by, bool drop, const struct planned *planned,
+                          unsigned long *state)
+{
+    struct tccl_model *model = alter_model(name, by, drop, state);
+    double ratio = rate_side(model, &planned->ours) / rate_side(model, &planned->nccl);
+    tccl_model_free(model);
+    return ratio;
 }
 
 #endif

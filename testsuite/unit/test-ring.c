@@ -336,14 +336,15 @@ static void test_baseline(void)
 static void test_gains(void)
 {
     CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4}, 0));
-    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {3.99}}, 0));
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {3.3}}, 0));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {3.4}}, 0));
     CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {4}}, 0));
     CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4 * (1 + 1e-12), .baseline_gbps = {4}}, 0));
     CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {7}}, 0));
-    CHECK(
-        !tccl_ring_gains(&(struct tccl_ring){.gbps = 4.1, .baseline_gbps = {4}, .noise = 0.03}, 0));
-    CHECK(
-        tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = {4}, .noise = 0.03}, 0));
+    struct tccl_ring ring = {.gbps = 4.3, .baseline_gbps = {4}, .measured = true};
+    CHECK(tccl_ring_gains(&ring, 0));
+    ring.noise = 0.08;
+    CHECK(!tccl_ring_gains(&ring, 0));
 }
 
 /* Beside others what these are left counts as well. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/source.h"
 #include "chain/expressible.h"
 #include "client/outcome.h"
 #include "ring/latency.h"
@@ -81,6 +82,7 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
                              .share = cell->share,
                              .harms = cell->harms,
                              .noise = class->noise,
+                             .measured = tccl_source_measured(class->source),
                              .rings = 1,
                              .n_nodes = closed ? 1 : 2,
                              .gpus = class->n_gpus * (closed ? 1 : 2),
