@@ -3,10 +3,12 @@
 #include "gres/gres.h"
 
 #include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -315,8 +317,17 @@ static void check_units(void)
         }
 }
 
-/* A shell by the name of slurmd, of that user, in that chroot (NULL: none), started as the slurmd
- * of node "decoy". */
+/* As in a unit with a /tmp of its own; where that may not be, nothing is changed. */
+static void hide_mounts(void)
+{
+    char place[128];
+    snprintf(place, sizeof(place), "%s/mounted", folder);
+    if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+        (void)(mkdir(place, 0755) + mount("none", place, "tmpfs", 0, NULL));
+}
+
+/* A shell by the name of slurmd, of that user, in that chroot (NULL: none; "": with mounts of its
+ * own), started as the slurmd of node "decoy". */
 static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
 {
     char program[128];
@@ -324,7 +335,9 @@ static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
     pid_t pid = fork();
     setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
-        if ((root && (chroot(root) != 0 || chdir("/") != 0)) || setgid(uid) != 0 ||
+        if (root && !*root)
+            hide_mounts();
+        if ((root && *root && (chroot(root) != 0 || chdir("/") != 0)) || setgid(uid) != 0 ||
             setuid(uid) != 0)
             _exit(1);
         execl(program, program, "-c", "sleep 60; :", "-Ndecoy", "-f", conf, (char *)NULL);
@@ -407,7 +420,7 @@ static void check_decoys(void)
     end_decoy(decoy);
 }
 
-/* A slurmd whose root folder is another one is of another node. */
+/* A slurmd whose root folder is another one is of another node; one with other mounts is not. */
 static void check_chroot(void)
 {
     struct tccl_slurmd slurmd;
@@ -423,7 +436,7 @@ static void check_chroot(void)
     pid_t far = start_decoy(0, root, conf);
     CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
     CHECK_INT(kill(far, 0) | waitpid(far, NULL, WNOHANG), 0);
-    pid_t decoy = start_decoy(0, NULL, conf);
+    pid_t decoy = start_decoy(0, "", conf);
     CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
     CHECK(slurmd.pid == decoy);
     CHECK_INT(find_unseen(1, conf), 0);
