@@ -352,12 +352,14 @@ static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
     return pid;
 }
 
+static uid_t slurm_user;
+
 /* Is it found, within a second? */
 static int find_decoy(const char *conf, struct tccl_slurmd *slurmd, struct tccl_error *err)
 {
     int rc = 1;
     for (int tries = 0; tries < 20 && rc == 1; tries++) {
-        rc = tccl_slurmd_find("decoy", conf, 0, slurmd, err);
+        rc = tccl_slurmd_find("decoy", conf, slurm_user, slurmd, err);
         if (rc == 1)
             usleep(50000);
     }
@@ -413,7 +415,14 @@ static void check_decoys(void)
         CHECK_INT(find_unseen(uid, conf), 0);
         CHECK_INT(chown(conf, 65534, 65534), 0);
         CHECK_INT(find_unseen(uid, conf), 2);
-        CHECK_INT(chown(conf, 0, 0) | chown(folder, 65534, 65534), 0);
+        slurm_user = 65534;
+        CHECK_INT(find_unseen(uid, conf), 0);
+        slurm_user = 2;
+        CHECK_INT(find_unseen(uid, conf), 2);
+        slurm_user = 0;
+        CHECK_INT(chmod(conf, 0646) | chown(conf, 0, 0), 0);
+        CHECK_INT(find_unseen(uid, conf), 2);
+        CHECK_INT(chmod(conf, 0644) | chown(folder, 65534, 65534), 0);
         CHECK_INT(find_unseen(uid, conf), 2);
         CHECK_INT(chown(folder, 0, 0), 0);
     }
