@@ -5,7 +5,7 @@
 #include "altered.h"
 #include "bench.h"
 
-enum { SEEDS = 60, BUDGET = 5000 };
+enum { SEEDS = 60, BUDGET = 5000, RULES = 6 };
 
 static const struct {
     double by;
@@ -43,12 +43,12 @@ static int count_near(const char *name, const struct tccl_side *side)
 }
 
 static void print_row(const char *name, int nodes, const char *altered,
-                      const struct planned *planned, double *ratios, int near)
+                      const struct planned *planned, double *ratios, int n, int near)
 {
     const struct tccl_ring *ring = &planned->ring;
     double promised = ring->gbps / ring->baseline_gbps[TCCL_NEWEST];
-    double worst = bench_quantile(ratios, SEEDS, 0), tenth = bench_quantile(ratios, SEEDS, 0.1);
-    double median = bench_quantile(ratios, SEEDS, 0.5);
+    double worst = bench_quantile(ratios, n, 0), tenth = bench_quantile(ratios, n, 0.1);
+    double median = bench_quantile(ratios, n, 0.5);
     if (!bench_rows)
         printf("  %d %-18s %-18s %5d %4d %8.3f %-5s %7.3f %7.3f %7.3f\n", nodes, name, altered,
                ring->rings, near, promised, planned->taken ? "yes" : "no", median, tenth, worst);
@@ -70,8 +70,37 @@ static void rate_case(const char *name, int nodes, const struct planned *planned
             unsigned long state = seed + (unsigned long)i;
             ratios[i] = alter_ratio(name, kinds[kind].by, kinds[kind].drop, planned, &state);
         }
-        print_row(name, nodes, kinds[kind].what, planned, ratios, near);
+        print_row(name, nodes, kinds[kind].what, planned, ratios, SEEDS, near);
     }
+}
+
+/* Planned without one of the rules: what is reached where it holds. */
+static void miss_rules(const char *name, const int *nodes, int n_nodes)
+{
+    const json_t *all = altered_json(name), *rules = json_object_get(all, "rules");
+    struct tccl_model *right = load_machine(name);
+    uint32_t gpus = (UINT32_C(1) << tccl_model_machine(right)->n_gpus) - 1;
+    size_t n = json_array_size(rules), step = (n + RULES - 1) / RULES;
+    for (size_t i = 0; i < n; i += step) {
+        json_t *json = json_deep_copy(all);
+        char what[40];
+        snprintf(what, sizeof(what), "no rule %d", (int)i + 1);
+        json_array_remove(json_object_get(json, "rules"), i);
+        struct tccl_model *model = altered_model(name, json);
+        struct tccl_table *table = plan_table(model, gpus, BUDGET);
+        for (int k = 0; k < n_nodes; k++) {
+            struct planned planned;
+            if (plan_nodes(model, table, nodes[k], &planned) != 0)
+                continue;
+            double ratio = rate_side(right, &planned.ours) / rate_side(right, &planned.nccl);
+            print_row(name, nodes[k], what, &planned, &ratio, 1, count_near(name, &planned.ours));
+        }
+        tccl_table_free(table);
+        tccl_model_free(model);
+        json_decref(json);
+    }
+    tccl_model_free(right);
+    json_decref((json_t *)all);
 }
 
 int main(int argc, char **argv)
@@ -97,6 +126,7 @@ int main(int argc, char **argv)
         }
         tccl_table_free(table);
         tccl_model_free(model);
+        miss_rules(machine_names[i], nodes, 2);
     }
     return bench_end();
 }
