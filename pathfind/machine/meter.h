@@ -38,6 +38,8 @@ struct tccl_meter {
     void *context;
     tccl_measure *again; /* measures a known set anew, as far as the meter thinks it useful; NULL:
                             measure does */
+    tccl_measure *settle; /* measures a known set anew, more often than again would; NULL: again
+                             does */
     struct tccl_setmap *sets; /* where the meter itself notes what it measures, or has measured in
                                  earlier runs (search/setmap.h); NULL: who asks has to remember */
 };

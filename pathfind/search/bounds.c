@@ -34,6 +34,7 @@ struct uses {
 struct tccl_bounds {
     const struct tccl_symmetry *symmetry;
     struct tccl_setmap *sets; /* those asked count */
+    double blur;
     struct tccl_setmap canonical;
     uint32_t *asked; /* entries of sets, in the order in which they were asked */
     size_t n_asked, asked_room;
@@ -121,6 +122,11 @@ void tccl_bounds_free(struct tccl_bounds *bounds)
     free(bounds);
 }
 
+void tccl_bounds_set_blur(struct tccl_bounds *bounds, double blur)
+{
+    bounds->blur = blur;
+}
+
 static void set_of_walk(const tccl_transfer *walk, int count, struct tccl_set *set)
 {
     set->count = 0;
@@ -158,7 +164,7 @@ static bool covers(const uint64_t set[WORDS], const uint64_t part[WORDS], int wo
 /* Bandwidth of the i-th set asked. */
 static double gbps_asked(const struct tccl_bounds *bounds, size_t i)
 {
-    return bounds->sets->entries[bounds->asked[i]].best.gbps;
+    return bounds->sets->entries[bounds->asked[i]].gbps;
 }
 
 double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_walk *walk)
@@ -498,7 +504,7 @@ static void raise_late_ones(struct tccl_bounds *bounds)
         size_t entry = bounds->late[--bounds->n_late];
         struct tccl_set set = bounds->sets->entries[entry].set;
         /* Without memory a limit stays too low. */
-        raise_parts(bounds, &set, bounds->sets->entries[entry].best.gbps);
+        raise_parts(bounds, &set, bounds->sets->entries[entry].gbps);
     }
 }
 
@@ -551,11 +557,23 @@ static int share(struct tccl_bounds *bounds, const struct tccl_walk *walk, doubl
     if (tccl_setmap_add(&bounds->canonical, &set) < 0)
         return -1;
     struct tccl_setmap_entry *entry = tccl_setmap_find(&bounds->canonical, &set);
-    if (gbps >= entry->best.gbps) {
+    if (gbps >= entry->best.gbps * (1 + bounds->blur)) {
         entry->best.gbps = gbps;
         entry->upper = upper;
     }
     return 0;
+}
+
+/* The bound from above or from below that the set can't be told from, the nearest one; else what
+ * was measured. */
+static double blurred(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps)
+{
+    if (bounds->blur <= 0 || bounds->depth > 0 || gbps <= 0)
+        return gbps;
+    double above = tccl_bounds_of(bounds, walk->transfers, walk->count, INFINITY);
+    double below = tccl_bounds_floor(bounds, walk);
+    double nearest = fabs(above - gbps) <= fabs(below - gbps) ? above : below;
+    return fabs(nearest - gbps) <= bounds->blur * gbps ? nearest : gbps;
 }
 
 int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper)
@@ -565,7 +583,9 @@ int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, do
     struct tccl_setmap_entry *entry = take_up(bounds, &set);
     if (!entry)
         return -1;
-    double gbps = entry->best.gbps;
+    double gbps = entry->gbps = blurred(bounds, walk, entry->best.gbps);
+    if (gbps != entry->best.gbps)
+        upper = fmax(gbps, upper - (entry->best.gbps - gbps));
     entry->upper = upper;
     if (entry->best.failed)
         return 0;
@@ -589,7 +609,8 @@ bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *
     const struct tccl_setmap_entry *own = own_entry(bounds, walk);
     const struct tccl_setmap_entry *found = own ? own : shared_entry(bounds, walk);
     if (found)
-        *known = (struct tccl_known){found->best.gbps, found->upper, !own, found->best.failed};
+        *known = (struct tccl_known){own ? own->gbps : found->best.gbps, found->upper, !own,
+                                     found->best.failed};
     return found != NULL;
 }
 

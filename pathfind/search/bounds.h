@@ -25,6 +25,11 @@ struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
                                     const struct tccl_symmetry *symmetry, struct tccl_setmap *sets);
 void tccl_bounds_free(struct tccl_bounds *bounds); /* NULL is fine */
 
+/* From now on measurements of two sets that differ by no more than this ratio (0: at first) can't
+ * be told apart: a set that is bounded by another one counts as that where it could be. So noise
+ * makes no limits of its own: else each set in the same bottleneck would be one. */
+void tccl_bounds_set_blur(struct tccl_bounds *bounds, double blur);
+
 /* What is known of a set. gbps and upper are 0 if it failed. */
 struct tccl_known {
     double gbps;

@@ -423,10 +423,17 @@ static void learn(struct guesser *guesser, const struct tccl_set *members, doubl
     }
 }
 
+/* By how much two values must differ, as a ratio, to be different. */
+static double unlike(const struct guesser *guesser)
+{
+    const struct tccl_search_options *options = guesser->task->options;
+    return fmax(options->noise, options->blur);
+}
+
 /* A set was slower than guessed: which part makes it so? */
 static void explain(struct guesser *guesser, const struct tccl_set *set, double gbps)
 {
-    double noise = guesser->task->options->noise;
+    double noise = unlike(guesser);
     struct slow_part slow = {.whole = set, .most = gbps * (1 + fmax(noise, 1e-9))};
     bool chosen[TCCL_MAX_SET];
     struct tccl_set part, members = {0};
@@ -448,13 +455,12 @@ static void set_of(const struct tccl_ring_set *rings, struct tccl_side *side)
     tccl_ring_set_side(rings, side);
 }
 
-/* What the lines of the NICs leave to all rings. */
-static double lines(const struct guesser *guesser, const struct tccl_ring_set *rings)
+double tccl_ring_set_lines(const struct tccl_ring_set *rings, const struct tccl_machine *machine)
 {
-    const struct tccl_nic *nics = guesser->task->search->machine->nics;
+    const struct tccl_nic *nics = machine->nics;
     int counts[TCCL_MAX_NICS][2] = {{0}};
     double least = INFINITY;
-    for (int i = 0; i < rings->n && !guesser->closed; i++) {
+    for (int i = 0; i < rings->n && !rings->rings[0].closed; i++) {
         counts[rings->rings[i].entry.nic][0]++;
         counts[rings->rings[i].exit.nic][1]++;
     }
@@ -483,12 +489,13 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
 {
     struct tccl_side side;
     struct tccl_set set;
-    double slowest, noise = guesser->task->options->noise;
+    double slowest, noise = unlike(guesser);
     set_of(rings, &side);
     if (make_set(side.transfers, side.count, &set) != 0 || is_bad(guesser, &set) ||
         measure(guesser, &set, &slowest) != 0 || slowest <= 0)
         return 0;
-    double gbps = fmin(rings->n * slowest, lines(guesser, rings));
+    double gbps =
+        fmin(rings->n * slowest, tccl_ring_set_lines(rings, guesser->task->search->machine));
     struct tccl_set_result result = {gbps, fmax(bound, gbps), *rings};
     if (rings->n > 1 && gbps > best_kept(guesser->table, guesser->closed, rings->n))
         tccl_table_keep_set(guesser->table, &result);

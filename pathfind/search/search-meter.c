@@ -78,6 +78,24 @@ int tccl_search_meter_measure_repeats(struct tccl_search_meter *meter, const str
     return status;
 }
 
+int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_set *set, int times,
+                             double *gbps, struct tccl_error *err)
+{
+    struct tccl_measurement measurement;
+    const struct tccl_meter *source = &meter->source;
+    tccl_measure *again = source->settle ? source->settle : source->again;
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, set);
+    for (int i = entry ? entry->measured : 0; i <= times; i++) {
+        if (meter->stopped)
+            return 1;
+        if (ask(meter, i > 0 && again ? again : source->measure, set, &measurement, err) != 0)
+            return -1;
+    }
+    entry = tccl_setmap_find(meter->sets, set);
+    *gbps = entry ? tccl_setmap_later(entry, times) : 0;
+    return 0;
+}
+
 static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *walk, double *gbps,
                        struct tccl_error *err)
 {
@@ -87,8 +105,12 @@ static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *
     int status = measure_set(meter, &set, &measurement, err);
     if (status != 0)
         return status;
-    *gbps = measurement.gbps;
-    return keep(meter, walk, measurement.gbps, &measurement, err);
+    struct tccl_known known;
+    if (keep(meter, walk, measurement.gbps, &measurement, err) != 0)
+        return -1;
+    tccl_bounds_find(meter->bounds, walk, &known);
+    *gbps = known.gbps;
+    return 0;
 }
 
 int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
@@ -128,7 +150,7 @@ static int measure_again(struct tccl_search_meter *meter, const struct tccl_walk
 /* Values that true symmetry can't explain: each of the two is off by the noise at most. */
 static bool differ(const struct tccl_search_meter *meter, double low, double high)
 {
-    return low < high * (1 - 2 * meter->noise - 1e-9);
+    return low < high * (1 - fmax(2 * meter->noise, 2 * meter->blur) - 1e-9);
 }
 
 /* The set itself was measured: is it what a symmetric one is? */

@@ -12,6 +12,7 @@ struct tccl_search_meter {
     struct tccl_bounds *bounds;
     struct tccl_setmap *sets;   /* measured: answers instead of the source */
     double noise;               /* of the source: values closer than this ratio count as equal */
+    double blur;                /* and of two sets */
     long measured;              /* by the source */
     long asked;                 /* of the source or the store: the same in a run that is resumed */
     long shared;                /* known from a symmetric set */
@@ -41,6 +42,11 @@ int tccl_search_meter_measure_repeats(struct tccl_search_meter *meter, const str
  * the search has to do something about it when the bounds' stack is empty. */
 int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_walk *walk,
                                      double *gbps, struct tccl_error *err);
+
+/* What a set reaches, measured some more times, so often in all (fewer than TCCL_VALUES, beside the
+ * first): the median of these (tccl_setmap_later). 0: it failed. Returns as measure. */
+int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_set *set, int times,
+                             double *gbps, struct tccl_error *err);
 
 /* For a set that reaches no more than most: finds a part of it that alone reaches no more, from
  * which no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later

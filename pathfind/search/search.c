@@ -212,7 +212,7 @@ static void set_up(struct tccl_task *task, struct tccl_search *search,
         .options = options,
         .err = err,
         .gpus = gpus,
-        .gap = fmax(options->gap, options->noise),
+        .gap = fmax(fmax(options->gap, options->noise), options->blur / 2),
     };
     struct tccl_route chains = {.machine = search->machine, .gpus = gpus, .any = options->any};
     /* What can be counted out is proven, however long it takes. */
@@ -220,6 +220,8 @@ static void set_up(struct tccl_task *task, struct tccl_search *search,
         tccl_route_count(&chains, TCCL_MANY_CHAINS) < TCCL_MANY_CHAINS ? LONG_MAX : EFFORT;
     search->meter.budget = options->budget > 0 ? search->meter.measured + options->budget : 0;
     search->meter.noise = options->noise;
+    search->meter.blur = options->blur;
+    tccl_bounds_set_blur(search->meter.bounds, options->blur);
     search->meter.poll = tccl_task_tell;
     search->meter.context = task;
     const struct tccl_raise *raises;
@@ -406,6 +408,19 @@ static int find_sets(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+static int settle(struct tccl_search *search, struct tccl_table *table,
+                  const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct tccl_task task;
+    if (options->settle <= 0)
+        return 0;
+    set_up(&task, search, options, table->gpus, err);
+    search->meter.budget = 0;
+    int status = tccl_task_settle(&task, table);
+    search->meter.poll = NULL;
+    return status;
+}
+
 /* What is left of the budget, one set at least. */
 static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
 {
@@ -475,7 +490,8 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
                                          tccl_task_find_others, err);
     lift_pairs(search, table, pairs_then);
     int sets = others < 0 ? -1 : find_sets(search, table, options, err);
-    return ring < 0 || sets < 0 ? -1 : pairs | status | ring | trees | hosts | others | sets;
+    int settled = ring < 0 || sets < 0 ? -1 : settle(search, table, options, err);
+    return settled < 0 ? -1 : pairs | status | ring | trees | hosts | others | sets | settled;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

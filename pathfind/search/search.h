@@ -42,9 +42,14 @@ struct tccl_search_options {
                      best: bounds may be too low by the noise, bandwidths too high. Sets that are to
                      limit others are measured twice then (meter.again), for the rare one measured
                      far too low */
-    long budget;  /* transfer sets to measure at most in this call; 0: no limit */
-    int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
-                  the others get a first chain and proven bounds; 0: all pairs to the end */
+    double blur;  /* measurements of two sets that differ by no more than this ratio can't be told
+                     apart (bounds.h): several times the deviation of a noisy meter, which may be off
+                     by more than noise; 0: all can */
+    int settle; /* what is chosen, and NCCL's own, is measured again, so many times more (fewer than
+                   TCCL_VALUES), beside the budget; 0: not */
+    long budget; /* transfer sets to measure at most in this call; 0: no limit */
+    int pairs;   /* port pairs to search to the end, best first, and the best of every pair of NICs;
+                    the others get a first chain and proven bounds; 0: all pairs to the end */
     bool every_nccl; /* baselines of all generations of NCCL; else all are as that of the newest */
     bool trees;  /* also trees beside the best chain of every pair of NICs, the best chains first:
                     some 200 sets at most, beside the budget */

@@ -1,9 +1,14 @@
 /* setmap.c: a hash table of transfer sets, with open addressing. */
 #include "search/setmap.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
+
+/* So many times the median difference of two measurements is not noise: of normal ones it is four
+ * deviations. */
+static const double DISTURBED = 6;
 
 int tccl_grow(void **array, size_t count, size_t *room, size_t element)
 {
@@ -82,8 +87,55 @@ struct tccl_setmap_entry *tccl_setmap_note(struct tccl_setmap *map, const struct
     struct tccl_setmap_entry *entry = tccl_setmap_find(map, set);
     if (entry->measured == 0 || (!measurement->failed && measurement->gbps > entry->best.gbps))
         entry->best = *measurement;
+    if (!measurement->failed && entry->measured < TCCL_VALUES)
+        entry->values[entry->measured] = measurement->gbps;
     entry->measured += !measurement->failed;
     entry->failed = entry->failed || measurement->failed;
     entry->given_up = measurement->failed && entry->measured == 0;
     return entry;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof(*values), compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double tccl_setmap_later(const struct tccl_setmap_entry *entry, int times)
+{
+    double later[TCCL_VALUES];
+    if (times < 1 || times >= TCCL_VALUES || entry->measured <= times)
+        return entry->best.gbps;
+    for (int i = 0; i < times; i++)
+        later[i] = entry->values[i + 1];
+    return median(later, times);
+}
+
+double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_set *sets, int count)
+{
+    double *differences = calloc((size_t)count + 1, sizeof(*differences)), deviation = 0;
+    int n = 0;
+    for (int i = 0; differences && i < count; i++) {
+        const struct tccl_setmap_entry *entry = tccl_setmap_find(map, &sets[i]);
+        if (entry && entry->measured > 1)
+            differences[n++] = fabs(entry->values[0] - entry->values[1]) /
+                               fmax(entry->values[0], entry->values[1]);
+    }
+    double middle = n > 0 ? median(differences, n) : 0, squares = 0;
+    int used = 0;
+    for (int i = 0; i < n; i++) /* but those that something disturbed */
+        if (differences[i] <= DISTURBED * middle) {
+            squares += differences[i] * differences[i];
+            used++;
+        }
+    if (used > 0)
+        deviation = sqrt(squares / (2 * used));
+    free(differences);
+    return deviation;
 }

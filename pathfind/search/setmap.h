@@ -7,13 +7,17 @@
 
 #include "machine/meter.h"
 
+enum { TCCL_VALUES = 4 /* of one set that are kept */ };
+
 struct tccl_setmap_entry {
     struct tccl_set set;
     struct tccl_measurement best; /* the largest; failed where none gave a bandwidth */
-    int measured;                 /* how many gave a bandwidth */
+    int measured;                 /* how many gave a bandwidth; */
+    double values[TCCL_VALUES];   /* the first ones of them, GB/s */
     bool failed;                  /* one gave none */
     bool given_up;                /* in this run: not tried again */
     /* A search's own (bounds.h). */
+    double gbps;    /* what counts: best, or what it can't be told from */
     double upper;   /* what the set may reach in truth: best, or more where that was noisy */
     bool asked;     /* the search knows the set */
     bool limits;    /* a limit was made of it, */
@@ -39,6 +43,15 @@ int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set);
 /* Adds what was measured. Returns the entry, or NULL without memory. */
 struct tccl_setmap_entry *tccl_setmap_note(struct tccl_setmap *map, const struct tccl_set *set,
                                            const struct tccl_measurement *measurement);
+
+/* What the measurements behind the first one say, where there are so many (at least one; no more
+ * than TCCL_VALUES - 1): their median, GB/s. The first one may be why the set was chosen. Else the
+ * best one known. */
+double tccl_setmap_later(const struct tccl_setmap_entry *entry, int times);
+
+/* By how much measurements of one set differ: their standard deviation, as a ratio, as estimated
+ * from those among the first count sets that were measured twice; 0 where none was. */
+double tccl_setmap_deviation(const struct tccl_setmap *map, const struct tccl_set *sets, int count);
 
 /* Doubles an array when it is full. Returns 0, or -1 without memory. */
 int tccl_grow(void **array, size_t count, size_t *room, size_t element);

@@ -168,6 +168,15 @@ void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int c
  * the best number of rings, and 2 and 4. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table);
 
+/* What the lines of the NICs leave to all rings together, GB/s; infinite for closed ones. */
+double tccl_ring_set_lines(const struct tccl_ring_set *rings, const struct tccl_machine *machine);
+
+/* ---- settle.c: measured again ---- */
+
+/* The table's best ring, chains and ring sets, and the baselines, are measured again, so often as
+ * the options say, and these values are the table's. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_settle(struct tccl_task *task, struct tccl_table *table);
+
 /* ---- others.c: of another footprint ---- */
 
 /* Fills in table->others. Returns 0; 1 when stopped; -1 with err. */

@@ -19,11 +19,16 @@
 static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
+static const double BLUR = 3;           /* deviations that two sets can't be told apart by */
+static const double ALIKE = 2.5;        /* that sets that are alike may be off by, each */
+static const double MAY_BE_OFF = 2;     /* deviations that one value may be off by */
+static const double FEW_DIFFER = 0.01;  /* a deviation below that needs no more measuring */
 static const double UNPROVEN = 3;       /* what is bounded by so many times itself is not proven */
 
 enum {
     HOST_SETS = 200,   /* of one GPU set, for chains without P2P */
     METER_SETS = 1000, /* for ring sets, measured */
+    NOISE_SETS = 32,   /* measured twice, for how much measurements differ */
 };
 
 struct fill {
@@ -31,6 +36,7 @@ struct fill {
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
     struct tccl_run_meter meter;
+    double deviation;               /* of measurements of one set, as a ratio */
     struct tccl_symmetry *symmetry; /* found by measuring; NULL: none, or the back end's own */
     struct tccl_search *search;
     struct tccl_fill_progress progress;
@@ -158,7 +164,25 @@ static int again_in_time(void *context, const struct tccl_set *set, struct tccl_
     struct fill *fill = context;
 
     return stop(fill, 0) ? tccl_fail(err, "stopped")
-                         : tccl_run_meter_again(&fill->meter, set, out, err);
+                         : tccl_run_meter_again(&fill->meter, set, TCCL_MEASURED, out, err);
+}
+
+/* How much measurements of one set differ, by some that are measured twice. */
+static int learn_noise(struct fill *fill, struct tccl_error *err)
+{
+    cleanup_free struct tccl_set *sets = NULL;
+    struct tccl_measurement out;
+    int count = tccl_first_sets(tccl_profile_machine(fill->profile), &sets, err), rc = 0;
+    int step = count > NOISE_SETS ? count / NOISE_SETS : 1;
+
+    for (int i = 0; i < count && rc == 0 && !stop(fill, 0); i += step)
+        if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0)
+            rc = tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) != 0 ||
+                 tccl_run_meter_again(&fill->meter, &sets[i], TCCL_MEASURED, &out, err) != 0;
+    if (count < 0 || rc != 0)
+        return -1;
+    fill->deviation = tccl_setmap_deviation(&fill->meter.now->sets, sets, count);
+    return 0;
 }
 
 /* Which parts of the machine are alike. Where there is no time for it, the
@@ -173,8 +197,9 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
     give_time(fill, PART);
-    fill->symmetry = tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
-                                              tccl_backend_noise(fill->backend), &why);
+    fill->symmetry = tccl_symmetry_of_machine(
+        tccl_profile_machine(fill->profile), &meter,
+        fmax(tccl_backend_noise(fill->backend), ALIKE * fill->deviation), &why);
     if (fill->symmetry || ended(fill) || fill->part_over)
         return 0;
     return tccl_fail(err, "%s", why.text);
@@ -383,6 +408,14 @@ static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_err
     return model ? tccl_table_find_sets(model, table, &options, err) : 0;
 }
 
+/* Where measurements hardly differ, once is enough. */
+static int settle_times(const struct fill *fill)
+{
+    if (tccl_backend_noise(fill->backend) <= 0)
+        return 0;
+    return fill->deviation < FEW_DIFFER ? 1 : TCCL_VALUES - 1;
+}
+
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
@@ -392,6 +425,8 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
                                                 .others = TCCL_TABLE_OTHERS,
                                                 .sets = model_of_sets(fill) ? 0 : METER_SETS,
                                                 .noise = tccl_backend_noise(fill->backend),
+                                                .blur = BLUR * fill->deviation,
+                                                .settle = settle_times(fill),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,
                                                 .can = can,
@@ -401,6 +436,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     strcpy(table->source, tccl_profile_source(fill->profile));
     long before = tccl_search_measured_sets(fill->search);
     int rc = tccl_search_table(fill->search, table, &options, err);
+    table->noise = fmax(table->noise, MAY_BE_OFF * fill->deviation);
     fill->progress.sets += tccl_search_measured_sets(fill->search) - before;
     if (rc >= 0 && !ended(fill))
         rc = add_replies(fill, table, err);
@@ -558,7 +594,11 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
         return tccl_fail(err, "out of memory");
-    if (is_measured(fill) && (measure_matrix(fill, err) != 0 || learn_symmetry(fill, err) != 0))
+    if (is_measured(fill) && measure_matrix(fill, err) != 0)
+        return -1;
+    if (tccl_backend_noise(fill->backend) > 0 && learn_noise(fill, err) != 0)
+        return -1;
+    if (is_measured(fill) && learn_symmetry(fill, err) != 0)
         return -1;
     if (find_chains(fill, err) != 0)
         return -1;

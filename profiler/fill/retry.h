@@ -5,8 +5,9 @@
  * - A set that gives no bandwidth is tried TCCL_TRIES times, then given up for this run. The next
  *   run tries it again.
  * - After TCCL_FAILURES given up in a row the run ends: the fault is not in the sets.
- * - A set on which much depends is measured TCCL_MEASURED times at most, in all runs together. The
- *   search says which (search/search-meter.h).
+ * - A set on which much depends is measured TCCL_MEASURED times at most, in all runs together; what
+ *   is chosen in the end, and NCCL's own, TCCL_VALUES times (search/setmap.h). The search says
+ * which (search/search-meter.h, search/settle.c).
  * - A set that seems to have drifted is measured TCCL_TRIES times before that is believed. */
 #ifndef TCCL_RETRY_H
 #define TCCL_RETRY_H

@@ -195,12 +195,12 @@ int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *
     return measure(meter, set, false, out, err);
 }
 
-int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set,
+int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set, int most,
                          struct tccl_measurement *out, struct tccl_error *err)
 {
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->now->sets, set);
 
-    if (!entry || entry->measured == 0 || entry->measured >= TCCL_MEASURED)
+    if (!entry || entry->measured == 0 || entry->measured >= most)
         return tccl_run_meter_measure(meter, set, out, err);
     return measure(meter, set, true, out, err);
 }
@@ -214,13 +214,20 @@ static int measure_for_search(void *context, const struct tccl_set *set,
 static int again_for_search(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                             struct tccl_error *err)
 {
-    return tccl_run_meter_again(context, set, out, err);
+    return tccl_run_meter_again(context, set, TCCL_MEASURED, out, err);
+}
+
+static int settle_for_search(void *context, const struct tccl_set *set,
+                             struct tccl_measurement *out, struct tccl_error *err)
+{
+    return tccl_run_meter_again(context, set, TCCL_VALUES, out, err);
 }
 
 struct tccl_meter tccl_run_meter_meter(struct tccl_run_meter *meter)
 {
     return (struct tccl_meter){.measure = measure_for_search,
                                .again = again_for_search,
+                               .settle = settle_for_search,
                                .context = meter,
                                .sets = &meter->now->sets};
 }

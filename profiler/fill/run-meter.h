@@ -47,9 +47,9 @@ struct tccl_meter tccl_run_meter_meter(struct tccl_run_meter *meter);
 int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,
                            struct tccl_measurement *out, struct tccl_error *err);
 
-/* Measures a known set anew, unless it was measured often enough: then what is known is given.
+/* Measures a known set anew, unless it was measured so often: then what is known is given.
  * Returns as measure; out->failed: nothing new. */
-int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set,
+int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set, int most,
                          struct tccl_measurement *out, struct tccl_error *err);
 
 /* Has a set among these GPUs (a mask; beside their background) failed, and has not been measured

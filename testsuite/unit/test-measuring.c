@@ -76,7 +76,7 @@ static void begin(void)
 static struct log {
     long lines, good, failed, marked;
     long again; /* of the good ones: for the second time, which is allowed, */
-    long twice; /* or more, which is not */
+    long twice; /* or more than what is chosen in the end, which is not */
     struct tccl_setmap seen;
 } log_;
 
@@ -93,7 +93,7 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
     if (!entry)
         return -1;
     log_.again += entry->measured == 2;
-    log_.twice += entry->measured > 2;
+    log_.twice += entry->measured > TCCL_VALUES;
     return 0;
 }
 
@@ -423,7 +423,7 @@ static long ask_again(int times, double *gbps)
     CHECK_INT(tccl_set_parse("g0>m0 g1>m0", &set, &err), 0);
     CHECK_INT(tccl_run_meter_open(&meter, backend, profile, &err), 0);
     for (int i = 0; i < times; i++)
-        CHECK_INT(tccl_run_meter_again(&meter, &set, &out, &err), 0);
+        CHECK_INT(tccl_run_meter_again(&meter, &set, TCCL_MEASURED, &out, &err), 0);
     CHECK_INT(tccl_run_meter_measure(&meter, &set, &out, &err), 0);
     *gbps = out.gbps;
     long calls = rough.calls;
