@@ -32,6 +32,15 @@ static void note(struct settler *settler, double before, double now)
         settler->ratios[settler->n++] = now / before;
 }
 
+/* A bound is made of the same measurements: what was proven within the gap still is. */
+static void set_value(const struct settler *settler, struct tccl_result *result, double gbps)
+{
+    if (result->bound <= tccl_task_with_gap(settler->task, result->gbps) * (1 + 1e-9))
+        result->bound *= gbps / result->gbps;
+    result->bound = fmax(result->bound, gbps);
+    result->gbps = gbps;
+}
+
 /* Returns 0; 1: stopped; -1 with err. What fails now keeps its value. */
 static int settle_result(struct settler *settler, struct tccl_result *result)
 {
@@ -44,8 +53,7 @@ static int settle_result(struct settler *settler, struct tccl_result *result)
     if (status != 0 || gbps <= 0)
         return status;
     note(settler, result->gbps, gbps);
-    result->gbps = gbps;
-    result->bound = fmax(result->bound, gbps);
+    set_value(settler, result, gbps);
     return 0;
 }
 
@@ -142,12 +150,13 @@ static void lower(const struct settler *settler, struct tccl_result *results, in
         ratio += fmin(settler->ratios[i], 1) / (settler->n - first);
     for (int i = 0; i < count; i++) {
         double best = best_settled(chosen, settled, n_chosen, &results[i]);
-        if (results[i].chain.closed || (results == chosen && settled[i]))
+        if (!results[i].chain.n_gpus || results[i].chain.closed ||
+            (results == chosen && settled[i]))
             continue;
         if (best > 0)
-            results[i].gbps = fmin(results[i].gbps, best);
+            set_value(settler, &results[i], fmin(results[i].gbps, best));
         else if (ratio > 0)
-            results[i].gbps *= ratio;
+            set_value(settler, &results[i], results[i].gbps * ratio);
     }
 }
 

@@ -283,12 +283,13 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 }
 
 /* doubtful: the old bound was found while a set could not be measured, and is
- * not to be trusted. */
-static void keep_better(struct tccl_result *result, const struct tccl_result *old, bool doubtful)
+ * not to be trusted. What was better by the noise alone was not. */
+static void keep_better(struct tccl_result *result, const struct tccl_result *old, bool doubtful,
+                        double noise)
 {
     double bound = doubtful ? result->bound : fmin(result->bound, old->bound);
 
-    if (old->gbps > result->gbps)
+    if (old->gbps > result->gbps * (1 + noise))
         *result = *old;
     else if (old->tree.gbps > result->tree.gbps && tccl_chain_equal(&old->chain, &result->chain))
         result->tree = old->tree;
@@ -303,10 +304,11 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     if (!old || old->n_ports != table->n_ports)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
-    keep_better(&table->ring, &old->ring, doubtful);
+    double noise = tccl_backend_noise(fill->backend) > 0 ? table->noise : 0;
+    keep_better(&table->ring, &old->ring, doubtful, noise);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        keep_better(&table->pairs[i], &old->pairs[i], doubtful);
-    keep_better(&table->host_ring, &old->host_ring, doubtful);
+        keep_better(&table->pairs[i], &old->pairs[i], doubtful, noise);
+    keep_better(&table->host_ring, &old->host_ring, doubtful, noise);
     for (int i = 0; i < old->n_hosts; i++)
         tccl_table_keep_host(table, &old->hosts[i]);
     for (int i = 0; i < old->n_sets; i++)

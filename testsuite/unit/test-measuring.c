@@ -475,7 +475,8 @@ static void test_time(void)
         CHECK(end.left < 0.3 + 0.1 * rounds || end.left >= 0);
         gbps = ring_of(0xf, &bound);
         CHECK(gbps < 0 || bound >= gbps);
-        CHECK(gbps >= best - 1e-9 || gbps < 0);
+        /* what was chosen is measured again, and may have been too high */
+        CHECK(gbps >= best * (1 - 2 * rough.noise) - 1e-9 || gbps < 0);
         best = fmax(best, gbps);
     }
     CHECK_INT(rc, TCCL_FILL_DONE);
