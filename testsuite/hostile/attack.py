@@ -271,7 +271,14 @@ class Target:
             file.write("5")
 
     def fork(self, function, *arguments, uid=NOBODY):
-        """Runs the function in a process of that user. Ends with the target, or by wait()."""
+        """Runs the function in a process of that user. Ends with the target, or by wait(). A program, for run, is copied: the
+        user may not be able to enter the folder of the checkout."""
+        if function == self.run:
+            copy = os.path.join(self.folder, os.path.basename(arguments[0]))
+            if not os.path.exists(copy):
+                shutil.copy(arguments[0], copy)
+                os.chmod(copy, 0o755)
+            arguments = (copy, *arguments[1:])
         with daemons.uninterrupted():
             pid = os.fork()
             if pid == 0:
