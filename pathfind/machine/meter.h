@@ -36,8 +36,8 @@ typedef int tccl_measure(void *context, const struct tccl_set *set, struct tccl_
 struct tccl_meter {
     tccl_measure *measure; /* may give what is known of the set */
     void *context;
-    tccl_measure *again; /* measures a known set anew, as far as the meter thinks it useful; NULL:
-                            measure does */
+    tccl_measure *again;  /* measures a known set anew, as far as the meter thinks it useful; NULL:
+                             measure does */
     tccl_measure *settle; /* measures a known set anew, more often than again would; NULL: again
                              does */
     struct tccl_setmap *sets; /* where the meter itself notes what it measures, or has measured in
