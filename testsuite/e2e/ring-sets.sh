@@ -13,8 +13,8 @@ profile() { # NAME: of the GPU sets that steps here have
     "$build/profiler/tccl-profile" run --model "$folder/$1/model.json" --cache "$folder/$1/cache" --gpus "0-7 0-1,4-5 2-3,6-7"
 }
 mkdir "$folder/dual" "$folder/apart"
-cp "$models/dual-8gpu.json" "$folder/dual/model.json"
-python3 - "$models/dual-8gpu.json" "$folder/apart/model.json" <<'APART'
+cp "$models/lopsided-8gpu.json" "$folder/dual/model.json"
+python3 - "$models/lopsided-8gpu.json" "$folder/apart/model.json" <<'APART'
 import json, sys
 with open(sys.argv[1]) as file:
     model = json.load(file)
@@ -109,7 +109,7 @@ echo "--- a NIC without a link"
 classes=$work/class # in place of /sys/class, for n2's tccld
 mkdir -p "$classes/net" "$classes/infiniband"/mlx5_{0,1}/ports/1
 ln -s ../../devices/0000:1c:00.0 "$classes/infiniband/mlx5_0/device"
-ln -s ../../devices/0000:8c:00.0 "$classes/infiniband/mlx5_1/device"
+ln -s ../../devices/0000:3f:00.0 "$classes/infiniband/mlx5_1/device"
 echo "4: ACTIVE" >"$classes/infiniband/mlx5_0/ports/1/state"
 links() { # STATE: of mlx5_1, from here on
     echo "$1" >"$classes/infiniband/mlx5_1/ports/1/state"
@@ -123,7 +123,7 @@ echo "its ring: $(values TCCL_RING)"
 case $(values TCCL_RING) in *"n2["*mlx5_1*) fail "n2 is to use mlx5_1, which has no link" ;; esac
 applied 2
 recorded "$(job_of)" 0 fewer_rings "n2: mlx5_1 has no link"
-says "tccl: * of 2 nodes, 16 GPUs: * GB/s, by a model" # the profile knows NCCL's own rings with that NIC only
+says "tccl: * of 2 nodes, 16 GPUs: * GB/s (NCCL*), by a model" # NCCL's own are by the other NIC
 links "4: ACTIVE"
 srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
 applied 2
