@@ -15,7 +15,7 @@ static struct shared_class *make_class(int number)
     cell.chain = (struct tccl_chain){.n_gpus = 2,
                                      .gpus = {1, 0},
                                      .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},
-                                     .exit = {.via = {.kind = TCCL_GPU, .index = 0}}};
+                                     .exit = {.via = {.kind = TCCL_MEMORY, .index = 0}}};
     class.cells = &cell;
     snprintf(class.machine, sizeof(class.machine), "%032x", number);
     strcpy(class.source, "model");
