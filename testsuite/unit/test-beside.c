@@ -15,13 +15,14 @@ enum {
     /* Of 45,000 models 10 had a better ring than the one found: what a side reaches beside others
      * may rise when a transfer is added to it, and bounds by parts are not to be relied on there.
      * With copies that nobody rates it is 2 of 100, of which every eighth round has some. */
-    MOST_MISSED = 6
+    MOST_MISSED = 6,
+    MOST_MISSED_OFFLOAD = 3 /* of ROUNDS; 8 of 6,900, by 30 % at most */
 };
 #define LEAST_FOUND 0.6 /* of what was missed */
 
 #define MOST_FOR_ROOM 0.02
 
-static int missed, roomy;
+static int missed, missed_offload, roomy;
 
 static const struct tccl_search_options exact = {0};
 
@@ -341,7 +342,8 @@ static void plan_offload(struct tccl_model *model, uint32_t gpus, struct tccl_re
     tccl_symmetry_free(symmetry);
 }
 
-/* The planned ring is the best of all. */
+/* The planned ring is the best of all, but for a few in random models: what a rule caps is shared
+ * with the copies, so more transfers can make a set faster. */
 static double check_offload(struct tccl_model *model, uint32_t gpus)
 {
     struct offload offload = {model, gpus};
@@ -353,7 +355,8 @@ static double check_offload(struct tccl_model *model, uint32_t gpus)
     double wanted = enumerate_all(&all, gpus);
     if (fabs(best.gbps - wanted) > 1e-6) {
         fprintf(stderr, "beside offload %g GB/s, the best one is %g\n", best.gbps, wanted);
-        CHECK(false);
+        CHECK(best.gbps < wanted && best.gbps >= LEAST_FOUND * wanted);
+        missed_offload++;
     }
     tccl_chain_set(&best.chain, &set);
     CHECK(best.gbps == 0 || fabs(beside_offload(&offload, &set) - best.gbps) < 1e-6);
@@ -450,8 +453,11 @@ int main(void)
     check_rings();
     for (int i = 0; i < ROUNDS; i++)
         check_random_offload(&state);
+    CHECK(missed_offload <= MOST_MISSED_OFFLOAD);
+    missed_offload = 0;
     check_offload_of("amd-4gpu", 22 / 4.2, 12.6 / 2.2);
     check_offload_of("intel-4gpu", 32 / 6.3, 12.6 / 2.2);
+    CHECK_INT(missed_offload, 0);
     check_background();
     check_sources();
     return check_result();

@@ -94,6 +94,7 @@ struct rival {
     const struct tccl_model *model;
     const struct tccl_beside *running;
     double own, best;
+    double floor; /* what the first of those that run has beside NCCL's own, GB/s */
 };
 
 static double least_share(void *context, const struct tccl_set *set)
@@ -105,26 +106,44 @@ static double least_share(void *context, const struct tccl_set *set)
     CHECK_INT(tccl_side_add(&side, set), 0);
     rate(rival->model, sides, 2, gbps);
     double least = fmin(gbps[0] / rival->own, fmin(gbps[1] / rival->running->alone[0], 1));
-    rival->best = fmax(rival->best, least);
+    if (gbps[1] * (1 + 1e-9) >= rival->floor)
+        rival->best = fmax(rival->best, least);
     return least;
+}
+
+static double floor_of(const struct tccl_model *model, const struct tccl_beside *running,
+                       const struct tccl_table *table)
+{
+    double floor = 0, gbps[2];
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        struct tccl_side own = {0};
+        const struct tccl_side *sides[] = {&own, running->others[0]};
+        CHECK_INT(tccl_side_add_baseline(&own, &table->baseline_ring[i]), 0);
+        rate(model, sides, 2, gbps);
+        floor = fmax(floor, gbps[1]);
+    }
+    return floor;
 }
 
 static int others, missed;
 
 /* A step has what the best single ring has, but for what that is given up for: a gap of 3 %, room
  * for others of 2 %, 5 % for sets; or it is left to NCCL, where what is gained over that is not
- * worth it. Beside others its table need not have the best one. */
+ * worth it. Beside others its table need not have the best one, and those that run keep what they
+ * have beside NCCL's own. */
 static void check_worth(const struct tccl_model *model, struct tccl_model_tables *tables,
                         const struct tccl_beside *running, const struct tccl_place *place)
 {
     double best = alone(model, place->gpus);
-    double own = tccl_model_tables_get(tables, place->gpus, NULL)->baseline_ring[TCCL_NEWEST].gbps;
+    const struct tccl_table *table = tccl_model_tables_get(tables, place->gpus, NULL);
+    double own = table->baseline_ring[TCCL_NEWEST].gbps;
     CHECK(place->alone >= best * ENOUGH || (near(place->alone, own) && best < own * LEFT));
     if (running->n == 0) {
         CHECK(near(place->gbps, place->alone));
         return;
     }
     struct rival rival = {.model = model, .running = running, .own = place->alone};
+    rival.floor = floor_of(model, running, table);
     struct enumeration all = {
         .model = model, .closed = true, .rate = least_share, .context = &rival};
     enumerate_all(&all, place->gpus);
