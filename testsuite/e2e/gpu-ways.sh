@@ -39,7 +39,8 @@ row() { # WHAT-IT-GETS SRUN-OPTION...
         all_have TCCL_STATE applied
         equal "GPUs on n1" "$(ring_gpus)" "${what#own-}"
         case $(values TCCL_RING) in *-w\>* | *-r\>*) fail "the ring has P2P between tasks that see only their own GPUs" ;; esac
-        recorded "$(job_of)" 0 gbps "$(values TCCL_GBPS | sed 's/\.\?0*$//')*"
+        eventually "a record of $(job_of)" has_record "$(job_of)" 0
+        equal "GB/s on record" "$(printf %.2f "$(record "$(job_of)" 0 gbps)")" "$(values TCCL_GBPS)"
         says "tccl: *ring* of $over: *x), by a model, with NCCL 2.30.3 or later: with $option each task sees only its own GPUs; for all versions, use --gpus-per-node=4 without it"
         none_has TCCL_REASON
         ;;
