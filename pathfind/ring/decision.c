@@ -60,7 +60,7 @@ static bool loses_time(const struct tccl_decision_case *asked, struct tccl_decis
         }
         lost = fmax(lost, (ours / nccl - 1) * (small_first && bytes <= SMALL ? SMALL_COUNTS : 1));
     }
-    return lost > (decision->win - 1) * SAME;
+    return lost > decision->win - 1 + 1e-9;
 }
 
 struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
@@ -94,6 +94,8 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
 bool tccl_decide_several(const struct tccl_decision_case *several,
                          const struct tccl_decision_case *single)
 {
+    if (single->ours.harms && !several->ours.harms)
+        return several->ours.gbps > 0;
     if (!(several->ours.gbps > single->ours.gbps))
         return false;
     bool takes_single = tccl_decide(single).decided == TCCL_TAKE;
@@ -109,7 +111,12 @@ void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl
     char size[16];
     tccl_latency_format_size(decision->loss_at, size);
     *text = '\0';
-    if (decision->decided == TCCL_HARMS)
+    if (decision->decided == TCCL_HARMS && !(nccl > 0))
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "the best ring found (%.1f GB/s) would take something from a step beside it, and "
+                 "what NCCL's own takes is not known",
+                 ours);
+    else if (decision->decided == TCCL_HARMS)
         snprintf(
             text, TCCL_DECISION_TEXT,
             "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave less of its bandwidth "

@@ -510,6 +510,15 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
     return most;
 }
 
+/* What is left to the steps that run beside the job: its own groups are not among them. */
+static double left_to_steps(const struct tccl_groups *groups, const struct tccl_worth *worth)
+{
+    double left = 1;
+    for (int i = 0; i < groups->beside->n; i++)
+        left = fmin(left, worth->others[i] / groups->beside->alone[i]);
+    return left;
+}
+
 /* Is it worth it for the slowest group, beside other steps? How many nodes groups have is not known
  * here: two, if there are several. */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
@@ -519,16 +528,16 @@ static bool is_worth_it(const struct tccl_groups *groups, const struct assignmen
     int nodes = groups->closed ? 1 : 2;
     const struct tccl_decision_case asked = {
         .ours = {.gbps = least,
-                 .share = planned->worth.left,
+                 .share = left_to_steps(groups, &planned->worth),
                  .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
         .nccl = {.gbps = own_least,
-                 .share = worth->left,
+                 .share = left_to_steps(groups, worth),
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
         .gpus = nodes * groups->lists[0].results[0].chain.n_gpus,
         .small_first = groups->closed,
-        .alone = groups->unit,
+        .alone = groups->beside->n > 0 ? groups->unit : 0,
         .noise = groups->noise,
         .measured = groups->measured};
     return tccl_decide(&asked).decided == TCCL_TAKE;

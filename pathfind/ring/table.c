@@ -29,7 +29,8 @@
 #include "chain/expressible.h"
 
 enum {
-    VERSION = 8, /* 4: no trees, 5: no chains without P2P, 6: no others, 7: no ring sets */
+    VERSION = 9, /* 4: no trees, 5: no chains without P2P, 6: no others, 7: no ring sets, 8: chosen
+                    by noise, and by models whose caps each copy had for itself */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
     HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) + 2 +

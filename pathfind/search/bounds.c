@@ -573,7 +573,7 @@ static double blurred(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
     double above = tccl_bounds_of(bounds, walk->transfers, walk->count, INFINITY);
     double below = tccl_bounds_floor(bounds, walk);
     double nearest = fabs(above - gbps) <= fabs(below - gbps) ? above : below;
-    return fabs(nearest - gbps) <= bounds->blur * gbps ? nearest : gbps;
+    return nearest > 0 && fabs(nearest - gbps) <= bounds->blur * gbps ? nearest : gbps;
 }
 
 int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper)

@@ -92,6 +92,11 @@ int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_
             return -1;
     }
     entry = tccl_setmap_find(meter->sets, set);
+    /* Two that differ by more than measurements do: one was disturbed. */
+    if (times < TCCL_VALUES - 1 && entry && entry->measured > 1 &&
+        fabs(entry->values[0] - entry->values[1]) >
+            fmax(meter->noise, meter->blur) * fmax(entry->values[0], entry->values[1]))
+        return tccl_search_meter_settle(meter, set, TCCL_VALUES - 1, gbps, err);
     *gbps = entry ? tccl_setmap_later(entry, times) : 0;
     return 0;
 }

@@ -442,7 +442,8 @@ static int reconsider_ring(struct tccl_search *search, struct tccl_table *table,
                            struct tccl_error *err)
 {
     const struct tccl_raise *raises;
-    double most = 1 + fmax(options->gap, options->noise), ratio = ratio_of(&table->ring);
+    double most = 1 + fmax(fmax(options->gap, options->noise), options->blur / 2),
+           ratio = ratio_of(&table->ring);
     size_t count = tccl_bounds_raises(search->meter.bounds, &raises);
     table->ring.bound = tccl_bound_lifted(raises, raises_then, count, table->ring.bound);
     if ((assumed_then && !tccl_bounds_assumes(search->meter.bounds)) ||

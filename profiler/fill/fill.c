@@ -22,6 +22,7 @@ static const double SHORTEST = 0.2;     /* seconds that a search gets in any cas
 static const double BLUR = 3;           /* deviations that two sets can't be told apart by */
 static const double ALIKE = 2.5;        /* that sets that are alike may be off by, each */
 static const double MAY_BE_OFF = 2;     /* deviations that one value may be off by */
+static const double MOST_DIFFER = 0.1;  /* what is taken for one at most */
 static const double FEW_DIFFER = 0.01;  /* a deviation below that needs no more measuring */
 static const double UNPROVEN = 3;       /* what is bounded by so many times itself is not proven */
 
@@ -175,13 +176,14 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
     int count = tccl_first_sets(tccl_profile_machine(fill->profile), &sets, err), rc = 0;
     int step = count > NOISE_SETS ? count / NOISE_SETS : 1;
 
+    give_time(fill, MATRIX_PART);
     for (int i = 0; i < count && rc == 0 && !stop(fill, 0); i += step)
         if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0)
             rc = tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) != 0 ||
                  tccl_run_meter_again(&fill->meter, &sets[i], TCCL_MEASURED, &out, err) != 0;
     if (count < 0 || rc != 0)
         return -1;
-    fill->deviation = tccl_setmap_deviation(&fill->meter.now->sets, sets, count);
+    fill->deviation = fmin(tccl_setmap_deviation(&fill->meter.now->sets, sets, count), MOST_DIFFER);
     return 0;
 }
 
@@ -309,10 +311,16 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         keep_better(&table->pairs[i], &old->pairs[i], doubtful, noise);
     keep_better(&table->host_ring, &old->host_ring, doubtful, noise);
-    for (int i = 0; i < old->n_hosts; i++)
-        tccl_table_keep_host(table, &old->hosts[i]);
-    for (int i = 0; i < old->n_sets; i++)
-        tccl_table_keep_set(table, &old->sets[i]);
+    for (int i = 0; i < old->n_hosts; i++) { /* what was better by the noise alone was not */
+        struct tccl_result host = old->hosts[i];
+        host.gbps /= 1 + noise;
+        tccl_table_keep_host(table, &host);
+    }
+    for (int i = 0; i < old->n_sets; i++) {
+        struct tccl_set_result set = old->sets[i];
+        set.gbps /= 1 + noise;
+        tccl_table_keep_set(table, &set);
+    }
     table->measured += old->measured;
 }
 

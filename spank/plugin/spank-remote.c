@@ -570,7 +570,8 @@ static bool wait_for_tccld(void)
                       node_name());
             return false;
         }
-        if (tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
+        bool whole = left >= remote.conf.alive_timeout_ms; /* else the end of the wait says it */
+        if (whole && tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
             if (poll(&pollfd, 1, 0) > 0)
                 return true; /* the plan has come meanwhile */
             fall_back("%s: tccld hangs: no answer within %d ms", node_name(),

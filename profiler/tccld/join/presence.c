@@ -65,9 +65,15 @@ static void read_stack(const char *path, const char *folders, struct look *look)
         snprintf(look->text, sizeof(look->text), "%.400s", stack ? err.text : "out of memory");
         return;
     }
+    errno = 0;
     look->named = stack->found && tccl_plugstack_locate(stack->plugin, folders, plugin);
-    look->missing = !look->named;
-    if (!stack->there)
+    /* slurmstepd, as root, may see what tccld can't. */
+    bool hidden = stack->found ? errno != 0 && errno != ENOENT && errno != ENOTDIR : *stack->closed;
+    look->missing = !look->named && !hidden;
+    if (!look->named && hidden)
+        snprintf(look->text, sizeof(look->text), "%.400s can't be read by tccld",
+                 stack->found ? plugin : stack->closed);
+    else if (!stack->there)
         snprintf(look->text, sizeof(look->text), "there is no %.400s", path);
     else if (!stack->found)
         snprintf(look->text, sizeof(look->text), "%.400s does not name spank_tccl.so", path);
@@ -190,7 +196,8 @@ const char *presence_missing(struct daemon *daemon)
 {
     struct presence *presence = daemon->presence;
     bool known = is_fresh(presence) && !presence->looking;
-    return known && presence->look.missing ? presence->look.text : NULL;
+    bool spoke = presence->n_joins > 0; /* then it is there, whatever the files look like */
+    return known && presence->look.missing && !spoke ? presence->look.text : NULL;
 }
 
 void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message)

@@ -210,8 +210,10 @@ static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
     const struct link *link = tccl_steal(try->link);
     struct tccl_error why = {""};
     bool late = tccl_now_ms() >= probe->deadline - SOONER_MS;
-    probe->is_busy = answer && strcmp(tccl_message_type(answer), LINK_BUSY) == 0;
-    if (!probe->is_busy && !late && link_connected(link) && !probe->tries[PROBE_AGAIN].link &&
+    bool busy = answer && strcmp(tccl_message_type(answer), LINK_BUSY) == 0;
+    if (answer) /* else it is as busy as it said it was */
+        probe->is_busy = busy;
+    if (!busy && !late && link_connected(link) && !probe->tries[PROBE_AGAIN].link &&
         put_again(probe) == 0)
         return;
     if (is_under_way(probe) || (probe->is_busy && is_asked_later(probe, link)))

@@ -38,17 +38,17 @@ static void run_item(struct run_dir *run_dir, struct item *item)
     pthread_mutex_unlock(&run_dir->lock);
     item->run(item->task);
     pthread_mutex_lock(&run_dir->lock);
-    run_dir->busy = run_dir->hangs = false;
     item->ended = true;
-    if (!item->given_up) {
+    if (item->given_up) { /* taking it back is work on the disk, too */
+        pthread_mutex_unlock(&run_dir->lock);
+        if (item->late)
+            item->late(item->task, 1);
+        free(item);
+        pthread_mutex_lock(&run_dir->lock);
+    } else {
         pthread_cond_signal(&run_dir->end); /* and who waits has it */
-        return;
     }
-    pthread_mutex_unlock(&run_dir->lock);
-    if (item->late)
-        item->late(item->task, 1);
-    free(item);
-    pthread_mutex_lock(&run_dir->lock);
+    run_dir->busy = run_dir->hangs = false;
 }
 
 static void *work(void *argument)
@@ -127,7 +127,7 @@ static struct item *new_item(void (*run)(void *task), const void *task, size_t s
 static bool give_up(struct run_dir *run_dir, struct item *item)
 {
     const struct item *other;
-    run_dir->hangs = true;
+    run_dir->hangs = run_dir->busy; /* else the thread only had no time to begin */
     TAILQ_FOREACH(other, &run_dir->items, link)
     if (other == item) {
         TAILQ_REMOVE(&run_dir->items, item, link);

@@ -335,11 +335,13 @@ static void take_question(struct connection *connection, char *data, size_t size
     const struct front *front = connection->all->front;
     connection->state = ASKED;
     connection->spared = false;
-    if (front->tell && connection->share->trusted && !connection->told &&
-        front->tell(connection->all->daemon, connection, data)) {
-        connection->told = true;
-        free(data);
-        return;
+    if (front->tell && connection->share->trusted && !connection->told) {
+        connection->told = true; /* before: telling may end the connection */
+        if (front->tell(connection->all->daemon, connection, data)) {
+            free(data);
+            return;
+        }
+        connection->told = false;
     }
     connection->held = data;
     connection->held_size = size;
