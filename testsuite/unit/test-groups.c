@@ -33,6 +33,7 @@ struct trial {
 };
 
 #define LEAST_FOUND 0.5 /* of what was missed */
+#define REQUIRED 1.05   /* gain over NCCL's own, at least */
 
 static const struct tccl_search_options exact = {.others = OTHERS};
 
@@ -213,7 +214,10 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
         double now = least_of(trial, &had[0], &had[1], gbps);
         CHECK(now >= least * (1 - 1e-6));
         CHECK(fmin(gbps[0], gbps[1]) >= enough * (1 - 1e-6)); /* whatever the step gains */
-        if (choices[0].better[v] || choices[1].better[v])
+        bool ours = choices[0].better[v] || choices[1].better[v];
+        if (ours && trial->beside.n == 0) /* nobody gains by it but they */
+            CHECK(fmin(gbps[0], gbps[1]) >= enough * REQUIRED);
+        if (ours)
             CHECK(now >= joint * (1 - 1e-6));
         gained += v == TCCL_NEWEST && now > least * 1.01;
     }
