@@ -103,7 +103,9 @@ stay
 for kind in silent reset; do
     echo "--- the first connection is $kind"
     go_by $kind
-    sleep_until eventually "n2's second answer" lines forwarded 2
+    forwarded=2
+    [ $kind != silent ] || forwarded=4 # whether it is busy is asked first, each time
+    sleep_until eventually "n2's second answer" lines forwarded $forwarded
     applied 3
     lines failed 2 || fail "no connection has failed"
     stay

@@ -162,7 +162,7 @@ for mode in on require; do
     none_has SITE_A
     all_have NCCL_IB_SL 5
     none_has NCCL_IB_TC
-    says "tccl: no ring: policy 'gain': the ring is only *x NCCL's own choice (* GB/s, *), MinGain is 50x"
+    says "tccl: nothing to do: policy 'gain': the ring is only *x NCCL's own choice (* GB/s, *), MinGain is 50x"
     recorded "$(job_of)" 0 state nothing-to-do
     recorded "$(job_of)" 0 policy gain
 done
