@@ -57,7 +57,7 @@ shows "$job" "tccl: no ring: n2: *"
 [ ! -e "$work/pwned" ] || fail "a job's name was run"
 
 # Many jobs, the tasks of an array: one update a second, and each task its own.
-array=$(user sbatch --parsable --array=1-8 -N1 --gpus-per-node=2 --tccl=on --output=/dev/null --wrap 'srun true')
+array=$(user sbatch --parsable --array=1-8 -N1 --gpus-per-node=4 --tccl=on --output=/dev/null --wrap 'srun true')
 array_ended() { [ "$(admin sacct -nPX -j "$array" -o State | grep -c COMPLETED)" = 8 ]; }
 eventually "the end of 8 jobs" array_ended
 recorded_all() { [ "$(admin tcclacct -nP -o jobid,jobname -S now-1hour | grep -c '\.0|wrap$')" = 8 ]; }
@@ -72,7 +72,7 @@ scripts_of() { # PROGRAM: what it shows of the array's scripts
     admin "$1" -nP -j "$array" -o jobid,jobidraw | grep '\.batch|' | sort
 }
 equal "tcclacct's ids of the array" "$(scripts_of tcclacct)" "$(scripts_of sacct)"
-equal "tasks that show a ring" "$(admin sacct -nPX -j "$array" -o AdminComment | grep -ci '^tccl: ring 2 GPUs ')" 8
+equal "tasks that show a ring" "$(admin sacct -nPX -j "$array" -o AdminComment | grep -ci '^tccl: ring 4 GPUs ')" 8
 
 # A running task of an array: it alone.
 array=$(user sbatch --parsable --array=1-2 -N1 --gpus-per-node=4 --tccl=on --output=/dev/null \

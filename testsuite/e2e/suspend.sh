@@ -64,7 +64,7 @@ fresh
 touch "$work/go"
 kill -STOP "$(<"$cluster/pid/slurmd@n2")"
 begin waits --gpus-per-node=4
-eventually "its step on n1" pgrep -f "slurmstepd: \\[$job\\.0\\]"
+eventually "its step on n1" test -S "$cluster/nodes/n1/spool/n1_$job.0" # whom Slurm suspends; other clusters have a step $job.0, too
 admin scontrol suspend "$job"
 eventually "suspension" in_state "$job" SUSPENDED
 recorded "$job" 0 state fallback
