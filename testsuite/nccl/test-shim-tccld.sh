@@ -18,10 +18,10 @@ as_planned
 built applied
 
 step "without the shim"
-joined amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --preload -
+joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --preload -
 built "not used"
 
 step "the user wants no P2P and a tree"
-joined amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --set NCCL_ALGO=Tree
+joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set NCCL_ALGO=Tree
 said WARN 1
 built "not used"
