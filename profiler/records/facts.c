@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/nccl-version.h"
 #include "records/record.h"
 
 enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 16 };
@@ -66,7 +67,15 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *built,
                              const char *built_reason, int64_t step)
 {
+    /* It was said before that this NCCL is not known, and then the program had another one. */
+    bool other = *built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0;
+    if (other) {
+        state = "applied";
+        reason = "";
+    }
     bool applied = strcmp(state, "applied") == 0;
+    if (applied && strcmp(built, "not used") == 0 && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
+        return (struct tccl_shown){"fallback", built_reason, built};
     /* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
     bool script = step == 0xfffffffb || step == 0xfffffffa;
     if (applied && strcmp(built, "differs") == 0)

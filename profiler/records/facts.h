@@ -22,8 +22,10 @@ struct tccl_facts {
 int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
 
 /* What is shown of a record, given what is known of what NCCL built: of an applied ring that was
- * built differently, that; of a job script (or an interactive step) that used no GPUs together,
- * "nothing-to-do", and not that its ring was not used. Texts are borrowed. */
+ * built differently, that; of one that NCCL's version leaves alone, a fallback, and of a step that
+ * fell back for that and then had another NCCL, what this built; of a job script (or an interactive
+ * step) that used no GPUs together, "nothing-to-do", and not that its ring was not used. Texts are
+ * borrowed. */
 struct tccl_shown {
     const char *state, *reason, *built;
 };

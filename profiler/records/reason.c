@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "chain/nccl-version.h"
+
 enum {
     PARTS = 20,
-    OF_STEP = 7, /* the first classes are the step's or the site's own: no node could help it */
+    OF_STEP = 8, /* the first classes are the step's or the site's own: no node could help it */
 };
 
 /* Phrases of each class; '^': at the beginning of the text, or after "NAME: ". The first class that
@@ -23,6 +25,7 @@ static const struct {
     {"job script", {"^the job script used no GPUs together"}},
     {"own GPUs", {"each task sees only its own GPUs"}},
     {"shared GPU", {"the step has shards of GPUs", "the step has a share of a GPU"}},
+    {"unknown NCCL", {TCCL_NCCL_NOT_KNOWN}},
     {"het step", {"step spans heterogeneous components"}},
     {"no profile",
      {"^no description of this machine", "^no profile of this machine", "^no chains for GPUs",

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* Classes are numbered, so that counters can be kept in an array. */
-enum { TCCL_REASON_CLASSES = 25 };
+enum { TCCL_REASON_CLASSES = 26 };
 
 /* The number of a reason text's class, from 0 to TCCL_REASON_CLASSES - 1, the last one for an
  * unknown text; -1 for NULL and "". In a text that quotes another node's reason, the root cause

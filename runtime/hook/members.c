@@ -2,9 +2,15 @@
  * alike. Ranks without the shim would get other files than the rest, which fails the init. */
 #include "hook/members.h"
 
+#include "chain/nccl-version.h"
 #include "nccl/settings.h"
 
-enum { OLDEST = 21800, NEWEST = 23099 };
+static int fail_unknown(uint32_t version, struct shim_why *why)
+{
+    char text[TCCL_NCCL_TEXT];
+    tccl_nccl_not_known(version, text);
+    return shim_fail(why, "%s", text);
+}
 
 /* Each one by itself, and all alike. members are in the order of their GPUs. */
 static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
@@ -20,8 +26,8 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
         if (i > 0 && members[i - 1].gpu == member->gpu)
             return shim_fail(why, "two ranks are on one GPU (processes %d and %d)",
                              members[i - 1].pid, member->pid);
-        if (member->version < OLDEST || member->version > NEWEST)
-            return shim_fail(why, "NCCL's version %u is not known", member->version);
+        if (!tccl_nccl_known(member->version))
+            return fail_unknown(member->version, why);
         if (member->version != members[0].version)
             return shim_fail(why, "ranks have different NCCL versions (%u and %u)",
                              members[0].version, member->version);

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "records/facts.h"
 #include "records/records.h"
 #include "stores.h"
 
@@ -106,6 +107,30 @@ static void test_one_per_step(void)
         check_count(records, "{}", -1, i + 2);
     }
     tccl_records_close(records);
+}
+
+static void check_shown(const char *state, const char *reason, const char *built,
+                        const char *built_reason, const char *shown, const char *why)
+{
+    struct tccl_shown got = tccl_shown(state, reason, built, built_reason, 0);
+    CHECK_STR(got.state, shown);
+    CHECK_STR(got.reason, why);
+}
+
+/* An NCCL that is not known: as the launch foresaw, as only the shim found, or as was foreseen and
+ * then was another one. */
+static void test_unknown_nccl(void)
+{
+    const char *why = "NCCL 2.33.1: not known (2.18 to 2.30 are)", *silent = "nobody used it";
+    check_shown("fallback", why, "", "", "fallback", why);
+    check_shown("fallback", why, "not used", why, "fallback", why);
+    check_shown("fallback", why, "not used", silent, "fallback", why);
+    check_shown("applied", "", "not used", why, "fallback", why);
+    check_shown("applied", "", "not used", silent, "applied", "");
+    check_shown("fallback", why, "applied", "", "applied", "");
+    check_shown("fallback", why, "unknown", silent, "applied", "");
+    check_shown("fallback", why, "differs", "another", "differs", "another");
+    check_shown("fallback", why, "fewer", "1 of 3 rings", "partial", "1 of 3 rings");
 }
 
 static void test_reopen(void)
@@ -497,6 +522,7 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof(path), "%s/records.db", folder);
     test_one_per_step();
+    test_unknown_nccl();
     test_reopen();
     test_normal();
     test_bad_records();

@@ -110,7 +110,7 @@ static void versions(void)
         usual(4);
         for (int j = 0; j < 4; j++)
             members[j].version = cases[i].version;
-        CHECK_INT(check(NULL, 4, cases[i].result ? "is not known" : NULL), cases[i].result);
+        CHECK_INT(check(NULL, 4, cases[i].result ? ": not known" : NULL), cases[i].result);
     }
 }
 
