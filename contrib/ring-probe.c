@@ -192,7 +192,7 @@ static void prepare_log(void)
         snprintf(log_path, sizeof(log_path), "%s/ring-probe.%d.log", folder ? folder : "/tmp",
                  getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
-    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,COLL,TUNING", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,COLL,TUNING,ALLOC", 1);
     setenv("NCCL_DEBUG_FILE", log_path, 1);
 }
 

@@ -18,7 +18,7 @@ typedef int (*get_busid)(char *text, int size, int device);
 
 /* The runtime and the driver have the same functions, and the same numbers of devices. */
 struct cuda {
-    get_int current, count;
+    get_int current, count, version;
     get_busid busid;
     int (*start)(unsigned flags); /* the driver only */
 };
@@ -39,6 +39,7 @@ static bool fill_runtime(struct cuda *cuda, void *handle)
 {
     cuda->current = (get_int)dlsym(handle, "cudaGetDevice");
     cuda->count = (get_int)dlsym(handle, "cudaGetDeviceCount");
+    cuda->version = (get_int)dlsym(handle, "cudaDriverGetVersion");
     cuda->busid = (get_busid)dlsym(handle, "cudaDeviceGetPCIBusId");
     return cuda->current && cuda->count && cuda->busid;
 }
@@ -65,6 +66,7 @@ static bool find_driver(struct cuda *cuda)
         return false;
     cuda->current = (get_int)dlsym(handle, "cuCtxGetDevice");
     cuda->count = (get_int)dlsym(handle, "cuDeviceGetCount");
+    cuda->version = (get_int)dlsym(handle, "cuDriverGetVersion");
     cuda->busid = (get_busid)dlsym(handle, "cuDeviceGetPCIBusId");
     cuda->start = (int (*)(unsigned))dlsym(handle, "cuInit");
     return cuda->current && cuda->count && cuda->busid && cuda->start;
@@ -238,6 +240,17 @@ int shim_device_current(shim_bus *bus, struct shim_why *why)
     int ordinal;
 
     return current_ordinal(&ordinal, why) ? -1 : shim_device_bus(ordinal, bus, why);
+}
+
+int shim_device_driver(void)
+{
+    struct cuda cuda;
+    int version;
+
+    return (find_driver(&cuda) || find_runtime(&cuda)) && cuda.version &&
+                   cuda.version(&version) == 0
+               ? version
+               : 0;
 }
 
 int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)

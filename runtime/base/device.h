@@ -10,6 +10,9 @@
 int shim_device_current(shim_bus *bus, struct shim_why *why);
 int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why);
 
+/* The version of CUDA that the driver is for (12060: 12.6); 0: not known. */
+int shim_device_driver(void);
+
 /* NVML's index of a GPU, which is NCCL's dev in a graph file. Returns 0, or -1 with why. */
 int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why);
 

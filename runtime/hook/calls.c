@@ -168,15 +168,12 @@ static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const str
     *comm = (struct shim_comm){.key = key ? key : 1, .ranks = ranks, .expected = -1, .nccl = *nccl};
 }
 
-/* A communicator of one rank is nothing to steer. But NCCL asks for the process' settings in it,
- * which others may need: the process is one that has the shim. */
+/* A communicator of one rank is nothing to steer, but its process is one that has the shim. */
 static void enter_single(const struct shim_process *process)
 {
     shim_bus gpu;
-    if (!process || shim_device_current(&gpu, NULL))
-        return;
-    shim_process_given(NULL);
-    shim_registry_claim_gpu(process->registry, gpu);
+    if (process && !shim_device_current(&gpu, NULL))
+        shim_registry_claim_gpu(process->registry, gpu);
 }
 
 static struct shim_init *enter_rank(const struct shim_process *process,

@@ -5,29 +5,6 @@
 #include "hook/members.h"
 #include "nccl/settings.h"
 
-/* Can buffers be put on the chain's memories in all processes of the node? Between ranks of one
- * process NCCL takes files in /dev/shm in any case. */
-static int check_buffers(const struct shim_plan *plan, const struct shim_registry *registry,
-                         uint32_t needs, struct shim_why *why)
-{
-    struct shim_why left = {""};
-    if (!registry || !needs)
-        return 0;
-    switch (shim_registry_buffers(registry, &left)) {
-    case SHIM_BUFFERS_MOVED:
-        return 0;
-    case SHIM_BUFFERS_LEFT:
-        return shim_fail(why, "buffers can't be put on the memories of the chain: %s", left.text);
-    case SHIM_BUFFERS_OPEN: /* NCCL asks later on, or never */
-        break;
-    }
-    return !(needs & SHIM_GIVE_CONNECT) ||
-                   shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus)
-               ? 0
-               : shim_fail(why, "buffers can't be put on the memories of the chain: not all of the "
-                                "node's GPUs are used with the shim");
-}
-
 /* Of older GPUs, and up to 2.18 of all, only where that is all that the machine's PCIe has to
  * carry.
  */
@@ -46,26 +23,36 @@ bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_
     return direct;
 }
 
-int shim_check_settings(const struct shim_plan *plan, const struct shim_registry *registry,
-                        const struct shim_chain *chain, struct shim_pci *pci,
+int shim_check_settings(const struct shim_chain *chain, struct shim_pci *pci,
                         const struct shim_member *members, int n, uint32_t *all,
                         struct shim_why *why)
 {
-    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0}, version = members[0].version;
-    uint32_t needs = shim_settings_ahead(chain, pci, version);
-    bool one = shim_members_one_process(members, n);
+    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
     *all = 0;
-    if (check_buffers(plan, registry, one ? needs & ~(uint32_t)SHIM_GIVE_SHM_HOST : needs, why))
-        return -1;
     for (int i = 0; i < n; i++) {
         int at = shim_ring_find(&chain->rings[0], members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
         *all |= given[at];
-        if (one) {
-            given[at] |= SHIM_GIVE_SHM_HOST;
-            user[at] &= ~(uint32_t)SHIM_USER_HOST;
-        }
     }
-    return shim_settings_suit(chain, pci, user, given, version, why);
+    return shim_settings_suit(chain, pci, user, given, members[0].version, why);
+}
+
+/* The one release that makes buffers in a thread of a later call, which has no policy. Between
+ * ranks of one process all NCCLs take files. */
+int shim_check_buffers(const struct shim_answer *answer, const struct shim_member *members, int n,
+                       struct shim_why *why)
+{
+    enum { LAZY = 22200, AFTER_LAZY = 22300 };
+    bool one = shim_members_one_process(members, n);
+    for (int i = 0; i < n && answer->moves; i++) {
+        if (members[i].version >= LAZY && members[i].version < AFTER_LAZY)
+            return shim_fail(why, "NCCL 2.22 can't put buffers on the memories of the chain");
+        if (members[i].buffers == SHIM_BUFFERS_FIXED && !one)
+            return shim_fail(why,
+                             "buffers can't be put on the memories of the chain: process %d does "
+                             "not reach CUDA's driver through the shim",
+                             members[i].pid);
+    }
+    return 0;
 }

@@ -415,10 +415,9 @@ static void keep_numbers(const struct shim_chain *chain, const struct shim_numbe
     }
 }
 
-static int write_files(const struct shim_plan *plan, const struct shim_registry *registry,
-                       const struct shim_comm *comm, const struct shim_member *members, int n,
-                       bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_answer *answer,
-                       struct shim_why *why)
+static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
+                       const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct shim_answer *answer, struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
     bool hidden = shim_members_hidden(plan, members, n);
@@ -434,8 +433,11 @@ static int write_files(const struct shim_plan *plan, const struct shim_registry 
     for (int i = 0; i < chain->n_rings; i++)
         if (shim_sends_directly(&chain->rings[i].path, members, n, linked))
             places.pci.reads |= (uint8_t)(1 << i);
-    if (shim_check_settings(plan, registry, chain, &places.pci, members, n, &answer->settings, why))
+    if (shim_check_settings(chain, &places.pci, members, n, &answer->settings, why))
         return -1;
+    answer->moves = false;
+    for (int i = 0; i < n; i++)
+        answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);
     keep_numbers(chain, &numbers, answer);
     order_links(chain, members, n, linked, places.linked);
     return write_texts(members, n, &places, &numbers, answer, why);
@@ -458,5 +460,5 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     if (check_wanted(members, n, shim_members_hidden(plan, members, n), linked, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
-    return write_files(plan, registry, comm, members, n, linked, answer, why);
+    return write_files(plan, comm, members, n, linked, answer, why);
 }

@@ -1,10 +1,11 @@
 /* lookup.c: dlsym in front of libc's, for programs that get NCCL's functions from dlsym, such as
- * all that use Python's ctypes.
+ * all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.h).
  *
  * What dlsym finds depends on its caller (RTLD_NEXT, and RTLD_DEFAULT in a library that was loaded
- * for itself alone), whom libc knows by the return address. So ours calls nobody: a name that does
- * not begin with "nccl" goes on to the next dlsym by a jump, with registers and stack as they came.
- * Functions of NCCL that have no wrapper, and whatever is in doubt, go the same way in the end.
+ * for itself alone), whom libc knows by the return address. So ours calls nobody: a name that
+ * begins with neither "nccl" nor "cuGe" goes on to the next dlsym by a jump, with registers and
+ * stack as they came. Functions of NCCL that have no wrapper, and whatever is in doubt, go the same
+ * way in the end.
  *
  * For the others the program gets an entry of ours that stands for this function of this NCCL: it
  * leaves its number in a thread-local word, and jumps to the wrapper. Again the stack is left
@@ -21,6 +22,7 @@
 #include "base/bound.h"
 #include "base/early.h"
 #include "base/symbols.h"
+#include "hook/driver.h"
 
 #if (defined __x86_64__ && defined __LP64__) || defined __aarch64__
 
@@ -80,6 +82,8 @@ shim_lookup(void *handle, const char *name, const void *caller)
     int wrapper = shim_wrapper_number(name), before = errno;
     if (wrapper >= 0)
         answer = look_up(wrapper, handle, name, caller);
+    else if ((answer.address = shim_driver_lookup(handle, name, caller)))
+        answer.done = 1;
     errno = before;
     return answer;
 }
@@ -99,12 +103,21 @@ __asm__(".pushsection .text\n"
         "    test %rsi, %rsi\n"
         "    jz 1f\n"
         "    cmpb $'n', (%rsi)\n"
-        "    jne 1f\n"
+        "    jne 5f\n"
         "    cmpb $'c', 1(%rsi)\n"
         "    jne 1f\n"
         "    cmpb $'c', 2(%rsi)\n"
         "    jne 1f\n"
         "    cmpb $'l', 3(%rsi)\n"
+        "    je 3f\n"
+        "    jmp 1f\n"
+        "5:  cmpb $'c', (%rsi)\n"
+        "    jne 1f\n"
+        "    cmpb $'u', 1(%rsi)\n"
+        "    jne 1f\n"
+        "    cmpb $'G', 2(%rsi)\n"
+        "    jne 1f\n"
+        "    cmpb $'e', 3(%rsi)\n"
         "    je 3f\n"
         "1:  mov shim_next_dlsym(%rip), %rax\n"
         "    test %rax, %rax\n"
@@ -167,7 +180,7 @@ __asm__(".pushsection .text\n"
         "    cbz x1, 1f\n"
         "    ldrb w9, [x1]\n"
         "    cmp w9, #'n'\n"
-        "    b.ne 1f\n"
+        "    b.ne 5f\n"
         "    ldrb w9, [x1, #1]\n"
         "    cmp w9, #'c'\n"
         "    b.ne 1f\n"
@@ -176,6 +189,18 @@ __asm__(".pushsection .text\n"
         "    b.ne 1f\n"
         "    ldrb w9, [x1, #3]\n"
         "    cmp w9, #'l'\n"
+        "    b.eq 3f\n"
+        "    b 1f\n"
+        "5:  cmp w9, #'c'\n"
+        "    b.ne 1f\n"
+        "    ldrb w9, [x1, #1]\n"
+        "    cmp w9, #'u'\n"
+        "    b.ne 1f\n"
+        "    ldrb w9, [x1, #2]\n"
+        "    cmp w9, #'G'\n"
+        "    b.ne 1f\n"
+        "    ldrb w9, [x1, #3]\n"
+        "    cmp w9, #'e'\n"
         "    b.eq 3f\n"
         "1:  adrp x16, shim_next_dlsym\n"
         "    ldr x16, [x16, #:lo12:shim_next_dlsym]\n"

@@ -10,7 +10,8 @@ struct shim_lookup {
     long done; /* 0: the next dlsym is to be called, as if by the program; address means nothing */
 };
 
-/* Called by our dlsym for names that begin with "nccl". caller: where dlsym will return to. */
+/* Called by our dlsym for names that begin with "nccl" or "cuGe". caller: where dlsym will return
+ * to. */
 struct shim_lookup shim_lookup(void *handle, const char *name, const void *caller);
 
 #endif

@@ -107,12 +107,6 @@ void shim_pending_here(struct shim_init *init)
     here.claimed = NULL;
 }
 
-const struct shim_init *shim_pending_calling(void)
-{
-    notice_fork();
-    return here.calling;
-}
-
 /* Returns NULL: it is about to be forgotten. */
 static struct shim_init *claim(struct shim_init *init)
 {

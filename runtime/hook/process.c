@@ -107,17 +107,6 @@ const struct shim_process *shim_process_arm(uint32_t version)
     return shim_process_armed();
 }
 
-/* What this process can't be given no other one of the node may have. */
-static void leave_buffers(struct shim_registry *registry, uint32_t given,
-                          const struct shim_why *reason)
-{
-    struct shim_why why = {""};
-    if (given & SHIM_GIVE_AHEAD)
-        return;
-    shim_fail(&why, "process %d: %s", (int)getpid(), reason->text);
-    shim_registry_leave(registry, &why);
-}
-
 static uint32_t work_out_given(uint32_t user)
 {
     struct shim_why why = {""};
@@ -132,7 +121,6 @@ static uint32_t work_out_given(uint32_t user)
         return given;
     /* Its communicators say why they are left alone. */
     shim_log(SHIM_LOG_INFO, "no settings for this process: %s", why.text);
-    leave_buffers(self.registry, given, &why);
     return given;
 }
 
@@ -154,52 +142,9 @@ uint32_t shim_process_given(uint32_t *user)
     return process.given;
 }
 
-/* The others of the node learn of it at once. */
-static void leave_early(void)
+void shim_process_asked_early(void)
 {
-    static const struct shim_why early = {"NCCL was started before the shim saw it"};
-    struct shim_process *found = shim_scratch(sizeof(*found));
-    if (found && !shim_lock_take(&process.arming)) {
-        if (!prepare(found, NULL))
-            leave_buffers(found->registry, 0, &early);
-        shim_lock_release(&process.arming);
-    }
-    shim_scratch_free(found, sizeof(*found));
-}
-
-void shim_process_asked_early(const char *name)
-{
-    static int told;
     process.early = 1;
-    if (shim_settings_asked(name) & SHIM_GIVE_AHEAD &&
-        !__atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
-        leave_early();
-}
-
-static bool number_of(const char *name, uint64_t *number)
-{
-    const char *value = shim_env(name);
-    return value && shim_number(value, 10, INT32_MAX, number) == 0;
-}
-
-bool shim_process_only_one(void)
-{
-    uint64_t pid, tasks, nodes;
-    return number_of("SLURM_TASK_PID", &pid) && pid == (uint64_t)getpid() &&
-           number_of("SLURM_STEP_NUM_TASKS", &tasks) && number_of("SLURM_STEP_NUM_NODES", &nodes) &&
-           tasks == nodes;
-}
-
-bool shim_process_each_rank(int ranks)
-{
-    static const char *const names[] = {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
-                                        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    uint64_t processes;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (number_of(names[i], &processes) && processes == (uint64_t)ranks)
-            return true;
-    }
-    return false;
 }
 
 void shim_process_bypassed(void)

@@ -24,11 +24,7 @@ const struct shim_process *shim_process_armed(void);
  * the user has set; may be NULL. */
 uint32_t shim_process_given(uint32_t *user);
 /* Somebody has asked for a setting before the process was armed: NCCL may have read it. */
-void shim_process_asked_early(const char *name);
-/* Do launchers say that there is a process for each of so many ranks? */
-bool shim_process_each_rank(int ranks);
-/* Does Slurm say that this process is the step's only task on its node, and not a child of it? */
-bool shim_process_only_one(void);
+void shim_process_asked_early(void);
 /* A communicator is made and no wrapper has been called in this program: the log says so, once. */
 void shim_process_bypassed(void);
 

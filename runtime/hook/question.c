@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/device.h"
 #include "base/log.h"
+#include "hook/driver.h"
 #include "hook/process.h"
 #include "hook/settle.h"
 #include "hook/steered.h"
@@ -16,12 +18,6 @@
 #include "nccl/memory.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
-
-enum {
-    CLAIMS_US = 1000000,       /* NCCL itself may not wait for the other ranks of the node */
-    SURE_CLAIMS_US = 20000000, /* it does, in this communicator */
-    THREADS_US = 100000        /* between threads of one process that each begin a group */
-};
 
 __thread int shim_in_group_end, shim_group_depth;
 
@@ -99,13 +95,25 @@ static bool files_there(const struct shim_init *init)
            shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME);
 }
 
+/* NCCL has started, and knows the driver. */
+static enum shim_buffers buffers_of(const struct shim_init *init)
+{
+    const struct shim_nccl *nccl = &init->comm.nccl;
+    uint32_t user;
+    shim_process_given(&user);
+    if (shim_driver_lacks_cumem() ||
+        !shim_settings_cumem_host(nccl->version, shim_device_driver(), user))
+        return SHIM_BUFFERS_FILES;
+    return shim_driver_reached(nccl) ? SHIM_BUFFERS_CUMEM : SHIM_BUFFERS_FIXED;
+}
+
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
     static const struct shim_why closed = {"a program has closed files of the shim's"};
     learn_rank(init);
     if (files_there(init))
-        shim_entry_asked(init->entry, init->place);
+        shim_entry_asked(init->entry, init->place, buffers_of(init));
     else
         shim_decide_aside(init->entry, &init->comm, &closed);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
@@ -150,67 +158,10 @@ static const char *file_answer(const struct shim_process *process, bool graph)
     return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
 }
 
-/* How long the other ranks of the node are waited for. Where the thread is about to make the
- * communicator of all ranks, of which each has a process, NCCL would wait for them as well. */
-static int64_t patience(const struct shim_process *process)
-{
-    const struct shim_init *init = shim_pending_calling();
-    return init && init->entry && shim_plan_whole(&process->plan, init->comm.ranks) &&
-                   shim_process_each_rank(init->comm.ranks)
-               ? SURE_CLAIMS_US
-               : CLAIMS_US;
-}
-
-static int check_claims(const struct shim_process *process, struct shim_why *why)
-{
-    const struct shim_plan *plan = &process->plan;
-    /* In a group this thread's other ranks come after this answer. */
-    bool alone = shim_group_depth > 0 && shim_process_only_one();
-    int64_t deadline = shim_now_us() + (alone ? THREADS_US : patience(process));
-    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus, deadline))
-        return 0;
-    return shim_fail(why, alone ? "the only process of the node makes its communicators in a group"
-                                : "not all of the node's GPUs are used with the shim");
-}
-
-/* May buffers in host memory be files? Then there has to be room for them. */
-static int check_buffers(const struct shim_process *process, uint32_t asked, struct shim_why *why)
-{
-    const struct shim_plan *plan = &process->plan;
-    uint64_t left = shim_shm_left(), need = shim_shm_need(plan->n_gpus);
-    if (asked & SHIM_GIVE_SHM_HOST && left < need)
-        return shim_fail(why, "/dev/shm has %llu MiB left, NCCL's buffers may take %llu MiB",
-                         (unsigned long long)(left >> 20), (unsigned long long)(need >> 20));
-    return check_claims(process, why);
-}
-
-/* Ranks of a node that make buffers in different ways can't connect: all have it, or none, and
- * those without the shim have it not. */
-static const char *ahead_answer(const struct shim_process *process, uint32_t asked,
-                                const char *name)
-{
-    struct shim_why why = {""};
-    enum shim_buffers buffers = shim_registry_buffers(process->registry, &why);
-    if (buffers == SHIM_BUFFERS_OPEN)
-        buffers = shim_registry_settle(
-            process->registry,
-            check_buffers(process, asked, &why) ? SHIM_BUFFERS_LEFT : SHIM_BUFFERS_MOVED, &why);
-    /* It may have been settled by another program of the step, whose processes are gone. */
-    if (buffers == SHIM_BUFFERS_MOVED && check_claims(process, &why))
-        shim_registry_leave(process->registry, &why);
-    if (shim_registry_buffers(process->registry, &why) == SHIM_BUFFERS_MOVED)
-        return shim_settings_answer(asked, name);
-    shim_log(SHIM_LOG_INFO, "%s is left as it is: %s", name, why.text);
-    return NULL;
-}
-
-static const char *setting_answer(const struct shim_process *process, const char *name)
+static const char *setting_answer(const char *name)
 {
     uint32_t asked = shim_settings_asked(name);
-    if (asked)
-        asked &= shim_process_given(NULL);
-    return asked & SHIM_GIVE_AHEAD ? ahead_answer(process, asked, name)
-                                   : shim_settings_answer(asked, name);
+    return asked ? shim_settings_answer(asked & shim_process_given(NULL), name) : NULL;
 }
 
 static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
@@ -220,7 +171,7 @@ static const char *answer(const struct shim_process *process, const char *name, 
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
     const char *debug = shim_nccllog_answer(name, version);
-    return debug ? debug : setting_answer(process, name);
+    return debug ? debug : setting_answer(name);
 }
 
 /* The caller is an NCCL (or may be one that nobody has met). */
@@ -230,7 +181,7 @@ static const char *nccl_asks(const char *name, const void *caller)
     if (process && shim_is_nccl(caller))
         return answer(process, name, shim_nccl_version(caller));
     if (!process && shim_settings_asked(name))
-        shim_process_asked_early(name);
+        shim_process_asked_early();
     if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
         shim_process_bypassed();
     return NULL;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "hook/ask.h"
 #include "hook/budget.h"
+#include "hook/conditions.h"
 
 enum {
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
@@ -109,7 +110,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
                 !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
-                !await_all(entry, n, &why) &&
+                !await_all(entry, n, &why) && shim_entry_members(entry, members) == n &&
+                !shim_check_buffers(answer, members, n, &why) &&
                 !shim_budget_take(plan, registry, answer, members[0].version, n, &why);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);

@@ -10,7 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(unsigned long) }; /* linux/mempolicy.h */
+enum { NODES = 1024, WORD = 8 * sizeof(unsigned long) };
+/* linux/mempolicy.h: MPOL_PREFERRED | MPOL_F_STATIC_NODES. The flag is for cpusets that change
+ * meanwhile; programs hardly ever give it, so it tells our policies from theirs. */
+enum { PREFERRED = 1 | 1 << 15 };
 #define NO_LIMIT (UINT64_MAX / 2)
 
 /* By the kernel's own word: /sys may show another machine's. What can't be read: yes. */
@@ -22,6 +25,8 @@ static bool node_exists(int node)
     snprintf(name, sizeof(name), "Node %d,", node);
     return strstr(text, name);
 }
+
+static bool any_set;
 
 int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why)
 {
@@ -40,7 +45,21 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why
         return node_exists(node) ? -1 : 1;
     }
     saved->changed = true;
+    __atomic_store_n(&any_set, true, __ATOMIC_SEQ_CST);
     return 0;
+}
+
+int shim_policy_node(void)
+{
+    unsigned long nodes[NODES / WORD] = {0};
+    int mode = 0, node = -1;
+    if (!__atomic_load_n(&any_set, __ATOMIC_SEQ_CST) ||
+        syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long)NODES + 1, NULL, 0UL) ||
+        mode != PREFERRED)
+        return -1;
+    for (int i = 0; i < NODES && node < 0; i++)
+        node = nodes[i / WORD] >> i % WORD & 1 ? i : -1;
+    return node;
 }
 
 uint64_t shim_shm_left(void)
@@ -49,15 +68,6 @@ uint64_t shim_shm_left(void)
     if (statvfs("/dev/shm", &status))
         return UINT64_MAX;
     return (uint64_t)status.f_bavail * status.f_frsize;
-}
-
-/* Whoever receives has one buffer for each channel and peer: its neighbor in the ring, and up to
- * three in the tree. What programs make later, and which of it goes through host memory, nobody
- * knows: where /dev/shm is full, NCCL fails. */
-uint64_t shim_shm_need(int gpus)
-{
-    enum { BUFFER = 9637888, CHANNELS = 4, PEERS = 4, COMMUNICATORS = 6 };
-    return (uint64_t)gpus * BUFFER * CHANNELS * PEERS * COMMUNICATORS;
 }
 
 void shim_policy_restore(struct shim_policy *saved)

@@ -17,12 +17,12 @@ struct shim_policy {
  * (seccomp, cpuset); 1 with why: this machine has no such node. */
 int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why);
 void shim_policy_restore(struct shim_policy *saved);
+/* The node that such a policy of ours prefers in the calling thread, set here or inherited; -1:
+ * there is none. */
+int shim_policy_node(void);
 
 /* Bytes that are free in /dev/shm. UINT64_MAX: unknown. */
 uint64_t shim_shm_left(void);
-/* Bytes that NCCL may take there on a node with so many GPUs, if its buffers in host memory are
- * files: of the ring and the tree of a few communicators, also of those that are left alone. */
-uint64_t shim_shm_need(int gpus);
 
 /* Bytes that the process can still have: of the machine, and of its memory cgroups. UINT64_MAX:
  * unknown. */

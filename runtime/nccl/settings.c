@@ -12,9 +12,6 @@
 #include "nccl/islands.h"
 
 enum {
-    CUMEM_HOST = 22300, /* from here on buffers can come from CUDA's host memory */
-    LAZY = 22200,       /* the one release that makes buffers in a thread of a later call */
-    AFTER_LAZY = 22300,
     CONF_SIZE = 8192,  /* longest nccl.conf */
     VALUE_SIZE = 1024, /* NCCL cuts values there */
     TOPOLOGY_SIZE = 16384
@@ -26,7 +23,8 @@ enum {
 enum test {
     SET,
     NONZERO,
-    ZERO,
+    IS_ZERO,
+    NOT_ONE,
     NOT_TWO,
     IS_ONE,
     LEVEL_PXB,
@@ -55,7 +53,8 @@ static const struct variable {
     {"NCCL_SHM_LOCALITY", SHIM_USER_SHM, NOT_TWO},
     {"NCCL_SHM_USE_CUDA_MEMCPY", SHIM_USER_SHM, NONZERO},
     {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_HOST, NONZERO},
-    {"NCCL_RUNTIME_CONNECT", SHIM_USER_CONNECT, NONZERO},
+    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_NO_HOST, IS_ZERO},
+    {"NCCL_CUMEM_ENABLE", SHIM_USER_NO_HOST, IS_ZERO},
     {"NCCL_NET", SHIM_USER_NET, NOT_IB},
     {"NCCL_NET_PLUGIN", SHIM_USER_NET, NOT_NONE},
     {"NCCL_IB_DISABLE", SHIM_USER_NET, NONZERO},
@@ -64,7 +63,7 @@ static const struct variable {
     {"NCCL_NET_FORCE_MERGE", SHIM_USER_NET, SET},
     {"NCCL_IB_MERGE_VFS", SHIM_USER_NET, SET},
     {"NCCL_IB_MERGE_NICS", SHIM_USER_NET, NONZERO},
-    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, ZERO},
+    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, NOT_ONE},
     {"NCCL_NET_GDR_LEVEL", SHIM_USER_GDR, SET},
     {"NCCL_NET_GDR_READ", SHIM_USER_GDR, SET},
     {"NCCL_COLLNET_ENABLE", SHIM_USER_SHARP, NONZERO},
@@ -213,7 +212,9 @@ static bool passes(enum test test, const char *value)
         return true;
     case NONZERO:
         return !empty && number_of(value) != 0;
-    case ZERO:
+    case IS_ZERO:
+        return !empty && number_of(value) == 0;
+    case NOT_ONE:
         return !empty && number_of(value) != 1;
     case NOT_TWO:
         return !empty && number_of(value) != 2;
@@ -294,8 +295,6 @@ static const struct gift {
     uint32_t bit;
     const char *name, *value;
 } gifts[] = {
-    {SHIM_GIVE_SHM_HOST, "NCCL_CUMEM_HOST_ENABLE", "0"},
-    {SHIM_GIVE_CONNECT, "NCCL_RUNTIME_CONNECT", "0"},
     {SHIM_GIVE_NO_NET_INTRA, "NCCL_NET_DISABLE_INTRA", "1"},
 };
 
@@ -332,8 +331,7 @@ static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
     return node >= 0 && (i < 0 || pci->devices[i].node != node);
 }
 
-/* Must the GPU's process have a buffer on a memory that NCCL would not take? */
-static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu)
+bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu)
 {
     for (int i = 0; i < chain->n_rings; i++) {
         struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
@@ -343,19 +341,14 @@ static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *
     return false;
 }
 
-/* Buffers' settings are given to all processes of the node alike: both of an edge use them. */
-uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_pci *pci,
-                             uint32_t version)
+/* ncclCuMemHostEnable. */
+bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user)
 {
-    bool needed = false;
-    uint32_t needs = 0;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        needed = needed || needs_policy(chain, pci, chain->rings[0].path.gpus[i]);
-    if (needed && (version == 0 || version >= CUMEM_HOST))
-        needs |= SHIM_GIVE_SHM_HOST;
-    if (needed && (version == 0 || (version >= LAZY && version < AFTER_LAZY)))
-        needs |= SHIM_GIVE_CONNECT;
-    return needs;
+    enum { CAN = 22300, DOES = 22400, DRIVER_CAN = 12020, DRIVER_DOES = 12060 };
+    if (user & SHIM_USER_NO_HOST)
+        return false;
+    return user & SHIM_USER_HOST ? version >= CAN && driver >= DRIVER_CAN
+                                 : version >= DOES && driver >= DRIVER_DOES;
 }
 
 /* The chain's topology: 1 with islands, 0 without, -1: not to be had. pxb: NCCL_P2P_LEVEL is PXB.
@@ -397,14 +390,6 @@ static int check_gdr(uint32_t user, struct shim_why *why)
                : 0;
 }
 
-static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
-{
-    if ((needs & SHIM_GIVE_SHM_HOST && user & SHIM_USER_HOST) ||
-        (needs & SHIM_GIVE_CONNECT && user & SHIM_USER_CONNECT))
-        return shim_fail(why, "the user has set NCCL_CUMEM_HOST_ENABLE or NCCL_RUNTIME_CONNECT");
-    return 0;
-}
-
 /* P2P reads where a process is told so, for all of its communicators. */
 static int check_reads(const struct shim_chain *chain, struct shim_why *why)
 {
@@ -419,12 +404,10 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
     const struct shim_chain *chain = &plan->chain;
     struct shim_pci known = *pci;
     bool pxb = user & SHIM_USER_PXB;
-    uint32_t needs = shim_settings_ahead(chain, pci, version);
     *given = 0;
-    if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
+    if (shim_settings_user_allows(chain, user, why) != 0 ||
         (!chain->rings[0].path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
         return -1;
-    *given = needs;
     /* What the last of several GPUs can do is seen when a communicator is made. */
     int least = chain->rings[0].path.n_gpus == 1;
     for (int reads = 1; reads >= least; reads--)
@@ -466,16 +449,12 @@ static int check_ends_gdr(const struct shim_chain *chain, const uint32_t *user,
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
                        const uint32_t *given, uint32_t version, struct shim_why *why)
 {
-    uint32_t policy = shim_settings_ahead(chain, pci, version);
     pci->net_intra = false;
     if (check_ends_gdr(chain, user, why) != 0)
         return -1;
     for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
-        if (shim_settings_user_allows(chain, user[i], why) != 0 ||
-            check_policy(user[i], policy, why) != 0)
+        if (shim_settings_user_allows(chain, user[i], why) != 0)
             return -1;
-        if ((given[i] & policy) != policy)
-            return shim_fail(why, "buffers can't be put on the memories of the chain");
         pci->net_intra = pci->net_intra || !(given[i] & SHIM_GIVE_NO_NET_INTRA);
     }
     if (check_level(chain, user, why) != 0 || check_reads(chain, why) != 0)

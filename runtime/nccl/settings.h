@@ -25,7 +25,7 @@ enum {
     SHIM_USER_PXB = 1 << 7,     /* NCCL_P2P_LEVEL=PXB, as we would have it */
     SHIM_USER_READ = 1 << 8,    /* NCCL_P2P_READ_ENABLE, =0 */
     SHIM_USER_HOST = 1 << 9,    /* NCCL_CUMEM_HOST_ENABLE other than 0 */
-    SHIM_USER_CONNECT = 1 << 10 /* NCCL_RUNTIME_CONNECT other than 0 */
+    SHIM_USER_NO_HOST = 1 << 10 /* NCCL_CUMEM_HOST_ENABLE=0, NCCL_CUMEM_ENABLE=0 */
 };
 /* Reads the environment, and the files that NCCL will put into it. May look the user up in the
  * user database, as NCCL does: not on a path that has to be short. */
@@ -41,21 +41,10 @@ void shim_settings_user_words(uint32_t user, struct shim_text *text);
  * others; they are not given.
  * - NCCL_NET_DISABLE_INTRA is given only for a chain between nodes that goes through host memory
  *   between two GPUs that both have a NIC of their own there: NCCL would take the network. This is
- *   the one that others notice, between two such GPUs.
- * - NCCL_CUMEM_HOST_ENABLE: edges through host memory are the same, but their buffers are files in
- *   /dev/shm, for which there has to be room.
- * - NCCL_RUNTIME_CONNECT: the same edges, made during the init. */
-enum {
-    SHIM_GIVE_SHM_HOST =
-        1 << 0, /* NCCL_CUMEM_HOST_ENABLE=0: bounce buffers obey the memory policy */
-    SHIM_GIVE_CONNECT = 1 << 1,     /* NCCL_RUNTIME_CONNECT=0: buffers are made during the init */
-    SHIM_GIVE_NO_NET_INTRA = 1 << 2 /* NCCL_NET_DISABLE_INTRA=1 */
-};
+ *   the one that others notice, between two such GPUs. */
+enum { SHIM_GIVE_NO_NET_INTRA = 1 << 0 /* NCCL_NET_DISABLE_INTRA=1 */ };
 /* What all processes of the node need for the plan's chain: only what NCCL of that version (0:
- * unknown) would do otherwise by itself. Returns 0, or -1 with why: it can't be had. Even then
- * given holds what all of the node's processes must have alike: an NCCL with
- * NCCL_CUMEM_HOST_ENABLE=0 can't open another one's host memory without, and the init fails. So
- * this depends on nothing that differs between processes. */
+ * unknown) would do otherwise by itself. Returns 0, or -1 with why: it can't be had. */
 int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
                       uint32_t user, uint32_t *given, struct shim_why *why);
 
@@ -68,14 +57,11 @@ int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, str
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
                        const uint32_t *given, uint32_t version, struct shim_why *why);
 
-/* Which of SHIM_GIVE_AHEAD a chain needs: its buffers are on memories where that NCCL (0: unknown)
- * would not put them. */
-uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_pci *pci,
-                             uint32_t version);
-
-/* Those that NCCL asks for before anything can be known of a communicator. They say how
- * buffers in host memory are made. */
-enum { SHIM_GIVE_AHEAD = SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT };
+/* Is one of the GPU's buffers on another memory than its own, where NCCL puts them by itself? */
+bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu);
+/* Does NCCL have its buffers between processes from CUDA's host memory? Else they are files in
+ * /dev/shm. driver: CUDA's version that it is for (12060: 12.6); user: what the user has set. */
+bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user);
 
 /* All that NCCL's question for that name can be answered with; 0: another name. */
 uint32_t shim_settings_asked(const char *name);

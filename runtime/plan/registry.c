@@ -60,8 +60,6 @@ struct shim_registry {
     uint64_t table;    /* owner of its lock, 0: nobody */
     int closed;        /* no new entries */
     uint64_t reserved; /* bytes of memory */
-    int buffers;       /* enum shim_buffers */
-    struct kept left;  /* why they are left alone */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -78,7 +76,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 3;
+           (uint64_t)sizeof(struct shim_answer) ^ 4;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -349,10 +347,12 @@ int shim_entry_members(const struct shim_entry *entry,
     return n;
 }
 
-void shim_entry_asked(struct shim_entry *entry, int place)
+void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers)
 {
-    if (place >= 0 && place < MEMBERS)
-        __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
+    if (place < 0 || place >= MEMBERS)
+        return;
+    entry->places[place].member.buffers = (int32_t)buffers;
+    __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
 }
 
 int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
@@ -608,49 +608,4 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
         break;
     }
     return true;
-}
-
-enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, struct shim_why *why)
-{
-    int buffers = __atomic_load_n(&registry->buffers, __ATOMIC_SEQ_CST);
-    if (buffers == SHIM_BUFFERS_OPEN || buffers == SHIM_BUFFERS_MOVED)
-        return (enum shim_buffers)buffers;
-    if (why)
-        read_kept(&registry->left, why);
-    return SHIM_BUFFERS_LEFT;
-}
-
-bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
-                                int64_t deadline_us)
-{
-    enum shim_buffers before = shim_registry_buffers(registry, NULL);
-    bool all;
-    while (!(all = shim_registry_all_claimed(registry, gpus, n)) &&
-           shim_registry_buffers(registry, NULL) == before && before != SHIM_BUFFERS_LEFT &&
-           shim_now_us() < deadline_us)
-        shim_sleep_us(500);
-    return all;
-}
-
-static void change_buffers(struct shim_registry *registry, int from, int to)
-{
-    __atomic_compare_exchange_n(&registry->buffers, &from, to, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-}
-
-enum shim_buffers shim_registry_leave(struct shim_registry *registry, const struct shim_why *why)
-{
-    keep(&registry->left, why);
-    change_buffers(registry, SHIM_BUFFERS_OPEN, SHIM_BUFFERS_LEFT);
-    change_buffers(registry, SHIM_BUFFERS_MOVED, SHIM_BUFFERS_LEFT);
-    return SHIM_BUFFERS_LEFT;
-}
-
-enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
-                                       const struct shim_why *why)
-{
-    if (buffers == SHIM_BUFFERS_LEFT)
-        keep(&registry->left, why);
-    change_buffers(registry, SHIM_BUFFERS_OPEN, (int)buffers);
-    return shim_registry_buffers(registry, NULL);
 }

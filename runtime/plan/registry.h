@@ -30,7 +30,15 @@ struct shim_member {
     uint32_t given;   /* settings.h: what the process is given */
     int32_t sm;       /* the GPU's compute capability (80: 8.0), -1 unknown */
     int32_t pid;
-    uint64_t room; /* bytes that its own limits leave to the process */
+    uint64_t room;   /* bytes that its own limits leave to the process */
+    int32_t buffers; /* enum shim_buffers; known once NCCL asks */
+};
+
+/* Where a process' NCCL has its buffers in host memory, between processes. */
+enum shim_buffers {
+    SHIM_BUFFERS_FILES, /* in /dev/shm: they obey a memory policy */
+    SHIM_BUFFERS_CUMEM, /* CUDA's, where NCCL is told (hook/driver.h) */
+    SHIM_BUFFERS_FIXED  /* CUDA's, where the driver says */
 };
 
 enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };
@@ -45,6 +53,7 @@ struct shim_answer {
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     bool tree;                      /* the graph file has one */
+    bool moves;                     /* its buffers are not where NCCL has them by itself */
     bool no_gain;                   /* NCCL's own choice is as good as any chain */
     uint64_t memory;                /* bytes that NCCL takes in each rank to read the graph file */
     uint32_t graph_size, topo_size; /* 0: no such file */
@@ -76,7 +85,7 @@ int shim_entry_members(const struct shim_entry *entry,
                        struct shim_member members[static SHIM_GPUS * 2]);
 
 /* NCCL has asked for the rank at that place, and the answer will reach it. */
-void shim_entry_asked(struct shim_entry *entry, int place);
+void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers);
 /* Waits until that is so for n ranks. Returns 0, or -1: not before deadline_us (shim_now_us), or
  * the entry is ASIDE meanwhile. */
 int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us);
@@ -107,24 +116,6 @@ int shim_entry_proven(const struct shim_entry *entry);
  * them? */
 void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
-/* How NCCL makes its buffers in host memory: in files, which obey a memory policy, or as it would
- * without us (settings.h: SHIM_GIVE_AHEAD). That must be so in all processes of the node or in
- * none, and for good: NCCL asks once in a process, and ranks that differ can't connect. */
-enum shim_buffers { SHIM_BUFFERS_OPEN, SHIM_BUFFERS_MOVED, SHIM_BUFFERS_LEFT };
-/* What stands. why (may be NULL): of SHIM_BUFFERS_LEFT. */
-enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, struct shim_why *why);
-/* Waits until each of these GPUs is claimed by a living process, what stands has changed (LEFT is
- * not waited for), or deadline_us (shim_now_us) has passed. Returns whether all are claimed. */
-bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
-                                int64_t deadline_us);
-/* Whoever comes first says it for all: moved, or left because of why. Returns what stands. */
-enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
-                                       const struct shim_why *why);
-/* Left from now on, also where buffers were moved: by a program that the step ran before, whose
- * processes all had the shim, as they no longer have. Called by processes that have not claimed a
- * GPU yet, or have found that others haven't. Returns SHIM_BUFFERS_LEFT. */
-enum shim_buffers shim_registry_leave(struct shim_registry *registry, const struct shim_why *why);
-
 /* Memory that ranks take for a moment, in all communicators that start at the same time: bytes
  * more, if the total is at most left. Returns whether they were added. */
 bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint64_t left);

@@ -3,6 +3,7 @@
 #include "cudart.h"
 
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,9 +323,8 @@ static const struct {
     {"cuLaunchKernelEx", driver_launch_extended},
 };
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
-                                             unsigned long long flags,
-                                             enum cudaDriverEntryPointQueryResult *result)
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *result)
 {
     (void)version, (void)flags;
     *function = NULL;
@@ -333,6 +333,22 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
             *function = driver_functions[i].function;
     if (!*function)
         *function = rig_virtual_function(name);
+    *result = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return CUDA_SUCCESS;
+}
+
+/* As the runtime does: it has the driver's function from dlsym, here from its own library. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *result)
+{
+    void *self = dlopen("libcudart.so.13", RTLD_NOLOAD | RTLD_LAZY);
+    CUresult (*find)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
+        dlsym(self, "cuGetProcAddress_v2");
+    CUdriverProcAddressQueryResult found;
+
+    find(name, function, (int)version, flags, &found);
+    dlclose(self);
     if (result)
         *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;

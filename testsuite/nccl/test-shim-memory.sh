@@ -1,49 +1,61 @@
 #!/bin/bash
-# Bounce buffers: the rank that receives asks for memory of the plan's NUMA node while its
-# communicator is made, and not longer. (This machine has one node, so what it asks for is looked at.)
+# Bounce buffers: the rank that receives has them on the plan's NUMA node, without a setting: in cuMem mode by the driver's
+# answer to NCCL, in the older mode by a memory policy (cumem=off) while its communicator is made, and not longer. This
+# machine has one node: numa-nodes.c shows the model's. What is left alone has its buffers where NCCL has them.
 # And where limits leave too little memory to read a graph file, there is none, and none for later ones of many groups.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
-strace -e trace=none true 2>/dev/null || { echo "skipped: no strace"; exit 77; }
-late="$late|is left as it is: not all" # as in a process that has several of the GPUs, where it is no matter of time
-
-traced() { # CHAIN
-    rm -f "$work"/trace.*
+bounces() { # CHAIN [OPTION]...
+    rm -rf "$work"/policies "$work/logs"
     make_plans "amd-4gpu:0,2,3=$1"
-    run_planned amd-4gpu --gpus 0,2,3 --under "strace -f -ff -qq -e trace=set_mempolicy -o $work/trace"
+    run_planned amd-4gpu --gpus 0,2,3 --log "$work/logs" --set "TCCL_RIG_POLICIES=$work/policies" "${@:2}"
     as_planned
 }
 
-# Of each thread that set a policy, the calls: mode and first word of the nodes.
-calls() {
-    sed -s -n 's/^set_mempolicy(\([A-Z_|]*\), \(\[\(0x\)\?0*\([0-9a-f]*\).*\|NULL.*\)/\1 \4/p' "$work"/trace.* | sort
+# For each process and service thread of NCCL's that has host buffers, in order: the nodes that they are on.
+nodes() {
+    local log
+    for log in "$work"/logs/node*; do
+        sed -n 's/^[^:]*:[0-9]*:\([0-9]*\) .*CUMEM Host Alloc.* numa \([0-9]*\) .*/\1 \2/p' "$log" | uniq | cut -d ' ' -f 2 | paste -sd ' '
+    done
 }
 
-step "each rank asks for its own"
-traced "0 -m1> 3 -m2> 2 -m3> 0"
-[ "$(calls | grep PREFERRED)" = "$(printf 'MPOL_PREFERRED %s\n' 2 4 8)" ] || fail "asked for $(calls)"
+policies() { # MODE: the nodes of those that were set
+    sed -n "s/^[0-9]* $1 //p" "$work/policies" | sort | paste -sd ' '
+}
 
+step "each rank has its own"
+bounces "0 -m1> 3 -m2> 2 -m3> 0"
+[ "$(nodes)" = "$(printf '%s\n' 3 2 1)" ] || fail "on nodes $(nodes)"
+bounces "0 -m1> 3 -m3> 2 -m0> 0"
+[ "$(nodes)" = "$(printf '%s\n' 0 3 1)" ] || fail "on nodes $(nodes)"
+[ "$(policies preferred)" = "0 1 3" ] || fail "asked for $(policies preferred)"
 step "and gives it back"
-traced "0 -m0> 3 -m0> 2 -m0> 0"
-[ "$(calls | grep -c 'MPOL_PREFERRED 1')" = 3 ] || fail "asked for $(calls)"
-[ "$(calls | grep -c MPOL_DEFAULT)" = 3 ] || fail "not restored: $(calls)"
-for file in $(grep -l set_mempolicy "$work"/trace.*); do
-    tail -n 1 "$file" | grep -q MPOL_DEFAULT || fail "not restored: $(cat "$file")"
-done
+[ "$(policies default)" = "-1 -1 -1" ] || fail "not restored: $(cat "$work/policies")"
+while read -r thread _; do
+    [ "$(grep "^$thread " "$work/policies" | tail -n 1)" = "$thread default -1" ] || fail "not restored: $(cat "$work/policies")"
+done <"$work/policies"
+said WARN 0
+
+step "in the older mode, too"
+cumem=off
+bounces "0 -m1> 3 -m3> 2 -m0> 0"
+[ "$(policies preferred)" = "0 1 3" ] && [ -z "$(nodes)" ] || fail "asked for $(policies preferred), on nodes $(nodes)"
+cumem=on
 
 step "two nodes: the way to the network goes by the memory of the plan, too"
-rm -f "$work"/trace.*
+rm -f "$work"/policies
 make_plans "intel-4gpu:0,1=mlx5_0 -m2> 0 -w> 1 -m1> mlx5_0" "intel-4gpu:0,1=mlx5_0 -m0> 0 -m1> 1 -m3> mlx5_0"
-run_planned intel-4gpu --gpus 0,1 --nodes 2 --under "strace -f -ff -qq -e trace=set_mempolicy -o $work/trace"
+run_planned intel-4gpu --gpus 0,1 --nodes 2 --set "TCCL_RIG_POLICIES=$work/policies"
 as_planned
-[ "$(calls | grep PREFERRED)" = "$(printf 'MPOL_PREFERRED %s\n' 1 2 2 4)" ] || fail "asked for $(calls)"
+[ "$(policies preferred)" = "0 1 1 2" ] || fail "asked for $(policies preferred)"
 said "TCCL WARN bounce buffers of the way to the network lie on NUMA node 1, not 3" 1
 
 step "in a container that forbids memory policies the ring is built, but not as planned"
 "${CC:-cc}" -std=gnu17 -O1 -o "$work/refuse-mempolicy" "$here/refuse-mempolicy.c" || fail "refuse-mempolicy can't be built"
 make_plans "amd-4gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"
-run_planned amd-4gpu --gpus 0,2,3 --under "$work/refuse-mempolicy"
+run_planned amd-4gpu --gpus 0,2,3 --set TCCL_RIG_NUMA=0 --under "$work/refuse-mempolicy"
 as_planned
 said "TCCL WARN bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 3
 said "differs: bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 1
@@ -78,13 +90,15 @@ as_planned
 said "TCCL INFO .*; topology file" 2
 
 step "of many communicators in a process the first ones are given a graph file, the later ones are left alone on all ranks"
+rm -rf "$work/logs"
 many=(--gpus 0,2,3 --cpu zhaoxin -- --comms 4)
 make_plans "amd-4gpu:0,2,3=0 -m1> 3 -m2> 2 -m3> 0"
-run_planned amd-4gpu "${many[@]}"
+run_planned amd-4gpu --log "$work/logs" "${many[@]}"
 as_planned "comm 0"
 as_planned "comm 1"
 said "TCCL INFO communicator .*graph file" 2
 said "TCCL WARN communicator .*NCCL's own choice: it needs a graph file, which costs this NCCL seconds: a process reads at most 2" 2
+[ "$(nodes)" = "$(printf '%s\n' "3 3 3 3" "2 2 1 1" "1 1 0 0")" ] || fail "on nodes $(nodes)"
 run_alone amd-4gpu "${many[@]}"
 python3 - "$alone" "$work/rings" <<'PYTHON' || { show_log; fail "$what: later ones are not as NCCL alone"; }
 import json, sys

@@ -26,11 +26,11 @@ static void preferred(void)
     CHECK_INT(shim_policy_prefer(-1, &saved, &why), 0);
     CHECK(!saved.changed);
     CHECK_INT(shim_policy_prefer(0, &saved, &why), 0);
-    CHECK_INT(policy(&nodes), 1); /* MPOL_PREFERRED */
+    CHECK_INT(policy(&nodes), 1 | 1 << 15); /* MPOL_PREFERRED */
     CHECK_INT(nodes, 1);
     CHECK_INT(shim_policy_prefer(0, &again, &why), 0);
     shim_policy_restore(&again);
-    CHECK_INT(policy(&nodes), 1);
+    CHECK_INT(policy(&nodes), 1 | 1 << 15);
     shim_policy_restore(&saved);
     CHECK_INT(policy(&nodes), mode);
     CHECK_INT(nodes, before);

@@ -98,17 +98,17 @@ static void asked(void)
     static const struct shim_why why = {"given up"};
     new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 5, 0);
-    shim_entry_asked(entry, -1);
-    shim_entry_asked(entry, SHIM_GPUS * 2);
-    shim_entry_asked(entry, 3);
-    shim_entry_asked(entry, 3);
+    shim_entry_asked(entry, -1, SHIM_BUFFERS_FILES);
+    shim_entry_asked(entry, SHIM_GPUS * 2, SHIM_BUFFERS_FILES);
+    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM);
+    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM);
     CHECK_INT(shim_entry_await(entry, 1, 0), 0);
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 1000), -1);
     pid_t pid = fork();
     if (pid == 0) {
         entry = shim_registry_entry(open_one(), 5, 0);
         shim_sleep_us(2000);
-        shim_entry_asked(entry, 0);
+        shim_entry_asked(entry, 0, SHIM_BUFFERS_FIXED);
         _exit(0);
     }
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 20000000), 0);
@@ -438,71 +438,6 @@ static void claims(void)
     unlink(path);
 }
 
-static shim_bus gpu_of(int i)
-{
-    return (shim_bus)(0x100 * (i + 1));
-}
-
-/* Claims its GPU, unless it is the one that has not the shim; 1: agreed, 0: not. */
-static int take_agreement(int i, int without, int64_t patience_us)
-{
-    shim_bus gpus[PROCESSES];
-    struct shim_registry *registry = open_one();
-    for (int k = 0; k < PROCESSES; k++)
-        gpus[k] = gpu_of(k);
-    if (i == without)
-        return 2;
-    shim_sleep_us(1000 * i);
-    shim_registry_claim_gpu(registry, gpu_of(i));
-    const struct shim_why why = {"not all"};
-    bool all = shim_registry_await_claims(registry, gpus, PROCESSES, shim_now_us() + patience_us);
-    if (shim_registry_buffers(registry, NULL) == SHIM_BUFFERS_MOVED &&
-        !shim_registry_await_claims(registry, gpus, PROCESSES, shim_now_us() + patience_us))
-        shim_registry_leave(registry, &why);
-    bool agreed = shim_registry_settle(registry, all ? SHIM_BUFFERS_MOVED : SHIM_BUFFERS_LEFT,
-                                       &why) == SHIM_BUFFERS_MOVED;
-    shim_sleep_us(100000); /* the others find it alive */
-    return agreed;
-}
-
-/* How many of PROCESSES agreed. */
-static int count_agreed(int without, int64_t patience_us)
-{
-    pid_t pids[PROCESSES];
-    int agreed = 0;
-    for (int i = 0; i < PROCESSES; i++)
-        if ((pids[i] = fork()) == 0)
-            _exit(take_agreement(i, without, patience_us));
-    for (int i = 0; i < PROCESSES; i++) {
-        int status = ended(pids[i]);
-        CHECK(status >= 0 && status <= 2);
-        agreed += status == 1;
-    }
-    return agreed;
-}
-
-/* All GPUs' processes say the same, and stay with it. */
-static void agreements(void)
-{
-    new_step();
-    CHECK_INT(count_agreed(-1, 60000000), PROCESSES);
-    CHECK_INT(count_agreed(-1, 60000000), PROCESSES); /* so does the step's next program */
-    CHECK_INT(count_agreed(3, 50000), 0); /* but not one that lacks the shim in a process */
-    CHECK_INT(count_agreed(-1, 60000000), 0);
-    unlink(path);
-    new_step();
-    CHECK_INT(count_agreed(3, 50000), 0);
-    CHECK_INT(count_agreed(-1, 60000000), 0); /* too late */
-    unlink(path);
-    new_step();
-    struct shim_why why = {"one is early"};
-    CHECK_INT(shim_registry_settle(open_one(), SHIM_BUFFERS_LEFT, &why), SHIM_BUFFERS_LEFT);
-    CHECK_INT(count_agreed(3, 60000000), 0); /* nobody waits for what is settled */
-    CHECK_INT(shim_registry_buffers(open_one(), &why), SHIM_BUFFERS_LEFT);
-    CHECK_STR(why.text, "one is early");
-    unlink(path);
-}
-
 /* ---- Memory ---- */
 
 enum { ROOM = 1000, TURNS = 2000 };
@@ -661,7 +596,6 @@ int main(void)
     damaged_answers();
     limited_files();
     claims();
-    agreements();
     memory(seed);
     return check_result();
 }

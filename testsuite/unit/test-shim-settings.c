@@ -59,8 +59,9 @@ static void test_user(void)
         {"NCCL_SHM_LOCALITY", "2", 0},
         {"NCCL_SHM_LOCALITY", "", 0},
         {"NCCL_CUMEM_HOST_ENABLE", "1", SHIM_USER_HOST},
-        {"NCCL_CUMEM_HOST_ENABLE", "0", 0},
-        {"NCCL_RUNTIME_CONNECT", "1", SHIM_USER_CONNECT},
+        {"NCCL_CUMEM_HOST_ENABLE", "0", SHIM_USER_NO_HOST},
+        {"NCCL_CUMEM_ENABLE", "0", SHIM_USER_NO_HOST},
+        {"NCCL_CUMEM_ENABLE", "1", 0},
         {"NCCL_NET", "Socket", SHIM_USER_NET},
         {"NCCL_NET", "ib", 0},
         {"NCCL_NET_PLUGIN", "aws", SHIM_USER_NET},
@@ -149,21 +150,19 @@ static void test_home(void)
 /* What would change communicators that are not steered is never given. */
 static void test_asked(void)
 {
-    static const char *const kept[] = {"NCCL_P2P_LEVEL",     "NCCL_P2P_READ_ENABLE",
-                                       "NCCL_ALGO",          "NCCL_NET_GDR_READ",
-                                       "NCCL_NET_GDR_LEVEL", "NCCL_SHM_LOCALITY"};
+    static const char *const kept[] = {
+        "NCCL_P2P_LEVEL",       "NCCL_P2P_READ_ENABLE",  "NCCL_ALGO",
+        "NCCL_NET_GDR_READ",    "NCCL_NET_GDR_LEVEL",    "NCCL_SHM_LOCALITY",
+        "NCCL_RUNTIME_CONNECT", "NCCL_CUMEM_HOST_ENABLE"};
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
         CHECK_INT(shim_settings_asked(kept[i]), 0);
-    CHECK_INT(shim_settings_asked("NCCL_CUMEM_HOST_ENABLE"), SHIM_GIVE_SHM_HOST);
-    CHECK_INT(shim_settings_asked("NCCL_RUNTIME_CONNECT"), SHIM_GIVE_CONNECT);
     CHECK_INT(shim_settings_asked("NCCL_NET_DISABLE_INTRA"), SHIM_GIVE_NO_NET_INTRA);
 }
 
 static void test_answer(void)
 {
-    CHECK_STR(shim_settings_answer(SHIM_GIVE_SHM_HOST, "NCCL_CUMEM_HOST_ENABLE"), "0");
     CHECK_STR(shim_settings_answer(UINT32_MAX, "NCCL_NET_DISABLE_INTRA"), "1");
-    CHECK(!shim_settings_answer(0, "NCCL_CUMEM_HOST_ENABLE"));
+    CHECK(!shim_settings_answer(0, "NCCL_NET_DISABLE_INTRA"));
     CHECK(!shim_settings_answer(UINT32_MAX, "NCCL_P2P_LEVEL"));
 }
 
@@ -218,13 +217,11 @@ static void test_ring(void)
     struct shim_plan plan = ring();
     struct shim_pci amd = machine;
     CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
+    CHECK(!shim_settings_move(&plan.chain, &machine, 0x100));
     plan.chain.rings[0].path.edges[2].memory = 1; /* not the receiver's own */
-    CHECK_INT(given(&plan, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
-    CHECK_INT(given(&plan, &machine, 21903, 0), 0);
-    CHECK_INT(given(&plan, &machine, 22203, 0), SHIM_GIVE_CONNECT);
-    CHECK_INT(given(&plan, &machine, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT);
-    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_HOST), -1);
-    CHECK_INT(given(&plan, &machine, 21903, SHIM_USER_HOST), 0);
+    CHECK(shim_settings_move(&plan.chain, &machine, 0x100));
+    CHECK(!shim_settings_move(&plan.chain, &machine, 0x300));
+    CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
     plan.chain.rings[0].path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
@@ -233,6 +230,20 @@ static void test_ring(void)
     CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), 0);
     plan.chain.rings[0].path.edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
+}
+
+/* Where NCCL has its buffers between processes, by its version and the driver's. */
+static void test_host(void)
+{
+    CHECK(shim_settings_cumem_host(22907, 13000, 0));
+    CHECK(shim_settings_cumem_host(22403, 12060, SHIM_USER_HOST));
+    CHECK(!shim_settings_cumem_host(22907, 12050, 0));
+    CHECK(shim_settings_cumem_host(22907, 12050, SHIM_USER_HOST));
+    CHECK(!shim_settings_cumem_host(22907, 12010, SHIM_USER_HOST));
+    CHECK(!shim_settings_cumem_host(22304, 13000, 0));
+    CHECK(shim_settings_cumem_host(22304, 13000, SHIM_USER_HOST));
+    CHECK(!shim_settings_cumem_host(22203, 13000, SHIM_USER_HOST));
+    CHECK(!shim_settings_cumem_host(22907, 13000, SHIM_USER_NO_HOST));
 }
 
 /* NCCL takes the network within a node between GPUs that both have a NIC. Of a ring the topology
@@ -282,7 +293,7 @@ static void test_ends(void)
     CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
     /* Below one bridge with the NIC, the last GPU may be one that does not send directly. */
     direct.chain.rings[0].path.exit = (struct tccl_named_port){.memory = 1};
-    CHECK_INT(given(&direct, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
+    CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
     struct shim_plan one = open_chain(true, true);
     one.chain.rings[0].path.n_gpus = 1;
     CHECK_INT(given(&one, &machine, VERSION, 0), 0);
@@ -300,8 +311,8 @@ static void check_suit(const struct shim_plan *plan, const uint32_t *user, const
     CHECK((wanted < 0) == (why.text[0] != '\0'));
 }
 
-/* What processes are given suits the plan; and does not when the process of one GPU lacks the way
- * to make buffers, or its user has set something. */
+/* What processes are given suits the plan; and does not when the user of one GPU's process has
+ * set something. */
 static void check_suits(const struct shim_plan *plan)
 {
     uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
@@ -312,9 +323,6 @@ static void check_suits(const struct shim_plan *plan)
     check_suit(plan, user, bits, true, 0);
     check_suit(plan, user, bits, false, plan->chain.rings[0].path.exit.gpudirect ? -1 : 0);
     for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++) {
-        bits[i] &= ~(uint32_t)SHIM_GIVE_SHM_HOST;
-        check_suit(plan, user, bits, true, mine & SHIM_GIVE_SHM_HOST ? -1 : 0);
-        bits[i] = (uint32_t)mine;
         user[i] = SHIM_USER_P2P;
         check_suit(plan, user, bits, true, -1);
         user[i] = SHIM_USER_PXB; /* not the same everywhere */
@@ -350,6 +358,7 @@ int main(void)
     test_asked();
     test_answer();
     test_ring();
+    test_host();
     test_near_nics();
     test_hindrances();
     test_ends();
