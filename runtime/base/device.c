@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/symbols.h"
+
 enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32 };
 
 /* ---- CUDA ---- */
@@ -53,13 +55,14 @@ static bool find_runtime(struct cuda *cuda)
     memset(cuda, 0, sizeof(*cuda));
     if (fill_runtime(cuda, RTLD_DEFAULT))
         return true;
-    handle = dl_iterate_phdr(look_for_runtime, path) ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    handle =
+        dl_iterate_phdr(look_for_runtime, path) ? shim_dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
     return handle && fill_runtime(cuda, handle);
 }
 
 static bool find_driver(struct cuda *cuda)
 {
-    void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    void *handle = shim_dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 
     memset(cuda, 0, sizeof(*cuda));
     if (!handle)
@@ -158,7 +161,7 @@ struct nvml {
 static bool fill_nvml(struct nvml *nvml)
 {
     const char *name = "libnvidia-ml.so.1";
-    void *handle = dlopen(name, RTLD_NOW);
+    void *handle = shim_dlopen(name, RTLD_NOW);
 
     if (!handle)
         return false;

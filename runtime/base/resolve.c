@@ -41,9 +41,9 @@ uint32_t shim_nccl_version(const void *address)
 /* A handle of a loaded object, not counted. name "": the program. */
 static void *loaded(const char *name)
 {
-    void *handle = dlopen(name[0] ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    void *handle = shim_dlopen(name[0] ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
     if (handle)
-        dlclose(handle); /* the reference that this call took; the object stays */
+        shim_dlclose(handle); /* the reference that this call took; the object stays */
     return handle;
 }
 
@@ -84,7 +84,7 @@ static void *look(const char *name, const void *caller, const void **in)
     if (!found && dl_iterate_phdr(is_libnccl, &library))
         found = real_one(loaded(library), name, in);
     if (!found)
-        found = real_one(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), name, in);
+        found = real_one(shim_dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), name, in);
     return found;
 }
 

@@ -204,11 +204,11 @@ bool shim_defined_elsewhere(const char *name)
     return dl_iterate_phdr(visit_others, &search) && search.found;
 }
 
-/* ---- dlsym ---- */
+/* ---- Functions of libdl ---- */
 
-static void *look_for_dlsym(void)
+static void *look_for(const char *name)
 {
-    struct search behind = {.name = "dlsym"}, any = {.name = "dlsym", .past_us = true};
+    struct search behind = {.name = name}, any = {.name = name, .past_us = true};
     if (!dl_iterate_phdr(visit_others, &behind)) /* loaded late, all may be ahead of it */
         dl_iterate_phdr(visit_others, &any);
     return behind.found ? behind.found : any.found;
@@ -219,7 +219,7 @@ void *shim_find_dlsym(void)
     void *found = __atomic_load_n(&shim_next_dlsym, __ATOMIC_ACQUIRE);
     if (found)
         return found;
-    found = shim_relocated() ? look_for_dlsym() : shim_early_function("dlsym");
+    found = shim_relocated() ? look_for("dlsym") : shim_early_function("dlsym");
     __atomic_store_n(&shim_next_dlsym, found, __ATOMIC_RELEASE);
     return found;
 }
@@ -228,4 +228,17 @@ void *shim_dlsym(void *handle, const char *name)
 {
     void *(*next)(void *, const char *) = (void *(*)(void *, const char *))shim_find_dlsym();
     return next ? next(handle, name) : NULL;
+}
+
+void *shim_dlopen(const char *name, int flags)
+{
+    void *(*next)(const char *, int) = (void *(*)(const char *, int))look_for("dlopen");
+    return next ? next(name, flags) : NULL;
+}
+
+void shim_dlclose(void *handle)
+{
+    int (*next)(void *) = (int (*)(void *))look_for("dlclose");
+    if (next)
+        next(handle);
 }

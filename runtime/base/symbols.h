@@ -31,6 +31,9 @@ bool shim_defined_elsewhere(const char *name);
  * another library's that stands in front of these. Its caller is the shim: RTLD_NEXT means what
  * comes behind the shim. NULL, too, if no dlsym is found. */
 void *shim_dlsym(void *handle, const char *name);
+/* So are these: the shim is not linked to libdl, which would be one more file for each program. */
+void *shim_dlopen(const char *name, int flags);
+void shim_dlclose(void *handle);
 /* The address of that dlsym, found at the first call; NULL: none. */
 void *shim_find_dlsym(void) __attribute__((visibility("hidden")));
 /* The same, once it was found; read by the assembly in hook/lookup.c. */

@@ -23,6 +23,8 @@
 /* What a thread asks in a wrapper that has nothing to give. */
 static struct shim_init nothing;
 
+static bool has_begun; /* the process has, or had at a fork, a plan that fits */
+
 /* NCCL's function and, if the process has a plan that fits, the process. */
 static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
                    const struct shim_process **process)
@@ -33,6 +35,7 @@ static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
         shim_log(SHIM_LOG_WARN, "no NCCL has %s", name);
     if (!*process)
         return real;
+    has_begun = true;
     shim_question_finish_over();
     shim_steered_look();
     shim_pending_sweep();
@@ -582,7 +585,7 @@ NCCL_WRAPPER ncclCommAbort(ncclComm_t comm)
 /* What is left at the end of the process that has called NCCL. */
 __attribute__((destructor)) static void at_end(void)
 {
-    if (!shim_process_armed())
+    if (!has_begun || !shim_process_armed())
         return;
     shim_question_finish_over();
     shim_steered_end(NULL);

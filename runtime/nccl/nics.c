@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/symbols.h"
 #include "verify/nccllog.h"
 
 enum { PORTS = 32 /* NCCL's most */, FILTERS = 32, SYSFS = 256 };
@@ -123,7 +124,7 @@ static int add_ports(const char *name, const struct filters *filters, struct por
 /* NCCL has read the list by the same library. */
 static int list_ports(const struct filters *filters, struct ports *ports, struct shim_why *why)
 {
-    void *verbs = dlopen("libibverbs.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    void *verbs = shim_dlopen("libibverbs.so.1", RTLD_NOLOAD | RTLD_LAZY);
     void **(*get_list)(int *count) = NULL;
     void (*free_list)(void **list) = NULL;
     const char *(*get_name)(void *device) = NULL;
@@ -145,7 +146,7 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
     if (list)
         free_list(list);
     if (verbs)
-        dlclose(verbs);
+        shim_dlclose(verbs);
     return status;
 }
 

@@ -332,7 +332,7 @@ static struct {
     bool handed, done; /* the name was given; no more can come */
     off_t offset;
     char path[SHIM_PATH];
-} file = {.fd = -1, .spare = -1};
+} file; /* of the process pid; find_place begins it */
 
 static bool user_has_set(void)
 {

@@ -59,6 +59,16 @@ char *preload_native(const char *path)
     return NULL;
 }
 
+void preload_simplify(struct tccl_conf *conf, const char *const *loaders)
+{
+    for (; *loaders; loaders++)
+        if (access(*loaders, F_OK) == 0)
+            return;
+    cleanup_free char *native = preload_native(conf->shim);
+    if (native && strlen(native) < sizeof(conf->shim))
+        strcpy(conf->shim, native);
+}
+
 bool preload_readable(const char *path)
 {
     cleanup_free char *native = preload_native(path);

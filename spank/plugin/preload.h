@@ -11,6 +11,18 @@
  * Allocated; NULL if out of memory. */
 char *preload_native(const char *path);
 
+/* ld.so.2 and its like, NULL at the end: what programs of 32 bits are loaded by. */
+#define PRELOAD_LOADERS                                                                            \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        "/lib/ld-linux.so.2", "/libx32/ld-linux-x32.so.2", "/lib/ld-linux-armhf.so.3", NULL        \
+    }
+
+/* For a path with a $ in it ld.so asks /proc for the program's own, which takes as long as to load
+ * the shim. Where the node has none of these loaders no program needs another folder, so Shim= of
+ * conf becomes the path that it stands for. */
+void preload_simplify(struct tccl_conf *conf, const char *const *loaders);
+
 /* Can the effective user read the file, in this process's mount namespace? */
 bool preload_readable(const char *path);
 

@@ -510,9 +510,11 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     }
     const char *name = remote.place.name[0] ? remote.place.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
-    if (configured)
+    if (configured) {
+        preload_simplify(&remote.conf, PRELOAD_LOADERS);
         snprintf(remote.step.key.cluster, sizeof(remote.step.key.cluster), "%s",
                  plugin_conf_cluster(&remote.conf));
+    }
     remote.environment = environment_mode(env);
     set_no_array(spank, &items, env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);

@@ -35,6 +35,13 @@ static void test_lib(const char *library)
         CHECK(preload_readable(path));
         run("LD_PRELOAD='%s' cat /proc/self/maps | grep -q %s", path, native);
     }
+    static const char *const here[] = {"/nonexistent", "/bin/sh", NULL};
+    struct tccl_conf conf = {.shim = "/a/$LIB/x.so"};
+    cleanup_free char *stands_for = preload_native(conf.shim);
+    preload_simplify(&conf, here);
+    CHECK_STR(conf.shim, "/a/$LIB/x.so");
+    preload_simplify(&conf, here + 2);
+    CHECK_STR(conf.shim, stands_for);
     cleanup_free char *plain = preload_native("/a/LIB/$ORIGIN/$");
     CHECK_STR(plain, "/a/LIB/$ORIGIN/$");
 }
