@@ -190,16 +190,26 @@ static int identity(char **names)
     return show_all(names);
 }
 
+static int whose_getenv(char **unused)
+{
+    (void)unused;
+    Dl_info info = {0};
+    dladdr(dlsym(RTLD_DEFAULT, "getenv"), &info);
+    puts(info.dli_fname ? info.dli_fname : "nobody's");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*does)(char **arguments);
     } all[] = {
-        {"show", show_all},   {"odd", odd},         {"none", no_environment},
-        {"threads", threads}, {"child", run_child}, {"local", locally},
-        {"deep", deeply},     {"global", globally}, {"no-files", without_files},
-        {"fork", forked},     {"many", many},       {"identity", identity},
+        {"show", show_all},      {"odd", odd},         {"none", no_environment},
+        {"threads", threads},    {"child", run_child}, {"local", locally},
+        {"deep", deeply},        {"global", globally}, {"no-files", without_files},
+        {"fork", forked},        {"many", many},       {"identity", identity},
+        {"whose", whose_getenv},
     };
     for (size_t i = 0; argc > 1 && i < sizeof(all) / sizeof(*all); i++)
         if (!strcmp(argv[1], all[i].name))
