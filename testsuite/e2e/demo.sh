@@ -2,7 +2,6 @@
 # contrib/demo runs to its end, shows what it promises, and leaves nothing behind.
 # cluster: own
 # level: all
-# memory: much
 . "$(dirname "$0")/lib.sh"
 
 out=$(mktemp)

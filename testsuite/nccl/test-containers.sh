@@ -4,7 +4,6 @@
 # himself inside or root; without the mounts NCCL builds its own, and the step runs. Neither program is here: a
 # small script does to the root what they do.
 # level: all
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }

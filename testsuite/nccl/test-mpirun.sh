@@ -4,7 +4,6 @@
 # for each GPU, as torchrun does. (Open MPI 5 is left out where it can't be downloaded, Intel MPI where it is not kept:
 # get-python --prefix impi-rt-2021.19.0 impi-rt==2021.19.0.)
 # level: quick
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || skip "not root"

@@ -3,7 +3,6 @@
 # NCCL has built for each, in the layouts of Megatron, DeepSpeed, FSDP and MoE. What the model says
 # that they reach together is nowhere below NCCL's own.
 # level: all
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
 # Ranks of groups over two nodes of N GPUs, each with these GPUs of both; or of each node's own.

@@ -2,7 +2,6 @@
 # A step with several rings at once of which one node stands aside, whose NCCL has a channel for one ring: the other node builds the
 # first one, and record and tcclacct say so, and why.
 # level: all
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 [ -x "$TCCL_BUILD/spank/tcclacct" ] || { echo "skipped: the build has no tcclacct"; exit 77; }
 

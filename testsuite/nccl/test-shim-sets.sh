@@ -3,7 +3,6 @@
 # many channels of each. In cuMem mode, where NCCL connects rings at the first collectives, after which the shim looks, too. All
 # models, with an NCCL that reads graph files in less time: test-shim-sets-models.
 # level: all
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/sets.sh"
 
 best amd-4gpu 2

@@ -2,7 +2,6 @@
 # Communicators over some of the step's GPUs get the chain that a real tccld knows for these: groups
 # inside a node (tensor parallel), across nodes (data parallel), pairs; several of them at once.
 # level: quick
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
 # The best ring over these GPUs alone, as tccl-path finds it in the same model.

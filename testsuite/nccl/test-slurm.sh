@@ -3,7 +3,6 @@
 # GPU. Without --tccl NCCL builds its own ring; with it, those in TCCL_RING, and tcclacct knows. No
 # more nodes: beside several rings each rank of a new NCCL takes 0.9 GB, here all from one machine.
 # level: quick
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }

@@ -2,7 +2,7 @@
 # NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size, or the
 # planned ring in place of a tree; large all-reduces use the ring. With several rings, too, which have more channels, each with less. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
 # tccl-path explain foretells what it picks, and NCCL launches that. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
-# nodes, with one ring and with several, which takes half an hour. TCCL_CASES="amd-4gpu:2 intel-4gpu:1:auto …": these.
+# nodes, with one ring and with several, which takes hours. TCCL_CASES="amd-4gpu:2 intel-4gpu:1:auto …": these.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -116,12 +116,16 @@ if [ -n "${TCCL_CASES:-}" ]; then
 elif [ -n "${TCCL_ALL:-}" ]; then
     for model in "$machines"/*.json; do
         model=$(basename "$model" .json)
-        for nodes in 1 2 4; do compare "$model" "$nodes"; done
+        for nodes in 1 2 4; do
+            compare "$model" "$nodes"
+            compare "$model" "$nodes" "$nodes" auto
+        done
     done
     compare epyc-8gpu 4 3
 else
     compare amd-4gpu 1
     compare intel-4gpu 2
     compare amd-4gpu 2 2 auto
+    compare epyc-8gpu 4 4 auto
 fi
 compare epyc-8gpu 2 1
