@@ -47,7 +47,8 @@ struct tccl_outcome {
     bool required; /* fallback: a node requires a ring, and node 0 ends the step */
     bool groups;   /* no ring for all of its GPUs, but its groups may ask for chains */
     bool partial;  /* a ring for the others, but this node could not take it */
-    char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied */
+    char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied, but that NCCL
+                                              is foreseen to leave the ring alone */
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
     char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */

@@ -67,6 +67,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "silent", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(silent)},
     {.name = "hidden", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(hidden)},
     {.name = "by_claims", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(by_claims)},
+    {.name = "foreseen", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(foreseen)},
     {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},
     {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 13, .words = tccl_state_names},
     {.name = "reason", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_REASON, OUTCOME(reason), "Reason", -40},

@@ -82,6 +82,7 @@ struct tccl_step {
     char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */
     char background[TCCL_BACKGROUND + 1]; /* what its tasks have running beside the ring, "offload";
                                              "": nothing */
+    char foreseen[TCCL_STEP_REASON + 1];  /* not "": NCCL will leave the ring alone; why */
     char reason[TCCL_STEP_REASON + 1];    /* not "": this node can't take part; why */
 };
 

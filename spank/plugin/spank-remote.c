@@ -16,6 +16,7 @@
 #include "client/step-fields.h"
 #include "plugin/hung-stamp.h"
 #include "plugin/job-env.h"
+#include "plugin/nccl-foresee.h"
 #include "plugin/notice.h"
 #include "plugin/plugin-conf.h"
 #include "plugin/policy-env.h"
@@ -300,9 +301,30 @@ static int find_tccld(struct tccl_error *err)
                      patience, HUNG_MS / 1000);
 }
 
-static void join_ring(void)
+/* The first node looks, which prints the line. A job script may be any program by the time that it
+ * starts one. */
+static void foresee_nccl(spank_t spank)
+{
+    struct nccl_task task = {.env = job_environment(spank)};
+    const char *bundle = job_env_get(task.env, "SLURM_CONTAINER");
+    gid_t *groups = NULL;
+    struct step_items items = read_items(spank);
+    if (!remote.place.first || step_kind(items.step) != STEP_TASKS || remote.pyxis ||
+        (bundle && *bundle) ||
+        spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &task.n_groups) != ESPANK_SUCCESS)
+        return;
+    task.program = items.program;
+    task.uid = items.uid;
+    task.gid = items.gid;
+    task.groups = groups;
+    nccl_foresee(&task, remote.conf.alive_timeout_ms, remote.step.foreseen,
+                 sizeof(remote.step.foreseen));
+}
+
+static void join_ring(spank_t spank)
 {
     struct tccl_error err = {""};
+    foresee_nccl(spank);
     remote.timeout_ms = timeout_of_mode();
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
@@ -386,7 +408,7 @@ static void begin_script(void)
 }
 
 /* The mode is known and tccl.conf is read: decides whether to join, without other nodes. */
-static void begin_step(const char *step_error)
+static void begin_step(spank_t spank, const char *step_error)
 {
     const struct tccl_step *step = &remote.step;
     const struct step_place *place = &remote.place;
@@ -417,7 +439,7 @@ static void begin_step(const char *step_error)
     } else if (remote.hides[0] && mode == TCCL_MODE_REQUIRE) {
         refuse_hidden();
     } else {
-        join_ring();
+        join_ring(spank);
     }
 }
 
@@ -530,7 +552,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         slurm_verbose("tccl: %s:%d: an unknown key is passed over: see tccl-check",
                       remote.conf.path, remote.conf.passed_over);
     if (configured && kind != STEP_SHELL)
-        begin_step(step_rc == 0 ? NULL : step_error.text);
+        begin_step(spank, step_rc == 0 ? NULL : step_error.text);
     if (configured && step_rc == 0)
         begin_script();
     if (!configured && kind != STEP_SHELL && remote.choice.mode != TCCL_MODE_OFF)
@@ -587,6 +609,16 @@ static bool wait_for_tccld(void)
     return false;
 }
 
+/* The plan is given, since the program may have another NCCL than was foreseen; but nothing is
+ * promised. */
+static void promise_nothing(struct tccl_outcome *plan)
+{
+    if (plan->state != TCCL_STATE_APPLIED || !plan->reason[0])
+        return;
+    plan->state = TCCL_STATE_FALLBACK;
+    plan->gbps = 0;
+}
+
 /* Under ContainSpank slurm_spank_user_init runs in a process that has slurmstepd's memory, but
  * descriptors of its own: slurmstepd closes its one later (remote_task_post_fork). */
 static void hang_up(void)
@@ -604,6 +636,8 @@ static void await_plan(void)
     if (wait_for_tccld()) {
         int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
         remote.unheard = rc != 0;
+        if (rc == 0)
+            promise_nothing(&plan);
         if (rc == 0)
             remote.plan = plan;
         else if (rc > 0)

@@ -1,22 +1,12 @@
 /* step-end.c: libslurm waits for a slurmctld that does not answer for several times MessageTimeout,
- * and has no deadline of its own. So a child asks, and is killed if it takes too long. It is no
- * thread, since this process may be left, or unload the plugin, while a thread still waits. */
+ * and has no deadline of its own. So a child asks. */
 #include "plugin/step-end.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <slurm/slurm.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "plugin/child-word.h"
 
 static int kill_step(const struct tccl_step_key *key)
 {
@@ -32,47 +22,17 @@ static int kill_step(const struct tccl_step_key *key)
 #endif
 }
 
-/* The child: writes whether slurmctld will. */
-static __attribute__((noreturn)) void ask(const struct tccl_step_key *key, int fd)
+/* In the child: whether slurmctld will. */
+static void ask(const void *key, void *refused)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    char refused = kill_step(key) != 0;
-    _exit(write(fd, &refused, 1) == 1 ? 0 : 1);
-}
-
-/* Waits for the child's word. Returns 0, or -1: it has given none. */
-static int hear(int fd, int64_t deadline, char *refused)
-{
-    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
-    for (int64_t left; (left = deadline - tccl_now_ms()) > 0;)
-        if (poll(&pollfd, 1, (int)left) > 0)
-            return read(fd, refused, 1) == 1 ? 0 : -1;
-    return -1;
-}
-
-static void reap(pid_t child)
-{
-    kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
+    *(char *)refused = kill_step(key) != 0;
 }
 
 int step_end(const struct tccl_step_key *key, struct tccl_error *err)
 {
-    char refused;
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return tccl_fail(err, "pipe: %s", strerror(errno));
-    cleanup_close int mine = ends[0];
-    pid_t child = fork();
-    if (child == 0)
-        ask(key, ends[1]);
-    close(ends[1]);
-    if (child < 0)
-        return tccl_fail(err, "fork: %s", strerror(errno));
-    int heard = hear(mine, tccl_now_ms() + STEP_END_MS, &refused);
-    reap(child);
-    if (heard != 0)
+    char refused = 0;
+    int heard = child_word(ask, key, &refused, 1, STEP_END_MS, err);
+    if (heard > 0)
         return tccl_fail(err, "slurmctld has not answered within %d s", STEP_END_MS / 1000);
-    return refused ? tccl_fail(err, "slurmctld refused") : 0;
+    return heard == 0 && refused ? tccl_fail(err, "slurmctld refused") : heard;
 }

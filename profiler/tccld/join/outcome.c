@@ -254,6 +254,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     write_ring(outcome, ring, runs, n_runs, join);
     outcome->rings = ring->rings;
     say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);
+    snprintf(outcome->reason, sizeof(outcome->reason), "%s", join->foreseen);
     take_choices(outcome, ring, runs);
     say_beside(outcome, runs, n_runs, join);
 }
