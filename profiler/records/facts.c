@@ -68,7 +68,8 @@ struct tccl_shown tccl_shown(const char *state, const char *reason, const char *
                              const char *built_reason, int64_t step)
 {
     /* It was said before that this NCCL is not known, and then the program had another one. */
-    bool other = *built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0;
+    bool other = *built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0 &&
+                 strstr(reason, TCCL_NCCL_NOT_KNOWN);
     if (other) {
         state = "applied";
         reason = "";
