@@ -1,5 +1,5 @@
-/* env.c: getenv in front of libc's, and NCCL's plugin for its environment (from 2.28.7 on;
- * NCCL_ENV_PLUGIN=libtccl-nccl.so), for sites that can't have the former. */
+/* env.c: getenv in front of libc's, and NCCL's plugin for its environment, which question.c has it
+ * load. NCCL has read nccl.conf before, and asks getenv as well. */
 #include "base/early.h"
 #include "hook/question.h"
 
@@ -13,10 +13,18 @@ __attribute__((visibility("default"))) char *getenv(const char *name)
     return shim_question(name, __builtin_return_address(0));
 }
 
+/* The log function that the second interface hands over is not used. */
 static int plugin_init(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix)
 {
     (void)major, (void)minor, (void)patch, (void)suffix;
     return 0;
+}
+
+static int plugin_init_v2(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix,
+                          void *log)
+{
+    (void)log;
+    return plugin_init(major, minor, patch, suffix);
 }
 
 static int plugin_finalize(void)
@@ -35,6 +43,15 @@ struct env_plugin {
     int (*finalize)(void);
     const char *(*get)(const char *name);
 };
+struct env_plugin_v2 {
+    const char *name;
+    int (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix, void *log);
+    int (*finalize)(void);
+    const char *(*get)(const char *name);
+};
 extern const struct env_plugin ncclEnvPlugin_v1;
+extern const struct env_plugin_v2 ncclEnvPlugin_v2;
 __attribute__((visibility("default")))
 const struct env_plugin ncclEnvPlugin_v1 = {"tccl", plugin_init, plugin_finalize, plugin_getenv};
+__attribute__((visibility("default"))) const struct env_plugin_v2 ncclEnvPlugin_v2 = {
+    "tccl", plugin_init_v2, plugin_finalize, plugin_getenv};

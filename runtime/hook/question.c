@@ -3,6 +3,7 @@
  * deadline. */
 #include "hook/question.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/device.h"
 #include "base/log.h"
+#include "base/symbols.h"
 #include "hook/driver.h"
 #include "hook/process.h"
 #include "hook/settle.h"
@@ -18,6 +20,8 @@
 #include "nccl/memory.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
+
+enum { ENV_PLUGIN = 22807 }; /* the first NCCL that has plugins for its environment */
 
 __thread int shim_in_group_end, shim_group_depth;
 
@@ -164,12 +168,27 @@ static const char *setting_answer(const char *name)
     return asked ? shim_settings_answer(asked & shim_process_given(NULL), name) : NULL;
 }
 
+/* The plugin of env.c: the loader finds what is loaded by its name alone. A site's libnccl-env.so,
+ * which NCCL takes where nothing is said, stays. */
+static const char *plugin_answer(uint32_t version)
+{
+    static const char sites[] = "libnccl-env.so";
+    if (version < ENV_PLUGIN)
+        return NULL;
+    if (!shim_dlopen(sites, RTLD_LAZY | RTLD_LOCAL))
+        return "libtccl-nccl.so";
+    shim_log(SHIM_LOG_INFO, "NCCL asks the site's %s for its settings", sites);
+    return NULL;
+}
+
 static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
 {
     if (!strcmp(name, "NCCL_GRAPH_FILE"))
         return file_answer(process, true);
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
+    if (!strcmp(name, "NCCL_ENV_PLUGIN"))
+        return plugin_answer(version);
     const char *debug = shim_nccllog_answer(name, version);
     return debug ? debug : setting_answer(name);
 }

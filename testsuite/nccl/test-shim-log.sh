@@ -44,6 +44,44 @@ logged "built as planned" 2
 [ "$(cat "$work"/users.*.* | grep -c "Init COMPLETE")" = 6 ] || fail "the user's log is not complete"
 ! sed '/Init COMPLETE/,$d' "$work"/users.*.* | grep ' via ' || fail "$what: connected at init: not in cuMem mode"
 
+# NCCL's lines about the plugin for its environment, in the user's log of all ranks.
+plugin_is() { # NAME COUNT
+    [ "$(cat "$work"/users.*.* | grep -c "ENV/Plugin: Using $1 ")" = "$2" ] ||
+        { grep -h ENV/ "$work"/users.*.*; fail "$what: not $2 times the plugin $1"; }
+}
+plugin_is tccl 1
+readonly all=(NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL NCCL_DEBUG_FILE="$work/users.%h.%p")
+
+step "without the plugin for NCCL's environment"
+run "${all[@]}" NCCL_ENV_PLUGIN=none
+plugin_is tccl 0
+logged "built as planned" 2
+
+step "nccl.conf, of which NCCL makes the program's environment"
+printf '%s\n' "${all[@]}" >"$work/nccl.conf"
+run NCCL_CONF_FILE="$work/nccl.conf"
+plugin_is tccl 1
+logged "built as planned" 2
+echo NCCL_ENV_PLUGIN=none >>"$work/nccl.conf"
+run NCCL_CONF_FILE="$work/nccl.conf"
+plugin_is tccl 0
+logged "built as planned" 2
+
+step "the site's own plugin"
+"${CC:-cc}" -shared -fPIC -o "$work/libnccl-env.so" -x c - <<'CODE' || fail "$what"
+#include <stdlib.h>
+static int start(void) { return 0; }
+const struct { const char *name; void *start, *end, *get; } ncclEnvPlugin_v1 = {"own", start, start, getenv};
+CODE
+run "${all[@]}" LD_LIBRARY_PATH="$work:$rig/lib"
+plugin_is own 1
+plugin_is tccl 0
+logged "NCCL asks the site's libnccl-env.so" 1
+
+step "a process without a plan"
+run "${all[@]}" TCCL_PLAN=
+plugin_is tccl 0
+
 step "the user's own log, with less"
 run NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/users"
 silent
