@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "client/hostlist.h"
+#include "client/step-fields.h"
 
 /* The longest number in a bracket, so that it fits an unsigned long long with room to count. */
 enum { DIGITS = 18, BRACKETS = 4 /* in one name */ };
@@ -325,6 +326,17 @@ bool tccl_hosts_contain(const char *text, const char *name)
         text = *at ? at + 1 : at;
     }
     return false;
+}
+
+void tccl_hosts_name(const char *list, int index, char name[static TCCL_HOST_NAME + 1])
+{
+    struct tccl_hosts hosts;
+    snprintf(name, TCCL_HOST_NAME + 1, "node %d (the first is 0)", index);
+    if (tccl_hosts_expand(list, TCCL_MAX_NODES, &hosts, NULL) != 0)
+        return;
+    if ((size_t)index < hosts.count)
+        snprintf(name, TCCL_HOST_NAME + 1, "%s", hosts.names[index]);
+    tccl_hosts_clear(&hosts);
 }
 
 bool tccl_host_valid(const char *name)

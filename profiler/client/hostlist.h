@@ -27,6 +27,9 @@ int tccl_hosts_count(const char *text, size_t max, size_t *total, struct tccl_er
  * drawn together. Allocated (caller frees); NULL only if out of memory. */
 char *tccl_hosts_fold(const char *const *names, size_t count);
 
+/* The name at that place of a list, "n5"; "node 5 (the first is 0)" where the list has none. */
+void tccl_hosts_name(const char *list, int index, char name[static TCCL_HOST_NAME + 1]);
+
 /* Is name in the list? Nothing stands behind a part that can't be
  * expanded. Allocates nothing. */
 bool tccl_hosts_contain(const char *text, const char *name);

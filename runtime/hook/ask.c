@@ -121,8 +121,8 @@ static void begin(struct question *question, const struct shim_plan *plan, const
 }
 
 /* Returns the length of the answer, or -1. */
-static long ask(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
-                char answer[static ANSWER], struct shim_why *why)
+static long exchange(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
+                     char answer[static ANSWER], struct shim_why *why)
 {
     size_t size;
     long length = -1;
@@ -144,14 +144,34 @@ static long ask(const struct shim_plan *plan, struct question *question, int64_t
     return length;
 }
 
+/* The answer, to be freed, and its length; NULL with why. */
+static char *ask(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
+                 size_t *size, struct shim_why *why)
+{
+    char *answer = shim_scratch(ANSWER);
+    long length;
+
+    if (!answer) {
+        shim_fail(why, "out of memory");
+        return NULL;
+    }
+    length = exchange(plan, question, deadline_us, answer, why);
+    if (length >= 0) {
+        *size = (size_t)length;
+        return answer;
+    }
+    shim_scratch_free(answer, ANSWER);
+    return NULL;
+}
+
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
 {
     struct question question;
     char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "", *answer;
     struct shim_text text = {list, sizeof(list), 0, false};
-    long length;
-    int status = -1;
+    size_t size;
+    int status;
 
     for (int i = 0; i < n; i++) {
         tccl_bus_format(gpus[i], bus);
@@ -160,12 +180,10 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
     begin(&question, plan, "tccl-chain");
     tccl_line_put_bool(&question.lines, "closed", closed);
     tccl_line_put(&question.lines, "gpus", "%s", list);
-    answer = shim_scratch(ANSWER);
+    answer = ask(plan, &question, deadline_us, &size, why);
     if (!answer)
-        return shim_fail(why, "out of memory");
-    length = ask(plan, &question, deadline_us, answer, why);
-    if (length >= 0)
-        status = shim_chain_parse(answer, (size_t)length, gpus, n, closed, chain, why);
+        return -1;
+    status = shim_chain_parse(answer, size, gpus, n, closed, chain, why);
     shim_scratch_free(answer, ANSWER);
     return status;
 }
@@ -179,17 +197,18 @@ static void plain_text(const char *text, char plain[static CONFIRM_TEXT + 1])
     plain[length] = '\0';
 }
 
-static int check_ok(const char *answer, size_t size, struct shim_why *why)
+/* Is it an answer of that name? Else why has the error that it is. */
+static int open_answer(const char *answer, size_t size, const char *name, struct tccl_lines *lines,
+                       struct shim_why *why)
 {
-    struct tccl_lines lines;
     struct tccl_error err = {""};
     char text[200];
 
-    if (tccl_lines_open(answer, size, &lines, &err) != 0)
+    if (tccl_lines_open(answer, size, lines, &err) != 0)
         return shim_fail(why, "tccld's answer can't be read: %s", err.text);
-    if (strcmp(lines.name, "tccl-ok") == 0)
+    if (strcmp(lines->name, name) == 0)
         return 0;
-    tccl_line_text(&lines, "text", text, sizeof(text));
+    tccl_line_text(lines, "text", text, sizeof(text));
     return shim_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
 }
 
@@ -200,9 +219,10 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     static const char *const words[] = {"applied", "unknown",  "fewer",
                                         "differs", "not used", "begun"};
     struct question question;
+    struct tccl_lines lines;
     char plain[CONFIRM_TEXT + 1], *answer;
-    long length;
-    int status = -1;
+    size_t size;
+    int status;
 
     plain_text(text, plain);
     begin(&question, plan, "tccl-confirm");
@@ -213,12 +233,45 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put(&question.lines, "gpus", "%d", gpus);
     tccl_line_put(&question.lines, "lowest", "%d", lowest);
     tccl_line_put_bool(&question.lines, "whole", whole);
-    answer = shim_scratch(ANSWER);
+    answer = ask(plan, &question, deadline_us, &size, why);
     if (!answer)
-        return shim_fail(why, "out of memory");
-    length = ask(plan, &question, deadline_us, answer, why);
-    if (length >= 0)
-        status = check_ok(answer, (size_t)length, why);
+        return -1;
+    status = open_answer(answer, size, "tccl-ok", &lines, why);
     shim_scratch_free(answer, ANSWER);
     return status;
+}
+
+/* Returns as shim_ask_agree. */
+static int read_agreed(const char *answer, size_t size, struct shim_why *why)
+{
+    struct tccl_lines lines;
+    char rings[8], text[200];
+
+    if (open_answer(answer, size, "tccl-agreed", &lines, why) != 0)
+        return -1;
+    tccl_line_text(&lines, "rings", rings, sizeof(rings));
+    if (strcmp(rings, "all") == 0)
+        return 1;
+    tccl_line_text(&lines, "why", text, sizeof(text));
+    shim_fail(why, "%s", text);
+    return strcmp(rings, "not") == 0 ? 0 : -1;
+}
+
+int shim_ask_agree(const struct shim_plan *plan, uint64_t comm, bool will, int64_t deadline_us,
+                   struct shim_why *why)
+{
+    struct question question;
+    char *answer;
+    size_t size;
+    int agreed;
+
+    begin(&question, plan, "tccl-agree");
+    tccl_line_put(&question.lines, "comm", "%016llx", (unsigned long long)comm);
+    tccl_line_put_bool(&question.lines, "will", will);
+    answer = ask(plan, &question, deadline_us, &size, why);
+    if (!answer)
+        return -1;
+    agreed = read_agreed(answer, size, why);
+    shim_scratch_free(answer, ANSWER);
+    return agreed;
 }

@@ -1,5 +1,5 @@
-/* ask.h: this node's tccld, over its unix socket (profiler/client/README.md: CHAIN, CONFIRM). Never
- * waits beyond a deadline. */
+/* ask.h: this node's tccld, over its unix socket (profiler/client/README.md: CHAIN, CONFIRM,
+ * AGREE). Never waits beyond a deadline. */
 #ifndef SHIM_ASK_H
 #define SHIM_ASK_H
 
@@ -19,5 +19,11 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct shim_why *why);
+
+/* Tells whether this node builds all of the plan's rings in a communicator, and learns whether all
+ * nodes do. comm: its key, which all nodes have. Returns 1; 0 with why: one does not; -1 with why:
+ * one has not said so in time, or tccld can't be asked, or did not answer before deadline. */
+int shim_ask_agree(const struct shim_plan *plan, uint64_t comm, bool will, int64_t deadline_us,
+                   struct shim_why *why);
 
 #endif

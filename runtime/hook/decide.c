@@ -338,18 +338,28 @@ static int check_ranks(const struct shim_numbers *numbers, uint32_t version, str
                           "on: ask for --gpus-per-node in place of --gpus-per-task or --gpu-bind");
 }
 
+static int write_graph(const struct shim_chain *chain, struct places *places,
+                       const struct shim_numbers *numbers, uint32_t version, struct shim_text *text,
+                       struct shim_why *why)
+{
+    return shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
+                      farthest_edge(chain, places), farthest_end(chain, places), text, why);
+}
+
 /* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
-                       struct shim_why *why)
+                       struct shim_text *apart, struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
     struct shim_text topo = {answer->topo, sizeof(answer->topo), 0, false};
     struct shim_text graph = {answer->graph, sizeof(answer->graph), 0, false};
+    struct shim_numbers own_channels = *numbers;
     uint32_t version = members[0].version;
     bool pxb = shim_members_pxb(members, n);
     int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
     places->islands = islands > 0;
+    own_channels.apart = true;
     answer->graph_size = 0;
     answer->tree = false;
     answer->memory = 0;
@@ -357,8 +367,8 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     if (islands >= 0 && steer_alone(chain, places, version, pxb, answer))
         return 0;
     if (islands < 0 || check_ranks(numbers, version, why) || shim_budget_limits(members, n, why) ||
-        shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
-                   farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
+        write_graph(chain, places, numbers, version, &graph, why) ||
+        write_graph(chain, places, &own_channels, version, apart, why))
         return -1;
     if (places->islands)
         steer_beside(chain, places, version, pxb, answer);
@@ -417,7 +427,7 @@ static void keep_numbers(const struct shim_chain *chain, const struct shim_numbe
 
 static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
                        const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
-                       struct shim_answer *answer, struct shim_why *why)
+                       struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
     bool hidden = shim_members_hidden(plan, members, n);
@@ -440,12 +450,12 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);
     keep_numbers(chain, &numbers, answer);
     order_links(chain, members, n, linked, places.linked);
-    return write_texts(members, n, &places, &numbers, answer, why);
+    return write_texts(members, n, &places, &numbers, answer, apart, why);
 }
 
 int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
                   const struct shim_comm *comm, const struct shim_member *members, int n,
-                  struct shim_answer *answer, struct shim_why *why)
+                  struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     answer->ranks = comm->ranks;
@@ -460,5 +470,5 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     if (check_wanted(members, n, shim_members_hidden(plan, members, n), linked, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
-    return write_files(plan, comm, members, n, linked, answer, why);
+    return write_files(plan, comm, members, n, linked, answer, apart, why);
 }

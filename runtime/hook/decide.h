@@ -17,9 +17,10 @@ struct shim_comm {
 };
 
 /* Is the set of members complete and consistent, which chain,
- * which files? Fills answer. Returns 0, or -1 with why. members: those of this communicator. */
+ * which files? Fills answer, and apart with the graph file where not all nodes build several rings.
+ * Returns 0, or -1 with why. members: those of this communicator. */
 int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
                   const struct shim_comm *comm, const struct shim_member *members, int n,
-                  struct shim_answer *answer, struct shim_why *why);
+                  struct shim_answer *answer, struct shim_text *apart, struct shim_why *why);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,7 +14,14 @@
 
 enum {
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
+    AGREE_US = 1000000, /* until all nodes have said that they build several rings */
     WAIT_US = 5000000
+};
+
+/* What is worked out: the answer, and the graph file where not all nodes build several rings. */
+struct draft {
+    struct shim_answer answer;
+    char apart[SHIM_GRAPH_SIZE];
 };
 
 /* Of a split: how many local ranks have this color, once all of the parent's have said theirs. */
@@ -100,19 +108,59 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
                          shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
+/* Several rings at once are built by all nodes or by none: NCCL takes the least number of channels
+ * and the least speed of all nodes, each by itself. Do all build them? */
+static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
+                  const struct shim_comm *comm, bool will, struct shim_why *why)
+{
+    bool unheard = shim_registry_unheard(registry);
+    bool ask = will && !unheard;
+    int agreed = shim_ask_agree(plan, comm->key, ask,
+                                shim_now_us() + (ask ? AGREE_US : SHIM_CONFIRM_US), why);
+    if (unheard)
+        shim_fail(why, "a node was not heard before");
+    if (ask && agreed < 0)
+        shim_registry_set_unheard(registry);
+    return agreed == 1;
+}
+
+/* Must other nodes know of this one? They have the same plan, and no gain is none on all. */
+static bool concerns_others(const struct shim_plan *plan, const struct shim_comm *comm,
+                            const struct shim_answer *answer)
+{
+    return plan->chain.n_rings > 1 && plan->n_nodes > 1 && !answer->no_gain &&
+           shim_plan_whole(plan, comm->ranks);
+}
+
+static void take_apart(struct draft *draft, const struct shim_comm *comm,
+                       const struct shim_why *why)
+{
+    shim_log(SHIM_LOG_INFO,
+             "communicator %016llx: not all nodes build all rings: NCCL's own number of channels: "
+             "%s",
+             (unsigned long long)comm->key, why->text);
+    memcpy(draft->answer.graph, draft->apart, sizeof(draft->apart));
+    draft->answer.graph_size = (uint32_t)strlen(draft->apart);
+}
+
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
                                      struct shim_entry *entry, const struct shim_comm *given,
-                                     struct shim_answer *answer)
+                                     struct draft *draft)
 {
     struct shim_member members[SHIM_GPUS * 2];
+    struct shim_answer *answer = &draft->answer;
+    struct shim_text apart = {draft->apart, sizeof(draft->apart), 0, false};
     struct shim_comm comm = *given;
-    struct shim_why why = {""};
+    struct shim_why why = {""}, why_apart = {""};
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
-                !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
+                !shim_work_out(plan, registry, &comm, members, n, answer, &apart, &why) &&
                 !await_all(entry, n, &why) && shim_entry_members(entry, members) == n &&
                 !shim_check_buffers(answer, members, n, &why) &&
                 !shim_budget_take(plan, registry, answer, members[0].version, n, &why);
+    if (concerns_others(plan, &comm, answer) &&
+        !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good)
+        take_apart(draft, &comm, &why_apart);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
@@ -134,13 +182,13 @@ enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registr
                                struct shim_entry *entry, const struct shim_comm *comm)
 {
     static const struct shim_why why = {"out of memory"};
-    struct shim_answer *answer;
+    struct draft *draft;
     if (shim_entry_begin(entry)) {
-        answer = shim_scratch(sizeof(*answer));
-        if (!answer)
+        draft = shim_scratch(sizeof(*draft));
+        if (!draft)
             return shim_entry_decide(entry, SHIM_ASIDE, &why);
-        enum shim_decision decision = decide_now(plan, registry, entry, comm, answer);
-        shim_scratch_free(answer, sizeof(*answer));
+        enum shim_decision decision = decide_now(plan, registry, entry, comm, draft);
+        shim_scratch_free(draft, sizeof(*draft));
         return decision;
     }
     return shim_entry_wait(entry, shim_now_us() + WAIT_US);

@@ -144,7 +144,8 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
         return -1;
     if (own->ring.channels == 0 || own->ring.speed_intra > 1e6 || own->ring.speed_inter > 1e6)
         return shim_fail(why, "the plan does not say what NCCL's own rings are like");
-    int channels = shim_graph_channels(own->ring.channels, chain->n_rings);
+    int channels = numbers->apart ? own->ring.channels
+                                  : shim_graph_channels(own->ring.channels, chain->n_rings);
     shim_text_add(text, "<graphs version=\"1\">\n");
     add_graph(chain, &own->ring, channels, intra, inter, text);
     for (int i = 0; i < channels; i++)

@@ -11,7 +11,8 @@ struct shim_numbers {
     int ranks[SHIM_GPUS]; /* in the communicator; -1: unknown. Not used without by_rank */
     int entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS]; /* NCCL's numbers of the rings' NICs; not
                                                             used when closed */
-    int tree; /* of the tree's NIC; negative: NCCL finds its own tree */
+    int tree;   /* of the tree's NIC; negative: NCCL finds its own tree */
+    bool apart; /* not all nodes have several rings: as many channels as NCCL's own */
 };
 
 /* Channels of a graph: as many as NCCL's own rings have on this node (own > 0), or as few more as
@@ -20,7 +21,8 @@ int shim_graph_channels(int own, int n);
 
 /* Writes <graphs> with the rings (id 0), one channel after the other, and the tree (id 1) where one
  * is planned. The rings' channels and speeds are those that NCCL's own search has for its rings on
- * this node (own->ring), with shim_graph_channels of them, which are as fast together. From them
+ * this node (own->ring), with shim_graph_channels of them, which are as fast together, or with as
+ * many (apart): of several rings the first ones then. From them
  * NCCL reckons how long each algorithm and protocol takes for a size, after it has taken the least
  * of all nodes, of each number by itself. So the tree gives way to the ring, and LL to Simple, at
  * the sizes at which they would without us, on nodes without a plan, too, and NCCL's tree has as

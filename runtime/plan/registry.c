@@ -60,6 +60,7 @@ struct shim_registry {
     uint64_t table;    /* owner of its lock, 0: nobody */
     int closed;        /* no new entries */
     uint64_t reserved; /* bytes of memory */
+    int unheard;       /* a node of the step */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -608,4 +609,14 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
         break;
     }
     return true;
+}
+
+void shim_registry_set_unheard(struct shim_registry *registry)
+{
+    __atomic_store_n(&registry->unheard, 1, __ATOMIC_SEQ_CST);
+}
+
+bool shim_registry_unheard(const struct shim_registry *registry)
+{
+    return __atomic_load_n(&registry->unheard, __ATOMIC_SEQ_CST) != 0;
 }

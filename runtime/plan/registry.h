@@ -116,6 +116,12 @@ int shim_entry_proven(const struct shim_entry *entry);
  * them? */
 void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
+
+/* A node of the step was not heard when all had to say whether they build all of its rings: no
+ * communicator waits for that again. */
+void shim_registry_set_unheard(struct shim_registry *registry);
+bool shim_registry_unheard(const struct shim_registry *registry);
+
 /* Memory that ranks take for a moment, in all communicators that start at the same time: bytes
  * more, if the total is at most left. Returns whether they were added. */
 bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint64_t left);

@@ -120,7 +120,7 @@ static void left_alone(uint32_t user, int ranks, int n, const char *word)
     struct shim_why why = {""};
     usual(ranks);
     members[n - 1].user = user;
-    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, n, &answer, &why), -1);
+    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, n, &answer, NULL, &why), -1);
     if (!strstr(why.text, word))
         fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
     CHECK(strstr(why.text, word) != NULL);
@@ -137,7 +137,7 @@ static void hidden(void)
     for (int i = 0; i < 4; i++)
         members[i].sees = 1u << i;
     members[2].linked = true;
-    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, 4, &answer, &why), -1);
+    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, 4, &answer, NULL, &why), -1);
     CHECK(strstr(why.text, "may be joined by NVLink") != NULL);
 }
 

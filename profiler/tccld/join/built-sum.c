@@ -62,24 +62,12 @@ bool built_sum_is_whole(const struct built_sum *sum)
     return sum->nodes[TCCL_BUILT_NOTHING] == 0;
 }
 
-/* "n5", "node 5 (the first is 0)". */
-static void name_of(const char *nodes, int index, char name[static TCCL_HOST_NAME + 1])
-{
-    struct tccl_hosts hosts;
-    snprintf(name, TCCL_HOST_NAME + 1, "node %d (the first is 0)", index);
-    if (tccl_hosts_expand(nodes, TCCL_MAX_NODES, &hosts, NULL) != 0)
-        return;
-    if ((size_t)index < hosts.count)
-        snprintf(name, TCCL_HOST_NAME + 1, "%s", hosts.names[index]);
-    tccl_hosts_clear(&hosts);
-}
-
 static int say_silent(const struct built_sum *sum, const char *nodes,
                       char reason[static TCCL_OUTCOME_REASON + 1])
 {
     char name[TCCL_HOST_NAME + 1];
     int silent = sum->nodes[TCCL_BUILT_NOTHING];
-    name_of(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
+    tccl_hosts_name(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
     snprintf(reason, TCCL_OUTCOME_REASON + 1, "%s has not said what was built (%d of %d nodes)",
              name, silent, sum->end - sum->first);
     return TCCL_BUILT_UNKNOWN;

@@ -30,10 +30,8 @@ void child_clear(struct child *child)
 
 int children_init(struct step *step)
 {
-    int count = 0;
-    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
-        count++;
-    step->children = calloc((size_t)count + 1, sizeof(*step->children));
+    step->children =
+        calloc((size_t)tree_children(step->node, step->n_nodes) + 1, sizeof(*step->children));
     if (!step->children)
         return -1;
     for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)

@@ -37,3 +37,11 @@ int tree_next_child(int node, int child, int n_nodes)
     int next = child == node ? node + 1 : tree_end(child, n_nodes);
     return next < tree_end(node, n_nodes) ? next : -1;
 }
+
+int tree_children(int node, int n_nodes)
+{
+    int count = 0;
+    for (int c = node; (c = tree_next_child(node, c, n_nodes)) >= 0;)
+        count++;
+    return count;
+}

@@ -6,6 +6,8 @@
 
 enum { TREE_FAN = 16 };
 
+/* How many children a node has. */
+int tree_children(int node, int n_nodes);
 /* The parent's index; -1 for the root. */
 int tree_parent(int node);
 /* 0 for the root. */

@@ -93,10 +93,9 @@ static int end_of(const struct verdict *verdict, int node)
 
 static int find_below(struct verdict *verdict)
 {
-    int n = 0, node = verdict->step.index;
-    for (int c = node; (c = tree_next_child(node, c, verdict->step.n_nodes)) >= 0;)
-        n++;
-    verdict->below = calloc((size_t)n + 1, sizeof(*verdict->below));
+    int node = verdict->step.index;
+    verdict->below =
+        calloc((size_t)tree_children(node, verdict->step.n_nodes) + 1, sizeof(*verdict->below));
     for (int c = node;
          verdict->below && (c = tree_next_child(node, c, verdict->step.n_nodes)) >= 0;)
         verdict->below[verdict->n_below++].node = c;

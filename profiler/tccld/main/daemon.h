@@ -9,6 +9,7 @@
 #include "client/users.h"
 #include "tccld/main/threads.h"
 
+struct agreements;
 struct alives;
 struct jobs;
 struct journal;
@@ -62,6 +63,7 @@ struct daemon {
     struct steps *steps;
     struct sweep *sweep;
     struct alives *alives;
+    struct agreements *agreements;
     struct verdicts *verdicts;
     struct metrics *metrics;
 };

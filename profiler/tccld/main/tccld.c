@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "tccld/jobs/jobs.h"
+#include "tccld/join/agree.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/join.h"
 #include "tccld/join/nic-links.h"
@@ -230,10 +231,12 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->seen = seen_new();
     daemon->shares = shares_new();
     daemon->alives = alives_new();
+    daemon->agreements = agreements_new(daemon);
     daemon->verdicts = verdicts_new(daemon);
     daemon->metrics = metrics_new();
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
-        !daemon->shares || !daemon->alives || !daemon->verdicts || !daemon->metrics)
+        !daemon->shares || !daemon->alives || !daemon->agreements || !daemon->verdicts ||
+        !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (!listener_refuses_descriptors() && !(daemon->stalls = stalls_new(daemon->base)))
         return tccl_fail(err, "out of memory");
@@ -294,6 +297,7 @@ static void end(struct parts *parts)
     steps_free(daemon->steps);
     groups_free(daemon->groups);
     running_free(daemon->running);
+    agreements_free(daemon->agreements);
     verdicts_free(daemon->verdicts);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);

@@ -1,4 +1,5 @@
 /* All that tccld is asked: from where, by whom, and who answers. */
+#include "tccld/join/agree.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/presence.h"
 #include "tccld/join/step.h"
@@ -13,8 +14,10 @@ const struct request tccld_requests[] = {
     {"leave", FROM_UNIX, true, step_leave, NULL},
     {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
     {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
+    {"tccl-agree", FROM_UNIX, false, NULL, agree_hear},
     {"here", FROM_TCP, true, step_here, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},
+    {"agree", FROM_TCP, true, agree_receive, NULL},
     {"built", FROM_TCP, true, verdicts_receive, NULL},
     {"lost", FROM_TCP, true, journal_hear_lost, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},

@@ -1,0 +1,404 @@
+/* agree.c: AGREE. A node passes its word on once all nodes of its range have said "yes", or at the
+ * first "no". Whoever has asked is answered when node 0 has decided, or his time is over; that
+ * stays, so who comes later gets the same answer. */
+#include "tccld/join/agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "tccld/join/tree.h"
+#include "tccld/net/link.h"
+
+enum { SECOND_MS = 1000, COMM_DIGITS = 16, WHY = 340 /* bytes of a reason */ };
+
+enum word { OPEN, ALL, NOT, LATE };
+static const char *const words[] = {"", "all", "not", "late"};
+
+/* This node, or one right below it. */
+struct place {
+    int node;
+    bool will;
+    struct connection *asker; /* NULL: it has not asked, or has been answered */
+};
+
+/* Of one communicator of a step. */
+struct agreement {
+    TAILQ_ENTRY(agreement) link;
+    struct agreements *all;
+    struct alive step;
+    uint64_t comm;
+    int64_t begun;        /* tccl_now_ms */
+    enum word word;       /* what holds; OPEN: not known yet */
+    char why[WHY + 1];    /* it is not ALL */
+    struct place *places; /* the first one is this node */
+    int n_places;
+    struct link *up;
+    struct event *timer;
+};
+
+struct agreements {
+    struct daemon *daemon;
+    TAILQ_HEAD(, agreement) list; /* the oldest first */
+    int count;
+};
+
+struct agreements *agreements_new(struct daemon *daemon)
+{
+    struct agreements *agreements = calloc(1, sizeof(*agreements));
+    if (!agreements)
+        return NULL;
+    agreements->daemon = daemon;
+    TAILQ_INIT(&agreements->list);
+    return agreements;
+}
+
+/* ---- Answers ---- */
+
+static void answer_lines(const struct agreement *agreement, struct connection *connection)
+{
+    char text[WHY + 128];
+    struct tccl_line_writer answer;
+    tccl_lines_begin(&answer, text, sizeof(text), "tccl-agreed", 1);
+    tccl_line_put(&answer, "rings", "%s", words[agreement->word]);
+    tccl_line_put(&answer, "why", "%s", agreement->why);
+    connection_answer_lines(connection, &answer);
+}
+
+static void answer_node(const struct agreement *agreement, struct connection *connection)
+{
+    cleanup_json json_t *answer = tccl_message_new("agreed");
+    if (answer && tccl_put_text(answer, "rings", words[agreement->word], WHY) == 0 &&
+        tccl_put_text(answer, "why", agreement->why, WHY) == 0)
+        connection_answer(connection, answer);
+}
+
+static void answer_all(struct agreement *agreement)
+{
+    for (int i = 0; i < agreement->n_places; i++) {
+        struct connection *asker = tccl_steal(agreement->places[i].asker);
+        if (!asker)
+            continue;
+        if (i == 0)
+            answer_lines(agreement, asker);
+        else
+            answer_node(agreement, asker);
+        connection_drop(asker);
+    }
+}
+
+/* ---- What is known of a communicator ---- */
+
+static void drop(struct agreement *agreement)
+{
+    TAILQ_REMOVE(&agreement->all->list, agreement, link);
+    agreement->all->count--;
+    if (agreement->up)
+        link_cancel(agreement->up);
+    if (agreement->timer)
+        event_free(agreement->timer);
+    for (int i = 0; i < agreement->n_places; i++)
+        if (agreement->places[i].asker)
+            connection_drop(agreement->places[i].asker);
+    free(agreement->places);
+    free(agreement);
+}
+
+void agreements_free(struct agreements *agreements)
+{
+    while (agreements && !TAILQ_EMPTY(&agreements->list))
+        drop(TAILQ_FIRST(&agreements->list));
+    free(agreements);
+}
+
+static void forget(struct agreement *agreement)
+{
+    if (agreement->word == OPEN) {
+        agreement->word = NOT;
+        snprintf(agreement->why, sizeof(agreement->why), "too many communicators are made");
+    }
+    answer_all(agreement);
+    drop(agreement);
+}
+
+/* Is one more of that user's admitted? Makes room for it. */
+static bool admit(struct agreements *agreements, uid_t user)
+{
+    struct agreement *agreement, *oldest = NULL;
+    int kept = 0, begun = 0;
+    int64_t now = tccl_now_ms();
+    TAILQ_FOREACH(agreement, &agreements->list, link)
+    {
+        if (agreement->step.uid != user)
+            continue;
+        oldest = oldest ? oldest : agreement;
+        kept++;
+        begun += now - agreement->begun < SECOND_MS;
+    }
+    if (begun >= AGREE_SECOND)
+        return false;
+    if (kept >= AGREE_USER)
+        forget(oldest);
+    else if (agreements->count >= AGREE_MOST)
+        forget(TAILQ_FIRST(&agreements->list));
+    return true;
+}
+
+static int find_places(struct agreement *agreement)
+{
+    const struct alive *step = &agreement->step;
+    int node = step->index;
+    agreement->places =
+        calloc((size_t)tree_children(node, step->n_nodes) + 1, sizeof(*agreement->places));
+    for (int c = node; agreement->places && c >= 0; c = tree_next_child(node, c, step->n_nodes))
+        agreement->places[agreement->n_places++].node = c;
+    return agreement->places ? 0 : -1;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *argument);
+
+static void arm(struct agreement *agreement, int64_t ms)
+{
+    struct timeval wait = daemon_in(ms);
+    evtimer_add(agreement->timer, &wait);
+}
+
+static struct agreement *begin(struct agreements *agreements, const struct alive *step,
+                               uint64_t comm)
+{
+    struct agreement *agreement = calloc(1, sizeof(*agreement));
+    if (!agreement)
+        return NULL;
+    agreement->all = agreements;
+    agreement->step = *step;
+    agreement->comm = comm;
+    agreement->begun = tccl_now_ms();
+    agreement->timer = evtimer_new(agreements->daemon->base, on_timer, agreement);
+    TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
+    agreements->count++;
+    if (!agreement->timer || find_places(agreement) != 0) {
+        drop(agreement);
+        return NULL;
+    }
+    arm(agreement, step->index == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS);
+    return agreement;
+}
+
+/* NULL with err: there are too many. */
+static struct agreement *of_comm(struct agreements *agreements, const struct alive *step,
+                                 uint64_t comm, struct tccl_error *err)
+{
+    struct agreement *agreement;
+    TAILQ_FOREACH(agreement, &agreements->list, link)
+    if (agreement->comm == comm && agreement->step.start == step->start &&
+        tccl_key_equal(&agreement->step.key, &step->key))
+        return agreement;
+    agreement = admit(agreements, step->uid) ? begin(agreements, step, comm) : NULL;
+    if (!agreement)
+        tccl_fail(err, "more than %d communicators within a second", AGREE_SECOND);
+    return agreement;
+}
+
+/* ---- Decisions ---- */
+
+static void settle(struct agreement *agreement, enum word word, const char *why)
+{
+    agreement->word = word;
+    snprintf(agreement->why, sizeof(agreement->why), "%.*s", WHY, why);
+    answer_all(agreement);
+    arm(agreement, AGREE_KEEP_MS);
+}
+
+static enum word word_of(const json_t *answer)
+{
+    const char *text = json_string_value(json_object_get(answer, "rings"));
+    for (int word = ALL; text && word <= LATE; word++)
+        if (strcmp(text, words[word]) == 0)
+            return (enum word)word;
+    return NOT; /* an older tccld does not know the question */
+}
+
+static void on_answer(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct agreement *agreement = context;
+    const char *why = NULL;
+    char text[WHY + 1];
+    agreement->up = NULL;
+    if (agreement->word != OPEN)
+        return;
+    if (answer && tccl_get_optional_text(answer, "why", WHY, &why, NULL) != 0)
+        why = NULL;
+    snprintf(text, sizeof(text), "%.255s does not say that all nodes build them",
+             agreement->step.parent);
+    settle(agreement, answer ? word_of(answer) : LATE, err ? err->text : why ? why : text);
+}
+
+/* This range's word, or why it is "no". */
+static void send_up(struct agreement *agreement)
+{
+    char comm[COMM_DIGITS + 1];
+    const struct alive *step = &agreement->step;
+    bool will = agreement->word == OPEN;
+    cleanup_json json_t *message = tccl_message_new("agree");
+    if (agreement->up)
+        link_cancel(tccl_steal(agreement->up));
+    snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)agreement->comm);
+    cleanup_json json_t *rest =
+        json_pack("{s:o, s:i, s:i, s:I, s:s, s:b}", "key", tccl_key_to_json(&step->key), "node",
+                  step->index, "n_nodes", step->n_nodes, "start", (json_int_t)step->start, "comm",
+                  comm, "will", (int)will);
+    if (message && rest && json_object_update(message, rest) == 0 &&
+        tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
+        agreement->up =
+            link_ask(agreement->all->daemon, step->parent, message,
+                     tccl_now_ms() + (will ? AGREE_BELOW_MS : AGREE_TELL_MS), on_answer, agreement);
+}
+
+/* They are not built, which is known here first. */
+static void give_up(struct agreement *agreement, enum word word, const char *why)
+{
+    settle(agreement, word, why);
+    if (agreement->step.index > 0)
+        send_up(agreement);
+}
+
+static struct place *missing(const struct agreement *agreement)
+{
+    for (int i = 0; i < agreement->n_places; i++)
+        if (!agreement->places[i].will)
+            return &agreement->places[i];
+    return NULL;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
+{
+    struct agreement *agreement = argument;
+    const struct place *late = missing(agreement);
+    char name[TCCL_HOST_NAME + 1], why[WHY + 1];
+    (void)fd;
+    (void)what;
+    if (agreement->word != OPEN) {
+        drop(agreement);
+        return;
+    }
+    tccl_hosts_name(agreement->step.nodes, late ? late->node : tree_parent(agreement->step.index),
+                    name);
+    snprintf(why, sizeof(why), "%s has not said in time that it builds them", name);
+    give_up(agreement, LATE, why);
+}
+
+static void advance(struct agreement *agreement)
+{
+    if (agreement->word != OPEN)
+        answer_all(agreement);
+    else if (missing(agreement) || agreement->up)
+        return;
+    else if (agreement->step.index == 0)
+        settle(agreement, ALL, "");
+    else
+        send_up(agreement);
+}
+
+/* ---- Words ---- */
+
+/* why: where it is "no". */
+static void take_word(struct agreement *agreement, struct place *place,
+                      struct connection *connection, bool will, const char *why)
+{
+    if (place->asker)
+        connection_drop(place->asker);
+    place->asker = connection_hold(connection);
+    place->will |= will;
+    if (!will && agreement->word == OPEN)
+        give_up(agreement, NOT, why);
+    else
+        advance(agreement);
+}
+
+static int read_comm(const char *text, uint64_t *comm, struct tccl_error *err)
+{
+    if (strspn(text, "0123456789abcdef") != COMM_DIGITS || text[COMM_DIGITS])
+        return tccl_fail(err, "comm: %d hexadecimal digits are expected", COMM_DIGITS);
+    *comm = strtoull(text, NULL, 16);
+    return 0;
+}
+
+static int read_word(const struct tccl_lines *lines, uint64_t *comm, bool *will,
+                     struct tccl_error *err)
+{
+    char text[COMM_DIGITS + 1];
+    tccl_line_text(lines, "comm", text, sizeof(text));
+    if (read_comm(text, comm, err) != 0)
+        return -1;
+    return tccl_line_bool(lines, "will", will) == 0 ? 0
+                                                    : tccl_fail(err, "will: yes or no is expected");
+}
+
+void agree_hear(struct daemon *daemon, struct connection *connection,
+                const struct tccl_lines *question)
+{
+    struct tccl_error err = {0};
+    char why[WHY + 1];
+    uint64_t comm = 0;
+    bool will;
+    const struct alive *alive = alives_asked(daemon, connection, question, &err);
+    struct agreement *agreement = alive && read_word(question, &comm, &will, &err) == 0
+                                      ? of_comm(daemon->agreements, alive, comm, &err)
+                                      : NULL;
+    if (!agreement) {
+        connection_refuse(connection, err.text);
+        return;
+    }
+    snprintf(why, sizeof(why), "%s leaves them to NCCL", daemon->conf->node);
+    take_word(agreement, &agreement->places[0], connection, will, why);
+}
+
+/* Of a node right below this one. NULL with err. */
+static struct agreement *of_message(struct daemon *daemon, const json_t *json, struct place **place,
+                                    struct tccl_error *err)
+{
+    struct tccl_step_key key;
+    json_int_t start, node, n_nodes;
+    const char *text;
+    uint64_t comm = 0;
+    if (tccl_key_from_json(json_object_get(json, "key"), &key, err) != 0 ||
+        tccl_get_int(json, "start", 0, INT64_MAX, &start, err) != 0 ||
+        tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &n_nodes, err) != 0 ||
+        tccl_get_int(json, "node", 1, TCCL_MAX_NODES - 1, &node, err) != 0 ||
+        tccl_get_text(json, "comm", COMM_DIGITS, &text, err) != 0 ||
+        read_comm(text, &comm, err) != 0)
+        return NULL;
+    const struct alive *alive = alives_find(daemon, &key);
+    if (!alive || alive->start != start || alive->n_nodes != n_nodes ||
+        tree_parent((int)node) != alive->index) {
+        tccl_fail(err, "no such step has a plan here, above node %d of %d", (int)node,
+                  (int)n_nodes);
+        return NULL;
+    }
+    struct agreement *agreement = of_comm(daemon->agreements, alive, comm, err);
+    for (int i = 1; agreement && i < agreement->n_places; i++)
+        if (agreement->places[i].node == node)
+            *place = &agreement->places[i];
+    return agreement;
+}
+
+void agree_receive(struct daemon *daemon, struct connection *connection, json_t *json)
+{
+    struct tccl_error err = {0};
+    struct place *place = NULL;
+    const char *why = NULL;
+    struct agreement *agreement = tccl_get_optional_text(json, "why", WHY, &why, &err) == 0
+                                      ? of_message(daemon, json, &place, &err)
+                                      : NULL;
+    if (!agreement || !place) {
+        connection_refuse(connection, err.text);
+        return;
+    }
+    take_word(agreement, place, connection, json_is_true(json_object_get(json, "will")),
+              why ? why : "a node leaves them to NCCL");
+}
