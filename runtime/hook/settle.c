@@ -115,8 +115,9 @@ static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
 {
     bool unheard = shim_registry_unheard(registry);
     bool ask = will && !unheard;
-    int agreed = shim_ask_agree(plan, comm->key, ask,
-                                shim_now_us() + (ask ? AGREE_US : SHIM_CONFIRM_US), why);
+    int agreed =
+        shim_ask_agree(plan, comm->key, ask, shim_now_us() + (ask ? AGREE_US : SHIM_CONFIRM_US),
+                       unheard ? NULL : why);
     if (unheard)
         shim_fail(why, "a node was not heard before");
     if (ask && agreed < 0)

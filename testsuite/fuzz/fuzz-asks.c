@@ -1,5 +1,6 @@
-/* CHAIN and CONFIRM, as any user of the node can send them: each is answered once, and what comes
- * from it on record is within its bounds. The first byte: may this user ask about the step? */
+/* CHAIN, CONFIRM and AGREE, as any user of the node can send them: each is answered once, and what
+ * comes from it on record is within its bounds; and AGREE of a node below. The first byte: may this
+ * user ask about the step? */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "fuzz.h"
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
+#include "tccld/join/agree.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
@@ -21,11 +23,12 @@
 enum { UID = 4001, RANKS = 4 };
 
 static const struct tccl_step_key key = {.cluster = "c", .job = 7, .step = 1};
+static const struct tccl_step_key wide = {.cluster = "c", .job = 8, .step = 1}; /* of three nodes */
 static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
 static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = UID + 1, .slurm = (uid_t)-1}};
 static uid_t asking;
-static int answers, records;
+static int answers, records, held;
 
 /* In place of connection.c, journal.c and link.c. */
 uid_t connection_uid(const struct connection *connection)
@@ -43,12 +46,23 @@ void connection_answer_lines(struct connection *connection, struct tccl_line_wri
     answers++;
 }
 
-/* The step has one node: none of these is called. */
+struct connection *connection_hold(struct connection *connection)
+{
+    held++;
+    return connection;
+}
+
+void connection_drop(struct connection *connection)
+{
+    (void)connection;
+    FUZZ_CHECK(held-- > 0);
+}
+
 void connection_answer(struct connection *connection, json_t *message)
 {
     (void)connection;
-    (void)message;
-    abort();
+    FUZZ_CHECK(json_object_get(message, "rings"));
+    answers++;
 }
 
 const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
@@ -70,6 +84,7 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     return class;
 }
 
+/* This is the first node: none of these is called. */
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),
                       void *context)
@@ -103,17 +118,35 @@ void confirmation_put_checked(struct daemon *daemon, json_t *record)
 
 static void end(void)
 {
+    agreements_free(daemon_.agreements);
+    FUZZ_CHECK(held == 0);
+    event_base_free(daemon_.base);
     planfile_remove(folder, &key, NULL);
+    planfile_remove(folder, &wide, NULL);
     verdicts_free(daemon_.verdicts);
     alives_free(daemon_.alives);
     own_free(daemon_.own);
     rmdir(folder);
 }
 
+static void write_plan(const struct tccl_step_key *of, const char *nodes)
+{
+    char path[PATH_MAX], text[TCCL_LINES_SIZE];
+    struct tccl_error err = {0};
+    struct tccl_line_writer plan;
+    planfile_begin(&plan, text);
+    tccl_key_put_lines(of, &plan);
+    tccl_line_put(&plan, "uid", "%d", UID);
+    tccl_line_put(&plan, "index", "0");
+    tccl_line_put(&plan, "n_nodes", "%s", nodes);
+    tccl_line_put(&plan, "start", "1700000000");
+    tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
+    if (planfile_write(folder, of, getgid(), &plan, NULL, path, &err) != 0)
+        abort();
+}
+
 static void begin(void)
 {
-    char path[PATH_MAX];
-    struct tccl_error err = {0};
     if (daemon_.alives)
         return;
     if (!mkdtemp(folder))
@@ -124,18 +157,24 @@ static void begin(void)
     daemon_.alives = alives_new();
     daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.own = own_new();
-    char text[TCCL_LINES_SIZE];
-    struct tccl_line_writer plan;
-    planfile_begin(&plan, text);
-    tccl_key_put_lines(&key, &plan);
-    tccl_line_put(&plan, "uid", "%d", UID);
-    tccl_line_put(&plan, "index", "0");
-    tccl_line_put(&plan, "n_nodes", "1");
-    tccl_line_put(&plan, "start", "1700000000");
-    tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
-    if (planfile_write(folder, &key, getgid(), &plan, NULL, path, &err) != 0)
-        abort();
+    daemon_.base = event_base_new();
+    daemon_.agreements = agreements_new(&daemon_);
+    write_plan(&key, "1");
+    write_plan(&wide, "3");
     atexit(end);
+}
+
+/* Whoever has asked is answered at once, or later with others: as many as one user may have. */
+static void agree(const struct tccl_lines *lines, json_t *message)
+{
+    struct connection *connection = (struct connection *)&conf; /* looked at by nobody */
+    answers = 0;
+    alives_forget(&daemon_, &wide);
+    if (lines)
+        agree_hear(&daemon_, connection, lines);
+    else
+        agree_receive(&daemon_, connection, message);
+    FUZZ_CHECK(answers <= 4 && held <= 3 * AGREE_USER);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -145,8 +184,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     asking = data[0] & 1 ? UID : UID + 2;
     struct tccl_lines lines;
+    cleanup_json json_t *message = json_loadb((const char *)data + 1, size - 1, 0, NULL);
+    if (message)
+        agree(NULL, message);
     if (tccl_lines_open((const char *)data + 1, size - 1, &lines, NULL) != 0)
         return 0;
+    if (strcmp(lines.name, "tccl-agree") == 0)
+        agree(&lines, NULL);
     bool chain = strcmp(lines.name, "tccl-chain") == 0;
     if (!chain && strcmp(lines.name, "tccl-confirm") != 0)
         return 0;
@@ -161,6 +205,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #define KEY "cluster c\njob 7\nhet_job 0\nhet_offset 0\nstep 1\nrestart 0\nrun 0\n"
+#define WIDE "cluster c\njob 8\nhet_job 0\nhet_offset 0\nstep 1\nrestart 0\nrun 0\n"
+#define BELOW                                                                                      \
+    "{\"v\":1,\"type\":\"agree\",\"key\":{\"cluster\":\"c\",\"job\":8,\"step\":1},\"start\":"      \
+    "1700000000,"                                                                                  \
+    "\"n_nodes\":3,"
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
@@ -171,6 +220,11 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
         "1tccl-confirm 1\n" KEY
         "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
+        "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
+        "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
+        "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",
+        "1" BELOW "\"node\":1,\"comm\":\"0123456789abcdef\",\"will\":true}",
+        "1" BELOW "\"node\":2,\"comm\":\"0123456789abcdef\",\"will\":false,\"why\":\"n3\"}",
         "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)

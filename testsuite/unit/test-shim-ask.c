@@ -300,6 +300,38 @@ static void test_long_text(void)
     CHECK_INT(strstr(start_of, "\nnccl") - start_of, 255);
 }
 
+/* ---- whether all nodes build several rings ---- */
+
+static void test_agree(void)
+{
+    static const struct {
+        const char *answer;
+        int agreed;
+        const char *why;
+    } cases[] = {
+        {"tccl-agreed 1\nrings all\nwhy \nend\n", 1, ""},
+        {"tccl-agreed 1\nrings not\nwhy n2 leaves them to NCCL\nend\n", 0,
+         "n2 leaves them to NCCL"},
+        {"tccl-agreed 1\nrings late\nwhy n2 is silent\nend\n", -1, "n2 is silent"},
+        {"tccl-agreed 1\nrings allofthem\nwhy x\nend\n", -1, "x"},
+        {"tccl-agreed 1\nend\n", -1, ""},
+        {"tccl-error 1\ntext type: unknown\nend\n", -1, "tccld refused it: type: unknown"},
+        {"tccl-ok 1\nend\n", -1, "tccld refused it"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char bytes[1024];
+        struct server server = {.answer = bytes, .size = frame(cases[i].answer, bytes)};
+        struct shim_why why = {""};
+        start(&server);
+        CHECK_INT(shim_ask_agree(&plan, 0xabc, i % 2, shim_now_us() + 20000000, &why),
+                  cases[i].agreed);
+        stop(&server);
+        CHECK_STR(why.text, cases[i].why);
+        CHECK_HOLDS(server.question, i % 2 ? "comm 0000000000000abc\nwill yes\nend\n"
+                                           : "comm 0000000000000abc\nwill no\nend\n");
+    }
+}
+
 /* Its own descriptors are closed, and a server that goes away raises no signal. */
 static void test_descriptors(void)
 {
@@ -326,6 +358,7 @@ int main(void)
     test_nobody();
     test_confirm();
     test_long_text();
+    test_agree();
     test_descriptors();
     unlink(plan.socket);
     rmdir(folder);

@@ -254,9 +254,8 @@ static void send_up(struct agreement *agreement)
                   comm, "will", (int)will);
     if (message && rest && json_object_update(message, rest) == 0 &&
         tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
-        agreement->up =
-            link_ask(agreement->all->daemon, step->parent, message,
-                     tccl_now_ms() + (will ? AGREE_BELOW_MS : AGREE_TELL_MS), on_answer, agreement);
+        agreement->up = link_ask(agreement->all->daemon, step->parent, message,
+                                 tccl_now_ms() + AGREE_TELL_MS, on_answer, agreement);
 }
 
 /* They are not built, which is known here first. */

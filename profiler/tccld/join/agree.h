@@ -14,7 +14,7 @@ enum {
     AGREE_SECOND = 16,    /* of one user, that begin within a second; more are answered "not" */
     AGREE_ROOT_MS = 600,  /* that node 0 waits, after its first word, for all others; */
     AGREE_BELOW_MS = 800, /* others, for node 0. The shim waits for a second */
-    AGREE_TELL_MS = 5000, /* for the parent to hear that they are not built */
+    AGREE_TELL_MS = 5000, /* for the parent to hear of it, whoever still waits */
     AGREE_KEEP_MS = 60000 /* an answer is there for who comes later */
 };
 
