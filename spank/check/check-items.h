@@ -35,6 +35,9 @@ check_item check_item_gpus;    /* Slurm has the GPUs of the machine, in a known 
 /* check-item-shim.c */
 check_item check_item_shim; /* the library for LD_PRELOAD exists and is readable for all */
 
+/* check-item-nccl.c */
+check_item check_item_nccl; /* which NCCL this environment has: is it known? */
+
 /* check-peers.c */
 check_item check_item_peers;
 

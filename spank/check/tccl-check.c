@@ -56,6 +56,7 @@ static const struct {
     {"profile", check_item_profile, "a driver, or the file system of the profile", true},
     {"gpus", check_item_gpus, "scontrol", true},
     {"shim", check_item_shim, "the file system of the shim", true},
+    {"nccl", check_item_nccl, "a file system of PATH, PYTHONPATH or LD_LIBRARY_PATH", false},
     {"isolation", check_item_isolation, "scontrol", false},
     {"peers", check_item_peers, "munged (see the item munge)", true},
 };

@@ -5,7 +5,7 @@
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
-all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus shim isolation peers"
+all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus shim nccl isolation peers"
 for node in n1 n3; do
     check $node
     equal "exit status" "$status" 0
@@ -29,7 +29,7 @@ import json, sys
 found = json.load(sys.stdin)
 assert found["level"] in ("ok", "warn"), found
 assert " ".join(item["item"] for item in found["items"]) == sys.argv[1], found
-assert all(item["level"] == "ok" or item["item"] == "profile" for item in found["items"]), found
+assert all(item["level"] == "ok" or item["item"] in ("profile", "nccl") for item in found["items"]), found
 assert all(item["text"] for item in found["items"]), found' "$all"
 equal "tccld --check" "$(admin tccld --check 2>&1)" "tccl: tccld has no --check: run tccl-check, or tccld --check-config"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Python's environment has an NCCL that is not known: line, TCCL_STATE and record say so before anything is promised;
 # the plan is there, as the program may have another one, and then the record has what that built. A known one, other
-# programs, and a folder that only another user may read: as ever.
+# programs, and a folder that only another user may read: as ever. tccl-check says which one the environment has.
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -49,7 +49,14 @@ chmod -R a+rX "$venv"
 cp "$here/ask.py" "$work"
 chmod 644 "$work/ask.py"
 
+checks() { # LEVEL PATTERN
+    user sh -c "PATH=$venv/bin:\$PATH exec tccl-check --node n1 --timeout 60 --only nccl" >"$work/check"
+    item nccl "$1" "$2"
+}
+
+checks ok 'none in this environment*'
 has_nccl 29901
+checks warn "NCCL 2.99.1: not known (*), and left alone: $lib/lib/libnccl.so.2: update slurm-tccl"
 python_show "${step[@]}" --tccl=on
 equal "exit status" "$status" 0
 unknown
@@ -76,6 +83,7 @@ says 'tccl: *ring*GB/s*'
 applied 4
 
 has_nccl 23005
+checks ok "NCCL 2.30.5 in $lib/lib/libnccl.so.2: known"
 python_show "${step[@]}" --tccl=on
 says 'tccl: *ring*GB/s*'
 applied 4
