@@ -34,14 +34,19 @@ struct row {
 };
 enum { ROWS = TCCL_GENERATIONS + 1 };
 
-static void list_rows(struct row rows[static ROWS])
+/* Where another generation begins, or graph files become costly. Returns how many. */
+static int list_rows(struct row rows[static ROWS])
 {
-    for (int i = 0, n = 0; i < TCCL_GENERATIONS; i++) {
-        rows[n++] = (struct row){tccl_generations[i].name, i,
-                                 i <= TCCL_NCCL_2_29 ? GRAPH_FILE : TOPOLOGY_FILE};
-        if (i == TCCL_NCCL_2_29)
-            rows[n++] = (struct row){"2.29.7", i, TOPOLOGY_FILE};
+    const struct tccl_release *release;
+    int n = 0;
+
+    for (int i = 0; (release = tccl_release_at(i)) && n < ROWS; i++) {
+        enum told told = release->facts & TCCL_FACT_BIG_GRAPH ? TOPOLOGY_FILE : GRAPH_FILE;
+        int generation = (int)release->search;
+        if (n == 0 || rows[n - 1].generation != generation || rows[n - 1].told != told)
+            rows[n++] = (struct row){release->name, generation, told};
     }
+    return n;
 }
 
 /* What a generation of NCCL finds on a node by itself: from the table, or now. */
@@ -118,7 +123,7 @@ static int tune(const struct route *route, bool closed, const struct row *row,
                 struct tccl_tuning *tuning)
 {
     struct tccl_baseline own;
-    tccl_tuning_begin(tuning, tccl_generations[row->generation].first);
+    tccl_tuning_begin(tuning, (enum tccl_nccl)row->generation);
     for (int i = 0; i < route->n; i++) {
         const struct stop *stop = &route->stops[i];
         const struct node_class *class = stop->class;
@@ -170,8 +175,8 @@ json_t *tuning_to_json(const struct route *route, bool closed)
     json_t *json = json_array();
     struct picks picks, alone;
     struct row rows[ROWS];
-    list_rows(rows);
-    for (int i = 0; i < ROWS; i++) {
+    int n_rows = list_rows(rows);
+    for (int i = 0; i < n_rows; i++) {
         struct row without = {rows[i].from, rows[i].generation, ALONE};
         if (find_picks(route, closed, &rows[i], &picks) != 0 ||
             find_picks(route, closed, &without, &alone) != 0) {
@@ -210,8 +215,8 @@ void tuning_print(const struct route *route, bool closed, FILE *out)
     char before[2][512] = {"", ""}, text[2][512];
     struct picks picks;
     struct row rows[ROWS];
-    list_rows(rows);
-    for (int i = 0; i < ROWS; i++) {
+    int n_rows = list_rows(rows);
+    for (int i = 0; i < n_rows; i++) {
         struct row without = {rows[i].from, rows[i].generation, ALONE};
         if (find_picks(route, closed, &rows[i], &picks) != 0)
             return;

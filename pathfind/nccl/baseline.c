@@ -34,13 +34,13 @@ static struct tccl_device memory_of(const struct tccl_machine *machine, int gpu)
     return (struct tccl_device){.kind = TCCL_MEMORY, .index = (uint8_t)machine->gpus[gpu].numa};
 }
 
-/* NCCL uses GPUDirect below a common switch; for sending, only from sm_80 on (up to 2.18 not then
- * either), or with a single GPU. */
+/* NCCL uses GPUDirect below a common switch; for sending, only from sm_80 on, or
+ * with a single GPU. */
 static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_view *view,
                                 int nic, int gpu, bool sends)
 {
     int index = view->gpus[gpu].index;
-    bool new_enough = view->gpus[gpu].sm >= 80 && view->nccl >= TCCL_NCCL_2_19;
+    bool new_enough = view->gpus[gpu].sm >= 80;
     bool direct = machine->gpudirect[view->nics[nic].index][index] &&
                   view->gpus[gpu].to_nic[nic].far <= TCCL_FAR_SWITCHES &&
                   (!sends || new_enough || view->n_gpus == 1);

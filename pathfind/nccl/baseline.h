@@ -5,12 +5,7 @@
  * It is that of NCCL without user settings, with one process per GPU in ascending order, over
  * InfiniBand or RoCE, without NVLink, on equal nodes. NCCL knows the real rates of slots; a machine
  * here does not, so nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on, else 4;
- * NICs by their rate). The generations (ring/generation.h) differ in these points:
- *  - 2.19: a rate for the path between AMD CPUs; GPUs from sm_80 on send by GPUDirect; devices
- * below a switch are in the order of bus ids, not of discovery; channels begin at NICs and GPUs in
- * turn; GPUs that the driver keeps from P2P are farther apart;
- *  - 2.20: channels that cross NICs do so in pairs, and are not taken for 15 % slower;
- *  - 2.21: one rate more from sm_90 on; another first rate with one GPU;
+ * NICs by their rate). The generations (chain/nccl-version.h) differ in these points:
  *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
  *  - 2.23: P2P only below a common switch, except with exactly two GPUs and AMD CPUs; before, at
  * any distance, except with Intel, ARM or Zhaoxin CPUs. Channels of trees cross NICs freely;
@@ -24,7 +19,7 @@
  *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100.
  * From 2.30.7 on, NCCL takes a GPU's rate from NVML as it is at the time, which is less while the
  * GPU is at rest; here it is that of the slot. What NCCL builds and says of it was compared with
- * 2.18.3, 2.21.5, 2.23.4, 2.27.7, 2.29.7 and 2.30.7 (testsuite/nccl/README.md); the others are read
+ * 2.21.5, 2.23.4, 2.27.7, 2.29.7 and 2.30.7 (testsuite/nccl/README.md); the others are read
  * from its source. */
 #ifndef TCCL_BASELINE_H
 #define TCCL_BASELINE_H

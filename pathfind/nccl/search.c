@@ -148,17 +148,14 @@ static void enter_from_nic(struct search *search, int nic, int gpu, struct spot 
     give_back(search, way, false, gbps);
 }
 
-/* Is the graph that was just completed better than the best one? Up to 2.19 one that crosses NICs
- * must be so by 15 %. */
-static bool is_better(const struct graph *graph, const struct graph *best, enum tccl_nccl nccl)
+/* Is the graph that was just completed better than the best one? */
+static bool is_better(const struct graph *graph, const struct graph *best)
 {
     float gbps = (float)graph->n_channels * graph->gbps_gpus;
     float best_gbps = (float)best->n_channels * best->gbps_gpus;
 
     if (graph->n_channels < graph->min_channels)
         return false;
-    if (nccl < TCCL_NCCL_2_20)
-        best_gbps *= (float)(1 - ((best->cross != 0) - (graph->cross != 0)) * .15);
     if (gbps != best_gbps)
         return gbps > best_gbps;
     return graph->pattern == best->pattern && graph->cross == best->cross &&
@@ -247,25 +244,6 @@ static void add_once(uint8_t nic, uint8_t nics[static TCCL_MAX_NICS], int *count
         nics[(*count)++] = nic;
 }
 
-/* Up to 2.18: by distance, of equal ones for each GPU another one first. */
-static int select_by_distance(const struct tccl_view *view, int first, int end, int far,
-                              uint8_t nics[static TCCL_MAX_NICS])
-{
-    int count = 0;
-
-    for (int at = 0; at <= far; at++)
-        for (int g = first; g < end; g++) {
-            uint8_t alike[TCCL_MAX_NICS];
-            int n = 0;
-            for (int nic = 0; nic < view->n_nics; nic++)
-                if (view->gpus[g].to_nic[nic].far == at)
-                    alike[n++] = (uint8_t)nic;
-            for (int i = 0; i < n; i++)
-                add_once(alike[(view->gpus[g].index + i) % n], nics, &count);
-        }
-    return count;
-}
-
 /* The NICs to try from a GPU (NEVER: from all): first those that the GPUs prefer, then others up to
  * the distance `far`. Returns how many. */
 static int select_nics(const struct tccl_view *view, int gpu, int far,
@@ -274,8 +252,6 @@ static int select_nics(const struct tccl_view *view, int gpu, int far,
     int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? view->n_gpus : gpu + 1, count = 0;
     int own[TCCL_MAX_NICS];
 
-    if (view->nccl < TCCL_NCCL_2_19)
-        return select_by_distance(view, first, end, far, nics);
     for (int g = first; g < end; g++) {
         int n_own = tccl_view_own_nics(view, g, own);
         for (int i = 0; i < n_own; i++)
@@ -290,11 +266,10 @@ static int select_nics(const struct tccl_view *view, int gpu, int far,
 }
 
 /* Do channels cross in pairs, the second one the other way round? Up to 2.22 those of trees as
- * well, up to 2.19 each for itself. */
+ * well. */
 static bool in_pairs(const struct graph *now, enum tccl_nccl nccl)
 {
-    return now->cross == CROSS_IN_PAIRS && nccl >= TCCL_NCCL_2_20 &&
-           (nccl < TCCL_NCCL_2_23 || now->pattern == RING);
+    return now->cross == CROSS_IN_PAIRS && (nccl < TCCL_NCCL_2_23 || now->pattern == RING);
 }
 
 /* May the channel leave by the NIC, given the one by which it entered? */
@@ -392,20 +367,11 @@ static void start_as_numbered(struct search *search, int nic)
 }
 
 /* Has no channel taken all that the GPU's own link carries? */
-static bool is_unused(const struct tccl_view *view, int gpu)
-{
-    const struct tccl_link *up = &view->links[view->gpus[gpu].up];
-
-    return fminf(up->gbps, view->links[up->back].gbps) > 0;
-}
-
-/* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links; up to
- * 2.18 first those that have something left. */
+/* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
 static void start_at_fast_gpus(struct search *search, int nic)
 {
     const struct tccl_view *view = search->view;
     const struct tccl_way *ways = view->nics[nic].to_gpu;
-    bool in_turn = view->nccl >= TCCL_NCCL_2_19;
     int hops = TCCL_WAY_LINKS + 1;
     float gbps = 0;
 
@@ -416,13 +382,11 @@ static void start_at_fast_gpus(struct search *search, int nic)
     }
     if (gbps < (float)(int)search->now.gbps_nics)
         return;
-    for (int used = 0; used <= !in_turn; used++)
-        for (int i = 0; i < view->n_gpus; i++) {
-            int gpu = in_turn ? (search->now.n_channels + i) % view->n_gpus : i;
-            if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops &&
-                (in_turn || is_unused(view, gpu) == !used))
-                enter_from_nic(search, nic, gpu, first_spot(search, FREE));
-        }
+    for (int i = 0; i < view->n_gpus; i++) {
+        int gpu = (search->now.n_channels + i) % view->n_gpus;
+        if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops)
+            enter_from_nic(search, nic, gpu, first_spot(search, FREE));
+    }
 }
 
 /* Up to 2.26 channels that need not be alike are tried as the one before, too. */
@@ -458,10 +422,9 @@ static void start_at_nics(struct search *search)
     int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
     uint8_t nics[TCCL_MAX_NICS];
     int count = select_nics(search->view, NEVER, now->far_nics, nics);
-    int first = search->view->nccl < TCCL_NCCL_2_19 ? 0 : now->n_channels;
 
     for (int i = 0; i < count; i++) {
-        int nic = nics[(first + i) % count];
+        int nic = nics[(now->n_channels + i) % count];
         float *left = &search->view->nics[nic].gbps;
         if (*left < (float)gbps)
             continue;
@@ -503,7 +466,7 @@ static void complete(struct search *search)
     struct graph *now = &search->now;
 
     now->n_channels++;
-    if (is_better(now, &search->best, search->view->nccl)) {
+    if (is_better(now, &search->best)) {
         search->best = *now;
         if (now->n_channels == now->max_channels)
             search->steps = PERFECT;
@@ -549,7 +512,6 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
 {
     static const struct rates within = {13, {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3}};
     static const struct rates within_90 = {11, {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3}};
-    static const struct rates within_90_old = {10, {60, 50, 40, 30, 24, 20, 15, 12, 6, 3}};
     static const struct rates within_100 = {12, {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18}};
     static const struct rates within_100_old = {11, {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18}};
     static const struct rates within_100_oldest = {10, {90, 80, 70, 60, 50, 40, 30, 24, 20, 19}};
@@ -575,7 +537,7 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
                : nccl >= TCCL_NCCL_2_29 ? &between_100
                                         : &between_100_old;
     if (least_sm >= 90 && closed)
-        return nccl >= TCCL_NCCL_2_21 ? &within_90 : &within_90_old;
+        return &within_90;
     if (least_sm >= 90)
         return &between_90;
     return closed ? &within : &between;
@@ -680,7 +642,7 @@ static void choose_first_rate(const struct search *search, struct limits *limits
     const float *gbps = limits->rates->gbps;
     bool at_once = search->best.pattern != RING && n_gpus > 1;
 
-    if (at_once || (n_gpus == 1 && search->view->nccl < TCCL_NCCL_2_21))
+    if (at_once)
         total = (float)(total * (n_gpus * 1.0 / (n_gpus - 1)));
     limits->rate = 0;
     while (!is_slowest(limits) && (gbps[limits->rate] > limits->most ||
@@ -908,11 +870,8 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
 static bool changed(enum tccl_nccl nccl, const struct tccl_view *view, bool closed)
 {
     switch (nccl) {
-    case TCCL_NCCL_2_20:
     case TCCL_NCCL_2_23:
         return view->n_nics > 1;
-    case TCCL_NCCL_2_21:
-        return view->n_gpus == 1 || least_sm(view) >= 90;
     case TCCL_NCCL_2_22:
     case TCCL_NCCL_2_26:
     case TCCL_NCCL_2_28:

@@ -2,8 +2,9 @@
 #ifndef TCCL_NCCL_SEARCH_H
 #define TCCL_NCCL_SEARCH_H
 
+#include "chain/nccl-version.h"
 #include "nccl/topology.h"
-#include "ring/generation.h"
+#include "ring/nominal.h"
 
 enum { TCCL_SEARCH_CHANNELS = 32 };
 

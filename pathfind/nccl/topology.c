@@ -46,8 +46,6 @@ static float cpu_gbps(enum tccl_cpu cpu, enum tccl_nccl nccl)
         [TCCL_CPU_ARM] = 6,        [TCCL_CPU_POWER] = 32,     [TCCL_CPU_ZHAOXIN] = 6,
         [TCCL_CPU_YONGFENG] = 9,
     };
-    if (nccl < TCCL_NCCL_2_19 && cpu == TCCL_CPU_AMD)
-        return gbps[TCCL_CPU_UNKNOWN];
     if (nccl < TCCL_NCCL_2_26 && (cpu == TCCL_CPU_INTEL_SRP || cpu == TCCL_CPU_INTEL_ERP))
         return gbps[TCCL_CPU_INTEL_SKL];
     return gbps[cpu];
@@ -229,12 +227,12 @@ static float fused_gbps(const struct tccl_machine *machine, int nic)
 /* All ports of NICs: up to 2.28 in the order in which the machine has them. */
 static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, struct tree *tree)
 {
-    bool by_bus = nccl >= TCCL_NCCL_2_29, sorted = nccl >= TCCL_NCCL_2_19;
+    bool by_bus = nccl >= TCCL_NCCL_2_29;
 
     for (int i = 0, nic = next_nic(machine, -1); i < machine->n_nics; i++) {
         int next = by_bus ? nic : i;
         if (first_port(machine, next) == next)
-            meet(machine, tree, FIRST_PORT + next, sorted);
+            meet(machine, tree, FIRST_PORT + next, true);
         nic = next_nic(machine, nic);
     }
 }
@@ -245,7 +243,7 @@ static void meet_at_once(const struct tccl_machine *machine, enum tccl_nccl nccl
 {
     for (int i = 0; i < machine->n_gpus; i++)
         if (all & UINT32_C(1) << i)
-            meet(machine, tree, FIRST_GPU + i, nccl >= TCCL_NCCL_2_19);
+            meet(machine, tree, FIRST_GPU + i, true);
     meet_nics(machine, nccl, tree);
 }
 
@@ -449,9 +447,8 @@ static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *
             int from = FIRST_GPU + view->gpus[a].index, to = FIRST_GPU + view->gpus[b].index;
             if (find_way(tree, view, from, to, true, way) != 0)
                 return -1;
-            bool direct = allows_p2p(view, machine, a, b, way->far) ||
-                          (view->nccl < TCCL_NCCL_2_19 && way->far <= p2p_far(view));
-            if (!direct && find_way(tree, view, from, to, false, way) != 0)
+            if (!allows_p2p(view, machine, a, b, way->far) &&
+                find_way(tree, view, from, to, false, way) != 0)
                 return -1;
             if (a != b && tccl_view_by_network(view, a, b))
                 way->far = TCCL_FAR_NETWORK;

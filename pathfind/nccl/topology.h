@@ -3,8 +3,8 @@
 #ifndef TCCL_NCCL_TOPOLOGY_H
 #define TCCL_NCCL_TOPOLOGY_H
 
+#include "chain/nccl-version.h"
 #include "machine/machine.h"
-#include "ring/generation.h"
 
 /* The distance of two devices on NCCL's own scale. The search steps through all integers of it. */
 enum tccl_far {

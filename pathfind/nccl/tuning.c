@@ -7,7 +7,6 @@
 #include "nccl/topology.h"
 
 enum { PATTERN_TREE = 3, FAR_NVB = 2 };
-enum { V2_19 = 21900, V2_23 = 22300, V2_25 = 22500, V2_27 = 22700 };
 
 /* The columns: one node, two, more. The rows: Volta, Ampere, Hopper, Blackwell; of LL between nodes
  * Intel, AMD. */
@@ -26,10 +25,10 @@ static const double corrections[TCCL_PROTOCOLS][23] = {
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}};
 
-void tccl_tuning_begin(struct tccl_tuning *tuning, int version)
+void tccl_tuning_begin(struct tccl_tuning *tuning, enum tccl_nccl nccl)
 {
     memset(tuning, 0, sizeof(*tuning));
-    tuning->version = version;
+    tuning->nccl = nccl;
 }
 
 /* Of all nodes, each number by itself. */
@@ -69,7 +68,7 @@ static int row_of(int sm)
 static bool uses_ll128(const struct tccl_tuning *tuning, const struct tccl_nominal *graph)
 {
     int sm = tuning->sm;
-    bool known = tuning->version >= V2_27 ? sm >= 70 : sm == 70 || sm == 80 || sm == 90;
+    bool known = tuning->nccl >= TCCL_NCCL_2_27 ? sm >= 70 : sm == 70 || sm == 80 || sm == 90;
     return known && graph->far_intra <= FAR_NVB &&
            graph->far_inter <= (sm >= 90 ? TCCL_FAR_RELAYED : TCCL_FAR_SWITCHES);
 }
@@ -89,7 +88,7 @@ static double bus_rate(const struct tccl_tuning *tuning, const struct tccl_nomin
 
 static double ll_limit(const struct tccl_tuning *tuning)
 {
-    bool as_amd = tuning->amd && (!tuning->other || tuning->version >= V2_25);
+    bool as_amd = tuning->amd && (!tuning->other || tuning->nccl >= TCCL_NCCL_2_25);
     return ll_most[tuning->nodes == 1 ? row_of(tuning->sm) : as_amd][columns_of(tuning)];
 }
 
@@ -97,10 +96,9 @@ static void set_ring_bandwidths(struct tccl_tuning *tuning)
 {
     double *bandwidth = tuning->bandwidth[TCCL_RING], rate = bus_rate(tuning, &tuning->ring);
     double ratio = tuning->ranks / (2.0 * (tuning->ranks - 1));
-    bool alone = tuning->ranks < 2 * tuning->nodes && tuning->version < V2_23;
+    bool alone = tuning->ranks < 2 * tuning->nodes && tuning->nccl < TCCL_NCCL_2_23;
     bandwidth[TCCL_SIMPLE] = rate * ratio;
-    bandwidth[TCCL_LL] =
-        fmin(ll_limit(tuning), rate * (tuning->version < V2_19 ? 0.25 : 0.5)) * ratio;
+    bandwidth[TCCL_LL] = fmin(ll_limit(tuning), rate * 0.5) * ratio;
     if (uses_ll128(tuning, &tuning->ring))
         bandwidth[TCCL_LL128] =
             ratio *
@@ -125,16 +123,16 @@ static void set_ring_latencies(struct tccl_tuning *tuning)
 {
     for (int p = 0; p < TCCL_PROTOCOLS; p++)
         tuning->latency[TCCL_RING][p] =
-            tccl_latency_nccl(tuning->version, tuning->nodes, tuning->ranks,
+            tccl_latency_nccl(tuning->nccl, tuning->nodes, tuning->ranks,
                               tuning->amd && !tuning->other, (enum tccl_protocol)p);
 }
 
 static void set_tree_latencies(struct tccl_tuning *tuning)
 {
-    bool old = tuning->version < V2_23, oldest = tuning->version < V2_19;
+    bool old = tuning->nccl < TCCL_NCCL_2_23;
     double base[] = {6.8, 14.0, old ? 0 : 8.4};
-    double pci[] = {1.0, 1.9, oldest ? 6 : old ? 28 : 4};
-    double net[] = {5.0, 8.5, old && !oldest ? 28 : 14};
+    double pci[] = {1.0, 1.9, old ? 28 : 4};
+    double net[] = {5.0, 8.5, old ? 28 : 14};
     for (int p = 0; p < TCCL_PROTOCOLS; p++)
         tuning->latency[TCCL_TREE][p] =
             base[p] +

@@ -4,15 +4,15 @@
  * and rates of NCCL's own, so that holds for it, too. All other collectives over PCIe have the ring
  * alone.
  *
- * Without NVLink, in-network reduction and settings of the user. Versions differ in these points:
- * 2.18 takes LL for half as fast between ranks of a ring, and a tree for faster to start than 2.19
- * to 2.22 do; from 2.23 on a tree is again, and a ring has two steps fewer between nodes. */
+ * Without NVLink, in-network reduction and settings of the user. From 2.23 on a tree is taken for
+ * faster to start, and a ring has two steps fewer between nodes. */
 #ifndef TCCL_NCCL_TUNING_H
 #define TCCL_NCCL_TUNING_H
 
+#include "chain/nccl-version.h"
 #include "machine/machine.h"
-#include "ring/generation.h"
 #include "ring/latency.h"
+#include "ring/nominal.h"
 
 enum tccl_algorithm { TCCL_TREE, TCCL_RING, TCCL_ALGORITHMS };
 
@@ -22,7 +22,7 @@ struct tccl_pick {
 };
 
 struct tccl_tuning {
-    int version; /* as ncclGetVersion counts */
+    enum tccl_nccl nccl;
     int nodes, ranks, sm;
     bool amd, other; /* is there such a CPU */
     struct tccl_nominal ring, tree;
@@ -32,7 +32,7 @@ struct tccl_tuning {
 
 /* One node after the other, with what NCCL's search says of ring and tree there, its number of
  * ranks, and the lowest compute capability; then the table. */
-void tccl_tuning_begin(struct tccl_tuning *tuning, int version);
+void tccl_tuning_begin(struct tccl_tuning *tuning, enum tccl_nccl nccl);
 void tccl_tuning_add_node(struct tccl_tuning *tuning, const struct tccl_nominal *ring,
                           const struct tccl_nominal *tree, int ranks, int sm, enum tccl_cpu cpu);
 void tccl_tuning_end(struct tccl_tuning *tuning);

@@ -4,9 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "ring/generation.h"
-
-enum { V2_23 = 22300, SMALLEST = 13 };
+enum { SMALLEST = 13 };
 
 uint64_t tccl_latency_size(int i)
 {
@@ -41,12 +39,13 @@ int tccl_bounces(const struct tccl_chain *rings, int n)
 }
 
 /* Ranks of a node take turns over PCIe; between nodes the network adds to each step. */
-double tccl_latency_nccl(int version, int nodes, int gpus, bool amd, enum tccl_protocol protocol)
+double tccl_latency_nccl(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
+                         enum tccl_protocol protocol)
 {
     static const double base[] = {6.6, 14.0, 8.4}, pci[] = {1.0, 2.5, 5.7};
     static const double net[] = {2.7, 4.0, 14.0}, net_alone[] = {5.0, 8.5, 14.0};
     int steps = 2 * (gpus - 1);
-    bool old = version < V2_23;
+    bool old = nccl < TCCL_NCCL_2_23;
     int between = nodes == 1 ? 0 : old ? 2 * nodes : 2 * (nodes - 1);
     double overhead = nodes == 1 ? 0 : amd ? 2 : 1;
     double inside = fmax(pci[protocol], protocol == TCCL_SIMPLE ? 3 * overhead : overhead);
@@ -56,11 +55,10 @@ double tccl_latency_nccl(int version, int nodes, int gpus, bool amd, enum tccl_p
 
 double tccl_latency_time(const struct tccl_pace *pace, enum tccl_protocol protocol, uint64_t bytes)
 {
-    int version = tccl_generations[TCCL_NEWEST].first;
     double rounds = 2.0 * (pace->gpus - 1) / pace->gpus;
     /* Each 4 bytes of LL are sent with as many that say that they are there. */
     double gbps = pace->gbps * (protocol == TCCL_SIMPLE ? 1 : 0.5);
-    return tccl_latency_nccl(version, pace->nodes, pace->gpus, false, protocol) +
+    return tccl_latency_nccl(TCCL_NEWEST, pace->nodes, pace->gpus, false, protocol) +
            rounds * pace->bounces * TCCL_BOUNCE_US + rounds * (double)bytes / (1000 * gbps);
 }
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chain/nccl-version.h"
 #include "chain/ring-set.h"
 
 #define TCCL_BOUNCE_US 1.2
@@ -35,9 +36,9 @@ void tccl_latency_format_size(uint64_t bytes, char text[static 16]);
 /* Ways through host memory, between GPUs or between GPU and NIC, of the ring that has most. */
 int tccl_bounces(const struct tccl_chain *rings, int n);
 
-/* NCCL's own figure for a ring, us: version as ncclGetVersion counts; amd: there are only such
- * CPUs. */
-double tccl_latency_nccl(int version, int nodes, int gpus, bool amd, enum tccl_protocol protocol);
+/* NCCL's own figure for a ring, us. amd: there are only such CPUs. */
+double tccl_latency_nccl(enum tccl_nccl nccl, int nodes, int gpus, bool amd,
+                         enum tccl_protocol protocol);
 
 /* Of an all-reduce of so many bytes, us; with LL128 as with LL: over PCIe NCCL has none. With two
  * GPUs at least. */

@@ -454,7 +454,7 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
     put(at, table->n_sets, 2);
     put(at, (uint64_t)count_rings(table), 2);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        put(at, tccl_generations[i].first, 4);
+        put(at, tccl_generation(i)->first, 4);
 }
 
 /* Does the chain visit all GPUs of the set, and is it open or closed as required? */
@@ -729,7 +729,7 @@ static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
         return tccl_fail(err, "its baselines have %d chains less than it says", left);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         if (of[i] >= distinct->count)
-            return tccl_fail(err, "NCCL %s has no baseline", tccl_generations[i].name);
+            return tccl_fail(err, "NCCL %s has no baseline", tccl_generation(i)->name);
         baselines[i] = list[of[i]];
     }
     return 0;
@@ -750,7 +750,7 @@ static int take_generations(const uint8_t **at, struct distinct *rings, struct d
     *n_rings = take(at, 2);
     bool same = count == TCCL_GENERATIONS;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        same = (int)take(at, 4) == tccl_generations[i].first && same;
+        same = (int)take(at, 4) == tccl_generation(i)->first && same;
     if (!same)
         return tccl_fail(err, "made for other versions of NCCL; make the table again");
     if (head->n_hosts > MAX_HOSTS || head->n_others > MAX_OTHERS || rings->count < 1 ||

@@ -5,9 +5,10 @@
 #ifndef TCCL_TABLE_H
 #define TCCL_TABLE_H
 
+#include "chain/nccl-version.h"
 #include "chain/ring-set.h"
 #include "chain/tree.h"
-#include "ring/generation.h"
+#include "ring/nominal.h"
 
 /* The best chain known (gbps; 0 and n_gpus = 0 if none) and the proven upper bound (bound >= gbps;
  * 0: proven that there is none). GB/s. */

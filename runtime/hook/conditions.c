@@ -2,22 +2,21 @@
  * What a process has for its whole life can't be changed for one communicator. */
 #include "hook/conditions.h"
 
+#include "chain/nccl-version.h"
 #include "hook/members.h"
 #include "nccl/settings.h"
 
-/* Of older GPUs, and up to 2.18 of all, only where that is all that the machine's PCIe has to
- * carry.
- */
+/* Of older GPUs only where that is all that the machine's PCIe has to carry. */
 bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_member *members,
                          int n, bool linked[SHIM_GPUS][SHIM_GPUS])
 {
-    enum { AMPERE = 80, KNOWS_AMPERE = 21900 };
+    enum { AMPERE = 80 };
     int at = 0;
     while (at < n && members[at].gpu != path->gpus[path->n_gpus - 1])
         at++;
     if (at == n)
         return false;
-    bool direct = n == 1 || (members[at].sm >= AMPERE && members[at].version >= KNOWS_AMPERE);
+    bool direct = n == 1 || members[at].sm >= AMPERE;
     for (int i = 0; i < n; i++)
         direct = direct || linked[at][i] || linked[i][at];
     return direct;
@@ -38,16 +37,14 @@ int shim_check_settings(const struct shim_chain *chain, struct shim_pci *pci,
     return shim_settings_suit(chain, pci, user, given, members[0].version, why);
 }
 
-/* The one release that makes buffers in a thread of a later call, which has no policy. Between
- * ranks of one process all NCCLs take files. */
+/* Between ranks of one process all NCCLs take files. */
 int shim_check_buffers(const struct shim_answer *answer, const struct shim_member *members, int n,
                        struct shim_why *why)
 {
-    enum { LAZY = 22200, AFTER_LAZY = 22300 };
     bool one = shim_members_one_process(members, n);
     for (int i = 0; i < n && answer->moves; i++) {
-        if (members[i].version >= LAZY && members[i].version < AFTER_LAZY)
-            return shim_fail(why, "NCCL 2.22 can't put buffers on the memories of the chain");
+        if (tccl_release_does(members[i].version, TCCL_FACT_LATE_BUFFERS))
+            return shim_fail(why, "this NCCL can't put buffers on the memories of the chain");
         if (members[i].buffers == SHIM_BUFFERS_FIXED && !one)
             return shim_fail(why,
                              "buffers can't be put on the memories of the chain: process %d does "

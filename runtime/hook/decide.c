@@ -6,6 +6,7 @@
 
 #include "base/device.h"
 #include "base/log.h"
+#include "chain/nccl-version.h"
 #include "hook/ask.h"
 #include "hook/budget.h"
 #include "hook/conditions.h"
@@ -16,7 +17,7 @@
 #include "nccl/settings.h"
 #include "nccl/steer.h"
 
-enum { KNOWS_HIDDEN = 22200, ASK_US = 50000 };
+enum { ASK_US = 50000 };
 
 static bool has_p2p(const struct tccl_named_chain *path)
 {
@@ -26,11 +27,11 @@ static bool has_p2p(const struct tccl_named_chain *path)
     return false;
 }
 
-/* From 2.22 on each rank tells NCCL of its own GPU, before that of all of them. With CUDA, P2P to
- * GPUs that a task may not open can fail, which ends the init or the first collective. */
+/* With CUDA, P2P to GPUs that a task may not open can fail, which ends the init or the first
+ * collective. */
 static int check_hidden(const struct shim_chain *chain, uint32_t version, struct shim_why *why)
 {
-    if (version < KNOWS_HIDDEN)
+    if (!tccl_release_does(version, TCCL_FACT_OWN_GPU))
         return shim_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
                          version / 10000, version / 100 % 100);
     for (int i = 0; i < chain->n_rings; i++)

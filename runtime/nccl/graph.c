@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "chain/nccl-version.h"
 #include "chain/tree-rate.h"
-
-enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907, RANKS_2_30_3 = 23003 };
 
 /* Of a channel, with the point that NCCL reads in whatever locale it is. 0.1 is what NCCL takes
  * where its search finds nothing. */
@@ -165,22 +164,20 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
 
 bool shim_graph_has_ranks(uint32_t version)
 {
-    return version >= RANKS_2_30_3;
+    return tccl_release_does(version, TCCL_FACT_GRAPH_RANKS);
 }
 
 bool shim_graph_is_costly(uint32_t version)
 {
-    return version == 0 || version >= XML_TABLE_2_29_7;
+    return version == 0 || tccl_release_does(version, TCCL_FACT_BIG_GRAPH);
 }
 
 /* Nodes of the table times their size: a name and 17 attributes with name and value of 256 bytes
- * each, and pointers to 32, 128 or 640 nodes (src/graph/xml.h). */
+ * each, and pointers to 128 or 640 nodes (src/graph/xml.h). */
 uint64_t shim_graph_memory(uint32_t version)
 {
     const uint64_t texts = 256 + 17 * 2 * 256 + 24;
     if (shim_graph_is_costly(version))
         return 65536 * (texts + 640 * sizeof(void *));
-    if (version >= XML_TABLE_2_21)
-        return 4096 * (texts + 128 * sizeof(void *));
-    return 1024 * (texts + 32 * sizeof(void *));
+    return 4096 * (texts + 128 * sizeof(void *));
 }

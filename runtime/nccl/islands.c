@@ -4,12 +4,10 @@
 
 #include <string.h>
 
+#include "chain/nccl-version.h"
+
 enum {
-    DEFAULT_PXB = 22300, /* from this version on P2P is by default taken up to PXB only */
-    HOST_HASHES = 22100, /* from here up to … */
-    OWN_HASHES = 22703,  /* … here CPUs of the file and others are taken for those of two hosts */
-    SAME_VENDOR = 22400, /* from here on ranks agree on the CPU's maker before they tune */
-    MOST_CPUS = 24       /* NCCL reads 32 things below one, of which some may be there already */
+    MOST_CPUS = 24 /* NCCL reads 32 things below one, of which some may be there already */
 };
 
 /* An end of a ring: a NIC and a GPU. */
@@ -36,12 +34,12 @@ bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
     bool before = !pci->cautious, since = pci->amd && n <= 2;
     if (version == 0)
         return before || since;
-    return version < DEFAULT_PXB ? before : since;
+    return tccl_release_does(version, TCCL_FACT_FAR_P2P) ? before : since;
 }
 
 bool shim_islands_all_cpus(uint32_t version)
 {
-    return version == 0 || (version >= HOST_HASHES && version < OWN_HASHES);
+    return version == 0 || tccl_release_does(version, TCCL_FACT_ALL_CPUS);
 }
 
 /* NCCL hands on over NVLink, also by one GPU between. */
@@ -559,7 +557,8 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
         return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
                               "where the chain does");
     bool disguised = far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS);
-    if (disguised && !chain->rings[0].path.closed && version < SAME_VENDOR)
+    if (disguised && !chain->rings[0].path.closed &&
+        !tccl_release_does(version, TCCL_FACT_SAME_MAKER))
         return shim_fail(why, "this NCCL takes P2P at any distance");
     return write_file(&map, pci, version, disguised, text, why);
 }

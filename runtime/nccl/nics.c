@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/symbols.h"
+#include "chain/nccl-version.h"
 #include "verify/nccllog.h"
 
 enum { PORTS = 32 /* NCCL's most */, FILTERS = 32, SYSFS = 256 };
@@ -195,14 +196,14 @@ static int refuse_kind(const struct port *port, struct shim_why *why)
     return shim_fail(why, "the NIC %s may have Data Direct", port->name);
 }
 
-/* From 2.20 on NCCL makes one of what sits in one PCI device. */
+/* NCCL makes one of what sits in one PCI device. */
 static int refuse_doubts(const struct ports *ports, uint32_t version, struct shim_why *why)
 {
     for (int a = 0; a < ports->n; a++) {
-        if (version >= 22700 && refuse_kind(&ports->list[a], why))
+        if (tccl_release_does(version, TCCL_FACT_DATA_DIRECT) && refuse_kind(&ports->list[a], why))
             return -1;
         for (int b = 0; b < a; b++)
-            if (version >= 22000 && ports->list[a].bus >> 3 == ports->list[b].bus >> 3)
+            if (ports->list[a].bus >> 3 == ports->list[b].bus >> 3)
                 return shim_fail(why, "NCCL joins ports of the NIC %s", ports->list[b].name);
     }
     return 0;
@@ -210,7 +211,7 @@ static int refuse_doubts(const struct ports *ports, uint32_t version, struct shi
 
 /* ---- the number ---- */
 
-/* From 2.29.7 on in the order of PCI addresses; equal ones stay as they are. */
+/* In the order of PCI addresses; equal ones stay as they are. */
 static void sort_ports(struct ports *ports)
 {
     for (int i = 1; i < ports->n; i++)
@@ -241,23 +242,22 @@ static int scan(const char *name, uint32_t version, int *count, struct shim_why 
     struct filters filters;
     struct ports ports;
 
-    if (version < 21800 || version >= 23100)
+    if (!tccl_release_of(version))
         return shim_fail(why, "this NCCL version's numbering of NICs is unknown");
     if (refuse_settings(why) || read_filters(shim_env("NCCL_IB_HCA"), &filters, why) ||
         list_ports(&filters, &ports, why) || refuse_doubts(&ports, version, why))
         return -1;
-    if (version >= 22907)
+    if (tccl_release_does(version, TCCL_FACT_NICS_BY_BUS))
         sort_ports(&ports);
     *count = ports.n;
     return number_in(&ports, name, why);
 }
 
-/* From 2.24 to 2.26 NCCL makes a virtual NIC of each one, also of one that it does not join with
- * others. They have the numbers behind all real ones, in the same order. NCCL makes them while it
+/* Virtual NICs have the numbers behind all real ones, in the same order. NCCL makes them while it
  * reads the topology, so its log does not have them yet. */
 static bool has_virtual(uint32_t version)
 {
-    return version >= 22400 && version < 22700;
+    return tccl_release_does(version, TCCL_FACT_VIRTUAL_NICS);
 }
 
 int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why)

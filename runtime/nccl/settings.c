@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "chain/nccl-version.h"
 #include "nccl/islands.h"
 
 enum {
@@ -344,11 +345,12 @@ bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *p
 /* ncclCuMemHostEnable. */
 bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user)
 {
-    enum { CAN = 22300, DOES = 22400, DRIVER_CAN = 12020, DRIVER_DOES = 12060 };
+    enum { DRIVER_CAN = 12020, DRIVER_DOES = 12060 };
+    bool asked = user & SHIM_USER_HOST;
     if (user & SHIM_USER_NO_HOST)
         return false;
-    return user & SHIM_USER_HOST ? version >= CAN && driver >= DRIVER_CAN
-                                 : version >= DOES && driver >= DRIVER_DOES;
+    return driver >= (asked ? DRIVER_CAN : DRIVER_DOES) &&
+           tccl_release_does(version, asked ? TCCL_FACT_CAN_HOST_CUMEM : TCCL_FACT_HOST_CUMEM);
 }
 
 /* The chain's topology: 1 with islands, 0 without, -1: not to be had. pxb: NCCL_P2P_LEVEL is PXB.

@@ -20,13 +20,12 @@
  */
 #include "nccl/steer.h"
 
+#include "chain/nccl-version.h"
 #include "chain/tree-rate.h"
 #include "nccl/layout.h"
 #include "nccl/topo-file.h"
 
 enum {
-    PCI_LINKS = 22200,    /* the first version that reads them, */
-    LONG_WAYS = 23005,    /* and those that go along several (2.30.4 does not, 2.30.7 does) */
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
     INTEL_ACROSS_GBPS = 40,
 };
@@ -101,7 +100,7 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
 
 bool shim_steer_has_ways(uint32_t version)
 {
-    return version >= PCI_LINKS && version < LONG_WAYS;
+    return tccl_release_does(version, TCCL_FACT_PAIR_WAYS);
 }
 
 bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "chain/nccl-version.h"
 #include "verify/ncclline.h"
 
 enum {
@@ -107,7 +108,6 @@ static struct member *add_member(int tid)
     return member;
 }
 
-/* 2.18.1 has no "Init START". */
 static void note_init(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
@@ -473,7 +473,7 @@ const char *shim_nccllog_answer(const char *name, uint32_t version)
         return NULL;
     if (!lock())
         return NULL;
-    if (version >= 22200 || user_has_set())
+    if (tccl_release_does(version, TCCL_FACT_QUIET_LOG) || user_has_set())
         value = answer(name);
     unlock();
     return value;

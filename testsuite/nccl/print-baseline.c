@@ -44,7 +44,7 @@ static void print_plan(const struct tccl_baseline *baseline, int generation)
 
     tccl_nominal_format(&baseline->ring, ring);
     tccl_nominal_format(&baseline->tree, tree);
-    printf("%d ring @ %s %s\n", tccl_generations[generation].first, ring, tree);
+    printf("%d ring @ %s %s\n", tccl_generation(generation)->first, ring, tree);
 }
 
 static void print_baseline(const struct tccl_machine *machine, const struct tccl_baseline *baseline,

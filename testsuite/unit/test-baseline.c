@@ -224,18 +224,6 @@ static void check_random_generations(unsigned long *state)
     CHECK(changes > 0);
 }
 
-static void test_generation_of(void)
-{
-    static const int versions[][2] = {
-        {21400, TCCL_NCCL_2_18}, {21801, TCCL_NCCL_2_18}, {21899, TCCL_NCCL_2_18},
-        {22105, TCCL_NCCL_2_21}, {22403, TCCL_NCCL_2_23}, {22501, TCCL_NCCL_2_25},
-        {22907, TCCL_NCCL_2_29}, {23007, TCCL_NEWEST},    {99999, TCCL_NEWEST}};
-    for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
-        CHECK_INT(tccl_generation_of(versions[i][0]), versions[i][1]);
-    for (int i = 1; i < TCCL_GENERATIONS; i++)
-        CHECK(tccl_generations[i].first > tccl_generations[i - 1].first);
-}
-
 static void check_random(unsigned long *state)
 {
     uint32_t by_network[TCCL_MAX_CHANNELS];
@@ -402,7 +390,6 @@ int main(void)
     check_errors();
     check_random(&state);
     check_random_generations(&state);
-    test_generation_of();
     test_set();
     test_search("intel-4gpu", false);
     test_search("dual-8gpu", true);

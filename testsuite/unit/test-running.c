@@ -224,10 +224,10 @@ static void check_life(void)
     check_beside_nccl(TCCL_NEWEST);
     give_ring(&join, class);
     check_beside_ring();
-    running_built(daemon_.running, &first_key, 0, 21805);
-    check_beside_nccl(TCCL_NCCL_2_18);
+    running_built(daemon_.running, &first_key, 0, 22105);
+    check_beside_nccl(TCCL_NCCL_2_21);
     start_again();
-    check_beside_nccl(TCCL_NCCL_2_18);
+    check_beside_nccl(TCCL_NCCL_2_21);
     running_built(daemon_.running, &second_key, 0, 0); /* of a step that doesn't run */
     running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
     check_beside_ring();

@@ -595,7 +595,7 @@ static void test_old_version(void)
 
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 0));
-    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 21807));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105));
     CHECK(!shim_nccllog_there());
     shim_nccllog_missing(&why);
     CHECK(why.text[0]);

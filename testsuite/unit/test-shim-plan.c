@@ -14,7 +14,7 @@ static const char plan_text[] =
     "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\nuid 1000\n"
     "index 0\nn_nodes 1\nroot n1\nstart 0\nsocket /run/tccl/s\nstep_gpus 3\n"
     "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\ngbps 12.375\n"
-    "baseline 21800 own 14.5 4 2 10 12 PHB SYS 1 2 20 12 PIX SYS\n"
+    "baseline 22100 own 14.5 4 2 10 12 PHB SYS 1 2 20 12 PIX SYS\n"
     "baseline 22907 ring 6.0001 4 1 17.5 2.4 SYS PIX 3 1 0.12 0 PXB PHB\n"
     "source model\nchain 0000:c1:00.0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0\n"
     "nodes 0 1 3\nend\n";
@@ -70,11 +70,11 @@ static void test_groups_alone(void)
 static void test_baselines(void)
 {
     static const char *const wrong[][2] = {
-        {"21800 own 14.5", "21800 14.5"},
+        {"22100 own 14.5", "22100 14.5"},
         {"own 14.5", "other 14.5"},
         {"4 2 10 12 PHB SYS", "4 2 10 12 PHB"},
         {"PHB SYS 1", "PHB SYX 1"},
-        {"22907 ring", "21800 ring"},
+        {"22907 ring", "22100 ring"},
         {"22907 ring", "22907x ring"},
         {"6.0001", "6.0.1"},
         {"6.0001", "-6"},
@@ -92,7 +92,7 @@ static void test_baselines(void)
     const struct shim_baseline *new = shim_chain_baseline(&plan.chain, 22907);
     CHECK(old == shim_chain_baseline(&plan.chain, 21400) &&
           new == shim_chain_baseline(&plan.chain, 23007));
-    CHECK(old->better && old->gbps == 14.5 && old->first == 21800);
+    CHECK(old->better && old->gbps == 14.5 && old->first == 22100);
     CHECK(old->ring.pattern == 4 && old->ring.channels == 2 && old->ring.speed_intra == 10);
     CHECK_STR(old->ring.type_intra, "PHB");
     CHECK_STR(old->tree.type_inter, "SYS");
@@ -102,7 +102,7 @@ static void test_baselines(void)
         CHECK_INT(parse_with(wrong[i][0], wrong[i][1], &plan, &why), -1);
         CHECK_STR(why.text, "the plan's baseline is wrong or missing");
     }
-    CHECK_INT(parse_with("baseline 21800", "b_line 21800", &plan, &why), 0);
+    CHECK_INT(parse_with("baseline 22100", "b_line 22100", &plan, &why), 0);
     CHECK_INT(plan.chain.n_baselines, 1);
     CHECK_INT(shim_chain_baseline(&(struct shim_chain){.n_baselines = 0}, 22907)->ring.channels, 0);
 }

@@ -226,8 +226,8 @@ static void test_ring(void)
     amd.cautious = false;
     amd.amd = true;
     CHECK_INT(given(&plan, &amd, VERSION, 0), 0);
-    CHECK_INT(given(&plan, &amd, 22005, 0), 0); /* P2P at any distance: by the topology file */
-    CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), 0);
+    CHECK_INT(given(&plan, &amd, 22203, 0), 0); /* P2P at any distance: by the topology file */
+    CHECK_INT(given(&plan, &amd, 22203, SHIM_USER_PXB), 0);
     plan.chain.rings[0].path.edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
 }

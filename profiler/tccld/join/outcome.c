@@ -108,7 +108,7 @@ static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_rin
         bool take = tccl_ring_decide(ring, i, join->min_gain).decided == TCCL_TAKE;
         taken += take;
         outcome->baselines[i] = (struct tccl_outcome_baseline){
-            .first = tccl_generations[i].first, .gbps = ring->baseline_gbps[i], .better = !take};
+            .first = tccl_generation(i)->first, .gbps = ring->baseline_gbps[i], .better = !take};
     }
     return taken;
 }

@@ -125,7 +125,7 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     chain_lines_put_rates(lines, choice->cell.gbps, class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         chain_lines_put_baseline(lines,
-                                 &(struct tccl_outcome_baseline){.first = tccl_generations[i].first,
+                                 &(struct tccl_outcome_baseline){.first = tccl_generation(i)->first,
                                                                  .gbps = choice->baseline_gbps[i],
                                                                  .better = !choice->better[i]},
                                  class, closed);

@@ -1,27 +1,8 @@
-/* generation.c: generations of NCCL, and what its search says of a graph as text. */
-#include "ring/generation.h"
+/* nominal.c: what NCCL's search says of a graph, as text. */
+#include "ring/nominal.h"
 
 #include <stddef.h>
 #include <stdio.h>
-
-/* nccl/baseline.h says what changed with each. */
-const struct tccl_generation tccl_generations[TCCL_GENERATIONS] = {
-    [TCCL_NCCL_2_18] = {21800, "2.18"}, [TCCL_NCCL_2_19] = {21900, "2.19"},
-    [TCCL_NCCL_2_20] = {22000, "2.20"}, [TCCL_NCCL_2_21] = {22100, "2.21"},
-    [TCCL_NCCL_2_22] = {22200, "2.22"}, [TCCL_NCCL_2_23] = {22300, "2.23"},
-    [TCCL_NCCL_2_25] = {22500, "2.25"}, [TCCL_NCCL_2_26] = {22600, "2.26"},
-    [TCCL_NCCL_2_27] = {22700, "2.27"}, [TCCL_NCCL_2_28] = {22800, "2.28"},
-    [TCCL_NCCL_2_29] = {22900, "2.29"}, [TCCL_NCCL_2_30] = {23000, "2.30"},
-};
-
-int tccl_generation_of(int version)
-{
-    int generation = TCCL_NEWEST;
-
-    while (generation > 0 && version < tccl_generations[generation].first)
-        generation--;
-    return generation;
-}
 
 void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *other)
 {

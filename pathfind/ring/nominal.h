@@ -1,36 +1,8 @@
-/* generation.h: generations of NCCL. Its graph search changed a few times; versions between two
- * changes are one generation, which is called by the first of them. What a stock NCCL builds on a
- * machine, the baseline, is known for each generation. */
-#ifndef TCCL_GENERATION_H
-#define TCCL_GENERATION_H
+/* nominal.h: what NCCL's search says of a graph. */
+#ifndef TCCL_NOMINAL_H
+#define TCCL_NOMINAL_H
 
 #include <stdint.h>
-
-enum tccl_nccl {
-    TCCL_NCCL_2_18,
-    TCCL_NCCL_2_19,
-    TCCL_NCCL_2_20,
-    TCCL_NCCL_2_21,
-    TCCL_NCCL_2_22,
-    TCCL_NCCL_2_23,
-    TCCL_NCCL_2_25,
-    TCCL_NCCL_2_26,
-    TCCL_NCCL_2_27,
-    TCCL_NCCL_2_28,
-    TCCL_NCCL_2_29,
-    TCCL_NCCL_2_30,
-    TCCL_GENERATIONS,
-    TCCL_NEWEST = TCCL_GENERATIONS - 1
-};
-
-struct tccl_generation {
-    int first;        /* its first version, as ncclGetVersion counts: 22900 */
-    const char *name; /* "2.29" */
-};
-extern const struct tccl_generation tccl_generations[TCCL_GENERATIONS]; /* ascending */
-
-/* The generation of a version, an index: versions before the first belong to that. */
-int tccl_generation_of(int version);
 
 /* What NCCL's search says of its rings or trees on a node (struct ncclTopoGraph), before channels
  * are doubled for the communicator. Nominal, not measured. */

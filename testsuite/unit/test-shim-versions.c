@@ -1,0 +1,133 @@
+/* The table of NCCL's releases: each row is complete, and a version without one is given nothing.
+ */
+#include "chain/nccl-version.h"
+
+#include "check.h"
+#include "hook/members.h"
+#include "nccl/graph.h"
+#include "nccl/islands.h"
+#include "nccl/nics.h"
+#include "nccl/settings.h"
+#include "nccl/steer.h"
+#include "random-model.h"
+#include "verify/nccllog.h"
+
+static int count(void)
+{
+    int n = 0;
+    while (tccl_release_at(n))
+        n++;
+    return n;
+}
+
+/* Ascending, without gaps from the first release to the last, each within one minor version. */
+static void test_rows(void)
+{
+    const struct tccl_release *before = NULL, *release;
+    uint32_t all = 0;
+    for (int i = 0; (release = tccl_release_at(i)); before = release, i++) {
+        char text[TCCL_NCCL_TEXT];
+        tccl_nccl_format(release->first, text);
+        CHECK(strncmp(text + strlen("NCCL "), release->name, strlen(release->name)) == 0);
+        CHECK(release->first <= release->last && release->first / 100 == release->last / 100);
+        CHECK(!(release->facts >> TCCL_FACTS));
+        CHECK((int)release->search >= 0 && (int)release->search < TCCL_GENERATIONS);
+        all |= release->facts;
+        if (!before)
+            continue;
+        bool follows = release->first == before->last + 1;
+        CHECK(follows);
+        CHECK(release->search == before->search || release->search == before->search + 1);
+    }
+    CHECK_INT(all, (1 << TCCL_FACTS) - 1);
+    CHECK(!tccl_release_at(-1) && !tccl_release_at(count()));
+    CHECK_INT(tccl_release_at(0)->search, 0);
+    CHECK_INT(tccl_release_at(count() - 1)->search, TCCL_NEWEST);
+}
+
+static void test_versions(void)
+{
+    static const struct {
+        int64_t version;
+        const char *name; /* NULL: not known */
+    } cases[] = {{0, NULL},         {-22907, NULL},    {21801, NULL},    {22005, NULL},
+                 {22099, NULL},     {22105, "2.21"},   {22304, "2.23"},  {22605, "2.26"},
+                 {22702, "2.27"},   {22703, "2.27.3"}, {22906, "2.29"},  {22907, "2.29.7"},
+                 {23004, "2.30.3"}, {23007, "2.30.5"}, {23099, "2.30.5"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct tccl_release *release = tccl_release_of(cases[i].version);
+        CHECK(!release == !cases[i].name);
+        if (release)
+            CHECK_STR(release->name, cases[i].name);
+    }
+    int newest = tccl_release_at(count() - 1)->last;
+    CHECK(tccl_release_of(newest) && !tccl_release_of(newest + 1));
+    CHECK(!tccl_release_of(INT64_MAX) && !tccl_release_of(INT64_C(0x100000000) + 22907));
+    char text[TCCL_NCCL_TEXT];
+    tccl_nccl_format(29903, text);
+    CHECK_STR(text, "NCCL 2.99.3");
+    tccl_nccl_not_known(29903, text);
+    CHECK_STR(text, "NCCL 2.99.3: not known (2.21 to 2.30 are)");
+    tccl_nccl_not_known(INT64_MAX, text);
+    CHECK_STR(text, "NCCL of an unknown version: not known (2.21 to 2.30 are)");
+}
+
+static void test_generations(void)
+{
+    static const int versions[][2] = {{21400, TCCL_NCCL_2_21}, {22105, TCCL_NCCL_2_21},
+                                      {22403, TCCL_NCCL_2_23}, {22501, TCCL_NCCL_2_25},
+                                      {22907, TCCL_NCCL_2_29}, {23007, TCCL_NCCL_2_30},
+                                      {99999, TCCL_NEWEST}};
+    for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+        CHECK_INT(tccl_generation_of(versions[i][0]), versions[i][1]);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        CHECK_INT(tccl_generation(i)->search, i);
+        CHECK_INT(tccl_generation_of(tccl_generation(i)->first), i);
+    }
+}
+
+/* Ranks of this version are left alone, with a line that names it. */
+static void check_left(uint32_t version)
+{
+    struct shim_plan plan = {.n_gpus = 1, .step_gpus = 2, .n_nodes = 2, .gpus = {0x100}};
+    struct shim_comm comm = {.ranks = 2, .expected = 1};
+    struct shim_member member = {.gpu = 0x100, .version = version};
+    struct shim_why why = {""};
+    char text[TCCL_NCCL_TEXT];
+    tccl_nccl_not_known(version, text);
+    CHECK_INT(shim_check_members(&plan, NULL, &comm, &member, 1, &why), -1);
+    CHECK_STR(why.text, text);
+}
+
+/* No memory for buffers, no log, no number of a NIC; no file, since its ranks are left alone. */
+static void test_unknown(unsigned long seed)
+{
+    int known = 0;
+    CHECK(shim_settings_cumem_host(22907, 13000, 0));
+    for (int i = 0; i < 20000; i++) {
+        uint32_t version = random_below(&seed, 4) ? 20000 + (uint32_t)random_below(&seed, 5000)
+                                                  : (uint32_t)random_below(&seed, INT32_MAX);
+        known += tccl_release_of(version) != NULL;
+        if (tccl_release_of(version) || version == 0)
+            continue;
+        struct shim_nccl nccl = {.version = version};
+        struct shim_why why = {""};
+        for (int fact = 0; fact < TCCL_FACTS; fact++)
+            CHECK(!tccl_release_does(version, (enum tccl_fact)(1 << fact)));
+        CHECK(!shim_settings_cumem_host(version, 13000, SHIM_USER_HOST));
+        CHECK(!shim_nccllog_answer("NCCL_DEBUG", version));
+        CHECK(!shim_graph_has_ranks(version) && !shim_steer_has_ways(version));
+        CHECK_INT(shim_nic_number("mlx5_0", &nccl, &why), -1);
+        check_left(version);
+    }
+    CHECK(known > 0);
+}
+
+int main(void)
+{
+    test_rows();
+    test_versions();
+    test_generations();
+    test_unknown(check_seed());
+    return check_result();
+}
