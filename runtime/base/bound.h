@@ -26,6 +26,11 @@
     X(ncclBroadcast)                                                                               \
     X(ncclBcast)                                                                                   \
     X(ncclReduce)                                                                                  \
+    X(ncclAllReduceConfig)                                                                         \
+    X(ncclAllGatherConfig)                                                                         \
+    X(ncclReduceScatterConfig)                                                                     \
+    X(ncclBroadcastConfig)                                                                         \
+    X(ncclReduceConfig)                                                                            \
     X(ncclGroupStart)                                                                              \
     X(ncclGroupEnd)
 

@@ -127,6 +127,53 @@ NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int 
             type, op, root, comm, stream);
 }
 
+/* Of a call for which the user has chosen the algorithm nothing is said: its size is none. */
+static size_t judged_size(size_t size, const ncclCollConfig_t *config)
+{
+    const char *algorithms =
+        config && config->size >= sizeof(*config) && config->magic == NCCL_CONFIG_MAGIC
+            ? config->algSelection
+            : NULL;
+    return algorithms && *algorithms ? 0 : size;
+}
+
+NCCL_WRAPPER ncclAllReduceConfig(const void *from, void *to, size_t count, int type, int op,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
+            judged_size(count * size_of(type), config), from, to, count, type, op, comm, stream,
+            config);
+}
+
+NCCL_WRAPPER ncclAllGatherConfig(const void *from, void *to, size_t count, int type,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
+{
+    CALL_ON((const void *, void *, size_t, int, ncclComm_t, void *, const ncclCollConfig_t *), 0,
+            from, to, count, type, comm, stream, config);
+}
+
+NCCL_WRAPPER ncclReduceScatterConfig(const void *from, void *to, size_t count, int type, int op,
+                                     ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
+            0, from, to, count, type, op, comm, stream, config);
+}
+
+NCCL_WRAPPER ncclBroadcastConfig(const void *from, void *to, size_t count, int type, int root,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
+            0, from, to, count, type, root, comm, stream, config);
+}
+
+NCCL_WRAPPER ncclReduceConfig(const void *from, void *to, size_t count, int type, int op, int root,
+                              ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
+{
+    CALL_ON(
+        (const void *, void *, size_t, int, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
+        0, from, to, count, type, op, root, comm, stream, config);
+}
+
 NCCL_WRAPPER ncclGroupStart(void)
 {
     static struct targets targets;

@@ -1,4 +1,4 @@
-/* nccl-abi.h: as much of NCCL's public interface as the wrappers need, from 2.18 on; nccl.h need
+/* nccl-abi.h: as much of NCCL's public interface as the wrappers need, from 2.21 on; nccl.h need
  * not be there. Names are NCCL's. */
 #ifndef SHIM_NCCL_ABI_H
 #define SHIM_NCCL_ABI_H
@@ -57,6 +57,25 @@ NCCL_WRAPPER ncclBcast(void *buffer, size_t count, int type, int root, ncclComm_
                        void *stream);
 NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
                         ncclComm_t comm, void *stream);
+/* The same from 2.31 on, with what the user wants of this call; config: may be NULL. */
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    void *ext;
+    int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
+    const char *algSelection; /* algorithms that it may use; NULL, "": any */
+} ncclCollConfig_t;
+
+NCCL_WRAPPER ncclAllReduceConfig(const void *from, void *to, size_t count, int type, int op,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
+NCCL_WRAPPER ncclAllGatherConfig(const void *from, void *to, size_t count, int type,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
+NCCL_WRAPPER ncclReduceScatterConfig(const void *from, void *to, size_t count, int type, int op,
+                                     ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
+NCCL_WRAPPER ncclBroadcastConfig(const void *from, void *to, size_t count, int type, int root,
+                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
+NCCL_WRAPPER ncclReduceConfig(const void *from, void *to, size_t count, int type, int op, int root,
+                              ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
 NCCL_WRAPPER ncclGroupStart(void);
 NCCL_WRAPPER ncclGroupEnd(void);
 

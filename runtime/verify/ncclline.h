@@ -1,4 +1,4 @@
-/* ncclline.h: one line of NCCL's log (NCCL_DEBUG=INFO), in the formats of 2.18 to 2.30. */
+/* ncclline.h: one line of NCCL's log (NCCL_DEBUG=INFO), in the formats of 2.21 to 2.32. */
 #ifndef SHIM_NCCLLINE_H
 #define SHIM_NCCLLINE_H
 

@@ -336,7 +336,8 @@ static struct {
 
 static bool user_has_set(void)
 {
-    return shim_env("NCCL_DEBUG") || shim_env("NCCL_DEBUG_SUBSYS") || shim_env("NCCL_DEBUG_FILE");
+    return shim_env("NCCL_DEBUG") || shim_env("NCCL_DEBUG_LEVELS") ||
+           shim_env("NCCL_DEBUG_SUBSYS") || shim_env("NCCL_DEBUG_FILE");
 }
 
 /* Is a subsystem in the list, as NCCL understands it: "INIT,GRAPH", "ALL", "^ENV"? */
@@ -354,13 +355,15 @@ static bool is_listed(const char *list, const char *name)
     return found != invert;
 }
 
+/* NCCL_DEBUG_LEVELS (2.32) adds levels to those of NCCL_DEBUG, each by itself. */
 static bool user_logs_enough(void)
 {
     const char *level = shim_env("NCCL_DEBUG"), *list = shim_env("NCCL_DEBUG_SUBSYS");
+    const char *more = shim_env("NCCL_DEBUG_LEVELS");
+    bool info = level && (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
+                          strcasecmp(level, "ABORT") == 0);
 
-    return level && list && shim_env("NCCL_DEBUG_FILE") &&
-           (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
-            strcasecmp(level, "ABORT") == 0) &&
+    return (info || (more && is_listed(more, "INFO"))) && list && shim_env("NCCL_DEBUG_FILE") &&
            is_listed(list, "INIT") && is_listed(list, "GRAPH") && is_listed(list, "NET");
 }
 

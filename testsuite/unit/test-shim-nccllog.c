@@ -1,4 +1,4 @@
-/* NCCL's log as the shim reads it: lines in the formats of 2.18 to 2.30 (those of 2.29.7 recorded,
+/* NCCL's log as the shim reads it: lines in the formats of 2.21 to 2.32 (those of 2.29.7 recorded,
  * the others after the formats in its source), cut and senseless ones, and where the log is. */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,15 +44,7 @@ struct init_line {
 };
 
 static const struct init_line init_lines[] = {
-    /* 2.18.1 */
-    {"n1:1000:1007 [3] NCCL INFO comm 0x55d0c0ffee rank 3 nranks 16 cudaDev 3 busId 41000 commId "
-     "0x69ee47307a49de33 - Init COMPLETE",
-     SHIM_LINE_COMPLETE, 3, 16, "0000:41:00.0"},
-    /* 2.18.3 */
-    {"n1:1000:1007 [0] NCCL INFO comm 0x55d0c0ffee rank 0 nranks 2 cudaDev 0 nvmlDev 4 busId 1a000 "
-     "commId 0x1 - Init START",
-     SHIM_LINE_START, 0, 2, "0000:1a:00.0"},
-    /* 2.19 */
+    /* 2.21 */
     {"n1:1000:1007 [0] NCCL INFO ncclCommInitRank comm 0x55d0c0ffee rank 1 nranks 2 cudaDev 0 "
      "nvmlDev 0 busId af010 commId 0x1 - Init START",
      SHIM_LINE_START, 1, 2, "0000:af:01.0"},
@@ -67,6 +59,10 @@ static const struct init_line init_lines[] = {
     {"vm:1000:1007 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x55d0c0ffee rank 0 nranks 16 "
      "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x69ee47307a49de33 - Init START",
      SHIM_LINE_START, 0, 16, "0000:1a:00.0"},
+    /* 2.31 */
+    {"n1:1000:1007 [0] NCCL INFO ncclCommSplit comm 0x55d0c0ffee rank 1 nranks 2 cudaDev 0 nvmlDev "
+     "0 busId af000 commId 0x1 parent 0x55d0c0ff00 childCount 1 color 1 key -3 - Init START",
+     SHIM_LINE_START, 1, 2, "0000:af:00.0"},
     /* with a time, from 2.26 on */
     {"[2026-11-21 15:00:01] n1:1000:1007 [-1] NCCL INFO ncclCommInitRankConfig comm 0x55d0c0ffee "
      "rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x6 - Init COMPLETE",
@@ -114,13 +110,11 @@ struct edge_line {
 };
 
 static const struct edge_line edge_lines[] = {
-    /* 2.18.1: bus ids in brackets */
-    {"Channel 00/0 : 0[1a000] -> 1[1b000] via P2P/IPC", 0, 0, 1, false, false, false, "P2P/IPC"},
-    {"Channel 02 : 10[41000] -> 11[81000] via SHM/direct/direct", 2, 10, 11, false, false, false,
+    {"Channel 00/0 : 0[0] -> 1[1] via P2P/IPC", 0, 0, 1, false, false, false, "P2P/IPC"},
+    {"Channel 02 : 10[2] -> 11[3] via SHM/direct/direct", 2, 10, 11, false, false, false,
      "SHM/direct/direct"},
-    {"Channel 12/0 : 7[b2000] -> 8[1a000] [send] via NET/IB/1(5)/GDRDMA/Shared", 12, 7, 8, true,
-     false, false, "NET/IB/1(5)/GDRDMA/Shared"},
-    /* later ones */
+    {"Channel 12/0 : 7[7] -> 8[0] [send] via NET/IB/1(5)/GDRDMA/Shared", 12, 7, 8, true, false,
+     false, "NET/IB/1(5)/GDRDMA/Shared"},
     {"Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer/read", 0, 0, 1, false, false, false,
      "P2P/direct pointer/read"},
     {"Channel 01/1 : 0[0] -> 1[1] via P2P/CUMEM/CE", 1, 0, 1, false, false, true, "P2P/CUMEM/CE"},
@@ -491,6 +485,7 @@ static void in_child(void (*test)(void))
     if (pid == 0) {
         check_failures = 0;
         unsetenv("NCCL_DEBUG");
+        unsetenv("NCCL_DEBUG_LEVELS");
         unsetenv("NCCL_DEBUG_SUBSYS");
         unsetenv("NCCL_DEBUG_FILE");
         test();
@@ -694,6 +689,38 @@ static void test_user_without_graph(void)
     expect_users_log(false);
 }
 
+static void with_levels(const char *levels)
+{
+    setenv("NCCL_DEBUG_LEVELS", levels, 1);
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 23203));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_LEVELS", 23203));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 23203));
+}
+
+/* What he wants to see is not taken away from him. */
+static void test_user_levels(void)
+{
+    with_levels("WARN,INFO");
+    expect_users_log(false);
+}
+
+static void test_user_levels_file(void)
+{
+    setenv("NCCL_DEBUG", "WARN", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
+    setenv("NCCL_DEBUG_FILE", "/tmp/nothing", 1);
+    with_levels("ATTN,INFO");
+    expect_users_log(true);
+}
+
+static void test_user_other_levels(void)
+{
+    setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
+    setenv("NCCL_DEBUG_FILE", "/tmp/nothing", 1);
+    with_levels("ATTN,TRACE");
+    expect_users_log(false);
+}
+
 static char folder[] = "/tmp/tccl-nccllog.XXXXXX";
 
 /* His own file is read, and left as it is. */
@@ -795,6 +822,9 @@ int main(void)
     in_child(test_user_only_file);
     in_child(test_user_default_subsystems);
     in_child(test_user_without_graph);
+    in_child(test_user_levels);
+    in_child(test_user_levels_file);
+    in_child(test_user_other_levels);
     in_child(test_users_file);
     in_child(test_users_pipe);
     rmdir(folder);

@@ -50,10 +50,11 @@ static void test_versions(void)
     static const struct {
         int64_t version;
         const char *name; /* NULL: not known */
-    } cases[] = {{0, NULL},         {-22907, NULL},    {21801, NULL},    {22005, NULL},
-                 {22099, NULL},     {22105, "2.21"},   {22304, "2.23"},  {22605, "2.26"},
-                 {22702, "2.27"},   {22703, "2.27.3"}, {22906, "2.29"},  {22907, "2.29.7"},
-                 {23004, "2.30.3"}, {23007, "2.30.5"}, {23099, "2.30.5"}};
+    } cases[] = {{0, NULL},         {-22907, NULL},    {21801, NULL},     {22005, NULL},
+                 {22099, NULL},     {22105, "2.21"},   {22304, "2.23"},   {22605, "2.26"},
+                 {22702, "2.27"},   {22703, "2.27.3"}, {22906, "2.29"},   {22907, "2.29.7"},
+                 {23004, "2.30.3"}, {23007, "2.30.5"}, {23099, "2.30.5"}, {23102, "2.31"},
+                 {23203, "2.32"},   {23300, NULL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct tccl_release *release = tccl_release_of(cases[i].version);
         CHECK(!release == !cases[i].name);
@@ -67,9 +68,9 @@ static void test_versions(void)
     tccl_nccl_format(29903, text);
     CHECK_STR(text, "NCCL 2.99.3");
     tccl_nccl_not_known(29903, text);
-    CHECK_STR(text, "NCCL 2.99.3: not known (2.21 to 2.30 are)");
+    CHECK_STR(text, "NCCL 2.99.3: not known (2.21 to 2.32 are)");
     tccl_nccl_not_known(INT64_MAX, text);
-    CHECK_STR(text, "NCCL of an unknown version: not known (2.21 to 2.30 are)");
+    CHECK_STR(text, "NCCL of an unknown version: not known (2.21 to 2.32 are)");
 }
 
 static void test_generations(void)
