@@ -1,9 +1,9 @@
 /* nccllog.h: NCCL's own log, read by the shim. Where the user has set none of NCCL_DEBUG,
- * NCCL_DEBUG_LEVELS, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, NCCL's questions for them are answered so that it logs
- * into a memory file that nobody else sees. Where the user has a file with all that is needed
- * (NCCL_DEBUG=INFO or TRACE, subsystems INIT, GRAPH, NET), that file is read. Otherwise there is no
- * log. Before 2.22 NCCL also writes its version to the standard output when it logs: these are only
- * read where the user has it so. */
+ * NCCL_DEBUG_LEVELS, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, NCCL's questions for them are answered
+ * so that it logs into a memory file that nobody else sees. Where the user has a file with all that
+ * is needed (NCCL_DEBUG=INFO or TRACE, subsystems INIT, GRAPH, NET), that file is read. Otherwise
+ * there is no log. Before 2.22 NCCL also writes its version to the standard output when it logs:
+ * these are only read where the user has it so. */
 #ifndef SHIM_NCCLLOG_H
 #define SHIM_NCCLLOG_H
 
