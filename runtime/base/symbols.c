@@ -204,6 +204,74 @@ bool shim_defined_elsewhere(const char *name)
     return dl_iterate_phdr(visit_others, &search) && search.found;
 }
 
+/* ---- Slots ---- */
+
+#ifdef __aarch64__
+#define JUMP_SLOT R_AARCH64_JUMP_SLOT
+#else
+#define JUMP_SLOT R_X86_64_JUMP_SLOT
+#endif
+
+static bool may_write(const struct dl_phdr_info *info, uintptr_t offset)
+{
+    bool writable = false, relro = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        bool inside = offset - part->p_vaddr < part->p_memsz;
+        writable |= part->p_type == PT_LOAD && part->p_flags & PF_W && inside;
+        relro |= part->p_type == PT_GNU_RELRO && inside;
+    }
+    return writable && !relro;
+}
+
+static void **slot_in(const struct dl_phdr_info *info, const ElfW(Dyn) * dynamic, const char *name)
+{
+    const ElfW(Rela) *jumps = NULL;
+    size_t size = 0;
+    struct tables tables;
+    read_dynamic(info->dlpi_addr, dynamic, &tables);
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_JMPREL)
+            jumps = pointer(info->dlpi_addr, entry->d_un.d_ptr);
+        else if (entry->d_tag == DT_PLTRELSZ)
+            size = entry->d_un.d_val;
+        else if (entry->d_tag == DT_PLTREL && entry->d_un.d_val != DT_RELA)
+            return NULL;
+    }
+    if (!jumps || !tables.symbols || !tables.strings)
+        return NULL;
+    for (size_t i = 0; i < size / sizeof(*jumps); i++) {
+        const ElfW(Sym) *symbol = &tables.symbols[jumps[i].r_info >> 32];
+        if ((uint32_t)jumps[i].r_info == JUMP_SLOT && symbol->st_shndx == SHN_UNDEF &&
+            same(tables.strings + symbol->st_name, name))
+            return may_write(info, jumps[i].r_offset)
+                       ? (void **)(info->dlpi_addr + jumps[i].r_offset)
+                       : NULL;
+    }
+    return NULL;
+}
+
+static int visit_caller(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct search *search = data;
+    (void)size;
+    if (!holds(info, search->address))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            search->found =
+                slot_in(info, (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                        search->name);
+    return 1;
+}
+
+void **shim_slot(const void *address, const char *name)
+{
+    struct search search = {.address = address, .name = name};
+    dl_iterate_phdr(visit_caller, &search);
+    return search.found;
+}
+
 /* ---- Functions of libdl ---- */
 
 static void *look_for(const char *name)

@@ -27,6 +27,10 @@ bool shim_defines(const void *address, const char *name);
 /* Does any object but the shim define it, whatever its visibility to others? */
 bool shim_defined_elsewhere(const char *name);
 
+/* Where the object that holds the address keeps its pointer to another object's function, through
+ * which it calls it. NULL: it has none, or this is write-protected (RELRO). */
+void **shim_slot(const void *address, const char *name);
+
 /* dlsym as it is without the shim: that of the next object behind it, which is libc's, libdl's, or
  * another library's that stands in front of these. Its caller is the shim: RTLD_NEXT means what
  * comes behind the shim. NULL, too, if no dlsym is found. */

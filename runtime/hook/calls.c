@@ -13,6 +13,8 @@
 #include "hook/question.h"
 #include "hook/settle.h"
 #include "hook/steered.h"
+#include "nccl/clearing.h"
+#include "nccl/graph.h"
 #include "nccl/memory.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/nics.h"
@@ -83,6 +85,13 @@ static uint32_t seen_gpus(const struct shim_plan *plan)
     return seen;
 }
 
+/* A table that is not cleared takes nothing that counts. */
+static uint64_t table_of(const struct shim_nccl *nccl)
+{
+    bool clears = shim_graph_is_costly(nccl->version) && shim_clearing_can((void *)nccl->start);
+    return clears ? 0 : shim_graph_memory(nccl->version);
+}
+
 static void describe(const struct shim_process *process, const struct shim_nccl *nccl, shim_bus gpu,
                      struct shim_member *member)
 {
@@ -95,7 +104,8 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .host = process->host,
                                    .nics = shim_nics_settings(),
                                    .pid = getpid(),
-                                   .room = shim_memory_limits_left()};
+                                   .room = shim_memory_limits_left(),
+                                   .table = table_of(nccl)};
     member->given = shim_process_given(&member->user);
     member->sees = seen_gpus(&process->plan);
     member->linked =

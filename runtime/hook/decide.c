@@ -271,7 +271,7 @@ static void tell_direct(const struct shim_why *why)
 /* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
  * there is one. */
 static bool steer_alone(const struct shim_chain *chain, struct places *places, uint32_t version,
-                        bool pxb, struct shim_answer *answer)
+                        bool pxb, uint64_t table, struct shim_answer *answer)
 {
     struct shim_steer facts = facts_of(chain, places, version, pxb);
     struct shim_why why = {""};
@@ -281,8 +281,9 @@ static bool steer_alone(const struct shim_chain *chain, struct places *places, u
     if (done)
         tell_direct(&why);
     else
-        shim_log(SHIM_LOG_INFO, "a graph file is needed, which costs this NCCL %llu MiB: %s",
-                 (unsigned long long)(shim_graph_memory(version) >> 20), why.text);
+        shim_log(SHIM_LOG_INFO, "a graph file is needed, for which NCCL %s: %s",
+                 table ? "clears a table of 0.9 GB" : "is kept from clearing a table of 0.9 GB",
+                 why.text);
     return done;
 }
 
@@ -347,6 +348,14 @@ static int write_graph(const struct shim_chain *chain, struct places *places,
                       farthest_edge(chain, places), farthest_end(chain, places), text, why);
 }
 
+static uint64_t largest_table(const struct shim_member *members, int n)
+{
+    uint64_t largest = 0;
+    for (int i = 0; i < n; i++)
+        largest = members[i].table > largest ? members[i].table : largest;
+    return largest;
+}
+
 /* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
@@ -357,6 +366,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     struct shim_text graph = {answer->graph, sizeof(answer->graph), 0, false};
     struct shim_numbers own_channels = *numbers;
     uint32_t version = members[0].version;
+    uint64_t table = largest_table(members, n);
     bool pxb = shim_members_pxb(members, n);
     int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
     places->islands = islands > 0;
@@ -365,7 +375,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     answer->tree = false;
     answer->memory = 0;
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
-    if (islands >= 0 && steer_alone(chain, places, version, pxb, answer))
+    if (islands >= 0 && steer_alone(chain, places, version, pxb, table, answer))
         return 0;
     if (islands < 0 || check_ranks(numbers, version, why) || shim_budget_limits(members, n, why) ||
         write_graph(chain, places, numbers, version, &graph, why) ||
@@ -375,7 +385,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         steer_beside(chain, places, version, pxb, answer);
     answer->graph_size = (uint32_t)graph.length;
     answer->tree = shim_graph_tells_tree(answer->graph);
-    answer->memory = shim_graph_memory(version);
+    answer->memory = table;
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "hook/process.h"
 #include "hook/settle.h"
 #include "hook/steered.h"
+#include "nccl/clearing.h"
 #include "nccl/graph.h"
 #include "nccl/memory.h"
 #include "nccl/settings.h"
@@ -181,10 +182,16 @@ static const char *plugin_answer(uint32_t version)
     return NULL;
 }
 
-static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
+static const char *answer(const struct shim_process *process, const char *name, uint32_t version,
+                          const void *caller)
 {
-    if (!strcmp(name, "NCCL_GRAPH_FILE"))
-        return file_answer(process, true);
+    shim_clearing_stop();
+    if (!strcmp(name, "NCCL_GRAPH_FILE")) {
+        const char *file = file_answer(process, true);
+        if (file && shim_graph_is_costly(version))
+            shim_clearing_leave_out(caller);
+        return file;
+    }
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
     if (!strcmp(name, "NCCL_ENV_PLUGIN"))
@@ -198,7 +205,7 @@ static const char *nccl_asks(const char *name, const void *caller)
 {
     const struct shim_process *process = shim_process_armed();
     if (process && shim_is_nccl(caller))
-        return answer(process, name, shim_nccl_version(caller));
+        return answer(process, name, shim_nccl_version(caller), caller);
     if (!process && shim_settings_asked(name))
         shim_process_asked_early();
     if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
@@ -232,6 +239,7 @@ void shim_question_finish(struct shim_init *init)
     const struct shim_process *process = shim_process_armed();
     if (process && init->entry && shim_entry_stands(init->entry) == SHIM_USE)
         shim_registry_release(process->registry, shim_entry_answer(init->entry)->memory);
+    shim_clearing_stop();
     if (init->claimed_by == shim_tid())
         shim_policy_restore(&init->policy);
     shim_pending_forget(init);

@@ -31,6 +31,7 @@ struct shim_member {
     int32_t sm;       /* the GPU's compute capability (80: 8.0), -1 unknown */
     int32_t pid;
     uint64_t room;   /* bytes that its own limits leave to the process */
+    uint64_t table;  /* bytes that its NCCL takes for a moment to read a graph file */
     int32_t buffers; /* enum shim_buffers; known once NCCL asks */
 };
 
