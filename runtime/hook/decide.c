@@ -356,6 +356,15 @@ static uint64_t largest_table(const struct shim_member *members, int n)
     return largest;
 }
 
+/* Seconds in each communicator, where NCCL clears the table: what it will send can't be known. */
+static int check_price(uint32_t version, uint64_t table, bool whole, struct shim_why *why)
+{
+    if (table == 0 || whole || !shim_graph_is_costly(version))
+        return 0;
+    return shim_fail(why, "it needs a graph file, for which this NCCL clears a table of 0.9 GB in "
+                          "each rank: only communicators of all of the step's GPUs are given one");
+}
+
 /* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
@@ -377,7 +386,8 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
     if (islands >= 0 && steer_alone(chain, places, version, pxb, table, answer))
         return 0;
-    if (islands < 0 || check_ranks(numbers, version, why) || shim_budget_limits(members, n, why) ||
+    if (islands < 0 || check_ranks(numbers, version, why) ||
+        check_price(version, table, answer->whole, why) || shim_budget_limits(members, n, why) ||
         write_graph(chain, places, numbers, version, &graph, why) ||
         write_graph(chain, places, &own_channels, version, apart, why))
         return -1;

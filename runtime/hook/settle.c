@@ -158,7 +158,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
                 !shim_work_out(plan, registry, &comm, members, n, answer, &apart, &why) &&
                 !await_all(entry, n, &why) && shim_entry_members(entry, members) == n &&
                 !shim_check_buffers(answer, members, n, &why) &&
-                !shim_budget_take(plan, registry, answer, members[0].version, n, &why);
+                !shim_budget_take(registry, answer, n, &why);
     if (concerns_others(plan, &comm, answer) &&
         !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good)
         take_apart(draft, &comm, &why_apart);
@@ -172,7 +172,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         return decision;
     }
     if (good)
-        shim_budget_give_back(plan, registry, answer, members[0].version, n);
+        shim_budget_give_back(registry, answer, n);
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);

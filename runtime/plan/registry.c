@@ -43,16 +43,9 @@ struct shim_entry {
     struct shim_answer answer;
 } __attribute__((aligned(PAGE)));
 
-/* Costly graph files in one stretch of time; under the table's lock. */
-struct files {
-    int64_t since_us;
-    int n;
-};
-
 struct claim {
-    uint64_t owner;        /* pid, and when it started */
-    uint64_t gpu;          /* bus + 1 */
-    struct files files[2]; /* for other communicators, for those of all GPUs */
+    uint64_t owner; /* pid, and when it started */
+    uint64_t gpu;   /* bus + 1 */
 };
 
 struct shim_registry {
@@ -77,7 +70,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 4;
+           (uint64_t)sizeof(struct shim_answer) ^ 5;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -498,7 +491,6 @@ void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
         if (!__atomic_compare_exchange_n(&claim->owner, &owner, self, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_SEQ_CST))
             continue;
-        memset(claim->files, 0, sizeof(claim->files));
         __atomic_store_n(&claim->gpu, gpu + 1, __ATOMIC_SEQ_CST);
         return;
     }
@@ -522,65 +514,6 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_
         if (find_claim(registry, gpus[i]) < 0)
             return false;
     return true;
-}
-
-/* The count that stands now. */
-static int files_now(const struct files *files, int64_t now_us)
-{
-    return (uint64_t)now_us - (uint64_t)files->since_us < SHIM_FILES_US ? files->n : 0;
-}
-
-static void add_file(struct files *files, int64_t now_us)
-{
-    files->n = files_now(files, now_us) + 1;
-    if (files->n == 1)
-        files->since_us = now_us;
-}
-
-/* Which of these GPUs' processes has read as many as it may? Under the table's lock. */
-static int find_files(struct shim_registry *registry, const shim_bus *gpus, int n, bool whole,
-                      int64_t now_us, struct files *files[static SHIM_GPUS], struct shim_why *why)
-{
-    for (int i = 0; i < n; i++) {
-        int at = find_claim(registry, gpus[i]);
-        if (at < 0)
-            return shim_fail(why, "the process of a GPU is gone");
-        files[i] = &registry->claims[at].files[whole];
-        if (files_now(files[i], now_us) >= (whole ? SHIM_FILES_WHOLE : SHIM_FILES_OTHER))
-            return shim_fail(why,
-                             "it needs a graph file, which costs this NCCL seconds: a process "
-                             "reads at most %d for communicators of the whole step and %d for "
-                             "others in %d minutes",
-                             SHIM_FILES_WHOLE, SHIM_FILES_OTHER, SHIM_FILES_US / 60000000);
-    }
-    return 0;
-}
-
-int shim_registry_count_file(struct shim_registry *registry, const shim_bus *gpus, int n,
-                             bool whole, int64_t now_us, struct shim_why *why)
-{
-    struct files *files[SHIM_GPUS];
-    if (n > SHIM_GPUS || take_table(registry) != 0)
-        return shim_fail(why, "the graph files of this node can't be counted: its registry in "
-                              "/dev/shm is locked");
-    int result = find_files(registry, gpus, n, whole, now_us, files, why);
-    for (int i = 0; result == 0 && i < n; i++)
-        add_file(files[i], now_us);
-    release_table(registry);
-    return result;
-}
-
-void shim_registry_uncount_file(struct shim_registry *registry, const shim_bus *gpus, int n,
-                                bool whole)
-{
-    if (take_table(registry) != 0)
-        return;
-    for (int i = 0; i < n; i++) {
-        int at = find_claim(registry, gpus[i]);
-        if (at >= 0 && registry->claims[at].files[whole].n > 0)
-            registry->claims[at].files[whole].n--;
-    }
-    release_table(registry);
 }
 
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,

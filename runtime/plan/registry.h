@@ -129,18 +129,6 @@ bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint6
 /* Some of those are no longer needed. What killed processes had reserved stays so. */
 void shim_registry_release(struct shim_registry *registry, uint64_t bytes);
 
-/* Graph files that cost NCCL much (graph.h): may each of these GPUs' processes read one more, for a
- * communicator of all of the step's GPUs (whole) or another one? In SHIM_FILES_US a process reads
- * at most SHIM_FILES_WHOLE and SHIM_FILES_OTHER for each of its GPUs. Returns 0: they are counted;
- * or -1 with why: one has read so many, a GPU has no living process, or the registry can't be had.
- * now_us: shim_now_us. */
-enum { SHIM_FILES_WHOLE = 2, SHIM_FILES_OTHER = 1, SHIM_FILES_US = 300000000 };
-int shim_registry_count_file(struct shim_registry *registry, const shim_bus *gpus, int n,
-                             bool whole, int64_t now_us, struct shim_why *why);
-/* They were counted, and are not read after all. */
-void shim_registry_uncount_file(struct shim_registry *registry, const shim_bus *gpus, int n,
-                                bool whole);
-
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
  * entry's members gets true, and *worst the worst of all with its text. */
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,

@@ -488,97 +488,6 @@ static void memory(unsigned long seed)
     unlink(path);
 }
 
-static int count_file(struct shim_registry *registry, const shim_bus *gpus, int n, bool whole,
-                      int64_t now)
-{
-    struct shim_why why = {""};
-    int result = shim_registry_count_file(registry, gpus, n, whole, now, &why);
-    CHECK((result == 0) == (why.text[0] == '\0'));
-    return result;
-}
-
-/* This process, as the registry has the owners of its locks: its number, and when it started. */
-static uint64_t own_word(void)
-{
-    char text[1024] = "";
-    unsigned long long start = 0;
-    FILE *file = fopen("/proc/self/stat", "re");
-    CHECK(file && fgets(text, sizeof(text), file));
-    fclose(file);
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    CHECK(at && sscanf(at, "%llu", &start) == 1);
-    return (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)start;
-}
-
-/* The second word of the file is the owner of the table's lock; 0: nobody. */
-static void hold_table(struct shim_registry *registry, uint64_t owner)
-{
-    uint64_t *words = (uint64_t *)(void *)registry;
-    __atomic_store_n(&words[1], owner, __ATOMIC_SEQ_CST);
-}
-
-/* Each of a communicator's ranks counts its graph files; one that has had enough keeps all from it.
- */
-static void costly_files(void)
-{
-    const shim_bus gpus[] = {0x100, 0x200, 0x300};
-    const int64_t now = 5000000000;
-    new_step();
-    struct shim_registry *registry = open_one();
-    struct shim_why why = {""};
-    CHECK(count_file(registry, gpus, 1, false, now) != 0); /* nobody is there */
-    for (int i = 0; i < 3; i++)
-        shim_registry_claim_gpu(registry, gpus[i]);
-    for (int i = 0; i < SHIM_FILES_OTHER; i++)
-        CHECK_INT(count_file(registry, gpus, 2, false, now + i), 0);
-    CHECK(shim_registry_count_file(registry, gpus, 2, false, now + 9, &why) != 0);
-    CHECK(strstr(why.text, "it needs a graph file") != NULL);
-    CHECK(count_file(registry, gpus + 1, 2, false, now + 9) != 0);
-    for (int i = 0; i < SHIM_FILES_OTHER; i++) /* the third had nothing taken from it */
-        CHECK_INT(count_file(registry, gpus + 2, 1, false, now + 9), 0);
-    for (int i = 0; i < SHIM_FILES_WHOLE; i++)
-        CHECK_INT(count_file(registry, gpus, 3, true, now + i), 0);
-    CHECK(count_file(registry, gpus, 3, true, now + SHIM_FILES_US - 1) != 0);
-    CHECK_INT(count_file(registry, gpus, 3, true, now + SHIM_FILES_US), 0);
-    CHECK_INT(count_file(registry, gpus, 2, false, now + SHIM_FILES_US), 0);
-    CHECK(count_file(registry, gpus, 3, false, now + SHIM_FILES_US) != 0);
-    unlink(path);
-}
-
-/* One that is left alone in the end has cost nothing. Where nothing could be counted, that is the
- * reason, and not the price. */
-static void files_given_back(void)
-{
-    const shim_bus gpus[] = {0x100, 0x200};
-    struct shim_why why = {""};
-    new_step();
-    struct shim_registry *registry = open_one();
-    for (int i = 0; i < 2; i++)
-        shim_registry_claim_gpu(registry, gpus[i]);
-    for (int i = 0; i < 10; i++) {
-        CHECK_INT(count_file(registry, gpus, 2, true, 1000 + i), 0);
-        shim_registry_uncount_file(registry, gpus, 2, true);
-    }
-    for (int i = 0; i < SHIM_FILES_WHOLE; i++)
-        CHECK_INT(count_file(registry, gpus, 2, true, 1010), 0);
-    CHECK(count_file(registry, gpus, 2, true, 1010) != 0);
-    for (int i = 0; i < SHIM_FILES_WHOLE + 5; i++)
-        shim_registry_uncount_file(registry, gpus, 2, true);
-    for (int i = 0; i < SHIM_FILES_WHOLE; i++) /* no more than ever */
-        CHECK_INT(count_file(registry, gpus, 2, true, 1010), 0);
-    CHECK(count_file(registry, gpus, 2, true, 1010) != 0);
-
-    hold_table(registry, own_word());
-    CHECK(shim_registry_count_file(registry, gpus, 2, false, 1010, &why) != 0);
-    CHECK(strstr(why.text, "locked") != NULL);
-    CHECK(strstr(why.text, "costs") == NULL);
-    hold_table(registry, 0);
-    CHECK_INT(count_file(registry, gpus, 2, false, 1010), 0);
-    unlink(path);
-}
-
 int main(void)
 {
     unsigned long seed = check_seed();
@@ -590,8 +499,6 @@ int main(void)
     full_table();
     many_groups(seed);
     expected_ranks();
-    costly_files();
-    files_given_back();
     foreign_files();
     damaged_answers();
     limited_files();
