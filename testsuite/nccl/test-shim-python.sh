@@ -1,6 +1,6 @@
 #!/bin/bash
 # Python programs that have NCCL by ctypes alone, as vLLM and others: their communicators are built as planned, in cuMem
-# mode and in the older one; also by two NCCLs at a time. Where one rank passes the shim by, all of them are left alone.
+# mode and in the older one; also by two NCCLs at a time, and by nccl4py. Where one rank passes the shim by, all of them are left alone.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -34,3 +34,14 @@ cp "$rig/lib/libnccl.so.2" "$work/libnccl-second.so"
 mapfile -t options < <(with_plans)
 run_ring "$work/rings" "${some[@]}" "${options[@]}" -- --second "$work/libnccl-second.so"
 said "of 3 ranks, 3 here: ring 0000:1a:00.0 -w> 0000:3e:00.0 -m0> 0000:3d:00.0" 2
+
+step "NVIDIA's own bindings"
+if folder=$(TCCL_WHEEL_SECONDS=100 "$here/get-python" nccl4py-0.6.0 nccl4py==0.6.0 cuda-pathfinder==1.9.0 packaging numpy 2>"$work/why"); then
+    new_step
+    run_planned "${some[@]}" --set PYTHONPATH="$folder" -- --nccl4py
+    as_planned
+    no_warning
+    said "built as planned" 1
+else
+    echo "left out: $(tail -n 1 "$work/why")"
+fi
