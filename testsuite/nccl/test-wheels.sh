@@ -1,8 +1,8 @@
 #!/bin/bash
 # Released NCCLs, as Python's packages carry them: the functions and their twins, the questions and
 # the plugins are those that the shim takes the version to have, and the shim finds each one's
-# functions in all the ways in which programs have it, Python's packages among them. (No GPU: no communicator comes
-# into being; it fails as without the shim. On the rig these can't be run: see README.md.)
+# functions in all the ways in which programs have it, Python's packages among them. (No GPU and no rig: no communicator
+# comes into being; it fails as without the shim.)
 # Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
 # kept, and of a few of them as many as can be had in some time.
 # level: all

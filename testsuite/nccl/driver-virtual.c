@@ -1,10 +1,9 @@
-/* cudart-virtual.c: the driver's virtual memory management (cuMemCreate and its kin) of the
- * stand-in, but not with TCCL_RIG_CUMEM=0. Drivers from CUDA 12 on offer it; NCCL then takes
- * it for device and host buffers, and connects at the first collective. An allocation is a memfd,
- * so that a handle passed on as a descriptor maps the same memory in another process. */
-#include "cudart.h"
+/* driver-virtual.c: virtual memory management (cuMemCreate and its kin) of the stand-in driver, but
+ * not with TCCL_RIG_CUMEM=0. Drivers from CUDA 12 on offer it; NCCL then takes it for device and
+ * host buffers, and connects at the first collective. An allocation is a memfd, so that a handle
+ * passed on as a descriptor maps the same memory in another process. */
+#include "driver.h"
 
-#include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -111,8 +110,8 @@ static int make_room(int fd, size_t size, const CUmemAllocationProp *properties)
     return at_once ? fallocate(fd, 0, 0, (off_t)size) : ftruncate(fd, (off_t)size);
 }
 
-static CUresult memory_create(CUmemGenericAllocationHandle *handle, size_t size,
-                              const CUmemAllocationProp *properties, unsigned long long flags)
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                     const CUmemAllocationProp *properties, unsigned long long flags)
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     int fd;
@@ -131,7 +130,7 @@ static CUresult memory_create(CUmemGenericAllocationHandle *handle, size_t size,
     return result;
 }
 
-static CUresult memory_release(CUmemGenericAllocationHandle handle)
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     struct physical *physical;
 
@@ -143,7 +142,7 @@ static CUresult memory_release(CUmemGenericAllocationHandle handle)
     return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult memory_retain(CUmemGenericAllocationHandle *handle, void *address)
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
     struct view *view;
 
@@ -157,8 +156,8 @@ static CUresult memory_retain(CUmemGenericAllocationHandle *handle, void *addres
     return view ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult memory_granularity(size_t *granularity, const CUmemAllocationProp *properties,
-                                   CUmemAllocationGranularity_flags option)
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
+                                       CUmemAllocationGranularity_flags option)
 {
     (void)option;
     if (!sane(properties))
@@ -167,8 +166,8 @@ static CUresult memory_granularity(size_t *granularity, const CUmemAllocationPro
     return CUDA_SUCCESS;
 }
 
-static CUresult memory_properties(CUmemAllocationProp *properties,
-                                  CUmemGenericAllocationHandle handle)
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+                                                CUmemGenericAllocationHandle handle)
 {
     struct physical *physical;
 
@@ -182,8 +181,8 @@ static CUresult memory_properties(CUmemAllocationProp *properties,
 
 /* ---- handed on to other processes ---- */
 
-static CUresult memory_export(void *out, CUmemGenericAllocationHandle handle,
-                              CUmemAllocationHandleType type, unsigned long long flags)
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags)
 {
     struct physical *physical;
     int fd = -1;
@@ -204,8 +203,8 @@ static CUresult memory_export(void *out, CUmemGenericAllocationHandle handle,
 
 /* The importer of a real handle learns its location, too; here it is taken for the current GPU's.
  */
-static CUresult memory_import(CUmemGenericAllocationHandle *handle, void *shared,
-                              CUmemAllocationHandleType type)
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
+                                        CUmemAllocationHandleType type)
 {
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -234,8 +233,8 @@ static CUresult memory_import(CUmemGenericAllocationHandle *handle, void *shared
 
 /* ---- addresses ---- */
 
-static CUresult address_reserve(CUdeviceptr *address, size_t size, size_t alignment,
-                                CUdeviceptr wanted, unsigned long long flags)
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment,
+                             CUdeviceptr wanted, unsigned long long flags)
 {
     size_t more = size + GRANULARITY, before;
     char *start;
@@ -254,14 +253,14 @@ static CUresult address_reserve(CUdeviceptr *address, size_t size, size_t alignm
     return CUDA_SUCCESS;
 }
 
-static CUresult address_free(CUdeviceptr address, size_t size)
+CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 {
     return munmap((void *)address, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Until access is set, whoever touches it gets a signal, as on a GPU an error. */
-static CUresult address_map(CUdeviceptr address, size_t size, size_t offset,
-                            CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
     struct view *view = malloc(sizeof(*view));
     struct physical *physical;
@@ -284,7 +283,7 @@ static CUresult address_map(CUdeviceptr address, size_t size, size_t offset,
     return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult address_unmap(CUdeviceptr address, size_t size)
+CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
@@ -305,8 +304,8 @@ static CUresult address_unmap(CUdeviceptr address, size_t size)
     return result;
 }
 
-static CUresult address_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
-                               size_t count)
+CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+                        size_t count)
 {
     int protection = PROT_NONE;
 
@@ -320,7 +319,7 @@ static CUresult address_access(CUdeviceptr address, size_t size, const CUmemAcce
 
 /* ---- for the other parts of the stand-in ---- */
 
-bool rig_virtual_allocation(const void *address, void **base, size_t *size, int *device, bool *host)
+bool rig_virtual_allocation(const void *address, struct rig_allocation *found)
 {
     struct view *view;
 
@@ -328,10 +327,11 @@ bool rig_virtual_allocation(const void *address, void **base, size_t *size, int 
     view = view_of(address);
     if (view) {
         const CUmemLocation *location = &view->physical->properties.location;
-        *base = view->start;
-        *size = view->size;
-        *host = location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
-        *device = *host ? 0 : location->id;
+        bool host = location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+        *found = (struct rig_allocation){.base = view->start,
+                                         .size = view->size,
+                                         .device = host ? 0 : location->id,
+                                         .host = host};
     }
     pthread_mutex_unlock(&lock);
     return view;
@@ -349,30 +349,4 @@ bool rig_virtual_zero(char *start, char *end)
                      start - view->start + (off_t)view->offset, end - start) == 0;
     pthread_mutex_unlock(&lock);
     return done;
-}
-
-static const struct {
-    const char *name;
-    void *function;
-} functions[] = {
-    {"cuMemCreate", memory_create},
-    {"cuMemRelease", memory_release},
-    {"cuMemRetainAllocationHandle", memory_retain},
-    {"cuMemGetAllocationGranularity", memory_granularity},
-    {"cuMemGetAllocationPropertiesFromHandle", memory_properties},
-    {"cuMemExportToShareableHandle", memory_export},
-    {"cuMemImportFromShareableHandle", memory_import},
-    {"cuMemAddressReserve", address_reserve},
-    {"cuMemAddressFree", address_free},
-    {"cuMemMap", address_map},
-    {"cuMemUnmap", address_unmap},
-    {"cuMemSetAccess", address_access},
-};
-
-void *rig_virtual_function(const char *name)
-{
-    for (size_t i = 0; rig_has_virtual() && i < sizeof(functions) / sizeof(*functions); i++)
-        if (strcmp(name, functions[i].name) == 0)
-            return functions[i].function;
-    return NULL;
 }

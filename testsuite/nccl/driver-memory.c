@@ -1,0 +1,479 @@
+/* driver-memory.c: memory of the stand-in driver. What programs take for a GPU's memory is a
+ * part of one sparse file without a name, so that other processes can open it by an IPC handle. */
+#include "driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARENA ((size_t)64 << 30)
+#define PAGE ((size_t)4096)
+
+struct block {
+    char *start;
+    size_t size; /* as asked for */
+    int device;
+    bool host;
+    struct block *next;
+};
+
+struct mapping {
+    void *start;
+    size_t size;
+    struct mapping *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *arena;
+static int arena_fd = -1;
+static size_t arena_used;
+static struct block *blocks;
+static struct mapping *mappings;
+
+static size_t whole_pages(size_t size)
+{
+    return (size + PAGE - 1) & ~(PAGE - 1);
+}
+
+static bool make_arena(void)
+{
+    void *start;
+
+    if (arena)
+        return true;
+    arena_fd = memfd_create("tccl-rig", MFD_CLOEXEC);
+    if (arena_fd < 0 || ftruncate(arena_fd, ARENA) < 0)
+        return false;
+    start = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena_fd, 0);
+    if (start == MAP_FAILED)
+        return false;
+    arena = start;
+    return true;
+}
+
+/* Addresses are not used again: 64 GiB are enough for a test. */
+static struct block *take(size_t size, bool host)
+{
+    struct block *block = calloc(1, sizeof(*block));
+
+    if (!block || !make_arena() || size > ARENA - arena_used) {
+        free(block);
+        return NULL;
+    }
+    *block = (struct block){arena + arena_used, size, rig_current(), host, blocks};
+    arena_used += whole_pages(size);
+    blocks = block;
+    return block;
+}
+
+static CUresult allocate(void **address, size_t size, bool host)
+{
+    struct block *block = NULL;
+
+    *address = NULL;
+    if (size == 0)
+        return CUDA_SUCCESS;
+    if (size <= ARENA) {
+        pthread_mutex_lock(&lock);
+        block = take(size, host);
+        pthread_mutex_unlock(&lock);
+    }
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = block->start;
+    return CUDA_SUCCESS;
+}
+
+static struct block *find(const void *address)
+{
+    const char *at = address;
+
+    for (struct block *block = blocks; block; block = block->next)
+        if (at >= block->start && at < block->start + block->size)
+            return block;
+    return NULL;
+}
+
+/* Makes the whole pages in a part of the arena zero by giving them back: writing zeros into them
+ * would take memory. Returns false where that can't be done. */
+static bool give_back(char *start, char *end)
+{
+    if (!arena || start < arena || end > arena + ARENA || start >= end)
+        return false;
+    return fallocate(arena_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start - arena,
+                     end - start) == 0;
+}
+
+static CUresult release(void *address)
+{
+    CUresult error = CUDA_ERROR_INVALID_VALUE;
+
+    if (!address)
+        return CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    for (struct block **at = &blocks; *at; at = &(*at)->next) {
+        struct block *block = *at;
+        if (block->start != address)
+            continue;
+        give_back(block->start, block->start + whole_pages(block->size));
+        *at = block->next;
+        free(block);
+        error = CUDA_SUCCESS;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+bool rig_allocation(const void *address, struct rig_allocation *found)
+{
+    struct block *block;
+
+    pthread_mutex_lock(&lock);
+    block = find(address);
+    if (block)
+        *found = (struct rig_allocation){block->start, block->size, block->device, block->host,
+                                         !block->host};
+    pthread_mutex_unlock(&lock);
+    return block || rig_virtual_allocation(address, found);
+}
+
+CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
+{
+    return allocate((void **)address, size, false);
+}
+
+CUresult cuMemFree(CUdeviceptr address)
+{
+    return release((void *)address);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
+{
+    (void)stream;
+    return allocate((void **)address, size, false);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
+                                 CUstream stream)
+{
+    (void)pool, (void)stream;
+    return allocate((void **)address, size, false);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    (void)stream;
+    return release((void *)address);
+}
+
+CUresult cuMemHostAlloc(void **address, size_t size, unsigned flags)
+{
+    (void)flags;
+    return allocate(address, size, true);
+}
+
+CUresult cuMemFreeHost(void *address)
+{
+    return release(address);
+}
+
+CUresult cuMemHostRegister(void *address, size_t size, unsigned flags)
+{
+    (void)flags;
+    return address && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostUnregister(void *address)
+{
+    return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *host, unsigned flags)
+{
+    (void)flags;
+    *device = (CUdeviceptr)host;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(size_t *unused, size_t *all)
+{
+    *unused = *all = (size_t)16 << 30;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+    struct rig_allocation found;
+
+    if (!rig_allocation((void *)address, &found))
+        return CUDA_ERROR_NOT_FOUND;
+    if (base)
+        *base = (CUdeviceptr)found.base;
+    if (size)
+        *size = found.size;
+    return CUDA_SUCCESS;
+}
+
+/* ---- contents ---- */
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+    memmove((void *)to, (void *)from, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    (void)stream;
+    return cuMemcpy(to, from, size);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
+{
+    return cuMemcpy(to, (CUdeviceptr)from, size);
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+    (void)stream;
+    return cuMemcpy(to, (CUdeviceptr)from, size);
+}
+
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
+{
+    return cuMemcpy((CUdeviceptr)to, from, size);
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    (void)stream;
+    return cuMemcpy((CUdeviceptr)to, from, size);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+    return cuMemcpy(to, from, size);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    (void)stream;
+    return cuMemcpy(to, from, size);
+}
+
+CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t size)
+{
+    char *start = (char *)address, *end = start + size;
+    char *first = (char *)whole_pages((uintptr_t)start);
+    char *last = (char *)((uintptr_t)end & ~(PAGE - 1));
+
+    if (value != 0 || (!give_back(first, last) && !rig_virtual_zero(first, last))) {
+        memset(start, value, size);
+        return CUDA_SUCCESS;
+    }
+    memset(start, 0, (size_t)(first - start));
+    memset(last, 0, (size_t)(end - last));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t size, CUstream stream)
+{
+    (void)stream;
+    return cuMemsetD8(address, value, size);
+}
+
+/* The runtime sets whole words so. */
+CUresult cuMemsetD32(CUdeviceptr address, unsigned value, size_t count)
+{
+    if (value == 0)
+        return cuMemsetD8(address, 0, count * sizeof(value));
+    for (size_t i = 0; i < count; i++)
+        ((unsigned *)address)[i] = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream stream)
+{
+    (void)stream;
+    return cuMemsetD32(address, value, count);
+}
+
+/* ---- what an address is ---- */
+
+static bool put(void *out, const void *value, size_t size)
+{
+    memcpy(out, value, size);
+    return true;
+}
+
+/* False: this attribute is not known here. Of memory that is not CUDA's all are zero. */
+static bool tell(CUpointer_attribute attribute, CUdeviceptr address,
+                 const struct rig_allocation *found, void *out)
+{
+    bool known = found->base;
+    unsigned type = !known ? 0 : found->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    CUcontext context = NULL;
+
+    switch ((int)attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        if (known)
+            cuDevicePrimaryCtxRetain(&context, found->device);
+        return put(out, &context, sizeof(context));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        return put(out, &type, sizeof(type));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        address = known ? address : 0;
+        return put(out, &address, sizeof(address));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return put(out, &found->base, sizeof(found->base));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return put(out, &found->size, sizeof(found->size));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        return put(out, &found->device, sizeof(found->device));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        return put(out, &(int){found->shared}, sizeof(int));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        return put(out, &(bool){false}, sizeof(bool));
+    default:
+        return false;
+    }
+}
+
+CUresult cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdeviceptr address)
+{
+    struct rig_allocation found = {0};
+
+    if (!rig_allocation((void *)address, &found) || !tell(attribute, address, &found, out))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **out,
+                                CUdeviceptr address)
+{
+    struct rig_allocation found = {0};
+
+    rig_allocation((void *)address, &found);
+    for (unsigned i = 0; i < count; i++)
+        if (!tell(attributes[i], address, &found, out[i]))
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                               CUdeviceptr address)
+{
+    (void)value, (void)attribute, (void)address;
+    return CUDA_SUCCESS;
+}
+
+/* ---- memory of other processes ---- */
+
+struct handle {
+    int magic, pid, fd;
+    size_t offset, size;
+};
+enum { MAGIC = 0x5443434c };
+_Static_assert(sizeof(struct handle) <= sizeof(CUipcMemHandle), "too large for a handle");
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
+{
+    struct handle handle = {0};
+    struct rig_allocation found;
+
+    memset(out, 0, sizeof(*out));
+    if (!rig_allocation((void *)address, &found))
+        return CUDA_ERROR_INVALID_VALUE;
+    handle = (struct handle){MAGIC, getpid(), arena_fd, (size_t)((char *)found.base - arena),
+                             whole_pages(found.size)};
+    memcpy(out, &handle, sizeof(handle));
+    return CUDA_SUCCESS;
+}
+
+static bool remember(void *start, size_t size)
+{
+    struct mapping *mapping = malloc(sizeof(*mapping));
+
+    if (!mapping)
+        return false;
+    pthread_mutex_lock(&lock);
+    *mapping = (struct mapping){start, size, mappings};
+    mappings = mapping;
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle in, unsigned flags)
+{
+    struct handle handle;
+    char path[64];
+    void *start;
+    int fd;
+
+    (void)flags;
+    memcpy(&handle, &in, sizeof(handle));
+    if (handle.magic != MAGIC)
+        return CUDA_ERROR_INVALID_HANDLE;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        fprintf(stderr, "tccl rig: %s: %s\n", path, strerror(errno));
+        return CUDA_ERROR_MAP_FAILED;
+    }
+    start = mmap(NULL, handle.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)handle.offset);
+    close(fd);
+    if (start == MAP_FAILED || !remember(start, handle.size))
+        return CUDA_ERROR_MAP_FAILED;
+    *address = (CUdeviceptr)start;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address)
+{
+    CUresult error = CUDA_ERROR_INVALID_VALUE;
+
+    pthread_mutex_lock(&lock);
+    for (struct mapping **at = &mappings; *at; at = &(*at)->next) {
+        struct mapping *mapping = *at;
+        if (mapping->start != (void *)address)
+            continue;
+        munmap(mapping->start, mapping->size);
+        *at = mapping->next;
+        free(mapping);
+        error = CUDA_SUCCESS;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* ---- pools ---- */
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    (void)properties;
+    return rig_token(pool);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    free(pool);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    (void)pool, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,41 @@
+/* driver.h: what the parts of the stand-in for the CUDA driver share. Its functions are those of
+ * cuda.h; the CUDA runtimes of programs and of NCCL above it are real ones. */
+#ifndef TCCL_RIG_DRIVER_H
+#define TCCL_RIG_DRIVER_H
+
+#include "devices.h"
+
+#include <cuda.h>
+
+/* GPUs that the process may see (CUDA_VISIBLE_DEVICES), and which one a CUDA ordinal means: an
+ * index into rig_devices(), or -1. */
+int rig_visible(void);
+int rig_ordinal(int ordinal);
+
+/* The device of the calling thread's context: an ordinal; without a context the first. */
+int rig_current(void);
+
+/* A thing without contents, of which a program holds the address. */
+CUresult rig_token(void *out);
+
+/* Says that it is refused. */
+CUresult rig_refused(const char *what);
+
+/* The base and size of the allocation that holds the address, and where it is. False: there is
+ * none. */
+struct rig_allocation {
+    void *base;
+    size_t size;
+    int device;
+    bool host;
+    bool shared; /* by cuIpcGetMemHandle */
+};
+bool rig_allocation(const void *address, struct rig_allocation *found);
+
+/* Virtual memory management: is it offered; the mapping that holds an address; zeros a part of one
+ * without taking memory (false: it is none). */
+bool rig_has_virtual(void);
+bool rig_virtual_allocation(const void *address, struct rig_allocation *found);
+bool rig_virtual_zero(char *start, char *end);
+
+#endif
