@@ -25,20 +25,27 @@ fi
 step "its own rings"
 "$here/check-baseline" "$work" "$machines/amd-4gpu.json" --subsets 0 || no_ring $? "NCCL chooses otherwise"
 
+# As planned; by an NCCL that the shim does not know, as without it.
+planned() { # MODEL OPTION...
+    run_planned "$@"
+    if show_log | grep -q "NCCL .* is not known"; then
+        as_alone "$@"
+        return
+    fi
+    as_planned
+    no_warning
+}
+
 step "planned on one node"
 make_plans dual-8gpu
-run_planned dual-8gpu
-as_planned
-no_warning
+planned dual-8gpu
 look "$work/rings" "
 expect('memory', answer['mode']['memory'], 'cumem')
 expect('version', 'wheel:' + '.'.join(str(answer['mode']['version'] // n % 100) for n in (10000, 100, 1)), '$TCCL_NCCL')"
 
 step "planned on two nodes"
 make_plans amd-4gpu amd-4gpu
-run_planned amd-4gpu --nodes 2
-as_planned
-no_warning
+planned amd-4gpu --nodes 2
 
 step "a graph file"
 "$here/write-graph" "$machines/amd-4gpu.json" 0,2,1,3 >"$work/graph.xml"
