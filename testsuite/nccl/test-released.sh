@@ -28,7 +28,7 @@ step "its own rings"
 # As planned; by an NCCL that the shim does not know, as without it.
 planned() { # MODEL OPTION...
     run_planned "$@"
-    if show_log | grep -q "NCCL .* is not known"; then
+    if show_log | grep -q "NCCL [0-9.]*: not known"; then
         as_alone "$@"
         return
     fi
