@@ -44,8 +44,8 @@ expect('memory', answer['mode']['memory'], 'cumem')
 expect('version', 'wheel:' + '.'.join(str(answer['mode']['version'] // n % 100) for n in (10000, 100, 1)), '$TCCL_NCCL')"
 
 step "planned on two nodes"
-make_plans amd-4gpu amd-4gpu
-planned amd-4gpu --nodes 2
+make_plans "dual-8gpu:0-3=mlx5_0 -m0> 2 -m0> 3 -w> 0 -w> 1 -m0> mlx5_0" "dual-8gpu:0-3=mlx5_1 -m0> 0 -m0> 1 -w> 3 -m0> 2 -m0> mlx5_0"
+planned dual-8gpu --gpus 0-3 --nodes 2
 
 step "a graph file"
 "$here/write-graph" "$machines/amd-4gpu.json" 0,2,1,3 >"$work/graph.xml"
