@@ -25,6 +25,12 @@ void tccl_outcome_clear(struct tccl_outcome *outcome)
     memset(outcome, 0, sizeof(*outcome));
 }
 
+enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome)
+{
+    bool foreseen = outcome->state == TCCL_STATE_APPLIED && outcome->reason[0];
+    return foreseen ? TCCL_STATE_FALLBACK : outcome->state;
+}
+
 /* How many NICs a choice has: those of an older tccld are of one ring. */
 static int rings_of(const struct tccl_outcome *outcome)
 {

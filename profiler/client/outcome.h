@@ -78,6 +78,9 @@ struct tccl_outcome {
     struct tccl_node_nics *choices;
 };
 void tccl_outcome_clear(struct tccl_outcome *outcome);
+/* The state that the plugin, the record and the numbers since tccld's start have: fallback, too,
+ * where there is a ring, and plans, but NCCL is foreseen to leave it alone. */
+enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome);
 
 /* PLAN with the choices of the nodes [first, end), none if these are equal: a new reference, NULL
  * if out of memory. */

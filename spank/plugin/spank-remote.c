@@ -609,16 +609,6 @@ static bool wait_for_tccld(void)
     return false;
 }
 
-/* The plan is given, since the program may have another NCCL than was foreseen; but nothing is
- * promised. */
-static void promise_nothing(struct tccl_outcome *plan)
-{
-    if (plan->state != TCCL_STATE_APPLIED || !plan->reason[0])
-        return;
-    plan->state = TCCL_STATE_FALLBACK;
-    plan->gbps = 0;
-}
-
 /* Under ContainSpank slurm_spank_user_init runs in a process that has slurmstepd's memory, but
  * descriptors of its own: slurmstepd closes its one later (remote_task_post_fork). */
 static void hang_up(void)
@@ -636,8 +626,6 @@ static void await_plan(void)
     if (wait_for_tccld()) {
         int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
         remote.unheard = rc != 0;
-        if (rc == 0)
-            promise_nothing(&plan);
         if (rc == 0)
             remote.plan = plan;
         else if (rc > 0)

@@ -72,10 +72,14 @@ says_built applied ""
 recorded "$job" 0 state applied
 equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,reason,built)" "applied||applied"
 
-# A ring is required.
-python_show "${step[@]}" --tccl=require
+# On several nodes; and where a ring is required.
+python_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
+unknown
+recorded "$(job_of)" 0 reason "NCCL 2.99.1: not known (*"
+python_show -w n1,n2 -N2 --gpus-per-node=4 --tccl=require
 [ "$status" != 0 ] || fail "a step that requires a ring goes on"
-grep -q 'tccl: no ring: NCCL 2.99.1: not known .*(the step ends, because a ring is required)' "$work/err" || fail "why it ends"
+equal "lines that say why it ends" "$(grep -c 'tccl: no ring: NCCL 2.99.1: not known .*(the step ends, because a ring is required)' "$work/err")" 1
+equal "tasks" "$(tasks)" 0
 
 # The NCCL of an environment is nothing to other programs.
 srun_show "${step[@]}" --tccl=on

@@ -217,6 +217,27 @@ static void test_long_ring(void)
     shared_class_drop(class);
 }
 
+/* An NCCL that isn't known: all nodes have the ring and the reason, and are told that there is
+ * none. */
+static void test_foreseen(void)
+{
+    struct merge *merge = make_merge(3, "model");
+    struct tccl_outcome outcome = {0}, read = {0};
+    struct tccl_error err = {""};
+    struct tccl_step warned = {.nodes = names, .n_nodes = 3, .foreseen = "NCCL 2.33.1: not known"};
+    outcome_solve(&outcome, merge, &warned, TCCL_CHAIN_RINGS);
+    cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 3);
+    CHECK_INT(tccl_plan_from_json(json, &key, 1, 3, &read, &err), 0);
+    CHECK_INT(read.state, TCCL_STATE_APPLIED);
+    CHECK_STR(read.reason, "NCCL 2.33.1: not known");
+    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_FALLBACK);
+    read.reason[0] = '\0';
+    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_APPLIED);
+    tccl_outcome_clear(&read);
+    tccl_outcome_clear(&outcome);
+    merge_free(merge);
+}
+
 static void test_policy(void)
 {
     struct merge *merge = make_merge(3, "model");
@@ -434,6 +455,7 @@ int main(void)
     test_parts();
     test_fewer();
     test_long_ring();
+    test_foreseen();
     test_policy();
     test_beside();
     test_no_gain();

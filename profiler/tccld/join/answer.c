@@ -150,6 +150,10 @@ void answer_waiters(struct step *step)
     struct tccl_outcome plan = step->outcome; /* and the step's */
     plan.ring = step->own_ring;
     plan.path = step->path;
+    if (tccl_outcome_told(&plan) != plan.state) { /* nothing is promised, and the plan is there */
+        plan.state = tccl_outcome_told(&plan);
+        plan.gbps = 0;
+    }
     if (!plan.path && plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
         plan.state = TCCL_STATE_FALLBACK;
         snprintf(plan.reason, sizeof(plan.reason), "%s: the step has ended here",
@@ -167,7 +171,7 @@ void answer_waiters(struct step *step)
 void answer_join(struct step *step)
 {
     const struct tccl_outcome *outcome = &step->outcome;
-    metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
+    metrics_answer(step->steps->daemon->metrics, tccl_outcome_told(outcome), outcome->reason,
                    outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
                    outcome->rings, tccl_now_us() - step->joined_us);
     answer_waiters(step);

@@ -82,8 +82,7 @@ static void keep_record(struct step *step)
         running_describe(step->steps->daemon->running, step->join, step->class->class,
                          &step->outcome);
     struct tccl_outcome shown = step->outcome; /* which owns what it points to */
-    if (shown.state == TCCL_STATE_APPLIED && shown.reason[0])
-        shown.state = TCCL_STATE_FALLBACK; /* as foreseen */
+    shown.state = tccl_outcome_told(&shown);
     json_t *record = tccl_record_to_json(step->join, &shown);
     if (!record) {
         log_line("step %s: out of memory: it has no record", step->text);
