@@ -37,9 +37,9 @@ class Speaker:
     def __init__(self, target, uid, number):
         self.target, self.uid, self.random = target, uid, random.Random(f"{SEED}-{number}")
         mine = [self.query, self.summary]
-        others = [self.join] * 10 + [self.leave, self.merge, self.built, self.record, self.lost, self.purge]
+        others = [self.join] * 10 + [self.leave, self.merge, self.built, self.agree_below, self.record, self.lost, self.purge]
         self.far = mine * (1 if uid == 0 else 40) + others  # what others may not say is soon refused
-        self.here = self.far + [self.chain, self.confirm] * (2 if uid == 0 else 40)
+        self.here = self.far + [self.chain, self.confirm, self.agree] * (2 if uid == 0 else 40)
         self.held, self.count = [], 0
 
     # ---- what is right ----
@@ -88,6 +88,10 @@ class Speaker:
         return {"type": "built", "key": self.key(), "n_nodes": 2, "node": 1, "start": int(time.time()),
                 "said": [nothing, nothing, nothing, {"nodes": 1, "lowest": 1, "text": ""}, nothing], "order": [0, 4, 0]}
 
+    def agree_below(self):
+        return {"type": "agree", "key": self.key(), "n_nodes": 2, "node": 1, "start": int(time.time()),
+                "comm": f"{self.random.randint(1, 9):016x}", "will": self.random.choice([True, True, False])}
+
     def record(self):
         return {"type": "record", "records": [record(self.random.randint(1, JOBS), uid=self.random.choice(USERS))]}
 
@@ -107,6 +111,9 @@ class Speaker:
     def confirm(self):
         return self.lines("confirm", verdict=self.random.choice(["applied", "differs", "not used", "unknown", "begun"]),
                           text="because", ranks=self.random.randint(-1, 9), gpus=4, lowest=0, nccl=22907, whole="yes")
+
+    def agree(self):
+        return self.lines("agree", comm=f"{self.random.randint(1, 9):016x}", will=self.random.choice(["yes", "yes", "no"]))
 
     # ---- what is nearly right ----
 
@@ -205,7 +212,7 @@ class Speaker:
             self.held.pop(self.random.randrange(len(self.held))).close()
 
     def begin_step(self):
-        """One of which CHAIN and CONFIRM may speak."""
+        """One of which CHAIN, CONFIRM and AGREE may speak."""
         key, node = self.key(), self.random.choice([1, 2])
         with self.target.unix(node) as peer:
             peer.settimeout(5)
