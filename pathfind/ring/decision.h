@@ -55,8 +55,8 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked);
 
 /* How many times as fast as NCCL's own they have to be.
  *  - Measured: 1.05, since NCCL's kernels are not the copies that were measured, or more where
- * these are noisier; and 0.05 more for several rings, which need a graph file: from NCCL 2.29.7 on
- * it costs each rank a second, and 0.9 GB meanwhile (runtime/README.md).
+ * these are noisier; and 0.05 more for several rings, which need a graph file, and more channels
+ * to be connected (runtime/README.md).
  *  - By a model, where all capacities are guesses: 1.19. Bandwidths rise and fall as capacities do.
  *    So if each of these is wrong by 10 % at most, ours have 0.9 of what was promised at least,
  *    NCCL's own 1.1 at most, and 1.19 * 0.9 / 1.1 = 0.97. That holds whatever limits them, and

@@ -1,6 +1,5 @@
 /* steer.h: a topology file under which NCCL's own search finds the chain. From 2.29.7 on NCCL
- * reads any graph file into a table of 0.9 GB, which takes it one to three seconds of processor
- * time in each rank and communicator; a topology file costs next to nothing. */
+ * makes a table of 0.9 GB for any graph file (clearing.h); a topology file needs none. */
 #ifndef SHIM_STEER_H
 #define SHIM_STEER_H
 

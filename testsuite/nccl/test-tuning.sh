@@ -26,6 +26,13 @@ several = sys.argv[5] != "1"
 for name in ["ranks", "nodes"] + ["channels"] * (not several):
     if getattr(alone, name) != getattr(planned, name):
         bad.append(f"{name}: {getattr(planned, name)}, not {getattr(alone, name)}")
+# Sends and receives: what goes to one peer is as alone, but 2 in place of 1 may go to one on another node. With several rings all peers share the next
+# power of two.
+if planned.p2p_per_peer != alone.p2p_per_peer and not (several and planned.nodes > 1 and planned.p2p_per_peer == 2):
+    bad.append(f"{planned.p2p_per_peer} channels to a peer, not {alone.p2p_per_peer}")
+if planned.p2p != (1 << (planned.channels - 1).bit_length() if several else alone.p2p):
+    bad.append(f"{planned.p2p} channels to all peers, {planned.channels} of rings, alone {alone.p2p}")
+print(f"sends and receives: {planned.p2p} channels, {planned.p2p_per_peer} to a peer; alone {alone.p2p}, {alone.p2p_per_peer}")
 # Broadcast and Reduce have the ring alone, and less latency where its channels are all alike.
 # Of a node with a topology file of the shim's NCCL's tree may be nominally slower: the ring is used from smaller sizes on then.
 for name in ["AllReduce", "AllGather", "ReduceScatter"]:

@@ -25,7 +25,7 @@ class Tuning:
 
     def __init__(self, text):
         self.graphs, self.table, self.picked = {}, {}, []
-        self.ranks = self.nodes = self.channels = 0
+        self.ranks = self.nodes = self.channels = self.p2p = self.p2p_per_peer = 0
         names = []
         for line in text.splitlines():
             words = line.partition("NCCL INFO ")[2]
@@ -44,9 +44,9 @@ class Tuning:
         found = COMM.match(words)
         if found and self.ranks == 0:
             self.ranks, self.nodes = int(found[1]), int(found[2])
-        found = re.match(r"(\d+) coll channels", words)
+        found = re.match(r"(\d+) coll channels.* (\d+) p2p channels, (\d+) p2p channels per peer", words)
         if found and self.channels == 0:
-            self.channels = int(found[1])
+            self.channels, self.p2p, self.p2p_per_peer = map(int, found.groups())
         found = re.match(r" *(\w+) \|( *[\d.]+/ *[\d.]+ \|)+$", words)
         if found:
             self.take_row(found[1], [cell.split("/") for cell in words.split("|")[1:-1]], names)
