@@ -282,14 +282,19 @@ static void *look_for(const char *name)
     return behind.found ? behind.found : any.found;
 }
 
-void *shim_find_dlsym(void)
+void *shim_next(void **known, const char *name)
 {
-    void *found = __atomic_load_n(&shim_next_dlsym, __ATOMIC_ACQUIRE);
+    void *found = __atomic_load_n(known, __ATOMIC_ACQUIRE);
     if (found)
         return found;
-    found = shim_relocated() ? look_for("dlsym") : shim_early_function("dlsym");
-    __atomic_store_n(&shim_next_dlsym, found, __ATOMIC_RELEASE);
+    found = shim_relocated() ? look_for(name) : shim_early_function(name);
+    __atomic_store_n(known, found, __ATOMIC_RELEASE);
     return found;
+}
+
+void *shim_find_dlsym(void)
+{
+    return shim_next(&shim_next_dlsym, "dlsym");
 }
 
 void *shim_dlsym(void *handle, const char *name)

@@ -38,6 +38,8 @@ void *shim_dlsym(void *handle, const char *name);
 /* So are these: the shim is not linked to libdl, which would be one more file for each program. */
 void *shim_dlopen(const char *name, int flags);
 void shim_dlclose(void *handle);
+/* The function of that name behind the shim; known: it, or NULL before the first call. */
+void *shim_next(void **known, const char *name);
 /* The address of that dlsym, found at the first call; NULL: none. */
 void *shim_find_dlsym(void) __attribute__((visibility("hidden")));
 /* The same, once it was found; read by the assembly in hook/lookup.c. */

@@ -189,6 +189,15 @@ static void enter_single(const struct shim_process *process)
         shim_registry_claim_gpu(process->registry, gpu);
 }
 
+/* They would all be one in the registry. */
+static void leave_alone(const struct shim_process *process, const struct shim_comm *comm)
+{
+    static const struct shim_why why = {"with NCCL_COMM_ID all communicators have the same id"};
+    struct shim_entry *entry = shim_registry_entry(process->registry, comm->key, 0);
+    if (entry)
+        shim_decide_aside(entry, comm, &why);
+}
+
 static struct shim_init *enter_rank(const struct shim_process *process,
                                     const struct shim_nccl *nccl, uint64_t key, int ranks, int rank,
                                     const ncclConfig_t *config)
@@ -200,9 +209,13 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     shim_bus gpu;
     if (ranks == 1)
         enter_single(process);
-    /* With NCCL_COMM_ID all communicators have the same id. */
-    if (!process || ranks < 2 || shim_env("NCCL_COMM_ID"))
+    if (!process || ranks < 2)
         return NULL;
+    fill_comm(&comm, key, ranks, nccl);
+    if (shim_env("NCCL_COMM_ID")) {
+        leave_alone(process, &comm);
+        return NULL;
+    }
     if (shim_device_current(&gpu, &why)) {
         shim_log(SHIM_LOG_WARN, "the GPU of rank %d: %s", rank, why.text);
         gpu = (shim_bus)SHIM_NO_BUS;
@@ -211,7 +224,6 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     describe(process, nccl, gpu, &member);
     member.rank = rank;
     member.user |= read.user;
-    fill_comm(&comm, key, ranks, nccl);
     struct shim_init *init = enter(process, &member, &comm);
     if (init)
         shim_pending_here(init);

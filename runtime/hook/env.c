@@ -1,7 +1,13 @@
-/* env.c: getenv in front of libc's, and NCCL's plugin for its environment, which question.c has it
- * load. NCCL has read nccl.conf before, and asks getenv as well. */
+/* env.c: getenv in front of libc's, fopen for NCCL's log, and NCCL's plugin for its environment,
+ * which question.c has it load. NCCL has read nccl.conf before, and asks getenv as well. */
+#include <errno.h>
+#include <stdio.h>
+
 #include "base/early.h"
+#include "base/resolve.h"
+#include "base/symbols.h"
 #include "hook/question.h"
+#include "verify/nccllog.h"
 
 /* Of libc's header: another attribute on the same function. */
 char *getenv(const char *name);
@@ -11,6 +17,27 @@ __attribute__((visibility("default"))) char *getenv(const char *name)
     if (!shim_relocated())
         return NULL; /* as from libc, which has no environment yet either */
     return shim_question(name, __builtin_return_address(0));
+}
+
+/* By its own name: headers may make another one of it. */
+__attribute__((visibility("default"))) FILE *shim_fopen(const char *path,
+                                                        const char *mode) __asm__("fopen");
+
+FILE *shim_fopen(const char *path, const char *mode)
+{
+    static void *known;
+    void *next = shim_next(&known, "fopen");
+    if (!next) {
+        errno = ENOSYS;
+        return NULL;
+    }
+    FILE *opened = ((FILE * (*)(const char *, const char *)) next)(path, mode);
+    if (!path || !shim_relocated() || !shim_is_nccl(__builtin_return_address(0)))
+        return opened;
+    int before = errno;
+    opened = shim_nccllog_opened(path, opened);
+    errno = before;
+    return opened;
 }
 
 /* The log function that the second interface hands over is not used. */

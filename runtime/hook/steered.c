@@ -73,8 +73,8 @@ static enum shim_verdict without_ring(const struct watch *watch, const struct sh
                                       char text[static 256])
 {
     if (built->unclear)
-        return unknown(text, "NCCL connected several communicators at once, its log does not say "
-                             "which edges are whose");
+        return unknown(text, "NCCL connected several communicators at once, or trees first: its "
+                             "log does not say which edges are the ring's");
     if (built->trees && watch->started >= LARGE) {
         snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
                  watch->started >> 20);

@@ -153,6 +153,8 @@ static bool read_text(struct piece text, struct shim_line *line)
         return rest(piece, SHIM_LINE_RINGS, line);
     if (skip(&piece, "Connected all trees"))
         return rest(piece, SHIM_LINE_TREES, line);
+    if (take_int(&piece, &line->channel) && skip(&piece, " coll channels, "))
+        return rest(piece, SHIM_LINE_CHANNELS, line);
     return read_ring(text, line) || read_channel(text, line) || read_init(text, line);
 }
 

@@ -11,6 +11,7 @@ enum shim_line_kind {
     SHIM_LINE_ORDER,    /* "Channel 00/02 : 0 2 1 3": only rank 0 says it */
     SHIM_LINE_RING,     /* "Ring 00 : 3 -> 0 -> 2" */
     SHIM_LINE_EDGE,     /* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" */
+    SHIM_LINE_CHANNELS, /* "8 coll channels, 8 collnet channels, …": of the rings */
     SHIM_LINE_RINGS,    /* "Connected all rings" */
     SHIM_LINE_TREES,    /* "Connected all trees" */
     SHIM_LINE_NETWORK,  /* "Using network IB" */
@@ -24,7 +25,7 @@ struct shim_line {
     uint64_t comm; /* START, COMPLETE: the ncclComm_t as a number */
     int rank, ranks;
     shim_bus gpu;
-    int channel;    /* ORDER, RING, EDGE */
+    int channel;    /* ORDER, RING, EDGE; CHANNELS: how many */
     int prev, next; /* RING, with rank */
     int from, to;   /* EDGE */
     /* EDGE: "[send]" and "[receive]" stand where a NIC is used. No connection of a ring, but of

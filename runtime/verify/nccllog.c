@@ -63,6 +63,8 @@ struct member {
     int expected; /* the thread that has begun a collective; 0: none is under way */
     int connects; /* the thread that connects it, after the init; 0: none */
     bool trees, unclear;
+    bool by_edges;           /* the log has no lines of its rings: they are known by their edges */
+    bool rings, trees_first; /* which of them were connected */
     int n_channels;
     struct shim_part channels[SHIM_CHANNELS];
 };
@@ -87,6 +89,13 @@ static struct member *of_thread(int tid)
     return NULL;
 }
 
+static void forget_edges(struct member *member)
+{
+    for (int i = 0; i < SHIM_CHANNELS; i++)
+        member->channels[i] =
+            (struct shim_part){.prev = -1, .next = -1, .send = {.nic = -1}, .receive = {.nic = -1}};
+}
+
 /* In place of the oldest. */
 static struct member *add_member(int tid)
 {
@@ -100,11 +109,7 @@ static struct member *add_member(int tid)
     member->tid = tid;
     member->rank = member->ranks = -1;
     member->gpu = (shim_bus)SHIM_NO_BUS;
-    for (int i = 0; i < SHIM_CHANNELS; i++) {
-        struct shim_part *channel = &member->channels[i];
-        channel->prev = channel->next = -1;
-        channel->send.nic = channel->receive.nic = -1;
-    }
+    forget_edges(member);
     return member;
 }
 
@@ -137,10 +142,22 @@ static void note_ring(const struct shim_line *line)
     if (line->channel >= SHIM_CHANNELS || (member->rank >= 0 && member->rank != line->rank))
         return;
     member->rank = line->rank;
+    member->by_edges = false;
     member->channels[line->channel].prev = line->prev;
     member->channels[line->channel].next = line->next;
     if (line->channel >= member->n_channels)
         member->n_channels = line->channel + 1;
+}
+
+/* Before the first edge. */
+static void note_channels(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid);
+
+    if (!member || member->n_channels > 0 || line->channel > SHIM_CHANNELS)
+        return;
+    member->by_edges = true;
+    member->n_channels = line->channel;
 }
 
 static bool starts(const struct shim_line *line, const char *text)
@@ -184,8 +201,11 @@ static struct shim_reach reach_of(const struct shim_line *line)
 static struct shim_reach *place_of(struct member *member, const struct shim_line *line)
 {
     struct shim_part *channel = &member->channels[line->channel];
-    bool sends = !line->receive && line->from == member->rank && line->to == channel->next;
-    bool receives = line->receive && line->to == member->rank && line->from == channel->prev;
+    bool any = member->by_edges && !member->rings; /* what is connected first are rings */
+    bool sends = !line->receive && line->from == member->rank &&
+                 (line->to == channel->next || (any && channel->next < 0));
+    bool receives = line->receive && line->to == member->rank &&
+                    (line->from == channel->prev || (any && channel->prev < 0));
     struct shim_reach *place = sends ? &channel->send : receives ? &channel->receive : NULL;
 
     return place && place->way == SHIM_WAY_UNKNOWN ? place : NULL;
@@ -226,11 +246,36 @@ static void note_edge(const struct shim_line *line)
 
     if (line->p2p || line->channel >= SHIM_CHANNELS)
         return;
-    if (!member && (member = connected_by(line)))
+    if (!member && (member = connected_by(line))) {
+        /* What another thread has connected was not the ring. */
+        if (member->by_edges && !member->rings && member->connects != line->tid)
+            forget_edges(member);
         member->connects = line->tid;
+    }
     struct shim_reach *place = member ? place_of(member, line) : NULL;
     if (place)
         *place = reach_of(line);
+    if (!place || !member->by_edges || member->rings)
+        return;
+    if (line->receive)
+        member->channels[line->channel].prev = line->from;
+    else
+        member->channels[line->channel].next = line->to;
+}
+
+/* Of the member that the thread has begun, or connects. */
+static void note_rings(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid);
+
+    for (int i = 0; !member && i < MEMBERS; i++)
+        if (notes.members[i].order && !notes.members[i].done &&
+            notes.members[i].connects == line->tid)
+            member = &notes.members[i];
+    if (!member)
+        return;
+    member->rings = true;
+    member->unclear |= member->trees_first;
 }
 
 /* Trees may have no edge of their own: then it is that of the only collective under way. */
@@ -252,8 +297,14 @@ static void note_trees(const struct shim_line *line)
     }
     if (!member && n == 1)
         member = expected;
-    if (member)
-        member->trees = true;
+    if (!member)
+        return;
+    member->trees = true;
+    if (!member->by_edges || member->rings)
+        return;
+    /* Its edges so far are theirs, and are not told again when the ring has them, too. */
+    forget_edges(member);
+    member->rings = member->trees_first = true;
 }
 
 static void note_nics(const struct shim_line *line)
@@ -301,8 +352,13 @@ static void note(const struct shim_line *line)
     case SHIM_LINE_VIRTUAL:
         notes.nics_fused |= line->devices > 1;
         break;
-    case SHIM_LINE_ORDER:
+    case SHIM_LINE_CHANNELS:
+        note_channels(line);
+        break;
     case SHIM_LINE_RINGS:
+        note_rings(line);
+        break;
+    case SHIM_LINE_ORDER:
     case SHIM_LINE_OTHER:
         break;
     }
@@ -321,7 +377,7 @@ size_t shim_nccllog_take(const char *text, size_t size, int pid)
 
 /* ---- where the log is ---- */
 
-enum place { NOT_ASKED, NOWHERE, MEMORY, USERS_FILE };
+enum place { NOT_ASKED, NOWHERE, MEMORY, USERS };
 
 static struct {
     int pid;
@@ -329,7 +385,7 @@ static struct {
     const char *why;   /* it is nowhere */
     int fd;            /* for reading; -1 */
     int spare;         /* held until NCCL opens its own; -1 */
-    bool handed, done; /* the name was given; no more can come */
+    bool handed, done; /* the name was given, or NCCL has opened the user's; no more can come */
     off_t offset;
     char path[SHIM_PATH];
 } file; /* of the process pid; find_place begins it */
@@ -355,7 +411,10 @@ static bool is_listed(const char *list, const char *name)
     return found != invert;
 }
 
-/* NCCL_DEBUG_LEVELS (2.32) adds levels to those of NCCL_DEBUG, each by itself. */
+static const char default_list[] = "INIT,BOOTSTRAP,ENV";
+
+/* Does the user have NCCL say what it connects? NCCL_DEBUG_LEVELS (2.32) adds levels to those of
+ * NCCL_DEBUG, each by itself. */
 static bool user_logs_enough(void)
 {
     const char *level = shim_env("NCCL_DEBUG"), *list = shim_env("NCCL_DEBUG_SUBSYS");
@@ -363,8 +422,8 @@ static bool user_logs_enough(void)
     bool info = level && (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
                           strcasecmp(level, "ABORT") == 0);
 
-    return (info || (more && is_listed(more, "INFO"))) && list && shim_env("NCCL_DEBUG_FILE") &&
-           is_listed(list, "INIT") && is_listed(list, "GRAPH") && is_listed(list, "NET");
+    return (info || (more && is_listed(more, "INFO"))) &&
+           is_listed(list ? list : default_list, "INIT");
 }
 
 /* NCCL's: %h is the host name up to the first dot, %p the process id, %% a %. */
@@ -402,14 +461,20 @@ static void nowhere(const char *why)
     file.why = why;
 }
 
-static void users_file(void)
+/* No file has such a name: NCCL that opens it otherwise than by our fopen goes on to log to the
+ * standard output. */
+static const char users_output[] = "/dev/null/tccl-nccl-log";
+
+static void users_log(void)
 {
     struct shim_text path = {.at = file.path, .size = sizeof(file.path)};
+    const char *name = shim_env("NCCL_DEBUG_FILE");
 
-    if (user_logs_enough() && expand(shim_env("NCCL_DEBUG_FILE"), &path))
-        file.place = USERS_FILE;
-    else
-        nowhere("NCCL_DEBUG is the user's own");
+    nowhere("with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)");
+    if (!user_logs_enough() || !expand(name ? name : users_output, &path))
+        return;
+    file.place = USERS;
+    file.why = "NCCL has not opened its log where the shim sees it";
 }
 
 /* A file limit would end the program with a signal. That the file can be opened by name is tried:
@@ -443,18 +508,21 @@ static void find_place(void)
     }
     if (file.place == NOT_ASKED) {
         if (user_has_set())
-            users_file();
+            users_log();
         else
             memory_file();
     } else if (file.place == MEMORY && user_has_set()) {
-        nowhere("NCCL_DEBUG is the user's own");
+        users_log();
     }
 }
 
 /* A second NCCL in the process, or one that starts its log anew, gets none. */
-static const char *answer(const char *name)
+static const char *answer(const char *name, uint32_t version)
 {
     find_place();
+    if (file.place == USERS && strcmp(name, "NCCL_DEBUG_FILE") == 0 &&
+        tccl_release_does(version, TCCL_FACT_QUIET_LOG))
+        return users_output;
     if (file.place != MEMORY || file.handed)
         return NULL;
     if (strcmp(name, "NCCL_DEBUG") == 0)
@@ -477,15 +545,15 @@ const char *shim_nccllog_answer(const char *name, uint32_t version)
     if (!lock())
         return NULL;
     if (tccl_release_does(version, TCCL_FACT_QUIET_LOG) || user_has_set())
-        value = answer(name);
+        value = answer(name, version);
     unlock();
     return value;
 }
 
 bool shim_nccllog_there(void)
 {
-    return file.pid == getpid() &&
-           (file.place == USERS_FILE || (file.place == MEMORY && file.handed && !file.done));
+    return file.pid == getpid() && (file.place == USERS || file.place == MEMORY) && file.handed &&
+           !file.done;
 }
 
 int shim_nccllog_missing(struct shim_why *why)
@@ -494,19 +562,6 @@ int shim_nccllog_missing(struct shim_why *why)
 }
 
 /* ---- reading ---- */
-
-static bool open_users_file(void)
-{
-    struct stat status;
-
-    if (file.fd >= 0)
-        return true;
-    /* Not what a reader would take something away from. */
-    if (syscall(SYS_newfstatat, AT_FDCWD, file.path, &status, 0) != 0 || !S_ISREG(status.st_mode))
-        return false;
-    file.fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    return file.fd >= 0;
-}
 
 static void give_back(off_t from)
 {
@@ -537,7 +592,7 @@ static void read_file(void)
 
     while ((n = read_some()) > 0 && file.offset - start < MOST_AT_ONCE)
         ;
-    if (file.place == MEMORY && file.offset > 0) {
+    if (file.offset > 0) {
         /* Once NCCL has opened it, which empties it. */
         if (start == 0 && ftruncate(file.fd, MOST_LOG) == 0)
             fcntl(file.fd, ADD_SEALS, SEAL_GROW);
@@ -548,13 +603,51 @@ static void read_file(void)
 
 void shim_nccllog_read(void)
 {
-    if (!shim_nccllog_there() || !lock())
+    if (!shim_nccllog_there() || file.place != MEMORY || !lock())
         return;
-    if (file.place == MEMORY && !shim_is_memory_file(file.fd, memory_name))
+    if (!shim_is_memory_file(file.fd, memory_name))
         nowhere("the program has closed NCCL's log");
-    else if (file.place == MEMORY || open_users_file())
+    else
         read_file();
     unlock();
+}
+
+/* ---- the user's log ---- */
+
+/* What NCCL writes, line by line, goes on as it is, in NCCL's own call: nothing is kept back, so
+ * order and what is lost at a crash are as without us. */
+static ssize_t pass_on(void *to, const char *text, size_t size)
+{
+    size_t written = fwrite(text, 1, size, to);
+
+    if (file.pid == getpid() && lock()) {
+        shim_nccllog_take(text, size, file.pid);
+        unlock();
+    }
+    return (ssize_t)written;
+}
+
+static int close_passed(void *to)
+{
+    return to == stdout ? 0 : fclose(to);
+}
+
+FILE *shim_nccllog_opened(const char *path, FILE *opened)
+{
+    static const cookie_io_functions_t functions = {.write = pass_on, .close = close_passed};
+    bool output = strcmp(path, users_output) == 0;
+
+    if (file.pid != getpid() || file.place != USERS || strcmp(path, file.path) != 0 ||
+        file.handed || !(output || opened))
+        return opened;
+    FILE *ours = fopencookie(output ? stdout : opened, "w", functions);
+    if (!ours)
+        return opened;
+    setvbuf(ours, NULL, _IOLBF, 0);
+    if (!output)
+        setvbuf(opened, NULL, _IONBF, 0);
+    file.handed = true;
+    return ours;
 }
 
 /* ---- questions ---- */
@@ -643,7 +736,8 @@ static void sum_up(const struct member *member, struct shim_built *built)
                                  .ranks = member->ranks,
                                  .channels = member->n_channels,
                                  .complete = member->complete,
-                                 .connected = member->n_channels > 0,
+                                 .connected =
+                                     member->n_channels > 0 && (!member->by_edges || member->rings),
                                  .trees = member->trees,
                                  .unclear = member->unclear};
     for (int i = 0; i < member->n_channels; i++) {

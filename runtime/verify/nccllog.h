@@ -1,11 +1,14 @@
 /* nccllog.h: NCCL's own log, read by the shim. Where the user has set none of NCCL_DEBUG,
  * NCCL_DEBUG_LEVELS, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, NCCL's questions for them are answered
- * so that it logs into a memory file that nobody else sees. Where the user has a file with all that
- * is needed (NCCL_DEBUG=INFO or TRACE, subsystems INIT, GRAPH, NET), that file is read. Otherwise
- * there is no log. Before 2.22 NCCL also writes its version to the standard output when it logs:
- * these are only read where the user has it so. */
+ * so that it logs into a memory file that nobody else sees. Where the user has NCCL log what it
+ * connects (NCCL_DEBUG is INFO or TRACE, NCCL_DEBUG_SUBSYS has INIT or is not set), the shim reads
+ * along what NCCL writes to the user's file, or to the standard output. Otherwise there is no log.
+ * Before 2.22 NCCL also writes its version to the standard output when it logs to a file: these are
+ * only read where the user has a file. */
 #ifndef SHIM_NCCLLOG_H
 #define SHIM_NCCLLOG_H
+
+#include <stdio.h>
 
 #include "base/base.h"
 
@@ -13,6 +16,10 @@
  * (ncclGetVersion's number; 0: unknown, no answer); NULL: none. The first call with one of them
  * makes the memory file. */
 const char *shim_nccllog_answer(const char *name, uint32_t version);
+
+/* NCCL has opened that file for its log (opened: what libc's fopen has returned): what it gets in
+ * its place, or the same. */
+FILE *shim_nccllog_opened(const char *path, FILE *opened);
 
 /* Is there a log? If not, shim_nccllog_missing says why. */
 bool shim_nccllog_there(void);
@@ -44,7 +51,7 @@ struct shim_reach {
 
 /* One rank's part of a channel's ring. */
 struct shim_part {
-    int prev, next;            /* ranks; -1: not said */
+    int prev, next;            /* ranks; -1: not said (prev of this node: by no line of an edge) */
     struct shim_reach send;    /* to next */
     struct shim_reach receive; /* from prev; NCCL tells it of NET only */
 };

@@ -172,8 +172,13 @@ static enum shim_verdict compare_part(const struct wanted *wanted, int ring,
                                       const struct shim_part *built, char text[static 256])
 {
     const struct part *part = &wanted->parts[ring];
-    enum shim_verdict verdict = compare_order(part->path, part->i, gpu_of(members, n, built->prev),
-                                              gpu_of(members, n, built->next), text);
+    /* Where the log has edges alone, what is received on the node is what another one sends, and
+     * before they are connected nothing is known. */
+    shim_bus prev =
+        built->prev < 0 ? beside(part->path, part->i, -1) : gpu_of(members, n, built->prev);
+    shim_bus next =
+        built->next < 0 ? beside(part->path, part->i, 1) : gpu_of(members, n, built->next);
+    enum shim_verdict verdict = compare_order(part->path, part->i, prev, next, text);
     return verdict == SHIM_APPLIED && wanted->connected ? compare_ways(part, built, text) : verdict;
 }
 

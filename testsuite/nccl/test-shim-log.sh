@@ -82,16 +82,32 @@ step "a process without a plan"
 run "${all[@]}" TCCL_PLAN=
 plugin_is tccl 0
 
-step "the user's own log, with less"
+step "the user's own log in a file, as NCCL has it by default"
 run NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/users"
 silent
-logged "NCCL_DEBUG is the user's own" 2
+logged "built as planned" 2
 ! grep -q "Ring 00" "$work/users" || fail "the user's log has what was not asked for"
+! sed '/Init COMPLETE/,$d' "$work/users" | grep ' via ' || fail "$what: connected at init: not in cuMem mode"
 
-step "warnings only"
-run NCCL_DEBUG=WARN
-[ "$(grep -vc "NCCL version" "$work/out")" = 0 ] || { cat "$work/out"; fail "more than NCCL's version"; }
-logged "NCCL_DEBUG is the user's own" 2
+step "the user's own log on the standard output"
+run NCCL_DEBUG=INFO
+logged "built as planned" 2
+[ "$(grep -c "Init COMPLETE" "$work/out")" = 6 ] || fail "the user's log is not complete"
+[ "$(grep -c "Connected all rings" "$work/out")" = 6 ] || fail "the user's log is not complete"
+! grep "Ring 00\|tccl-nccl-log" "$work/out" || fail "the user's log has what was not asked for"
+run NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/dev/stdout
+logged "built as planned" 2
+
+step "the user's own log, without what is connected"
+run NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ENV
+logged "NCCL does not log what it connects" 2
+
+for level in WARN VERSION; do
+    step "$level only"
+    run NCCL_DEBUG=$level
+    [ "$(grep -vc "NCCL version" "$work/out")" = 0 ] || { cat "$work/out"; fail "more than NCCL's version"; }
+    logged "NCCL does not log what it connects" 2
+done
 
 step "a limit on the size of files"
 (ulimit -f 1000000000 && run) || fail "$what" # KiB: more than there is

@@ -36,6 +36,7 @@ aside NCCL_P2P_DISABLE=1 "$direct"
 aside NCCL_SHM_DISABLE=1 "$bounces"
 aside NCCL_ALGO=Tree "$bounces"
 aside NCCL_COLLNET_ENABLE=1 "$bounces"
+aside NCCL_COMM_ID=127.0.0.1:$((20000 + $$ % 10000)) "$direct" # as all communicators have the same id
 still "$bounces" NCCL_P2P_LEVEL=PXB NCCL_ALGO=Ring NCCL_COLLNET_ENABLE=0 NCCL_DEBUG=VERSION NCCL_MIN_NCHANNELS=4
 still "$bounces" NCCL_IB_HCA=mlx5_0 NCCL_NET_GDR_LEVEL=LOC NCCL_MAX_NCHANNELS=1 NCCL_PROTO=Simple
 still "$direct" NCCL_ALGO=Ring,Tree NCCL_P2P_DISABLE=0
