@@ -54,7 +54,9 @@ enum tccl_fact {
     TCCL_FACT_BIG_GRAPH = 1 << 12,
     /* … and by itself. */
     TCCL_FACT_HOST_CUMEM = 1 << 13,
-    TCCL_FACTS = 14 /* how many */
+    /* Takes its settings from a plugin (a release of which only the later ones do counts). */
+    TCCL_FACT_ENV_PLUGIN = 1 << 14,
+    TCCL_FACTS = 15 /* how many */
 };
 
 struct tccl_release {

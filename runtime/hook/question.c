@@ -12,6 +12,7 @@
 #include "base/device.h"
 #include "base/log.h"
 #include "base/symbols.h"
+#include "chain/nccl-version.h"
 #include "hook/driver.h"
 #include "hook/process.h"
 #include "hook/settle.h"
@@ -21,8 +22,6 @@
 #include "nccl/memory.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
-
-enum { ENV_PLUGIN = 22807 }; /* the first NCCL that has plugins for its environment */
 
 __thread int shim_in_group_end, shim_group_depth;
 
@@ -174,7 +173,7 @@ static const char *setting_answer(const char *name)
 static const char *plugin_answer(uint32_t version)
 {
     static const char sites[] = "libnccl-env.so";
-    if (version < ENV_PLUGIN)
+    if (!tccl_release_does(version, TCCL_FACT_ENV_PLUGIN))
         return NULL;
     if (!shim_dlopen(sites, RTLD_LAZY | RTLD_LOCAL))
         return "libtccl-nccl.so";
