@@ -1,6 +1,6 @@
 #!/bin/bash
 # With other versions of NCCL than the rig's: its own rings and what its search says of them are those that we take for the
-# baseline; the shim's tests that matter for each. TCCL_NCCL_VERSIONS="2.18.3 2.23.4" says which (default: one that people
+# baseline; the shim's tests that matter for each. TCCL_NCCL_VERSIONS="2.23.4 wheel:2.30.7" says which (default: one that people
 # have, if it can be had), TCCL_NCCL_TESTS which of the other tests here.
 # level: all
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
