@@ -32,6 +32,12 @@ bool shim_is_nccl(const void *address)
     return recall(address) != NULL;
 }
 
+uintptr_t shim_nccl_start(const void *address)
+{
+    const struct shim_nccl *nccl = recall(address);
+    return nccl ? nccl->start : 0;
+}
+
 uint32_t shim_nccl_version(const void *address)
 {
     const struct shim_nccl *nccl = recall(address);

@@ -23,6 +23,8 @@ void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl)
 
 /* Was an address in one of the NCCLs that shim_resolve has found? No lock, no allocation. */
 bool shim_is_nccl(const void *address);
+/* Where that one begins; 0: it is in none. */
+uintptr_t shim_nccl_start(const void *address);
 /* Its version; 0: unknown. */
 uint32_t shim_nccl_version(const void *address);
 

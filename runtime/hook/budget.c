@@ -1,4 +1,5 @@
-/* budget.c: the memory that NCCL takes to read a graph file. */
+/* budget.c: what a ring takes on a node: memory to read a graph file, and buffers that are files in
+ * /dev/shm. */
 #include "hook/budget.h"
 
 #include "nccl/graph.h"
@@ -22,10 +23,57 @@ int shim_budget_limits(const struct shim_member *members, int n, struct shim_why
     return 0;
 }
 
-int shim_budget_take(struct shim_registry *registry, const struct shim_answer *answer, int n,
+static const struct shim_member *member_of(const struct shim_member *members, int n, shim_bus gpu)
+{
+    int i = 0;
+    while (i < n - 1 && members[i].gpu != gpu)
+        i++;
+    return &members[i];
+}
+
+/* Through files NCCL goes where it has no other host memory, and between ranks of one process. */
+static bool is_by_file(const struct tccl_named_chain *path, int edge,
+                       const struct shim_member *members, int n)
+{
+    const struct shim_member *from = member_of(members, n, path->gpus[edge]);
+    const struct shim_member *to = member_of(members, n, path->gpus[(edge + 1) % path->n_gpus]);
+    return path->edges[edge].kind == TCCL_BOUNCE &&
+           (from->pid == to->pid || to->buffers == SHIM_BUFFERS_FILES);
+}
+
+/* The number of that setting, if the user has set it. */
+static uint64_t set_to(const char *name, uint64_t otherwise)
+{
+    const char *value = shim_env(name);
+    uint64_t number;
+    return value && shim_number(value, 10, INT32_MAX, &number) == 0 ? number : otherwise;
+}
+
+/* As seen with all versions: in each channel the receiver has a buffer for each edge of the ring,
+ * and one for the way back that a tree along it goes; NCCL doubles the channels that it finds. */
+static uint64_t bytes_in_files(const struct shim_answer *answer, const struct shim_member *members,
+                               int n)
+{
+    enum { SIMPLE = 4 << 20, OTHERS = 5443588 };
+    const struct shim_chain *chain = &answer->chain;
+    int own = shim_chain_baseline(chain, (int)members[0].version)->ring.channels;
+    uint64_t channels = 2 * (uint64_t)shim_graph_channels(own > 0 ? own : 1, chain->n_rings);
+    uint64_t least = set_to("NCCL_MIN_NCHANNELS", 0), edges = 0;
+    channels = least > channels ? least : channels;
+    for (int i = 0; i < chain->n_rings; i++)
+        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
+            edges += is_by_file(&chain->rings[i].path, j, members, n);
+    return 2 * edges * (channels / (uint64_t)chain->n_rings) *
+           (set_to("NCCL_BUFFSIZE", SIMPLE) + OTHERS);
+}
+
+int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
+                     const struct shim_answer *answer, const struct shim_member *members, int n,
                      struct shim_why *why)
 {
     uint64_t taken = (uint64_t)n * answer->memory;
+    if (shim_registry_charge(registry, entry, bytes_in_files(answer, members, n), why) != 0)
+        return -1;
     if (taken == 0)
         return 0;
     uint64_t left = shim_memory_left(), spare = left > LEFT_OVER ? left - LEFT_OVER : 0;

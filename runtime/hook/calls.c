@@ -106,7 +106,7 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .pid = getpid(),
                                    .room = shim_memory_limits_left(),
                                    .table = table_of(nccl)};
-    member->given = shim_process_given(&member->user);
+    member->user = shim_process_user();
     member->sees = seen_gpus(&process->plan);
     member->linked =
         member->sees != (1u << process->plan.n_gpus) - 1 && shim_device_has_nvlink(gpu);

@@ -23,23 +23,29 @@ bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_
 }
 
 int shim_check_settings(const struct shim_chain *chain, struct shim_pci *pci,
-                        const struct shim_member *members, int n, uint32_t *all,
-                        struct shim_why *why)
+                        const struct shim_member *members, int n, struct shim_why *why)
 {
-    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
-    *all = 0;
-    for (int i = 0; i < n; i++) {
-        int at = shim_ring_find(&chain->rings[0], members[i].gpu);
-        user[at] = members[i].user;
-        given[at] = members[i].given;
-        *all |= given[at];
-    }
-    return shim_settings_suit(chain, pci, user, given, members[0].version, why);
+    uint32_t user[SHIM_GPUS] = {0};
+    for (int i = 0; i < n; i++)
+        user[shim_ring_find(&chain->rings[0], members[i].gpu)] = members[i].user;
+    return shim_settings_suit(chain, pci, user, members[0].version, why);
+}
+
+static int check_net(const struct shim_answer *answer, const struct shim_member *members, int n,
+                     struct shim_why *why)
+{
+    for (int i = 0; i < n && answer->no_net; i++)
+        if (members[i].net == SHIM_NET_LEFT)
+            return shim_fail(why,
+                             "NCCL would take the network between GPUs of this node: process %d "
+                             "has made, or makes, another communicator that leaves it at that",
+                             members[i].pid);
+    return 0;
 }
 
 /* Between ranks of one process all NCCLs take files. */
-int shim_check_buffers(const struct shim_answer *answer, const struct shim_member *members, int n,
-                       struct shim_why *why)
+static int check_buffers(const struct shim_answer *answer, const struct shim_member *members, int n,
+                         struct shim_why *why)
 {
     bool one = shim_members_one_process(members, n);
     for (int i = 0; i < n && answer->moves; i++) {
@@ -52,4 +58,10 @@ int shim_check_buffers(const struct shim_answer *answer, const struct shim_membe
                              members[i].pid);
     }
     return 0;
+}
+
+int shim_check_processes(const struct shim_answer *answer, const struct shim_member *members, int n,
+                         struct shim_why *why)
+{
+    return check_buffers(answer, members, n, why) || check_net(answer, members, n, why) ? -1 : 0;
 }

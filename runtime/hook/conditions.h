@@ -10,15 +10,13 @@
 bool shim_sends_directly(const struct tccl_named_chain *path, const struct shim_member *members,
                          int n, bool linked[SHIM_GPUS][SHIM_GPUS]);
 
-/* The members' settings. all becomes those that some member was given. Returns 0, or -1 with why.
- */
+/* What the members' users have set. Returns 0, or -1 with why. Fills in pci->net_intra. */
 int shim_check_settings(const struct shim_chain *chain, struct shim_pci *pci,
-                        const struct shim_member *members, int n, uint32_t *all,
-                        struct shim_why *why);
+                        const struct shim_member *members, int n, struct shim_why *why);
 
-/* Can all members have their buffers where the answer's chain wants them? Once all have asked.
- * Returns 0, or -1 with why. */
-int shim_check_buffers(const struct shim_answer *answer, const struct shim_member *members, int n,
-                       struct shim_why *why);
+/* Can all members' processes have what the answer's chain needs beside its files? Once all have
+ * asked. Returns 0, or -1 with why. */
+int shim_check_processes(const struct shim_answer *answer, const struct shim_member *members, int n,
+                         struct shim_why *why);
 
 #endif

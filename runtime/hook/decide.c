@@ -464,8 +464,9 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     for (int i = 0; i < chain->n_rings; i++)
         if (shim_sends_directly(&chain->rings[i].path, members, n, linked))
             places.pci.reads |= (uint8_t)(1 << i);
-    if (shim_check_settings(chain, &places.pci, members, n, &answer->settings, why))
+    if (shim_check_settings(chain, &places.pci, members, n, why))
         return -1;
+    answer->no_net = !places.pci.net_intra;
     answer->moves = false;
     for (int i = 0; i < n; i++)
         answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/symbols.h"
+#include "chain/nccl-version.h"
 #include "hook/process.h"
 #include "nccl/memory.h"
 
@@ -76,6 +77,13 @@ static void *stand_in_front(void **kept, void *found, void *ours)
     return !before || before == found ? ours : found;
 }
 
+/* Has this process a plan, for an NCCL that is known? */
+static bool is_steered(void)
+{
+    const struct shim_process *process = shim_process_armed();
+    return process && tccl_nccl_known(process->version);
+}
+
 static int address(const char *name, void **function, int version, uint64_t flags);
 static int address_v2(const char *name, void **function, int version, uint64_t flags, int *status);
 
@@ -83,8 +91,7 @@ static int address_v2(const char *name, void **function, int version, uint64_t f
 static void *instead_of(const char *name, void *found, int version)
 {
     if (!strcmp(name, "cuDeviceGetAttribute"))
-        return shim_process_armed() ? stand_in_front(&its_attribute, found, (void *)attribute)
-                                    : found;
+        return is_steered() ? stand_in_front(&its_attribute, found, (void *)attribute) : found;
     if (!strcmp(name, "cuGetProcAddress_v2") ||
         (!strcmp(name, "cuGetProcAddress") && version >= KNOWS_STATUS))
         return stand_in_front(&its_address_v2, found, (void *)address_v2);

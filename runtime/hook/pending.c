@@ -162,6 +162,13 @@ struct shim_init *shim_pending_claim(bool fresh)
     return init ? init : claim_by_device();
 }
 
+const struct shim_init *shim_pending_claimed(void)
+{
+    notice_fork();
+    const struct shim_init *init = here.calling ? here.calling : here.claimed;
+    return init && state_of(init) == SHIM_CLAIMED && init->claimed_by == shim_tid() ? init : NULL;
+}
+
 void shim_pending_forget(struct shim_init *init)
 {
     if (init->graph_fd > 0 && shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME))

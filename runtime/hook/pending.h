@@ -44,6 +44,9 @@ struct shim_init *shim_pending_add(const struct shim_init *init);
 /* While a wrapper runs, what its thread asks is for this init; NULL: from now on for none. */
 void shim_pending_here(struct shim_init *init);
 
+/* The init that the calling thread has claimed; NULL: none. */
+const struct shim_init *shim_pending_claimed(void);
+
 /* The init that the calling thread works for, now claimed; NULL: none, or it can't be told. fresh:
  * NCCL has begun with a communicator, what the thread did before is over. */
 struct shim_init *shim_pending_claim(bool fresh);

@@ -10,7 +10,7 @@
 
 #include "base/device.h"
 #include "base/log.h"
-#include "nccl/islands.h"
+#include "nccl/memory.h"
 #include "nccl/settings.h"
 
 enum { FRESH, OFF, ARMED };
@@ -19,10 +19,9 @@ static struct shim_process self;
 static struct {
     int state; /* of the process pid */
     pid_t pid;
-    shim_lock arming, giving;
-    int early;
-    pid_t given_pid; /* the settings below are those of this process */
-    uint32_t given, user;
+    shim_lock arming, reading;
+    pid_t user_pid; /* what the user has set was read in this process */
+    uint32_t user;
 } process;
 
 static uint64_t hash_shm(uint64_t word)
@@ -66,6 +65,8 @@ static int prepare(struct shim_process *to, struct shim_why *why)
         return -1;
     to->registry = shim_registry_open(&to->plan, why);
     to->host = host_word();
+    if (to->registry)
+        shim_registry_begin(to->registry, shim_shm_left());
     return to->registry ? 0 : -1;
 }
 
@@ -97,7 +98,7 @@ const struct shim_process *shim_process_arm(uint32_t version)
     /* A lock that was held at a fork is nobody's in the child. */
     if (__atomic_exchange_n(&lock_pid, pid, __ATOMIC_SEQ_CST) != pid) {
         shim_lock_release(&process.arming);
-        shim_lock_release(&process.giving);
+        shim_lock_release(&process.reading);
     }
     if (shim_lock_take(&process.arming))
         return NULL;
@@ -107,44 +108,19 @@ const struct shim_process *shim_process_arm(uint32_t version)
     return shim_process_armed();
 }
 
-static uint32_t work_out_given(uint32_t user)
-{
-    struct shim_why why = {""};
-    struct shim_pci pci;
-    uint32_t given = 0;
-    if (process.early)
-        shim_fail(&why, "NCCL was started before the shim saw it");
-    else if (self.plan.chain.n_rings == 0)
-        shim_fail(&why, "the plan has no ring for all GPUs of the step");
-    else if (!shim_islands_read(&self.plan.chain, &pci, &why) &&
-             !shim_settings_for(&self.plan, &pci, self.version, user, &given, &why))
-        return given;
-    /* Its communicators say why they are left alone. */
-    shim_log(SHIM_LOG_INFO, "no settings for this process: %s", why.text);
-    return given;
-}
-
-uint32_t shim_process_given(uint32_t *user)
+uint32_t shim_process_user(void)
 {
     pid_t pid = getpid();
-    if (__atomic_load_n(&process.given_pid, __ATOMIC_SEQ_CST) != pid) {
-        if (shim_lock_take(&process.giving))
-            return 0;
-        if (process.given_pid != pid) {
+    if (__atomic_load_n(&process.user_pid, __ATOMIC_SEQ_CST) != pid) {
+        if (shim_lock_take(&process.reading))
+            return SHIM_USER_FILES;
+        if (process.user_pid != pid) {
             process.user = shim_settings_user();
-            process.given = work_out_given(process.user);
-            __atomic_store_n(&process.given_pid, pid, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&process.user_pid, pid, __ATOMIC_SEQ_CST);
         }
-        shim_lock_release(&process.giving);
+        shim_lock_release(&process.reading);
     }
-    if (user)
-        *user = process.user;
-    return process.given;
-}
-
-void shim_process_asked_early(void)
-{
-    process.early = 1;
+    return process.user;
 }
 
 void shim_process_bypassed(void)

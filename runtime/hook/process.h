@@ -20,11 +20,8 @@ const struct shim_process *shim_process_arm(uint32_t version);
  */
 const struct shim_process *shim_process_armed(void);
 
-/* The settings of this process (settings.h); worked out at the first question for them. user: what
- * the user has set; may be NULL. */
-uint32_t shim_process_given(uint32_t *user);
-/* Somebody has asked for a setting before the process was armed: NCCL may have read it. */
-void shim_process_asked_early(void);
+/* What the user has set (settings.h); read at the first question for it. */
+uint32_t shim_process_user(void);
 /* A communicator is made and no wrapper has been called in this program: the log says so, once. */
 void shim_process_bypassed(void);
 

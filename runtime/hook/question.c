@@ -14,6 +14,7 @@
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
 #include "hook/driver.h"
+#include "hook/net-intra.h"
 #include "hook/process.h"
 #include "hook/settle.h"
 #include "hook/steered.h"
@@ -22,6 +23,8 @@
 #include "nccl/memory.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
+
+#define NET_DISABLE_INTRA "NCCL_NET_DISABLE_INTRA"
 
 __thread int shim_in_group_end, shim_group_depth;
 
@@ -103,10 +106,8 @@ static bool files_there(const struct shim_init *init)
 static enum shim_buffers buffers_of(const struct shim_init *init)
 {
     const struct shim_nccl *nccl = &init->comm.nccl;
-    uint32_t user;
-    shim_process_given(&user);
     if (shim_driver_lacks_cumem() ||
-        !shim_settings_cumem_host(nccl->version, shim_device_driver(), user))
+        !shim_settings_cumem_host(nccl->version, shim_device_driver(), shim_process_user()))
         return SHIM_BUFFERS_FILES;
     return shim_driver_reached(nccl) ? SHIM_BUFFERS_CUMEM : SHIM_BUFFERS_FIXED;
 }
@@ -117,7 +118,8 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
     static const struct shim_why closed = {"a program has closed files of the shim's"};
     learn_rank(init);
     if (files_there(init))
-        shim_entry_asked(init->entry, init->place, buffers_of(init));
+        shim_entry_asked(init->entry, init->place, buffers_of(init),
+                         shim_net_intra(init, shim_process_user()));
     else
         shim_decide_aside(init->entry, &init->comm, &closed);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
@@ -162,12 +164,6 @@ static const char *file_answer(const struct shim_process *process, bool graph)
     return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
 }
 
-static const char *setting_answer(const char *name)
-{
-    uint32_t asked = shim_settings_asked(name);
-    return asked ? shim_settings_answer(asked & shim_process_given(NULL), name) : NULL;
-}
-
 /* The plugin of env.c: the loader finds what is loaded by its name alone. A site's libnccl-env.so,
  * which NCCL takes where nothing is said, stays. */
 static const char *plugin_answer(uint32_t version)
@@ -193,10 +189,13 @@ static const char *answer(const struct shim_process *process, const char *name, 
     }
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
+    if (!tccl_nccl_known(version))
+        return NULL;
     if (!strcmp(name, "NCCL_ENV_PLUGIN"))
         return plugin_answer(version);
-    const char *debug = shim_nccllog_answer(name, version);
-    return debug ? debug : setting_answer(name);
+    if (!strcmp(name, NET_DISABLE_INTRA))
+        return shim_net_intra_answer(shim_pending_claimed(), caller);
+    return shim_nccllog_answer(name, version);
 }
 
 /* The caller is an NCCL (or may be one that nobody has met). */
@@ -205,8 +204,8 @@ static const char *nccl_asks(const char *name, const void *caller)
     const struct shim_process *process = shim_process_armed();
     if (process && shim_is_nccl(caller))
         return answer(process, name, shim_nccl_version(caller), caller);
-    if (!process && shim_settings_asked(name))
-        shim_process_asked_early();
+    if (!process && !strcmp(name, NET_DISABLE_INTRA))
+        shim_net_intra_early();
     if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
         shim_process_bypassed();
     return NULL;

@@ -157,8 +157,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     bool good = !call_roll(&comm, &why) &&
                 !shim_work_out(plan, registry, &comm, members, n, answer, &apart, &why) &&
                 !await_all(entry, n, &why) && shim_entry_members(entry, members) == n &&
-                !shim_check_buffers(answer, members, n, &why) &&
-                !shim_budget_take(registry, answer, n, &why);
+                !shim_check_processes(answer, members, n, &why) &&
+                !shim_budget_take(registry, entry, answer, members, n, &why);
     if (concerns_others(plan, &comm, answer) &&
         !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good)
         take_apart(draft, &comm, &why_apart);

@@ -65,6 +65,7 @@ static const struct variable {
     {"NCCL_IB_MERGE_VFS", SHIM_USER_NET, SET},
     {"NCCL_IB_MERGE_NICS", SHIM_USER_NET, NONZERO},
     {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, NOT_ONE},
+    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NO_NET_INTRA, IS_ONE},
     {"NCCL_NET_GDR_LEVEL", SHIM_USER_GDR, SET},
     {"NCCL_NET_GDR_READ", SHIM_USER_GDR, SET},
     {"NCCL_COLLNET_ENABLE", SHIM_USER_SHARP, NONZERO},
@@ -290,31 +291,7 @@ void shim_settings_user_words(uint32_t user, struct shim_text *text)
     collect(user, text);
 }
 
-/* ---- What a process is given ---- */
-
-static const struct gift {
-    uint32_t bit;
-    const char *name, *value;
-} gifts[] = {
-    {SHIM_GIVE_NO_NET_INTRA, "NCCL_NET_DISABLE_INTRA", "1"},
-};
-
-uint32_t shim_settings_asked(const char *name)
-{
-    uint32_t bits = 0;
-    for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
-        if (strcmp(name, gifts[i].name) == 0)
-            bits |= gifts[i].bit;
-    return bits;
-}
-
-const char *shim_settings_answer(uint32_t given, const char *name)
-{
-    for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
-        if (given & gifts[i].bit && strcmp(name, gifts[i].name) == 0)
-            return gifts[i].value;
-    return NULL;
-}
+/* ---- Do settings suit a chain? ---- */
 
 static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
 {
@@ -400,32 +377,6 @@ static int check_reads(const struct shim_chain *chain, struct shim_why *why)
                : 0;
 }
 
-int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
-                      uint32_t user, uint32_t *given, struct shim_why *why)
-{
-    const struct shim_chain *chain = &plan->chain;
-    struct shim_pci known = *pci;
-    bool pxb = user & SHIM_USER_PXB;
-    *given = 0;
-    if (shim_settings_user_allows(chain, user, why) != 0 ||
-        (!chain->rings[0].path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
-        return -1;
-    /* What the last of several GPUs can do is seen when a communicator is made. */
-    int least = chain->rings[0].path.n_gpus == 1;
-    for (int reads = 1; reads >= least; reads--)
-        for (int net = 1; net >= 0; net--) {
-            known.reads = reads ? UINT8_MAX : 0;
-            known.net_intra = net;
-            if (find_islands(chain, &known, pxb, version, reads > least || net ? NULL : why) < 0)
-                continue;
-            *given |= net ? 0 : SHIM_GIVE_NO_NET_INTRA;
-            return 0;
-        }
-    return -1;
-}
-
-/* ---- Do settings suit a chain? ---- */
-
 static int check_level(const struct shim_chain *chain, const uint32_t *user, struct shim_why *why)
 {
     for (int i = 1; i < chain->rings[0].path.n_gpus; i++)
@@ -449,17 +400,20 @@ static int check_ends_gdr(const struct shim_chain *chain, const uint32_t *user,
 }
 
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
-                       const uint32_t *given, uint32_t version, struct shim_why *why)
+                       uint32_t version, struct shim_why *why)
 {
-    pci->net_intra = false;
+    bool pxb = user[0] & SHIM_USER_PXB;
     if (check_ends_gdr(chain, user, why) != 0)
         return -1;
     for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
         if (shim_settings_user_allows(chain, user[i], why) != 0)
             return -1;
-        pci->net_intra = pci->net_intra || !(given[i] & SHIM_GIVE_NO_NET_INTRA);
     }
     if (check_level(chain, user, why) != 0 || check_reads(chain, why) != 0)
         return -1;
-    return find_islands(chain, pci, user[0] & SHIM_USER_PXB, version, why) < 0 ? -1 : 0;
+    pci->net_intra = true;
+    if (find_islands(chain, pci, pxb, version, NULL) >= 0)
+        return 0;
+    pci->net_intra = false;
+    return find_islands(chain, pci, pxb, version, why) < 0 ? -1 : 0;
 }

@@ -35,6 +35,7 @@ struct shim_entry {
     int decision;             /* enum shim_decision */
     int joined;               /* places taken */
     int locals;
+    uint64_t files; /* bytes in /dev/shm; under the table's lock */
     struct kept aside;
     struct place places[MEMBERS];
     int done;                       /* verdicts told */
@@ -54,6 +55,7 @@ struct shim_registry {
     int closed;        /* no new entries */
     uint64_t reserved; /* bytes of memory */
     int unheard;       /* a node of the step */
+    uint64_t room;     /* bytes in /dev/shm, and 1; 0: not known yet */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -70,7 +72,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 5;
+           (uint64_t)sizeof(struct shim_answer) ^ 7;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -302,6 +304,58 @@ void shim_registry_release(struct shim_registry *registry, uint64_t bytes)
         ;
 }
 
+void shim_registry_begin(struct shim_registry *registry, uint64_t free)
+{
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&registry->room, &none, free / 4 + 1, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+}
+
+static bool any_lives(const struct shim_entry *entry)
+{
+    struct shim_member members[MEMBERS];
+    int n = shim_entry_members(entry, members);
+    for (int i = 0; i < n; i++)
+        if (process_word((pid_t)members[i].pid))
+            return true;
+    return false;
+}
+
+/* What others have, in communicators that are still there. Under the table's lock. */
+static uint64_t files_of_others(const struct shim_registry *registry,
+                                const struct shim_entry *entry)
+{
+    uint64_t taken = 0;
+    for (int i = 0; i < SHIM_ENTRIES; i++) {
+        const struct shim_entry *other = &registry->entries[i];
+        if (__atomic_load_n(&registry->keys[i], __ATOMIC_SEQ_CST) && other != entry &&
+            other->files && shim_entry_stands(other) != SHIM_ASIDE && any_lives(other))
+            taken += other->files;
+    }
+    return taken;
+}
+
+int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entry, uint64_t bytes,
+                         struct shim_why *why)
+{
+    if (bytes == 0)
+        return 0;
+    if (take_table(registry) != 0)
+        return shim_fail(why, "its registry in /dev/shm is locked");
+    uint64_t room = __atomic_load_n(&registry->room, __ATOMIC_SEQ_CST);
+    uint64_t all = room ? room - 1 : 0, taken = files_of_others(registry, entry);
+    uint64_t left = all > taken ? all - taken : 0;
+    if (bytes <= left)
+        entry->files = bytes;
+    release_table(registry);
+    return bytes <= left
+               ? 0
+               : shim_fail(why,
+                           "its buffers would take %llu MiB in /dev/shm; rings may have a quarter "
+                           "of what was free when the step began, of which %llu MiB are left",
+                           (unsigned long long)(bytes >> 20), (unsigned long long)(left >> 20));
+}
+
 bool shim_registry_closed(const struct shim_registry *registry)
 {
     return __atomic_load_n(&registry->closed, __ATOMIC_SEQ_CST) != 0;
@@ -341,11 +395,13 @@ int shim_entry_members(const struct shim_entry *entry,
     return n;
 }
 
-void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers)
+void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers,
+                      enum shim_net net)
 {
     if (place < 0 || place >= MEMBERS)
         return;
     entry->places[place].member.buffers = (int32_t)buffers;
+    entry->places[place].member.net = (int32_t)net;
     __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
 }
 

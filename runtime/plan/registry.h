@@ -27,12 +27,20 @@ struct shim_member {
                          and /dev/shm's device */
     uint32_t user;    /* settings.h: what the user has set */
     uint64_t nics;    /* nics.h: shim_nics_settings */
-    uint32_t given;   /* settings.h: what the process is given */
     int32_t sm;       /* the GPU's compute capability (80: 8.0), -1 unknown */
     int32_t pid;
-    uint64_t room;   /* bytes that its own limits leave to the process */
-    uint64_t table;  /* bytes that its NCCL takes for a moment to read a graph file */
-    int32_t buffers; /* enum shim_buffers; known once NCCL asks */
+    uint64_t room;  /* bytes that its own limits leave to the process */
+    uint64_t table; /* bytes that its NCCL takes for a moment to read a graph file */
+    /* Known once NCCL asks. */
+    int32_t buffers; /* enum shim_buffers */
+    int32_t net;     /* enum shim_net */
+};
+
+/* NCCL_NET_DISABLE_INTRA in a process (hook/net-intra.h). */
+enum shim_net {
+    SHIM_NET_OPEN, /* NCCL has not asked */
+    SHIM_NET_OFF,  /* it is 1 */
+    SHIM_NET_LEFT  /* NCCL has its own default */
 };
 
 /* Where a process' NCCL has its buffers in host memory, between processes. */
@@ -47,13 +55,13 @@ enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };
 /* What was decided, written by the one who decides and read by all. */
 struct shim_answer {
     struct shim_chain chain;
-    uint32_t settings;               /* settings.h: those that this chain relies on */
     int32_t ranks;                   /* of the communicator, -1 unknown */
     int32_t entry[TCCL_CHAIN_RINGS]; /* NCCL's numbers of the rings' NICs, -1: none */
     int32_t exit[TCCL_CHAIN_RINGS];
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     bool tree;                      /* the graph file has one */
+    bool no_net;                    /* NCCL may not take NICs in place of host memory */
     bool moves;                     /* its buffers are not where NCCL has them by itself */
     bool no_gain;                   /* NCCL's own choice is as good as any chain */
     uint64_t memory;                /* bytes that NCCL takes in each rank to read the graph file */
@@ -86,7 +94,8 @@ int shim_entry_members(const struct shim_entry *entry,
                        struct shim_member members[static SHIM_GPUS * 2]);
 
 /* NCCL has asked for the rank at that place, and the answer will reach it. */
-void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers);
+void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buffers,
+                      enum shim_net net);
 /* Waits until that is so for n ranks. Returns 0, or -1: not before deadline_us (shim_now_us), or
  * the entry is ASIDE meanwhile. */
 int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us);
@@ -122,6 +131,14 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_
  * communicator waits for that again. */
 void shim_registry_set_unheard(struct shim_registry *registry);
 bool shim_registry_unheard(const struct shim_registry *registry);
+
+/* NCCL's buffers that are files in /dev/shm: data loaders live there, too, so rings may take a
+ * quarter of what was free when the step began; who comes first says how much that is. */
+void shim_registry_begin(struct shim_registry *registry, uint64_t free);
+/* So many bytes for the entry, until all of its ranks have dropped it, or are gone. Returns 0, or
+ * -1 with why: there is no room for them. */
+int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entry, uint64_t bytes,
+                         struct shim_why *why);
 
 /* Memory that ranks take for a moment, in all communicators that start at the same time: bytes
  * more, if the total is at most left. Returns whether they were added. */

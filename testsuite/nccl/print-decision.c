@@ -29,7 +29,6 @@ static void make_members(uint32_t version)
                                           .host = 1,
                                           .sm = shim_device_sm(plan.gpus[i]),
                                           .pid = 1 + i,
-                                          .given = UINT32_MAX,
                                           .room = UINT64_MAX};
         if (shim_device_nvml(plan.gpus[i], &members[i].nvml, &why) != 0)
             members[i].nvml = -1;

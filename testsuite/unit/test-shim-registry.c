@@ -98,17 +98,17 @@ static void asked(void)
     static const struct shim_why why = {"given up"};
     new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 5, 0);
-    shim_entry_asked(entry, -1, SHIM_BUFFERS_FILES);
-    shim_entry_asked(entry, SHIM_GPUS * 2, SHIM_BUFFERS_FILES);
-    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM);
-    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM);
+    shim_entry_asked(entry, -1, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
+    shim_entry_asked(entry, SHIM_GPUS * 2, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
+    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM, SHIM_NET_OPEN);
+    shim_entry_asked(entry, 3, SHIM_BUFFERS_CUMEM, SHIM_NET_OPEN);
     CHECK_INT(shim_entry_await(entry, 1, 0), 0);
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 1000), -1);
     pid_t pid = fork();
     if (pid == 0) {
         entry = shim_registry_entry(open_one(), 5, 0);
         shim_sleep_us(2000);
-        shim_entry_asked(entry, 0, SHIM_BUFFERS_FIXED);
+        shim_entry_asked(entry, 0, SHIM_BUFFERS_FIXED, SHIM_NET_OPEN);
         _exit(0);
     }
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 20000000), 0);
@@ -438,6 +438,53 @@ static void claims(void)
     unlink(path);
 }
 
+/* Communicators may have a quarter of what was free in /dev/shm, as long as any of their ranks is
+ * there. */
+static void files_in_shm(void)
+{
+    struct shim_why why = {""};
+    struct shim_entry *entries[3];
+    struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
+    new_step();
+    struct shim_registry *registry = open_one();
+    for (int i = 0; i < 3; i++) {
+        entries[i] = shim_registry_entry(registry, (uint64_t)i + 1, 1);
+        CHECK(shim_entry_join(entries[i], &member) == 0);
+    }
+    CHECK_INT(shim_registry_charge(registry, entries[0], 0, &why), 0);
+    CHECK_INT(shim_registry_charge(registry, entries[0], 1, &why), -1); /* it is not known yet */
+    shim_registry_begin(registry, 4000);
+    shim_registry_begin(registry, 40000); /* who comes first says it */
+    CHECK_INT(shim_registry_charge(registry, entries[0], 600, &why), 0);
+    CHECK_INT(shim_registry_charge(registry, entries[1], 401, &why), -1);
+    CHECK(strstr(why.text, "a quarter") != NULL);
+    CHECK_INT(shim_registry_charge(registry, entries[1], 400, &why), 0);
+    CHECK_INT(shim_registry_charge(registry, entries[2], 1, &why), -1);
+    shim_registry_drop(registry, entries[0]);
+    CHECK_INT(shim_registry_charge(registry, entries[2], 600, &why), 0);
+    unlink(path);
+}
+
+/* What killed processes had is there for others. */
+static void files_of_killed(void)
+{
+    struct shim_why why = {""};
+    new_step();
+    struct shim_registry *registry = open_one();
+    shim_registry_begin(registry, 4000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct shim_entry *entry = shim_registry_entry(open_one(), 1, 1);
+        struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
+        shim_entry_join(entry, &member);
+        _exit(shim_registry_charge(open_one(), entry, 1000, &why));
+    }
+    CHECK_INT(ended(pid), 0);
+    struct shim_entry *entry = shim_registry_entry(registry, 2, 1);
+    CHECK_INT(shim_registry_charge(registry, entry, 1000, &why), 0);
+    unlink(path);
+}
+
 /* ---- Memory ---- */
 
 enum { ROOM = 1000, TURNS = 2000 };
@@ -503,6 +550,8 @@ int main(void)
     damaged_answers();
     limited_files();
     claims();
+    files_in_shm();
+    files_of_killed();
     memory(seed);
     return check_result();
 }

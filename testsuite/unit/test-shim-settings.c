@@ -69,7 +69,7 @@ static void test_user(void)
         {"NCCL_IB_DISABLE", "1", SHIM_USER_NET},
         {"NCCL_NET_MERGE_LEVEL", "LOC", SHIM_USER_NET},
         {"NCCL_NET_DISABLE_INTRA", "0", SHIM_USER_NET},
-        {"NCCL_NET_DISABLE_INTRA", "1", 0},
+        {"NCCL_NET_DISABLE_INTRA", "1", SHIM_USER_NO_NET_INTRA},
         {"NCCL_NET_GDR_LEVEL", "SYS", SHIM_USER_GDR},
         {"NCCL_NET_GDR_READ", "0", SHIM_USER_GDR},
         {"NCCL_COLLNET_ENABLE", "1", SHIM_USER_SHARP},
@@ -147,26 +147,7 @@ static void test_home(void)
     rmdir(home);
 }
 
-/* What would change communicators that are not steered is never given. */
-static void test_asked(void)
-{
-    static const char *const kept[] = {
-        "NCCL_P2P_LEVEL",       "NCCL_P2P_READ_ENABLE",  "NCCL_ALGO",
-        "NCCL_NET_GDR_READ",    "NCCL_NET_GDR_LEVEL",    "NCCL_SHM_LOCALITY",
-        "NCCL_RUNTIME_CONNECT", "NCCL_CUMEM_HOST_ENABLE"};
-    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
-        CHECK_INT(shim_settings_asked(kept[i]), 0);
-    CHECK_INT(shim_settings_asked("NCCL_NET_DISABLE_INTRA"), SHIM_GIVE_NO_NET_INTRA);
-}
-
-static void test_answer(void)
-{
-    CHECK_STR(shim_settings_answer(UINT32_MAX, "NCCL_NET_DISABLE_INTRA"), "1");
-    CHECK(!shim_settings_answer(0, "NCCL_NET_DISABLE_INTRA"));
-    CHECK(!shim_settings_answer(UINT32_MAX, "NCCL_P2P_LEVEL"));
-}
-
-/* ---- What a process is given ---- */
+/* ---- Do settings suit a chain? ---- */
 
 /* Two GPUs below one switch on node 0, one GPU on node 1; a NIC at node 0's CPU. */
 static const struct shim_pci machine = {
@@ -201,35 +182,45 @@ static struct shim_plan open_chain(bool entry, bool exit)
     return plan;
 }
 
-/* The bits, or -1. */
-static long given(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
-                  uint32_t user)
+enum { ASIDE = -1, SUITS, NO_NET };
+
+/* Of a chain, where all users have set the same. */
+static int suits(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
+                 uint32_t user)
 {
     struct shim_why why = {""};
-    uint32_t bits = 0;
-    int answer = shim_settings_for(plan, pci, version, user, &bits, &why);
+    struct shim_pci known = *pci;
+    uint32_t users[SHIM_GPUS];
+    for (int i = 0; i < SHIM_GPUS; i++)
+        users[i] = user;
+    int answer = -1, least = plan->chain.rings[0].path.n_gpus == 1;
+    for (int reads = 1; answer != 0 && reads >= least; reads--) { /* the last GPU sends directly */
+        known.reads = reads ? UINT8_MAX : 0;
+        why.text[0] = '\0';
+        answer = shim_settings_suit(&plan->chain, &known, users, version, &why);
+    }
     CHECK((answer < 0) == (why.text[0] != '\0'));
-    return answer ? -1 : (long)bits;
+    return answer != 0 ? ASIDE : known.net_intra ? SUITS : NO_NET;
 }
 
 static void test_ring(void)
 {
     struct shim_plan plan = ring();
     struct shim_pci amd = machine;
-    CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
+    CHECK_INT(suits(&plan, &machine, VERSION, 0), SUITS);
     CHECK(!shim_settings_move(&plan.chain, &machine, 0x100));
     plan.chain.rings[0].path.edges[2].memory = 1; /* not the receiver's own */
     CHECK(shim_settings_move(&plan.chain, &machine, 0x100));
     CHECK(!shim_settings_move(&plan.chain, &machine, 0x300));
-    CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
+    CHECK_INT(suits(&plan, &machine, VERSION, 0), SUITS);
     plan.chain.rings[0].path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
-    CHECK_INT(given(&plan, &amd, VERSION, 0), 0);
-    CHECK_INT(given(&plan, &amd, 22203, 0), 0); /* P2P at any distance: by the topology file */
-    CHECK_INT(given(&plan, &amd, 22203, SHIM_USER_PXB), 0);
+    CHECK_INT(suits(&plan, &amd, VERSION, 0), SUITS);
+    CHECK_INT(suits(&plan, &amd, 22203, 0), SUITS); /* P2P at any distance: by the topology file */
+    CHECK_INT(suits(&plan, &amd, 22203, SHIM_USER_PXB), SUITS);
     plan.chain.rings[0].path.edges[0].kind = TCCL_P2P_READ;
-    CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
+    CHECK_INT(suits(&plan, &machine, VERSION, 0), ASIDE);
 }
 
 /* Where NCCL has its buffers between processes, by its version and the driver's. */
@@ -259,9 +250,9 @@ static void test_near_nics(void)
     near.devices[3].bus = 0x400;
     near.devices[4] =
         (struct shim_pci_device){.bus = 0x500, .node = 1, .depth = 1, .above = {0x9000}};
-    CHECK_INT(given(&plan, &near, VERSION, 0), 0);
+    CHECK_INT(suits(&plan, &near, VERSION, 0), SUITS);
     open.chain.rings[0].exit = 0x500;
-    CHECK_INT(given(&open, &near, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(suits(&open, &near, VERSION, 0), NO_NET);
 }
 
 static void test_hindrances(void)
@@ -270,12 +261,13 @@ static void test_hindrances(void)
                                           SHIM_USER_SHARP, SHIM_USER_ALGO};
     struct shim_plan plan = ring(), open = open_chain(true, false);
     for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances); i++)
-        CHECK_INT(given(&plan, &machine, VERSION, hindrances[i]), -1);
-    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ), 0);
-    CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_NET), -1);
-    CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_GDR), -1);
+        CHECK_INT(suits(&plan, &machine, VERSION, hindrances[i]), ASIDE);
+    CHECK_INT(suits(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ),
+              SUITS);
+    CHECK_INT(suits(&open, &machine, VERSION, SHIM_USER_NET), ASIDE);
+    CHECK_INT(suits(&open, &machine, VERSION, SHIM_USER_GDR), ASIDE);
     plan.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
-    CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
+    CHECK_INT(suits(&plan, &machine, VERSION, 0), ASIDE);
 }
 
 /* GPUDirect at either end comes from the topology file. */
@@ -284,49 +276,43 @@ static void test_ends(void)
     for (int i = 0; i < 4; i++) {
         struct shim_plan plan = open_chain(i & 1, i & 2);
         /* One NIC can't be near two GPUs that are to be far from each other. */
-        CHECK_INT(given(&plan, &machine, VERSION, 0), i == 3 ? -1 : 0);
+        CHECK_INT(suits(&plan, &machine, VERSION, 0), i == 3 ? ASIDE : SUITS);
     }
     struct shim_plan direct = open_chain(true, true);
     direct.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE;
     direct.chain.rings[0].path.gpus[2] = 0x200;
     direct.chain.rings[0].path.n_gpus = 2;
-    CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
+    CHECK_INT(suits(&direct, &machine, VERSION, 0), SUITS);
     /* Below one bridge with the NIC, the last GPU may be one that does not send directly. */
     direct.chain.rings[0].path.exit = (struct tccl_named_port){.memory = 1};
-    CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
+    CHECK_INT(suits(&direct, &machine, VERSION, 0), SUITS);
     struct shim_plan one = open_chain(true, true);
     one.chain.rings[0].path.n_gpus = 1;
-    CHECK_INT(given(&one, &machine, VERSION, 0), 0);
+    CHECK_INT(suits(&one, &machine, VERSION, 0), SUITS);
     one.chain.rings[0].path.exit.gpudirect = false;
-    CHECK_INT(given(&one, &machine, VERSION, 0), -1); /* one GPU is near the NIC, or is not */
+    CHECK_INT(suits(&one, &machine, VERSION, 0), ASIDE); /* one GPU is near the NIC, or is not */
 }
 
-static void check_suit(const struct shim_plan *plan, const uint32_t *user, const uint32_t *bits,
-                       bool reads, int wanted)
+static void check_suit(const struct shim_plan *plan, const uint32_t *user, bool reads, int wanted)
 {
     struct shim_why why = {""};
     struct shim_pci pci = machine;
     pci.reads = reads;
-    CHECK_INT(shim_settings_suit(&plan->chain, &pci, user, bits, VERSION, &why), wanted);
+    CHECK_INT(shim_settings_suit(&plan->chain, &pci, user, VERSION, &why), wanted);
     CHECK((wanted < 0) == (why.text[0] != '\0'));
 }
 
-/* What processes are given suits the plan; and does not when the user of one GPU's process has
- * set something. */
+/* The plan suits; and does not when the user of one GPU's process has set something. */
 static void check_suits(const struct shim_plan *plan)
 {
-    uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
-    long mine = given(plan, &machine, VERSION, 0);
-    CHECK(mine >= 0);
-    for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++)
-        bits[i] = (uint32_t)mine;
-    check_suit(plan, user, bits, true, 0);
-    check_suit(plan, user, bits, false, plan->chain.rings[0].path.exit.gpudirect ? -1 : 0);
+    uint32_t user[SHIM_GPUS] = {0};
+    check_suit(plan, user, true, 0);
+    check_suit(plan, user, false, plan->chain.rings[0].path.exit.gpudirect ? -1 : 0);
     for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++) {
         user[i] = SHIM_USER_P2P;
-        check_suit(plan, user, bits, true, -1);
+        check_suit(plan, user, true, -1);
         user[i] = SHIM_USER_PXB; /* not the same everywhere */
-        check_suit(plan, user, bits, true, -1);
+        check_suit(plan, user, true, -1);
         user[i] = 0;
     }
 }
@@ -355,8 +341,6 @@ int main(void)
     } else {
         printf("not tested: this machine has an /etc/nccl.conf\n");
     }
-    test_asked();
-    test_answer();
     test_ring();
     test_host();
     test_near_nics();

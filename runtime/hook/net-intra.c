@@ -1,0 +1,74 @@
+/* net-intra.c: what this process' NCCL was answered. */
+#include "hook/net-intra.h"
+
+#include "nccl/settings.h"
+
+static int state; /* enum shim_net */
+/* The NCCL that has asked, by where it begins. A second one has asked for itself, or will. */
+static uintptr_t whose;
+
+static enum shim_net now(void)
+{
+    return (enum shim_net)__atomic_load_n(&state, __ATOMIC_SEQ_CST);
+}
+
+static bool is_of_another(uintptr_t start)
+{
+    uintptr_t before = __atomic_load_n(&whose, __ATOMIC_SEQ_CST);
+    return before && before != start;
+}
+
+/* One that another thread makes at the same time may ask first. */
+static bool others_begin(const struct shim_init *init)
+{
+    for (struct shim_init *other = NULL; (other = shim_pending_next(other));)
+        if (other->entry != init->entry)
+            return true;
+    return false;
+}
+
+enum shim_net shim_net_intra(const struct shim_init *init, uint32_t user)
+{
+    if (user & SHIM_USER_NO_NET_INTRA)
+        return SHIM_NET_OFF;
+    if (is_of_another(init->comm.nccl.start) || (now() == SHIM_NET_OPEN && others_begin(init)))
+        return SHIM_NET_LEFT;
+    return now();
+}
+
+/* It has said that it can have it, and what it needs is not known yet, or that it needs it. */
+static bool needs(const struct shim_init *init)
+{
+    return init->entry && __atomic_load_n(&init->state, __ATOMIC_SEQ_CST) == SHIM_CLAIMED &&
+           (init->decision == SHIM_UNDECIDED ||
+            (init->decision == SHIM_USE && shim_entry_answer(init->entry)->no_net));
+}
+
+/* In the one case in which another thread's init asks between the question of the first one and its
+ * decision, that one counts: a chain that lacks the setting can end its init. */
+static bool is_needed(const struct shim_init *init)
+{
+    if (init && needs(init))
+        return true;
+    for (struct shim_init *other = NULL; (other = shim_pending_next(other));)
+        if (other != init && needs(other))
+            return true;
+    return false;
+}
+
+const char *shim_net_intra_answer(const struct shim_init *init, const void *caller)
+{
+    uintptr_t before = 0, start = shim_nccl_start(caller);
+    int open = SHIM_NET_OPEN;
+    __atomic_compare_exchange_n(&whose, &before, start, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    if (is_of_another(start))
+        return NULL;
+    __atomic_compare_exchange_n(&state, &open, is_needed(init) ? SHIM_NET_OFF : SHIM_NET_LEFT,
+                                false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return now() == SHIM_NET_OFF ? "1" : NULL;
+}
+
+void shim_net_intra_early(void)
+{
+    __atomic_store_n(&state, SHIM_NET_LEFT, __ATOMIC_SEQ_CST);
+}
