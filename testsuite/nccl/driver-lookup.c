@@ -92,5 +92,5 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
         fprintf(stderr, "tccl rig: %s of CUDA %d is not here\n", name, version);
     if (status)
         *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Python programs that have NCCL by ctypes alone, as vLLM and others: their communicators are built as planned, in cuMem
-# mode and in the older one; also by two NCCLs at a time, and by nccl4py. Where one rank passes the shim by, all of them are left alone.
+# mode and in the older one; also by two NCCLs at a time, by nccl4py, and by PyTorch, if it is kept (test-packages.sh --get). Where one rank passes the shim by, all of them are left alone.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -39,6 +39,20 @@ step "NVIDIA's own bindings"
 if folder=$(TCCL_WHEEL_SECONDS=100 "$here/get-python" nccl4py-0.6.0 nccl4py==0.6.0 cuda-pathfinder==1.9.0 packaging numpy 2>"$work/why"); then
     new_step
     run_planned "${some[@]}" --set PYTHONPATH="$folder" -- --nccl4py
+    as_planned
+    no_warning
+    said "built as planned" 1
+else
+    echo "left out: $(tail -n 1 "$work/why")"
+fi
+
+# With the NCCL and the CUDA runtime that it brings.
+step "PyTorch"
+if folder=$("$here/get-python" --kept torch-2.15.0 torch 2>"$work/why"); then
+    mkdir "$work/lib"
+    cp -P "$rig"/lib/lib{cuda.so.1,nvidia-ml.so.1,ibverbs.so*} "$work/lib/"
+    new_step
+    run_planned "${some[@]}" --set PYTHONPATH="$folder" --set LD_LIBRARY_PATH="$work/lib" -- --torch
     as_planned
     no_warning
     said "built as planned" 1
