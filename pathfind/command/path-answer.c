@@ -105,13 +105,18 @@ struct tccl_decision_case answer_case(const struct answer *answer)
     return asked;
 }
 
-/* Would a job get this ring rather than the baseline? If not, why. */
+/* Would a job get these rings, and not a single one, or the baseline? If not, why. */
 static bool answer_gains(const struct answer *answer, char why[static TCCL_DECISION_TEXT])
 {
     const struct tccl_decision_case asked = answer_case(answer);
     const struct tccl_decision decision = tccl_decide(&asked);
     tccl_decision_say(&asked, &decision, why);
-    return decision.decided == TCCL_TAKE;
+    if (answer->single > 0)
+        snprintf(
+            why, TCCL_DECISION_TEXT,
+            "a job gets the best single ring (%.1f GB/s): %d at once are not worth their price",
+            answer->single, asked.ours.rings);
+    return decision.decided == TCCL_TAKE && !(answer->single > 0);
 }
 
 /* {"along", "gbps", "nic", "gpus"} */

@@ -11,6 +11,8 @@ struct answer {
     bool solved;                       /* bound is valid */
     struct route route, baseline;      /* n = 0: none, or unknown */
     double bound;                      /* GB/s; +inf if unknown */
+    double single;                     /* of the best single ring, GB/s, if a job gets it in place
+                                          of the several of route; else 0 */
     long measured;                     /* transfer sets measured, and ring sets rated */
     struct tccl_error no_baseline;     /* why the baseline is unknown */
     struct tccl_error not_expressible; /* "" if a stock NCCL can be made to build the ring */

@@ -156,6 +156,20 @@ static struct tccl_run *make_runs(const struct nodes *nodes, const struct route 
     return runs;
 }
 
+/* Several were found, of any number: would a job get the best single one? */
+static void compare_single(const struct tccl_run *runs, int n_runs, const struct tccl_ring *several,
+                           struct answer *answer)
+{
+    struct tccl_ring single;
+    if (tccl_ring_solve_rings(runs, n_runs, 1, &single, NULL) != 0)
+        return;
+    const struct tccl_decision_case one = tccl_ring_case(&single, TCCL_NEWEST, 0);
+    const struct tccl_decision_case more = tccl_ring_case(several, TCCL_NEWEST, 0);
+    if (!tccl_decide_several(&more, &one))
+        answer->single = single.gbps;
+    tccl_ring_clear(&single);
+}
+
 static int close_ring(const struct options *options, const struct nodes *nodes,
                       struct answer *answer, struct tccl_error *err)
 {
@@ -173,6 +187,8 @@ static int close_ring(const struct options *options, const struct nodes *nodes,
             answer->bound = ring.gbps;
         rc = take_choices(&ring, &answer->route, err);
     }
+    if (rc == 0 && options->rings <= 0 && ring.rings > 1)
+        compare_single(runs, nodes->n_groups, &ring, answer);
     tccl_ring_clear(&ring);
     return rc;
 }

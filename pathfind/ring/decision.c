@@ -76,8 +76,9 @@ struct tccl_decision tccl_decide(const struct tccl_decision_case *asked)
         decision.decided = TCCL_HARMS;
     if (!(ours->gbps > 0) || !(nccl->gbps > 0))
         return decision;
+    double more = ours->rings > 1 ? decision.required * SAME : noise;
     bool leaves_more = asked->alone > 0 && ours->gbps * SAME >= nccl->gbps &&
-                       share > own_share * noise && ours->share > nccl->share * noise;
+                       share > own_share * more && ours->share > nccl->share * more;
     if (!(ours->gbps > nccl->gbps * noise) && !leaves_more)
         decision.decided = TCCL_NO_FASTER;
     else if (ours->harms || (!leaves_more && share * noise < own_share))

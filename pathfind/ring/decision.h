@@ -5,7 +5,7 @@
  * (tccl_decision_required), lose no more time at any size of an all-reduce than they win at
  * another one (latency.h; where small messages come first, what is lost up to 128 KiB counts four
  * times), and leave each step that runs beside them what it would have beside NCCL's own; or if
- * they are as fast, and raise the least share. */
+ * they are as fast, and raise the least share, several rings by the gain that is required. */
 #ifndef TCCL_DECISION_H
 #define TCCL_DECISION_H
 

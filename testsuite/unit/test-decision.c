@@ -207,6 +207,17 @@ static void test_several(void)
     one.nccl.gbps = two.nccl.gbps = 10;
     two.ours.bounces = 0;
     CHECK(tccl_decide_several(&two, &one)); /* the single one is none */
+    two = (struct tccl_decision_case){.ours = {.gbps = 15, .share = 0.66, .rings = 2},
+                                      .nccl = {.gbps = 15, .share = 0.6},
+                                      .alone = 20,
+                                      .measured = true};
+    /* as fast beside others, to which 1.10 times as much is left */
+    CHECK(!takes(&two));
+    two.ours.share = 0.661;
+    CHECK(takes(&two));
+    two.ours.share = 0.61;
+    two.ours.rings = 1;
+    CHECK(takes(&two));
 }
 
 int main(void)

@@ -347,6 +347,49 @@ static void test_gains(void)
     CHECK(!tccl_ring_gains(&ring, 0));
 }
 
+/* Which is chosen of three nodes' single ring, at 4 GB/s, and of two rings at once; is it taken? */
+static bool takes(double own, double several, const char *source, int *rings)
+{
+    const double nics[] = {10, 10};
+    struct tccl_node_class *class = plain_class(2, nics, own, 1);
+    struct tccl_ring ring;
+    int best;
+    class->baselines[TCCL_NEWEST].chain_share = 1;
+    for (int i = 0; i < 4; i++)
+        class->cells[i].share = 1;
+    class->sets = calloc(1, sizeof(*class->sets));
+    class->n_sets = 1;
+    class->sets[0] = (struct tccl_class_set){
+        .set.n = 2, .gbps = several, .alone = several, .share = 1, .bound = several};
+    for (int i = 0; i < 2; i++) {
+        class->sets[0].set.rings[i] = (struct tccl_chain){.n_gpus = 1};
+        class->sets[0].set.rings[i].entry.nic = class->sets[0].set.rings[i].exit.nic = i;
+    }
+    snprintf(class->source, sizeof(class->source), "%s", source);
+    CHECK_INT(tccl_ring_choose((struct tccl_run[]){{class, 3}}, 1, 8, &ring, &best, NULL), 0);
+    CHECK_INT(best, several > 4 ? 2 : 1);
+    *rings = ring.rings;
+    bool taken = tccl_ring_gains(&ring, TCCL_NEWEST);
+    tccl_ring_clear(&ring);
+    tccl_node_class_free(class);
+    return taken;
+}
+
+/* Several have to gain 10 % over NCCL's own, or 19 % by a model, and 5 % over a single ring that is
+ * taken. */
+static void test_sets_gain(void)
+{
+    int rings;
+    CHECK(!takes(4, 4.39, "cuda", &rings));
+    CHECK(takes(4, 4.41, "cuda", &rings) && rings == 2);
+    CHECK(!takes(4, 4.75, "model", &rings));
+    CHECK(takes(4, 4.77, "model", &rings) && rings == 2);
+    CHECK(takes(3, 4.19, "model", &rings) && rings == 1);
+    CHECK(takes(3, 4.21, "model", &rings) && rings == 2);
+    CHECK(takes(3.78, 4.15, "cuda", &rings) && rings == 1); /* 1.058, and 1.098 */
+    CHECK(takes(3.78, 4.3, "cuda", &rings) && rings == 2);  /* 1.138 */
+}
+
 /* Beside others what these are left counts as well. */
 static void test_gains_beside(void)
 {
@@ -709,6 +752,7 @@ int main(void)
     test_best_sets(seed);
     test_baseline();
     test_gains();
+    test_sets_gain();
     test_gains_beside();
     test_set_beside();
     test_choice_beside(seed);
