@@ -388,6 +388,22 @@ static void test_later(void)
     end();
 }
 
+/* Node 0 knows from the launch that a node has no plan: nobody waits for that one. */
+static void test_partial(void)
+{
+    struct connection shims[2];
+    begin(3);
+    nodes[0].alive.partial = true;
+    say(0, 1, true, &shims[0]);
+    CHECK_STR(shims[0].rings, "not");
+    CHECK_STR(shims[0].why, "a node has no plan");
+    say(1, 1, true, &shims[1]);
+    for (int64_t until = now_ms + 100; step_until(until);)
+        ;
+    CHECK_STR(shims[1].rings, "not");
+    end();
+}
+
 /* More communicators than a user may begin are answered at once; those of before are remembered up
  * to a number, and nobody is left without an answer. */
 static void test_bounds(void)
@@ -442,6 +458,7 @@ int main(void)
     now_ms = 1000000;
     test_nodes();
     test_later();
+    test_partial();
     test_bounds();
     test_bad();
     return check_result();

@@ -313,7 +313,9 @@ static void take_word(struct agreement *agreement, struct place *place,
         connection_drop(place->asker);
     place->asker = connection_hold(connection);
     place->will |= will;
-    if (!will && agreement->word == OPEN)
+    if (agreement->step.partial && agreement->word == OPEN)
+        give_up(agreement, NOT, "a node has no plan");
+    else if (!will && agreement->word == OPEN)
         give_up(agreement, NOT, why);
     else
         advance(agreement);

@@ -14,6 +14,7 @@
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/tree.h"
+#include "tccld/net/liveness.h"
 
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */
 enum { FAILURE_MS = 20000 };
@@ -185,6 +186,9 @@ static void record_partial(const struct step *step, const char *reason)
 
 void report_partial(struct step *step, const char *reason)
 {
+    struct alive *alive = step->node == 0 ? alives_find(step->steps->daemon, &step->key) : NULL;
+    if (alive)
+        alive->partial = true;
     if (step->node == 0 && step->record)
         record_partial(step, reason);
     if (step->node == 0 || step->up)

@@ -27,6 +27,7 @@ struct alive {
     char parent[TCCL_HOST_NAME + 1];      /* in the tree; "" of node 0 */
     char nodes[ALIVE_NODES];              /* all names, in bracket form; "" if that is longer */
     bool ring;                            /* for all of its GPUs; else for groups of them alone */
+    bool partial;                         /* node 0 has heard that a node is without its plan */
     bool hidden;                          /* its tasks here see only their own GPUs */
     char background[TCCL_BACKGROUND + 1]; /* as in JOIN */
     int n_gpus;
