@@ -1,6 +1,6 @@
 #!/bin/bash
 # Python programs that have NCCL by ctypes alone, as vLLM and others: their communicators are built as planned, in cuMem
-# mode and in the older one; also by two NCCLs at a time, by nccl4py, and by PyTorch, if it is kept (test-packages.sh --get). Where one rank passes the shim by, all of them are left alone.
+# mode and in the older one; also by two NCCLs at a time, by nccl4py, and by PyTorch and JAX, if they are kept (test-packages.sh --get). Where one rank passes the shim by, all of them are left alone.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -46,16 +46,24 @@ else
     echo "left out: $(tail -n 1 "$work/why")"
 fi
 
-# With the NCCL and the CUDA runtime that it brings.
-step "PyTorch"
-if folder=$("$here/get-python" --kept torch-2.15.0 torch 2>"$work/why"); then
-    mkdir "$work/lib"
-    cp -P "$rig"/lib/lib{cuda.so.1,nvidia-ml.so.1,ibverbs.so*} "$work/lib/"
+# With the NCCL and the CUDA runtime that PyTorch brings, also JAX.
+by_package() { # --torch or --jax, NAME=VALUE...
+    local settings=(--set PYTHONPATH="$folder" --set LD_LIBRARY_PATH="$libraries") setting
+    step "$1"
+    for setting in "${@:2}"; do settings+=(--set "$setting"); done
     new_step
-    run_planned "${some[@]}" --set PYTHONPATH="$folder" --set LD_LIBRARY_PATH="$work/lib" -- --torch
+    run_planned "${some[@]}" "${settings[@]}" -- "$1"
     as_planned
     no_warning
     said "built as planned" 1
-else
-    echo "left out: $(tail -n 1 "$work/why")"
-fi
+}
+mkdir "$work/lib"
+cp -P "$rig"/lib/lib{cuda.so.1,nvidia-ml.so.1,ibverbs.so*} "$work/lib/"
+libraries=$work/lib
+folder=$("$here/get-python" --kept torch-2.15.0 torch 2>&1) || { echo "left out: $folder"; exit 0; }
+by_package --torch
+for library in "$folder"/nvidia/*/lib; do libraries+=:$library; done
+jax=$("$here/get-python" --kept jax-0.10.2 jax 2>&1) || { echo "left out: $jax"; exit 0; }
+folder=$jax:$folder
+# CUPTI, which JAX would ask for its version, calls itself without end where the driver lacks a table of its own.
+by_package --jax JAX_PLATFORMS=cuda JAX_SKIP_CUDA_CONSTRAINTS_CHECK=1 XLA_PYTHON_CLIENT_PREALLOCATE=false TF_CPP_MIN_LOG_LEVEL=3
