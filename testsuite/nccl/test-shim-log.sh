@@ -46,6 +46,7 @@ logged "built as planned" 2
 
 # NCCL's lines about the plugin for its environment, in the user's log of all ranks.
 plugin_is() { # NAME COUNT
+    grep -q ncclEnvPlugin_v1 "$rig/lib/libnccl.so.2" || return 0 # before 2.28.7
     [ "$(cat "$work"/users.*.* | grep -c "ENV/Plugin: Using $1 ")" = "$2" ] ||
         { grep -h ENV/ "$work"/users.*.*; fail "$what: not $2 times the plugin $1"; }
 }
@@ -76,7 +77,7 @@ CODE
 run "${all[@]}" LD_LIBRARY_PATH="$work:$rig/lib"
 plugin_is own 1
 plugin_is tccl 0
-logged "NCCL asks the site's libnccl-env.so" 1
+! grep -q ncclEnvPlugin_v1 "$rig/lib/libnccl.so.2" || logged "NCCL asks the site's libnccl-env.so" 1
 
 step "a process without a plan"
 run "${all[@]}" TCCL_PLAN=
