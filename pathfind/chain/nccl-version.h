@@ -54,7 +54,7 @@ enum tccl_fact {
     TCCL_FACT_BIG_GRAPH = 1 << 12,
     /* … and by itself. */
     TCCL_FACT_HOST_CUMEM = 1 << 13,
-    /* Takes its settings from a plugin (a release of which only the later ones do counts). */
+    /* Takes its settings from a plugin, if there is one. */
     TCCL_FACT_ENV_PLUGIN = 1 << 14,
     TCCL_FACTS = 15 /* how many */
 };

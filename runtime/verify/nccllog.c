@@ -386,6 +386,7 @@ static struct {
     int fd;            /* for reading; -1 */
     int spare;         /* held until NCCL opens its own; -1 */
     bool handed, done; /* the name was given, or NCCL has opened the user's; no more can come */
+    bool subsystems;   /* were given */
     off_t offset;
     char path[SHIM_PATH];
 } file; /* of the process pid; find_place begins it */
@@ -516,18 +517,21 @@ static void find_place(void)
     }
 }
 
-/* A second NCCL in the process, or one that starts its log anew, gets none. */
+/* A second NCCL in the process, or one that starts its log anew, gets none. From 2.30.7 on NCCL
+ * asks for the subsystems last, behind the file. */
 static const char *answer(const char *name, uint32_t version)
 {
     find_place();
+    bool subsystems = strcmp(name, "NCCL_DEBUG_SUBSYS") == 0;
     if (file.place == USERS && strcmp(name, "NCCL_DEBUG_FILE") == 0 &&
         tccl_release_does(version, TCCL_FACT_QUIET_LOG))
         return users_output;
-    if (file.place != MEMORY || file.handed)
+    if (file.place != MEMORY || (file.handed && !(subsystems && !file.subsystems)))
         return NULL;
     if (strcmp(name, "NCCL_DEBUG") == 0)
         return "INFO";
-    if (strcmp(name, "NCCL_DEBUG_SUBSYS") == 0)
+    file.subsystems |= subsystems;
+    if (subsystems)
         return "INIT,GRAPH,P2P,SHM,NET";
     file.handed = true;
     close(file.spare);

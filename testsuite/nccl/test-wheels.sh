@@ -8,12 +8,12 @@
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/wheels.sh"
 
-readonly few="nvidia-nccl-cu12=2.18.1 nvidia-nccl-cu12=2.30.7 nvidia-nccl-cu12=2.28.9 nvidia-nccl-cu12=2.22.3"
-readonly all="$few nvidia-nccl-cu11=2.18.3 nvidia-nccl-cu12=2.19.3 nvidia-nccl-cu12=2.20.5 nvidia-nccl-cu11=2.21.5
+readonly few="nvidia-nccl-cu12=2.32.3 nvidia-nccl-cu12=2.30.7 nvidia-nccl-cu12=2.28.9 nvidia-nccl-cu12=2.22.3"
+readonly all="$few nvidia-nccl-cu11=2.21.5
     nvidia-nccl-cu12=2.21.5 nvidia-nccl-cu12=2.23.4 nvidia-nccl-cu12=2.24.3 nvidia-nccl-cu12=2.25.1 nvidia-nccl-cu12=2.26.2
     nvidia-nccl-cu12=2.26.5 nvidia-nccl-cu12=2.27.3 nvidia-nccl-cu12=2.27.7 nvidia-nccl-cu13=2.27.7 nvidia-nccl-cu12=2.28.3
     nvidia-nccl-cu12=2.28.7 nvidia-nccl-cu13=2.28.9 nvidia-nccl-cu12=2.29.2 nvidia-nccl-cu12=2.29.3 nvidia-nccl-cu12=2.29.7
-    nvidia-nccl-cu12=2.30.3 nvidia-nccl-cu12=2.30.4 nvidia-nccl-cu13=2.30.7 nvidia-nccl-cu12=2.31.2 nvidia-nccl-cu12=2.32.3"
+    nvidia-nccl-cu12=2.30.3 nvidia-nccl-cu12=2.30.4 nvidia-nccl-cu13=2.30.7 nvidia-nccl-cu12=2.31.2"
 
 for program in nm readelf python3; do
     command -v $program >/dev/null || skip "no $program"
@@ -106,6 +106,20 @@ address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
 assert address(wrapper) != address(nccl.ncclGetUniqueId), "the wrapper is not in front"
 assert wrapper(id) == 0 and wrapper(again) == 0, "the wrapper fails"
 assert sum(c != b"\0" for c in id) >= 8 and id.raw != again.raw, "that is no unique id"
+def file_of(address):
+    for words in (line.split() for line in open("/proc/self/maps")):
+        start, end = (int(word, 16) for word in words[0].split("-"))
+        if start <= address < end:
+            return words[-1].rsplit("/", 1)[-1]
+wrapped = [name for name in sys.argv[2:] if hasattr(nccl, "p" + name)]
+for name in wrapped:
+    assert file_of(address(getattr(nccl, name))) == "libtccl-nccl.so", name + " is not found in the shim"
+    assert file_of(address(getattr(nccl, "p" + name))) == "libnccl.so.2", "p" + name + " is found elsewhere"
+for name in wrapped:
+    if name.endswith("Config") and not name.startswith("ncclComm"):
+        none = [None] * 9
+        assert getattr(nccl, name)(*none) == getattr(nccl, "p" + name)(*none) != 0, name + " returns something else"
+print(*wrapped)
 CODE
 }
 
@@ -135,7 +149,7 @@ run_library() { # FOLDER NUMBER
         "$compiler" -shared -fPIC -o "$work/extension.so" "$work/linked.c" "${link[@]}" || fail "$1: can't be linked to"
     same "$1: linked" "^version $2 id 01 rank [1-9].* bad [1-9]: " "$work/linked"
     same "$1: Python" "^0 $2$" python3 "$work/python.py" "$1/libnccl.so.2" "$work/extension.so"
-    ran wrapper env LD_PRELOAD="$shim" TCCL_PLAN="$work/bad-plan" python3 "$work/wrapper.py" "$1/libnccl.so.2"
+    ran wrapper env LD_PRELOAD="$shim" TCCL_PLAN="$work/bad-plan" python3 "$work/wrapper.py" "$1/libnccl.so.2" "${wrappers[@]}"
     grep -qx 'status 0' "$work/wrapper.out" || fail "$1: $(tail -n 1 "$work/wrapper.err")"
 }
 
@@ -150,45 +164,48 @@ stand_in_headers() {
     : >"$work/cuda/cuda_bf16.h"
 }
 
-members() { # HEADER: names in its ncclConfig_t
-    python3 - "$1" <<'PYTHON'
+members() { # HEADER TYPE: names in its ncclConfig_t
+    python3 - "$@" <<'PYTHON'
 import re, sys
 text = re.sub(r"/\*.*?\*/|//[^\n]*", "", open(sys.argv[1]).read(), flags=re.S)
-body = re.search(r"typedef struct(?: \w+)? *\{([^}]*)\} *ncclConfig_t;|struct ncclConfig_v\w+ *\{([^}]*)\}", text)
+name = sys.argv[2]
+body = re.search(rf"typedef struct(?: \w+)? *\{{([^}}]*)\}} *{name};|struct {name[:-2]}_v\w+ *\{{([^}}]*)\}}", text)
+if not body:
+    sys.exit(0)
 for line in (body.group(1) or body.group(2)).split(";"):
     for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip()):
         print(name)
 PYTHON
 }
 
-places() { # HEADER MEMBER...
-    local header=$1 member
-    shift
+places() { # HEADER TYPE MEMBER...
+    local header=$1 type=$2 member
+    shift 2
     {
         printf '#include <stddef.h>\n#include <stdio.h>\n#include "%s"\nint main(void)\n{\n' "$header"
         for member in "$@"; do
-            printf 'printf("%%zu %s\\n", offsetof(ncclConfig_t, %s));\n' "$member" "$member"
+            printf 'printf("%%zu %s\\n", offsetof(%s, %s));\n' "$member" "$type" "$member"
         done
         echo 'return 0; }'
     } >"$work/places.c"
     "$compiler" -I"$work/cuda" -o "$work/places" "$work/places.c" && "$work/places" || fail "$header: can't be compiled"
 }
 
-# What the shim knows of ncclConfig_t lies where this version has it; which is all of it, or its
-# first members.
-same_layout() { # FOLDER
-    local known
+# What the shim knows of a type lies where this version has it; which is all of it, or its first
+# members.
+same_layout() { # FOLDER TYPE LEAST
+    local known abi=$root/runtime/nccl/nccl-abi.h
     [ -e "$1/nccl.h" ] || return 0
-    members "$root/runtime/nccl/nccl-abi.h" >"$work/ours"
-    members "$1/nccl.h" >"$work/theirs"
-    known=($(grep -xFf "$work/theirs" "$work/ours")) || fail "$1/nccl.h: its ncclConfig_t is not understood"
-    [ ${#known[@]} -ge 7 ] || fail "$1/nccl.h: only ${known[*]}"
+    members "$abi" "$2" >"$work/ours"
+    members "$1/nccl.h" "$2" >"$work/theirs"
+    [ -s "$work/theirs" ] || [ "$2" = ncclConfig_t ] || return 0
+    known=($(grep -xFf "$work/theirs" "$work/ours")) || fail "$1/nccl.h: its $2 is not understood"
+    [ ${#known[@]} -ge "$3" ] || fail "$1/nccl.h: only ${known[*]}"
     [ "${known[*]}" = "$(head -n ${#known[@]} "$work/ours" | tr '\n' ' ' | sed 's/ $//')" ] ||
-        fail "$1/nccl.h: ncclConfig_t has other members: $(tr '\n' ' ' <"$work/theirs")"
-    places "$root/runtime/nccl/nccl-abi.h" "${known[@]}" >"$work/ours"
-    places "$1/nccl.h" "${known[@]}" >"$work/theirs"
-    diff "$work/ours" "$work/theirs" ||
-        fail "$1/nccl.h: ncclConfig_t lies otherwise"
+        fail "$1/nccl.h: $2 has other members: $(tr '\n' ' ' <"$work/theirs")"
+    places "$abi" "$2" "${known[@]}" >"$work/ours"
+    places "$1/nccl.h" "$2" "${known[@]}" >"$work/theirs"
+    diff "$work/ours" "$work/theirs" || fail "$1/nccl.h: $2 lies otherwise"
 }
 
 # ---- packages of Python's that bring or look up NCCL -------------------------------------------
@@ -261,6 +278,7 @@ esac
 choose
 make_programs
 stand_in_headers
+readonly wrappers=($(grep -o 'nccl[A-Z]\w*' "$root/runtime/hook/libtccl-nccl.map" | grep -v Plugin))
 readonly machine=$(uname -m)
 [ "$machine" = x86_64 ] || echo "on $machine"
 echo "package           version   functions  same  net     tuner   env     questions  CUDA runtime"
@@ -276,7 +294,8 @@ for folder in "${libraries[@]}"; do
     "$here/wheel-facts" "$root/runtime" "$folder/libnccl.so.2" "$version" || fail "$name is not as the shim takes it to be"
     IFS=. read -r major minor patch <<<"$version"
     run_library "$folder" $((major * 10000 + minor * 100 + patch))
-    same_layout "$folder"
+    same_layout "$folder" ncclConfig_t 7
+    same_layout "$folder" ncclCollConfig_t 9
     seen=$((seen + 1))
 done
 make_users

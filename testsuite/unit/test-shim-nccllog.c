@@ -615,6 +615,17 @@ static void test_memory_file(void)
     CHECK_STR(why, "NCCL has fused NICs");
 }
 
+/* NCCL 2.31 and 2.32 ask for the subsystems last. */
+static void test_subsystems_last(void)
+{
+    CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 23203), "INFO");
+    CHECK(shim_nccllog_answer("NCCL_DEBUG_FILE", 23203));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 23203)); /* a second NCCL */
+    CHECK_STR(shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 23203), "INIT,GRAPH,P2P,SHM,NET");
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 23203));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 23203));
+}
+
 /* What nobody reads does not grow for ever. */
 static void test_bound(void)
 {
@@ -872,6 +883,7 @@ int main(void)
     test_pieces();
     test_hostile();
     in_child(test_memory_file);
+    in_child(test_subsystems_last);
     in_child(test_reused);
     in_child(test_bound);
     in_child(test_old_version);
