@@ -13,7 +13,7 @@ PROTOCOLS = ["LL", "LL128", "Simple"]
 SIZES = [1 << power for power in range(10, 33)]
 GRAPH = re.compile(r"Pattern (\d+), crossNic (\d+), nChannels (\d+), bw ([\d.]+)/([\d.]+), type (\w+)/(\w+), sameChannels (\d)")
 COMM = re.compile(r"comm \S+ rank 0 n[Rr]anks (\d+) nNodes (\d+) ")
-# Of trees, by protocol and powers of two from 64 B on; the same from 2.18 to 2.30.
+# Of trees, by protocol and powers of two from 64 B on; the same from 2.21 to 2.32.
 CORRECTION = {
     "LL": [1.0, 1.0, 1.0, 1.0, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1.0, 1.0, 1.0, 1.0],
     "LL128": [1.0, 1.0, 1.0, 1.0, 1.0, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1.0, 1.0],

@@ -39,9 +39,9 @@ static void test_texts(void)
     check_class("n1: the step has a share of a GPU by MPS (--gres=mps), and rings are over whole "
                 "GPUs: use --gpus-per-node",
                 "shared GPU");
-    check_class("NCCL 2.33.1: not known (2.18 to 2.30 are): update slurm-tccl, or use one of these",
+    check_class("NCCL 2.33.1: not known (2.21 to 2.32 are): update slurm-tccl, or use one of these",
                 "unknown NCCL");
-    check_class("n1: NCCL 2.17.1: not known (2.18 to 2.30 are)", "unknown NCCL");
+    check_class("n1: NCCL 2.17.1: not known (2.21 to 2.32 are)", "unknown NCCL");
     check_class("step spans heterogeneous components", "het step");
     check_class("n2: no description of this machine at /etc/m.json: run tccl-profile init",
                 "no profile");
@@ -279,7 +279,7 @@ static void test_of_node(void)
 {
     static const char *const of_step[] = {
         "policy tests forbids rings", "n1: policy tests forbids rings", "no GPUs in this step",
-        "NCCL 2.33.1: not known (2.18 to 2.30 are)", "NCCL's own ring is as fast (9.1 GB/s)"};
+        "NCCL 2.33.1: not known (2.21 to 2.32 are)", "NCCL's own ring is as fast (9.1 GB/s)"};
     static const char *const of_node[] = {"n3: no profile of this machine",
                                           "n2: no answer within 300 ms", "something new: n4: what"};
     for (size_t i = 0; i < sizeof(of_step) / sizeof(*of_step); i++)

@@ -121,7 +121,7 @@ static void check_shown(const char *state, const char *reason, const char *built
  * then was another one. */
 static void test_unknown_nccl(void)
 {
-    const char *why = "NCCL 2.33.1: not known (2.18 to 2.30 are)", *silent = "nobody used it";
+    const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)", *silent = "nobody used it";
     check_shown("fallback", why, "", "", "fallback", why);
     check_shown("fallback", why, "not used", why, "fallback", why);
     check_shown("fallback", why, "not used", silent, "fallback", why);

@@ -615,7 +615,7 @@ static void test_memory_file(void)
     CHECK_STR(why, "NCCL has fused NICs");
 }
 
-/* NCCL 2.31 and 2.32 ask for the subsystems last. */
+/* NCCL from 2.30.7 on asks for the subsystems last. */
 static void test_subsystems_last(void)
 {
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 23203), "INFO");
