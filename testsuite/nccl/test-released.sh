@@ -17,6 +17,7 @@ if [ -z "${TCCL_ONE:-}" ]; then
         TCCL_ONE=1 TCCL_NCCL=wheel:$version bash "$0" || status=$?
         case $status in 0) ran=$((ran + 1)) ;; 77) ;; *) exit $status ;; esac
     done
+    TCCL_NCCL=wheel:${versions##* } bash "$here/test-shim-log.sh" || [ $? = 77 ] || exit 1
     [ $ran -gt 0 ] || { echo "skipped: no released NCCL can be had"; exit 77; }
     exit 0
 fi
@@ -47,3 +48,13 @@ look "$work/rings" '
 expect("memory", answer["mode"]["memory"], "older")
 for order in orders():
     expect("the imposed ring", order, [0, 2, 1, 3])'
+
+[[ $(nm -D "$rig/lib/libnccl.so.2") == *" ncclAllReduceConfig"* ]] || exit 0
+
+step "a collective with a config"
+printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$(command -v python3)" "$here/by-ctypes" >"$work/by-ctypes"
+chmod 755 "$work/by-ctypes"
+make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
+run_planned dual-8gpu --gpus 0,2,3 --program "$work/by-ctypes" -- --config
+as_planned
+said "built as planned" 1
