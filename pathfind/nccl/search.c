@@ -366,7 +366,6 @@ static void start_as_numbered(struct search *search, int nic)
     search->steps = search->steps == PERFECT ? PERFECT : steps;
 }
 
-/* Has no channel taken all that the GPU's own link carries? */
 /* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
 static void start_at_fast_gpus(struct search *search, int nic)
 {

@@ -9,7 +9,7 @@
 /* The library (or program) that holds an NCCL. */
 struct shim_nccl {
     uintptr_t start, end; /* its loaded range, which tells whose getenv it is */
-    uint32_t version;     /* ncclGetVersion's number (21807, 22907 …); 0: unknown */
+    uint32_t version;     /* ncclGetVersion's number (22105, 22907 …); 0: unknown */
     const char *name;     /* its file, borrowed from the loader; "" the program itself */
 };
 
