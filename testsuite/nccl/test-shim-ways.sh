@@ -27,13 +27,8 @@ way "a group" --processes 1 -- --group
 printf '#!/bin/sh\nexport SLURM_TASK_PID=$$ SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1\nexec "$@"\n' >"$work/as-task"
 chmod 755 "$work/as-task"
 way "a group in the only task of a step, which waits for nobody" --processes 1 --under "$work/as-task"
-said "is left as it is: the only process of the node makes its communicators in a group" 1
 way "threads" --processes 1 -- --threads
-before=$late
-late="$late|is left as it is" # threads that begin more than 100 ms apart
 way "a thread for each GPU with a group of its own, in the only task of a step" --processes 1 --under "$work/as-task" -- --threads --group
-said "is left as it is" 0
-late=$before
 way "Config" -- --init config
 way "without waiting" -- --nonblocking
 way "without waiting, one process" --processes 1 -- --nonblocking --group
