@@ -39,8 +39,8 @@ struct shim_entry {
     struct kept aside;
     struct place places[MEMBERS];
     int done;                       /* verdicts told */
-    char worst_text[VERDICTS][256]; /* for each verdict, of the first one */
-    int worst_ready[VERDICTS];      /* 1 taken, 2 written */
+    char worst_text[VERDICTS][256]; /* for each verdict */
+    int worst_ready[VERDICTS];      /* 1 being written, 2 written */
     struct shim_answer answer;
 } __attribute__((aligned(PAGE)));
 
@@ -572,17 +572,34 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_
     return true;
 }
 
+/* A rank for which the first two rings look alike sees one of them where another rank sees both. */
+static bool says_more(const char *text, const char *kept)
+{
+    return *text >= '0' && *text <= '9' && *text > *kept;
+}
+
+static void keep_text(struct shim_entry *entry, int verdict, const char *text)
+{
+    char *kept = entry->worst_text[verdict];
+    for (int tries = 0; tries < 1000; tries++) {
+        int ready = __atomic_load_n(&entry->worst_ready[verdict], __ATOMIC_SEQ_CST);
+        if (ready == 2 && !says_more(text, kept))
+            return;
+        if (ready != 1 && __atomic_compare_exchange_n(&entry->worst_ready[verdict], &ready, 1,
+                                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            snprintf(kept, sizeof(entry->worst_text[verdict]), "%s", text);
+            __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
+            return;
+        }
+    }
+}
+
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
                      int *worst, char worst_text[static 256])
 {
     if (verdict < 0 || verdict >= VERDICTS)
         verdict = 1;
-    int none = 0;
-    if (__atomic_compare_exchange_n(&entry->worst_ready[verdict], &none, 1, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
-        snprintf(entry->worst_text[verdict], sizeof(entry->worst_text[verdict]), "%s", text);
-        __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
-    }
+    keep_text(entry, verdict, text);
     if (__atomic_add_fetch(&entry->done, 1, __ATOMIC_SEQ_CST) != members)
         return false;
     *worst = 0;

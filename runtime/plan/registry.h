@@ -147,7 +147,8 @@ bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint6
 void shim_registry_release(struct shim_registry *registry, uint64_t bytes);
 
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
- * entry's members gets true, and *worst the worst of all with its text. */
+ * entry's members gets true, and *worst the worst of all with its text: the first one's, or of
+ * those that begin with a digit ("2 of 3 rings") the largest one's. */
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
                      int *worst, char worst_text[static 256]);
 

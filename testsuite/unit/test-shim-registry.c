@@ -204,6 +204,11 @@ static void verdicts(void)
     CHECK(shim_entry_done(entry, 2, 0, "", &worst, text));
     CHECK_INT(worst, 0);
     CHECK_STR(text, "");
+    entry = shim_registry_entry(open_one(), 3, 0);
+    CHECK(!shim_entry_done(entry, 3, 2, "1 of 3 rings", &worst, text));
+    CHECK(!shim_entry_done(entry, 3, 2, "2 of 3 rings", &worst, text));
+    CHECK(shim_entry_done(entry, 3, 2, "1 of 3 rings", &worst, text));
+    CHECK_STR(text, "2 of 3 rings");
     unlink(path);
 }
 
