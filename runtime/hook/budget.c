@@ -49,7 +49,7 @@ static uint64_t set_to(const char *name, uint64_t otherwise)
     return value && shim_number(value, 10, INT32_MAX, &number) == 0 ? number : otherwise;
 }
 
-/* As seen with all versions: in each channel the receiver has a buffer for each edge of the ring,
+/* As seen with 2.29.7: in each channel the receiver has a buffer for each edge of the ring,
  * and one for the way back that a tree along it goes; NCCL doubles the channels that it finds. */
 static uint64_t bytes_in_files(const struct shim_answer *answer, const struct shim_member *members,
                                int n)

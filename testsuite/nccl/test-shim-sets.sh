@@ -24,8 +24,8 @@ step "a setting that leaves room for some rings only"
 make_plans --rings 3 amd-4gpu amd-4gpu
 run_quietly amd-4gpu --nodes 2 --set NCCL_MAX_NCHANNELS=2
 "$here/compare-plan" "$work/rings" "comm 0" "${plans[@]}" --first 2 || { show_log; fail "not the first rings"; }
-# The first rank to tell may have the same part in both rings: it can't tell them from one, twice.
-said "TCCL WARN communicator .*: built in part: [12] of 3 rings: NCCL has no channels for more" 2
+# A rank that has the same part in both rings takes them for one, twice: what counts is another rank's word.
+said "TCCL WARN communicator .*: built in part: 2 of 3 rings: NCCL has no channels for more" 2
 
 step "each process sees its own GPU as number 0"
 make_plans "intel-4gpu=0 -m0> 2 -w> 3 -m2> 1 -w> 0 | 1 -w> 0 -m0> 2 -w> 3 -m2> 1"
