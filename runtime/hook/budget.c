@@ -71,8 +71,13 @@ int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
                      const struct shim_answer *answer, const struct shim_member *members, int n,
                      struct shim_why *why)
 {
-    uint64_t taken = (uint64_t)n * answer->memory;
-    if (shim_registry_charge(registry, entry, bytes_in_files(answer, members, n), why) != 0)
+    uint64_t taken = (uint64_t)n * answer->memory, files = bytes_in_files(answer, members, n);
+    uint64_t free_now = shim_shm_left();
+    if (files > free_now / 4)
+        return shim_fail(why,
+                         "its buffers would take %llu MiB in /dev/shm, of which %llu MiB are free",
+                         (unsigned long long)(files >> 20), (unsigned long long)(free_now >> 20));
+    if (shim_registry_charge(registry, entry, files, why) != 0)
         return -1;
     if (taken == 0)
         return 0;

@@ -105,8 +105,6 @@ static void replace(int result, const char *name, void **function, int version)
     bool found = result == 0 && function && *function;
     if (name && found)
         *function = instead_of(name, *function, version);
-    else if (name && !strcmp(name, "cuMemCreate"))
-        __atomic_store_n(&lacks_cumem, true, __ATOMIC_SEQ_CST);
 }
 
 static int address(const char *name, void **function, int version, uint64_t flags)

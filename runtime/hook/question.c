@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,11 +103,12 @@ static bool files_there(const struct shim_init *init)
            shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME);
 }
 
-/* NCCL has started, and knows the driver. */
+/* NCCL has started, and knows the driver. From 2.26 on it takes files where CUDA may not choose a
+ * memory, as in containers of Docker's; before, it fails. */
 static enum shim_buffers buffers_of(const struct shim_init *init)
 {
     const struct shim_nccl *nccl = &init->comm.nccl;
-    if (shim_driver_lacks_cumem() ||
+    if (shim_driver_lacks_cumem() || !shim_policy_can() ||
         !shim_settings_cumem_host(nccl->version, shim_device_driver(), shim_process_user()))
         return SHIM_BUFFERS_FILES;
     return shim_driver_reached(nccl) ? SHIM_BUFFERS_CUMEM : SHIM_BUFFERS_FIXED;
@@ -164,14 +166,30 @@ static const char *file_answer(const struct shim_process *process, bool graph)
     return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
 }
 
+static const char sites[] = "libnccl-env.so";
+
+/* Where NCCL would find it: also beside itself, by its RUNPATH. */
+static bool site_has_plugin(const void *caller)
+{
+    struct shim_object object;
+    char path[PATH_MAX];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    if (shim_dlopen(sites, RTLD_LAZY | RTLD_LOCAL))
+        return true;
+    const char *slash = shim_object_of(caller, &object) ? strrchr(object.name, '/') : NULL;
+    if (!slash)
+        return false;
+    shim_text_add(&text, "%.*s/%s", (int)(slash - object.name), object.name, sites);
+    return !text.full && shim_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+}
+
 /* The plugin of env.c: the loader finds what is loaded by its name alone. A site's libnccl-env.so,
  * which NCCL takes where nothing is said, stays. */
-static const char *plugin_answer(uint32_t version)
+static const char *plugin_answer(uint32_t version, const void *caller)
 {
-    static const char sites[] = "libnccl-env.so";
     if (!tccl_release_does(version, TCCL_FACT_ENV_PLUGIN))
         return NULL;
-    if (!shim_dlopen(sites, RTLD_LAZY | RTLD_LOCAL))
+    if (!site_has_plugin(caller))
         return "libtccl-nccl.so";
     shim_log(SHIM_LOG_INFO, "NCCL asks the site's %s for its settings", sites);
     return NULL;
@@ -192,7 +210,7 @@ static const char *answer(const struct shim_process *process, const char *name, 
     if (!tccl_nccl_known(version))
         return NULL;
     if (!strcmp(name, "NCCL_ENV_PLUGIN"))
-        return plugin_answer(version);
+        return plugin_answer(version, caller);
     if (!strcmp(name, NET_DISABLE_INTRA))
         return shim_net_intra_answer(shim_pending_claimed(), caller);
     return shim_nccllog_answer(name, version);

@@ -1,5 +1,5 @@
-/* clearing.c: the pages of a table are given back to the kernel in place of being cleared. No lock:
- * whoever comes between finds either pointer, and both are right. */
+/* clearing.c: the pages of a table are given back to the kernel in place of being cleared.
+ * Whoever calls meanwhile finds either pointer, and both are right. */
 #include "nccl/clearing.h"
 
 #include <string.h>
@@ -11,6 +11,7 @@
 
 enum { LARGE = 256 << 20 }; /* bytes; older NCCLs' tables take less */
 
+static int lock;    /* of the pointer and the number */
 static int waiting; /* threads of the process that wait for their call */
 /* Where the pointer is, and what it was; NULL: this thread does not wait. */
 static __thread void **slot;
@@ -60,6 +61,18 @@ static bool is_promised(void)
            text[0] == '2';
 }
 
+/* Not where a program has all of its pages locked (mlockall). */
+static bool gives_back(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    bool can = shim_clear_pages(page, size);
+    munmap(page, size);
+    return can;
+}
+
 /* The pointer, and what it is now: the loader's, which leads to the object itself until the first
  * call, or ours, while another thread waits. NULL: it is none of these. */
 static void **find_slot(const void *caller, void **now)
@@ -76,28 +89,40 @@ static void **find_slot(const void *caller, void **now)
 bool shim_clearing_can(const void *caller)
 {
     void *now;
-    return find_slot(caller, &now) && !is_promised();
+    return find_slot(caller, &now) && !is_promised() && gives_back();
 }
 
-void shim_clearing_leave_out(const void *caller)
+static void lead_here(const void *caller)
 {
     void *own = (void *)in_front_of_memset, *now;
-    shim_clearing_stop();
     void **found = find_slot(caller, &now);
     if (!found)
         return;
     slot = found;
     before = now == own ? (void *)memset : now;
-    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    waiting++;
     replace(found, now, own);
 }
 
+void shim_clearing_leave_out(const void *caller)
+{
+    shim_clearing_stop();
+    if (shim_lock_take(&lock) != 0)
+        return;
+    lead_here(caller);
+    shim_lock_release(&lock);
+}
+
+/* A pointer that stays here, as the lock can't be had, leads on to memset. */
 void shim_clearing_stop(void)
 {
     void **mine = slot;
     if (!mine)
         return;
     slot = NULL;
-    if (__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST) == 0)
+    if (shim_lock_take(&lock) != 0)
+        return;
+    if (--waiting == 0)
         replace(mine, (void *)in_front_of_memset, before);
+    shim_lock_release(&lock);
 }

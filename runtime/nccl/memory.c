@@ -49,6 +49,11 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why
     return 0;
 }
 
+bool shim_policy_can(void)
+{
+    return syscall(SYS_get_mempolicy, NULL, NULL, 0UL, NULL, 0UL) == 0;
+}
+
 int shim_policy_node(void)
 {
     unsigned long nodes[NODES / WORD] = {0};

@@ -17,6 +17,8 @@ struct shim_policy {
  * (seccomp, cpuset); 1 with why: this machine has no such node. */
 int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why);
 void shim_policy_restore(struct shim_policy *saved);
+/* May the process ask for its policy? Where it may not, neither can CUDA choose a memory. */
+bool shim_policy_can(void);
 /* The node that such a policy of ours prefers in the calling thread, set here or inherited; -1:
  * there is none. */
 int shim_policy_node(void);

@@ -25,7 +25,8 @@ static int hear(int fd, int64_t deadline, void *word, size_t size)
     return 1;
 }
 
-/* One that hangs in the kernel can't be killed: it is left to whoever inherits it. */
+/* One that hangs in the kernel can't be killed: it is left to whoever inherits it. One that has
+ * given its word may be stopped by its user. */
 static void end(pid_t child)
 {
     int64_t end = tccl_now_ms() + END_MS;
@@ -51,10 +52,6 @@ int child_word(void (*find)(const void *what, void *word), const void *what, voi
     if (child < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
     int heard = hear(mine, tccl_now_ms() + ms, word, size);
-    if (heard != 0)
-        end(child);
-    else
-        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            continue;
+    end(child);
     return heard;
 }

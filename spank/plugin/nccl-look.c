@@ -290,6 +290,17 @@ static void add_packages(struct nccl_look *look, char *const *env, const struct 
 
 /* ---- All of it ---- */
 
+#ifdef __aarch64__
+#define MACHINE "aarch64"
+#else
+#define MACHINE "x86_64"
+#endif
+
+/* Where the loader looks for a library that nobody names a folder for: that of a distribution's
+ * PyTorch, beside which a package may be there for something else. */
+static const char *const everybodys[] = {"/usr/local/lib", "/usr/lib64",
+                                         "/usr/lib/" MACHINE "-linux-gnu"};
+
 void nccl_look(const char *program, char *const *env, struct nccl_look *look)
 {
     const char *list = value_of(env, "LD_LIBRARY_PATH"), *entry;
@@ -313,6 +324,8 @@ void nccl_look(const char *program, char *const *env, struct nccl_look *look)
     for (int i = 0; i < ENTRIES && (entry = next_entry(&list, ":;", &length)); i++)
         if (add_in(look, entry, length))
             return;
+    for (size_t i = 0; i < sizeof(everybodys) / sizeof(*everybodys); i++)
+        add_in(look, everybodys[i], -1);
 }
 
 const struct nccl_found *nccl_look_unknown(const struct nccl_look *look)

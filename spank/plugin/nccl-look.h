@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-enum { NCCL_LOOK_PATH = 1024, NCCL_LOOK_MOST = 5 };
+enum { NCCL_LOOK_PATH = 1024, NCCL_LOOK_MOST = 8 };
 
 struct nccl_found {
     unsigned version; /* as ncclGetVersion counts; 0: it can't be told */
     char path[NCCL_LOOK_PATH];
 };
 
-/* What may be loaded, the likeliest first; one alone is loaded for certain. */
+/* What may be loaded, the likeliest first. */
 struct nccl_look {
     int n;
     struct nccl_found found[NCCL_LOOK_MOST];
@@ -21,8 +21,8 @@ struct nccl_look {
  * Looks at files as the effective user: some 20 calls, none of them lists a folder, no allocation.
  * What LD_PRELOAD names is loaded for certain. Else only of Python (the interpreter, or a script
  * with its name in the first line) is it known where it looks: its packages, the lib of its prefix,
- * VLLM_NCCL_SO_PATH, LD_LIBRARY_PATH. Of other programs, which may be containers or scripts that
- * change the environment, nothing is known. */
+ * VLLM_NCCL_SO_PATH, LD_LIBRARY_PATH, the loader's own folders. Of other programs, which may be
+ * containers or scripts that change the environment, nothing is known. */
 void nccl_look(const char *program, char *const *env, struct nccl_look *look);
 
 /* Whichever is loaded, it is one that isn't known: the first; else NULL. */

@@ -35,6 +35,7 @@ enum {
     LOOK_MS = 100,         /* while waiting: is the step being cancelled? */
     ALIVE_MS = 1000,       /* and does this node's tccld still answer? */
     ENDED_MS = 500,        /* for slurmd to bring the signal, once another node ends the step */
+    FORESEE_MS = 1000,     /* to look for NCCL: less than what other nodes take for silence */
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
     UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
@@ -317,17 +318,18 @@ static void foresee_nccl(spank_t spank)
     task.uid = items.uid;
     task.gid = items.gid;
     task.groups = groups;
-    nccl_foresee(&task, remote.conf.alive_timeout_ms, remote.step.foreseen,
+    int ms = remote.conf.alive_timeout_ms;
+    nccl_foresee(&task, ms < FORESEE_MS ? ms : FORESEE_MS, remote.step.foreseen,
                  sizeof(remote.step.foreseen));
 }
 
 static void join_ring(spank_t spank)
 {
     struct tccl_error err = {""};
-    foresee_nccl(spank);
     remote.timeout_ms = timeout_of_mode();
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
+    foresee_nccl(spank);
     remote.fd = find_tccld(&err);
     if (remote.fd >= 0)
         remote.fd = send_join(remote.fd, NULL, left_until(remote.deadline), &err);

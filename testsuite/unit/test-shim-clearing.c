@@ -150,6 +150,15 @@ static void *open_library(const char *path)
     return handle ? dlsym(handle, "tccl_clear") : NULL;
 }
 
+/* Locked pages are not given back: memory is checked first then. */
+static void test_locked(void)
+{
+    if (mlockall(MCL_FUTURE) != 0)
+        return;
+    CHECK(!shim_clearing_can((void *)lazy));
+    munlockall();
+}
+
 /* Usage: test-shim-clearing LAZY NOW: the library, bound lazily and write-protected. */
 int main(int argc, char **argv)
 {
@@ -167,6 +176,7 @@ int main(int argc, char **argv)
         return check_result();
     test_call();
     test_threads();
+    test_locked();
     void *before = *slot;
     *slot = (void *)in_thread; /* somebody else's */
     CHECK(!shim_clearing_can((void *)lazy));
