@@ -26,12 +26,21 @@ static void write_renewed(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s = excluded.%s", place ? ", " : "", field->name, field->name);
 }
 
+/* With a value of their own, so that one can be added to a store that has records. */
+void tccl_sql_column(FILE *out, const struct tccl_field *field)
+{
+    bool text = tccl_field_is_text(field), real = field->type == TCCL_FIELD_REAL;
+    fprintf(out, "%s %s NOT NULL DEFAULT %s", field->name,
+            text   ? "TEXT"
+            : real ? "REAL"
+                   : "INTEGER",
+            text ? "''" : "0");
+}
+
 static void write_column(FILE *out, const struct tccl_field *field, int place)
 {
-    const char *type = tccl_field_is_text(field)        ? "TEXT"
-                       : field->type == TCCL_FIELD_REAL ? "REAL"
-                                                        : "INTEGER";
-    fprintf(out, "%s%s %s NOT NULL", place ? ", " : "", field->name, type);
+    fputs(place ? ", " : "", out);
+    tccl_sql_column(out, field);
 }
 
 static void write_is_key(FILE *out, const struct tccl_field *field, int place)

@@ -14,12 +14,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/folder.h"
+#include "client/step-fields.h"
 #include "records/facts.h"
 #include "records/sql.h"
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
-    SCHEMA = 9,               /* and which of its schemas; 1 to 8 came before version 0.1.0 */
+    SCHEMA = 9, /* and which of its schemas, but for columns of records: these are added */
     BUSY_MS = 250,
     REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,
@@ -135,6 +136,49 @@ static int begin_store(struct tccl_records *records, struct tccl_error *err)
     return -1;
 }
 
+/* The next column of the table of a step's members, from *at on, that the store lacks: one of a
+ * newer version. NULL: it has them all. */
+static const struct tccl_field *next_missing(const struct tccl_records *records, int *at)
+{
+    for (; *at < tccl_n_step_fields; ++*at)
+        if (tccl_step_fields[*at].use & TCCL_IN_RECORD &&
+            sqlite3_table_column_metadata(records->db, NULL, "records", tccl_step_fields[*at].name,
+                                          NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
+            return &tccl_step_fields[*at];
+    return NULL;
+}
+
+static int add_column(struct tccl_records *records, const struct tccl_field *field,
+                      struct tccl_error *err)
+{
+    cleanup_free char *sql = NULL;
+    size_t size;
+    FILE *out = open_memstream(&sql, &size);
+    if (!out)
+        return tccl_fail(err, "out of memory for %s", records->path);
+    fputs("ALTER TABLE records ADD COLUMN ", out);
+    tccl_sql_column(out, field);
+    return fclose(out) == 0 && sql ? tccl_store_execute(records, sql, err)
+                                   : tccl_fail(err, "out of memory for %s", records->path);
+}
+
+/* Records from before have 0 or "" there. */
+static int add_columns(struct tccl_records *records, struct tccl_error *err)
+{
+    const struct tccl_field *field;
+    int at = 0, rc = 0;
+    if (!next_missing(records, &at))
+        return 0;
+    if (tccl_store_execute(records, "BEGIN IMMEDIATE", err) != 0)
+        return -1;
+    for (at = 0; rc == 0 && (field = next_missing(records, &at)) != NULL; at++)
+        rc = add_column(records, field, err);
+    if (rc == 0 && tccl_store_execute(records, "COMMIT", err) == 0)
+        return 0;
+    tccl_store_execute(records, "ROLLBACK", NULL);
+    return -1;
+}
+
 /* Linux's numbers of file systems that other machines may write to. A journal in shared memory
  * (WAL) is of this machine alone, and SQLite can't tell. */
 bool tccl_store_is_remote(long file_system)
@@ -174,6 +218,8 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
 {
     int made = recognise(records, err);
     if (made < 0 || (made == 0 && begin_store(records, err) != 0))
+        return -1;
+    if (add_columns(records, err) != 0)
         return -1;
     if (tccl_store_execute(records, journal_mode(records), err) != 0)
         return -1;
@@ -299,8 +345,12 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
         check_file(path, err) == 0 && open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) == 0
             ? recognise(new, err)
             : -1;
+    int at = 0;
     if (made == 0)
         tccl_fail(err, "%s: it is empty", path);
+    if (made > 0 && next_missing(new, &at))
+        made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
+                         path);
     if (made <= 0) {
         tccl_records_close(new);
         return -1;

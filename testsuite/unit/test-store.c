@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "client/step-fields.h"
 #include "records/lost.h"
 #include "records/records.h"
 #include "records/spool.h"
@@ -143,6 +144,40 @@ static void test_other_versions(void)
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 99;"
                   "CREATE TABLE records (job)",
                   "records of another version (schema 99, this one has 9); move it away");
+}
+
+/* Each column of the table of a step's members, but those that an index has, is as if it were new.
+ */
+static void test_new_columns(void)
+{
+    static const char *const indexed[] = {"uid", "start", "het_job", "array_job_id",
+                                          "array_task_id"};
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        struct tccl_records *records = NULL;
+        struct tccl_error err = {0};
+        char drop[128];
+        bool has = false;
+        for (size_t j = 0; j < sizeof(indexed) / sizeof(*indexed); j++)
+            has = has || strcmp(field->name, indexed[j]) == 0;
+        if (has || field->filter || !(field->use & TCCL_IN_RECORD) || field->use & TCCL_IN_KEY)
+            continue;
+        remove_store();
+        records = open_store_at(path);
+        put(records, record(1, "applied", 1001));
+        tccl_records_close(records);
+        snprintf(drop, sizeof(drop), "ALTER TABLE records DROP COLUMN %s", field->name);
+        execute(drop);
+        CHECK_INT(tccl_records_open_reader(path, &records, &err), -1);
+        CHECK(strstr(err.text, "records of an older version: start") != NULL);
+        records = open_store_at(path);
+        put(records, record(2, "applied", 1002));
+        check_jobs(records, "{}", "1 2");
+        tccl_records_close(records);
+        records = open_store_at(path);
+        tccl_records_close(records);
+        check_sound();
+    }
 }
 
 /* Retention */
@@ -678,6 +713,7 @@ int main(void)
     snprintf(path, sizeof(path), "%s/records.db", folder);
     test_remote();
     test_other_versions();
+    test_new_columns();
     test_purge();
     test_misdated();
     test_purge_misdated();
