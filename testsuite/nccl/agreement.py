@@ -48,7 +48,7 @@ class Agreements:
 
 def start(plans):
     """For the plans of one step, if they have several rings, several nodes, and no tccld."""
-    for plan in plans:
+    for plan in filter(os.path.isfile, plans):  # one that is a pipe, say, is for the shim to find
         with contextlib.suppress(OSError, ValueError):
             with open(plan) as file:
                 facts = read_lines(file.read())

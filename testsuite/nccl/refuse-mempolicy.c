@@ -26,7 +26,7 @@ static struct sock_filter of_docker[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
-enum { PREFERRED = 1 }; /* linux/mempolicy.h */
+enum { PREFERRED = 1 | 1 << 15 }; /* linux/mempolicy.h; with MPOL_F_STATIC_NODES */
 
 static struct sock_filter of_cpuset[] = {
     LOAD(nr),

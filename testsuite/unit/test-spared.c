@@ -166,7 +166,7 @@ static void begin_chain(struct node *node, struct tccl_table *table)
     int rings;
     CHECK(class != NULL);
     if (tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, &err) != 0)
-        ring.gbps = 0;
+        tccl_ring_clear(&ring); /* clears its bandwidth, too */
     cases++;
     for (int i = 0; i < TCCL_GENERATIONS && ring.gbps > 0; i++) {
         own = (struct tccl_side){0};
