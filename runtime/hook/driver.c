@@ -24,6 +24,8 @@ static void *its_attribute, *its_address, *its_address_v2;
 
 /* What the driver has said of virtual memory management. */
 static bool lacks_cumem;
+/* And of its function: somebody has got it, or has asked in vain (which others do, too). */
+static bool has_create, lacks_create;
 
 /* Where an NCCL has called from; an address in each. */
 static const void *callers[NCCLS];
@@ -51,7 +53,9 @@ bool shim_driver_reached(const struct shim_nccl *nccl)
 
 bool shim_driver_lacks_cumem(void)
 {
-    return __atomic_load_n(&lacks_cumem, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&lacks_cumem, __ATOMIC_SEQ_CST) ||
+           (__atomic_load_n(&lacks_create, __ATOMIC_SEQ_CST) &&
+            !__atomic_load_n(&has_create, __ATOMIC_SEQ_CST));
 }
 
 /* NCCL asks for the first one of these when it starts, if it asks for the other one at all. */
@@ -103,6 +107,8 @@ static void *instead_of(const char *name, void *found, int version)
 static void replace(int result, const char *name, void **function, int version)
 {
     bool found = result == 0 && function && *function;
+    if (name && !strcmp(name, "cuMemCreate"))
+        __atomic_store_n(found ? &has_create : &lacks_create, true, __ATOMIC_SEQ_CST);
     if (name && found)
         *function = instead_of(name, *function, version);
 }
