@@ -107,16 +107,21 @@ static void spoil(struct tccl_chain *chain)
 /* What NCCL can't be made to build is left out, and nothing else. */
 static void test_unbuilt(const struct tccl_machine *machine)
 {
-    struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    struct tccl_table *table = NULL, *copy = NULL;
     struct tccl_error err = {""};
-    int pair = 0, n = table->n_ports * table->n_ports;
-    while (pair < n && !table->pairs[pair].chain.n_gpus)
-        pair++;
-    struct tccl_chain ring = sample_chain(15, true);
-    for (int i = 0; i < 2; i++) {
-        tccl_table_keep_other(table, &ring, 5);
-        spoil(&ring);
-    }
+    int pair, n;
+    do { /* one with all that is spoiled below, and with other rings than its own */
+        tccl_table_free(table);
+        table = sample_table(machine, 15);
+        n = table->n_ports * table->n_ports;
+        for (pair = 0; pair < n && !table->pairs[pair].chain.n_gpus;)
+            pair++;
+        struct tccl_chain ring = sample_chain(15, true);
+        for (int i = 0; i < 2; i++) {
+            tccl_table_keep_other(table, &ring, 5);
+            spoil(&ring);
+        }
+    } while (pair == n || table->n_sets == 0 || table->n_others != 2);
     double bound = table->pairs[pair].bound;
     int hosts = table->n_hosts, others = table->n_others, sets = table->n_sets;
     CHECK(pair < n && others == 2 && sets > 0);
