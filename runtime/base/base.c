@@ -60,6 +60,12 @@ void shim_text_add(struct shim_text *text, const char *format, ...)
     text->length += (size_t)n;
 }
 
+const char *shim_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 uint64_t shim_hash(uint64_t hash, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;

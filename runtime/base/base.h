@@ -33,6 +33,9 @@ struct shim_text {
 void shim_text_add(struct shim_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The last part of a path, within it. */
+const char *shim_file_name(const char *path);
+
 /* FNV-1a over bytes, from hash (SHIM_HASH_START at first). */
 #define SHIM_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t shim_hash(uint64_t hash, const void *bytes, size_t size);

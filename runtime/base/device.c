@@ -27,10 +27,8 @@ struct cuda {
 
 static int look_for_runtime(struct dl_phdr_info *object, size_t size, void *path)
 {
-    const char *slash = strrchr(object->dlpi_name, '/');
-
     (void)size;
-    if (strncmp(slash ? slash + 1 : object->dlpi_name, "libcudart.so", 12) != 0 ||
+    if (strncmp(shim_file_name(object->dlpi_name), "libcudart.so", 12) != 0 ||
         strlen(object->dlpi_name) >= SHIM_PATH)
         return 0;
     strcpy(path, object->dlpi_name);

@@ -72,9 +72,7 @@ static void *real_one(void *handle, const char *name, const void **in)
 static int is_libnccl(struct dl_phdr_info *object, size_t size, void *data)
 {
     (void)size;
-    const char *file = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
-    file = file ? file + 1 : object->dlpi_name;
-    if (!file || strncmp(file, "libnccl.so", 10))
+    if (!object->dlpi_name || strncmp(shim_file_name(object->dlpi_name), "libnccl.so", 10))
         return 0;
     *(const char **)data = object->dlpi_name;
     return 1;

@@ -72,7 +72,7 @@ int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
                      struct shim_why *why)
 {
     uint64_t taken = (uint64_t)n * answer->memory, files = bytes_in_files(answer, members, n);
-    uint64_t free_now = shim_shm_left();
+    uint64_t free_now = files > 0 ? shim_shm_left() : 0;
     if (files > free_now / 4)
         return shim_fail(why,
                          "its buffers would take %llu MiB in /dev/shm, of which %llu MiB are free",

@@ -131,12 +131,9 @@ static int address_v2(const char *name, void **function, int version, uint64_t f
 static bool is_asked_by(const void *caller)
 {
     struct shim_object object;
-    if (shim_defines(caller, "ncclCommInitRank"))
-        return true;
-    if (!shim_object_of(caller, &object))
-        return false;
-    const char *slash = strrchr(object.name, '/');
-    return strncmp(slash ? slash + 1 : object.name, "libcudart", 9) == 0;
+    return shim_defines(caller, "ncclCommInitRank") ||
+           (shim_object_of(caller, &object) &&
+            strncmp(shim_file_name(object.name), "libcudart", 9) == 0);
 }
 
 void *shim_driver_lookup(void *handle, const char *name, const void *caller)

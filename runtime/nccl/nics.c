@@ -155,10 +155,8 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
 
 static int find_plugin(struct dl_phdr_info *object, size_t size, void *unused)
 {
-    const char *slash = strrchr(object->dlpi_name, '/');
-
     (void)size, (void)unused;
-    return strncmp(slash ? slash + 1 : object->dlpi_name, "libnccl-net", 11) == 0;
+    return strncmp(shim_file_name(object->dlpi_name), "libnccl-net", 11) == 0;
 }
 
 static int refuse_settings(struct shim_why *why)

@@ -201,9 +201,7 @@ static bool has_no_ring(const char *value)
 /* Neither none nor the shim itself (env.c). */
 static bool is_other_plugin(const char *value)
 {
-    const char *slash = strrchr(value, '/');
-    return strcasecmp(value, "none") != 0 &&
-           strcmp(slash ? slash + 1 : value, "libtccl-nccl.so") != 0;
+    return strcasecmp(value, "none") != 0 && strcmp(shim_file_name(value), "libtccl-nccl.so") != 0;
 }
 
 static bool passes(enum test test, const char *value)
