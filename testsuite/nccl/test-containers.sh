@@ -104,7 +104,7 @@ built() { # what NCCL built in the last step
     tail -n 1 "$work/built"
 }
 as_planned() { # FILE
-    "$contrib/ring-compare" "$work/$1" || fail "$1: NCCL built another ring: $(cat "$work/$1")"
+    "$here/ring-compare" "$work/$1" || fail "$1: NCCL built another ring: $(cat "$work/$1")"
     [ "$(built)" = applied ] || fail "$1: on record: $(cat "$work/built")"
 }
 uid_is() { # FILE UID
@@ -121,7 +121,7 @@ run_step root --map-root-user "$home/50-tccl.sh"
 uid_is root 0
 as_planned root
 run_step bare --map-current-user true
-! "$contrib/ring-compare" "$work/bare" || fail "without the mounts NCCL builds the ring: this test shows nothing"
+! "$here/ring-compare" "$work/bare" || fail "without the mounts NCCL builds the ring: this test shows nothing"
 
 # Apptainer: started by the task itself, which nobody can know; its variable goes before LD_PRELOAD.
 unset _SLURM_SPANK_OPTION_pyxis_container_image

@@ -107,7 +107,7 @@ is_ring() { # WHAT GPUS NODES...
         sleep 0.2
     done
     rings=$((${rings:-0} + 1))
-    "$contrib/ring-compare" "$home/out" "$ring" || fail "$what: NCCL built another ring than $ring"
+    "$here/ring-compare" "$home/out" "$ring" || fail "$what: NCCL built another ring than $ring"
 }
 
 launch() { # GPUS COMMAND...

@@ -3,7 +3,6 @@
 # table: communicators at random, in cuMem mode and the older one (check-room). And 52 communicators of an NCCL that the shim
 # does not know fill no /dev/shm.
 # level: all
-# memory: much
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$(id -u)" = 0 ] || skip "only root can have a /dev/shm of its own size"

@@ -41,8 +41,8 @@ run_step without --tccl=off
 run_step with --tccl=on
 grep '^TCCL_STATE=applied' "$work/with" || fail "not applied: $(cat "$work/with")"
 
-"$contrib/ring-compare" "$work/with" || fail "NCCL built another ring: $(cat "$work/with")"
-! "$contrib/ring-compare" "$work/without" "$(sed -n 's/^TCCL_RING=//p' "$work/with")" ||
+"$here/ring-compare" "$work/with" || fail "NCCL built another ring: $(cat "$work/with")"
+! "$here/ring-compare" "$work/without" "$(sed -n 's/^TCCL_RING=//p' "$work/with")" ||
     fail "NCCL builds that ring by itself: this test shows nothing"
 
 for round in {1..500}; do

@@ -1,6 +1,6 @@
 """catalogue.py: which tests there are, and what each of them needs. A test tells its level in a comment:
 "# level: quick" is for every run, "# level: all" for testsuite/run --all. Unit tests are for every run, but for those
-that meson has in its suite "long". "# memory: much": no two of these run at the same time."""
+that meson has in its suite "long"."""
 import functools
 import glob
 import json
@@ -36,7 +36,6 @@ class Test:
     env: dict = field(default_factory=dict)
     timeout: int = BUILD_SECONDS
     weight: float = 1  # cores that it keeps busy, about
-    memory: bool = False  # it takes much of the machine's: one such test at a time
     alone: bool = False  # it measures: nothing may run beside it
     again: bool = True  # may it be tried again? Others can keep a test from what it waits for
     cluster: str = None
@@ -93,8 +92,7 @@ def script_tests(kind, paths, everything, **more):
         if not everything and tag(path, 'level') != 'quick':
             continue
         name = os.path.basename(path).removesuffix('.sh').removeprefix('test-')
-        yield Test(f'{kind}/{name}', ['bash', path], kind, env={'TCCL_BUILD': os.path.join(ROOT, 'build')},
-                   memory=tag(path, 'memory') == 'much', **more)
+        yield Test(f'{kind}/{name}', ['bash', path], kind, env={'TCCL_BUILD': os.path.join(ROOT, 'build')}, **more)
 
 
 def e2e_tests(everything):

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from catalogue import LOGS
@@ -82,7 +82,7 @@ def last_line(path):
 
 class Runner:
     def __init__(self, cores, marker, report):
-        self.gate, self.memory = Gate(cores + 1), threading.Lock()
+        self.gate = Gate(cores + 1)
         self.marker, self.report = marker, report
         self.results, self.running = {}, set()
         self.finished = threading.Condition()
@@ -185,7 +185,7 @@ class Runner:
             cluster = None
             if test.cluster in Cluster.KINDS:
                 cluster = clusters.setdefault(test.cluster, Cluster(test.cluster, self.marker))
-            with self.memory if test.memory else nullcontext(), self.gate.hold(test.weight):
+            with self.gate.hold(test.weight):
                 if self.stopped:
                     break
                 result = self.attempt(test, cluster)
