@@ -46,13 +46,6 @@ static int make_panels(struct drawing *drawing, struct tccl_error *err)
     return 0;
 }
 
-static int print_dot(FILE *out, const void *drawing, struct tccl_error *err)
-{
-    (void)err;
-    draw_dot(drawing, out);
-    return 0;
-}
-
 static int print_svg(FILE *out, const void *drawing, struct tccl_error *err)
 {
     return draw_svg(drawing, out, err);
@@ -62,7 +55,6 @@ static int draw(const struct options *options, struct nodes *nodes, struct answe
                 struct tccl_error *err)
 {
     struct drawing drawing = {.answer = answer};
-    bool dot = options->format && strcmp(options->format, "dot") == 0;
     int rc =
         options->ring ? evaluate(options, nodes, answer, err) : solve(options, nodes, answer, err);
     if (rc == 0 && answer->nothing)
@@ -70,7 +62,7 @@ static int draw(const struct options *options, struct nodes *nodes, struct answe
     if (rc == 0)
         rc = make_panels(&drawing, err);
     if (rc == 0)
-        rc = tccl_print_output(options->output, dot ? print_dot : print_svg, &drawing, err);
+        rc = tccl_print_output(options->output, print_svg, &drawing, err);
     free(drawing.panels);
     return rc;
 }

@@ -19,9 +19,8 @@ struct drawing {
     int n_panels;
 };
 
-/* Each writes a whole file. Errors of out are left to ferror. draw_svg returns 0, or -1 with err
- * and nothing written. */
+/* Writes a whole file. Errors of out are left to ferror. Returns 0, or -1 with err and nothing
+ * written. */
 int draw_svg(const struct drawing *drawing, FILE *out, struct tccl_error *err);
-void draw_dot(const struct drawing *drawing, FILE *out);
 
 #endif

@@ -10,15 +10,23 @@
 
 /* The letters are also short options, where they are lower case. */
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},  {"profile", required_argument, NULL, 'p'},
-    {"node", required_argument, NULL, 'n'},   {"gpus", required_argument, NULL, 'g'},
-    {"ring", required_argument, NULL, 'r'},   {"set", required_argument, NULL, 's'},
-    {"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
-    {"json", no_argument, NULL, 'j'},         {"any", no_argument, NULL, 'a'},
-    {"gap", required_argument, NULL, 'G'},    {"noise", required_argument, NULL, 'N'},
-    {"budget", required_argument, NULL, 'B'}, {"pairs", required_argument, NULL, 'P'},
-    {"rings", required_argument, NULL, 'R'},  {"busy", required_argument, NULL, 'b'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"model", required_argument, NULL, 'm'},
+    {"profile", required_argument, NULL, 'p'},
+    {"node", required_argument, NULL, 'n'},
+    {"gpus", required_argument, NULL, 'g'},
+    {"ring", required_argument, NULL, 'r'},
+    {"set", required_argument, NULL, 's'},
+    {"output", required_argument, NULL, 'o'},
+    {"json", no_argument, NULL, 'j'},
+    {"any", no_argument, NULL, 'a'},
+    {"gap", required_argument, NULL, 'G'},
+    {"noise", required_argument, NULL, 'N'},
+    {"budget", required_argument, NULL, 'B'},
+    {"pairs", required_argument, NULL, 'P'},
+    {"rings", required_argument, NULL, 'R'},
+    {"busy", required_argument, NULL, 'b'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static const char *option_name(int letter)
@@ -81,9 +89,9 @@ static int add_node(struct options *options, const char *text, struct tccl_error
 static int take_text(struct options *options, int letter, const char *text, struct tccl_error *err)
 {
     const char **const places[] = {
-        ['m'] = &options->model,  ['p'] = &options->profile, ['g'] = &options->gpus,
-        ['r'] = &options->ring,   ['s'] = &options->set,     ['f'] = &options->format,
-        ['o'] = &options->output, ['b'] = &options->busy,
+        ['m'] = &options->model, ['p'] = &options->profile, ['g'] = &options->gpus,
+        ['r'] = &options->ring,  ['s'] = &options->set,     ['o'] = &options->output,
+        ['b'] = &options->busy,
     };
     if (*places[letter])
         return tccl_fail(err, "--%s is given twice", option_name(letter));
@@ -127,7 +135,7 @@ int options_parse(int argc, char **argv, const char *accepted, struct options *o
     int letter;
     opterr = 0;
     optind = 1;
-    while ((letter = getopt_long(argc, argv, ":m:p:n:g:r:s:f:o:b:jah", long_options, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, ":m:p:n:g:r:s:o:b:jah", long_options, NULL)) != -1) {
         if (letter == ':')
             return tccl_fail(err, "%s: a value is missing", argv[optind - 1]);
         if (letter == '?')

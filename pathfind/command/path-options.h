@@ -13,7 +13,7 @@ struct options {
     const char *model, *profile; /* NULL if not given */
     const char *nodes[MAX_NODE_OPTIONS];
     int n_nodes;
-    const char *gpus, *ring, *set, *format, *output, *busy;
+    const char *gpus, *ring, *set, *output, *busy;
     bool json, any, help;
     double gap, noise;  /* -1 if not given */
     long budget, pairs; /* -1 if not given */

@@ -15,7 +15,7 @@ static const char help[] =
     "  solve     find the best rings\n"
     "  eval      bandwidth of a ring that you give (--ring), and of the baseline\n"
     "  explain   why this ring: what limits it, what comes next to it\n"
-    "  draw      picture of the nodes and the ring, SVG or DOT\n"
+    "  draw      picture of the nodes and the ring, as SVG\n"
     "  measure   bandwidth of one transfer set\n"
     "  place     which GPUs of a node a job should get (--gpus: how many)\n"
     "\n"
@@ -78,11 +78,10 @@ static const struct command commands[] = {
      "Why this ring: what limits it, the same for the baseline, and the runners-up.\n",
      "  --ring RING      explain this ring (see eval) in place of the best one\n"
      "  --json           print JSON\n"},
-    {"draw", command_draw, "mpngrfoaGNBPR", true, true,
+    {"draw", command_draw, "mpngroaGNBPR", true, true,
      "Usage: tccl-path draw [--model FILE | --profile DIR] [--ring RING] [OPTION]...\n"
      "Draws the nodes and the ring through them; like nodes share a picture.\n",
      "  --ring RING      draw this ring (see eval) in place of the best one\n"
-     "  --format FORMAT  svg (default) or dot\n"
      "  -o, --output FILE   write to FILE in place of standard output\n"},
     {"measure", command_measure, "mpsj", false, false,
      "Usage: tccl-path measure [--model FILE | --profile DIR] --set SET [--json]\n"
@@ -150,9 +149,6 @@ static const char *find_fault(const struct command *command, const struct option
         return "--set is missing";
     if (strchr(command->accepted, 'b') && !options->gpus)
         return "--gpus is missing: how many GPUs the job gets";
-    if (options->format && strcmp(options->format, "svg") != 0 &&
-        strcmp(options->format, "dot") != 0)
-        return "--format: svg or dot is wanted";
     return NULL;
 }
 

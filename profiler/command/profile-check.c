@@ -106,8 +106,7 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
     else if (drift->verdict == TCCL_DRIFT_UNCLEAR)
         printf("\ncan't tell whether the profile holds: try again when the node is idle\n");
     else
-        printf("\nthe profile has drifted: measure anew: mv %s %s.old, then tccl-profile run%s%s; "
-               "tccl-profile diff shows what changed\n",
+        printf("\nthe profile has drifted: measure anew: mv %s %s.old, then tccl-profile run%s%s\n",
                folder, folder, plain ? "" : " --background ", plain ? "" : beside);
 }
 

@@ -23,7 +23,6 @@ struct profile_options {
     const char *html;       /* --html */
     const char *slurm;      /* --slurm: a version */
     const char *profile;    /* the operand: folder, machine id or name */
-    const char *other;      /* diff: the second one */
     double gap;
     double noise;       /* --noise: of the back end "noisy" */
     unsigned long seed; /* --seed: of its errors */
@@ -43,7 +42,6 @@ int profile_init(const struct profile_options *options);
 int profile_show(const struct profile_options *options);
 int profile_list(const struct profile_options *options);
 int profile_verify(const struct profile_options *options);
-int profile_diff(const struct profile_options *options);
 int profile_report(const struct profile_options *options);
 int profile_gres(const struct profile_options *options);
 int profile_peer(const struct profile_options *options);

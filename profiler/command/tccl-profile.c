@@ -23,7 +23,6 @@ static const char help[] =
     "  report [PROFILE]      bandwidth matrix, congested sets; --html FILE: as a page\n"
     "  gres [PROFILE]        lines for gres.conf; --slurm VERSION: not that of slurmd\n"
     "  list                  all profiles in the cache\n"
-    "  diff PROFILE PROFILE  what differs\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
     "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
@@ -107,11 +106,11 @@ static const struct option long_options[] = {
 static const struct command {
     const char *name;
     int (*run)(const struct profile_options *options);
-    int least, most; /* operands */
+    int most; /* operands */
 } commands[] = {
-    {"run", profile_run, 0, 0},       {"init", profile_init, 0, 0}, {"show", profile_show, 0, 1},
-    {"report", profile_report, 0, 1}, {"list", profile_list, 0, 0}, {"diff", profile_diff, 2, 2},
-    {"verify", profile_verify, 0, 1}, {"peer", profile_peer, 0, 0}, {"gres", profile_gres, 0, 1},
+    {"run", profile_run, 0},       {"init", profile_init, 0}, {"show", profile_show, 1},
+    {"report", profile_report, 1}, {"list", profile_list, 0}, {"verify", profile_verify, 1},
+    {"peer", profile_peer, 0},     {"gres", profile_gres, 1},
 };
 
 /* Where the defaults come from. */
@@ -353,10 +352,7 @@ static const struct command *take_command(int count, char **words, struct profil
     }
     if (count - 1 > (alone || (options->check && command->run == profile_run) ? 1 : command->most))
         return usage("too many operands: ", words[count - 1]), NULL;
-    if (count - 1 < command->least)
-        return usage(command->name, ": two profiles are needed"), NULL;
     options->profile = count > 1 ? words[1] : NULL;
-    options->other = count > 2 ? words[2] : NULL;
     return command;
 }
 

@@ -68,7 +68,6 @@ static struct tccl_congested judge(const struct alone *alone, const struct tccl_
     for (int i = 0; i < set->count; i++) {
         double gbps = alone->gbps[set->transfers[i]];
         found.alone = fmin(found.alone, gbps);
-        found.best_alone = fmax(found.best_alone, gbps);
         found.at_least = found.at_least || alone->at_least[set->transfers[i]];
     }
     found.ratio = found.alone > 0 ? found.gbps / found.alone : 1;
@@ -266,16 +265,14 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
     return mark_alike(*list, found->count, err) != 0 ? -1 : found->count;
 }
 
-json_t *tccl_congestion_to_json(const struct tccl_congested *congested,
-                                const struct tccl_machine *machine)
+json_t *tccl_congestion_to_json(const struct tccl_congested *congested)
 {
-    char set[TCCL_SET_TEXT], sentence[TCCL_SENTENCE];
+    char set[TCCL_SET_TEXT];
 
     tccl_set_format(&congested->set, set);
-    tccl_congestion_sentence(congested, machine, sentence);
-    return json_pack("{s:s, s:f, s:f, s:b, s:f, s:b, s:s, s:I, s:s}", "set", set, "gbps",
+    return json_pack("{s:s, s:f, s:f, s:b, s:f, s:b, s:s, s:I}", "set", set, "gbps",
                      congested->gbps, "alone_gbps", congested->alone, "alone_at_least",
                      congested->at_least, "ratio", congested->ratio, "noisy", congested->noisy,
                      "from", congested->from == TCCL_ANSWER_MODEL ? "model" : "measured",
-                     "larger_sets", (json_int_t)congested->hides, "sentence", sentence);
+                     "larger_sets", (json_int_t)congested->hides);
 }

@@ -1,5 +1,4 @@
-/* congestion.h: transfer sets that stay far below what their parts reach alone, and what a person
- * is to be told of each. */
+/* congestion.h: transfer sets that stay far below what their parts reach alone. */
 #ifndef TCCL_CONGESTION_H
 #define TCCL_CONGESTION_H
 
@@ -8,11 +7,10 @@
 
 struct tccl_congested {
     struct tccl_set set;
-    double gbps;       /* of the slowest member while all run, GB/s */
-    double alone;      /* what the slowest of the members reaches alone */
-    double best_alone; /* what the fastest of them does */
-    double ratio;      /* gbps / alone */
-    bool at_least;     /* some member was not measured alone: it reaches at least that */
+    double gbps;   /* of the slowest member while all run, GB/s */
+    double alone;  /* what the slowest of the members reaches alone */
+    double ratio;  /* gbps / alone */
+    bool at_least; /* some member was not measured alone: it reaches at least that */
     bool noisy;
     enum tccl_answer from; /* measured, or asked from the model */
     unsigned marks;        /* of enum tccl_mark */
@@ -31,18 +29,10 @@ enum { TCCL_MAX_CONGESTED = 4096 };
 long tccl_congestion_find(const struct tccl_measured *measured, double threshold,
                           struct tccl_congested **list, struct tccl_error *err);
 
-enum { TCCL_SENTENCE = 640 };
-/* What the members do, and how fast: "2 writers on memory 1 (GPU 0, GPU 3) share 15.10 GB/s: 7.55
- * each, alone 12.30". Says what was observed, not why. */
-void tccl_congestion_sentence(const struct tccl_congested *congested,
-                              const struct tccl_machine *machine,
-                              char sentence[static TCCL_SENTENCE]);
-
 /* Takes members away as long as the rest stays as slow as gbps by the model, down to two. */
 void tccl_congestion_reduce(const struct tccl_model *model, struct tccl_set *set, double gbps);
 
 /* A new reference; NULL only without memory. */
-json_t *tccl_congestion_to_json(const struct tccl_congested *congested,
-                                const struct tccl_machine *machine);
+json_t *tccl_congestion_to_json(const struct tccl_congested *congested);
 
 #endif

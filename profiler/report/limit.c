@@ -116,14 +116,11 @@ void tccl_limit_say(const struct tccl_limit *limit, const struct tccl_measured *
         tccl_memory_load_say(&load, "NCCL", text);
         return;
     }
-    struct tccl_congested congested = {.set = *slow, .gbps = gbps, .alone = INFINITY};
+    double least = INFINITY;
     for (int i = 0; i < slow->count; i++) {
         double reaches = alone(measured, slow->transfers[i]);
-        congested.at_least |= !(reaches > 0);
-        congested.alone = fmin(congested.alone, reaches > 0 ? reaches : gbps);
-        congested.best_alone = fmax(congested.best_alone, reaches);
+        least = fmin(least, reaches > 0 ? reaches : gbps);
     }
-    char sentence[TCCL_SENTENCE];
-    tccl_congestion_sentence(&congested, machine, sentence);
-    snprintf(text, TCCL_LIMIT_TEXT, "with NCCL %s", sentence);
+    snprintf(text, TCCL_LIMIT_TEXT, "with NCCL %d copies at once reach %.2f GB/s each, %.2f alone",
+             slow->count, gbps, least);
 }

@@ -18,9 +18,9 @@ struct tccl_limit {
 void tccl_limit_find(const struct tccl_measured *measured, const struct tccl_chain *chains, int n,
                      double gbps, struct tccl_limit *limit);
 
-enum { TCCL_LIMIT_TEXT = 768 };
+enum { TCCL_LIMIT_TEXT = 160 };
 /* What holds NCCL's own chains back: "NCCL reads and writes memory 1 from three GPUs at once", or
- * which copies are slow together. "": none is known to hold another one back. */
+ * how much slower some are together. "": none is known to hold another one back. */
 void tccl_limit_say(const struct tccl_limit *limit, const struct tccl_measured *measured,
                     const struct tccl_chain *chains, int n, double gbps,
                     const struct tccl_machine *machine, char text[static TCCL_LIMIT_TEXT]);

@@ -147,18 +147,15 @@ static void put_matrices(const struct tccl_report *report, FILE *out)
 
 /* Congested sets. */
 
-static void put_congested(const struct tccl_congested *one, const struct tccl_machine *machine,
-                          FILE *out)
+static void put_congested(const struct tccl_congested *one, FILE *out)
 {
-    char sentence[TCCL_SENTENCE], set[TCCL_SET_TEXT];
+    char set[TCCL_SET_TEXT];
 
-    tccl_congestion_sentence(one, machine, sentence);
     tccl_set_format(&one->set, set);
     fprintf(out, "<tr><td class=\"n\">%.0f %%%s", one->ratio * 100, one->noisy ? " ~" : "");
     tccl_html_bar(one->ratio, out);
-    fputs("</td><td>", out);
-    put(out, sentence);
-    fputs("<br/><code class=\"dim\">", out);
+    fprintf(out, "</td><td class=\"n\">%.2f</td><td class=\"n\">%s%.2f</td><td><code>", one->gbps,
+            one->at_least ? "at least " : "", one->alone);
     put(out, set);
     fputs("</code>", out);
     if (one->from == TCCL_ANSWER_MODEL)
@@ -173,11 +170,12 @@ static void put_congested(const struct tccl_congested *one, const struct tccl_ma
 static long put_some_congested(const struct tccl_report *report, long i, long count, FILE *out)
 {
     fputs("<table class=\"rows\">\n<tr><th scope=\"col\" class=\"n\">of alone</th><th "
+          "scope=\"col\" class=\"n\">GB/s</th><th scope=\"col\" class=\"n\">alone</th><th "
           "scope=\"col\">at the same time</th></tr>\n",
           out);
     for (; i < report->n_congested && count > 0; i++)
         if (!report->congested[i].repeats) {
-            put_congested(&report->congested[i], report->machine, out);
+            put_congested(&report->congested[i], out);
             count--;
         }
     fputs("</table>\n", out);
@@ -197,7 +195,8 @@ static void put_congestion(const struct tccl_report *report, FILE *out)
         out,
         "<h2>Congested sets</h2>\n<p class=\"dim\">Transfers that run together below %.0f %% of "
         "what the slowest of them reaches alone, worst first. A set is as fast as its slowest "
-        "member. Larger sets that hold a listed one and are as slow are left out.</p>\n"
+        "member. Larger sets that hold a listed one and are as slow are left out. g0&gt;m1: GPU 0 "
+        "writes to memory 1, g0&lt;m1: it reads from it.</p>\n"
         "<div class=\"card\">\n",
         report->threshold * 100);
     if (report->n_congested == 0) {

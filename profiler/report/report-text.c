@@ -8,7 +8,7 @@
 #include "report/report.h"
 #include "search/setlog.h"
 
-enum { GPUS_TEXT = 64, RINGS_SHOWN = 16, WRAP = 92 };
+enum { GPUS_TEXT = 64, RINGS_SHOWN = 16, WRAP = 70 };
 
 static void print_date(const char *what, long long when, FILE *out)
 {
@@ -73,29 +73,27 @@ static void print_wrapped(const char *text, FILE *out)
         size_t length = WRAP;
         while (length > WRAP / 2 && text[length] != ' ')
             length--;
-        fprintf(out, "%.*s\n       ", (int)length, text);
+        fprintf(out, "%.*s\n%30s", (int)length, text, "");
         text += length + (text[length] == ' ');
     }
     fprintf(out, "%s\n", text);
 }
 
-static void print_congested(const struct tccl_congested *one, const struct tccl_machine *machine,
-                            FILE *out)
+static void print_congested(const struct tccl_congested *one, FILE *out)
 {
-    char set[TCCL_SET_TEXT], sentence[TCCL_SENTENCE];
+    char set[TCCL_SET_TEXT], text[TCCL_SET_TEXT + 80];
 
     tccl_set_format(&one->set, set);
-    tccl_congestion_sentence(one, machine, sentence);
-    fprintf(out, "%4.0f%%%c ", one->ratio * 100, one->noisy ? '~' : ' ');
-    print_wrapped(sentence, out);
-    fprintf(out, "       %s", set);
-    if (one->from == TCCL_ANSWER_MODEL)
-        fputs("  (from the model)", out);
+    int length = snprintf(text, sizeof(text), "%s%s", set,
+                          one->from == TCCL_ANSWER_MODEL ? "  (from the model)" : "");
     if (one->alike > 0)
-        fprintf(out, "  (%ld like it)", one->alike);
+        length +=
+            snprintf(text + length, sizeof(text) - (size_t)length, "  (%ld like it)", one->alike);
     if (one->hides > 0)
-        fprintf(out, "  (%ld larger)", one->hides);
-    fputc('\n', out);
+        snprintf(text + length, sizeof(text) - (size_t)length, "  (%ld larger)", one->hides);
+    fprintf(out, "%7.0f%%%c %8.2f %2s%6.2f  ", one->ratio * 100, one->noisy ? '~' : ' ', one->gbps,
+            one->at_least ? ">=" : "", one->alone);
+    print_wrapped(text, out);
 }
 
 /* How many are left when those like one before them are not counted. */
@@ -122,11 +120,12 @@ static void print_congestion(const struct tccl_report *report, long limit, FILE 
                 forms, shown < forms ? "; the worst" : "");
     if (shown > 0)
         fputs("A set is as fast as its slowest member. Not listed: those like it, and larger sets "
-              "that hold\none and are as slow.\n\n",
+              "that hold\none and are as slow. g0>m1: GPU 0 writes to memory 1, g0<m1: it reads "
+              "from it.\n\nOF ALONE      GB/S    ALONE  SET\n",
               out);
     for (long i = 0; shown > 0; i++)
         if (!report->congested[i].repeats) {
-            print_congested(&report->congested[i], report->machine, out);
+            print_congested(&report->congested[i], out);
             shown--;
         }
 }

@@ -275,8 +275,7 @@ json_t *tccl_report_to_json(const struct tccl_report *report)
     for (int i = 0; i < TCCL_MATRICES; i++)
         json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
     for (long i = 0; i < report->n_congested; i++)
-        json_array_append_new(congested,
-                              tccl_congestion_to_json(&report->congested[i], report->machine));
+        json_array_append_new(congested, tccl_congestion_to_json(&report->congested[i]));
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:f, s:o, s:o, s:i}", "id",
                      tccl_profile_id(report->profile), "name", report->machine->name, "source",
                      tccl_profile_source(report->profile), "conditions",

@@ -122,16 +122,6 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend)
     return backend->ops->marks ? backend->ops->marks(backend->state) : 0;
 }
 
-double tccl_backend_noise_of(const char *source)
-{
-    char name[TCCL_NAME];
-
-    tccl_source_backend(source, name, sizeof(name));
-    const struct tccl_backend_ops *ops = find(name);
-
-    return ops ? ops->noise : 0;
-}
-
 double tccl_backend_noise(const struct tccl_backend *backend)
 {
     return backend->ops->noise;

@@ -61,8 +61,6 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend);
 
 /* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
 double tccl_backend_noise(const struct tccl_backend *backend);
-/* The same by the source of a profile; 0: no back end of this build. */
-double tccl_backend_noise_of(const char *source);
 
 /* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
  * -1 with err. */
