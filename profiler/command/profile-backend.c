@@ -34,7 +34,7 @@ int profile_open_backend(const struct profile_options *options, const char *usua
                                         .devices = options->devices,
                                         .engine = options->engine,
                                         .force = options->force,
-                                        .window = options->window,
+                                        .window = options->window_ms / 1e3,
                                         .repeats = options->repeats,
                                         .background = options->background};
     struct tccl_error why = {0};

@@ -28,7 +28,7 @@ struct profile_options {
     unsigned long seed; /* --seed: of its errors */
     long budget;        /* sets; -1: the command's own */
     double seconds;     /* the budget, where it is a time; 0: none */
-    double window;      /* seconds of each run; 0: the back end's own */
+    int window_ms;      /* of each run; 0: the back end's own */
     int repeats;        /* 0: the back end's own */
     int pairs;
     int devices;

@@ -2,18 +2,91 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <math.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "client/conf.h"
 #include "command/profile-command.h"
 #include "machine/model-file.h"
 
 enum { EXIT_USAGE = 2 };
 
-static const char help[] =
+/* The command line. */
+struct line {
+    struct profile_options options;
+    const char *config, *node; /* where the defaults come from */
+};
+
+static int set_budget(const struct tccl_option *option, void *field, const char *text,
+                      struct tccl_error *err)
+{
+    struct profile_options *options = field;
+    size_t digits = strspn(text, "0123456789");
+    int unit = text[digits] == 's' ? 1 : text[digits] == 'm' ? 60 : text[digits] == 'h' ? 3600 : 0;
+    long number = digits > 0 && digits < 10 ? strtol(text, NULL, 10) : -1;
+    bool time = unit && number > 0 && digits < 8 && !text[digits + 1];
+
+    if (time)
+        options->seconds = (double)number * unit;
+    else if (number >= 0 && !text[digits])
+        options->budget = number;
+    else
+        return tccl_fail(err, "--%s %.60s: is no time such as 90s, 30m or 2h, nor a number of sets",
+                         option->name, text);
+    return 0;
+}
+
+static int set_copy(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
+{
+    bool engine = strcmp(text, "engine") == 0;
+
+    *(bool *)field = engine;
+    return engine || strcmp(text, "kernel") == 0
+               ? 0
+               : tccl_fail(err, "--%s %.60s: is not kernel or engine", option->name, text);
+}
+
+static int set_background(const struct tccl_option *option, void *field, const char *text,
+                          struct tccl_error *err)
+{
+    int value = tccl_background_parse(text);
+
+    *(enum tccl_background *)field = value < 0 ? TCCL_BACKGROUND_NONE : (enum tccl_background)value;
+    return value < 0 ? tccl_fail(err, "--%s %.60s: is not offload or none", option->name, text) : 0;
+}
+
+/* The value may be what stands there in its place. */
+static int set_html(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
+{
+    bool is_option = text[0] == '-' && text[1];
+
+    *(const char **)field = text;
+    return *text && !is_option
+               ? 0
+               : tccl_fail(err, "--%s: give a file, or - for standard output", option->name);
+}
+
+static int set_seed(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
+{
+    char *end;
+
+    errno = 0;
+    *(unsigned long *)field = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && !errno
+               ? 0
+               : tccl_fail(err, "--%s %.60s: give a whole number", option->name, text);
+}
+
+enum { ALL, RUN, INIT, SHOW, REPORT, GRES, LIST, VERIFY, PEER, COMMANDS };
+#define IN(command) (1u << (command))
+
+static const char head[] =
     "Usage: tccl-profile COMMAND [OPTION]... [PROFILE]\n"
     "Measure this node, and look after the profiles of a site's machines.\n"
     "  run                   measure, and search the best chains of each set of GPUs;\n"
@@ -24,362 +97,130 @@ static const char help[] =
     "  gres [PROFILE]        lines for gres.conf; --slurm VERSION: not that of slurmd\n"
     "  list                  all profiles in the cache\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
-    "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
-    "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
-    "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
-    "      --model FILE|amd-4gpu  in place of hardware; --noise RATIO  --seed N\n"
-    "      --background offload  the profile beside jobs that offload to memory\n"
-    "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
-    "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
-    "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
-    "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"
-    "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
-    "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  --no-munge  --json  -q, --quiet  --help  --version\n"
-    "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
+    "  peer [--listen ADDR]  be the other end of another node's network transfers\n";
 
-enum {
-    OPT_CACHE = 256,
-    OPT_CONFIG,
-    OPT_NODE,
-    OPT_MODEL,
-    OPT_MACHINE,
-    OPT_BACKEND,
-    OPT_BACKGROUND,
-    OPT_TOPOLOGY,
-    OPT_PEER,
-    OPT_LISTEN,
-    OPT_NO_MUNGE,
-    OPT_COPY,
-    OPT_DEVICES,
-    OPT_FORCE,
-    OPT_CHECK,
-    OPT_HTML,
-    OPT_SLURM,
-    OPT_WINDOW,
-    OPT_REPEATS,
-    OPT_GPUS,
-    OPT_NEIGHBOURS,
-    OPT_SPLITS,
-    OPT_GAP,
-    OPT_NOISE,
-    OPT_SEED,
-    OPT_BUDGET,
-    OPT_PAIRS,
-    OPT_JSON
+static const struct tccl_command commands[COMMANDS] = {
+    {"", head, "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n"},
+    {.name = "run"},
+    {.name = "init"},
+    {.name = "show"},
+    {.name = "report"},
+    {.name = "gres"},
+    {.name = "list"},
+    {.name = "verify"},
+    {.name = "peer"},
 };
 
-static const struct option long_options[] = {
-    {"cache", required_argument, NULL, OPT_CACHE},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"node", required_argument, NULL, OPT_NODE},
-    {"model", required_argument, NULL, OPT_MODEL},
-    {"machine", required_argument, NULL, OPT_MACHINE},
-    {"backend", required_argument, NULL, OPT_BACKEND},
-    {"background", required_argument, NULL, OPT_BACKGROUND},
-    {"topology", required_argument, NULL, OPT_TOPOLOGY},
-    {"peer", required_argument, NULL, OPT_PEER},
-    {"listen", required_argument, NULL, OPT_LISTEN},
-    {"no-munge", no_argument, NULL, OPT_NO_MUNGE},
-    {"copy", required_argument, NULL, OPT_COPY},
-    {"devices", required_argument, NULL, OPT_DEVICES},
-    {"force", no_argument, NULL, OPT_FORCE},
-    {"check", no_argument, NULL, OPT_CHECK},
-    {"html", required_argument, NULL, OPT_HTML},
-    {"slurm", required_argument, NULL, OPT_SLURM},
-    {"window", required_argument, NULL, OPT_WINDOW},
-    {"repeats", required_argument, NULL, OPT_REPEATS},
-    {"gpus", required_argument, NULL, OPT_GPUS},
-    {"neighbours", no_argument, NULL, OPT_NEIGHBOURS},
-    {"splits", required_argument, NULL, OPT_SPLITS},
-    {"gap", required_argument, NULL, OPT_GAP},
-    {"noise", required_argument, NULL, OPT_NOISE},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"budget", required_argument, NULL, OPT_BUDGET},
-    {"pairs", required_argument, NULL, OPT_PAIRS},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {0}};
-
-static const struct command {
-    const char *name;
+static const struct {
     int (*run)(const struct profile_options *options);
-    int most; /* operands */
-} commands[] = {
-    {"run", profile_run, 0},       {"init", profile_init, 0}, {"show", profile_show, 1},
-    {"report", profile_report, 1}, {"list", profile_list, 0}, {"verify", profile_verify, 1},
-    {"peer", profile_peer, 0},     {"gres", profile_gres, 1},
+    int operands; /* at most */
+} runs[COMMANDS] = {
+    [RUN] = {profile_run, 0},       [INIT] = {profile_init, 0}, [SHOW] = {profile_show, 1},
+    [REPORT] = {profile_report, 1}, [LIST] = {profile_list, 0}, [VERIFY] = {profile_verify, 1},
+    [PEER] = {profile_peer, 0},     [GRES] = {profile_gres, 1},
 };
 
-/* Where the defaults come from. */
-struct setting {
-    const char *config, *node;
-};
-
-static int usage(const char *what, const char *text)
-{
-    fprintf(stderr, "tccl: %s%s: see tccl-profile --help\n", what, text);
-    return -1;
-}
-
-static int parse_count(const char *name, const char *text, long max, long *value)
-{
-    char *end;
-
-    errno = 0;
-    *value = strtol(text, &end, 10);
-    if (errno == 0 && end != text && !*end && *value >= 0 && *value <= max)
-        return 0;
-    fprintf(stderr, "tccl: --%s %s: is not a number from 0 to %ld\n", name, text, max);
-    return -1;
-}
-
-static int parse_ratio(const char *name, const char *text, double *ratio)
-{
-    char *end;
-
-    *ratio = strtod(text, &end);
-    if (end != text && !*end && *ratio >= 0 && *ratio <= 1)
-        return 0;
-    fprintf(stderr, "tccl: --%s %s: is not a number from 0 to 1\n", name, text);
-    return -1;
-}
-
-/* "30m", "90s", "2h": a time; a bare number: transfer sets. */
-static int parse_budget(const char *text, struct profile_options *options)
-{
-    size_t digits = strspn(text, "0123456789");
-    int unit = text[digits] == 's' ? 1 : text[digits] == 'm' ? 60 : text[digits] == 'h' ? 3600 : 0;
-
-    if (digits > 0 && digits < 8 && unit && !text[digits + 1] && strtol(text, NULL, 10) > 0) {
-        options->seconds = (double)strtol(text, NULL, 10) * unit;
-        return 0;
+#define AT(member) offsetof(struct line, options.member)
+#define TEXT(name, commands, at, values, help)                                                     \
+    {                                                                                              \
+        name, 0, commands, TCCL_OPTION_TEXT, at, values, help, 0, 0, NULL                          \
     }
-    if (digits > 0 && !text[digits])
-        return parse_count("budget", text, 1000000000, &options->budget);
-    fprintf(stderr, "tccl: --budget %s: is no time such as 90s, 30m or 2h, nor a number of sets\n",
-            text);
-    return -1;
-}
-
-static int parse_copy(const char *text, bool *engine)
-{
-    *engine = strcmp(text, "engine") == 0;
-    if (*engine || strcmp(text, "kernel") == 0)
-        return 0;
-    fprintf(stderr, "tccl: --copy %s: is not kernel or engine\n", text);
-    return -1;
-}
-
-static int parse_background(const char *text, enum tccl_background *background)
-{
-    int value = tccl_background_parse(text);
-
-    if (value >= 0) {
-        *background = (enum tccl_background)value;
-        return 0;
+#define FLAG(name, letter, commands, member, help)                                                 \
+    {                                                                                              \
+        name, letter, commands, TCCL_OPTION_FLAG, AT(member), NULL, help, 0, 0, NULL               \
     }
-    fprintf(stderr, "tccl: --background %s: is not offload or none\n", text);
-    return -1;
-}
-
 /* A set is measured to its end before a signal or the budget stops a run: these bounds keep that
  * short. */
-static int take_number(struct profile_options *options, int option, const char *text)
-{
-    long value;
-    int rc = option == OPT_WINDOW    ? parse_count("window", text, 1000, &value)
-             : option == OPT_REPEATS ? parse_count("repeats", text, 101, &value)
-             : option == OPT_DEVICES ? parse_count("devices", text, TCCL_MAX_GPUS, &value)
-             : option == OPT_SEED    ? parse_count("seed", text, LONG_MAX, &value)
-                                     : parse_count("pairs", text, 1000000, &value);
-
-    if (rc < 0)
-        return -1;
-    if (option == OPT_SEED)
-        options->seed = (unsigned long)value;
-    else if (option == OPT_WINDOW)
-        options->window = (double)value / 1e3;
-    else
-        *(option == OPT_REPEATS   ? &options->repeats
-          : option == OPT_DEVICES ? &options->devices
-                                  : &options->pairs) = (int)value;
-    return 0;
-}
-
-/* What has a form of its own. */
-static int take_value(struct profile_options *options, int option, const char *text)
-{
-    switch (option) {
-    case OPT_GAP:
-        return parse_ratio("gap", text, &options->gap);
-    case OPT_NOISE:
-        return parse_ratio("noise", text, &options->noise);
-    case OPT_BUDGET:
-        return parse_budget(text, options);
-    case OPT_COPY:
-        return parse_copy(text, &options->engine);
-    case OPT_BACKGROUND:
-        return parse_background(text, &options->background);
-    default:
-        return take_number(options, option, text);
+#define COUNT(name, commands, member, max, help)                                                   \
+    {                                                                                              \
+        name, 0, commands, TCCL_OPTION_COUNT, AT(member), NULL, help, 0, max, NULL                 \
     }
-}
-
-/* Options that are kept as they are: where. */
-static const char **text_option(struct profile_options *options, struct setting *setting,
-                                int option)
-{
-    switch (option) {
-    case OPT_CACHE:
-        return &options->cache;
-    case OPT_CONFIG:
-        return &setting->config;
-    case OPT_NODE:
-        return &setting->node;
-    case OPT_MODEL:
-        return &options->model;
-    case OPT_MACHINE:
-        return &options->machine;
-    case OPT_GPUS:
-        return &options->gpus;
-    case OPT_SPLITS:
-        return &options->splits;
-    case OPT_BACKEND:
-        return &options->backend;
-    case OPT_TOPOLOGY:
-        return &options->topology;
-    case OPT_PEER:
-        return &options->peer;
-    case OPT_LISTEN:
-        return &options->listen;
-    case OPT_HTML:
-        return &options->html;
-    case OPT_SLURM:
-        return &options->slurm;
-    default:
-        return NULL;
+#define RATIO(name, member, help)                                                                  \
+    {                                                                                              \
+        name, 0, IN(RUN), TCCL_OPTION_RATIO, AT(member), NULL, help, 0, 1, NULL                    \
     }
-}
-
-static bool *flag_option(struct profile_options *options, int option)
-{
-    return option == OPT_JSON         ? &options->json
-           : option == OPT_FORCE      ? &options->force
-           : option == OPT_NO_MUNGE   ? &options->no_munge
-           : option == OPT_CHECK      ? &options->check
-           : option == OPT_NEIGHBOURS ? &options->neighbours
-           : option == 'q'            ? &options->quiet
-                                      : NULL;
-}
-
-/* The value of --html, or what stands there in its place; "": nothing does. */
-static int refuse_html(const char *value)
-{
-    bool is_option = value[0] == '-' && value[1];
-    return *value && !is_option ? 0 : usage("--html: give a file, or - for standard output", "");
-}
-
-static int refuse_missing(const char *word)
-{
-    return strcmp(word, "--html") == 0 ? refuse_html("") : usage("a value is missing: ", word);
-}
-
-/* 0, or -1 with a message; 1: all is done. */
-static int take_option(struct profile_options *options, struct setting *setting, int option)
-{
-    const char **text = text_option(options, setting, option);
-    bool *flag = flag_option(options, option);
-
-    if (option == OPT_HTML && refuse_html(optarg) != 0)
-        return -1;
-    if (text)
-        *text = optarg;
-    else if (flag)
-        *flag = true;
-    else if (option == 'h')
-        fputs(help, stdout);
-    else if (option == 'V')
-        puts("tccl-profile (slurm-tccl) " TCCL_RELEASE);
-    else
-        return take_value(options, option, optarg);
-    return option == 'h' || option == 'V';
-}
-
-static const struct command *look_up(const char *name)
-{
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
-}
-
-static const struct command *find_command(const char *name)
-{
-    const struct command *command = look_up(name);
-
-    if (!command)
-        usage("no command ", name);
-    return command;
-}
-
-/* getopt has moved past it, but not if it is a letter among others. */
-static int refuse_option(char **argv)
-{
-    const char letter[] = {'-', (char)optopt, '\0'};
-    bool is_letter = optopt > 0 && optopt < 128;
-
-    return usage("no such option, or not with a value: ", is_letter ? letter : argv[optind - 1]);
-}
-
-/* The command and its operands. */
-static const struct command *take_command(int count, char **words, struct profile_options *options)
-{
-    bool alone = options->check && (count == 0 || !look_up(words[0])); /* --check [PROFILE] */
-    const struct command *command = alone       ? find_command("run")
-                                    : count > 0 ? find_command(words[0])
-                                                : NULL;
-
-    if (count == 0 && !command)
-        return usage("no command", ""), NULL;
-    if (!command)
-        return NULL;
-    if (alone) {
-        words--;
-        count++;
+#define OWN(name, commands, member, values, help, set)                                             \
+    {                                                                                              \
+        name, 0, commands, TCCL_OPTION_OWN, AT(member), values, help, 0, 0, set                    \
     }
-    if (count - 1 > (alone || (options->check && command->run == profile_run) ? 1 : command->most))
-        return usage("too many operands: ", words[count - 1]), NULL;
-    options->profile = count > 1 ? words[1] : NULL;
-    return command;
+
+static const struct tccl_option options[] = {
+    TEXT("cache", 0, AT(cache), "@folder",
+         "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"),
+    TEXT("config", 0, offsetof(struct line, config), "@file", NULL),
+    TEXT("node", 0, offsetof(struct line, node), NULL, NULL),
+    TEXT("machine", IN(INIT) | IN(PEER), AT(machine), "@file", NULL),
+    TEXT("backend", IN(RUN) | IN(INIT), AT(backend), "cuda|host|model",
+         "      --backend NAME    cuda (default where there are GPUs), host, or model\n"),
+    TEXT("model", IN(RUN) | IN(INIT), AT(model), "@file",
+         "      --model FILE|amd-4gpu  in place of hardware; --noise RATIO  --seed N\n"),
+    RATIO("noise", noise, NULL),
+    OWN("seed", IN(RUN), seed, NULL, NULL, set_seed),
+    OWN("background", IN(RUN) | IN(SHOW) | IN(REPORT), background, "offload|none",
+        "      --background offload  the profile beside jobs that offload to memory\n",
+        set_background),
+    TEXT("topology", IN(INIT) | IN(SHOW) | IN(GRES), AT(topology), "@file",
+         "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"),
+    TEXT("peer", IN(RUN), AT(peer), "@host",
+         "      --peer HOST       run: measure NICs against a tccl-profile peer\n"),
+    TEXT("gpus", IN(RUN), AT(gpus), "all",
+         "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"),
+    FLAG("neighbours", 0, IN(RUN), neighbours,
+         "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"),
+    TEXT("splits", IN(RUN), AT(splits), NULL, NULL),
+    {"budget", 0, IN(RUN), TCCL_OPTION_OWN, offsetof(struct line, options), NULL,
+     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n", 0, 0,
+     set_budget},
+    RATIO("gap", gap,
+          "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"),
+    COUNT("pairs", IN(RUN), pairs, 1000000, NULL),
+    COUNT("repeats", IN(RUN), repeats, 101, NULL),
+    COUNT("window", IN(RUN), window_ms, 1000, NULL),
+    OWN("copy", IN(RUN), engine, "kernel|engine", NULL, set_copy),
+    COUNT("devices", IN(RUN) | IN(INIT), devices, TCCL_MAX_GPUS,
+          "      --devices N  --force  --no-munge  --json  -q, --quiet  --help  --version\n"),
+    FLAG("force", 0, IN(RUN), force, NULL),
+    FLAG("no-munge", 0, IN(RUN) | IN(PEER), no_munge, NULL),
+    FLAG("json", 0, 0, json, NULL),
+    FLAG("quiet", 'q', 0, quiet, NULL),
+    FLAG("check", 0, IN(RUN), check, NULL),
+    OWN("html", IN(REPORT), html, "@file", NULL, set_html),
+    TEXT("slurm", IN(GRES), AT(slurm), NULL, NULL),
+    TEXT("listen", IN(PEER), AT(listen), NULL, NULL),
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL, 0, 0, NULL},
+    {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL, NULL, 0, 0, NULL},
+};
+
+static void complete_profiles(int command)
+{
+    if (command == SHOW || command == REPORT || command == GRES || command == VERIFY)
+        puts("||@profile");
 }
 
-static const struct command *parse(int argc, char **argv, struct profile_options *options,
-                                   struct setting *setting, int *done)
-{
-    int option;
+static const struct tccl_program program = {
+    "tccl-profile", commands,          COMMANDS, options, sizeof(options) / sizeof(*options),
+    true,           complete_profiles,
+};
 
-    opterr = 0; /* getopt's own messages would be a line more */
-    while ((option = getopt_long(argc, argv, ":qhV", long_options, NULL)) != -1) {
-        int rc = option == ':'   ? refuse_missing(argv[optind - 1])
-                 : option == '?' ? refuse_option(argv)
-                                 : take_option(options, setting, option);
-        *done = rc > 0;
-        if (rc != 0)
-            return NULL;
+/* The command and its operands. Returns its index, or -1 with err. */
+static int take_command(int count, char **words, struct profile_options *given,
+                        struct tccl_error *err)
+{
+    int command = tccl_command_of(&program, count + 1, words - 1);
+    bool alone = given->check && !command; /* --check [PROFILE] */
+
+    if (!alone && !command)
+        return count ? tccl_usage_fail(&program, ALL, err, "no command %.60s", words[0])
+                     : tccl_usage_fail(&program, ALL, err, "no command");
+    if (!alone) {
+        words++;
+        count--;
     }
-    return take_command(argc - optind, argv + optind, options);
-}
-
-/* What was printed must have arrived: a full disk is a failure. Returns the exit status. */
-static int end_output(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
-    return status ? status : EXIT_FAILURE;
+    int most = alone || (given->check && command == RUN) ? 1 : runs[command].operands;
+    if (count > most)
+        return tccl_usage_fail(&program, ALL, err, "too many operands: %.60s", words[most]);
+    given->profile = count > 0 ? words[0] : NULL;
+    return alone ? RUN : command;
 }
 
 /* A caller may have closed some of the three: then the profile's log would be the next file to get
@@ -394,31 +235,36 @@ static int hold_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-    struct profile_options options = {.gap = 0.03, .budget = -1, .pairs = 16};
+    struct line line = {.options = {.gap = 0.03, .budget = -1, .pairs = 16}};
+    struct profile_options *given = &line.options;
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
-    struct setting setting = {0};
     char model[PATH_MAX];
-    int done = 0;
 
     if (hold_standard_streams() != 0)
         return EXIT_FAILURE;
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, as on a full disk */
-    const struct command *command = parse(argc, argv, &options, &setting, &done);
-    if (!command)
-        return done ? end_output(0) : EXIT_USAGE;
-    if (tccl_conf_read(tccl_conf_tool_path(setting.config), setting.node, &conf, &err) != 0)
+    int command = tccl_options_read(&program, ALL, argc, argv, &line, &err);
+    if (command > 0)
+        return tccl_end_output(0);
+    if (command == 0)
+        command = take_command(argc - optind, argv + optind, given, &err);
+    if (command < 0) {
+        fprintf(stderr, "tccl: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    if (tccl_conf_read(tccl_conf_tool_path(line.config), line.node, &conf, &err) != 0)
         return profile_complain(&err);
-    if (!options.cache)
-        options.cache = conf.cache_dir;
-    options.node = conf.machine;
-    options.munge = conf.munge_socket;
-    options.munge_user = conf.munge_user;
-    if (options.model && tccl_model_file(options.model, model, &err) != 0)
+    if (!given->cache)
+        given->cache = conf.cache_dir;
+    given->node = conf.machine;
+    given->munge = conf.munge_socket;
+    given->munge_user = conf.munge_user;
+    if (given->model && tccl_model_file(given->model, model, &err) != 0)
         return profile_complain(&err);
-    if (options.model)
-        options.model = model;
-    int rc = command->run(&options);
+    if (given->model)
+        given->model = model;
+    int rc = runs[command].run(given);
     tccl_conf_clear(&conf);
-    return end_output(rc);
+    return tccl_end_output(rc);
 }

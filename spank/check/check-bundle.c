@@ -1,5 +1,5 @@
 /* check-bundle.c: each part is a line of a table: a file as it is, or the output of a program. */
-#include "check/check-bundle.h"
+#include "check/check-commands.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,7 +30,6 @@ struct place {
     char folder[PATH_MAX - 128]; /* of its own, 0700 */
     const struct check_site *site;
     const struct check_options *options;
-    int seconds;
 };
 
 /* ---- parts ---- */
@@ -166,9 +165,9 @@ static int ask(const struct place *place, int part, struct tccl_error *err)
     static struct tccl_command_output output;
     const char *argv[2 * WORDS + 1];
     char seconds[16], why[64] = "";
-    snprintf(seconds, sizeof(seconds), "%d", place->seconds);
+    snprintf(seconds, sizeof(seconds), "%d", place->options->seconds);
     fill_words(place, asked[part].words, seconds, argv);
-    int64_t end = tccl_now_ms() + ASK_MS + (part == 0 ? place->seconds * 1000 : 0);
+    int64_t end = tccl_now_ms() + ASK_MS + (part == 0 ? place->options->seconds * 1000 : 0);
     int status = tccl_command_run(argv, NULL, end, &output);
     if (status == TCCL_COMMAND_NONE)
         snprintf(why, sizeof(why), "%s: not found\n", argv[0]);
@@ -248,18 +247,25 @@ static int make_folder(struct place *place, struct tccl_error *err)
     return -1;
 }
 
-int check_bundle(const struct check_options *options, int seconds, const char *path,
-                 struct tccl_error *err)
+int check_bundle(const struct check_options *options)
 {
     static struct check_site site;
-    struct place place = {.site = &site, .options = options, .seconds = seconds};
-    if (make_folder(&place, err) != 0)
-        return -1;
-    check_site_read(options, tccl_now_ms() + seconds * 1000, &site);
-    int failed = fill(&place, err);
-    say("");
-    if (failed == 0)
-        failed = pack(&place, path, err);
-    clear(&place);
-    return failed == 0 ? ASKED + COPIED : -1;
+    struct tccl_error err = {""};
+    struct place place = {.site = &site, .options = options};
+    int failed = make_folder(&place, &err);
+    if (failed == 0) {
+        check_site_read(options, tccl_now_ms() + options->seconds * 1000, &site);
+        failed = fill(&place, &err);
+        say("");
+        if (failed == 0)
+            failed = pack(&place, options->bundle, &err);
+        clear(&place);
+    }
+    if (failed != 0)
+        fprintf(stderr, "tccl: --bundle: %s\n", err.text);
+    else
+        printf("tccl: %s: %d files; names of nodes and users are in it: look at it before you send "
+               "it\n",
+               options->bundle, ASKED + COPIED);
+    return failed != 0;
 }

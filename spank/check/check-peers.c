@@ -15,7 +15,7 @@
 #include "client/message.h"
 #include "client/peers.h"
 
-enum { AT_ONCE = 64, NODES_MOST = 65536, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
+enum { AT_ONCE = 64, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 
 json_t *check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
                    struct tccl_error *err)
@@ -162,7 +162,7 @@ static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
         tccl_command_run(ask, NULL, check_run_until(site->deadline, EACH_MS), output) != 0)
         return tccl_fail(err, "neither slurm.conf nor sinfo lists nodes: list them with --peers");
     output->out[strcspn(output->out, "\n")] = '\0';
-    return tccl_hosts_expand(output->out, NODES_MOST, hosts, err);
+    return tccl_hosts_expand(output->out, CHECK_NODES_MAX, hosts, err);
 }
 
 /* The nodes of --peers; else those of slurm.conf with GPUs, or all if none has any. */
@@ -171,7 +171,7 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
 {
     struct list list = {.gpus_only = true};
     if (site->options.peers)
-        return tccl_hosts_expand(site->options.peers, NODES_MOST, hosts, err);
+        return tccl_hosts_expand(site->options.peers, CHECK_NODES_MAX, hosts, err);
     if (!site->slurm_good)
         return ask_sinfo(site, hosts, err);
     tccl_slurm_nodes(&site->slurm, add_node, &list);

@@ -7,14 +7,30 @@
 #include <stdint.h>
 
 #include "check/check-slurmd.h"
-#include "client/conf.h"
+#include "client/policy.h"
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 
+enum { CHECK_NODES_MAX = 65536 };
+
+/* The command line of all commands. */
 struct check_options {
     const char *config; /* --config, NULL */
     const char *node;   /* --node, NULL */
     const char *peers;  /* --peers, NULL: all */
+    const char *only;   /* items; NULL: all */
+    const char *bundle; /* its file; NULL: none */
+    int seconds;
+    bool json, quiet, no_peers;
+    /* tccl-check policy */
+    struct policy_facts facts; /* those of the nodes and the model come with: */
+    const char *nodes;         /* a hostlist; NULL: not given */
+    const char *model;
+    int mode; /* asked for, or POLICY_NOT_GIVEN */
+    bool explain;
+    /* tccl-check step */
+    unsigned long job, step;
+    int since; /* seconds */
 };
 
 struct check_site {

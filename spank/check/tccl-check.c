@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +14,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fields.h"
-#include "check/check-bundle.h"
+#include "base/options.h"
+#include "check/check-commands.h"
 #include "check/check-items.h"
-#include "check/check-policy.h"
-#include "check/check-step.h"
 #include "client/hostlist.h"
 
-enum {
-    USAGE = 2,
-    SECONDS = 10,
-    MOST_SECONDS = 600,
-    PATIENT_MS = 2000,
-    LAST_MS = 500,
-    NODES_MOST = 65536
-};
-
-struct options {
-    struct check_options site;
-    bool json, quiet, no_peers;
-    int seconds;
-    const char *only, *bundle;
-};
+enum { PATIENT_MS = 2000, LAST_MS = 500 };
 
 static const struct {
     const char *name;
@@ -74,155 +60,156 @@ struct probe {
 
 /* ---- options ---- */
 
-static void usage(FILE *out)
-{
-    fputs(
-        "Usage: tccl-check [OPTION]...\n"
-        "       tccl-check policy [OPTION]...\n"
-        "       tccl-check step JOB.STEP --node NODE\n"
-        "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
-        "the finding, and what to do. Changes nothing. policy: the site policy of a step; step:\n"
-        "whether the plugin was there when it ran.\n\n"
-        "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-        "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n"
-        "      --peers LIST      contact the tccld of these nodes, default: all with GPUs\n"
-        "      --no-peers        skip the item peers\n"
-        "      --only LIST       check these items only, comma-separated\n"
-        "      --timeout SECONDS time limit for all items, default 10\n"
-        "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n"
-        "  -j, --json            print one JSON object\n"
-        "  -q, --quiet           print only items that are not ok\n"
-        "  -h, --help            show this help and exit\n"
-        "  -V, --version         show the version and exit\n\n"
-        "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n",
-        out);
-}
+enum { CHECK, POLICY, STEP, IN_CHECK = 1 << CHECK, IN_POLICY = 1 << POLICY, IN_STEP = 1 << STEP };
 
-static bool in_list(const char *list, const char *name)
+/* A list of items. */
+static int set_only(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
 {
-    return !list || tccl_slurm_lists(list, name);
-}
-
-/* Checks that --only lists items only. */
-static int check_only(const char *list)
-{
-    cleanup_free char *copy = strdup(list ? list : "");
+    char known[256] = "";
+    cleanup_free char *copy = strdup(text);
     char *rest = copy, *word;
-    while (list && rest && (word = strsep(&rest, ","))) {
-        int i = 0;
-        while (i < ITEMS && strcasecmp(items[i].name, word) != 0)
-            i++;
-        if (i < ITEMS)
-            continue;
-        fprintf(stderr, "tccl: --only: no item \"%s\": there are", word);
-        for (i = 0; i < ITEMS; i++)
-            fprintf(stderr, " %s", items[i].name);
-        fputc('\n', stderr);
-        return -1;
-    }
+    *(const char **)field = text;
+    for (int i = 0; i < ITEMS; i++)
+        sprintf(known + strlen(known), "%s%s", i ? "," : "", items[i].name);
+    while (rest && (word = strsep(&rest, ",")))
+        if (!tccl_slurm_lists(known, word))
+            return tccl_fail(err, "--%s: no item \"%.40s\": there are %s", option->name, word,
+                             known);
     return 0;
 }
 
-/* Checks the syntax of --node and --peers. */
-static int check_names(const struct check_options *options)
+static int set_node(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
 {
-    struct tccl_hosts hosts;
-    struct tccl_error err = {0};
-    if (options->node && !tccl_host_valid(options->node)) {
-        fprintf(stderr, "tccl: --node %.80s: give the name of one node\n", options->node);
-        return -1;
-    }
-    if (options->peers && tccl_hosts_expand(options->peers, NODES_MOST, &hosts, &err) != 0) {
-        fprintf(stderr, "tccl: --peers: %s\n", err.text);
-        return -1;
-    }
-    if (options->peers)
-        tccl_hosts_clear(&hosts);
-    return 0;
-}
-
-static int read_seconds(const char *text, int *seconds)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (*text && !*end && value >= 1 && value <= MOST_SECONDS) {
-        *seconds = (int)value;
+    *(const char **)field = text;
+    if (tccl_host_valid(text))
         return 0;
-    }
-    fprintf(stderr, "tccl: --timeout %s: give a whole number of seconds from 1 to %d\n", text,
-            MOST_SECONDS);
-    return -1;
+    return tccl_fail(err, "--%s %.80s: give the name of one node", option->name, text);
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int read_options(int argc, char **argv, struct options *options)
+static int set_nodes(const struct tccl_option *option, void *field, const char *text,
+                     struct tccl_error *err)
 {
-    enum { PEERS = 256, NO_PEERS, ONLY, TIMEOUT, BUNDLE };
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 'f'},    {"node", required_argument, NULL, 'N'},
-        {"peers", required_argument, NULL, PEERS},   {"no-peers", no_argument, NULL, NO_PEERS},
-        {"only", required_argument, NULL, ONLY},     {"timeout", required_argument, NULL, TIMEOUT},
-        {"bundle", required_argument, NULL, BUNDLE}, {"json", no_argument, NULL, 'j'},
-        {"quiet", no_argument, NULL, 'q'},           {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},         {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "f:N:jqhV", longs, NULL)) != -1) {
-        switch (option) {
-        case 'f':
-            options->site.config = optarg;
-            break;
-        case 'N':
-            options->site.node = optarg;
-            break;
-        case PEERS:
-            options->site.peers = optarg;
-            break;
-        case NO_PEERS:
-            options->no_peers = true;
-            break;
-        case ONLY:
-            options->only = optarg;
-            break;
-        case TIMEOUT:
-            if (read_seconds(optarg, &options->seconds) != 0)
-                return USAGE;
-            break;
-        case BUNDLE:
-            options->bundle = optarg;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        case 'V':
-            puts("tccl-check (slurm-tccl) " TCCL_RELEASE);
-            return 0;
-        default:
-            fputs("Try 'tccl-check --help'.\n", stderr);
-            return USAGE;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "tccl: tccl-check takes no argument \"%s\": see tccl-check --help\n",
-                argv[optind]);
-        return USAGE;
-    }
-    return check_only(options->only) == 0 && check_names(&options->site) == 0 ? -1 : USAGE;
+    size_t count;
+    *(const char **)field = text;
+    if (tccl_hosts_count(text, CHECK_NODES_MAX, &count, err) != 0)
+        return tccl_fail_in(err, "--%s", option->name);
+    return count || option->commands == IN_CHECK
+               ? 0
+               : tccl_fail(err, "--%s: give node names, such as n[1-4]", option->name);
 }
+
+static int set_mode(const struct tccl_option *option, void *field, const char *text,
+                    struct tccl_error *err)
+{
+    int mode = tccl_mode_parse(text, err);
+    *(int *)field = mode;
+    return mode < 0 ? tccl_fail_in(err, "--%s", option->name) : 0;
+}
+
+static const struct tccl_command commands[] = {
+    {"",
+     "Usage: tccl-check [OPTION]...\n"
+     "       tccl-check policy [OPTION]...\n"
+     "       tccl-check step JOB.STEP --node NODE\n"
+     "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
+     "the finding, and what to do. Changes nothing. policy: the site policy of a step; step:\n"
+     "whether the plugin was there when it ran.\n\n",
+     "\nExit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n"},
+    {"policy",
+     "Usage: tccl-check policy [--explain] [OPTION]...\n"
+     "Show which policy of tccl.conf applies to a job step, and its settings.\n\n",
+     "\nArguments of the plugin in plugstack.conf are not considered.\n"
+     "Exit status: 0 success; 1 tccl.conf cannot be read; 2 wrong usage.\n"},
+    {"step",
+     "Usage: tccl-check step JOB.STEP --node NODE [OPTION]...\n"
+     "Ask the tccld of a node whether the plugin has spoken for a job step of yours there. If it\n"
+     "has not, Slurm has dropped --tccl in silence, require too.\n\n",
+     "\nExit status: 0 it has, 1 it has not, 2 wrong usage, 3 that is not known.\n"},
+};
+
+#define AT(member) offsetof(struct check_options, member)
+#define PROPERTY(name, member, values, help)                                                       \
+    {                                                                                              \
+        name, 0, IN_POLICY, TCCL_OPTION_TEXT, AT(facts.member), values, help, 0, 0, NULL           \
+    }
+
+static const struct tccl_option options[] = {
+    {"explain", 0, IN_POLICY, TCCL_OPTION_FLAG, AT(explain), NULL,
+     "      --explain         for each other policy, also the first condition that fails\n", 0, 0,
+     NULL},
+    {"config", 'f', 0, TCCL_OPTION_TEXT, AT(config), "@file",
+     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n", 0, 0,
+     NULL},
+    {"node", 'N', IN_CHECK, TCCL_OPTION_OWN, AT(node), NULL,
+     "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n", 0, 0,
+     set_node},
+    {"node", 'N', IN_STEP, TCCL_OPTION_OWN, AT(node), NULL,
+     "  -N, --node NODE       the first node of the step\n", 0, 0, set_node},
+    {"since", 0, IN_STEP, TCCL_OPTION_COUNT, AT(since), NULL,
+     "      --since SECONDS   how long ago the step began, default 0\n", 0, 2000000, NULL},
+    {"peers", 0, IN_CHECK, TCCL_OPTION_OWN, AT(peers), NULL,
+     "      --peers LIST      contact the tccld of these nodes, default: all with GPUs\n", 0, 0,
+     set_nodes},
+    {"no-peers", 0, IN_CHECK, TCCL_OPTION_FLAG, AT(no_peers), NULL,
+     "      --no-peers        skip the item peers\n", 0, 0, NULL},
+    {"only", 0, IN_CHECK, TCCL_OPTION_OWN, AT(only), NULL,
+     "      --only LIST       check these items only, comma-separated\n", 0, 0, set_only},
+    {"timeout", 0, IN_CHECK, TCCL_OPTION_COUNT, AT(seconds), NULL,
+     "      --timeout SECONDS time limit for all items, default 10\n", 1, 600, NULL},
+    {"bundle", 0, IN_CHECK, TCCL_OPTION_TEXT, AT(bundle), "@file",
+     "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n", 0, 0,
+     NULL},
+    {"json", 'j', IN_CHECK | IN_POLICY, TCCL_OPTION_FLAG, AT(json), NULL,
+     "  -j, --json            print one JSON object\n", 0, 0, NULL},
+    {"quiet", 'q', IN_CHECK, TCCL_OPTION_FLAG, AT(quiet), NULL,
+     "  -q, --quiet           print only items that are not ok\n", 0, 0, NULL},
+    PROPERTY("partition", partition, NULL,
+             "\nThe step. A condition on something that is not given does not match:\n"
+             "  --partition NAME, --account NAME, --qos NAME, --user NAME, --job-name NAME\n"),
+    PROPERTY("account", account, NULL, NULL),
+    PROPERTY("qos", qos, NULL, NULL),
+    PROPERTY("user", user, "@user", NULL),
+    PROPERTY("job-name", job_name, NULL, NULL),
+    {"nodes", 0, IN_POLICY, TCCL_OPTION_OWN, AT(nodes), NULL,
+     "      --nodes LIST      nodes, such as n[1-4]\n", 0, 0, set_nodes},
+    {"gpus", 0, IN_POLICY, TCCL_OPTION_COUNT, AT(facts.gpus), NULL,
+     "      --gpus N          total number of GPUs\n", 1, 1048576, NULL},
+    {"gpu-type", 0, IN_POLICY, TCCL_OPTION_TEXT, AT(model), NULL,
+     "      --gpu-type MODEL  GPU model: \"NVIDIA A100-SXM4-40GB\", or a part of it\n", 0, 0, NULL},
+    {"mode", 0, IN_POLICY, TCCL_OPTION_OWN, AT(mode), "off|auto|on|require",
+     "      --mode MODE       mode requested by the user (with TCCL=, or on the command\n"
+     "                        line): off, auto, on or require\n",
+     0, 0, set_mode},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, "  -h, --help            show this help and exit\n",
+     0, 0, NULL},
+    {"version", 'V', IN_CHECK, TCCL_OPTION_VERSION, 0, NULL,
+     "  -V, --version         show the version and exit\n", 0, 0, NULL},
+};
+
+static void complete_items(int command)
+{
+    for (int i = 0; command == CHECK && i < ITEMS; i++)
+        printf("%s%s%s", i ? "|" : "--only||,", items[i].name, i + 1 < ITEMS ? "" : "\n");
+}
+
+static const struct tccl_program program = {"tccl-check",
+                                            commands,
+                                            sizeof(commands) / sizeof(*commands),
+                                            options,
+                                            sizeof(options) / sizeof(*options),
+                                            false,
+                                            complete_items};
 
 /* ---- probes ---- */
 
 /* Runs in the child, which leads a process group: killing that ends its own children, too. */
-static void run_item(int item, const struct options *options, int64_t deadline, int fd)
+static void run_item(int item, const struct check_options *options, int64_t deadline, int fd)
 {
     static struct check_site site;
     static struct check_result result;
-    check_site_read(&options->site, deadline, &site);
+    check_site_read(options, deadline, &site);
     if (items[item].by_conf && site.conf_unread)
         check_say(&result, site.conf_closed ? CHECK_WARN : CHECK_FAIL,
                   "can't be told without %s: see the item config", site.conf.path);
@@ -238,7 +225,8 @@ static void run_item(int item, const struct options *options, int64_t deadline, 
     _exit(0);
 }
 
-static void start(struct probe *probe, int item, const struct options *options, int64_t deadline)
+static void start(struct probe *probe, int item, const struct check_options *options,
+                  int64_t deadline)
 {
     int ends[2];
     probe->fd = -1;
@@ -328,7 +316,8 @@ static int first_open(const struct probe *probes)
 /* ---- what is shown ---- */
 
 /* Prints the lines in the order of the items, each as soon as all before it are known. */
-static void show(const struct options *options, const struct probe *probes, int *shown, int end)
+static void show(const struct check_options *options, const struct probe *probes, int *shown,
+                 int end)
 {
     for (; *shown < end; ++*shown) {
         const struct probe *probe = &probes[*shown];
@@ -357,7 +346,7 @@ static void clear_waiting(bool *said)
     *said = false;
 }
 
-static void wait_all(const struct options *options, struct probe *probes, int64_t began)
+static void wait_all(const struct check_options *options, struct probe *probes, int64_t began)
 {
     int64_t deadline = began + options->seconds * 1000, patient = began + PATIENT_MS;
     int shown = 0, open;
@@ -402,51 +391,44 @@ static void end_all(struct probe *probes)
         continue;
 }
 
-static int write_bundle(const struct options *options)
-{
-    struct tccl_error err = {0};
-    int files = check_bundle(&options->site, options->seconds, options->bundle, &err);
-    if (files < 0)
-        fprintf(stderr, "tccl: --bundle: %s\n", err.text);
-    else
-        printf("tccl: %s: %d files; names of nodes and users are in it: look at it before you send "
-               "it\n",
-               options->bundle, files);
-    return files < 0;
-}
-
-int main(int argc, char **argv)
+static int check_all(const struct check_options *options)
 {
     static struct probe probes[ITEMS];
-    struct options options = {.seconds = SECONDS};
     enum check_level worst = CHECK_OK;
     int64_t began = tccl_now_ms();
-    if (argc > 1 && strcmp(argv[1], "policy") == 0)
-        return check_policy(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "step") == 0)
-        return check_step(argc - 1, argv + 1);
-    int status = read_options(argc, argv, &options);
-    if (status >= 0)
-        return status;
-    signal(SIGPIPE, SIG_IGN);
-    if (options.bundle)
-        return write_bundle(&options);
     for (int i = 0; i < ITEMS; i++) {
-        probes[i].wanted = in_list(options.only, items[i].name) &&
-                           !(options.no_peers && items[i].run == check_item_peers);
+        probes[i].wanted = (!options->only || tccl_slurm_lists(options->only, items[i].name)) &&
+                           !(options->no_peers && items[i].run == check_item_peers);
         if (probes[i].wanted)
-            start(&probes[i], i, &options, began + options.seconds * 1000 - LAST_MS);
+            start(&probes[i], i, options, began + options->seconds * 1000 - LAST_MS);
     }
-    wait_all(&options, probes, began);
+    wait_all(options, probes, began);
     end_all(probes);
     for (int i = 0; i < ITEMS; i++)
         if (probes[i].wanted && probes[i].result.level > worst)
             worst = probes[i].result.level;
-    if (options.json && print_json(probes, options.quiet, worst) != 0)
+    if (options->json && print_json(probes, options->quiet, worst) != 0)
         return 1;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
-        return 1;
-    }
     return worst == CHECK_FAIL;
+}
+
+int main(int argc, char **argv)
+{
+    struct check_options given = {.seconds = 10, .mode = POLICY_NOT_GIVEN};
+    struct tccl_error err = {""};
+    int command = tccl_command_of(&program, argc, argv), operands = command == STEP;
+    int rc = tccl_options_read(&program, command, argc, argv, &given, &err);
+    if (rc == 0 && argc - optind > operands)
+        rc = tccl_usage_fail(&program, command, &err, "%.60s: not an option", argv[argc - 1]);
+    if (rc == 0 && command == STEP && check_step_named(argv[optind], &given) != 0)
+        rc = tccl_usage_fail(&program, command, &err, "give one step, as 4711.0, and --node");
+    if (rc < 0)
+        fprintf(stderr, "tccl: %s\n", err.text);
+    if (rc != 0)
+        return rc < 0 ? 2 : tccl_end_output(0);
+    signal(SIGPIPE, SIG_IGN);
+    return tccl_end_output(command == POLICY ? check_policy(&given)
+                           : command == STEP ? check_step(&given)
+                           : given.bundle    ? check_bundle(&given)
+                                             : check_all(&given));
 }

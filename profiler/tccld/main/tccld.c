@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "base/options.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/agree.h"
 #include "tccld/join/groups.h"
@@ -59,75 +61,47 @@ _Static_assert(256 + 512 <= POOL_QUEUE * 3 / 4, "credentials of others may fill 
 struct options {
     struct conf_source conf;
     const char *pid_file;
+    bool foreground;
 };
 
-static void usage(FILE *out)
+static int refuse_check(const struct tccl_option *option, void *field, const char *text,
+                        struct tccl_error *err)
 {
-    fputs("Usage: tccld [OPTION]...\n"
-          "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
-          "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
-          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-          "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
-          "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
-          "      --check-config    read the configuration, say what is wrong, and exit\n"
-          "      --foreground      accepted, and the only way it runs\n"
-          "  -h, --help            show this help and exit\n"
-          "  -V, --version         show the version and exit\n\n"
-          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8);\n"
-          "tccl-check(8) says whether all works on this node.\n",
-          out);
+    (void)option, (void)field, (void)text;
+    return tccl_fail(err, "tccld has no --check: run tccl-check, or tccld --check-config");
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int read_options(int argc, char **argv, struct options *options)
-{
-    enum { PID_FILE = 256, CHECK_CONFIG, CHECK, FOREGROUND };
-    static const struct option longs[] = {{"config", required_argument, NULL, 'f'},
-                                          {"node", required_argument, NULL, 'N'},
-                                          {"pid-file", required_argument, NULL, PID_FILE},
-                                          {"check-config", no_argument, NULL, CHECK_CONFIG},
-                                          {"check", no_argument, NULL, CHECK},
-                                          {"foreground", no_argument, NULL, FOREGROUND},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {0}};
-    int option;
-    while ((option = getopt_long(argc, argv, "f:N:hV", longs, NULL)) != -1) {
-        switch (option) {
-        case 'f':
-            options->conf.path = optarg;
-            break;
-        case 'N':
-            options->conf.node = optarg;
-            break;
-        case PID_FILE:
-            options->pid_file = optarg;
-            break;
-        case CHECK_CONFIG:
-            options->conf.check = true;
-            break;
-        case CHECK: /* else getopt would take it for the start of --check-config */
-            fputs("tccl: tccld has no --check: run tccl-check, or tccld --check-config\n", stderr);
-            return 2;
-        case FOREGROUND:
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        case 'V':
-            puts("tccld (slurm-tccl) " TCCL_RELEASE);
-            return 0;
-        default:
-            fputs("Try 'tccld --help'.\n", stderr);
-            return 2;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "tccl: tccld takes no argument \"%s\": see tccld --help\n", argv[optind]);
-        return 2;
-    }
-    return -1;
-}
+static const struct tccl_command commands[] = {
+    {"",
+     "Usage: tccld [OPTION]...\n"
+     "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
+     "on the ring of each job step, and keep the records. Runs in the foreground.\n\n",
+     "\nSIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8);\n"
+     "tccl-check(8) says whether all works on this node.\n"}};
+
+static const struct tccl_option option_table[] = {
+    {"config", 'f', 0, TCCL_OPTION_TEXT, offsetof(struct options, conf.path), "@file",
+     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n", 0, 0,
+     NULL},
+    {"node", 'N', 0, TCCL_OPTION_TEXT, offsetof(struct options, conf.node), NULL,
+     "  -N, --node NAME       this node's name in Slurm, default: the short host name\n", 0, 0,
+     NULL},
+    {"pid-file", 0, 0, TCCL_OPTION_TEXT, offsetof(struct options, pid_file), "@file",
+     "      --pid-file FILE   write the process id to FILE, remove it at the end\n", 0, 0, NULL},
+    {"check-config", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, conf.check), NULL,
+     "      --check-config    read the configuration, say what is wrong, and exit\n", 0, 0, NULL},
+    /* else getopt would take it for the start of --check-config */
+    {"check", 0, 0, TCCL_OPTION_OWN_FLAG, 0, NULL, "", 0, 0, refuse_check},
+    {"foreground", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, foreground), NULL,
+     "      --foreground      accepted, and the only way it runs\n", 0, 0, NULL},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, "  -h, --help            show this help and exit\n",
+     0, 0, NULL},
+    {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL,
+     "  -V, --version         show the version and exit\n", 0, 0, NULL},
+};
+
+static const struct tccl_program program = {
+    "tccld", commands, 1, option_table, sizeof(option_table) / sizeof(*option_table), false, NULL};
 
 static void on_stop(evutil_socket_t signal, short what, void *argument)
 {
@@ -376,9 +350,13 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct parts parts = {0};
     struct tccl_error err = {0};
-    int status = read_options(argc, argv, &options);
-    if (status >= 0)
-        return status;
+    int status = tccl_options_read(&program, 0, argc, argv, &options, &err);
+    if (status == 0 && optind < argc)
+        status = tccl_usage_fail(&program, 0, &err, "%.60s: not an option", argv[optind]);
+    if (status < 0)
+        fprintf(stderr, "tccl: %s\n", err.text);
+    if (status != 0)
+        return status < 0 ? 2 : tccl_end_output(0);
     umask(022);
     allow_descriptors();
     parts.daemon.conf = reload_read(&options.conf, &parts.daemon.users, &err);
