@@ -215,3 +215,9 @@ void shim_lock_release(shim_lock *lock)
 {
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
+
+bool shim_forked(int *owner)
+{
+    int pid = getpid(), before = __atomic_exchange_n(owner, pid, __ATOMIC_SEQ_CST);
+    return before != pid && before != 0;
+}

@@ -33,6 +33,9 @@ struct shim_text {
 void shim_text_add(struct shim_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Adds a pattern: %h is the host name up to its first dot, %p the process id, %% a %. */
+void shim_text_expand(struct shim_text *text, const char *pattern);
+
 /* The last part of a path, within it. */
 const char *shim_file_name(const char *path);
 
@@ -75,5 +78,15 @@ char *shim_env(const char *name);
 typedef int shim_lock;
 int shim_lock_take(shim_lock *lock);
 void shim_lock_release(shim_lock *lock);
+/* Is this process a child, by fork, of the one that has asked of that owner before? (0 at first.)
+ * Once true, it owns it. */
+bool shim_forked(int *owner);
+
+/* The shim's own log (log.c). Silent unless TCCL_DEBUG is set: WARN (only what was left undone, and
+ * why), INFO (also one line for each communicator), in the manner of NCCL_DEBUG. It goes to stderr,
+ * or to TCCL_DEBUG_FILE (%h host name, %p process id), appended with one write a line:
+ * "host:pid:tid TCCL INFO …". */
+enum shim_level { SHIM_LOG_WARN = 1, SHIM_LOG_INFO };
+void shim_log(enum shim_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

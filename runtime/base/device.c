@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,47 +14,42 @@ enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32 };
 
 /* ---- CUDA ---- */
 
-typedef int (*get_int)(int *value);
-typedef int (*get_busid)(char *text, int size, int device);
-
 /* The runtime and the driver have the same functions, and the same numbers of devices. */
 struct cuda {
-    get_int current, count, version;
-    get_busid busid;
+    int (*current)(int *ordinal);
+    int (*count)(int *count);
+    int (*busid)(char *text, int size, int device);
+    int (*version)(int *version);
     int (*start)(unsigned flags); /* the driver only */
 };
+static const char *const runtime_names[] = {"cudaGetDevice", "cudaGetDeviceCount",
+                                            "cudaDeviceGetPCIBusId", "cudaDriverGetVersion"};
+static const char *const driver_names[] = {"cuCtxGetDevice", "cuDeviceGetCount",
+                                           "cuDeviceGetPCIBusId", "cuDriverGetVersion", "cuInit"};
 
-static int look_for_runtime(struct dl_phdr_info *object, size_t size, void *path)
+/* Fills in n functions by these names. Are the first ones there, so many as are needed? */
+static bool find_all(void *handle, const char *const *names, size_t n, size_t needed,
+                     void *functions)
 {
-    (void)size;
-    if (strncmp(shim_file_name(object->dlpi_name), "libcudart.so", 12) != 0 ||
-        strlen(object->dlpi_name) >= SHIM_PATH)
-        return 0;
-    strcpy(path, object->dlpi_name);
-    return 1;
-}
+    bool there = true;
 
-static bool fill_runtime(struct cuda *cuda, void *handle)
-{
-    cuda->current = (get_int)dlsym(handle, "cudaGetDevice");
-    cuda->count = (get_int)dlsym(handle, "cudaGetDeviceCount");
-    cuda->version = (get_int)dlsym(handle, "cudaDriverGetVersion");
-    cuda->busid = (get_busid)dlsym(handle, "cudaDeviceGetPCIBusId");
-    return cuda->current && cuda->count && cuda->busid;
+    for (size_t i = 0; i < n; i++) {
+        void *function = dlsym(handle, names[i]);
+        memcpy((char *)functions + i * sizeof(function), &function, sizeof(function));
+        there = there && (function || i >= needed);
+    }
+    return there;
 }
 
 /* Libraries that are found are kept: programs hardly unload them. */
 static bool find_runtime(struct cuda *cuda)
 {
-    char path[SHIM_PATH];
-    void *handle;
-
     memset(cuda, 0, sizeof(*cuda));
-    if (fill_runtime(cuda, RTLD_DEFAULT))
+    if (find_all(RTLD_DEFAULT, runtime_names, 4, 3, cuda))
         return true;
-    handle =
-        dl_iterate_phdr(look_for_runtime, path) ? shim_dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
-    return handle && fill_runtime(cuda, handle);
+    const char *path = shim_loaded("libcudart.so");
+    void *handle = path ? shim_dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    return handle && find_all(handle, runtime_names, 4, 3, cuda);
 }
 
 static bool find_driver(struct cuda *cuda)
@@ -63,14 +57,7 @@ static bool find_driver(struct cuda *cuda)
     void *handle = shim_dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 
     memset(cuda, 0, sizeof(*cuda));
-    if (!handle)
-        return false;
-    cuda->current = (get_int)dlsym(handle, "cuCtxGetDevice");
-    cuda->count = (get_int)dlsym(handle, "cuDeviceGetCount");
-    cuda->version = (get_int)dlsym(handle, "cuDriverGetVersion");
-    cuda->busid = (get_busid)dlsym(handle, "cuDeviceGetPCIBusId");
-    cuda->start = (int (*)(unsigned))dlsym(handle, "cuInit");
-    return cuda->current && cuda->count && cuda->busid && cuda->start;
+    return handle && find_all(handle, driver_names, 5, 3, cuda) && cuda->start;
 }
 
 /* A thread's context is what every runtime in the process goes by, also one that is linked into
@@ -156,24 +143,15 @@ struct nvml {
     int (*fields)(device gpu, int count, struct field_value *values);
 };
 
-static bool fill_nvml(struct nvml *nvml)
-{
-    const char *name = "libnvidia-ml.so.1";
-    void *handle = shim_dlopen(name, RTLD_NOW);
-
-    if (!handle)
-        return false;
-    *(void **)&nvml->init = dlsym(handle, "nvmlInit_v2");
-    *(void **)&nvml->by_busid = dlsym(handle, "nvmlDeviceGetHandleByPciBusId_v2");
-    *(void **)&nvml->index = dlsym(handle, "nvmlDeviceGetIndex");
-    *(void **)&nvml->capability = dlsym(handle, "nvmlDeviceGetCudaComputeCapability");
-    *(void **)&nvml->mig = dlsym(handle, "nvmlDeviceGetMigMode");
-    *(void **)&nvml->link_state = dlsym(handle, "nvmlDeviceGetNvLinkState");
-    *(void **)&nvml->link_can = dlsym(handle, "nvmlDeviceGetNvLinkCapability");
-    *(void **)&nvml->link_remote = dlsym(handle, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
-    *(void **)&nvml->fields = dlsym(handle, "nvmlDeviceGetFieldValues");
-    return nvml->init && nvml->by_busid && nvml->index;
-}
+static const char *const nvml_names[] = {"nvmlInit_v2",
+                                         "nvmlDeviceGetHandleByPciBusId_v2",
+                                         "nvmlDeviceGetIndex",
+                                         "nvmlDeviceGetCudaComputeCapability",
+                                         "nvmlDeviceGetMigMode",
+                                         "nvmlDeviceGetNvLinkState",
+                                         "nvmlDeviceGetNvLinkCapability",
+                                         "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+                                         "nvmlDeviceGetFieldValues"};
 
 /* Started once in a process and left so, as NCCL does: starting it takes long. Threads that come at
  * the same time both do it, with the same result. */
@@ -181,11 +159,12 @@ static const struct nvml *find_nvml(struct shim_why *why)
 {
     static struct nvml shared;
     static int started_by; /* process id: not what a parent had */
-    struct nvml nvml = {0};
+    struct nvml nvml;
 
     if (__atomic_load_n(&started_by, __ATOMIC_ACQUIRE) == getpid())
         return &shared;
-    if (!fill_nvml(&nvml) || nvml.init() != 0) {
+    void *handle = shim_dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    if (!handle || !find_all(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0) {
         shim_fail(why, "NVML can't be loaded or started");
         return NULL;
     }
@@ -204,23 +183,14 @@ static int nvml_gpu(const struct nvml *nvml, shim_bus bus, device *gpu, struct s
     return 0;
 }
 
-static int refuse_mig(const struct nvml *nvml, device gpu, shim_bus bus, struct shim_why *why)
-{
-    char text[TCCL_BUS_TEXT];
-    unsigned current = 0, pending = 0;
-
-    if (!nvml->mig || nvml->mig(gpu, &current, &pending) != 0 || current == 0)
-        return 0;
-    tccl_bus_format(bus, text);
-    return shim_fail(why, "the GPU %s is cut into MIG instances", text);
-}
-
 /* ---- bus ids ---- */
 
 static uint64_t known[ORDINALS]; /* bus + 1 */
 
 int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
 {
+    unsigned mig = 0, pending = 0;
+    char text[TCCL_BUS_TEXT];
     const struct nvml *nvml;
     device gpu;
 
@@ -229,9 +199,11 @@ int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
     *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
     if (*bus != (shim_bus)SHIM_NO_BUS)
         return 0;
-    if (ask_cuda(ordinal, bus, why) || !(nvml = find_nvml(why)) ||
-        nvml_gpu(nvml, *bus, &gpu, why) || refuse_mig(nvml, gpu, *bus, why))
+    if (ask_cuda(ordinal, bus, why) || !(nvml = find_nvml(why)) || nvml_gpu(nvml, *bus, &gpu, why))
         return -1;
+    tccl_bus_format(*bus, text);
+    if (nvml->mig && nvml->mig(gpu, &mig, &pending) == 0 && mig != 0)
+        return shim_fail(why, "the GPU %s is cut into MIG instances", text);
     __atomic_store_n(&known[ordinal], *bus + 1, __ATOMIC_RELAXED);
     return 0;
 }
@@ -331,23 +303,13 @@ static bool is_switch(const char *busid)
     return shim_read_file(path, kind, sizeof(kind)) < 0 || strncmp(kind, "0x0680", 6) == 0;
 }
 
-static void add_link(struct links *links, const struct pci_info *remote)
-{
-    char busid[BUS_TEXT];
-    shim_bus bus;
-
-    snprintf(busid, sizeof(busid), "%.*s", BUS_TEXT - 1, remote->busid);
-    if (is_switch(busid))
-        links->to_switch = true;
-    else if (tccl_bus_parse(busid, &bus) == 0)
-        links->to[links->n++] = bus;
-}
-
 static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links,
                       struct shim_why *why)
 {
     struct pci_info remote;
+    char busid[BUS_TEXT];
     device gpu;
+    shim_bus other;
 
     memset(links, 0, sizeof(*links));
     if (nvml_gpu(nvml, bus, &gpu, why))
@@ -356,53 +318,42 @@ static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links
         return 0;
     for (unsigned link = 0; link < LINKS; link++) {
         memset(&remote, 0, sizeof(remote));
-        if (link_is_up(nvml, gpu, link) && nvml->link_remote(gpu, link, &remote) == 0)
-            add_link(links, &remote);
+        if (!link_is_up(nvml, gpu, link) || nvml->link_remote(gpu, link, &remote) != 0)
+            continue;
+        snprintf(busid, sizeof(busid), "%.*s", BUS_TEXT - 1, remote.busid);
+        if (is_switch(busid))
+            links->to_switch = true;
+        else if (tccl_bus_parse(busid, &other) == 0)
+            links->to[links->n++] = other;
     }
     return 0;
 }
 
 /* Hundreds of questions to NVML take long: each is asked once in a process. Entries are only added;
  * two threads may add the same. */
-enum { FREE, FILLING, FILLED };
 static struct {
-    int state;
+    bool filled;
     shim_bus bus;
     struct links links;
 } cache[2 * SHIM_GPUS];
-
-static bool find_links(shim_bus bus, struct links *links)
-{
-    for (int i = 0; i < 2 * SHIM_GPUS; i++)
-        if (__atomic_load_n(&cache[i].state, __ATOMIC_ACQUIRE) == FILLED && cache[i].bus == bus) {
-            *links = cache[i].links;
-            return true;
-        }
-    return false;
-}
-
-static void keep_links(shim_bus bus, const struct links *links)
-{
-    for (int i = 0; i < 2 * SHIM_GPUS; i++) {
-        int state = FREE;
-        if (!__atomic_compare_exchange_n(&cache[i].state, &state, FILLING, false, __ATOMIC_ACQUIRE,
-                                         __ATOMIC_RELAXED))
-            continue;
-        cache[i].bus = bus;
-        cache[i].links = *links;
-        __atomic_store_n(&cache[i].state, FILLED, __ATOMIC_RELEASE);
-        return;
-    }
-}
+static unsigned n_cached;
 
 static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
                      struct shim_why *why)
 {
-    if (find_links(bus, links))
-        return 0;
+    for (int i = 0; i < 2 * SHIM_GPUS; i++)
+        if (__atomic_load_n(&cache[i].filled, __ATOMIC_ACQUIRE) && cache[i].bus == bus) {
+            *links = cache[i].links;
+            return 0;
+        }
     if (read_links(nvml, bus, links, why))
         return -1;
-    keep_links(bus, links);
+    unsigned place = __atomic_fetch_add(&n_cached, 1, __ATOMIC_RELAXED);
+    if (place >= 2 * SHIM_GPUS)
+        return 0;
+    cache[place].bus = bus;
+    cache[place].links = *links;
+    __atomic_store_n(&cache[place].filled, true, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -415,10 +366,7 @@ bool shim_device_has_nvlink(shim_bus bus)
 
 static bool are_linked(const struct links *a, const struct links *b, shim_bus bus_of_b)
 {
-    for (int i = 0; i < a->n; i++)
-        if (a->to[i] == bus_of_b)
-            return true;
-    return a->to_switch && b->to_switch;
+    return shim_bus_find(a->to, a->n, bus_of_b) >= 0 || (a->to_switch && b->to_switch);
 }
 
 int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],

@@ -1,6 +1,6 @@
 /* early.c: goes to the loader's list of libraries by system calls alone: /proc/self/auxv tells
  * where the loader is, and its _r_debug, which is there for debuggers, has the list. */
-#include "base/early.h"
+#include "base/symbols.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-
-#include "base/symbols.h"
 
 /* Its own address once it is relocated; the compiler must not know. */
 static const volatile void *const volatile self = &self;

@@ -1,6 +1,6 @@
 /* log.c: TCCL_DEBUG and TCCL_DEBUG_FILE. One write a line, so that lines of several ranks don't
  * mix. */
-#include "base/log.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,6 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-#include "base/base.h"
 
 enum { LINE = 6144 }; /* a line has room for a ring set */
 
@@ -32,20 +30,19 @@ static void host_name(char name[static 65])
     name[strcspn(name, ".")] = '\0';
 }
 
-/* The path with %h and %p filled in. */
-static void fill_in(const char *pattern, struct shim_text *path)
+void shim_text_expand(struct shim_text *text, const char *pattern)
 {
     char host[65];
     host_name(host);
     for (const char *at = pattern; *at; at++) {
         if (at[0] == '%' && at[1] == 'h')
-            shim_text_add(path, "%s", host), at++;
+            shim_text_add(text, "%s", host), at++;
         else if (at[0] == '%' && at[1] == 'p')
-            shim_text_add(path, "%d", (int)getpid()), at++;
+            shim_text_add(text, "%d", (int)getpid()), at++;
         else if (at[0] == '%' && at[1] == '%')
-            shim_text_add(path, "%%"), at++;
+            shim_text_add(text, "%%"), at++;
         else
-            shim_text_add(path, "%c", *at);
+            shim_text_add(text, "%c", *at);
     }
 }
 
@@ -57,7 +54,7 @@ static int open_log(void)
         return STDERR_FILENO;
     char path[SHIM_PATH];
     struct shim_text text = {path, sizeof(path), 0, false};
-    fill_in(pattern, &text);
+    shim_text_expand(&text, pattern);
     int fd =
         text.full
             ? -1

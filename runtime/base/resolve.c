@@ -3,7 +3,6 @@
 #include "base/resolve.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,30 +17,13 @@ static struct shim_nccl known[MOST_NCCLS];
 static int n_known;
 static shim_lock adding;
 
-static const struct shim_nccl *recall(const void *address)
+const struct shim_nccl *shim_nccl_at(const void *address)
 {
     int n = __atomic_load_n(&n_known, __ATOMIC_ACQUIRE);
     for (int i = 0; i < n; i++)
         if ((uintptr_t)address - known[i].start < known[i].end - known[i].start)
             return &known[i];
     return NULL;
-}
-
-bool shim_is_nccl(const void *address)
-{
-    return recall(address) != NULL;
-}
-
-uintptr_t shim_nccl_start(const void *address)
-{
-    const struct shim_nccl *nccl = recall(address);
-    return nccl ? nccl->start : 0;
-}
-
-uint32_t shim_nccl_version(const void *address)
-{
-    const struct shim_nccl *nccl = recall(address);
-    return nccl ? nccl->version : 0;
 }
 
 /* A handle of a loaded object, not counted. name "": the program. */
@@ -68,24 +50,14 @@ static void *real_one(void *handle, const char *name, const void **in)
     return found && !shim_is_ours(found) ? found : NULL;
 }
 
-/* dl_iterate_phdr: any loaded libnccl.so. */
-static int is_libnccl(struct dl_phdr_info *object, size_t size, void *data)
-{
-    (void)size;
-    if (!object->dlpi_name || strncmp(shim_file_name(object->dlpi_name), "libnccl.so", 10))
-        return 0;
-    *(const char **)data = object->dlpi_name;
-    return 1;
-}
-
 static void *look(const char *name, const void *caller, const void **in)
 {
     struct shim_object object;
     void *found = real_one(RTLD_NEXT, name, in);
     if (!found && shim_object_of(caller, &object))
         found = real_one(loaded(object.name), name, in);
-    const char *library = NULL;
-    if (!found && dl_iterate_phdr(is_libnccl, &library))
+    const char *library = found ? NULL : shim_loaded("libnccl.so");
+    if (library)
         found = real_one(loaded(library), name, in);
     if (!found)
         found = real_one(shim_dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), name, in);
@@ -102,40 +74,33 @@ static uint32_t version_of(const struct shim_object *object)
     return version > 0 ? (uint32_t)version : 0;
 }
 
-static void remember(const struct shim_nccl *nccl)
+/* Which NCCL holds an address; all 0 where none does. */
+static struct shim_nccl describe(const void *in)
 {
-    if (shim_lock_take(&adding))
-        return;
-    if (!recall((const void *)nccl->start) && n_known < MOST_NCCLS) {
-        known[n_known] = *nccl;
+    const struct shim_nccl *before = shim_nccl_at(in);
+    struct shim_object object;
+    if (before)
+        return *before;
+    if (!shim_object_of(in, &object))
+        return (struct shim_nccl){0};
+    struct shim_nccl nccl = {object.start, object.end, version_of(&object), object.name};
+    if (shim_lock_take(&adding) != 0)
+        return nccl;
+    if (!shim_nccl_at((const void *)nccl.start) && n_known < MOST_NCCLS) {
+        known[n_known] = nccl;
         __atomic_store_n(&n_known, n_known + 1, __ATOMIC_RELEASE);
     }
     shim_lock_release(&adding);
-}
-
-/* Which NCCL holds an address. */
-static void describe(const void *in, struct shim_nccl *nccl)
-{
-    const struct shim_nccl *before = recall(in);
-    struct shim_object object;
-    *nccl = (struct shim_nccl){0};
-    if (before) {
-        *nccl = *before;
-    } else if (shim_object_of(in, &object)) {
-        *nccl = (struct shim_nccl){object.start, object.end, version_of(&object), object.name};
-        remember(nccl);
-    }
+    return nccl;
 }
 
 void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl)
 {
     const void *in = NULL;
-    struct shim_nccl its = {0};
     void *found = shim_bound_take(&in);
     if (!found)
         found = look(name, caller, &in);
-    if (found)
-        describe(in, &its);
+    struct shim_nccl its = found ? describe(in) : (struct shim_nccl){0};
     if (nccl)
         *nccl = its;
     return found;

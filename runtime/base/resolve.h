@@ -3,7 +3,6 @@
 #ifndef SHIM_RESOLVE_H
 #define SHIM_RESOLVE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The library (or program) that holds an NCCL. */
@@ -21,11 +20,8 @@ struct shim_nccl {
  * never our wrapper. */
 void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl);
 
-/* Was an address in one of the NCCLs that shim_resolve has found? No lock, no allocation. */
-bool shim_is_nccl(const void *address);
-/* Where that one begins; 0: it is in none. */
-uintptr_t shim_nccl_start(const void *address);
-/* Its version; 0: unknown. */
-uint32_t shim_nccl_version(const void *address);
+/* The NCCL that holds an address, of those that shim_resolve has found; NULL: none. No lock, no
+ * allocation. */
+const struct shim_nccl *shim_nccl_at(const void *address);
 
 #endif

@@ -4,9 +4,10 @@
 #include "base/symbols.h"
 
 #include <link.h>
-#include <stddef.h>
+#include <string.h>
 
-#include "base/early.h"
+#include "base/base.h"
+
 void *shim_next_dlsym;
 
 /* What a dynamic section tells. */
@@ -104,37 +105,26 @@ void *shim_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name
     return i ? (void *)(base + tables.symbols[i].st_value) : NULL;
 }
 
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
 static void *find_in(const struct dl_phdr_info *object, const char *name)
 {
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        uintptr_t at = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            return shim_symbol_in(object->dlpi_addr, (const ElfW(Dyn) *)at, name, STT_FUNC);
-    }
-    return NULL;
+    const ElfW(Dyn) *dynamic = dynamic_of(object);
+    return dynamic ? shim_symbol_in(object->dlpi_addr, dynamic, name, STT_FUNC) : NULL;
 }
 
 /* ---- Objects ---- */
 
-static void range_of(const struct dl_phdr_info *info, struct shim_object *object)
-{
-    *object = (struct shim_object){UINTPTR_MAX, 0, info->dlpi_name ? info->dlpi_name : ""};
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_LOAD)
-            continue;
-        uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        uintptr_t end = at + info->dlpi_phdr[i].p_memsz;
-        object->start = at < object->start ? at : object->start;
-        object->end = end > object->end ? end : object->end;
-    }
-}
-
 static bool holds(const struct dl_phdr_info *info, const void *address)
 {
     uintptr_t at = (uintptr_t)address - info->dlpi_addr;
-    if ((uintptr_t)address < info->dlpi_addr)
-        return false;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
+    for (int i = 0; (uintptr_t)address >= info->dlpi_addr && i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         if (part->p_type == PT_LOAD && at - part->p_vaddr < part->p_memsz)
             return true;
@@ -143,32 +133,58 @@ static bool holds(const struct dl_phdr_info *info, const void *address)
 }
 
 struct search {
-    const void *address; /* of the object that is looked for */
-    const char *name;    /* of a function */
-    bool past_us;        /* the shim itself was met */
-    void *found;
-    struct shim_object object;
+    const void *address;    /* in the object that is looked for */
+    const char *name;       /* what its file's name begins with; of a function */
+    bool past_us;           /* the shim itself was met */
+    void *found;            /* the function */
+    struct dl_phdr_info in; /* the object */
 };
 
 static int visit_holder(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *search = data;
     (void)size;
-    if (!holds(info, search->address))
-        return 0;
-    range_of(info, &search->object);
-    if (search->name)
-        search->found = find_in(info, search->name);
-    return 1;
+    search->in = *info;
+    return holds(info, search->address);
+}
+
+static bool find_holder(const void *address, struct search *search)
+{
+    search->address = address;
+    return address && dl_iterate_phdr(visit_holder, search);
 }
 
 bool shim_object_of(const void *address, struct shim_object *object)
 {
-    struct search search = {.address = address};
-    if (!address || !dl_iterate_phdr(visit_holder, &search))
+    struct search search;
+    if (!find_holder(address, &search))
         return false;
-    *object = search.object;
+    const struct dl_phdr_info *in = &search.in;
+    *object = (struct shim_object){UINTPTR_MAX, 0, in->dlpi_name ? in->dlpi_name : ""};
+    for (int i = 0; i < in->dlpi_phnum; i++) {
+        if (in->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        uintptr_t at = in->dlpi_addr + in->dlpi_phdr[i].p_vaddr;
+        uintptr_t end = at + in->dlpi_phdr[i].p_memsz;
+        object->start = at < object->start ? at : object->start;
+        object->end = end > object->end ? end : object->end;
+    }
     return true;
+}
+
+static int visit_named(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct search *search = data;
+    (void)size;
+    search->in = *info;
+    return info->dlpi_name &&
+           strncmp(shim_file_name(info->dlpi_name), search->name, strlen(search->name)) == 0;
+}
+
+const char *shim_loaded(const char *beginning)
+{
+    struct search search = {.name = beginning};
+    return dl_iterate_phdr(visit_named, &search) ? search.in.dlpi_name : NULL;
 }
 
 /* The linker's names for where the shim begins and ends. */
@@ -182,8 +198,8 @@ bool shim_is_ours(const void *address)
 
 bool shim_defines(const void *address, const char *name)
 {
-    struct search search = {.address = address, .name = name};
-    return address && dl_iterate_phdr(visit_holder, &search) && search.found;
+    struct search search;
+    return find_holder(address, &search) && find_in(&search.in, name);
 }
 
 /* past_us: those behind the shim only. */
@@ -251,25 +267,11 @@ static void **slot_in(const struct dl_phdr_info *info, const ElfW(Dyn) * dynamic
     return NULL;
 }
 
-static int visit_caller(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct search *search = data;
-    (void)size;
-    if (!holds(info, search->address))
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            search->found =
-                slot_in(info, (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                        search->name);
-    return 1;
-}
-
 void **shim_slot(const void *address, const char *name)
 {
-    struct search search = {.address = address, .name = name};
-    dl_iterate_phdr(visit_caller, &search);
-    return search.found;
+    struct search search;
+    const ElfW(Dyn) *dynamic = find_holder(address, &search) ? dynamic_of(&search.in) : NULL;
+    return dynamic ? slot_in(&search.in, dynamic, name) : NULL;
 }
 
 /* ---- Functions of libdl ---- */

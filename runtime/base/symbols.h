@@ -15,11 +15,14 @@ struct shim_object {
 
 /* The object that holds an address. False: none of this namespace (dlmopen) does. */
 bool shim_object_of(const void *address, struct shim_object *object);
+/* The path, borrowed from the loader, of a loaded object whose file's name begins so; NULL: there
+ * is none. */
+const char *shim_loaded(const char *beginning);
 /* Is the address one of the shim's? */
 bool shim_is_ours(const void *address);
 
 /* A symbol that an object defines: its address, or NULL. type: STT_FUNC, STT_OBJECT. Needs nothing
- * of libc's, nor that the shim is relocated (early.h). */
+ * of libc's, nor that the shim is relocated. */
 void *shim_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name, unsigned type);
 
 /* Does the object that holds the address define a function of that name? */
@@ -44,5 +47,13 @@ void *shim_next(void **known, const char *name);
 void *shim_find_dlsym(void) __attribute__((visibility("hidden")));
 /* The same, once it was found; read by the assembly in hook/lookup.c. */
 extern void *shim_next_dlsym __attribute__((visibility("hidden")));
+
+/* Has the loader relocated the shim? Programs can be there before: functions that choose a variant
+ * for the processor (IFUNC) in libraries that are relocated first. Nothing of libc can be called,
+ * and no data of other libraries be reached, in that state (early.c). */
+bool shim_relocated(void);
+/* The address of a function in the first library behind the shim that defines it, in that state.
+ * NULL: it can't be found (no /proc). */
+void *shim_early_function(const char *name);
 
 #endif

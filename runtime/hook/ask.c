@@ -62,149 +62,110 @@ static int open_socket(const char *path, int64_t deadline_us, struct shim_why *w
     return fd;
 }
 
-static int send_all(int fd, const char *bytes, size_t size, int64_t deadline_us)
+/* Sends or receives all of it. */
+static int move(int fd, bool sends, char *bytes, size_t size, int64_t deadline_us)
 {
     while (size > 0) {
-        ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
+        ssize_t n = sends ? send(fd, bytes, size, MSG_NOSIGNAL) : recv(fd, bytes, size, 0);
         if (n > 0) {
             bytes += n;
             size -= (size_t)n;
-        } else if (errno != EINTR && (errno != EAGAIN || wait_for(fd, POLLOUT, deadline_us) != 0)) {
+        } else if (n == 0 ||
+                   (errno != EINTR && (errno != EAGAIN ||
+                                       wait_for(fd, sends ? POLLOUT : POLLIN, deadline_us) != 0))) {
             return -1;
         }
     }
     return 0;
 }
 
-static int receive_all(int fd, char *bytes, size_t size, int64_t deadline_us)
-{
-    while (size > 0) {
-        ssize_t n = recv(fd, bytes, size, 0);
-        if (n > 0) {
-            bytes += n;
-            size -= (size_t)n;
-        } else if (n == 0 || (errno != EINTR &&
-                              (errno != EAGAIN || wait_for(fd, POLLIN, deadline_us) != 0))) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Returns the length of the answer, or -1. */
-static long receive_answer(int fd, char answer[static ANSWER], int64_t deadline_us,
-                           struct shim_why *why)
-{
-    unsigned char head[HEAD];
-    size_t size;
-
-    if (receive_all(fd, (char *)head, sizeof(head), deadline_us) != 0)
-        return shim_fail(why, "tccld did not answer in time");
-    size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-    if (size == 0 || size > ANSWER)
-        return shim_fail(why, "tccld's answer is %zu bytes long", size);
-    if (receive_all(fd, answer, size, deadline_us) != 0)
-        return shim_fail(why, "tccld did not end its answer in time");
-    return (long)size;
-}
-
-/* A question behind the head of its frame. */
-struct question {
-    char bytes[HEAD + QUESTION];
+/* A question behind the head of its frame, and its answer. */
+struct exchange {
+    char question[HEAD + QUESTION], answer[ANSWER];
     struct tccl_line_writer lines;
+    size_t size; /* of the answer */
 };
 
-static void begin(struct question *question, const struct shim_plan *plan, const char *name)
+/* To be freed; NULL with why. */
+static struct exchange *begin(const struct shim_plan *plan, const char *name, struct shim_why *why)
 {
-    tccl_lines_begin(&question->lines, question->bytes + HEAD, QUESTION, name, 1);
-    shim_plan_put_key(plan, &question->lines);
-}
+    struct exchange *exchange = shim_scratch(sizeof(*exchange));
 
-/* Returns the length of the answer, or -1. */
-static long exchange(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
-                     char answer[static ANSWER], struct shim_why *why)
-{
-    size_t size;
-    long length = -1;
-    int fd;
-
-    if (tccl_lines_end(&question->lines) != 0)
-        return shim_fail(why, "the question to tccld is too long");
-    size = question->lines.length;
-    for (int i = 0; i < HEAD; i++)
-        question->bytes[i] = (char)(size >> 8 * (HEAD - 1 - i));
-    fd = open_socket(plan->socket, deadline_us, why);
-    if (fd < 0)
-        return -1;
-    if (send_all(fd, question->bytes, HEAD + size, deadline_us) != 0)
-        shim_fail(why, "tccld did not take the question");
-    else
-        length = receive_answer(fd, answer, deadline_us, why);
-    close(fd);
-    return length;
-}
-
-/* The answer, to be freed, and its length; NULL with why. */
-static char *ask(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
-                 size_t *size, struct shim_why *why)
-{
-    char *answer = shim_scratch(ANSWER);
-    long length;
-
-    if (!answer) {
+    if (!exchange) {
         shim_fail(why, "out of memory");
         return NULL;
     }
-    length = exchange(plan, question, deadline_us, answer, why);
-    if (length >= 0) {
-        *size = (size_t)length;
-        return answer;
-    }
-    shim_scratch_free(answer, ANSWER);
-    return NULL;
+    tccl_lines_begin(&exchange->lines, exchange->question + HEAD, QUESTION, name, 1);
+    shim_plan_put_key(plan, &exchange->lines);
+    return exchange;
+}
+
+static int receive_answer(int fd, struct exchange *exchange, int64_t deadline_us,
+                          struct shim_why *why)
+{
+    unsigned char head[HEAD];
+
+    if (move(fd, false, (char *)head, sizeof(head), deadline_us) != 0)
+        return shim_fail(why, "tccld did not answer in time");
+    exchange->size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+    if (exchange->size == 0 || exchange->size > ANSWER)
+        return shim_fail(why, "tccld's answer is %zu bytes long", exchange->size);
+    if (move(fd, false, exchange->answer, exchange->size, deadline_us) != 0)
+        return shim_fail(why, "tccld did not end its answer in time");
+    return 0;
+}
+
+static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
+               struct shim_why *why)
+{
+    size_t size;
+    int fd, status;
+
+    if (tccl_lines_end(&exchange->lines) != 0)
+        return shim_fail(why, "the question to tccld is too long");
+    size = exchange->lines.length;
+    for (int i = 0; i < HEAD; i++)
+        exchange->question[i] = (char)(size >> 8 * (HEAD - 1 - i));
+    fd = open_socket(plan->socket, deadline_us, why);
+    if (fd < 0)
+        return -1;
+    status = move(fd, true, exchange->question, HEAD + size, deadline_us) != 0
+                 ? shim_fail(why, "tccld did not take the question")
+                 : receive_answer(fd, exchange, deadline_us, why);
+    close(fd);
+    return status;
 }
 
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
 {
-    struct question question;
-    char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "", *answer;
+    struct exchange *exchange = begin(plan, "tccl-chain", why);
+    char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "";
     struct shim_text text = {list, sizeof(list), 0, false};
-    size_t size;
-    int status;
 
+    if (!exchange)
+        return -1;
     for (int i = 0; i < n; i++) {
         tccl_bus_format(gpus[i], bus);
         shim_text_add(&text, "%s%s", i ? " " : "", bus);
     }
-    begin(&question, plan, "tccl-chain");
-    tccl_line_put_bool(&question.lines, "closed", closed);
-    tccl_line_put(&question.lines, "gpus", "%s", list);
-    answer = ask(plan, &question, deadline_us, &size, why);
-    if (!answer)
-        return -1;
-    status = shim_chain_parse(answer, size, gpus, n, closed, chain, why);
-    shim_scratch_free(answer, ANSWER);
+    tccl_line_put_bool(&exchange->lines, "closed", closed);
+    tccl_line_put(&exchange->lines, "gpus", "%s", list);
+    int status = ask(plan, exchange, deadline_us, why);
+    if (status == 0)
+        status = shim_chain_parse(exchange->answer, exchange->size, gpus, n, closed, chain, why);
+    shim_scratch_free(exchange, sizeof(*exchange));
     return status;
 }
 
-/* What is not ASCII comes from a log, and may be anything. */
-static void plain_text(const char *text, char plain[static CONFIRM_TEXT + 1])
-{
-    size_t length = 0;
-    for (; text[length] && length < CONFIRM_TEXT; length++)
-        plain[length] = text[length] >= ' ' && text[length] <= '~' ? text[length] : '?';
-    plain[length] = '\0';
-}
-
-/* Is it an answer of that name? Else why has the error that it is. */
-static int open_answer(const char *answer, size_t size, const char *name, struct tccl_lines *lines,
+/* Is the answer one of that name? Else why has the error that it is. */
+static int open_answer(const struct exchange *exchange, const char *name, struct tccl_lines *lines,
                        struct shim_why *why)
 {
     struct tccl_error err = {""};
     char text[200];
 
-    if (tccl_lines_open(answer, size, lines, &err) != 0)
+    if (tccl_lines_open(exchange->answer, exchange->size, lines, &err) != 0)
         return shim_fail(why, "tccld's answer can't be read: %s", err.text);
     if (strcmp(lines->name, name) == 0)
         return 0;
@@ -218,36 +179,38 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
 {
     static const char *const words[] = {"applied", "unknown",  "fewer",
                                         "differs", "not used", "begun"};
-    struct question question;
+    struct exchange *exchange = begin(plan, "tccl-confirm", why);
     struct tccl_lines lines;
-    char plain[CONFIRM_TEXT + 1], *answer;
-    size_t size;
-    int status;
+    char plain[CONFIRM_TEXT + 1];
+    size_t length = 0;
 
-    plain_text(text, plain);
-    begin(&question, plan, "tccl-confirm");
-    tccl_line_put(&question.lines, "verdict", "%s", words[verdict]);
-    tccl_line_put(&question.lines, "text", "%s", plain);
-    tccl_line_put(&question.lines, "nccl", "%u", nccl);
-    tccl_line_put(&question.lines, "ranks", "%d", ranks);
-    tccl_line_put(&question.lines, "gpus", "%d", gpus);
-    tccl_line_put(&question.lines, "lowest", "%d", lowest);
-    tccl_line_put_bool(&question.lines, "whole", whole);
-    answer = ask(plan, &question, deadline_us, &size, why);
-    if (!answer)
+    if (!exchange)
         return -1;
-    status = open_answer(answer, size, "tccl-ok", &lines, why);
-    shim_scratch_free(answer, ANSWER);
+    /* What is not ASCII comes from a log, and may be anything. */
+    for (; text[length] && length < CONFIRM_TEXT; length++)
+        plain[length] = text[length] >= ' ' && text[length] <= '~' ? text[length] : '?';
+    plain[length] = '\0';
+    tccl_line_put(&exchange->lines, "verdict", "%s", words[verdict]);
+    tccl_line_put(&exchange->lines, "text", "%s", plain);
+    tccl_line_put(&exchange->lines, "nccl", "%u", nccl);
+    tccl_line_put(&exchange->lines, "ranks", "%d", ranks);
+    tccl_line_put(&exchange->lines, "gpus", "%d", gpus);
+    tccl_line_put(&exchange->lines, "lowest", "%d", lowest);
+    tccl_line_put_bool(&exchange->lines, "whole", whole);
+    int status = ask(plan, exchange, deadline_us, why);
+    if (status == 0)
+        status = open_answer(exchange, "tccl-ok", &lines, why);
+    shim_scratch_free(exchange, sizeof(*exchange));
     return status;
 }
 
 /* Returns as shim_ask_agree. */
-static int read_agreed(const char *answer, size_t size, struct shim_why *why)
+static int read_agreed(const struct exchange *exchange, struct shim_why *why)
 {
     struct tccl_lines lines;
     char rings[8], text[200];
 
-    if (open_answer(answer, size, "tccl-agreed", &lines, why) != 0)
+    if (open_answer(exchange, "tccl-agreed", &lines, why) != 0)
         return -1;
     tccl_line_text(&lines, "rings", rings, sizeof(rings));
     if (strcmp(rings, "all") == 0)
@@ -260,18 +223,15 @@ static int read_agreed(const char *answer, size_t size, struct shim_why *why)
 int shim_ask_agree(const struct shim_plan *plan, uint64_t comm, bool will, int64_t deadline_us,
                    struct shim_why *why)
 {
-    struct question question;
-    char *answer;
-    size_t size;
-    int agreed;
+    struct exchange *exchange = begin(plan, "tccl-agree", why);
 
-    begin(&question, plan, "tccl-agree");
-    tccl_line_put(&question.lines, "comm", "%016llx", (unsigned long long)comm);
-    tccl_line_put_bool(&question.lines, "will", will);
-    answer = ask(plan, &question, deadline_us, &size, why);
-    if (!answer)
+    if (!exchange)
         return -1;
-    agreed = read_agreed(answer, size, why);
-    shim_scratch_free(answer, ANSWER);
+    tccl_line_put(&exchange->lines, "comm", "%016llx", (unsigned long long)comm);
+    tccl_line_put_bool(&exchange->lines, "will", will);
+    int agreed = ask(plan, exchange, deadline_us, why);
+    if (agreed == 0)
+        agreed = read_agreed(exchange, why);
+    shim_scratch_free(exchange, sizeof(*exchange));
     return agreed;
 }

@@ -1,7 +1,6 @@
 /* budget.c: what a ring takes on a node: memory to read a graph file, and buffers that are files in
  * /dev/shm. */
-#include "hook/budget.h"
-
+#include "hook/decide.h"
 #include "nccl/graph.h"
 #include "nccl/memory.h"
 
@@ -88,9 +87,4 @@ int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
                      (unsigned long long)(left >> 20),
                      (unsigned long long)((taken + LEFT_OVER) >> 20),
                      taken <= spare ? ", beside what it takes for other communicators" : "");
-}
-
-void shim_budget_give_back(struct shim_registry *registry, const struct shim_answer *answer, int n)
-{
-    shim_registry_release(registry, (uint64_t)n * answer->memory);
 }

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "base/log.h"
 #include "hook/parent-comms.h"
 #include "hook/process.h"
 #include "hook/question.h"
-#include "hook/settle.h"
 #include "hook/steered.h"
 #include "nccl/clearing.h"
 #include "nccl/graph.h"
@@ -19,8 +17,6 @@
 #include "nccl/nccl-abi.h"
 #include "nccl/nics.h"
 #include "nccl/settings.h"
-
-#define CALLER __builtin_return_address(0)
 
 /* What a thread asks in a wrapper that has nothing to give. */
 static struct shim_init nothing;
@@ -45,6 +41,15 @@ static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
     return real;
 }
 
+/* The beginning of a wrapper, with NCCL's function as real, of these parameters. */
+#define BEGIN(...)                                                                                 \
+    struct shim_nccl nccl;                                                                         \
+    const struct shim_process *process;                                                            \
+    ncclResult_t (*real)(__VA_ARGS__) =                                                            \
+        begin(__func__, __builtin_return_address(0), &nccl, &process);                             \
+    if (!real)                                                                                     \
+    return NCCL_SYSTEM_ERROR
+
 /* ---- A communicator's settings ---- */
 
 struct config {
@@ -68,33 +73,14 @@ static void read_config(const ncclConfig_t *config, struct config *read)
         read->user |= SHIM_USER_SHARP;
 }
 
-static bool set_in_environment(const char *name)
-{
-    const char *value = shim_env(name);
-    return value && strcmp(value, "0") != 0;
-}
-
 /* ---- Before ---- */
-
-/* Bits for those of the step's GPUs that NVML tells of. */
-static uint32_t seen_gpus(const struct shim_plan *plan)
-{
-    uint32_t seen = 0;
-    for (int i = 0; i < plan->n_gpus; i++)
-        seen |= (uint32_t)shim_device_seen(plan->gpus[i]) << i;
-    return seen;
-}
-
-/* A table that is not cleared takes nothing that counts. */
-static uint64_t table_of(const struct shim_nccl *nccl)
-{
-    bool clears = shim_graph_is_costly(nccl->version) && shim_clearing_can((void *)nccl->start);
-    return clears ? 0 : shim_graph_memory(nccl->version);
-}
 
 static void describe(const struct shim_process *process, const struct shim_nccl *nccl, shim_bus gpu,
                      struct shim_member *member)
 {
+    const struct shim_plan *plan = &process->plan;
+    /* A table that is not cleared takes nothing that counts. */
+    bool clears = shim_graph_is_costly(nccl->version) && shim_clearing_can((void *)nccl->start);
     int nvml;
     *member = (struct shim_member){.gpu = gpu,
                                    .rank = -1,
@@ -105,47 +91,25 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .nics = shim_nics_settings(),
                                    .pid = getpid(),
                                    .room = shim_memory_limits_left(),
-                                   .table = table_of(nccl)};
+                                   .table = clears ? 0 : shim_graph_memory(nccl->version)};
     member->user = shim_process_user();
-    member->sees = seen_gpus(&process->plan);
-    member->linked =
-        member->sees != (1u << process->plan.n_gpus) - 1 && shim_device_has_nvlink(gpu);
+    for (int i = 0; i < plan->n_gpus; i++)
+        member->sees |= (uint32_t)shim_device_seen(plan->gpus[i]) << i;
+    member->linked = member->sees != (1u << plan->n_gpus) - 1 && shim_device_has_nvlink(gpu);
 }
 
-static int make_file(const char *name, char path[static 40])
+/* With room for what will be written to it, so that it can't fail then. Returns 0: there is none.
+ */
+static int make_file(const char *name, long size, char path[static 40])
 {
     int fd = shim_memory_file(name, "", 0);
     snprintf(path, 40, "/proc/self/fd/%d", fd);
-    if (fd <= 0 || access(path, R_OK)) {
-        if (fd >= 0)
-            close(fd);
-        return 0;
-    }
-    return fd;
-}
-
-/* Room for what will be written to a file, so that it can't fail then. */
-static int reserve(int fd, long size)
-{
-    return syscall(SYS_fallocate, fd, 1 /* FALLOC_FL_KEEP_SIZE */, 0L, size) ? -1 : 0;
-}
-
-static int make_files(struct shim_init *init)
-{
-    init->graph_fd = make_file(SHIM_GRAPH_NAME, init->graph_path);
-    init->topo_fd = make_file(SHIM_TOPO_NAME, init->topo_path);
-    return init->graph_fd && init->topo_fd && !reserve(init->graph_fd, SHIM_GRAPH_SIZE) &&
-                   !reserve(init->topo_fd, SHIM_TOPO_SIZE)
-               ? 0
-               : -1;
-}
-
-static void drop_files(struct shim_init *init)
-{
-    if (init->graph_fd)
-        close(init->graph_fd);
-    if (init->topo_fd)
-        close(init->topo_fd);
+    if (fd > 0 && access(path, R_OK) == 0 &&
+        syscall(SYS_fallocate, fd, 1 /* FALLOC_FL_KEEP_SIZE */, 0L, size) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return 0;
 }
 
 /* Writes a rank down where the others of the node see it. Returns what is under way, or NULL: this
@@ -166,36 +130,22 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
     if (member->gpu != (shim_bus)SHIM_NO_BUS)
         shim_registry_claim_gpu(process->registry, member->gpu);
     init.place = shim_entry_join(init.entry, member);
+    init.graph_fd = make_file(SHIM_GRAPH_NAME, SHIM_GRAPH_SIZE, init.graph_path);
+    init.topo_fd = make_file(SHIM_TOPO_NAME, SHIM_TOPO_SIZE, init.topo_path);
     struct shim_init *added = NULL;
-    if (init.place >= 0 && !make_files(&init))
-        added = shim_pending_add(&init);
-    if (!added) {
-        drop_files(&init);
-        shim_decide_aside(init.entry, comm, &why);
-    }
-    return added;
+    if (init.place >= 0 && init.graph_fd && init.topo_fd && (added = shim_pending_add(&init)))
+        return added;
+    if (init.graph_fd)
+        close(init.graph_fd);
+    if (init.topo_fd)
+        close(init.topo_fd);
+    shim_settle_aside(init.entry, comm, &why);
+    return NULL;
 }
 
 static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const struct shim_nccl *nccl)
 {
     *comm = (struct shim_comm){.key = key ? key : 1, .ranks = ranks, .expected = -1, .nccl = *nccl};
-}
-
-/* A communicator of one rank is nothing to steer, but its process is one that has the shim. */
-static void enter_single(const struct shim_process *process)
-{
-    shim_bus gpu;
-    if (process && !shim_device_current(&gpu, NULL))
-        shim_registry_claim_gpu(process->registry, gpu);
-}
-
-/* They would all be one in the registry. */
-static void leave_alone(const struct shim_process *process, const struct shim_comm *comm)
-{
-    static const struct shim_why why = {"with NCCL_COMM_ID all communicators have the same id"};
-    struct shim_entry *entry = shim_registry_entry(process->registry, comm->key, 0);
-    if (entry)
-        shim_decide_aside(entry, comm, &why);
 }
 
 static struct shim_init *enter_rank(const struct shim_process *process,
@@ -206,14 +156,18 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     struct shim_comm comm;
     struct config read = {0};
     struct shim_why why = {""};
+    static const struct shim_why one_id = {"with NCCL_COMM_ID all communicators have the same id"};
     shim_bus gpu;
-    if (ranks == 1)
-        enter_single(process);
+    /* A communicator of one rank is nothing to steer, but its process is one that has the shim. */
+    if (process && ranks == 1 && !shim_device_current(&gpu, NULL))
+        shim_registry_claim_gpu(process->registry, gpu);
     if (!process || ranks < 2)
         return NULL;
     fill_comm(&comm, key, ranks, nccl);
-    if (shim_env("NCCL_COMM_ID")) {
-        leave_alone(process, &comm);
+    if (shim_env("NCCL_COMM_ID")) { /* they would all be one in the registry */
+        struct shim_entry *entry = shim_registry_entry(process->registry, comm.key, 0);
+        if (entry)
+            shim_settle_aside(entry, &comm, &one_id);
         return NULL;
     }
     if (shim_device_current(&gpu, &why)) {
@@ -260,96 +214,81 @@ static void leave(struct shim_init *init, ncclResult_t result)
     }
 }
 
-static void keep(struct shim_init *init, const struct shim_parent *parent, ncclResult_t result,
-                 const ncclComm_t *comm)
+/* The wrapper of an init returns. parent: how the communicator's children will share buffers. */
+static ncclResult_t done(struct shim_init *init, const struct shim_parent *parent,
+                         ncclResult_t result, const ncclComm_t *comm)
 {
+    struct shim_parent gone;
     /* After an error the handle is not looked at: it may be no place at all. */
-    if (!init || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) || !comm || !*comm)
-        return;
-    struct shim_parent known = *parent, gone;
-    known.handle = *comm;
-    known.key = init->comm.key;
-    known.entry = init->entry;
-    known.roll = init->comm.roll;
-    known.gpu = init->gpu;
-    known.rank = init->rank;
-    known.ranks = init->comm.ranks;
-    init->handle = *comm;
-    if (shim_parent_add(&known, &gone) > 0)
-        drop(gone.entry, gone.roll);
+    if (init && (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS) && comm && *comm) {
+        init->handle = *comm;
+        if (shim_parent_add(&(struct shim_parent){.handle = *comm,
+                                                  .key = init->comm.key,
+                                                  .entry = init->entry,
+                                                  .roll = init->comm.roll,
+                                                  .gpu = init->gpu,
+                                                  .rank = init->rank,
+                                                  .ranks = init->comm.ranks,
+                                                  .split_share = parent->split_share,
+                                                  .shrink_share = parent->shrink_share},
+                            &gone) > 0)
+            drop(gone.entry, gone.roll);
+    }
+    leave(init, result);
+    return result;
 }
 
-static void keep_rank(struct shim_init *init, const ncclConfig_t *config, ncclResult_t result,
-                      const ncclComm_t *comm)
+static ncclResult_t rank_done(struct shim_init *init, const ncclConfig_t *config,
+                              ncclResult_t result, const ncclComm_t *comm)
 {
     struct config read = {0};
     read_config(config, &read);
-    keep(init,
-         &(struct shim_parent){.split_share = read.split_share, .shrink_share = read.shrink_share},
-         result, comm);
-    leave(init, result);
+    return done(
+        init,
+        &(struct shim_parent){.split_share = read.split_share, .shrink_share = read.shrink_share},
+        result, comm);
 }
 
 /* ---- The wrappers ---- */
 
-NCCL_WRAPPER ncclGetUniqueId(ncclUniqueId *id)
+NCCL_WRAPPER(ncclGetUniqueId, (ncclUniqueId * id))
 {
     struct shim_nccl nccl;
-    ncclResult_t (*real)(ncclUniqueId *) = shim_resolve(__func__, CALLER, &nccl);
+    ncclResult_t (*real)(ncclUniqueId *) =
+        shim_resolve(__func__, __builtin_return_address(0), &nccl);
     if (!real)
         return NCCL_SYSTEM_ERROR;
     shim_process_arm(nccl.version); /* ahead of NCCL's first line in its log */
     return real(id);
 }
 
-NCCL_WRAPPER ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
+NCCL_WRAPPER(ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t *, int, ncclUniqueId, int) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t *, int, ncclUniqueId, int);
     uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof(id));
     struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, NULL);
-    ncclResult_t result = real(comm, ranks, id, rank);
-    keep_rank(init, NULL, result, comm);
-    return result;
+    return rank_done(init, NULL, real(comm, ranks, id, rank), comm);
 }
 
-NCCL_WRAPPER ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
+NCCL_WRAPPER(ncclCommInitRankConfig,
+             (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *);
     uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof(id));
     struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, config);
-    ncclResult_t result = real(comm, ranks, id, rank, config);
-    keep_rank(init, config, result, comm);
-    return result;
+    return rank_done(init, config, real(comm, ranks, id, rank, config), comm);
 }
 
-NCCL_WRAPPER ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int n_ids,
-                                      ncclUniqueId *ids, ncclConfig_t *config)
+NCCL_WRAPPER(ncclCommInitRankScalable, (ncclComm_t * comm, int ranks, int rank, int n_ids,
+                                        ncclUniqueId *ids, ncclConfig_t *config))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *);
     struct shim_init *init = NULL;
     if (ids && n_ids > 0 && n_ids <= ranks) {
         uint64_t key = shim_hash(SHIM_HASH_START, ids, (size_t)n_ids * sizeof(*ids));
         init = enter_rank(process, &nccl, key, ranks, rank, config);
     }
-    ncclResult_t result = real(comm, ranks, rank, n_ids, ids, config);
-    keep_rank(init, config, result, comm);
-    return result;
+    return rank_done(init, config, real(comm, ranks, rank, n_ids, ids, config), comm);
 }
 
 /* All ranks of it are this process': its key need only be its own. */
@@ -375,13 +314,9 @@ static void enter_all(const struct shim_process *process, const struct shim_nccl
     }
 }
 
-NCCL_WRAPPER ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
+NCCL_WRAPPER(ncclCommInitAll, (ncclComm_t * comms, int n, const int *devices))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t *, int, const int *) = begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t *, int, const int *);
     struct shim_init *inits[SHIM_GPUS] = {NULL};
     enter_all(process, &nccl, n, devices, inits);
     if (inits[0])
@@ -389,7 +324,7 @@ NCCL_WRAPPER ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
     ncclResult_t result = real(comms, n, devices);
     for (int i = 0; i < SHIM_GPUS; i++)
         if (inits[i])
-            keep_rank(inits[i], NULL, result, comms + i);
+            rank_done(inits[i], NULL, result, comms + i);
     shim_pending_here(NULL);
     return result;
 }
@@ -403,10 +338,10 @@ static bool begin_child(const struct shim_process *process, const struct shim_nc
 {
     if (!process || shim_parent_child(handle, kind, parent))
         return false;
-    bool shares =
-        kind == SHIM_SPLIT
-            ? parent->split_share || set_in_environment("NCCL_COMM_SPLIT_SHARE_RESOURCES")
-            : parent->shrink_share || set_in_environment("NCCL_COMM_SHRINK_SHARE_RESOURCES");
+    const char *set = shim_env(kind == SHIM_SPLIT ? "NCCL_COMM_SPLIT_SHARE_RESOURCES"
+                                                  : "NCCL_COMM_SHRINK_SHARE_RESOURCES");
+    bool shares = (kind == SHIM_SPLIT ? parent->split_share : parent->shrink_share) ||
+                  (set && strcmp(set, "0") != 0);
     if (shares || shim_entry_proven(parent->entry) == 0) {
         shim_log(SHIM_LOG_WARN, "child of communicator %016llx: NCCL's own choice: %s",
                  (unsigned long long)parent->key,
@@ -458,35 +393,18 @@ static struct shim_init *enter_split(const struct shim_process *process,
         shim_registry_drop(process->registry, comm.roll);
         return NULL;
     }
-    parent->splits = parent->shrinks = 0;
     return enter(process, &member, &comm);
 }
 
-NCCL_WRAPPER ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
-                           ncclConfig_t *config)
+NCCL_WRAPPER(ncclCommSplit,
+             (ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig_t *config))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *);
     struct shim_parent parent;
     struct shim_init *init = enter_split(process, &nccl, comm, color, config, &parent);
     if (init)
         shim_pending_here(init);
-    ncclResult_t result = real(comm, color, key, child, config);
-    keep(init, &parent, result, child);
-    leave(init, result);
-    return result;
-}
-
-static bool listed(const int *list, int n, int rank)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == rank)
-            return true;
-    return false;
+    return done(init, &parent, real(comm, color, key, child, config), child);
 }
 
 /* How many local ranks of the parent stay; -1: it can't be known. */
@@ -501,7 +419,10 @@ static int staying(const struct shim_parent *parent, const int *excluded, int n)
     for (int i = 0; i < locals; i++) {
         if (members[i].rank < 0)
             return -1;
-        stay += !listed(excluded, n, members[i].rank);
+        bool leaves = false;
+        for (int j = 0; j < n; j++)
+            leaves = leaves || excluded[j] == members[i].rank;
+        stay += !leaves;
     }
     return stay;
 }
@@ -522,40 +443,26 @@ static struct shim_init *enter_shrink(const struct shim_process *process,
     int ranks = parent->ranks < 0 ? -1 : parent->ranks - n;
     fill_comm(&comm, child_key(parent->key, "shrink", parent->shrinks, set), ranks, nccl);
     comm.expected = staying(parent, excluded, n);
-    parent->splits = parent->shrinks = 0;
     return ranks == 1 ? NULL : enter(process, &member, &comm);
 }
 
-NCCL_WRAPPER ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *child,
-                            ncclConfig_t *config, int flags)
+NCCL_WRAPPER(ncclCommShrink, (ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *child,
+                              ncclConfig_t *config, int flags))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int);
     struct shim_parent parent;
     struct shim_init *init =
         enter_shrink(process, &nccl, comm, excluded, n_excluded, config, &parent);
     if (init)
         shim_pending_here(init);
-    ncclResult_t result = real(comm, excluded, n_excluded, child, config, flags);
-    keep(init, &parent, result, child);
-    leave(init, result);
-    return result;
+    return done(init, &parent, real(comm, excluded, n_excluded, child, config, flags), child);
 }
 
 /* Ranks that join later can't be known to those that are there: NCCL's own choice. */
-NCCL_WRAPPER ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
-                          ncclComm_t *child, ncclConfig_t *config)
+NCCL_WRAPPER(ncclCommGrow, (ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
+                            ncclComm_t *child, ncclConfig_t *config))
 {
-    struct shim_nccl nccl;
-    const struct shim_process *process;
-    ncclResult_t (*real)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *) =
-        begin(__func__, CALLER, &nccl, &process);
-    if (!real)
-        return NCCL_SYSTEM_ERROR;
+    BEGIN(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *);
     if (process)
         shim_log(SHIM_LOG_WARN, "communicator of %d ranks: NCCL's own choice: it is grown", ranks);
     ncclResult_t result = real(comm, ranks, id, rank, child, config);
@@ -574,9 +481,8 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
         return NCCL_SYSTEM_ERROR;
     struct shim_parent parent;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
-    if (process && gone) {
+    if (process && gone)
         shim_steered_end(comm);
-    }
     bool known = process && gone && !shim_parent_forget(comm, &parent);
     ncclResult_t result = real(comm);
     if (init) {
@@ -589,19 +495,19 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
     return result;
 }
 
-NCCL_WRAPPER ncclCommFinalize(ncclComm_t comm)
+NCCL_WRAPPER(ncclCommFinalize, (ncclComm_t comm))
 {
-    return end(__func__, CALLER, comm, false);
+    return end(__func__, __builtin_return_address(0), comm, false);
 }
 
-NCCL_WRAPPER ncclCommDestroy(ncclComm_t comm)
+NCCL_WRAPPER(ncclCommDestroy, (ncclComm_t comm))
 {
-    return end(__func__, CALLER, comm, true);
+    return end(__func__, __builtin_return_address(0), comm, true);
 }
 
-NCCL_WRAPPER ncclCommAbort(ncclComm_t comm)
+NCCL_WRAPPER(ncclCommAbort, (ncclComm_t comm))
 {
-    return end(__func__, CALLER, comm, true);
+    return end(__func__, __builtin_return_address(0), comm, true);
 }
 
 /* What is left at the end of the process that has called NCCL. */

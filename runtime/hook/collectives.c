@@ -51,12 +51,6 @@ static inline bool nothing_to_do(void)
            __atomic_load_n(&shim_pending_count, __ATOMIC_RELAXED) == 0;
 }
 
-static void before(const void *comm, size_t all_reduce)
-{
-    shim_question_finish_over();
-    shim_steered_collective(comm, all_reduce);
-}
-
 static ncclResult_t after(ncclResult_t result)
 {
     if (shim_group_depth <= 0)
@@ -66,65 +60,12 @@ static ncclResult_t after(ncclResult_t result)
     return result;
 }
 
-/* The rest of a wrapper: parameters are NCCL's, comm is one of them. */
-#define CALL_ON(parameters, all_reduce, ...)                                                       \
-    static struct targets targets;                                                                 \
-    ncclResult_t(*real) parameters = target(&targets, __func__, __builtin_return_address(0));      \
-    if (!real)                                                                                     \
-        return NCCL_SYSTEM_ERROR;                                                                  \
-    if (nothing_to_do())                                                                           \
-        return real(__VA_ARGS__);                                                                  \
-    before(comm, all_reduce);                                                                      \
-    return after(real(__VA_ARGS__))
-
 /* Bytes of ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double,
  * bfloat16, two of fp8. */
 static size_t size_of(int type)
 {
     static const unsigned char sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
     return (unsigned)type < sizeof(sizes) ? sizes[type] : 1;
-}
-
-NCCL_WRAPPER ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
-                           ncclComm_t comm, void *stream)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), count * size_of(type),
-            from, to, count, type, op, comm, stream);
-}
-
-NCCL_WRAPPER ncclAllGather(const void *from, void *to, size_t count, int type, ncclComm_t comm,
-                           void *stream)
-{
-    CALL_ON((const void *, void *, size_t, int, ncclComm_t, void *), 0, from, to, count, type, comm,
-            stream);
-}
-
-NCCL_WRAPPER ncclReduceScatter(const void *from, void *to, size_t count, int type, int op,
-                               ncclComm_t comm, void *stream)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), 0, from, to, count, type,
-            op, comm, stream);
-}
-
-NCCL_WRAPPER ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
-                           ncclComm_t comm, void *stream)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), 0, from, to, count, type,
-            root, comm, stream);
-}
-
-NCCL_WRAPPER ncclBcast(void *buffer, size_t count, int type, int root, ncclComm_t comm,
-                       void *stream)
-{
-    CALL_ON((void *, size_t, int, int, ncclComm_t, void *), 0, buffer, count, type, root, comm,
-            stream);
-}
-
-NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
-                        ncclComm_t comm, void *stream)
-{
-    CALL_ON((const void *, void *, size_t, int, int, int, ncclComm_t, void *), 0, from, to, count,
-            type, op, root, comm, stream);
 }
 
 /* Of a call for which the user has chosen the algorithm nothing is said: its size is none. */
@@ -137,44 +78,68 @@ static size_t judged_size(size_t size, const ncclCollConfig_t *config)
     return algorithms && *algorithms ? 0 : size;
 }
 
-NCCL_WRAPPER ncclAllReduceConfig(const void *from, void *to, size_t count, int type, int op,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
-            judged_size(count * size_of(type), config), from, to, count, type, op, comm, stream,
-            config);
-}
+/* A wrapper: parameters and arguments are NCCL's. all_reduce: its bytes; 0: another collective. */
+#define COLLECTIVE(name, parameters, all_reduce, ...)                                              \
+    NCCL_WRAPPER(name, parameters)                                                                 \
+    {                                                                                              \
+        static struct targets targets;                                                             \
+        ncclResult_t(*real) parameters = target(&targets, __func__, __builtin_return_address(0));  \
+        if (!real)                                                                                 \
+            return NCCL_SYSTEM_ERROR;                                                              \
+        if (nothing_to_do())                                                                       \
+            return real(__VA_ARGS__);                                                              \
+        shim_question_finish_over();                                                               \
+        shim_steered_collective(comm, all_reduce);                                                 \
+        return after(real(__VA_ARGS__));                                                           \
+    }
 
-NCCL_WRAPPER ncclAllGatherConfig(const void *from, void *to, size_t count, int type,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
-{
-    CALL_ON((const void *, void *, size_t, int, ncclComm_t, void *, const ncclCollConfig_t *), 0,
-            from, to, count, type, comm, stream, config);
-}
+/* type, op: enums; stream: a cudaStream_t. */
+COLLECTIVE(ncclAllReduce,
+           (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
+            void *stream),
+           count *size_of(type), from, to, count, type, op, comm, stream)
+COLLECTIVE(ncclAllGather,
+           (const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream), 0,
+           from, to, count, type, comm, stream)
+COLLECTIVE(ncclReduceScatter,
+           (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
+            void *stream),
+           0, from, to, count, type, op, comm, stream)
+COLLECTIVE(ncclBroadcast,
+           (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
+            void *stream),
+           0, from, to, count, type, root, comm, stream)
+COLLECTIVE(ncclBcast,
+           (void *buffer, size_t count, int type, int root, ncclComm_t comm, void *stream), 0,
+           buffer, count, type, root, comm, stream)
+COLLECTIVE(ncclReduce,
+           (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
+            void *stream),
+           0, from, to, count, type, op, root, comm, stream)
+/* The same from 2.31 on; config may be NULL. */
+COLLECTIVE(ncclAllReduceConfig,
+           (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
+            void *stream, const ncclCollConfig_t *config),
+           judged_size(count *size_of(type), config), from, to, count, type, op, comm, stream,
+           config)
+COLLECTIVE(ncclAllGatherConfig,
+           (const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream,
+            const ncclCollConfig_t *config),
+           0, from, to, count, type, comm, stream, config)
+COLLECTIVE(ncclReduceScatterConfig,
+           (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
+            void *stream, const ncclCollConfig_t *config),
+           0, from, to, count, type, op, comm, stream, config)
+COLLECTIVE(ncclBroadcastConfig,
+           (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
+            void *stream, const ncclCollConfig_t *config),
+           0, from, to, count, type, root, comm, stream, config)
+COLLECTIVE(ncclReduceConfig,
+           (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
+            void *stream, const ncclCollConfig_t *config),
+           0, from, to, count, type, op, root, comm, stream, config)
 
-NCCL_WRAPPER ncclReduceScatterConfig(const void *from, void *to, size_t count, int type, int op,
-                                     ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
-            0, from, to, count, type, op, comm, stream, config);
-}
-
-NCCL_WRAPPER ncclBroadcastConfig(const void *from, void *to, size_t count, int type, int root,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
-{
-    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
-            0, from, to, count, type, root, comm, stream, config);
-}
-
-NCCL_WRAPPER ncclReduceConfig(const void *from, void *to, size_t count, int type, int op, int root,
-                              ncclComm_t comm, void *stream, const ncclCollConfig_t *config)
-{
-    CALL_ON(
-        (const void *, void *, size_t, int, int, int, ncclComm_t, void *, const ncclCollConfig_t *),
-        0, from, to, count, type, op, root, comm, stream, config);
-}
-
-NCCL_WRAPPER ncclGroupStart(void)
+NCCL_WRAPPER(ncclGroupStart, (void))
 {
     static struct targets targets;
     ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
@@ -184,7 +149,7 @@ NCCL_WRAPPER ncclGroupStart(void)
     return real();
 }
 
-NCCL_WRAPPER ncclGroupEnd(void)
+NCCL_WRAPPER(ncclGroupEnd, (void))
 {
     static struct targets targets;
     ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));

@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "base/device.h"
-#include "base/log.h"
 #include "chain/nccl-version.h"
 #include "hook/ask.h"
-#include "hook/budget.h"
-#include "hook/conditions.h"
 #include "hook/members.h"
 #include "nccl/graph.h"
 #include "nccl/islands.h"
@@ -19,14 +16,6 @@
 
 enum { ASK_US = 50000 };
 
-static bool has_p2p(const struct tccl_named_chain *path)
-{
-    for (int i = 0; i < tccl_named_edges(path); i++)
-        if (path->edges[i].kind != TCCL_BOUNCE)
-            return true;
-    return false;
-}
-
 /* With CUDA, P2P to GPUs that a task may not open can fail, which ends the init or the first
  * collective. */
 static int check_hidden(const struct shim_chain *chain, uint32_t version, struct shim_why *why)
@@ -35,17 +24,10 @@ static int check_hidden(const struct shim_chain *chain, uint32_t version, struct
         return shim_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
                          version / 10000, version / 100 % 100);
     for (int i = 0; i < chain->n_rings; i++)
-        if (has_p2p(&chain->rings[i].path))
-            return shim_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
-                                  "them");
-    return 0;
-}
-
-static int check_hidden_nvlink(const struct shim_member *members, int n, struct shim_why *why)
-{
-    for (int i = 0; i < n; i++)
-        if (members[i].linked)
-            return shim_fail(why, "ranks see only their own GPUs, which may be joined by NVLink");
+        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
+            if (chain->rings[i].path.edges[j].kind != TCCL_BOUNCE)
+                return shim_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
+                                      "them");
     return 0;
 }
 
@@ -68,8 +50,11 @@ static int check_wanted(const struct shim_member *members, int n, bool hidden,
     }
     if (n < 2)
         return 0;
+    for (int i = 0; i < n && hidden; i++)
+        if (members[i].linked)
+            return shim_fail(why, "ranks see only their own GPUs, which may be joined by NVLink");
     if (hidden)
-        return check_hidden_nvlink(members, n, why);
+        return 0;
     int nvlink = shim_device_nvlink(gpus, n, linked, why);
     if (nvlink == SHIM_NVLINK_ALL)
         return shim_fail(why, "NVLink joins all of its GPUs");
@@ -134,19 +119,16 @@ static enum shim_path path_between(const struct shim_chain *chain, struct places
     return shim_islands_path(chain, &places->pci, places->islands, a, b);
 }
 
-static enum shim_path farther(enum shim_path a, enum shim_path b)
-{
-    return a > b ? a : b;
-}
-
 static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
     for (int i = 0; i < chain->n_rings; i++) {
         const struct tccl_named_chain *path = &chain->rings[i].path;
-        for (int j = 0; j < tccl_named_edges(path); j++)
-            farthest = farther(farthest, path_between(chain, places, path->gpus[j],
-                                                      path->gpus[(j + 1) % path->n_gpus]));
+        for (int j = 0; j < tccl_named_edges(path); j++) {
+            enum shim_path edge =
+                path_between(chain, places, path->gpus[j], path->gpus[(j + 1) % path->n_gpus]);
+            farthest = edge > farthest ? edge : farthest;
+        }
     }
     return farthest;
 }
@@ -158,8 +140,10 @@ static enum shim_path farthest_end(const struct shim_chain *chain, struct places
     for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
         const struct shim_ring *ring = &chain->rings[i];
         shim_bus head = ring->path.gpus[0], tail = ring->path.gpus[ring->path.n_gpus - 1];
-        farthest = farther(farthest, shim_pci_path(&places->pci, ring->entry, head));
-        farthest = farther(farthest, shim_pci_path(&places->pci, ring->exit, tail));
+        enum shim_path in = shim_pci_path(&places->pci, ring->entry, head);
+        enum shim_path out = shim_pci_path(&places->pci, ring->exit, tail);
+        farthest = in > farthest ? in : farthest;
+        farthest = out > farthest ? out : farthest;
     }
     return farthest;
 }
@@ -205,21 +189,6 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
     return chain->rings[0].path.closed ? 0 : find_nics(chain, members, n, nccl, numbers, why);
 }
 
-/* The links in the order of the chain, as islands.h has them. */
-static void order_links(const struct shim_chain *chain, const struct shim_member *members, int n,
-                        bool from[SHIM_GPUS][SHIM_GPUS], bool to[SHIM_GPUS][SHIM_GPUS])
-{
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++)
-            to[shim_ring_find(&chain->rings[0], members[i].gpu)]
-              [shim_ring_find(&chain->rings[0], members[j].gpu)] = from[i][j];
-}
-
-static bool is_near(enum shim_path path)
-{
-    return path <= SHIM_PXB;
-}
-
 static struct shim_steer facts_of(const struct shim_chain *chain, struct places *places,
                                   uint32_t version, bool pxb)
 {
@@ -239,8 +208,8 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
                                                own->ring.speed_inter);
     if (!path->closed) {
         shim_bus tail = path->gpus[path->n_gpus - 1];
-        facts.near_entry = is_near(path_between(chain, places, ring->entry, path->gpus[0]));
-        facts.near_exit = is_near(path_between(chain, places, ring->exit, tail));
+        facts.near_entry = path_between(chain, places, ring->entry, path->gpus[0]) <= SHIM_PXB;
+        facts.near_exit = path_between(chain, places, ring->exit, tail) <= SHIM_PXB;
     }
     return facts;
 }
@@ -305,8 +274,8 @@ static bool joins_others(const struct shim_chain *chain, struct places *places)
     const struct tccl_named_chain *path = &chain->rings[0].path;
     for (int i = 0; i < path->n_gpus; i++)
         for (int j = 0; j < i; j++)
-            if (is_near(path_between(chain, places, path->gpus[i], path->gpus[j])) &&
-                !is_near(shim_pci_path(&places->pci, path->gpus[i], path->gpus[j])) &&
+            if (path_between(chain, places, path->gpus[i], path->gpus[j]) <= SHIM_PXB &&
+                shim_pci_path(&places->pci, path->gpus[i], path->gpus[j]) > SHIM_PXB &&
                 !are_neighbours(chain, path->gpus[i], path->gpus[j]))
                 return true;
     return false;
@@ -332,37 +301,12 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     tell_direct(&why);
 }
 
-static int check_ranks(const struct shim_numbers *numbers, uint32_t version, struct shim_why *why)
-{
-    if (!numbers->by_rank || shim_graph_has_ranks(version))
-        return 0;
-    return shim_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from 2.30.3 "
-                          "on: ask for --gpus-per-node in place of --gpus-per-task or --gpu-bind");
-}
-
 static int write_graph(const struct shim_chain *chain, struct places *places,
                        const struct shim_numbers *numbers, uint32_t version, struct shim_text *text,
                        struct shim_why *why)
 {
     return shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                       farthest_edge(chain, places), farthest_end(chain, places), text, why);
-}
-
-static uint64_t largest_table(const struct shim_member *members, int n)
-{
-    uint64_t largest = 0;
-    for (int i = 0; i < n; i++)
-        largest = members[i].table > largest ? members[i].table : largest;
-    return largest;
-}
-
-/* Seconds in each communicator, where NCCL clears the table: what it will send can't be known. */
-static int check_price(uint32_t version, uint64_t table, bool whole, struct shim_why *why)
-{
-    if (table == 0 || whole || !shim_graph_is_costly(version))
-        return 0;
-    return shim_fail(why, "it needs a graph file, for which this NCCL clears a table of 0.9 GB in "
-                          "each rank: only communicators of all of the step's GPUs are given one");
 }
 
 /* The topology file; then the graph file, which depends on it, unless it does without. */
@@ -375,7 +319,9 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     struct shim_text graph = {answer->graph, sizeof(answer->graph), 0, false};
     struct shim_numbers own_channels = *numbers;
     uint32_t version = members[0].version;
-    uint64_t table = largest_table(members, n);
+    uint64_t table = 0;
+    for (int i = 0; i < n; i++)
+        table = members[i].table > table ? members[i].table : table;
     bool pxb = shim_members_pxb(members, n);
     int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
     places->islands = islands > 0;
@@ -386,8 +332,19 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
     if (islands >= 0 && steer_alone(chain, places, version, pxb, table, answer))
         return 0;
-    if (islands < 0 || check_ranks(numbers, version, why) ||
-        check_price(version, table, answer->whole, why) || shim_budget_limits(members, n, why) ||
+    if (islands < 0)
+        return -1;
+    if (numbers->by_rank && !shim_graph_has_ranks(version))
+        return shim_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from "
+                              "2.30.3 on: ask for --gpus-per-node in place of --gpus-per-task or "
+                              "--gpu-bind");
+    /* Seconds in each communicator, where NCCL clears the table: what it will send can't be known.
+     */
+    if (table > 0 && !answer->whole && shim_graph_is_costly(version))
+        return shim_fail(why, "it needs a graph file, for which this NCCL clears a table of 0.9 GB "
+                              "in each rank: only communicators of all of the step's GPUs are "
+                              "given one");
+    if (shim_budget_limits(members, n, why) ||
         write_graph(chain, places, numbers, version, &graph, why) ||
         write_graph(chain, places, &own_channels, version, apart, why))
         return -1;
@@ -397,15 +354,6 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     answer->tree = shim_graph_tells_tree(answer->graph);
     answer->memory = table;
     return 0;
-}
-
-/* NCCL takes the entry's NIC for both ends of a single GPU. */
-static int check_ends(const struct shim_ring *ring, struct shim_why *why)
-{
-    if (ring->path.closed || ring->path.n_gpus > 1 || ring->entry == ring->exit)
-        return 0;
-    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", ring->path.entry.nic,
-                     ring->path.exit.nic);
 }
 
 /* Two rings put the buffers of a process into one memory. */
@@ -427,23 +375,16 @@ static int check_memories(const struct shim_ring *a, const struct shim_ring *b,
 static int check_rings(const struct shim_chain *chain, struct shim_why *why)
 {
     for (int i = 0; i < chain->n_rings; i++) {
-        if (check_ends(&chain->rings[i], why) != 0)
-            return -1;
+        const struct shim_ring *ring = &chain->rings[i];
+        /* NCCL takes the entry's NIC for both ends of a single GPU. */
+        if (!ring->path.closed && ring->path.n_gpus == 1 && ring->entry != ring->exit)
+            return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s",
+                             ring->path.entry.nic, ring->path.exit.nic);
         for (int j = 0; j < i; j++)
-            if (check_memories(&chain->rings[j], &chain->rings[i], why) != 0)
+            if (check_memories(&chain->rings[j], ring, why) != 0)
                 return -1;
     }
     return 0;
-}
-
-static void keep_numbers(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                         struct shim_answer *answer)
-{
-    for (int i = 0; i < TCCL_CHAIN_RINGS; i++) {
-        bool open = i < chain->n_rings && !chain->rings[i].path.closed;
-        answer->entry[i] = open ? numbers->entry[i] : -1;
-        answer->exit[i] = open ? numbers->exit[i] : -1;
-    }
 }
 
 static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
@@ -462,29 +403,36 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         shim_islands_read(chain, &places.pci, why))
         return -1;
     for (int i = 0; i < chain->n_rings; i++)
-        if (shim_sends_directly(&chain->rings[i].path, members, n, linked))
+        if (shim_members_send_directly(&chain->rings[i].path, members, n, linked))
             places.pci.reads |= (uint8_t)(1 << i);
-    if (shim_check_settings(chain, &places.pci, members, n, why))
+    if (shim_members_suit(chain, &places.pci, members, n, why))
         return -1;
     answer->no_net = !places.pci.net_intra;
     answer->moves = false;
     for (int i = 0; i < n; i++)
         answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);
-    keep_numbers(chain, &numbers, answer);
-    order_links(chain, members, n, linked, places.linked);
+    for (int i = 0; i < TCCL_CHAIN_RINGS; i++) {
+        bool open = i < chain->n_rings && !chain->rings[i].path.closed;
+        answer->entry[i] = open ? numbers.entry[i] : -1;
+        answer->exit[i] = open ? numbers.exit[i] : -1;
+    }
+    for (int i = 0; i < n; i++) /* in the order of the chain, as islands.h has them */
+        for (int j = 0; j < n; j++)
+            places.linked[shim_ring_find(&chain->rings[0], members[i].gpu)]
+                         [shim_ring_find(&chain->rings[0], members[j].gpu)] = linked[i][j];
     return write_texts(members, n, &places, &numbers, answer, apart, why);
 }
 
-int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
-                  const struct shim_comm *comm, const struct shim_member *members, int n,
-                  struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
+int shim_decide(const struct shim_plan *plan, const struct shim_registry *registry,
+                const struct shim_comm *comm, const struct shim_member *members, int n,
+                struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     answer->ranks = comm->ranks;
     answer->locals = 0;
     answer->no_gain = false;
     answer->whole = shim_plan_whole(plan, comm->ranks) && n == plan->n_gpus;
-    if (shim_check_members(plan, registry, comm, members, n, why))
+    if (shim_members_check(plan, registry, comm, members, n, why))
         return -1;
     answer->locals = n;
     if (comm->ranks < 2)

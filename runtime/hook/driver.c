@@ -62,7 +62,7 @@ bool shim_driver_lacks_cumem(void)
 static int attribute(int *value, int which, int device)
 {
     int result = ((get_attribute)its_attribute)(value, which, device);
-    if (which == HAS_CUMEM && shim_is_nccl(__builtin_return_address(0)))
+    if (which == HAS_CUMEM && shim_nccl_at(__builtin_return_address(0)))
         note(__builtin_return_address(0));
     if (which == HAS_CUMEM && result == 0 && !*value)
         __atomic_store_n(&lacks_cumem, true, __ATOMIC_SEQ_CST);

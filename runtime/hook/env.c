@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/early.h"
 #include "base/resolve.h"
 #include "base/symbols.h"
 #include "hook/question.h"
@@ -32,7 +31,7 @@ FILE *shim_fopen(const char *path, const char *mode)
         return NULL;
     }
     FILE *opened = ((FILE * (*)(const char *, const char *)) next)(path, mode);
-    if (!path || !shim_relocated() || !shim_is_nccl(__builtin_return_address(0)))
+    if (!path || !shim_relocated() || !shim_nccl_at(__builtin_return_address(0)))
         return opened;
     int before = errno;
     opened = shim_nccllog_opened(path, opened);

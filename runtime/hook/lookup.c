@@ -12,19 +12,22 @@
  * alone, since ncclUniqueId is passed on it.
  *
  * dlvsym needs no wrapper: NCCL's symbols have no versions, so it finds none of them. */
-#include "hook/lookup.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/bound.h"
-#include "base/early.h"
 #include "base/symbols.h"
 #include "hook/driver.h"
 
 #if (defined __x86_64__ && defined __LP64__) || defined __aarch64__
+
+/* In two registers. */
+struct shim_lookup {
+    void *address;
+    long done; /* 0: the next dlsym is to be called, as if by the program; address means nothing */
+};
 
 /* SHIM_ENTRY bytes for each wrapper of each copy. */
 enum { SHIM_ENTRY = 32 };
@@ -72,6 +75,10 @@ static struct shim_lookup look_up(int wrapper, void *handle, const char *name, c
     return entry < 0 ? as_without_us
                      : (struct shim_lookup){(char *)shim_entries + entry * SHIM_ENTRY, 1};
 }
+
+/* Called by our dlsym for names that begin with "nccl" or "cuGe". caller: where dlsym will return
+ * to. */
+struct shim_lookup shim_lookup(void *handle, const char *name, const void *caller);
 
 __attribute__((used, visibility("hidden"))) struct shim_lookup
 shim_lookup(void *handle, const char *name, const void *caller)

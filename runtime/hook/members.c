@@ -1,21 +1,17 @@
 /* members.c: who takes part in a communicator on this node: all of its ranks there, known, and
- * alike. Ranks without the shim would get other files than the rest, which fails the init. */
+ * alike. Ranks without the shim would get other files than the rest, which fails the init. And the
+ * settings of their processes under which NCCL takes a chain's buffers and ends as planned: what a
+ * process has for its whole life can't be changed for one communicator. */
 #include "hook/members.h"
 
 #include "chain/nccl-version.h"
 #include "nccl/settings.h"
 
-static int fail_unknown(uint32_t version, struct shim_why *why)
-{
-    char text[TCCL_NCCL_TEXT];
-    tccl_nccl_not_known(version, text);
-    return shim_fail(why, "%s", text);
-}
-
 /* Each one by itself, and all alike. members are in the order of their GPUs. */
 static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
                        struct shim_why *why)
 {
+    char unknown[TCCL_NCCL_TEXT];
     for (int i = 0; i < n; i++) {
         const struct shim_member *member = &members[i];
         if (member->gpu == (shim_bus)SHIM_NO_BUS)
@@ -26,8 +22,10 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
         if (i > 0 && members[i - 1].gpu == member->gpu)
             return shim_fail(why, "two ranks are on one GPU (processes %d and %d)",
                              members[i - 1].pid, member->pid);
-        if (!tccl_nccl_known(member->version))
-            return fail_unknown(member->version, why);
+        if (!tccl_nccl_known(member->version)) {
+            tccl_nccl_not_known(member->version, unknown);
+            return shim_fail(why, "%s", unknown);
+        }
         if (member->version != members[0].version)
             return shim_fail(why, "ranks have different NCCL versions (%u and %u)",
                              members[0].version, member->version);
@@ -57,7 +55,7 @@ static int check_complete(const struct shim_plan *plan, const struct shim_regist
     return shim_fail(why, "only %d local ranks are known; others may run without the shim", n);
 }
 
-int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
+int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
                        const struct shim_comm *comm, const struct shim_member *members, int n,
                        struct shim_why *why)
 {
@@ -79,18 +77,60 @@ bool shim_members_hidden(const struct shim_plan *plan, const struct shim_member 
     return false;
 }
 
-bool shim_members_one_process(const struct shim_member *members, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (members[i].pid != members[0].pid)
-            return false;
-    return true;
-}
-
 bool shim_members_pxb(const struct shim_member *members, int n)
 {
     for (int i = 0; i < n; i++)
         if (!(members[i].user & SHIM_USER_PXB))
             return false;
     return true;
+}
+
+/* Of older GPUs only where that is all that the machine's PCIe has to carry. */
+bool shim_members_send_directly(const struct tccl_named_chain *path,
+                                const struct shim_member *members, int n,
+                                bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    enum { AMPERE = 80 };
+    int at = 0;
+    while (at < n && members[at].gpu != path->gpus[path->n_gpus - 1])
+        at++;
+    if (at == n)
+        return false;
+    bool direct = n == 1 || members[at].sm >= AMPERE;
+    for (int i = 0; i < n; i++)
+        direct = direct || linked[at][i] || linked[i][at];
+    return direct;
+}
+
+int shim_members_suit(const struct shim_chain *chain, struct shim_pci *pci,
+                      const struct shim_member *members, int n, struct shim_why *why)
+{
+    uint32_t user[SHIM_GPUS] = {0};
+    for (int i = 0; i < n; i++)
+        user[shim_ring_find(&chain->rings[0], members[i].gpu)] = members[i].user;
+    return shim_settings_suit(chain, pci, user, members[0].version, why);
+}
+
+int shim_members_can(const struct shim_answer *answer, const struct shim_member *members, int n,
+                     struct shim_why *why)
+{
+    bool one = true; /* between ranks of one process all NCCLs take files */
+    for (int i = 1; i < n; i++)
+        one = one && members[i].pid == members[0].pid;
+    for (int i = 0; i < n && answer->moves; i++) {
+        if (tccl_release_does(members[i].version, TCCL_FACT_LATE_BUFFERS))
+            return shim_fail(why, "this NCCL can't put buffers on the memories of the chain");
+        if (members[i].buffers == SHIM_BUFFERS_FIXED && !one)
+            return shim_fail(why,
+                             "buffers can't be put on the memories of the chain: process %d does "
+                             "not reach CUDA's driver through the shim",
+                             members[i].pid);
+    }
+    for (int i = 0; i < n && answer->no_net; i++)
+        if (members[i].net == SHIM_NET_LEFT)
+            return shim_fail(why,
+                             "NCCL would take the network between GPUs of this node: process %d "
+                             "has made, or makes, another communicator that leaves it at that",
+                             members[i].pid);
+    return 0;
 }

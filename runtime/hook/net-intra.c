@@ -56,9 +56,9 @@ static bool is_needed(const struct shim_init *init)
     return false;
 }
 
-const char *shim_net_intra_answer(const struct shim_init *init, const void *caller)
+const char *shim_net_intra_answer(const struct shim_init *init, uintptr_t start)
 {
-    uintptr_t before = 0, start = shim_nccl_start(caller);
+    uintptr_t before = 0;
     int open = SHIM_NET_OPEN;
     __atomic_compare_exchange_n(&whose, &before, start, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     if (is_of_another(start))

@@ -12,8 +12,9 @@
 /* What NCCL has in this process, as this init finds it at its first question. */
 enum shim_net shim_net_intra(const struct shim_init *init, uint32_t user);
 
-/* The answer to NCCL's question. init: for which it asks; NULL: for none that is known. */
-const char *shim_net_intra_answer(const struct shim_init *init, const void *caller);
+/* The answer to the question of the NCCL that begins at start. init: for which it asks; NULL: for
+ * none that is known. */
+const char *shim_net_intra_answer(const struct shim_init *init, uintptr_t start);
 
 /* NCCL has asked before the shim knew of it. */
 void shim_net_intra_early(void);

@@ -2,18 +2,15 @@
 #include "hook/parent-comms.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static struct shim_parent parents[SHIM_PARENTS];
 static shim_lock lock;
-static pid_t owner;
+static int owner;
 
 /* After a fork the handles are of no use. Returns -1: the lock can't be had. */
 static int enter(void)
 {
-    pid_t pid = getpid();
-    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
-    if (before != pid && before != 0) {
+    if (shim_forked(&owner)) {
         memset(parents, 0, sizeof(parents));
         shim_lock_release(&lock);
     }

@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "hook/settle.h"
 #include "verify/nccllog.h"
 
 static struct shim_init inits[SHIM_INITS];
 static shim_lock lock;
 int shim_pending_count;
-static pid_t owner; /* the process whose inits these are */
+static int owner; /* the process whose inits these are */
 
 static __thread struct {
     struct shim_init *calling, *claimed;
@@ -29,8 +28,7 @@ static void notice_fork(void)
         memset(&here, 0, sizeof(here));
         here.pid = pid;
     }
-    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
-    if (before != pid && before != 0) {
+    if (shim_forked(&owner)) {
         memset(inits, 0, sizeof(inits));
         __atomic_store_n(&shim_pending_count, 0, __ATOMIC_SEQ_CST);
         shim_lock_release(&lock);
@@ -42,11 +40,6 @@ static int state_of(const struct shim_init *init)
     return __atomic_load_n(&init->state, __ATOMIC_SEQ_CST);
 }
 
-static void set_state(struct shim_init *init, enum shim_state state)
-{
-    __atomic_store_n(&init->state, (int)state, __ATOMIC_SEQ_CST);
-}
-
 /* An unclaimed init on that GPU other than but. Called with the lock. */
 static struct shim_init *find_pending(shim_bus gpu, const struct shim_init *but)
 {
@@ -56,26 +49,21 @@ static struct shim_init *find_pending(shim_bus gpu, const struct shim_init *but)
     return NULL;
 }
 
-static void await_claim(const struct shim_init *init)
-{
-    int64_t deadline = shim_now_us() + 10000000;
-    while (state_of(init) == SHIM_WAITING && shim_now_us() < deadline)
-        shim_sleep_us(200);
-}
-
 /* Other unclaimed ones on this GPU: all ASIDE; but those that others build already are waited for,
  * they come to their question without fail. */
 static void keep_apart(struct shim_init *init)
 {
     static const struct shim_why why = {"several communicators begin at once on one GPU"};
+    int64_t deadline = shim_now_us() + 10000000;
     for (int i = 0; i < SHIM_INITS; i++) {
         struct shim_init *other = &inits[i];
         if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu)
             continue;
-        if (shim_decide_aside(other->entry, &other->comm, &why) == SHIM_USE)
-            await_claim(other);
+        if (shim_settle_aside(other->entry, &other->comm, &why) == SHIM_USE)
+            while (state_of(other) == SHIM_WAITING && shim_now_us() < deadline)
+                shim_sleep_us(200);
         if (state_of(other) == SHIM_WAITING)
-            shim_decide_aside(init->entry, &init->comm, &why);
+            shim_settle_aside(init->entry, &init->comm, &why);
     }
 }
 
@@ -92,7 +80,7 @@ struct shim_init *shim_pending_add(const struct shim_init *init)
         *added = *init;
         added->added_by = shim_tid();
         __atomic_fetch_add(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
-        set_state(added, SHIM_WAITING);
+        __atomic_store_n(&added->state, SHIM_WAITING, __ATOMIC_SEQ_CST);
     }
     shim_lock_release(&lock);
     if (added)
@@ -176,7 +164,7 @@ void shim_pending_forget(struct shim_init *init)
     if (init->topo_fd > 0 && shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
         close(init->topo_fd);
     init->graph_fd = init->topo_fd = 0;
-    set_state(init, SHIM_FREE);
+    __atomic_store_n(&init->state, SHIM_FREE, __ATOMIC_SEQ_CST);
     __atomic_fetch_sub(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -197,28 +185,23 @@ struct shim_init *shim_pending_take(const void *handle)
     return NULL;
 }
 
-static bool swept(const struct shim_init *init)
-{
-    struct shim_built built;
-    return state_of(init) == SHIM_WAITING && !init->called && init->handle &&
-           shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
-           !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, false,
-                               &built) &&
-           built.complete;
-}
-
 void shim_pending_sweep(void)
 {
+    struct shim_built built;
     bool read = false;
     notice_fork();
     for (int i = 0; i < SHIM_INITS; i++) {
-        if (state_of(&inits[i]) != SHIM_WAITING || inits[i].called)
+        struct shim_init *init = &inits[i];
+        if (state_of(init) != SHIM_WAITING || init->called)
             continue;
         if (!read)
             shim_nccllog_read();
         read = true;
-        if (swept(&inits[i]) && take(&inits[i], SHIM_WAITING))
-            shim_pending_forget(&inits[i]);
+        if (init->handle && shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
+            !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, false,
+                                &built) &&
+            built.complete && take(init, SHIM_WAITING))
+            shim_pending_forget(init);
     }
 }
 
@@ -231,19 +214,17 @@ struct shim_init *shim_pending_next(struct shim_init *after)
     return NULL;
 }
 
-static bool over(const struct shim_init *init)
-{
-    int tid = shim_tid();
-    return state_of(init) == SHIM_CLAIMED && !init->called &&
-           (init->claimed_by == tid ||
-            (syscall(SYS_tgkill, getpid(), init->claimed_by, 0) && errno == ESRCH));
-}
-
 struct shim_init *shim_pending_over(struct shim_init *after)
 {
+    int tid = shim_tid();
     notice_fork();
-    for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
-        if (over(&inits[i]) && take(&inits[i], SHIM_CLAIMED))
+    for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++) {
+        const struct shim_init *init = &inits[i];
+        if (state_of(init) == SHIM_CLAIMED && !init->called &&
+            (init->claimed_by == tid ||
+             (syscall(SYS_tgkill, getpid(), init->claimed_by, 0) && errno == ESRCH)) &&
+            take(&inits[i], SHIM_CLAIMED))
             return &inits[i];
+    }
     return NULL;
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "base/log.h"
 #include "nccl/memory.h"
 #include "nccl/settings.h"
 
@@ -24,17 +23,6 @@ static struct {
     uint32_t user;
 } process;
 
-static uint64_t hash_shm(uint64_t word)
-{
-    struct stat status;
-    int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && !syscall(SYS_fstat, fd, &status))
-        word = shim_hash(word, &status.st_dev, sizeof(status.st_dev));
-    if (fd >= 0)
-        close(fd);
-    return word;
-}
-
 /* What NCCL takes for one host, and what the ranks must share for the registry to be one. */
 static uint64_t host_word(void)
 {
@@ -48,7 +36,14 @@ static uint64_t host_word(void)
         size_t length = strlen(text);
         shim_read_file("/proc/sys/kernel/random/boot_id", text + length, sizeof(text) - length);
     }
-    return hash_shm(shim_hash(SHIM_HASH_START, text, strlen(text)));
+    uint64_t word = shim_hash(SHIM_HASH_START, text, strlen(text));
+    struct stat status;
+    int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && !syscall(SYS_fstat, fd, &status))
+        word = shim_hash(word, &status.st_dev, sizeof(status.st_dev));
+    if (fd >= 0)
+        close(fd);
+    return word;
 }
 
 static int prepare(struct shim_process *to, struct shim_why *why)
@@ -68,17 +63,6 @@ static int prepare(struct shim_process *to, struct shim_why *why)
     if (to->registry)
         shim_registry_begin(to->registry, shim_shm_left());
     return to->registry ? 0 : -1;
-}
-
-static void arm(pid_t pid, uint32_t version)
-{
-    struct shim_why why = {""};
-    self.version = version;
-    int state = prepare(&self, &why) ? OFF : ARMED;
-    if (state == OFF)
-        shim_log(SHIM_LOG_WARN, "no ring for this process: %s", why.text);
-    __atomic_store_n(&process.state, state, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&process.pid, pid, __ATOMIC_SEQ_CST);
 }
 
 const struct shim_process *shim_process_armed(void)
@@ -102,8 +86,15 @@ const struct shim_process *shim_process_arm(uint32_t version)
     }
     if (shim_lock_take(&process.arming))
         return NULL;
-    if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid)
-        arm(pid, version);
+    if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid) {
+        struct shim_why why = {""};
+        self.version = version;
+        int state = prepare(&self, &why) ? OFF : ARMED;
+        if (state == OFF)
+            shim_log(SHIM_LOG_WARN, "no ring for this process: %s", why.text);
+        __atomic_store_n(&process.state, state, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&process.pid, pid, __ATOMIC_SEQ_CST);
+    }
     shim_lock_release(&process.arming);
     return shim_process_armed();
 }

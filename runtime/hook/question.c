@@ -11,13 +11,11 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "base/log.h"
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
 #include "hook/driver.h"
 #include "hook/net-intra.h"
 #include "hook/process.h"
-#include "hook/settle.h"
 #include "hook/steered.h"
 #include "nccl/clearing.h"
 #include "nccl/graph.h"
@@ -29,23 +27,17 @@
 
 __thread int shim_in_group_end, shim_group_depth;
 
-/* Of all rings: a set has one memory for each of them (check_memories in decide.c). */
-static struct shim_memories memories_of(const struct shim_chain *chain, shim_bus gpu)
-{
-    struct shim_memories all = {-1, -1};
-    for (int i = 0; i < chain->n_rings; i++) {
-        struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
-        all.in = memories.in >= 0 ? memories.in : all.in;
-        all.out = memories.out >= 0 ? memories.out : all.out;
-    }
-    return all;
-}
-
 static void set_policy(struct shim_init *init, const struct shim_answer *answer)
 {
     struct shim_why why = {""};
+    struct shim_memories memories = {-1, -1};
+    /* Of all rings: a set has one memory for each of them (check_memories in decide.c). */
+    for (int i = 0; i < answer->chain.n_rings; i++) {
+        struct shim_memories one = shim_ring_memories(&answer->chain.rings[i], init->gpu);
+        memories.in = one.in >= 0 ? one.in : memories.in;
+        memories.out = one.out >= 0 ? one.out : memories.out;
+    }
     /* In a group's only job the wrapper of the group's end restores it, if there is one. */
-    struct shim_memories memories = memories_of(&answer->chain, init->gpu);
     if (init->claimed_by == init->added_by && !init->called && !shim_in_group_end) {
         if (memories.in >= 0 || memories.out >= 0)
             shim_fail(&init->memory, "it is made where no policy can be taken back");
@@ -79,28 +71,10 @@ static void learn_rank(struct shim_init *init)
     shim_entry_set_rank(init->entry, init->place, rank);
 }
 
-/* A copy of what was decided for an init; NULL: it can't be had. To be freed. */
-static struct shim_answer *read_answer(const struct shim_init *init)
+/* A file may be closed: programs close what they did not open. */
+static bool fill(int fd, const char *name, const char *text, size_t size)
 {
-    struct shim_answer *answer = shim_scratch(sizeof(*answer));
-    if (answer && shim_entry_read(init->entry, answer))
-        return answer;
-    shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
-             (unsigned long long)init->comm.key);
-    shim_scratch_free(answer, sizeof(*answer));
-    return NULL;
-}
-
-static int fill(int fd, const char *name, const char *text, size_t size)
-{
-    return shim_is_memory_file(fd, name) ? shim_write_all(fd, text, size) : -1;
-}
-
-/* Is there all that this rank needs to take an answer? Programs close what they did not open. */
-static bool files_there(const struct shim_init *init)
-{
-    return shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
-           shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME);
+    return shim_is_memory_file(fd, name) && shim_write_all(fd, text, size) == 0;
 }
 
 /* NCCL has started, and knows the driver. From 2.26 on it takes files where CUDA may not choose a
@@ -114,42 +88,37 @@ static enum shim_buffers buffers_of(const struct shim_init *init)
     return shim_driver_reached(nccl) ? SHIM_BUFFERS_CUMEM : SHIM_BUFFERS_FIXED;
 }
 
-/* This rank's files, once. */
+/* This rank's files, once. Returns whether it has them. */
+static bool take_files(struct shim_init *init)
+{
+    struct shim_answer *answer = shim_scratch(sizeof(*answer));
+    bool read = answer && shim_entry_read(init->entry, answer);
+    bool taken = read && fill(init->graph_fd, SHIM_GRAPH_NAME, answer->graph, answer->graph_size) &&
+                 fill(init->topo_fd, SHIM_TOPO_NAME, answer->topo, answer->topo_size);
+    if (!read)
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
+                 (unsigned long long)init->comm.key);
+    else if (!taken)
+        shim_log(SHIM_LOG_WARN, "a memory file can't be written, or the program has closed it");
+    else
+        set_policy(init, answer);
+    shim_scratch_free(answer, sizeof(*answer));
+    return taken;
+}
+
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
     static const struct shim_why closed = {"a program has closed files of the shim's"};
     learn_rank(init);
-    if (files_there(init))
+    if (shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
+        shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
         shim_entry_asked(init->entry, init->place, buffers_of(init),
                          shim_net_intra(init, shim_process_user()));
     else
-        shim_decide_aside(init->entry, &init->comm, &closed);
-    init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
-    if (init->decision != SHIM_USE)
-        return;
-    struct shim_answer *answer = read_answer(init);
-    if (!answer) {
+        shim_settle_aside(init->entry, &init->comm, &closed);
+    init->decision = shim_settle(&process->plan, process->registry, init->entry, &init->comm);
+    if (init->decision == SHIM_USE && !take_files(init))
         init->decision = SHIM_ASIDE;
-        return;
-    }
-    if (fill(init->graph_fd, SHIM_GRAPH_NAME, answer->graph, answer->graph_size) ||
-        fill(init->topo_fd, SHIM_TOPO_NAME, answer->topo, answer->topo_size)) {
-        shim_log(SHIM_LOG_WARN, "a memory file can't be written, or the program has closed it");
-        init->decision = SHIM_ASIDE;
-        shim_scratch_free(answer, sizeof(*answer));
-        return;
-    }
-    set_policy(init, answer);
-    shim_scratch_free(answer, sizeof(*answer));
-}
-
-/* The ring's graph is the first that NCCL computes, the tree's the second; others are its own, and
- * so is the tree where none is planned. */
-static const char *graph_answer(struct shim_init *init)
-{
-    const struct shim_answer *answer = shim_entry_answer(init->entry);
-    int given = answer->graph_size == 0 ? 0 : answer->tree ? 2 : 1;
-    return init->graphs++ < given ? init->graph_path : NULL;
 }
 
 static const char *file_answer(const struct shim_process *process, bool graph)
@@ -161,9 +130,13 @@ static const char *file_answer(const struct shim_process *process, bool graph)
         take_answer(process, init);
     if (init->decision != SHIM_USE)
         return NULL;
+    const struct shim_answer *answer = shim_entry_answer(init->entry);
+    /* The ring's graph is the first that NCCL computes, the tree's the second; others are its own,
+     * and so is the tree where none is planned. */
+    int given = answer->graph_size == 0 ? 0 : answer->tree ? 2 : 1;
     if (graph)
-        return graph_answer(init);
-    return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
+        return init->graphs++ < given ? init->graph_path : NULL;
+    return answer->topo_size ? init->topo_path : NULL;
 }
 
 static const char sites[] = "libnccl-env.so";
@@ -195,33 +168,34 @@ static const char *plugin_answer(uint32_t version, const void *caller)
     return NULL;
 }
 
-static const char *answer(const struct shim_process *process, const char *name, uint32_t version,
-                          const void *caller)
+static const char *answer(const struct shim_process *process, const char *name,
+                          const struct shim_nccl *nccl, const void *caller)
 {
     shim_clearing_stop();
     if (!strcmp(name, "NCCL_GRAPH_FILE")) {
         const char *file = file_answer(process, true);
-        if (file && shim_graph_is_costly(version))
+        if (file && shim_graph_is_costly(nccl->version))
             shim_clearing_leave_out(caller);
         return file;
     }
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
-    if (!tccl_nccl_known(version))
+    if (!tccl_nccl_known(nccl->version))
         return NULL;
     if (!strcmp(name, "NCCL_ENV_PLUGIN"))
-        return plugin_answer(version, caller);
+        return plugin_answer(nccl->version, caller);
     if (!strcmp(name, NET_DISABLE_INTRA))
-        return shim_net_intra_answer(shim_pending_claimed(), caller);
-    return shim_nccllog_answer(name, version);
+        return shim_net_intra_answer(shim_pending_claimed(), nccl->start);
+    return shim_nccllog_answer(name, nccl->version);
 }
 
 /* The caller is an NCCL (or may be one that nobody has met). */
 static const char *nccl_asks(const char *name, const void *caller)
 {
     const struct shim_process *process = shim_process_armed();
-    if (process && shim_is_nccl(caller))
-        return answer(process, name, shim_nccl_version(caller), caller);
+    const struct shim_nccl *nccl = process ? shim_nccl_at(caller) : NULL;
+    if (nccl)
+        return answer(process, name, nccl, caller);
     if (!process && !strcmp(name, NET_DISABLE_INTRA))
         shim_net_intra_early();
     if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))

@@ -1,16 +1,12 @@
 /* settle.c: one decision for all ranks of a communicator on this node, in the registry. The first
  * rank that asks works it out; any doubt makes all of them stand aside. */
-#include "hook/settle.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "hook/ask.h"
-#include "hook/budget.h"
-#include "hook/conditions.h"
+#include "hook/members.h"
 
 enum {
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
@@ -92,14 +88,6 @@ static void tell_aside(const struct shim_comm *comm, enum shim_level level,
              ranks, why->text);
 }
 
-/* Files for some ranks of a node would fail the init: all are there to take theirs. */
-static int await_all(const struct shim_entry *entry, int n, struct shim_why *why)
-{
-    return shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0
-               ? 0
-               : shim_fail(why, "NCCL did not ask for all of its local ranks");
-}
-
 static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                        const struct shim_comm *comm, const struct shim_answer *answer, int locals)
 {
@@ -125,25 +113,6 @@ static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
     return agreed == 1;
 }
 
-/* Must other nodes know of this one? They have the same plan, and no gain is none on all. */
-static bool concerns_others(const struct shim_plan *plan, const struct shim_comm *comm,
-                            const struct shim_answer *answer)
-{
-    return plan->chain.n_rings > 1 && plan->n_nodes > 1 && !answer->no_gain &&
-           shim_plan_whole(plan, comm->ranks);
-}
-
-static void take_apart(struct draft *draft, const struct shim_comm *comm,
-                       const struct shim_why *why)
-{
-    shim_log(SHIM_LOG_INFO,
-             "communicator %016llx: not all nodes build all rings: NCCL's own number of channels: "
-             "%s",
-             (unsigned long long)comm->key, why->text);
-    memcpy(draft->answer.graph, draft->apart, sizeof(draft->apart));
-    draft->answer.graph_size = (uint32_t)strlen(draft->apart);
-}
-
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
                                      struct shim_entry *entry, const struct shim_comm *given,
                                      struct draft *draft)
@@ -155,13 +124,25 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     struct shim_why why = {""}, why_apart = {""};
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
-                !shim_work_out(plan, registry, &comm, members, n, answer, &apart, &why) &&
-                !await_all(entry, n, &why) && shim_entry_members(entry, members) == n &&
-                !shim_check_processes(answer, members, n, &why) &&
+                !shim_decide(plan, registry, &comm, members, n, answer, &apart, &why) &&
+                /* Files for some ranks of a node would fail the init: all are to take theirs. */
+                (shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0 ||
+                 shim_fail(&why, "NCCL did not ask for all of its local ranks") == 0) &&
+                shim_entry_members(entry, members) == n &&
+                !shim_members_can(answer, members, n, &why) &&
                 !shim_budget_take(registry, entry, answer, members, n, &why);
-    if (concerns_others(plan, &comm, answer) &&
-        !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good)
-        take_apart(draft, &comm, &why_apart);
+    /* Must other nodes know of this one? They have the same plan, and no gain is none on all. */
+    bool concerns_others = plan->chain.n_rings > 1 && plan->n_nodes > 1 && !answer->no_gain &&
+                           shim_plan_whole(plan, comm.ranks);
+    if (concerns_others &&
+        !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good) {
+        shim_log(SHIM_LOG_INFO,
+                 "communicator %016llx: not all nodes build all rings: NCCL's own number of "
+                 "channels: %s",
+                 (unsigned long long)comm.key, why_apart.text);
+        memcpy(answer->graph, draft->apart, sizeof(draft->apart));
+        answer->graph_size = (uint32_t)strlen(draft->apart);
+    }
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
@@ -172,30 +153,28 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         return decision;
     }
     if (good)
-        shim_budget_give_back(registry, answer, n);
+        shim_registry_release(registry, (uint64_t)n * answer->memory);
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);
     return decision;
 }
 
-enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
+enum shim_decision shim_settle(const struct shim_plan *plan, struct shim_registry *registry,
                                struct shim_entry *entry, const struct shim_comm *comm)
 {
     static const struct shim_why why = {"out of memory"};
-    struct draft *draft;
-    if (shim_entry_begin(entry)) {
-        draft = shim_scratch(sizeof(*draft));
-        if (!draft)
-            return shim_entry_decide(entry, SHIM_ASIDE, &why);
-        enum shim_decision decision = decide_now(plan, registry, entry, comm, draft);
-        shim_scratch_free(draft, sizeof(*draft));
-        return decision;
-    }
-    return shim_entry_wait(entry, shim_now_us() + WAIT_US);
+    if (!shim_entry_begin(entry))
+        return shim_entry_wait(entry, shim_now_us() + WAIT_US);
+    struct draft *draft = shim_scratch(sizeof(*draft));
+    if (!draft)
+        return shim_entry_decide(entry, SHIM_ASIDE, &why);
+    enum shim_decision decision = decide_now(plan, registry, entry, comm, draft);
+    shim_scratch_free(draft, sizeof(*draft));
+    return decision;
 }
 
-enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+enum shim_decision shim_settle_aside(struct shim_entry *entry, const struct shim_comm *comm,
                                      const struct shim_why *why)
 {
     if (!shim_entry_begin(entry))

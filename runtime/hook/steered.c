@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "hook/ask.h"
 #include "verify/nccllog.h"
 #include "verify/verdict.h"
@@ -31,13 +30,11 @@ static struct watch {
 } watches[SHIM_STEERED];
 
 int shim_steered_count;
-static pid_t owner; /* the process whose they are */
+static int owner; /* the process whose they are */
 
 static void notice_fork(void)
 {
-    pid_t pid = getpid();
-    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
-    if (before != pid && before != 0) {
+    if (shim_forked(&owner)) {
         memset(watches, 0, sizeof(watches));
         __atomic_store_n(&shim_steered_count, 0, __ATOMIC_SEQ_CST);
     }
@@ -50,11 +47,6 @@ static bool change(struct watch *watch, int from, int to)
                                        __ATOMIC_SEQ_CST);
 }
 
-static void set(struct watch *watch, int state)
-{
-    __atomic_store_n(&watch->state, state, __ATOMIC_SEQ_CST);
-}
-
 static bool waits(const struct watch *watch)
 {
     return __atomic_load_n(&watch->state, __ATOMIC_SEQ_CST) == WAITING;
@@ -62,26 +54,22 @@ static bool waits(const struct watch *watch)
 
 /* ---- The verdict ---- */
 
-static enum shim_verdict unknown(char text[static 256], const char *why)
-{
-    snprintf(text, 256, "%s", why);
-    return SHIM_UNKNOWN;
-}
-
 /* Nothing more comes, and the ring is not connected. */
 static enum shim_verdict without_ring(const struct watch *watch, const struct shim_built *built,
                                       char text[static 256])
 {
+    const char *why = watch->calls > 0 ? "no collective used the ring: NCCL has not connected it"
+                                       : "no collective was run: NCCL has not connected it";
     if (built->unclear)
-        return unknown(text, "NCCL connected several communicators at once, or trees first: its "
-                             "log does not say which edges are the ring's");
-    if (built->trees && watch->started >= LARGE) {
+        why = "NCCL connected several communicators at once, or trees first: its log does not say "
+              "which edges are the ring's";
+    else if (built->trees && watch->started >= LARGE) {
         snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
                  watch->started >> 20);
         return SHIM_DIFFERS;
     }
-    return unknown(text, watch->calls > 0 ? "no collective used the ring: NCCL has not connected it"
-                                          : "no collective was run: NCCL has not connected it");
+    snprintf(text, 256, "%s", why);
+    return SHIM_UNKNOWN;
 }
 
 static enum shim_verdict compare(const struct watch *watch, const struct shim_answer *answer,
@@ -137,13 +125,6 @@ static void tell(const struct shim_process *process, const struct watch *watch,
                      shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
-/* Can there be a verdict now? The log's word for it is in built. */
-static bool is_conclusive(const struct watch *watch, const struct shim_built *built)
-{
-    bool by_trees = built->trees && watch->done >= LARGE;
-    return !built->complete || built->connected || built->unclear || !watch->compared || by_trees;
-}
-
 /* Returns false: later. */
 static bool settle_by(const struct shim_process *process, struct watch *watch,
                       const struct shim_answer *answer, const struct shim_built *built, bool last)
@@ -160,12 +141,6 @@ static bool settle_by(const struct shim_process *process, struct watch *watch,
     return true;
 }
 
-static void tell_unknown(const struct shim_process *process, const struct watch *watch,
-                         const struct shim_answer *answer, const char *why)
-{
-    tell(process, watch, answer, SHIM_UNKNOWN, why);
-}
-
 /* A verdict, if it can be had. Returns false: later. */
 static bool settle(const struct shim_process *process, struct watch *watch, bool last)
 {
@@ -179,7 +154,10 @@ static bool settle(const struct shim_process *process, struct watch *watch, bool
         shim_nccllog_missing((why.text[0] = '\0', &why));
     told = told &&
            !shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->ranks, false, &built);
-    if (told && !last && !is_conclusive(watch, &built))
+    /* Can there be a verdict now? */
+    bool by_trees = built.trees && watch->done >= LARGE;
+    if (told && !last && built.complete && !built.connected && !built.unclear && watch->compared &&
+        !by_trees)
         return false;
     struct shim_answer *answer = shim_scratch(sizeof(*answer));
     bool done = true;
@@ -189,7 +167,7 @@ static bool settle(const struct shim_process *process, struct watch *watch, bool
     else if (told)
         done = settle_by(process, watch, answer, &built, last);
     else
-        tell_unknown(process, watch, answer, why.text);
+        tell(process, watch, answer, SHIM_UNKNOWN, why.text);
     shim_scratch_free(answer, sizeof(*answer));
     return done;
 }
@@ -202,10 +180,10 @@ static void look_after(struct watch *watch, bool last)
     if (!change(watch, WAITING, TAKEN))
         return;
     if (process && !settle(process, watch, last)) {
-        set(watch, WAITING);
+        __atomic_store_n(&watch->state, WAITING, __ATOMIC_SEQ_CST);
         return;
     }
-    set(watch, FREE);
+    __atomic_store_n(&watch->state, FREE, __ATOMIC_SEQ_CST);
     __atomic_fetch_sub(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -222,20 +200,11 @@ void shim_steered_begin(const struct shim_steered *steered)
             continue;
         *watch = (struct watch){.state = TAKEN, .comm = *steered};
         __atomic_fetch_add(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
-        set(watch, WAITING);
+        __atomic_store_n(&watch->state, WAITING, __ATOMIC_SEQ_CST);
         look_after(watch, false);
         return;
     }
     settle(process, &only, true);
-}
-
-static struct watch *find(const void *handle)
-{
-    notice_fork();
-    for (int i = 0; handle && i < SHIM_STEERED; i++)
-        if (waits(&watches[i]) && watches[i].comm.handle == handle)
-            return &watches[i];
-    return NULL;
 }
 
 /* Is the log read after so many collectives? */
@@ -246,7 +215,11 @@ static bool is_looked_at(unsigned calls)
 
 void shim_steered_collective(const void *handle, size_t all_reduce)
 {
-    struct watch *watch = find(handle);
+    struct watch *watch = NULL;
+    notice_fork();
+    for (int i = 0; handle && !watch && i < SHIM_STEERED; i++)
+        if (waits(&watches[i]) && watches[i].comm.handle == handle)
+            watch = &watches[i];
     /* What others have connected since is in the log, too, and may fit this communicator. */
     if (watch && is_looked_at(watch->calls + 1))
         shim_nccllog_read();
@@ -258,16 +231,6 @@ void shim_steered_collective(const void *handle, size_t all_reduce)
     watch->called_by = shim_tid();
 }
 
-static void note_started(struct watch *watch, enum shim_started started)
-{
-    watch->called_by = 0;
-    if (started != SHIM_FAILED && watch->begun > watch->started)
-        watch->started = watch->begun;
-    if (started == SHIM_STARTED)
-        watch->done = watch->started;
-    watch->begun = 0;
-}
-
 void shim_steered_collectives_done(enum shim_started started)
 {
     int self = shim_tid();
@@ -276,7 +239,12 @@ void shim_steered_collectives_done(enum shim_started started)
         struct watch *watch = &watches[i];
         if (!waits(watch) || watch->called_by != self)
             continue;
-        note_started(watch, started);
+        watch->called_by = 0;
+        if (started != SHIM_FAILED && watch->begun > watch->started)
+            watch->started = watch->begun;
+        if (started == SHIM_STARTED)
+            watch->done = watch->started;
+        watch->begun = 0;
         if (is_looked_at(watch->calls))
             look_after(watch, false);
     }
@@ -284,18 +252,20 @@ void shim_steered_collectives_done(enum shim_started started)
         shim_nccllog_expect_no_more();
 }
 
-void shim_steered_look(void)
-{
-    notice_fork();
-    for (int i = 0; i < SHIM_STEERED; i++)
-        if (waits(&watches[i]))
-            look_after(&watches[i], false);
-}
-
-void shim_steered_end(const void *handle)
+static void look_at(const void *handle, bool last)
 {
     notice_fork();
     for (int i = 0; i < SHIM_STEERED; i++)
         if (waits(&watches[i]) && (!handle || watches[i].comm.handle == handle))
-            look_after(&watches[i], true);
+            look_after(&watches[i], last);
+}
+
+void shim_steered_look(void)
+{
+    look_at(NULL, false);
+}
+
+void shim_steered_end(const void *handle)
+{
+    look_at(handle, true);
 }

@@ -25,39 +25,12 @@ typedef struct {
     int collnetEnable, CTAPolicy, shrinkShare;
 } ncclConfig_t;
 
-#define NCCL_WRAPPER __attribute__((visibility("default"))) ncclResult_t
+/* What begins a wrapper's definition: it is seen by programs, and has no other prototype. */
+#define NCCL_WRAPPER(name, parameters)                                                             \
+    __attribute__((visibility("default"))) ncclResult_t name parameters;                           \
+    ncclResult_t name parameters
 
-NCCL_WRAPPER ncclGetUniqueId(ncclUniqueId *id);
-NCCL_WRAPPER ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
-NCCL_WRAPPER ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config);
-NCCL_WRAPPER ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int n_ids,
-                                      ncclUniqueId *ids, ncclConfig_t *config);
-NCCL_WRAPPER ncclCommInitAll(ncclComm_t *comms, int n, const int *devices);
-NCCL_WRAPPER ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
-                           ncclConfig_t *config);
-NCCL_WRAPPER ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *child,
-                            ncclConfig_t *config, int flags);
-NCCL_WRAPPER ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
-                          ncclComm_t *child, ncclConfig_t *config);
-NCCL_WRAPPER ncclCommFinalize(ncclComm_t comm);
-NCCL_WRAPPER ncclCommDestroy(ncclComm_t comm);
-NCCL_WRAPPER ncclCommAbort(ncclComm_t comm);
-
-/* type, op: enums; stream: a cudaStream_t. */
-NCCL_WRAPPER ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
-                           ncclComm_t comm, void *stream);
-NCCL_WRAPPER ncclAllGather(const void *from, void *to, size_t count, int type, ncclComm_t comm,
-                           void *stream);
-NCCL_WRAPPER ncclReduceScatter(const void *from, void *to, size_t count, int type, int op,
-                               ncclComm_t comm, void *stream);
-NCCL_WRAPPER ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
-                           ncclComm_t comm, void *stream);
-NCCL_WRAPPER ncclBcast(void *buffer, size_t count, int type, int root, ncclComm_t comm,
-                       void *stream);
-NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
-                        ncclComm_t comm, void *stream);
-/* The same from 2.31 on, with what the user wants of this call; config: may be NULL. */
+/* From 2.31 on: what the user wants of one collective. */
 typedef struct {
     size_t size;
     unsigned magic, version;
@@ -65,18 +38,5 @@ typedef struct {
     int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
     const char *algSelection; /* algorithms that it may use; NULL, "": any */
 } ncclCollConfig_t;
-
-NCCL_WRAPPER ncclAllReduceConfig(const void *from, void *to, size_t count, int type, int op,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
-NCCL_WRAPPER ncclAllGatherConfig(const void *from, void *to, size_t count, int type,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
-NCCL_WRAPPER ncclReduceScatterConfig(const void *from, void *to, size_t count, int type, int op,
-                                     ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
-NCCL_WRAPPER ncclBroadcastConfig(const void *from, void *to, size_t count, int type, int root,
-                                 ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
-NCCL_WRAPPER ncclReduceConfig(const void *from, void *to, size_t count, int type, int op, int root,
-                              ncclComm_t comm, void *stream, const ncclCollConfig_t *config);
-NCCL_WRAPPER ncclGroupStart(void);
-NCCL_WRAPPER ncclGroupEnd(void);
 
 #endif

@@ -46,7 +46,7 @@ static void decide(uint32_t version)
     make_members(version);
     int64_t start = shim_now_us();
     int result =
-        shim_work_out(&plan, NULL, &comm, members, plan.n_gpus, &answer, &apart_text, &why);
+        shim_decide(&plan, NULL, &comm, members, plan.n_gpus, &answer, &apart_text, &why);
     long long took = shim_now_us() - start;
     printf("%s %lld %s\n",
            result != 0         ? "none"

@@ -30,7 +30,7 @@ static void usual(int ranks)
 static int check(const struct shim_registry *registry, int n, const char *word)
 {
     struct shim_why why = {""};
-    int result = shim_check_members(&plan, registry, &comm, members, n, &why);
+    int result = shim_members_check(&plan, registry, &comm, members, n, &why);
     if (word && !strstr(why.text, word)) {
         fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
         check_failures++;
@@ -119,7 +119,7 @@ static void left_alone(uint32_t user, int ranks, int n, const char *word)
     struct shim_why why = {""};
     usual(ranks);
     members[n - 1].user = user;
-    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, n, &answer, NULL, &why), -1);
+    CHECK_INT(shim_decide(&plan, NULL, &comm, members, n, &answer, NULL, &why), -1);
     if (!strstr(why.text, word))
         fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
     CHECK(strstr(why.text, word) != NULL);
@@ -136,7 +136,7 @@ static void hidden(void)
     for (int i = 0; i < 4; i++)
         members[i].sees = 1u << i;
     members[2].linked = true;
-    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, 4, &answer, NULL, &why), -1);
+    CHECK_INT(shim_decide(&plan, NULL, &comm, members, 4, &answer, NULL, &why), -1);
     CHECK(strstr(why.text, "may be joined by NVLink") != NULL);
 }
 

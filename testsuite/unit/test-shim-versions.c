@@ -96,7 +96,7 @@ static void check_left(uint32_t version)
     struct shim_why why = {""};
     char text[TCCL_NCCL_TEXT];
     tccl_nccl_not_known(version, text);
-    CHECK_INT(shim_check_members(&plan, NULL, &comm, &member, 1, &why), -1);
+    CHECK_INT(shim_members_check(&plan, NULL, &comm, &member, 1, &why), -1);
     CHECK_STR(why.text, text);
 }
 
