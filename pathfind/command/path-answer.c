@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/numbers.h"
-#include "base/source.h"
+#include "machine/meter.h"
 #include "ring/latency.h"
 #include "ring/ring.h"
 
@@ -100,7 +100,7 @@ struct tccl_decision_case answer_case(const struct answer *answer)
         const struct node_class *class = route->stops[i].class;
         asked.noise = fmax(asked.noise, class->class->noise);
         asked.gpus += class->class->n_gpus;
-        asked.measured = asked.measured && tccl_source_measured(class->source->name);
+        asked.measured = asked.measured && tccl_meter_measured(class->source->name);
     }
     return asked;
 }

@@ -32,9 +32,7 @@ static int find_part(const struct stop *stop, struct limit *limit, struct tccl_e
     struct tccl_set set, part;
     limit->part = limit->side;
     if (stop->set.n > 1)
-        return limit->detailed
-                   ? shrink(source_plain_model(source), stop_slowest(stop), &limit->part, err)
-                   : 0;
+        return limit->detailed ? shrink(source->model, stop_slowest(stop), &limit->part, err) : 0;
     limit_set(&limit->side, &set);
     if (source_slow_part(source, &set, stop->gbps, &part, err) != 0)
         return -1;
@@ -44,7 +42,7 @@ static int find_part(const struct stop *stop, struct limit *limit, struct tccl_e
 
 int limit_find(const struct stop *stop, struct limit *limit, struct tccl_error *err)
 {
-    const struct tccl_model *model = source_plain_model(stop->class->source);
+    const struct tccl_model *model = stop->class->source->model;
     tccl_ring_set_side(&stop->set, &limit->side);
     limit->detailed = model != NULL;
     if (limit->detailed && tccl_model_rates(model, limit->side.transfers, limit->side.count,

@@ -39,11 +39,10 @@ static int measure(struct source *source, const char *text, struct measured *out
         source_measure(source, &out->set, &out->gbps, err) != 0)
         return -1;
     double gbps;
-    out->detailed = source_plain_model(source) != NULL;
+    out->detailed = source->model != NULL;
     if (!out->detailed)
         return 0;
-    return tccl_model_measure(source_plain_model(source), &out->set, &gbps, out->rates, out->limits,
-                              err);
+    return tccl_model_measure(source->model, &out->set, &gbps, out->rates, out->limits, err);
 }
 
 static json_t *measured_to_json(const struct source *source, const struct measured *measured)

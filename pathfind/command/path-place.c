@@ -66,7 +66,7 @@ static void show_progress(void *context, int done, int total)
 static int rate(struct placing *placing, struct tccl_error *err)
 {
     struct source *source = placing->source;
-    const struct tccl_model *model = source_plain_model(source);
+    const struct tccl_model *model = source->model;
     if (!model && source_together(source, &placing->together, err) != 0)
         return -1;
     const struct tccl_place_source known = {.machine = &source->machine,
@@ -118,7 +118,7 @@ static void print_notes(const struct placing *placing)
 {
     char busy[64];
     list(placing->busy, busy);
-    bool known = source_plain_model(placing->source) || placing->together;
+    bool known = placing->source->model || placing->together;
     if (placing->together)
         puts(
             "What jobs do to each other was measured together; where it was not, each has at least "
@@ -167,7 +167,7 @@ static json_t *places_to_json(const struct placing *placing)
                             known(place->alone), "baseline_gbps", known(place->nccl), "least_share",
                             known(place->least), "rest_gbps", known(place->rest)));
     }
-    bool model = source_plain_model(placing->source) != NULL;
+    bool model = placing->source->model != NULL;
     enum tccl_basis basis = model ? TCCL_BASIS_MODEL : TCCL_BASIS_NONE;
     for (int i = 0; i < placing->n; i++)
         basis = placing->places[i].basis > basis ? placing->places[i].basis : basis;

@@ -126,7 +126,7 @@ static int rate_by_profile(const struct stop *stop, double *gbps, struct tccl_er
 int stop_measure(struct stop *stop, struct tccl_error *err)
 {
     struct source *source = stop->class->source;
-    const struct tccl_model *model = source_plain_model(source);
+    const struct tccl_model *model = source->model;
     struct tccl_set set;
     if (stop->set.n > 1)
         return model ? rate_by_model(model, &stop->set, &stop->gbps, err)

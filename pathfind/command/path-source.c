@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "machine/background.h"
 #include "machine/model-file.h"
 #include "search/setlog.h"
 
@@ -26,22 +25,7 @@ static int know(void *context, const struct tccl_set *set,
                 const struct tccl_measurement *measurement)
 {
     struct source *source = context;
-    if (measurement->gpus && measurement->gpus != tccl_set_gpus(set))
-        return 0; /* beside the background of others, too */
     return tccl_setmap_note(&source->sets, set, measurement) ? 0 : -1;
-}
-
-/* By the model, while these GPUs have the background that the profile was measured beside. */
-static int rate(const struct source *source, uint32_t gpus, const struct tccl_set *set,
-                double *gbps, struct tccl_error *err)
-{
-    return tccl_model_beside(source->model, tccl_source_background(source->name), gpus, set, gbps,
-                             err);
-}
-
-const struct tccl_model *source_plain_model(const struct source *source)
-{
-    return tccl_source_background(source->name) == TCCL_BACKGROUND_NONE ? source->model : NULL;
 }
 
 /* What the search asks for a set that it doesn't know. */
@@ -51,7 +35,7 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
     struct source *source = context;
     if (source->model) {
         *out = (struct tccl_measurement){0};
-        if (rate(source, tccl_set_gpus(set), set, &out->gbps, err) != 0)
+        if (tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err) != 0)
             return -1;
         return know(source, set, out) != 0 ? tccl_fail(err, "out of memory") : 0;
     }
@@ -307,14 +291,13 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
 static int shrink_by_model(const struct source *source, double limit, struct tccl_set *part,
                            struct tccl_error *err)
 {
-    uint32_t gpus = tccl_set_gpus(part);
     for (int i = part->count - 1; i >= 0 && part->count > 1; i--) {
         struct tccl_set less = {.count = 0};
         double gbps;
         for (int k = 0; k < part->count; k++)
             if (k != i)
                 tccl_set_add(&less, part->transfers[k]);
-        if (rate(source, gpus, &less, &gbps, err) != 0)
+        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) != 0)
             return -1;
         if (gbps <= limit)
             *part = less;
@@ -338,7 +321,7 @@ static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
     double gbps;
     if (part->count == subsets->size) {
         if (subsets->left-- == 0 ||
-            rate(subsets->source, tccl_set_gpus(subsets->set), part, &gbps, err) != 0)
+            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) != 0)
             return -1;
         return gbps <= subsets->limit;
     }
@@ -383,8 +366,7 @@ static int keep_smaller(void *context, const struct tccl_set *set,
                         const struct tccl_measurement *measurement)
 {
     struct smallest *smallest = context;
-    bool beside = !measurement->gpus || measurement->gpus == tccl_set_gpus(smallest->set);
-    if (beside && set->count > 0 && set->count < smallest->part->count &&
+    if (set->count > 0 && set->count < smallest->part->count &&
         measurement->gbps <= smallest->limit && tccl_set_contains(smallest->set, set))
         *smallest->part = *set;
     return 0;

@@ -12,7 +12,7 @@
 struct source {
     char *path;
     bool profile;         /* a folder with machine.json, sets.jsonl, model.json, chains/ */
-    char name[TCCL_NAME]; /* see base/source.h */
+    char name[TCCL_NAME]; /* "model", "host", "cuda" */
     struct tccl_machine machine;
     struct tccl_model *model;       /* NULL: only what was measured is known */
     struct tccl_symmetry *symmetry; /* NULL without a model */
@@ -33,9 +33,6 @@ int source_of_machine(char path[static PATH_MAX], struct tccl_error *err);
 /* Opens a model file, or a profile folder. Returns NULL with err. */
 struct source *source_open(const char *path, struct tccl_error *err);
 void source_free(struct source *source); /* NULL is fine */
-
-/* The model of what is not beside anything: rates of members, several steps at once. NULL: none. */
-const struct tccl_model *source_plain_model(const struct source *source);
 
 /* Passes the measurements of the profile to the search, once. Must be called before the search is
  * used; separate from source_open, because chain tables answer most questions and sets.jsonl may be

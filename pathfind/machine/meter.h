@@ -3,6 +3,7 @@
 #define TCCL_METER_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "machine/transfer.h"
@@ -22,10 +23,15 @@ struct tccl_measurement {
     double overlap; /* part of the time in which all members ran, the least of the repeats; 0: not
                        known (a model) */
     unsigned marks; /* of enum tccl_mark */
-    uint32_t gpus;  /* whose background ran beside it (base/source.h); 0: there was none */
     bool noisy;     /* the spread stayed too large, however often it was measured */
     bool failed;    /* could not be measured: gbps is 0, and says nothing */
 };
+
+/* Is that source one that measures ("host", "cuda"), and not "model"? */
+static inline bool tccl_meter_measured(const char *source)
+{
+    return *source && strcmp(source, "model") != 0;
+}
 
 struct tccl_setmap;
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
 #include "chain/expressible.h"
+#include "machine/meter.h"
 #include "ring/decision.h"
 #include "ring/latency.h"
 
@@ -304,7 +304,7 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
     }
     groups->unit = fmax(groups->unit, list->results[0].gbps);
     groups->noise = fmax(groups->noise, table->noise);
-    groups->measured = (groups->n == 0 || groups->measured) && tccl_source_measured(table->source);
+    groups->measured = (groups->n == 0 || groups->measured) && tccl_meter_measured(table->source);
     add_baselines(groups, list, table);
     groups->n++;
     return 0;
@@ -650,8 +650,7 @@ int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *bes
     const struct assignment *best;
     if (!ways)
         return tccl_fail(err, "out of memory");
-    bool copies = beside->background && beside->background->count > 0;
-    if (groups->n < 2 || beside->n + groups->n + copies > TCCL_MAX_SIDES)
+    if (groups->n < 2 || beside->n + groups->n > TCCL_MAX_SIDES)
         return tccl_fail(err, "%d groups beside %d steps", groups->n, beside->n);
     groups->beside = beside;
     if (search(groups, ways, &best, err) != 0 || fill_cells(groups, best, choices, err) != 0)

@@ -15,11 +15,8 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    int n = beside->n + 1;
-    if (beside->model && beside->background && beside->background->count > 0)
-        sides[n++] = beside->background;
     const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
-    if (tccl_rates_sides(&rates, sides, n, gbps, &worth->basis, err) != 0)
+    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &worth->basis, err) != 0)
         return -1;
     worth->gbps = gbps[0];
     worth->least = worth->sum = gbps[0] / beside->own;

@@ -18,11 +18,8 @@ struct tccl_beside {
     int n;
     const struct tccl_side *others[TCCL_MAX_SIDES - 1];
     double alone[TCCL_MAX_SIDES - 1]; /* of each, GB/s */
-    /* Copies of jobs that offload, the step's own or others': they run as well, and nobody asks
-     * what they are left. Counted with a model only; NULL: none. */
-    const struct tccl_side *background;
-    double own;   /* what the step itself reaches alone, GB/s */
-    bool selfish; /* shares of the others don't count */
+    double own;                       /* what the step itself reaches alone, GB/s */
+    bool selfish;                     /* shares of the others don't count */
 };
 
 /* What a side is worth beside the others. */
@@ -36,7 +33,7 @@ struct tccl_worth {
 };
 
 /* Without a model side->alone is to be said, and that of the others, too. Returns 0, or -1 with err
- * as tccl_rates_sides; with a background there may be TCCL_MAX_SIDES - 2 others. */
+ * as tccl_rates_sides. */
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err);
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */

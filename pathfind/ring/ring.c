@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
+#include "machine/meter.h"
 #include "ring/class-sets.h"
 #include "ring/latency.h"
 #include "ring/segment.h"
@@ -559,7 +559,7 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
     ring->measured = true;
     for (int i = 0; i < n_runs; i++) {
         ring->noise = fmax(ring->noise, runs[i].class->noise);
-        ring->measured = ring->measured && tccl_source_measured(runs[i].class->source);
+        ring->measured = ring->measured && tccl_meter_measured(runs[i].class->source);
     }
     return 0;
 }

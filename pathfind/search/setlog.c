@@ -83,16 +83,6 @@ static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *e
     return 0;
 }
 
-static int parse_gpus(const json_t *json, uint32_t *gpus, struct tccl_error *err)
-{
-    char text[GPUS_TEXT] = "";
-    *gpus = 0;
-    int rc = tccl_field_text(json, "beside", 0, text, sizeof(text), err);
-    if (rc < 0 || (text[0] && tccl_numberset_parse(text, TCCL_MAX_GPUS, gpus, err) != 0))
-        return -1;
-    return 0;
-}
-
 /* What only some lines have. */
 static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
                       struct tccl_error *err)
@@ -100,7 +90,6 @@ static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
     if (tccl_field_number(json, "skew", 0, 0, MAX_SKEW, &measurement->skew, err) < 0 ||
         tccl_field_number(json, "overlap", 0, 0, 1, &measurement->overlap, err) < 0 ||
         parse_marks(json, &measurement->marks, err) != 0 ||
-        parse_gpus(json, &measurement->gpus, err) != 0 ||
         parse_flag(json, "noisy", &measurement->noisy, err) != 0 ||
         parse_flag(json, "failed", &measurement->failed, err) != 0)
         return -1;
@@ -419,7 +408,6 @@ static json_t *list_of_marks(unsigned marks)
 /* Members that say something only for some measurements. Returns 0, or -1 without memory. */
 static int add_rest(json_t *json, const struct tccl_measurement *measurement)
 {
-    char gpus[GPUS_TEXT];
     int rc = 0;
     if (measurement->skew > 0)
         rc |= json_object_set_new(json, "skew", json_real(measurement->skew));
@@ -429,8 +417,6 @@ static int add_rest(json_t *json, const struct tccl_measurement *measurement)
         rc |= json_object_set_new(json, "noisy", json_true());
     if (measurement->failed)
         rc |= json_object_set_new(json, "failed", json_true());
-    if (measurement->gpus && tccl_numberset_format(measurement->gpus, gpus, sizeof(gpus)) > 0)
-        rc |= json_object_set_new(json, "beside", json_string(gpus));
     if (measurement->marks)
         rc |= json_object_set_new(json, "marks", list_of_marks(measurement->marks));
     return rc;

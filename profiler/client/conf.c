@@ -265,8 +265,7 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
                                    .timeout_ms = TCCL_NOT_SET,
                                    .auto_timeout_ms = TCCL_NOT_SET,
                                    .require_timeout_ms = TCCL_NOT_SET,
-                                   .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET},
-                                   .background = TCCL_NOT_SET};
+                                   .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET}};
     strcpy(policy->name, name);
     return 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
 #include "client/conf-value.h"
 #include "client/hostlist.h"
 
@@ -178,17 +177,6 @@ static int set_traffic_class(const struct tccl_key *key, void *field, const stru
     return 0;
 }
 
-static int set_background(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                          const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    int background = tccl_background_parse(*value ? value : "none");
-    if (background < 0)
-        return tccl_value_refuse(key, value, "offload or none", err);
-    *(int *)field = background;
-    return 0;
-}
-
 int tccl_policy_variable(const char *assignment)
 {
     return (int)strcspn(assignment, "=");
@@ -265,7 +253,6 @@ static const struct tccl_key keys[] = {
     {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
     {"TrafficClass", set_traffic_class, FIELD(traffic_class), 0, 255},
-    {"Background", set_background, FIELD(background), 0, 0},
     {"Environment", set_environment, 0, 0, 0},
     {"Partitions", set_patterns, FIELD(partitions), 0, 0},
     {"Accounts", set_patterns, FIELD(accounts), 0, 0},
@@ -327,8 +314,7 @@ struct tccl_policy tccl_policy_built_in(void)
                                 .timeout_ms = TCCL_NOT_SET,
                                 .auto_timeout_ms = TCCL_NOT_SET,
                                 .require_timeout_ms = TCCL_NOT_SET,
-                                .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET},
-                                .background = TCCL_NOT_SET};
+                                .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET}};
 }
 
 void tccl_policy_clear(struct tccl_policy *policy)

@@ -49,7 +49,6 @@ struct tccl_policy {
     int max_rings, timeout_ms, auto_timeout_ms,
         require_timeout_ms; /* of [policy] also TCCL_NOT_SET: what [tccl] says */
     struct tccl_traffic_class traffic_class;
-    int background;     /* enum tccl_background */
     char **environment; /* "NAME=value" */
     int n_environment;
     bool never; /* it matches nothing: see tccl_conf_read_own */

@@ -194,8 +194,6 @@ struct policy_rule policy_rule_of(const struct tccl_conf *conf, const struct tcc
         .require_timeout_ms = first_set(policy->require_timeout_ms, site->require_timeout_ms,
                                         conf->require_timeout_ms),
         .traffic_class = policy->traffic_class,
-        .background = (enum tccl_background)first_set(policy->background, site->background,
-                                                      TCCL_BACKGROUND_NONE),
     };
     if (rule.traffic_class.tc == TCCL_NOT_SET && rule.traffic_class.sl == TCCL_NOT_SET)
         rule.traffic_class = site->traffic_class;

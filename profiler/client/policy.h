@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/source.h"
 #include "client/conf.h"
 
 enum { POLICY_NOT_GIVEN = -1, POLICY_WHY = 512 };
@@ -31,7 +30,6 @@ struct policy_rule {
     int max_rings; /* at once */
     int timeout_ms, auto_timeout_ms, require_timeout_ms;
     struct tccl_traffic_class traffic_class;
-    enum tccl_background background;
     const char *environment[2 * TCCL_POLICY_ENVIRONMENT]; /* "NAME=value" */
     int n_environment;
 };

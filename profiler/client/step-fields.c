@@ -96,7 +96,6 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},
     {.name = "policy", TCCL_FIELD_TEXT, JOIN | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
     {.name = "traffic_class", TCCL_FIELD_TEXT, JOIN | RECORD, 0, TCCL_TRAFFIC_CLASS, STEP(traffic_class), "TrafficClass", 12},
-    {.name = "background", TCCL_FIELD_TEXT, JOIN | RECORD, 0, TCCL_BACKGROUND, STEP(background), "Background", 10},
     {.name = "policy", TCCL_FIELD_TEXT, PLAN, 0, TCCL_POLICY_NAME, OUTCOME(policy)},
     {.name = "recorded", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(recorded)},
     {.name = "required", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(required)},

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/source.h"
 #include "client/conf.h"
 #include "client/key.h"
 
@@ -80,10 +79,8 @@ struct tccl_step {
     bool by_claims;                    /* the site's policy depends on partition, account or QOS */
     char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
     char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */
-    char background[TCCL_BACKGROUND + 1]; /* what its tasks have running beside the ring, "offload";
-                                             "": nothing */
-    char foreseen[TCCL_STEP_REASON + 1];  /* not "": NCCL will leave the ring alone; why */
-    char reason[TCCL_STEP_REASON + 1];    /* not "": this node can't take part; why */
+    char foreseen[TCCL_STEP_REASON + 1];        /* not "": NCCL will leave the ring alone; why */
+    char reason[TCCL_STEP_REASON + 1];          /* not "": this node can't take part; why */
 };
 
 /* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.

@@ -35,8 +35,7 @@ int profile_open_backend(const struct profile_options *options, const char *usua
                                         .engine = options->engine,
                                         .force = options->force,
                                         .window = options->window_ms / 1e3,
-                                        .repeats = options->repeats,
-                                        .background = options->background};
+                                        .repeats = options->repeats};
     struct tccl_error why = {0};
 
     *backend = NULL;

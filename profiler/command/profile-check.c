@@ -89,8 +89,6 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
                           unsigned seed)
 {
     const char *folder = tccl_profile_folder(profile);
-    const char *beside = tccl_background_name(tccl_source_background(tccl_profile_source(profile)));
-    bool plain = strcmp(beside, "none") == 0;
 
     print_drifted(drift);
     printf("%d sets measured again (seed %u)", drift->count, seed);
@@ -106,8 +104,8 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
     else if (drift->verdict == TCCL_DRIFT_UNCLEAR)
         printf("\ncan't tell whether the profile holds: try again when the node is idle\n");
     else
-        printf("\nthe profile has drifted: measure anew: mv %s %s.old, then tccl-profile run%s%s\n",
-               folder, folder, plain ? "" : " --background ", plain ? "" : beside);
+        printf("\nthe profile has drifted: measure anew: mv %s %s.old, then tccl-profile run\n",
+               folder, folder);
 }
 
 static int say(const struct profile_options *options, const struct tccl_profile *profile,
@@ -159,10 +157,10 @@ static int fits(const struct tccl_profile *profile, const struct tccl_backend *b
     if (strcmp(id, tccl_profile_id(profile)) != 0)
         return tccl_fail(err, "%s: is of another machine: this is %s", tccl_profile_folder(profile),
                          id);
-    if (strcmp(tccl_profile_source(profile), tccl_backend_source(backend)) != 0)
+    if (strcmp(tccl_profile_source(profile), tccl_backend_name(backend)) != 0)
         return tccl_fail(err, "%s: comes from \"%s\", which \"%s\" can't check",
                          tccl_profile_folder(profile), tccl_profile_source(profile),
-                         tccl_backend_source(backend));
+                         tccl_backend_name(backend));
     if (!tccl_conditions_agree(tccl_profile_conditions(profile), tccl_backend_conditions(backend)))
         return tccl_fail(err,
                          "%s: was measured under \"%s\", and this is \"%s\": check it as it was",
@@ -201,18 +199,16 @@ static int check(const struct profile_options *options, struct tccl_profile *pro
     struct profile_options like = *options;
     struct tccl_backend *backend;
     const char *source = tccl_profile_source(profile);
-    char model[PATH_MAX], name[TCCL_NAME];
+    char model[PATH_MAX];
     cleanup_close int fd = lock(profile, err);
     if (fd < 0)
         return -1;
-    like.background = tccl_source_background(source);
-    tccl_source_backend(source, name, sizeof(name));
     snprintf(model, sizeof(model), "%s/model.json", tccl_profile_folder(profile));
-    if (!options->model && strcmp(name, "model") == 0)
+    if (!options->model && strcmp(source, "model") == 0)
         like.model = model;
-    if (options->devices == 0 && strcmp(name, "host") == 0)
+    if (options->devices == 0 && strcmp(source, "host") == 0)
         like.devices = tccl_profile_machine(profile)->n_gpus;
-    if (profile_open_backend(&like, name, &backend, err) != 0)
+    if (profile_open_backend(&like, source, &backend, err) != 0)
         return -1;
     int rc = measure(options, profile, backend, err);
     tccl_backend_close(backend);

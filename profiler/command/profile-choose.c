@@ -85,8 +85,8 @@ static bool is_folder(const char *text)
            access(path, F_OK) == 0;
 }
 
-static int choose_plain(const struct profile_options *options, struct tccl_profile **profile,
-                        struct tccl_error *err)
+int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
+                   struct tccl_error *err)
 {
     struct tccl_error ignored = {0};
     struct tccl_machine machine;
@@ -102,20 +102,4 @@ static int choose_plain(const struct profile_options *options, struct tccl_profi
         return tccl_profile_open(options->cache, id, profile, err);
     }
     return choose_from_cache(options->cache, NULL, profile, err);
-}
-
-int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
-                   struct tccl_error *err)
-{
-    struct tccl_profile *plain;
-
-    if (choose_plain(options, profile, err) != 0)
-        return -1;
-    if (options->background == TCCL_BACKGROUND_NONE ||
-        tccl_source_background(tccl_profile_source(*profile)) == options->background)
-        return 0;
-    plain = *profile;
-    int rc = tccl_profile_open_beside(plain, options->background, profile, err);
-    tccl_profile_close(plain);
-    return rc;
 }

@@ -32,8 +32,7 @@ struct profile_options {
     int repeats;        /* 0: the back end's own */
     int pairs;
     int devices;
-    enum tccl_background background; /* --background */
-    bool no_munge;                   /* --no-munge: nobody has to prove who they are */
+    bool no_munge; /* --no-munge: nobody has to prove who they are */
     bool neighbours, engine, force, check, json, quiet;
 };
 
@@ -70,8 +69,8 @@ int profile_trust(const struct profile_options *options, struct tccl_trust *trus
 enum { PROFILE_MARKS = 96 };
 void profile_marks_text(unsigned marks, char text[static PROFILE_MARKS]);
 
-/* Opens the profile that is meant: by operand; else this node's; else the only one there is; of it
- * the one with --background. Returns 0, or -1 with err. */
+/* Opens the profile that is meant: by operand; else this node's; else the only one there is.
+ * Returns 0, or -1 with err. */
 int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
                    struct tccl_error *err);
 

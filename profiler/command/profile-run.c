@@ -188,9 +188,9 @@ static int run(const struct profile_options *options, struct tccl_error *err)
 
     if (profile_open_backend(options, NULL, &backend, err) != 0)
         return -1;
-    int rc = tccl_profile_create(options->cache, tccl_backend_machine(backend),
-                                 tccl_backend_source(backend), tccl_backend_model(backend),
-                                 &profile, err);
+    int rc =
+        tccl_profile_create(options->cache, tccl_backend_machine(backend),
+                            tccl_backend_name(backend), tccl_backend_model(backend), &profile, err);
     if (rc == 0) {
         rc = fill_sets(options, backend, profile, err);
         tccl_profile_close(profile);
@@ -208,8 +208,6 @@ static int check_options(const struct profile_options *options, struct tccl_erro
                          "--neighbours doesn't go with %s: the sets of GPUs are those of "
                          "--splits",
                          options->check ? "--check" : "--gpus");
-    if (options->neighbours && options->background != TCCL_BACKGROUND_NONE)
-        return tccl_fail(err, "--neighbours doesn't go with --background: it is measured plain");
     return 0;
 }
 

@@ -350,22 +350,15 @@ static void list_profile(struct listing *listing, const struct tccl_profile *pro
 static int list_one(void *context, const char *id)
 {
     struct listing *listing = context;
-    struct tccl_profile *plain, *profile;
+    struct tccl_profile *profile;
     struct tccl_error err = {0};
 
-    if (tccl_profile_open(listing->options->cache, id, &plain, &err) != 0) {
+    if (tccl_profile_open(listing->options->cache, id, &profile, &err) != 0) {
         listing->n_bad += profile_complain(&err);
         return 0;
     }
-    list_profile(listing, plain);
-    for (int i = TCCL_BACKGROUND_NONE + 1; i < TCCL_BACKGROUNDS; i++) {
-        if (tccl_profile_open_beside(plain, (enum tccl_background)i, &profile, &err) == 0)
-            list_profile(listing, profile);
-        else if (errno != ENOENT)
-            listing->n_bad += profile_complain(&err);
-        tccl_profile_close(profile);
-    }
-    tccl_profile_close(plain);
+    list_profile(listing, profile);
+    tccl_profile_close(profile);
     return 0;
 }
 

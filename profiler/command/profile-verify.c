@@ -116,21 +116,6 @@ static void verify(struct verified *all, const char *name, int opened, struct tc
                                     json_array_size(all->bad) == 0, "bad", all->bad));
 }
 
-/* What was measured of the same machine beside something. */
-static void verify_beside(struct verified *all, const char *id, const struct tccl_profile *plain)
-{
-    for (int i = TCCL_BACKGROUND_NONE + 1; i < TCCL_BACKGROUNDS; i++) {
-        struct tccl_profile *profile;
-        struct tccl_error err = {0};
-        char name[TCCL_HASH_HEX + TCCL_BACKGROUND + 1];
-        int opened = tccl_profile_open_beside(plain, (enum tccl_background)i, &profile, &err);
-        if (opened != 0 && errno == ENOENT)
-            continue;
-        snprintf(name, sizeof(name), "%s/%s", id, tccl_background_name((enum tccl_background)i));
-        verify(all, name, opened, profile, &err);
-    }
-}
-
 static int verify_id(void *context, const char *id)
 {
     struct verified *all = context;
@@ -138,8 +123,6 @@ static int verify_id(void *context, const char *id)
     struct tccl_error err = {0};
     int opened = tccl_profile_open(all->options->cache, id, &profile, &err);
 
-    if (opened == 0)
-        verify_beside(all, id, profile);
     verify(all, id, opened, profile, &err);
     return 0;
 }

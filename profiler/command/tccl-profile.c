@@ -50,15 +50,6 @@ static int set_copy(const struct tccl_option *option, void *field, const char *t
                : tccl_fail(err, "--%s %.60s: is not kernel or engine", option->name, text);
 }
 
-static int set_background(const struct tccl_option *option, void *field, const char *text,
-                          struct tccl_error *err)
-{
-    int value = tccl_background_parse(text);
-
-    *(enum tccl_background *)field = value < 0 ? TCCL_BACKGROUND_NONE : (enum tccl_background)value;
-    return value < 0 ? tccl_fail(err, "--%s %.60s: is not offload or none", option->name, text) : 0;
-}
-
 /* The value may be what stands there in its place. */
 static int set_html(const struct tccl_option *option, void *field, const char *text,
                     struct tccl_error *err)
@@ -156,9 +147,6 @@ static const struct tccl_option options[] = {
          "      --model FILE|amd-4gpu  in place of hardware; --noise RATIO  --seed N\n"),
     RATIO("noise", noise, NULL),
     OWN("seed", IN(RUN), seed, NULL, NULL, set_seed),
-    OWN("background", IN(RUN) | IN(SHOW) | IN(REPORT), background, "offload|none",
-        "      --background offload  the profile beside jobs that offload to memory\n",
-        set_background),
     TEXT("topology", IN(INIT) | IN(SHOW) | IN(GRES), AT(topology), "@file",
          "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"),
     TEXT("peer", IN(RUN), AT(peer), "@host",

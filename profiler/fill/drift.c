@@ -32,9 +32,8 @@ static int store(void *context, const struct tccl_set *set, const struct tccl_me
 {
     struct sample *sample = context;
 
-    if (measured->gpus != tccl_backend_beside(sample->backend) || measured->failed ||
-        measured->marks != tccl_backend_marks(sample->backend) || measured->gbps <= 0 ||
-        tccl_backend_can(sample->backend, set, NULL) != 0)
+    if (measured->failed || measured->marks != tccl_backend_marks(sample->backend) ||
+        measured->gbps <= 0 || tccl_backend_can(sample->backend, set, NULL) != 0)
         return 0;
     return tccl_setmap_note(&sample->stored, set, measured) ? 0 : -1;
 }
@@ -110,15 +109,13 @@ static void add_table(struct sample *sample, int most, const struct tccl_table *
 static int add_tables(struct sample *sample, int most, struct tccl_profile *profile,
                       struct tccl_error *err)
 {
-    uint32_t beside = tccl_backend_beside(sample->backend);
     cleanup_free uint32_t *gpus = NULL;
     int count = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &gpus, err);
 
     for (int i = 0; i < count && sample->count < most; i++) {
         struct tccl_error ignored = {0};
         const struct tccl_table *table = tccl_profile_table(profile, gpus[i], &ignored);
-        bool alike = !beside || beside == gpus[i]; /* measured as all the others of the sample */
-        if (table && alike)
+        if (table)
             add_table(sample, most, table);
     }
     return count < 0 ? -1 : 0;
@@ -137,20 +134,6 @@ static void add_random(struct sample *sample, int most, unsigned seed)
 
     for (int tries = 0; count > 0 && sample->count < most && tries < 20 * most; tries++)
         add(sample, most, &sample->stored.entries[(size_t)rand_r(&seed) % count].set, 0, "random");
-}
-
-/* Beside a background: that of the GPU set that is profiled and comes first. */
-static int choose_beside(struct tccl_backend *backend, struct tccl_profile *profile,
-                         struct tccl_error *err)
-{
-    cleanup_free uint32_t *gpus = NULL;
-    int count = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &gpus, err), i = 0;
-
-    while (i < count && !tccl_profile_has_table(profile, gpus[i]))
-        i++;
-    if (i < count && tccl_backend_beside(backend))
-        tccl_backend_set_beside(backend, gpus[i]);
-    return count < 0 ? -1 : 0;
 }
 
 static int draw(struct sample *sample, struct tccl_profile *profile,
@@ -268,9 +251,7 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
     struct sample sample = {.backend = backend};
 
     *drift = (struct tccl_drift){.worst = -1};
-    int rc = choose_beside(backend, profile, err);
-    if (rc == 0)
-        rc = draw(&sample, profile, options, err);
+    int rc = draw(&sample, profile, options, err);
     drift->sets = sample.sets;
     if (rc == 0)
         rc = measure_all(backend, options, drift, sample.count, err);

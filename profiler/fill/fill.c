@@ -183,7 +183,7 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
                  tccl_run_meter_again(&fill->meter, &sets[i], TCCL_MEASURED, &out, err) != 0;
     if (count < 0 || rc != 0)
         return -1;
-    fill->deviation = fmin(tccl_setmap_deviation(&fill->meter.now->sets, sets, count), MOST_DIFFER);
+    fill->deviation = fmin(tccl_setmap_deviation(&fill->meter.sets, sets, count), MOST_DIFFER);
     return 0;
 }
 
@@ -194,7 +194,7 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
     struct tccl_meter meter = {.measure = measure_in_time,
                                .context = fill,
                                .again = again_in_time,
-                               .sets = &fill->meter.now->sets};
+                               .sets = &fill->meter.sets};
     struct tccl_error why = {0};
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
@@ -385,17 +385,8 @@ static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_
     const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
     const struct tccl_search_options options = {.gap = fill->options->gap,
                                                 .budget = TCCL_TABLE_REPLIES};
-    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
 
-    return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
-}
-
-/* Are its ring sets found by the model? (Beside a background they are measured.) */
-static const struct tccl_model *model_of_sets(struct fill *fill)
-{
-    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
-
-    return plain ? tccl_profile_model(fill->profile, NULL) : NULL;
+    return model ? tccl_beside_replies(model, table, &options, err) : 0;
 }
 
 static int stop_now(void *context)
@@ -406,7 +397,7 @@ static int stop_now(void *context)
 /* Several rings at once, by the model. */
 static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
-    const struct tccl_model *model = model_of_sets(fill);
+    const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     bool whole = table->gpus == (UINT32_C(1) << machine->n_gpus) - 1;
     const struct tccl_table_sets_options options = {.gap = fill->options->gap,
@@ -428,20 +419,21 @@ static int settle_times(const struct fill *fill)
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
-    const struct tccl_search_options options = {.gap = fill->options->gap,
-                                                .every_nccl = true,
-                                                .trees = true,
-                                                .hosts = HOST_SETS,
-                                                .others = TCCL_TABLE_OTHERS,
-                                                .sets = model_of_sets(fill) ? 0 : METER_SETS,
-                                                .noise = tccl_backend_noise(fill->backend),
-                                                .blur = BLUR * fill->deviation,
-                                                .settle = settle_times(fill),
-                                                .budget = budget_left(fill, table->gpus),
-                                                .pairs = fill->options->pairs,
-                                                .can = can,
-                                                .progress = follow,
-                                                .context = fill};
+    const struct tccl_search_options options = {
+        .gap = fill->options->gap,
+        .every_nccl = true,
+        .trees = true,
+        .hosts = HOST_SETS,
+        .others = TCCL_TABLE_OTHERS,
+        .sets = tccl_profile_model(fill->profile, NULL) ? 0 : METER_SETS,
+        .noise = tccl_backend_noise(fill->backend),
+        .blur = BLUR * fill->deviation,
+        .settle = settle_times(fill),
+        .budget = budget_left(fill, table->gpus),
+        .pairs = fill->options->pairs,
+        .can = can,
+        .progress = follow,
+        .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
     long before = tccl_search_measured_sets(fill->search);
@@ -468,30 +460,21 @@ static int retry_failed(struct fill *fill, uint32_t gpus, struct tccl_error *err
     return rc < 0 ? -1 : 0;
 }
 
-/* Beside a background each GPU set has measurements of its own, by those of its GPUs that run, and
- * what is alike in the machine is so only where all run. Else one search knows all. */
-static int make_search(struct fill *fill, uint32_t gpus, struct tccl_error *err)
+/* One search knows all. */
+static int make_search(struct fill *fill, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
-    bool beside = tccl_backend_beside(fill->backend) != 0;
-
-    if (fill->search && !beside)
+    if (fill->search)
         return 0;
-    tccl_search_free(fill->search);
-    fill->search = NULL;
-    if (tccl_run_meter_beside(&fill->meter, gpus, err) != 0)
-        return -1;
-    const struct tccl_symmetry *symmetry = own ? own : fill->symmetry;
-    if (beside && gpus != (UINT32_C(1) << machine->n_gpus) - 1)
-        symmetry = NULL;
-    fill->search = tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), symmetry);
+    fill->search =
+        tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), own ? own : fill->symmetry);
     return fill->search ? 0 : tccl_fail(err, "out of memory");
 }
 
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
-    if (make_search(fill, gpus, err) != 0 || retry_failed(fill, gpus, err) != 0)
+    if (make_search(fill, err) != 0 || retry_failed(fill, gpus, err) != 0)
         return -1;
     struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
 

@@ -1,28 +1,9 @@
 /* run-meter.c: the meter of a run, over a back end and the log of a profile. */
 #include "fill/run-meter.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 
 enum { SYNC_MS = 2000 };
-
-/* Of all GPUs' background one store each; NULL without memory. */
-static struct tccl_run_store *store_of(struct tccl_run_meter *meter, uint32_t gpus)
-{
-    struct tccl_run_store *store = meter->stores;
-
-    while (store && store->gpus != gpus)
-        store = store->next;
-    if (store)
-        return store;
-    store = calloc(1, sizeof(*store));
-    if (!store)
-        return NULL;
-    *store = (struct tccl_run_store){.next = meter->stores, .gpus = gpus};
-    meter->stores = store;
-    return store;
-}
 
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
  * round. */
@@ -32,8 +13,7 @@ static int know(void *context, const struct tccl_set *set, const struct tccl_mea
 
     if (measured->marks != tccl_backend_marks(meter->backend))
         return 0;
-    struct tccl_run_store *store = store_of(meter, measured->gpus);
-    struct tccl_setmap_entry *entry = store ? tccl_setmap_note(&store->sets, set, measured) : NULL;
+    struct tccl_setmap_entry *entry = tccl_setmap_note(&meter->sets, set, measured);
     if (!entry)
         return -1;
     entry->given_up = false; /* this run tries again */
@@ -41,31 +21,16 @@ static int know(void *context, const struct tccl_set *set, const struct tccl_mea
     return 0;
 }
 
-int tccl_run_meter_beside(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err)
-{
-    if (tccl_backend_beside(meter->backend))
-        tccl_backend_set_beside(meter->backend, gpus);
-    meter->now = store_of(meter, tccl_backend_beside(meter->backend));
-    return meter->now ? 0 : tccl_fail(err, "out of memory");
-}
-
 int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backend,
                         struct tccl_profile *profile, struct tccl_error *err)
 {
     *meter = (struct tccl_run_meter){.backend = backend, .profile = profile};
-    if (tccl_run_meter_beside(meter, tccl_backend_beside(backend), err) != 0)
-        return -1;
     return tccl_profile_sets(profile, know, meter, NULL, err) < 0 ? -1 : 0;
 }
 
 void tccl_run_meter_clear(struct tccl_run_meter *meter)
 {
-    while (meter->stores) {
-        struct tccl_run_store *store = meter->stores;
-        meter->stores = store->next;
-        tccl_setmap_clear(&store->sets);
-        free(store);
-    }
+    tccl_setmap_clear(&meter->sets);
 }
 
 typedef bool entry_filter(const struct tccl_setmap_entry *entry);
@@ -89,12 +54,8 @@ static bool failed_before(const struct tccl_setmap_entry *entry)
 static const struct tccl_setmap_entry *find(const struct tccl_run_meter *meter, uint32_t gpus,
                                             entry_filter *filter)
 {
-    const struct tccl_run_store *store = meter->stores;
-
-    while (store && store->gpus != (tccl_backend_beside(meter->backend) ? gpus : 0))
-        store = store->next;
-    for (size_t i = 0; store && i < store->sets.count; i++) {
-        const struct tccl_setmap_entry *entry = &store->sets.entries[i];
+    for (size_t i = 0; i < meter->sets.count; i++) {
+        const struct tccl_setmap_entry *entry = &meter->sets.entries[i];
 
         if (filter(entry) && !(tccl_set_gpus(&entry->set) & ~gpus))
             return entry;
@@ -160,7 +121,7 @@ static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
 {
     if (tccl_profile_append(meter->profile, set, out, err) != 0)
         return -1;
-    return tccl_setmap_note(&meter->now->sets, set, out) ? 0 : tccl_fail(err, "out of memory");
+    return tccl_setmap_note(&meter->sets, set, out) ? 0 : tccl_fail(err, "out of memory");
 }
 
 /* known: a failure changes nothing, and isn't written down. */
@@ -173,7 +134,6 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
 
     if (tccl_retry(meter->backend, set, tries, NULL, NULL, out, &why, &ended) != 0)
         return tccl_fail(err, "%s: what was measured is kept", ended.text);
-    out->gpus = meter->now->gpus;
     if (!(known && out->failed) && note(meter, set, out, err) != 0)
         return -1;
     return count(meter, set, out, &why, err) != 0 ? -1 : sync_sometimes(meter, err);
@@ -182,7 +142,7 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
 int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,
                            struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->now->sets, set);
+    struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
 
     *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
     if (entry && (entry->measured > 0 || entry->given_up))
@@ -198,7 +158,7 @@ int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *
 int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set, int most,
                          struct tccl_measurement *out, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->now->sets, set);
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
 
     if (!entry || entry->measured == 0 || entry->measured >= most)
         return tccl_run_meter_measure(meter, set, out, err);
@@ -229,5 +189,5 @@ struct tccl_meter tccl_run_meter_meter(struct tccl_run_meter *meter)
                                .again = again_for_search,
                                .settle = settle_for_search,
                                .context = meter,
-                               .sets = &meter->now->sets};
+                               .sets = &meter->sets};
 }

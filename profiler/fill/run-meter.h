@@ -7,24 +7,17 @@
 #include "profile/cache.h"
 #include "search/setmap.h"
 
-/* Sets that were measured, or tried, beside the background of the same GPUs. */
-struct tccl_run_store {
-    struct tccl_run_store *next;
-    uint32_t gpus; /* 0: without a background, all sets are */
-    struct tccl_setmap sets;
-};
-
 struct tccl_run_meter {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
-    struct tccl_run_store *stores, *now; /* all of them; that of the back end's background */
-    long before;                         /* good measurements of earlier runs */
-    long measured;                       /* now; failed ones count */
-    long failed;                         /* of them: given up */
-    long noisy;                          /* of them: too large a spread */
-    int in_a_row;                        /* failed, with none good in between */
-    struct tccl_error why;               /* which failed last, and why; "" none */
-    int64_t synced;                      /* milliseconds, tccl_now_ms */
+    struct tccl_setmap sets; /* measured, or tried */
+    long before;             /* good measurements of earlier runs */
+    long measured;           /* now; failed ones count */
+    long failed;             /* of them: given up */
+    long noisy;              /* of them: too large a spread */
+    int in_a_row;            /* failed, with none good in between */
+    struct tccl_error why;   /* which failed last, and why; "" none */
+    int64_t synced;          /* milliseconds, tccl_now_ms */
 };
 
 /* Reads the log of the profile (opened with create). Both are borrowed. Returns 0, or -1 with err;
@@ -33,11 +26,7 @@ int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backe
                         struct tccl_profile *profile, struct tccl_error *err);
 void tccl_run_meter_clear(struct tccl_run_meter *meter);
 
-/* From now on the background of these GPUs runs, where there is one; what is measured beside it is
- * known only to this. Returns 0, or -1 with err: no memory. */
-int tccl_run_meter_beside(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err);
-
-/* The same as a meter for a search, until another background runs. It remembers what it measures,
+/* The same as a meter for a search. It remembers what it measures,
  * and lives as long as the meter. */
 struct tccl_meter tccl_run_meter_meter(struct tccl_run_meter *meter);
 
@@ -52,8 +41,7 @@ int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *
 int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set, int most,
                          struct tccl_measurement *out, struct tccl_error *err);
 
-/* Has a set among these GPUs (a mask; beside their background) failed, and has not been measured
- * since? now: also if it was
+/* Has a set among these GPUs (a mask) failed, and has not been measured since? now: also if it was
  * this run that tried. */
 bool tccl_run_meter_failed(const struct tccl_run_meter *meter, uint32_t gpus, bool now);
 

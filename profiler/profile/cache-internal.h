@@ -51,9 +51,6 @@ struct tccl_profile {
     struct tccl_stamp together_stamp; /* of the file that was read */
 };
 
-/* The folder of a profile in the plain one's; "" of the plain one itself. */
-const char *tccl_profile_subfolder(const char *source);
-
 enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS, TOGETHER };
 
 /* Path of a file of the profile. */

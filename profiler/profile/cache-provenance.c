@@ -34,7 +34,7 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
-    if (!tccl_source_is(from->source, "model"))
+    if (strcmp(from->source, "model") != 0)
         return 0;
     return take_hash(json, "model", from->model, sizeof(from->model), err);
 }
@@ -59,7 +59,7 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
                           struct tccl_error *err)
 {
     char path[PATH_MAX];
-    bool measured = !tccl_source_is(from->source, "model");
+    bool measured = strcmp(from->source, "model") != 0;
     cleanup_json json_t *json = json_pack(
         "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
         from->machine, "source", from->source, "model", from->model[0] ? from->model : NULL,

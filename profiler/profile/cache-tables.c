@@ -83,15 +83,12 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
     return tccl_fail(err, "the machine has %d GPUs, and no GPU %s", profile->machine.n_gpus, extra);
 }
 
-static int fail_missing(const struct tccl_profile *profile, uint32_t gpus, struct tccl_error *err)
+static int fail_missing(uint32_t gpus, struct tccl_error *err)
 {
-    const char *beside = tccl_profile_subfolder(profile->from.source);
     char text[128];
 
     tccl_numberset_format(gpus, text, sizeof(text));
-    return tccl_fail(err, "no chains for GPUs %s%s%s: run tccl-profile run --gpus %s%s%s", text,
-                     *beside ? " with " : "", beside, text, *beside ? " --background " : "",
-                     beside);
+    return tccl_fail(err, "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
 }
 
 static int check_table(const struct tccl_profile *profile, const struct tccl_table *table,
@@ -151,7 +148,7 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     if (known >= 0)
         drop(profile, known);
     if (!tccl_stamp_exists(&stamp)) {
-        fail_missing(profile, gpus, err);
+        fail_missing(gpus, err);
         errno = ENOENT;
         return NULL;
     }

@@ -116,41 +116,8 @@ static int provenance(const struct tccl_machine *machine, const char *source, co
     tccl_machine_id(machine, from->machine);
     if (model && tccl_json_hash(model, from->model) != 0)
         return tccl_fail(err, "out of memory");
-    if (!tccl_source_is(source, "model"))
+    if (strcmp(source, "model") != 0)
         tccl_system_read(NULL, &from->system);
-    return 0;
-}
-
-/* What was measured beside a background belongs to a plain profile of the same source and model. */
-static int check_plain(const char *folder, const struct tccl_provenance *from,
-                       struct tccl_error *err)
-{
-    struct tccl_provenance plain = *from;
-
-    tccl_source_backend(from->source, plain.source, sizeof(plain.source));
-    int missing = check_provenance(folder, &plain, err);
-    if (missing <= 0)
-        return missing;
-    return tccl_fail(err,
-                     "%s: there is no profile yet that \"%s\" could belong to: run tccl-profile "
-                     "run without --background first",
-                     folder, from->source);
-}
-
-/* Where the profile is. Returns 0, or -1 with err: there is no place for it. */
-static int find_place(const char *cache_dir, const struct tccl_provenance *from,
-                      char folder[static PATH_MAX], struct tccl_error *err)
-{
-    const char *beside = tccl_profile_subfolder(from->source);
-    int length = snprintf(folder, PATH_MAX, "%s/%s", cache_dir, from->machine);
-
-    if (length + 1 + (int)strlen(beside) >= FOLDER_MAX)
-        return tccl_fail(err, "%.40s…: the path of the cache is too long", cache_dir);
-    if (!*beside)
-        return 0;
-    if (check_plain(folder, from, err) != 0)
-        return -1;
-    snprintf(folder + length, (size_t)(PATH_MAX - length), "/%s", beside);
     return 0;
 }
 
@@ -165,9 +132,10 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
     *profile = NULL;
     if (!err)
         err = &ignored;
-    if (provenance(machine, source, model, &from, err) != 0 ||
-        find_place(cache_dir, &from, folder, err) != 0)
+    if (provenance(machine, source, model, &from, err) != 0)
         return -1;
+    if (snprintf(folder, sizeof(folder), "%s/%s", cache_dir, from.machine) >= FOLDER_MAX)
+        return tccl_fail(err, "%.40s…: the path of the cache is too long", cache_dir);
     if (make_folders(folder, err) != 0)
         return -1;
     tccl_profile_path(folder, SETS, path);
@@ -216,7 +184,7 @@ static bool update_system(struct tccl_provenance *from)
 {
     struct tccl_system before = from->system;
 
-    if (tccl_source_is(from->source, "model"))
+    if (strcmp(from->source, "model") == 0)
         return false;
     tccl_system_read(NULL, &from->system);
     return strcmp(before.kernel, from->system.kernel) != 0 ||

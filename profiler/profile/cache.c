@@ -19,13 +19,6 @@ void tccl_profile_path(const char *folder, enum tccl_profile_file file, char pat
     snprintf(path, PATH_MAX, "%.*s/%s", FOLDER_MAX, folder, names[file]);
 }
 
-const char *tccl_profile_subfolder(const char *source)
-{
-    enum tccl_background background = tccl_source_background(source);
-
-    return background == TCCL_BACKGROUND_NONE ? "" : tccl_background_name(background);
-}
-
 static bool looks_like_id(const char *name)
 {
     return strlen(name) == TCCL_HASH_HEX - 1 &&
@@ -52,10 +45,6 @@ static int check_identity(const struct tccl_profile *profile, struct tccl_error 
     if (strcmp(profile->from.machine, id) != 0)
         return tccl_fail(err, "%s: is of another machine: %s was profiled, machine.json is %s",
                          profile->folder, profile->from.machine, id);
-    if (named && strchr(profile->from.source, '+'))
-        return tccl_fail(err, "%s: was measured as \"%s\": its place is %s/%s", profile->folder,
-                         profile->from.source, profile->folder,
-                         tccl_profile_subfolder(profile->from.source));
     return 0;
 }
 
@@ -127,46 +116,6 @@ int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile
                          cache_dir, id);
     }
     return tccl_profile_open_folder(folder, profile, err);
-}
-
-/* Is it one that was measured beside that, of the plain one's machine? */
-static int check_beside(const struct tccl_profile *plain, enum tccl_background background,
-                        const struct tccl_profile *profile, struct tccl_error *err)
-{
-    char source[TCCL_NAME];
-
-    errno = EINVAL;
-    tccl_source_format(plain->from.source, background, source, sizeof(source));
-    if (strcmp(profile->from.machine, plain->from.machine) != 0)
-        return tccl_fail(err, "%s: is of another machine: %s", profile->folder,
-                         profile->from.machine);
-    if (strcmp(profile->from.source, source) != 0)
-        return tccl_fail(err, "%s: comes from \"%s\", and \"%s\" is expected here", profile->folder,
-                         profile->from.source, source);
-    return 0;
-}
-
-int tccl_profile_open_beside(const struct tccl_profile *plain, enum tccl_background background,
-                             struct tccl_profile **profile, struct tccl_error *err)
-{
-    const char *name = tccl_background_name(background);
-    char folder[PATH_MAX];
-
-    *profile = NULL;
-    snprintf(folder, sizeof(folder), "%s/%s", plain->folder, name);
-    struct tccl_stamp stamp = tccl_stamp_take(folder);
-    if (!tccl_stamp_exists(&stamp)) {
-        errno = ENOENT;
-        return tccl_fail(err, "no profile with %s in %s: run tccl-profile run --background %s",
-                         name, plain->folder, name);
-    }
-    if (tccl_profile_open_folder(folder, profile, err) != 0)
-        return -1;
-    if (check_beside(plain, background, *profile, err) == 0)
-        return 0;
-    tccl_profile_close(*profile);
-    *profile = NULL;
-    return -1;
 }
 
 void tccl_profile_close(struct tccl_profile *profile)

@@ -9,7 +9,6 @@
 
 #include <jansson.h>
 
-#include "base/source.h"
 #include "machine/model.h"
 #include "machine/together.h"
 #include "profile/system.h"
@@ -26,16 +25,12 @@ int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile
 /* The same by folder, whatever its name. */
 int tccl_profile_open_folder(const char *folder, struct tccl_profile **profile,
                              struct tccl_error *err);
-/* The one of the same machine that was measured beside a background: a profile of its own, in a
- * folder of that name in the plain one's. Returns as tccl_profile_open. */
-int tccl_profile_open_beside(const struct tccl_profile *plain, enum tccl_background background,
-                             struct tccl_profile **profile, struct tccl_error *err);
 void tccl_profile_close(struct tccl_profile *profile); /* NULL is fine */
 
 /* All owned by the profile. */
 const char *tccl_profile_folder(const struct tccl_profile *profile);
 const char *tccl_profile_id(const struct tccl_profile *profile);     /* machine id */
-const char *tccl_profile_source(const struct tccl_profile *profile); /* see base/source.h */
+const char *tccl_profile_source(const struct tccl_profile *profile); /* "model", "host", "cuda" */
 const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
 /* How it was measured, see tccl_backend_conditions; "" for a model. */
 const char *tccl_profile_conditions(const struct tccl_profile *profile);
@@ -96,9 +91,8 @@ long tccl_profile_joints(const struct tccl_profile *profile,
                          int *dropped, struct tccl_error *err);
 
 /* Makes a profile, or opens the one that is there: then its source and model must be these, or err
- * says which differs. One with a background is made where there is a plain one of the same back end
- * and model. model is the model's JSON, or NULL. The profile is open for writing: only one process
- * at a time. Returns 0 with *profile, or -1 with err. */
+ * says which differs. model is the model's JSON, or NULL. The profile is open for writing: only one
+ * process at a time. Returns 0 with *profile, or -1 with err. */
 int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machine,
                         const char *source, const json_t *model, struct tccl_profile **profile,
                         struct tccl_error *err);

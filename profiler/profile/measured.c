@@ -5,7 +5,7 @@ static int take(void *context, const struct tccl_set *set, const struct tccl_mea
 {
     struct tccl_measured *measured = context;
 
-    if (value->gpus != measured->gpus || tccl_set_repeats(set))
+    if (tccl_set_repeats(set))
         return 0;
     return tccl_setmap_note(&measured->sets, set, value) ? 0 : -1;
 }
@@ -18,10 +18,6 @@ int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measu
     measured->model = tccl_profile_model(profile, &why);
     if (why.text[0])
         return tccl_fail(err, "%s", why.text);
-    if (tccl_source_background(tccl_profile_source(profile)) != TCCL_BACKGROUND_NONE) {
-        measured->gpus = (UINT32_C(1) << tccl_profile_machine(profile)->n_gpus) - 1;
-        measured->model = NULL;
-    }
     measured->lines = tccl_profile_sets(profile, take, measured, &measured->dropped, err);
     return measured->lines < 0 ? -1 : 0;
 }

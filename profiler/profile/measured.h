@@ -8,7 +8,6 @@
 /* Zero-initialise; tccl_measured_clear frees. */
 struct tccl_measured {
     struct tccl_setmap sets;
-    uint32_t gpus;                  /* sets beside the background of these: all; 0: no background */
     const struct tccl_model *model; /* answers for what was not measured; NULL: nobody does */
     long lines;                     /* of the log: sets measured again count again */
     int dropped;                    /* its last line was torn */
@@ -17,9 +16,8 @@ struct tccl_measured {
 enum tccl_answer { TCCL_NO_ANSWER, TCCL_ANSWER_MEASURED, TCCL_ANSWER_MODEL };
 
 /* Reads the log, but for sets with repeats, which are ring sets'. Of a set measured several times
- * the largest bandwidth counts, as for the search. With a background, only what was measured beside
- * that of all GPUs. Where the profile is of a model, without a background, the model is borrowed
- * from the profile. Returns 0, or -1 with err. */
+ * the largest bandwidth counts, as for the search. Where the profile is of a model, the model is
+ * borrowed from the profile. Returns 0, or -1 with err. */
 int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measured,
                        struct tccl_error *err);
 void tccl_measured_clear(struct tccl_measured *measured);

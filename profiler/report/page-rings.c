@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
 #include "draw/html.h"
 #include "draw/panels.h"
 #include "draw/way.h"
+#include "machine/meter.h"
 #include "ring/ring.h"
 
 enum { MOST_WIDTH = 1280, LEAST_WIDTH = 330 };
@@ -49,7 +49,7 @@ static struct drawn drawn_of(const struct tccl_report *report, const struct foun
     const struct tccl_decision_case one = {
         .ours = {.gbps = found->ring->gbps, .share = 1},
         .nccl = {.gbps = found->baseline->gbps, .share = 1},
-        .measured = tccl_source_measured(tccl_profile_source(report->profile))};
+        .measured = tccl_meter_measured(tccl_profile_source(report->profile))};
     struct tccl_decision_case several = one;
     several.ours.gbps = found->set->gbps;
     several.ours.rings = set->n;

@@ -60,8 +60,8 @@ static void put_origin(const struct tccl_report *report, FILE *out)
 
     fputs("<h2>How it was measured</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);
     tccl_html_fact(out, "Source", "%s%s", source,
-                   tccl_source_is(source, "model") ? ": computed, not measured"
-                   : tccl_source_is(source, "host")
+                   strcmp(source, "model") == 0 ? ": computed, not measured"
+                   : strcmp(source, "host") == 0
                        ? ": cores and memory of this machine in place of GPUs"
                        : "");
     if (*conditions)

@@ -13,7 +13,6 @@
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
-#include "base/source.h"
 
 char *acct_ring_shown(const json_t *record, const char *name)
 {
@@ -114,36 +113,21 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
     return add_line(facts, "%s%s%s", state, *reason ? ": " : "", reason);
 }
 
-/* Beside what they were measured, where the step has asked for something. */
-static void describe_beside(const json_t *record, const char *source, char text[static 64])
-{
-    const char *asked = tccl_text_of(record, "background");
-    enum tccl_background beside = tccl_source_background(source);
-    *text = '\0';
-    if (beside != TCCL_BACKGROUND_NONE)
-        snprintf(text, 64, " beside %s", tccl_background_name(beside));
-    else if (*asked && *source)
-        snprintf(text, 64, ", not beside %.*s: no such profile on all nodes", TCCL_BACKGROUND,
-                 asked);
-}
-
 static int add_source(const json_t *record, struct acct_ring_facts *facts)
 {
     const char *source = tccl_text_of(record, "source");
-    char beside[64];
     cleanup_free char *name = acct_ring_shown(record, "Source"),
                       *took = acct_ring_shown(record, "SolveTime");
     if (!name || !took)
         return -1;
-    describe_beside(record, source, beside);
-    const char *what = tccl_source_is(source, "model") ? "from a model of the machines"
-                       : tccl_source_is(source, "host")
+    const char *what = !strcmp(source, "model") ? "from a model of the machines"
+                       : !strcmp(source, "host")
                            ? "from measurements with CPU cores in place of GPUs"
-                       : tccl_source_is(source, "cuda") ? "from measurements"
-                                                        : name;
+                       : !strcmp(source, "cuda") ? "from measurements"
+                                                 : name;
     return !*what && !*took
                ? 0
-               : add_line(facts, "bandwidths %s%s%s%s", *what ? what : "of unknown source", beside,
+               : add_line(facts, "bandwidths %s%s%s", *what ? what : "of unknown source",
                           *took ? "; solved in " : "", took);
 }
 

@@ -230,7 +230,6 @@ static void put_facts(const json_t *record, FILE *out)
                  {"BoundGBps", "Proven upper bound, GB/s"},
                  {"Ratio", "Gain over the baseline, times"},
                  {"Source", "Bandwidths from"},
-                 {"Background", "Running beside the ring"},
                  {"TrafficClass", "Traffic class"},
                  {"SolveTime", "Time to a ring"},
                  {"Start", "Started"},

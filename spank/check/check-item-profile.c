@@ -115,40 +115,6 @@ static void check_tables(const struct check_site *site, struct tccl_profile *pro
                   read < count ? "; not all were read in time" : "");
 }
 
-/* The policies that say so; NULL: none. [policy] is "". */
-static const char *policy_with(const struct tccl_conf *conf, int background)
-{
-    for (int i = 0; i < conf->n_policies; i++)
-        if (conf->policies[i].background == background)
-            return conf->policies[i].name;
-    return conf->policy.background == background ? "" : NULL;
-}
-
-/* Steps whose policy has a background get the chains that were measured beside it. */
-static void check_beside(const struct check_site *site, const struct tccl_profile *plain,
-                         int background, struct check_result *result)
-{
-    const char *policy = policy_with(&site->conf, background);
-    const char *name = tccl_background_name((enum tccl_background)background);
-    cleanup_free uint32_t *masks = NULL;
-    cleanup_free uint32_t *all = NULL;
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
-    if (tccl_profile_open_beside(plain, (enum tccl_background)background, &profile, &err) != 0) {
-        if (policy && !say_closed(errno, err.text, result))
-            check_say(result, CHECK_WARN, "Background=%s of [policy%s%s]: %s", name,
-                      *policy ? " " : "", policy, err.text);
-        return;
-    }
-    int count = tccl_profile_tables(profile, &masks, NULL);
-    int wanted = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &all, NULL);
-    check_say(result, count < wanted && policy ? CHECK_WARN : CHECK_OK,
-              "chains with %s for %d of %d GPU sets%s%s", name, count, wanted,
-              count < wanted ? ": for others run tccl-profile run --background " : "",
-              count < wanted ? name : "");
-    tccl_profile_close(profile);
-}
-
 static void check_age(struct tccl_profile *profile, struct check_result *result)
 {
     time_t measured = tccl_profile_time(profile), now = time(NULL);
@@ -283,8 +249,6 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
         compare_machine(site, machine, tccl_profile_source(profile), result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
-    for (int i = TCCL_BACKGROUND_NONE + 1; i < TCCL_BACKGROUNDS; i++)
-        check_beside(site, profile, i, result);
     check_system(profile, result);
     check_age(profile, result);
     tccl_profile_close(profile);

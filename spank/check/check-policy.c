@@ -143,8 +143,6 @@ static void print_answer(const struct answer *answer)
            rule->max_rings, "MinNodes", rule->min_nodes, "MinGpus", rule->min_gpus);
     if (format_class(&rule->traffic_class, text))
         printf("%-16s %s\n", "TrafficClass", text);
-    if (rule->background != TCCL_BACKGROUND_NONE)
-        printf("%-16s %s\n", "Background", tccl_background_name(rule->background));
     for (int i = 0; i < rule->n_environment; i++)
         printf("%-16s %s\n", "Environment", rule->environment[i]);
 }
@@ -181,13 +179,13 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
     char class[TCCL_TRAFFIC_CLASS + 1];
     format_class(&rule->traffic_class, class);
     cleanup_json json_t *json = json_pack(
-        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:i,s:s,s:s,s:o}", "policy", rule->name,
+        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:i,s:s,s:o}", "policy", rule->name,
         "mode", tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid",
         rule->forbid, "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms,
         "auto_timeout_ms", rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms,
         "min_gain", rule->min_gain, "max_rings", rule->max_rings, "min_nodes", rule->min_nodes,
-        "min_gpus", rule->min_gpus, "traffic_class", class, "background",
-        tccl_background_name(rule->background), "environment", environment_to_json(rule));
+        "min_gpus", rule->min_gpus, "traffic_class", class, "environment",
+        environment_to_json(rule));
     if (!json || (explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;
     json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS);

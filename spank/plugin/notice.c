@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/source.h"
-
 void notice_clean(char *text)
 {
     for (; *text; text++)
@@ -32,29 +30,23 @@ static int ring_gpus(const char *ring, int n_nodes)
     return chains == n_nodes && arrows > chains ? arrows - chains : 0;
 }
 
-/* What runs at the same time: copies of the step itself, other steps, or both. */
+/* The other steps that run at the same time. */
 static void describe_beside(const struct tccl_outcome *plan, int n_nodes, char *text, size_t size)
 {
-    enum tccl_background background = tccl_source_background(plan->source);
-    char copies[24] = "";
-    if (background != TCCL_BACKGROUND_NONE)
-        snprintf(copies, sizeof(copies), " beside %s", tccl_background_name(background));
+    *text = '\0';
     if (plan->neighbours > 0)
-        snprintf(text, size, "%s %s %lld other step%s%s%s%s%s, alone %.1f", copies,
-                 *copies ? "and" : "beside", (long long)plan->neighbours,
-                 plan->neighbours == 1 ? "" : "s",
+        snprintf(text, size, " beside %lld other step%s%s%s%s%s, alone %.1f",
+                 (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s",
                  plan->neighbours > 1 && n_nodes > 1 ? ", counted on each node" : "",
                  *plan->neighbours_by ? " (" : "", plan->neighbours_by,
                  *plan->neighbours_by ? ")" : "", plan->alone_gbps);
-    else
-        snprintf(text, size, "%s", copies);
 }
 
 static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *line)
 {
     int gpus = ring_gpus(plan->ring, n_nodes), end;
     char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[128] = "";
-    const char *model = tccl_source_is(plan->source, "model") ? ", by a model" : "";
+    const char *model = strcmp(plan->source, "model") == 0 ? ", by a model" : "";
     if (plan->rings > 1)
         snprintf(rings, sizeof(rings), "%d rings", (int)plan->rings);
     if (n_nodes > 1)

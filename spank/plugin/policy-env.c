@@ -96,20 +96,6 @@ void policy_env_class(char *const *env, const struct policy_rule *rule,
     snprintf(text, TCCL_TRAFFIC_CLASS + 1, "%s%s%s", tc, *sl ? "/" : "", sl);
 }
 
-int policy_env_background(char *const *env, const struct policy_rule *rule,
-                          enum tccl_background *background, struct tccl_error *err)
-{
-    const char *own = job_env_get(env, "TCCL_BACKGROUND");
-    int named = own && *own ? tccl_background_parse(own) : TCCL_BACKGROUND_NONE;
-    *background = rule ? rule->background : TCCL_BACKGROUND_NONE;
-    if (!own || !*own)
-        return 0;
-    if (named < 0)
-        return tccl_fail(err, "\"%.40s\" is not offload or none", own);
-    *background = (enum tccl_background)named;
-    return 0;
-}
-
 int policy_env_inherited(char *const *env, char **names)
 {
     cleanup_free char *found = NULL;

@@ -19,11 +19,6 @@ int policy_env_choose(char *const *env, const struct policy_rule *rule, bool net
 void policy_env_class(char *const *env, const struct policy_rule *rule,
                       char text[static TCCL_TRAFFIC_CLASS + 1]);
 
-/* What the tasks of a step have running beside its ring: what TCCL_BACKGROUND in env says, else the
- * rule (NULL: none). Returns 0; -1 with err: it says something else, and the rule holds. */
-int policy_env_background(char *const *env, const struct policy_rule *rule,
-                          enum tccl_background *background, struct tccl_error *err);
-
 /* The variables that a policy has set and that are unchanged since. *names is allocated, separated
  * by
  * ';', or NULL: none. Returns 0, or -1 if out of memory. */

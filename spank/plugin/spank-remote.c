@@ -51,7 +51,6 @@ static struct {
     bool by_claims;                    /* the policy may be another one than it seems */
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
-    struct tccl_error bad_background;  /* why TCCL_BACKGROUND= is */
     struct tccl_outcome plan;          /* set in the step's environment if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
@@ -468,15 +467,6 @@ static void choose_mode(bool configured)
         policy_choose(configured ? &remote.rule : NULL, option_mode(), remote.environment);
 }
 
-/* What its tasks have running beside the ring. */
-static void choose_background(char *const *env)
-{
-    enum tccl_background background;
-    policy_env_background(env, &remote.rule, &background, &remote.bad_background);
-    if (background != TCCL_BACKGROUND_NONE)
-        strcpy(remote.step.background, tccl_background_name(background));
-}
-
 void remote_init(spank_t spank)
 {
     remote.pyxis = preload_pyxis(job_environment(spank));
@@ -546,8 +536,6 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     bool given = configured && remote.choice.mode != TCCL_MODE_OFF; /* also without a ring */
     policy_env_class(job_environment(spank), given && remote.step.n_nodes > 1 ? &remote.rule : NULL,
                      remote.step.traffic_class);
-    if (configured) /* copies run whatever the mode is: others are planned beside them */
-        choose_background(job_environment(spank));
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);
     else if (remote.conf.passed_over)
@@ -754,25 +742,6 @@ static bool others_end_step(void)
            is_ended(2);
 }
 
-/* A ring was looked for beside what the tasks have running: not on all nodes is it known what that
- * leaves. */
-static bool has_no_background(void)
-{
-    return remote.step.background[0] && remote.plan.source[0] &&
-           tccl_source_background(remote.plan.source) == TCCL_BACKGROUND_NONE;
-}
-
-static void tell_of_background(void)
-{
-    const char *name = remote.step.background;
-    if (remote.bad_background.text[0])
-        say_once("tccl: TCCL_BACKGROUND is ignored: %s", remote.bad_background.text);
-    if (has_no_background())
-        say_once("tccl: no profile with %s %s: the ring is that of the plain one (tccl-profile run "
-                 "--background %s)",
-                 name, remote.step.n_nodes > 1 ? "on all of these nodes" : "for these GPUs", name);
-}
-
 static void tell_user(void)
 {
     char line[NOTICE_SIZE], condition[NOTICE_SIZE];
@@ -782,7 +751,6 @@ static void tell_user(void)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused() && !others_end_step()) {
         say_once("%s%s%s%s", line, extent_of_ring(), extent_node(), condition);
-        tell_of_background();
     }
 }
 

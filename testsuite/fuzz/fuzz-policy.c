@@ -171,7 +171,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "Environment=NCCL_Y=1\n[policy]\nEnvironment=NCCL_X=c\nDefault=on\n",
         "[policy t]\nGpuTypes=a100,H100 SXM\nGpus=2\nDefault=on\n[policy u]\nAccounts=a100\n"
         "RequireTimeout=2s\nTrafficClass=106/"
-        "3\nBackground=offload\nMinGpus=4\nNodes=2\nDefault=auto\n",
+        "3\nMinGpus=4\nNodes=2\nDefault=auto\n",
         "[tccl]\nTimeout=250ms\n[policy x]\nNodeList=x,gpu\nNodes=1-3\nDefault=on\nMaxRings=2\n",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)

@@ -351,10 +351,9 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 }
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, enum tccl_background background, struct tccl_error *err)
+                               bool hidden, struct tccl_error *err)
 {
     (void)hidden;
-    (void)background;
     (void)own;
     (void)conf;
     (void)slurm;

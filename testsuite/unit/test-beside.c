@@ -1,10 +1,9 @@
-/* test-beside.c: rings beside those of others, and beside jobs that offload: what they are worth
- * against all rings tried, by rates that test-model.c compares with their definition. */
+/* test-beside.c: rings beside those of others: what they are worth against all rings tried, by
+ * rates that test-model.c compares with their definition. */
 #include <math.h>
 
 #include "base/cleanup.h"
 #include "enumerate.h"
-#include "machine/background.h"
 #include "machines.h"
 #include "random-model.h"
 #include "search/beside.h"
@@ -14,15 +13,14 @@ enum {
     OTHERS = 1000,
     /* Of 45,000 models 10 had a better ring than the one found: what a side reaches beside others
      * may rise when a transfer is added to it, and bounds by parts are not to be relied on there.
-     * With copies that nobody rates it is 2 of 100, of which every eighth round has some. */
-    MOST_MISSED = 6,
-    MOST_MISSED_OFFLOAD = 3 /* of ROUNDS; 8 of 6,900, by 30 % at most */
+     */
+    MOST_MISSED = 6
 };
 #define LEAST_FOUND 0.6 /* of what was missed */
 
 #define MOST_FOR_ROOM 0.02
 
-static int missed, missed_offload, roomy;
+static int missed, roomy;
 
 static const struct tccl_search_options exact = {0};
 
@@ -46,9 +44,7 @@ static double least_share(void *context, const struct tccl_set *set)
     for (int i = 0; i < beside->n; i++)
         sides[i] = beside->others[i];
     sides[beside->n] = &own;
-    sides[beside->n + 1] = beside->background;
-    int n = beside->n + 1 + (beside->background != NULL);
-    CHECK_INT(tccl_model_sides(beside->model, sides, n, gbps, NULL), 0);
+    CHECK_INT(tccl_model_sides(beside->model, sides, beside->n + 1, gbps, NULL), 0);
     double least = gbps[beside->n] / beside->own;
     for (int i = 0; i < beside->n; i++)
         least = fmin(least, gbps[i] / beside->alone[i]);
@@ -58,10 +54,9 @@ static double least_share(void *context, const struct tccl_set *set)
 /* What the one that runs has beside a side, GB/s. */
 static double leaves(const struct tccl_beside *beside, const struct tccl_side *side)
 {
-    const struct tccl_side *sides[] = {side, beside->others[0], beside->background};
-    double gbps[3];
-    CHECK_INT(tccl_model_sides(beside->model, sides, 2 + (beside->background != NULL), gbps, NULL),
-              0);
+    const struct tccl_side *sides[] = {side, beside->others[0]};
+    double gbps[2];
+    CHECK_INT(tccl_model_sides(beside->model, sides, 2, gbps, NULL), 0);
     return gbps[1];
 }
 
@@ -205,10 +200,7 @@ static void check_random(unsigned long *state)
     if (alone(model, 3) > 0 && alone(model, late) > 0) {
         CHECK_INT(tccl_beside_ring(&beside, 3, &exact, &first, &worth, &err), 0);
         CHECK(fabs(first.gbps - alone(model, 3)) < 1e-6);
-        struct tccl_side side = side_of(&first.chain), copies = {0};
-        tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, 3, &copies);
-        if (random_below(state, 8) == 0) /* the first two GPUs offload as well */
-            beside.background = &copies;
+        struct tccl_side side = side_of(&first.chain);
         beside.n = 1;
         beside.others[0] = &side;
         beside.alone[0] = first.gbps;
@@ -297,150 +289,6 @@ static void check_rings(void)
     tccl_model_free(model);
 }
 
-/* What a set has while all GPUs of the mask copy to the memory of their NUMA node and back. */
-struct offload {
-    const struct tccl_model *model;
-    uint32_t gpus;
-};
-
-static double beside_offload(void *context, const struct tccl_set *set)
-{
-    const struct offload *offload = context;
-    const struct tccl_machine *machine = tccl_model_machine(offload->model);
-    tccl_transfer members[TCCL_MAX_RUNNING];
-    double rates[TCCL_MAX_RUNNING], least = INFINITY;
-    int count = set->count;
-    memcpy(members, set->transfers, set->count * sizeof(*members));
-    for (int i = 0; i < machine->n_gpus; i++)
-        for (int reads = 0; reads < 2 && (offload->gpus >> i & 1); reads++)
-            members[count++] =
-                tccl_transfer_make(enumerate_device(TCCL_GPU, i), reads,
-                                   enumerate_device(TCCL_MEMORY, machine->gpus[i].numa));
-    CHECK_INT(tccl_model_rates(offload->model, members, count, rates, NULL, NULL), 0);
-    for (int i = 0; i < set->count; i++)
-        least = fmin(least, rates[i]);
-    return least;
-}
-
-static int measure_beside(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                          struct tccl_error *err)
-{
-    const struct offload *offload = context;
-    return tccl_model_beside(offload->model, TCCL_BACKGROUND_OFFLOAD, offload->gpus, set,
-                             &out->gbps, err);
-}
-
-/* The ring that is planned beside offload, by the search that a profile is filled with. */
-static void plan_offload(struct tccl_model *model, uint32_t gpus, struct tccl_result *result)
-{
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct offload offload = {model, gpus};
-    struct tccl_meter meter = {.measure = measure_beside, .context = &offload};
-    struct tccl_search *search = tccl_search_new(tccl_model_machine(model), meter, symmetry);
-    CHECK_INT(tccl_search_ring(search, gpus, &exact, result, NULL), 0);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
-}
-
-/* The planned ring is the best of all, but for a few in random models: what a rule caps is shared
- * with the copies, so more transfers can make a set faster. */
-static double check_offload(struct tccl_model *model, uint32_t gpus)
-{
-    struct offload offload = {model, gpus};
-    struct tccl_result best;
-    struct tccl_set set;
-    struct enumeration all = {
-        .model = model, .closed = true, .rate = beside_offload, .context = &offload};
-    plan_offload(model, gpus, &best);
-    double wanted = enumerate_all(&all, gpus);
-    if (fabs(best.gbps - wanted) > 1e-6) {
-        fprintf(stderr, "beside offload %g GB/s, the best one is %g\n", best.gbps, wanted);
-        CHECK(best.gbps < wanted && best.gbps >= LEAST_FOUND * wanted);
-        missed_offload++;
-    }
-    tccl_chain_set(&best.chain, &set);
-    CHECK(best.gbps == 0 || fabs(beside_offload(&offload, &set) - best.gbps) < 1e-6);
-    return best.gbps;
-}
-
-static void check_random_offload(unsigned long *state)
-{
-    int gpus = 3 + random_below(state, 2);
-    struct tccl_model *model = random_model(state, gpus, 2 + random_below(state, 2), 0);
-    check_offload(model, (1u << gpus) - 1);
-    tccl_model_free(model);
-}
-
-/* Where the memories and the root ports of GPUs are what offload needs, the ring that is best alone
- * is not the best one beside it. */
-static void check_offload_of(const char *name, double planned_alone, double planned_beside)
-{
-    struct tccl_model *model = load_machine(name);
-    struct offload offload = {model, 15};
-    struct tccl_beside nobody = {.model = model};
-    struct tccl_result first;
-    struct tccl_worth worth;
-    struct tccl_set set;
-    CHECK_INT(tccl_beside_ring(&nobody, 15, &exact, &first, &worth, NULL), 0);
-    tccl_chain_set(&first.chain, &set);
-    double alone_gbps = beside_offload(&offload, &set), beside_gbps = check_offload(model, 15);
-    if (fabs(alone_gbps - planned_alone) > 0.01 || fabs(beside_gbps - planned_beside) > 0.01) {
-        fprintf(stderr, "%s: beside offload %g, planned for it %g\n", name, alone_gbps,
-                beside_gbps);
-        CHECK(false);
-    }
-    tccl_model_free(model);
-}
-
-/* The background is that of some GPUs, whatever the set has. */
-static void check_background(void)
-{
-    struct tccl_model *model = load_machine("amd-4gpu");
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_set set;
-    struct tccl_side side = {0}, none = {0};
-    double alone_gbps, same, beside;
-    tccl_background_add(machine, TCCL_BACKGROUND_OFFLOAD, 9, &side);
-    CHECK_INT(side.count, 4);
-    for (int i = 0; i < side.count; i++) {
-        struct tccl_device gpu = tccl_transfer_initiator(side.transfers[i]);
-        CHECK(gpu.kind == TCCL_GPU && gpu.index == (i < 2 ? 0 : 3));
-        CHECK_INT(tccl_transfer_target(side.transfers[i]).kind, TCCL_MEMORY);
-        CHECK_INT(tccl_transfer_target(side.transfers[i]).index, machine->gpus[gpu.index].numa);
-        CHECK_INT(tccl_transfer_reads(side.transfers[i]), i % 2);
-    }
-    tccl_background_add(machine, TCCL_BACKGROUND_NONE, 9, &none);
-    CHECK_INT(none.count, 0);
-    CHECK_INT(tccl_set_parse("g0>m0", &set, NULL), 0);
-    CHECK_INT(tccl_model_measure(model, &set, &alone_gbps, NULL, NULL, NULL), 0);
-    CHECK_INT(tccl_model_beside(model, TCCL_BACKGROUND_NONE, 9, &set, &same, NULL), 0);
-    CHECK_INT(tccl_model_beside(model, TCCL_BACKGROUND_OFFLOAD, 1, &set, &beside, NULL), 0);
-    CHECK(same == alone_gbps && beside <= alone_gbps / 2 + 1e-9); /* the same copy runs twice */
-    CHECK_INT(tccl_model_beside(model, TCCL_BACKGROUND_OFFLOAD, 0, &set, &beside, NULL), 0);
-    CHECK(beside == alone_gbps); /* no GPU, no copies */
-    tccl_model_free(model);
-}
-
-/* A source says what ran beside. */
-static void check_sources(void)
-{
-    char text[16];
-    tccl_source_format("cuda", TCCL_BACKGROUND_OFFLOAD, text, sizeof(text));
-    CHECK_STR(text, "cuda+offload");
-    CHECK(tccl_source_is(text, "cuda") && !tccl_source_is(text, "cud") && !tccl_source_is("", "c"));
-    CHECK_INT(tccl_source_background(text), TCCL_BACKGROUND_OFFLOAD);
-    CHECK_INT(tccl_source_background("cuda"), TCCL_BACKGROUND_NONE);
-    CHECK_INT(tccl_source_background("cuda+other"), TCCL_BACKGROUND_NONE);
-    tccl_source_backend("cuda+offload", text, sizeof(text));
-    CHECK_STR(text, "cuda");
-    tccl_source_format("host", TCCL_BACKGROUND_NONE, text, sizeof(text));
-    CHECK_STR(text, "host");
-    CHECK_INT(tccl_background_parse("offload"), TCCL_BACKGROUND_OFFLOAD);
-    CHECK_INT(tccl_background_parse("none"), TCCL_BACKGROUND_NONE);
-    CHECK_INT(tccl_background_parse(""), -1);
-    CHECK_INT(tccl_background_parse("Offload"), -1);
-}
-
 int main(void)
 {
     unsigned long state = check_seed();
@@ -451,14 +299,5 @@ int main(void)
     check_machine("amd-4gpu", 33 / 4.2, 12.6 / 1.1);
     check_machine("intel-4gpu", 32 / 4.2, 12.6 / 1.1);
     check_rings();
-    for (int i = 0; i < ROUNDS; i++)
-        check_random_offload(&state);
-    CHECK(missed_offload <= MOST_MISSED_OFFLOAD);
-    missed_offload = 0;
-    check_offload_of("amd-4gpu", 22 / 4.2, 12.6 / 2.2);
-    check_offload_of("intel-4gpu", 32 / 6.3, 12.6 / 2.2);
-    CHECK_INT(missed_offload, 0);
-    check_background();
-    check_sources();
     return check_result();
 }

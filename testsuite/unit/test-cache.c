@@ -294,67 +294,6 @@ static void test_model(void)
     tccl_model_free(model);
 }
 
-/* What is measured beside offload is a profile in a folder of the plain one, and of no other. */
-static void test_beside(void)
-{
-    struct tccl_error err = {0};
-    struct tccl_profile *plain, *beside, *reader;
-    int sets = 0;
-    char folder[PATH_MAX], moved[PATH_MAX + 16], id[TCCL_HASH_HEX];
-
-    empty_cache();
-    CHECK_INT(tccl_profile_create(cache, &machine, "host+offload", NULL, &beside, &err), -1);
-    CHECK(strstr(err.text, "there is no profile yet"));
-    plain = create();
-    put(plain, 0x3);
-    tccl_profile_close(plain);
-    plain = create();
-    err = (struct tccl_error){0};
-    strcpy(folder, tccl_profile_folder(plain));
-    strcpy(id, tccl_profile_id(plain));
-    CHECK_INT(tccl_profile_open_beside(plain, TCCL_BACKGROUND_OFFLOAD, &reader, &err), -1);
-    CHECK_INT(errno, ENOENT);
-    CHECK(strstr(err.text, "no profile with offload in "));
-    CHECK(strstr(err.text, "run tccl-profile run --background offload"));
-    CHECK(!reader);
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_create(cache, &machine, "cuda+offload", NULL, &beside, &err), -1);
-    CHECK(strstr(err.text, "comes from \"host\", and is not mixed with \"cuda\""));
-
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_create(cache, &machine, "host+offload", NULL, &beside, &err), 0);
-    CHECK_STR(err.text, "");
-    CHECK_STR(strrchr(tccl_profile_folder(beside), '/'), "/offload");
-    CHECK_STR(tccl_profile_source(beside), "host+offload");
-    append(beside, "g0>m0", 3);
-    struct tccl_table *table = sample_table(&machine, 0x3);
-    strcpy(table->source, "host");
-    CHECK_INT(tccl_profile_put(beside, table, &err), -1); /* a plain table is none of its own */
-    strcpy(table->source, "host+offload");
-    CHECK_INT(tccl_profile_put(beside, table, NULL), 0);
-    tccl_table_free(table);
-    tccl_profile_close(beside);
-
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_open_beside(plain, TCCL_BACKGROUND_OFFLOAD, &reader, &err), 0);
-    CHECK(tccl_profile_table(reader, 0x3, &err) != NULL);
-    CHECK(tccl_profile_table(reader, 0x5, &err) == NULL);
-    CHECK_STR(err.text, "no chains for GPUs 0,2 with offload: run tccl-profile run --gpus 0,2 "
-                        "--background offload");
-    CHECK_INT(tccl_profile_sets(reader, count, &sets, NULL, &err), 1);
-    tccl_profile_close(reader);
-    CHECK(!tccl_profile_changed(plain)); /* tccld need not read the plain one again */
-
-    snprintf(moved, sizeof(moved), "%s/x", cache);
-    CHECK_INT(rename(folder, moved), 0);
-    snprintf(moved, sizeof(moved), "%s/x/offload", cache);
-    CHECK_INT(rename(moved, folder), 0); /* in the place of the plain one */
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_open(cache, id, &reader, &err), -1);
-    CHECK(strstr(err.text, "was measured as \"host+offload\""));
-    tccl_profile_close(plain);
-}
-
 static void test_altered_model(void)
 {
     struct tccl_error err = {0};
@@ -554,7 +493,7 @@ int main(void)
         test_round,         test_missing, test_damaged_tables,   test_foreign_tables,
         test_other_machine, test_model,   test_bad_descriptions, test_altered_model,
         test_changed,       test_bound,   test_killed,           test_list,
-        test_conditions,    test_beside,
+        test_conditions,
     };
 
     srand((unsigned)check_seed());

@@ -3,7 +3,6 @@
 #include <pwd.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
 #include "check.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
@@ -105,7 +104,7 @@ static void test_named_policies(void)
                         "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
                         "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
                         "MaxRings=1\nMinNodes=2\nMinGpus=3\nTrafficClass=106/"
-                        "3\nBackground=offload\nEnvironment=NCCL_X=a b=c\n"
+                        "3\nEnvironment=NCCL_X=a b=c\n"
                         "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
                         "[Policy empty]\n[POLICY Last]\nNodes=3\n",
                         &conf, &err),
@@ -126,8 +125,6 @@ static void test_named_policies(void)
     CHECK(big->mode == TCCL_MODE_ON && big->forbid == 0 && big->min_gain == 1075);
     CHECK(big->traffic_class.tc == 106 && big->traffic_class.sl == 3);
     CHECK(conf.policies[1].traffic_class.tc == TCCL_NOT_SET);
-    CHECK(big->background == TCCL_BACKGROUND_OFFLOAD);
-    CHECK(conf.policies[1].background == TCCL_NOT_SET);
     CHECK(big->timeout_ms == 2000 && big->require_timeout_ms == 20000);
     CHECK(big->min_nodes == 2 && big->min_gpus == 3);
     CHECK(big->max_rings == 1 && conf.policies[1].max_rings == TCCL_NOT_SET);
@@ -203,8 +200,6 @@ static void test_bad_policies(void)
         snprintf(text, sizeof(text), "[policy a]\nTrafficClass=%s\n", classes[i]);
         check_bad(text, 2, "such as 106 or 106/3");
     }
-    check_bad("[policy a]\nBackground=Offload\n", 2, "offload or none");
-    check_bad("[policy]\nBackground=yes\n", 2, "offload or none");
     check_bad("[policy a]\nEnvironment=X\n", 2, "give NAME=value");
     check_bad("[policy a]\nEnvironment=1X=2\n", 2, "give NAME=value");
     check_bad("[policy a]\nEnvironment=LD_PRELOAD=x\n", 2, "can't set this variable");

@@ -373,7 +373,7 @@ static void test_min_gain(void)
     default_gbps = 0;
 }
 
-/* Nodes of two sources; what all were measured beside is said. */
+/* Nodes of two sources. */
 static void check_sources(const char *one, const char *other, const char *said)
 {
     struct merge *a = make_merge(1, one);
@@ -391,10 +391,6 @@ static void test_sources(void)
 {
     check_sources("model", "cuda", "mixed");
     check_sources("cuda", "cuda", "cuda");
-    check_sources("cuda+offload", "cuda+offload", "cuda+offload");
-    check_sources("cuda+offload", "cuda", "mixed");
-    check_sources("cuda", "cuda+offload", "mixed");
-    check_sources("cuda+offload", "host+offload", "mixed+offload");
 }
 
 static void test_malformed(void)

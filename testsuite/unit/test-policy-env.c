@@ -1,4 +1,4 @@
-/* Environment=, TrafficClass= and Background= of policies: what is set, what a step inherits and
+/* Environment= and TrafficClass= of policies: what is set, what a step inherits and
  * forgets. */
 #include "plugin/policy-env.h"
 
@@ -60,36 +60,6 @@ static void check_classes(void)
     CHECK_STR(text, "");
 }
 
-/* The user's word first, if it is one; error: what is said of one that isn't. */
-static void check_background(char *const *env, int rule, int expected, const char *error)
-{
-    const struct policy_rule given = {.background = (enum tccl_background)rule};
-    enum tccl_background background;
-    struct tccl_error err = {""};
-    int rc = policy_env_background(env, &given, &background, &err);
-    CHECK_INT(rc, *error ? -1 : 0);
-    CHECK_INT(background, expected);
-    CHECK_STR(err.text, error);
-}
-
-static void check_backgrounds(void)
-{
-    enum { NONE = TCCL_BACKGROUND_NONE, OFFLOAD = TCCL_BACKGROUND_OFFLOAD };
-    char *offload[] = {"TCCL_BACKGROUND=offload", NULL}, *none[] = {"TCCL_BACKGROUND=none", NULL};
-    char *empty[] = {"TCCL_BACKGROUND=", NULL}, *odd[] = {"TCCL_BACKGROUND=a\tb", NULL};
-    enum tccl_background background;
-    check_background(NULL, NONE, NONE, "");
-    check_background(NULL, OFFLOAD, OFFLOAD, "");
-    check_background(offload, NONE, OFFLOAD, "");
-    check_background(none, OFFLOAD, NONE, "");
-    check_background(empty, OFFLOAD, OFFLOAD, "");
-    check_background(odd, OFFLOAD, OFFLOAD, "\"a?b\" is not offload or none");
-    CHECK_INT(policy_env_background(offload, NULL, &background, NULL), 0);
-    CHECK_INT(background, OFFLOAD);
-    CHECK_INT(policy_env_background(NULL, NULL, &background, NULL), 0);
-    CHECK_INT(background, NONE);
-}
-
 static void check_inherited(char *const *env, const char *expected)
 {
     cleanup_free char *names = NULL;
@@ -129,6 +99,5 @@ int main(void)
     check_inherited(odd, "B");
     check_long_list();
     check_classes();
-    check_backgrounds();
     return check_result();
 }

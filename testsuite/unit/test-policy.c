@@ -98,8 +98,8 @@ static void test_inheritance(void)
     struct tccl_conf conf =
         read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\nMaxRings=5\n"
                   "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
-                  "Background=offload\nEnvironment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
-                  "[policy big]\nNodes=8-\nDefault=on\nBackground=none\nTimeout=5s\n"
+                  "Environment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
+                  "[policy big]\nNodes=8-\nDefault=on\nTimeout=5s\n"
                   "MaxRings=1\nEnvironment=NCCL_A=big\n"
                   "[policy rest]\nForbid=yes\n");
     const char *const nodes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -120,8 +120,6 @@ static void test_inheritance(void)
     struct policy_rule rest =
         policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 7});
     CHECK_STR(rest.name, "rest");
-    CHECK_INT(big.background, TCCL_BACKGROUND_NONE);
-    CHECK_INT(rest.background, TCCL_BACKGROUND_OFFLOAD);
     CHECK(rest.forbid);
     CHECK_INT(rest.max_rings, 5);
     CHECK_INT(rest.timeout_ms, 2000);
@@ -381,18 +379,16 @@ static void test_notice_applied(void)
     CHECK_STR(line, "tccl: 2 rings of 2 nodes, 3 GPUs: 11.2 GB/s");
     plan.rings = 1;
     plan.ring = "n1[0 -w> 1 -m0> 2 -m1> 0]";
-    strcpy(plan.source, "cuda+offload");
+    strcpy(plan.source, "cuda");
     plan.baseline_gbps = 6.1;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
-    CHECK_STR(line,
-              "tccl: ring of 3 GPUs: 11.2 GB/s beside offload (NCCL's own choice: 6.1, 1.84x)");
+    CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s (NCCL's own choice: 6.1, 1.84x)");
     plan.neighbours = 2;
     plan.alone_gbps = 12.5;
     strcpy(plan.neighbours_by, "bounds");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
-    CHECK_STR(line, "tccl: ring of 3 GPUs: at least 11.2 GB/s beside offload and 2 other steps "
+    CHECK_STR(line, "tccl: ring of 3 GPUs: at least 11.2 GB/s beside 2 other steps "
                     "(bounds), alone 12.5 (NCCL's own choice: 6.1, 1.84x)");
-    strcpy(plan.source, "cuda");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
     CHECK_HOLDS(line, "at least 11.2 GB/s beside 2 other steps, counted on each node (bounds), "
                       "alone 12.5 (NCCL's");

@@ -9,7 +9,6 @@
 
 #include "base/fileio.h"
 #include "chain/beside-text.h"
-#include "machine/background.h"
 #include "machines.h"
 #include "profiles.h"
 #include "search/search.h"
@@ -30,8 +29,6 @@ static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
 static struct tccl_model *model;
 static struct tccl_table *tables[SETS];
-static struct tccl_table *beside_offload; /* of the second pair */
-static uint32_t offloading;               /* GPUs of steps that do */
 
 /* In place of connection.c: our own process is as good as a slurmstepd. */
 pid_t connection_pid(const struct connection *connection)
@@ -54,34 +51,6 @@ int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
     (void)gpus, (void)list;
     tccl_fail(err, "no slurmd");
     return 1;
-}
-
-static int measure_beside(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                          struct tccl_error *err)
-{
-    (void)context;
-    out->spread = 0;
-    return tccl_model_beside(model, TCCL_BACKGROUND_OFFLOAD, SECOND, set, &out->gbps, err);
-}
-
-/* As the second pair's chains are while its own GPUs copy. */
-static void make_offload_profile(const json_t *json)
-{
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_search_options options = {.others = 150};
-    struct tccl_meter meter = {.measure = measure_beside};
-    struct tccl_search *search = tccl_search_new(machine, meter, NULL);
-    struct tccl_error err = {""};
-    struct tccl_profile *profile;
-    CHECK_INT(tccl_profile_create(folder, machine, "model+offload", json, &profile, &err), 0);
-    beside_offload = tccl_table_new(machine, SECOND);
-    CHECK(tccl_search_table(search, beside_offload, &options, &err) >= 0);
-    strcpy(beside_offload->source, "model+offload");
-    strcpy(beside_offload->machine, tccl_profile_id(profile));
-    CHECK_INT(tccl_profile_put(profile, beside_offload, &err), 0);
-    CHECK_STR(err.text, "");
-    tccl_search_free(search);
-    tccl_profile_close(profile);
 }
 
 static void make_own_profile(void)
@@ -113,7 +82,6 @@ static void make_own_profile(void)
     CHECK_STR(err.text, "");
     tccl_search_free(search);
     tccl_profile_close(profile);
-    make_offload_profile(json);
 }
 
 static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
@@ -129,8 +97,8 @@ static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
 static struct shared_class *class_of(const struct tccl_step *join)
 {
     struct tccl_error err = {""};
-    struct shared_class *class = own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres,
-                                           false, tccl_background_named(join->background), &err);
+    struct shared_class *class =
+        own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres, false, &err);
     CHECK_STR(err.text, "");
     return class;
 }
@@ -176,13 +144,7 @@ static void check_beside(const struct tccl_side *first, double alone)
     struct tccl_step join = join_of(second_key, SECOND);
     struct tccl_error err = {""};
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
-    struct tccl_side copies = {0};
-    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, offloading, &copies);
-    beside.background = &copies;
-    bool offloads = offloading & SECOND;
-    strcpy(join.background, offloads ? "offload" : "");
-    struct tccl_node_class *wanted =
-        tccl_beside_class(&beside, offloads ? beside_offload : tables[1], true, false, &err);
+    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
     struct shared_class *got =
         running_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_STR(err.text, "");
@@ -240,23 +202,6 @@ static void check_life(void)
     shared_class_drop(class);
 }
 
-/* The first step offloads, the second one, or both: their copies run as well. */
-static void check_offload(void)
-{
-    static const uint32_t who[] = {FIRST, SECOND, FIRST | SECOND};
-    for (int i = 0; i < 3; i++) {
-        struct tccl_step join = join_of(first_key, FIRST);
-        offloading = who[i];
-        strcpy(join.background, offloading & FIRST ? "offload" : "");
-        running_begin(daemon_.running, &join, NULL);
-        check_beside_nccl(TCCL_NEWEST);
-        start_again();
-        check_beside_nccl(TCCL_NEWEST);
-        running_end(daemon_.running, &first_key);
-    }
-    offloading = 0;
-}
-
 /* The record of a step that is left to NCCL says what NCCL's own have while nobody else runs. */
 static void check_left_to_nccl(void)
 {
@@ -285,31 +230,16 @@ static void check_left_to_nccl(void)
     running_end(daemon_.running, &first_key);
 }
 
-/* A step of one GPU has no ring, and its copies run all the same. */
-static void check_one_offloads(void)
+/* A step of one GPU has no ring, and is nobody's neighbour. */
+static void check_one(void)
 {
     struct tccl_step join = join_of(first_key, FIRST & 1), second = join_of(second_key, SECOND);
-    struct tccl_error err = {""};
-    struct tccl_side copies = {0};
-    struct tccl_beside beside = {.model = model, .background = &copies};
-    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, 1, &copies);
-    strcpy(join.background, "offload");
     running_begin(daemon_.running, &join, NULL);
-    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
     struct shared_class *got =
         running_see(daemon_.running, &second_key, class_of(&second), true, false);
-    CHECK_INT(got->class->neighbours, 1);
-    CHECK(got->class->ring.gbps == wanted->ring.gbps && wanted->ring.gbps > 0);
-    CHECK(tccl_chain_equal(&got->class->ring.chain, &wanted->ring.chain));
-    shared_class_drop(got);
-    running_end(daemon_.running, &first_key);
-    join.background[0] = '\0'; /* and without them there is nothing of it */
-    running_begin(daemon_.running, &join, NULL);
-    got = running_see(daemon_.running, &second_key, class_of(&second), true, false);
     CHECK_INT(got->class->neighbours, 0);
     shared_class_drop(got);
     running_end(daemon_.running, &first_key);
-    tccl_node_class_free(wanted);
 }
 
 /* A step of one GPU, which has no rings, and is named nowhere, came after one with a ring: that is
@@ -481,23 +411,17 @@ static void check_many(void)
     shared_class_drop(class);
 }
 
-/* The two GPUs of each half of the node as groups of a step that offloads: as chosen beside the
- * copies of all four. Not both plain and offloading ones have these bandwidths. */
-static void check_groups_offload(void)
+/* Two GPUs each as groups of a step. */
+static void check_groups(void)
 {
     struct tccl_group_choice got[2], wanted[2];
     struct tccl_error err = {""};
-    struct tccl_side copies = {0};
-    struct tccl_beside beside = {.model = model, .background = &copies};
+    struct tccl_beside beside = {.model = model};
     struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), true, false);
-    tccl_background_add(tccl_model_machine(model), TCCL_BACKGROUND_OFFLOAD, FIRST | SECOND,
-                        &copies);
     CHECK_INT(tccl_groups_add(groups, tables[0], &err), 0);
-    CHECK_INT(tccl_groups_add(groups, beside_offload, &err), 0);
+    CHECK_INT(tccl_groups_add(groups, tables[1], &err), 0);
     CHECK_INT(tccl_groups_choose(groups, &beside, wanted, &err), 0);
-    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, TCCL_BACKGROUND_OFFLOAD, true,
-                             false, got),
-              0);
+    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, true, false, got), 0);
     for (int i = 0; i < 2; i++) {
         CHECK(tccl_chain_equal(&got[i].cell.chain, &wanted[i].cell.chain));
         CHECK(got[i].cell.gbps == wanted[i].cell.gbps && got[i].cell.gbps > 0);
@@ -505,10 +429,6 @@ static void check_groups_offload(void)
             CHECK(got[i].baseline_gbps[k] == wanted[i].baseline_gbps[k] &&
                   got[i].better[k] == wanted[i].better[k]);
     }
-    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, TCCL_BACKGROUND_NONE, true,
-                             false, got),
-              0);
-    CHECK(got[0].cell.gbps > wanted[0].cell.gbps || got[1].cell.gbps > wanted[1].cell.gbps);
     tccl_groups_free(groups);
 }
 
@@ -564,15 +484,14 @@ int main(void)
     daemon_.own = own_new();
     daemon_.running = running_new(&daemon_);
     check_life();
-    check_offload();
-    check_one_offloads();
+    check_one();
     check_left_to_nccl();
     check_one_between();
     check_shell();
     check_fewer();
     check_list();
     check_many();
-    check_groups_offload();
+    check_groups();
     check_turns();
     check_others_stay();
     running_free(daemon_.running);
@@ -580,7 +499,6 @@ int main(void)
     event_base_free(daemon_.base);
     for (int i = 0; i < SETS; i++)
         tccl_table_free(tables[i]);
-    tccl_table_free(beside_offload);
     tccl_model_free(model);
     remove_cache(folder);
     return check_result();

@@ -32,11 +32,9 @@ struct pool {
     struct tccl_workers *workers;
 };
 
-static struct pool make_pool_beside(const struct tccl_site *site, const struct tccl_mover *gpu,
-                                    enum tccl_background background)
+static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
 {
-    const struct tccl_workers_options options = {
-        .gpu = gpu, .prepare_limit = 60, .run_limit = 60, .background = background};
+    const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 60, .run_limit = 60};
     struct tccl_error err = {0};
     struct pool pool = {.workspace = tccl_workspace_new(site, &settings, &err)};
 
@@ -46,13 +44,17 @@ static struct pool make_pool_beside(const struct tccl_site *site, const struct t
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    tccl_workers_beside(pool.workers, (1u << site->machine.n_gpus) - 1);
     return pool;
 }
 
-static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
+/* Beside what is measured each of these GPUs copies to its own memory and from it. */
+static void set_copies(struct pool *pool, int gpus)
 {
-    return make_pool_beside(site, gpu, TCCL_BACKGROUND_NONE);
+    struct tccl_side copies = {0};
+    for (uint8_t i = 0; i < 2 * gpus; i++)
+        copies.transfers[copies.count++] = tccl_transfer_make(
+            (struct tccl_device){TCCL_GPU, i / 2}, i % 2, (struct tccl_device){TCCL_MEMORY, 0});
+    tccl_workers_others(pool->workers, &copies);
 }
 
 static void free_pool(struct pool *pool)
@@ -308,14 +310,15 @@ static void check_workers_are_kept(void)
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* The largest set with its background, and then others: places are taken from workers that are not
- * needed. */
+/* The largest set beside copies of all GPUs, and then another: places are taken from workers that
+ * are not needed. */
 static void check_all_places(void)
 {
-    struct pool pool = make_pool_beside(puppet_site(16), &puppet_mover, TCCL_BACKGROUND_OFFLOAD);
+    struct pool pool = make_pool(puppet_site(16), &puppet_mover);
     struct tccl_set set = {0};
     struct tccl_run_result run;
 
+    set_copies(&pool, 16);
     for (int gpu = 0; gpu < 16; gpu++)
         for (int i = 0; i < TCCL_MAX_SET / 16; i++) /* some of them repeats */
             tccl_set_add_again(
@@ -394,18 +397,18 @@ static void check_slow_leaving(void)
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* The background runs with the set, on the GPUs that have it, and is not rated: it may be slower
- * than any member, and never moves a share. If it fails, so does the set. */
-static void check_background(void)
+/* Others run with the set, and are not rated: they may be slower than any member, and never move a
+ * share. If one fails, so does the set. */
+static void check_copies(void)
 {
-    struct pool pool = make_pool_beside(puppet_site(3), &puppet_mover, TCCL_BACKGROUND_OFFLOAD);
+    struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
     struct tccl_error err = {0};
     struct tccl_run_result run;
 
     for (int i = 0; i < 3; i++)
         puppet->runs[i] = 0;
-    tccl_workers_beside(pool.workers, 3);
+    set_copies(&pool, 2);
     puppet->gbps[1] = 0.001;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, &err), 0);
     CHECK_STR(err.text, "");
@@ -541,7 +544,7 @@ int main(void)
     check_repeats();
     check_keepers();
     check_slow_leaving();
-    check_background();
+    check_copies();
     check_no_processes();
     check_killed_leader();
     int n_cpus = two_cpus(cpus);

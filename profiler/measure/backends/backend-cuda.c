@@ -178,7 +178,6 @@ const struct tccl_backend_ops tccl_backend_of_cuda = {
     .machine = tccl_pooled_machine,
     .conditions = tccl_pooled_conditions,
     .marks = tccl_pooled_marks,
-    .beside = tccl_pooled_beside,
     .others = tccl_pooled_others,
     .measure = tccl_pooled_measure,
     .close = tccl_pooled_close,

@@ -80,7 +80,6 @@ const struct tccl_backend_ops tccl_backend_of_host = {
     .open = host_open,
     .machine = tccl_pooled_machine,
     .conditions = tccl_pooled_conditions,
-    .beside = tccl_pooled_beside,
     .others = tccl_pooled_others,
     .measure = tccl_pooled_measure,
     .close = tccl_pooled_close,

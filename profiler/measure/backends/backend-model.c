@@ -6,7 +6,6 @@
 
 #include "base/fileio.h"
 #include "base/hash.h"
-#include "machine/background.h"
 #include "measure/backends/backend-ops.h"
 #include "measure/pool/repeat.h"
 #include "search/setmap.h"
@@ -20,8 +19,6 @@ struct state {
     json_t *json;
     struct tccl_model *model;
     struct tccl_symmetry *symmetry;
-    enum tccl_background background;
-    uint32_t beside;
     struct tccl_side others;
     double noise; /* of a measurement: its standard deviation, as a ratio */
     unsigned long seed;
@@ -59,7 +56,6 @@ static int model_open(const struct tccl_backend_options *options, void **out,
     struct state *state = calloc(1, sizeof(*state));
     if (!state)
         return tccl_fail(err, "out of memory");
-    state->background = options->background;
     state->noise = options->noise;
     state->seed = options->seed;
     snprintf(state->conditions, sizeof(state->conditions), "a model, noise %.3g %%, seed %lu",
@@ -88,12 +84,6 @@ static const struct tccl_symmetry *model_symmetry(const void *context)
 {
     const struct state *state = context;
     return state->symmetry;
-}
-
-static void model_beside(void *context, uint32_t gpus)
-{
-    struct state *state = context;
-    state->beside = gpus;
 }
 
 static void model_others(void *context, const struct tccl_side *others)
@@ -125,10 +115,7 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
     *out = (struct tccl_measurement){0};
     if (state->others.count > 0)
         return measure_beside(state, set, &out->gbps, err) != 0;
-    return tccl_model_beside(state->model, state->background, state->beside, set, &out->gbps,
-                             err) != 0
-               ? 1
-               : 0;
+    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) != 0;
 }
 
 static const char *noisy_conditions(const void *context)
@@ -151,8 +138,7 @@ static double draw(const struct state *state, const struct tccl_set *set, int ti
         tccl_hash64(state->others.transfers,
                     (size_t)state->others.count * sizeof(*state->others.transfers)),
     };
-    uint64_t key[] = {state->seed,    sets[0],       sets[1], state->beside,
-                      (uint64_t)time, (uint64_t)run, 0};
+    uint64_t key[] = {state->seed, sets[0], sets[1], 0, (uint64_t)time, (uint64_t)run, 0};
     uint64_t first = tccl_hash64(key, sizeof(key));
     key[6] = 1;
     return sqrt(-2 * log(part_of(first))) * cos(2 * M_PI * part_of(tccl_hash64(key, sizeof(key))));
@@ -184,7 +170,6 @@ const struct tccl_backend_ops tccl_backend_of_model = {
     .machine = model_machine,
     .model = model_json,
     .symmetry = model_symmetry,
-    .beside = model_beside,
     .others = model_others,
     .measure = model_measure,
     .close = model_close,
@@ -197,7 +182,6 @@ const struct tccl_backend_ops tccl_backend_of_noisy = {
     .open = model_open,
     .machine = model_machine,
     .conditions = noisy_conditions,
-    .beside = model_beside,
     .others = model_others,
     .measure = noisy_measure,
     .close = model_close,

@@ -16,8 +16,6 @@ struct tccl_backend_ops {
     unsigned (*marks)(const void *state);                       /* NULL: none */
     /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
     int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
-    /* Whose background runs from now on. NULL: the back end knows none. */
-    void (*beside)(void *state, uint32_t gpus);
     /* What others run from now on (a side without transfers: nothing). NULL: it can't. */
     void (*others)(void *state, const struct tccl_side *others);
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,

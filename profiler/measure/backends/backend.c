@@ -7,8 +7,6 @@
 struct tccl_backend {
     const struct tccl_backend_ops *ops;
     void *state;
-    char source[TCCL_NAME];
-    uint32_t beside;
 };
 
 static const struct tccl_backend_ops *const backends[] = {
@@ -63,9 +61,6 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
         free(opened);
         return -1;
     }
-    tccl_source_format(ops->name, options->background, opened->source, sizeof(opened->source));
-    if (options->background != TCCL_BACKGROUND_NONE)
-        tccl_backend_set_beside(opened, (UINT32_C(1) << tccl_backend_machine(opened)->n_gpus) - 1);
     *backend = opened;
     return 0;
 }
@@ -90,11 +85,6 @@ void tccl_backend_close(struct tccl_backend *backend)
 const char *tccl_backend_name(const struct tccl_backend *backend)
 {
     return backend->ops->name;
-}
-
-const char *tccl_backend_source(const struct tccl_backend *backend)
-{
-    return backend->source;
 }
 
 const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend)
@@ -127,18 +117,6 @@ double tccl_backend_noise(const struct tccl_backend *backend)
     return backend->ops->noise;
 }
 
-void tccl_backend_set_beside(struct tccl_backend *backend, uint32_t gpus)
-{
-    backend->beside = gpus;
-    if (backend->ops->beside)
-        backend->ops->beside(backend->state, gpus);
-}
-
-uint32_t tccl_backend_beside(const struct tccl_backend *backend)
-{
-    return backend->beside;
-}
-
 int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
                             struct tccl_error *err)
 {
@@ -168,9 +146,7 @@ int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *se
 {
     if (tccl_backend_can(backend, set, err) < 0)
         return 1;
-    int rc = backend->ops->measure(backend->state, set, out, err);
-    out->gpus = backend->beside;
-    return rc;
+    return backend->ops->measure(backend->state, set, out, err);
 }
 
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "base/source.h"
 #include "client/trust.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
@@ -25,7 +24,6 @@ struct tccl_backend_options {
     bool force;    /* also where others use the GPUs, and under MIG and MPS: sets are marked */
     double window; /* seconds of each run; 0: the back end's own */
     int repeats;   /* runs of each set; 0: the back end's own */
-    enum tccl_background background; /* runs beside each set, and is not rated */
 };
 
 /* Opens a back end by name. An unknown name is refused with the list of those built in. Returns 0
@@ -37,10 +35,8 @@ void tccl_backend_close(struct tccl_backend *backend); /* NULL is fine */
 /* Name of the i-th back end built in, NULL behind the last. */
 const char *tccl_backend_list(int i);
 
-/* "model", "noisy", "host", "cuda"; and the source that every profile, set and table carries: the
- * same with the background, see base/source.h. Owned by the back end. */
+/* "model", "noisy", "host", "cuda": the source that every profile, set and table carries. */
 const char *tccl_backend_name(const struct tccl_backend *backend);
-const char *tccl_backend_source(const struct tccl_backend *backend);
 
 /* The machine it measures; owned by the back end. */
 const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend);
@@ -67,18 +63,13 @@ double tccl_backend_noise(const struct tccl_backend *backend);
 int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
                      struct tccl_error *err);
 
-/* The GPUs (a mask) whose background runs from now on; at first all. 0 where it has none. */
-void tccl_backend_set_beside(struct tccl_backend *backend, uint32_t gpus);
-uint32_t tccl_backend_beside(const struct tccl_backend *backend);
-
 /* What else runs from now on while a set is measured, and is not rated: the transfers of a side
  * (copied); NULL: nothing any more. Returns 0, or -1 with err: this back end can't. */
 int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
                             struct tccl_error *err);
 
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
- * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. The
- * background runs meanwhile, and is not rated. Returns 0; 1
+ * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. Returns 0; 1
  * with err if this set can't be measured (a member that the machine doesn't allow, a worker that
  * died) and others can; -1 with err if the back end can't go on. */
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,

@@ -54,7 +54,6 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .nic = options->peer ? way->nic : way->nic_alone,
         .prepare_limit = way->prepare_limit,
         .run_limit = 5 + 20 * pooled->repeat.window,
-        .background = options->background,
     };
 
     if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0)
@@ -107,13 +106,6 @@ unsigned tccl_pooled_marks(const void *state)
 {
     const struct tccl_pooled *pooled = state;
     return pooled->marks;
-}
-
-void tccl_pooled_beside(void *state, uint32_t gpus)
-{
-    struct tccl_pooled *pooled = state;
-
-    tccl_workers_beside(pooled->workers, gpus);
 }
 
 void tccl_pooled_others(void *state, const struct tccl_side *others)

@@ -38,7 +38,6 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
 const struct tccl_machine *tccl_pooled_machine(const void *state);
 const char *tccl_pooled_conditions(const void *state);
 unsigned tccl_pooled_marks(const void *state);
-void tccl_pooled_beside(void *state, uint32_t gpus);
 void tccl_pooled_others(void *state, const struct tccl_side *others);
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err);

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "machine/background.h"
 #include "measure/pool/child.h"
 #include "measure/pool/worker.h"
 
@@ -44,14 +43,13 @@ struct tccl_workers {
     struct tccl_workspace *workspace;
     struct tccl_workers_options options;
     struct shared *shared;
-    uint32_t beside;
     struct tccl_side others;
     struct worker workers[TCCL_WORKSPACE_PLACES]; /* by place */
     struct worker keepers[KEEPERS];
     long replaced;
 };
 
-/* The workers of a set, in its order, then those of the background; behind them the keepers, which
+/* The workers of a set, in its order, then those of others; behind them the keepers, which
  * only must not die. */
 struct squad {
     int rated, members, count;
@@ -202,20 +200,14 @@ static int list_side(const struct tccl_side *side, int count, struct squad *squa
     return count + side->count;
 }
 
-/* What is to run: the set, the background, and others. Returns how much that is; -1 with err: too
+/* What is to run: the set, and others. Returns how much that is; -1 with err: too
  * much. */
 static int list_transfers(const struct tccl_workers *workers, const struct tccl_set *set,
                           struct squad *squad, struct tccl_error *err)
 {
-    const struct tccl_machine *machine = &tccl_workspace_site(workers->workspace)->machine;
-    struct tccl_side beside = {0};
-
-    tccl_background_add(machine, workers->options.background, workers->beside, &beside);
     squad->rated = set->count;
     memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
-    int count = list_side(&beside, set->count, squad);
-    if (count >= 0)
-        count = list_side(&workers->others, count, squad);
+    int count = list_side(&workers->others, set->count, squad);
     return count >= 0 ? count
                       : tccl_fail(err, "more than %d transfers at once", TCCL_WORKSPACE_PLACES);
 }
@@ -536,11 +528,6 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
         return NULL;
     }
     return workers;
-}
-
-void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus)
-{
-    workers->beside = gpus;
 }
 
 void tccl_workers_others(struct tccl_workers *workers, const struct tccl_side *others)

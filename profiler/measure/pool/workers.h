@@ -4,18 +4,16 @@
 #ifndef TCCL_WORKERS_H
 #define TCCL_WORKERS_H
 
-#include "base/source.h"
 #include "machine/side.h"
 #include "measure/pool/mover.h"
 
 struct tccl_workers;
 
 struct tccl_workers_options {
-    const struct tccl_mover *gpu;    /* runs the transfers that GPUs start */
-    const struct tccl_mover *nic;    /* and those of NICs; NULL: there can be none */
-    double prepare_limit;            /* seconds until all members are ready, at most */
-    double run_limit;                /* seconds that a run may take, at most */
-    enum tccl_background background; /* runs as long as each set does */
+    const struct tccl_mover *gpu; /* runs the transfers that GPUs start */
+    const struct tccl_mover *nic; /* and those of NICs; NULL: there can be none */
+    double prepare_limit;         /* seconds until all members are ready, at most */
+    double run_limit;             /* seconds that a run may take, at most */
 };
 
 /* Starts the keepers; workers are started when first needed, and kept. workspace is borrowed for
@@ -26,25 +24,22 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
 /* Ends all processes; takes a second at most. NULL is fine. */
 void tccl_workers_free(struct tccl_workers *workers);
 
-/* The GPUs (a mask) that have the background from now on; at first none. */
-void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus);
-
 /* What else runs from now on as long as each set does, without a bandwidth; copied. */
 void tccl_workers_others(struct tccl_workers *workers, const struct tccl_side *others);
 
 struct tccl_run_result {
-    double window;             /* seconds in which all members ran, and the background */
+    double window;             /* seconds in which all members ran, and the others */
     double overlap;            /* window / time from the first start to the last end */
     double skew;               /* from the first start to the last one, microseconds */
     double gbps[TCCL_MAX_SET]; /* of each member within the window, in the set's order, GB/s */
     double slowest;            /* the smallest of them */
 };
 
-/* Runs the set once; each member moves at least share bytes, and those of the background move data
- * until the last one has. Returns 0, with a run that is all
- * zeros if its members never ran at the same time, as a busy machine may have it; 1 with err if the
- * set failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1
- * with err if the pool can't go on (no processes can be started). */
+/* Runs the set once; each member moves at least share bytes, and the others move data until the
+ * last one has. Returns 0, with a run that is all zeros if its members never ran at the same time,
+ * as a busy machine may have it; 1 with err if the set failed (a worker died, hung, or said why it
+ * can't) and the pool is ready for the next; -1 with err if the pool can't go on (no processes can
+ * be started). */
 int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
                      struct tccl_run_result *run, struct tccl_error *err);
 

@@ -117,9 +117,8 @@ const struct tccl_group_choice *groups_choice(struct groups *groups, const struc
         return NULL;
     made.n = tccl_groups_split(step, class->gpus, made.gpus);
     if (made.n == 0 || !groups_admit(&groups->turns, alive->uid, tccl_now_ms()) ||
-        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n,
-                       tccl_source_background(class->source), closed, alive->hidden,
-                       made.choices) != 0)
+        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n, closed,
+                       alive->hidden, made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
     made.order = ++groups->made;

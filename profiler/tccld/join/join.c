@@ -59,7 +59,7 @@ static void take_gpus(struct step *step)
     const struct tccl_step *join = step->join;
     struct tccl_error err = {0};
     step->class = own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres,
-                            join->hidden, tccl_background_named(join->background), &err);
+                            join->hidden, &err);
     if (!step->class)
         step_fail(step, "%s: %.400s", join->nodes[join->node], err.text);
     else

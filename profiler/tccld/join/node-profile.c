@@ -28,7 +28,6 @@ struct own {
     char machine_path[PATH_MAX], cache_dir[PATH_MAX];
     struct tccl_stamp stamp; /* of the machine's description */
     struct tccl_profile *profile;
-    struct tccl_profile *beside[TCCL_BACKGROUNDS]; /* NULL: not opened, or not there */
     struct shared_class *classes[KINDS];
     bool hidden[KINDS];  /* such a class is without P2P */
     int n_classes, next; /* next: the one to be replaced */
@@ -49,17 +48,9 @@ static void forget_classes(struct own *own)
     own->n_classes = own->next = 0;
 }
 
-static void forget_beside(struct own *own, int background)
-{
-    forget_classes(own);
-    tccl_profile_close(own->beside[background]);
-    own->beside[background] = NULL;
-}
-
 static void forget_profile(struct own *own)
 {
-    for (int i = 0; i < TCCL_BACKGROUNDS; i++)
-        forget_beside(own, i);
+    forget_classes(own);
     tccl_profile_close(own->profile);
     own->profile = NULL;
     memset(own->placed, 0, sizeof(own->placed));
@@ -249,10 +240,10 @@ static void cut_off(const struct own *own, struct tccl_machine *machine)
                      own->node);
 }
 
-static struct shared_class *make_class(struct own *own, struct tccl_profile *profile, uint32_t gpus,
-                                       bool hidden, struct tccl_error *err)
+static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidden,
+                                       struct tccl_error *err)
 {
-    const struct tccl_table *table = tccl_profile_table(profile, gpus, err);
+    const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
     struct tccl_machine machine = own->machine;
     if (!table)
         return NULL;
@@ -280,48 +271,21 @@ static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_er
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
 }
 
-/* The profile beside the background, as it is on disk now, if it has those GPUs; else the plain
- * one.
- */
-static struct tccl_profile *profile_beside(struct own *own, enum tccl_background background,
-                                           uint32_t gpus)
-{
-    if (background == TCCL_BACKGROUND_NONE)
-        return own->profile;
-    if (own->beside[background] && tccl_profile_changed(own->beside[background]))
-        forget_beside(own, background);
-    if (!own->beside[background])
-        tccl_profile_open_beside(own->profile, background, &own->beside[background], NULL);
-    bool there = own->beside[background] && tccl_profile_table(own->beside[background], gpus, NULL);
-    return there ? own->beside[background] : own->profile;
-}
-
-const struct tccl_table *own_table_beside(struct own *own, enum tccl_background background,
-                                          uint32_t gpus)
-{
-    struct tccl_profile *profile = own->profile ? profile_beside(own, background, gpus) : NULL;
-    return profile && (profile != own->profile || background == TCCL_BACKGROUND_NONE)
-               ? tccl_profile_table(profile, gpus, NULL)
-               : NULL;
-}
-
 static struct shared_class *class_of(struct own *own, uint32_t gpus, bool hidden,
-                                     enum tccl_background background, struct tccl_error *err)
+                                     struct tccl_error *err)
 {
-    struct tccl_profile *profile = profile_beside(own, background, gpus);
-    if (tccl_profile_table_changed(profile, gpus))
+    if (tccl_profile_table_changed(own->profile, gpus))
         forget_classes(own);
     for (int i = 0; i < own->n_classes; i++)
-        if (own->classes[i]->class->gpus == gpus && own->hidden[i] == hidden &&
-            strcmp(own->classes[i]->class->source, tccl_profile_source(profile)) == 0)
+        if (own->classes[i]->class->gpus == gpus && own->hidden[i] == hidden)
             return shared_class_hold(own->classes[i]);
-    struct shared_class *shared = make_class(own, profile, gpus, hidden, err);
+    struct shared_class *shared = make_class(own, gpus, hidden, err);
     return shared ? shared_class_hold(shared) : NULL;
 }
 
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, enum tccl_background background, struct tccl_error *err)
+                               bool hidden, struct tccl_error *err)
 {
     uint32_t gpus;
     if (n_gres == 0) {
@@ -330,7 +294,7 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
     }
     if (refresh(own, conf, err) != 0 || find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
         return NULL;
-    return class_of(own, gpus, hidden, background, err);
+    return class_of(own, gpus, hidden, err);
 }
 
 static int find_busids(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus,
@@ -355,10 +319,10 @@ int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *
 
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
                                      const tccl_bus *buses, int count, bool hidden,
-                                     enum tccl_background background, struct tccl_error *err)
+                                     struct tccl_error *err)
 {
     uint32_t gpus;
     if (refresh(own, conf, err) != 0 || find_busids(own, buses, count, &gpus, err) != 0)
         return NULL;
-    return class_of(own, gpus, hidden, background, err);
+    return class_of(own, gpus, hidden, err);
 }

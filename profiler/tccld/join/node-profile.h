@@ -3,7 +3,6 @@
 #ifndef TCCL_NODE_PROFILE_H
 #define TCCL_NODE_PROFILE_H
 
-#include "base/source.h"
 #include "client/conf.h"
 #include "machine/machine.h"
 #include "tccld/join/merge.h"
@@ -23,20 +22,18 @@ void own_free(struct own *own); /* NULL is fine */
 void own_links(struct own *own, const struct nic_links_down *down);
 
 /* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm); hidden:
- * without P2P, for tasks that see only their own. background: as measured beside that, or plain
- * where this node has no such chains; the source of the class says which. The machine's description
+ * without P2P, for tasks that see only their own. The machine's description
  * and its profile are read at first use and again when they have changed on disk. The caller drops
  * what it gets. NULL with err, without the node's name: no profile, an unknown GPU, no GPU at all.
  */
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, enum tccl_background background,
-                               struct tccl_error *err);
+                               bool hidden, struct tccl_error *err);
 
 /* The same, of GPUs by their bus ids. */
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
                                      const tccl_bus *buses, int count, bool hidden,
-                                     enum tccl_background background, struct tccl_error *err);
+                                     struct tccl_error *err);
 
 /* The GPUs, as a mask, that Slurm's numbers mean on the machine that the last class was made for.
  * Returns 0, or -1: they mean nothing there. */
@@ -48,9 +45,6 @@ int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *
  * none. The model that its profile is made from; NULL: none, or it can't be read. What was measured
  * together there: NULL: nothing, or with err. */
 const struct tccl_table *own_table(struct own *own, uint32_t gpus);
-/* The same beside that background; NULL, too, where only the plain one is there. */
-const struct tccl_table *own_table_beside(struct own *own, enum tccl_background background,
-                                          uint32_t gpus);
 const struct tccl_model *own_model(struct own *own);
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err);
 /* Without reading it now: as it was read before. *stale: there is something else to be read. */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/source.h"
 #include "chain/beside-text.h"
 #include "chain/expressible.h"
 #include "chain/ring-set.h"
@@ -259,23 +258,15 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     say_beside(outcome, runs, n_runs, join);
 }
 
-/* Where the bandwidths of all nodes come from; of a back end and a background those that all have.
- */
+/* Where the bandwidths of all nodes come from. */
 static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
 {
     const char *first = merge->classes[0]->class->source;
-    enum tccl_background background = tccl_source_background(first);
     bool same = true;
-    for (int i = 1; i < merge->n_classes; i++) {
-        const char *source = merge->classes[i]->class->source;
-        same = same && strcmp(source, first) == 0;
-        if (tccl_source_background(source) != background)
-            background = TCCL_BACKGROUND_NONE;
-    }
-    if (same)
-        snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE, first);
-    else
-        tccl_source_format("mixed", background, outcome->source, sizeof(outcome->source));
+    for (int i = 1; i < merge->n_classes; i++)
+        same = same && strcmp(merge->classes[i]->class->source, first) == 0;
+    snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE,
+             same ? first : "mixed");
 }
 
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
@@ -344,13 +335,10 @@ static void put_nodes(struct tccl_line_writer *writer, const struct tccl_step *j
 static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome *outcome,
                      const struct tccl_step *join, const char *socket)
 {
-    enum tccl_background background = tccl_background_named(join->background);
     tccl_key_put_lines(&join->key, writer);
     tccl_line_put(writer, "uid", "%u", join->uid);
     tccl_line_put(writer, "index", "%d", join->node);
     tccl_line_put_bool(writer, "hidden", join->hidden);
-    if (background != TCCL_BACKGROUND_NONE)
-        tccl_line_put(writer, "background", "%s", tccl_background_name(background));
     tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
     put_nodes(writer, join);
     tccl_line_put(writer, "start", "%lld", (long long)outcome->start);

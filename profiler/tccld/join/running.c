@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "chain/beside-text.h"
-#include "machine/background.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/script.h"
@@ -29,7 +28,7 @@ enum {
     SAVE_MS = 100,
     PLACE_MS = 10,
     SWEEP_MS = 100,
-    SEEN = TCCL_MAX_SIDES - 2
+    SEEN = TCCL_MAX_SIDES - 1
 };
 #define FILE_NAME "running"
 enum { VERSION = 2 }; /* of the list; 1: an array of its steps, without a version */
@@ -43,7 +42,6 @@ struct entry {
     double alone;                /* of all of them, GB/s */
     int built; /* so many of these, the first ones; 0: NCCL's own in their place */
     int nccl;  /* its version, 0: not known */
-    char background[TCCL_BACKGROUND + 1];
 };
 
 TAILQ_HEAD(entry_list, entry);
@@ -100,10 +98,10 @@ static json_t *entry_to_json(const struct entry *entry)
     json_t *gres = json_array();
     for (int i = 0; i < entry->n_gres; i++)
         json_array_append_new(gres, json_integer(entry->gres[i]));
-    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:i, s:i, s:s}", "key",
+    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:i, s:i}", "key",
                      tccl_key_to_json(&entry->key), "gres", gres, "n_nodes", entry->n_nodes,
                      "stepd", entry->stepd, "rings", entry->rings, "alone_gbps", entry->alone,
-                     "built", entry->built, "nccl", entry->nccl, "background", entry->background);
+                     "built", entry->built, "nccl", entry->nccl);
 }
 
 static int gres_from_json(const json_t *gres, struct entry *entry)
@@ -122,10 +120,10 @@ static int gres_from_json(const json_t *gres, struct entry *entry)
 }
 
 /* Steps of a list without a version may lack what came later, and say "refused" where "built" is 0
- * now. Returns 0, or -1: it is not an entry. */
+ * now; "background" is what was once written. Returns 0, or -1: it is not an entry. */
 static int entry_from_json(json_t *json, bool versioned, struct entry *entry)
 {
-    static const char now[] = "{s:o, s:o, s:i, s:s, s:s, s:F, s:i, s:i, s:s!}",
+    static const char now[] = "{s:o, s:o, s:i, s:s, s:s, s:F, s:i, s:i, s?s!}",
                       before[] = "{s:o, s:o, s:i, s:s, s:s, s:F, s?i, s?i, s?s, s?b!}";
     const char *stepd, *rings, *background = "";
     json_t *key, *gres;
@@ -135,13 +133,11 @@ static int entry_from_json(json_t *json, bool versioned, struct entry *entry)
                     "built", &entry->built, "nccl", &entry->nccl, "background", &background,
                     "refused", &refused) != 0 ||
         entry->built < 0 || entry->built > TCCL_CHAIN_RINGS ||
-        strlen(background) >= sizeof(entry->background) || strlen(stepd) >= sizeof(entry->stepd) ||
-        strlen(rings) >= sizeof(entry->rings) || gres_from_json(gres, entry) != 0 ||
-        tccl_key_from_json(key, &entry->key, NULL) != 0)
+        strlen(stepd) >= sizeof(entry->stepd) || strlen(rings) >= sizeof(entry->rings) ||
+        gres_from_json(gres, entry) != 0 || tccl_key_from_json(key, &entry->key, NULL) != 0)
         return -1;
     if (refused)
         entry->built = 0;
-    strcpy(entry->background, background);
     strcpy(entry->stepd, stepd);
     strcpy(entry->rings, rings);
     return 0;
@@ -312,7 +308,6 @@ void running_begin(struct running *running, const struct tccl_step *join,
     memcpy(entry->gres, join->gres, sizeof(entry->gres));
     entry->n_gres = join->n_gres;
     entry->n_nodes = join->n_nodes;
-    strcpy(entry->background, join->background);
     stepd_name(connection_pid(connection), entry->stepd);
     save_soon(running);
 }
@@ -375,9 +370,8 @@ void running_sweep(struct running *running)
 /* The others that run, each with GPUs of its own. */
 struct seen {
     struct tccl_side sides[SEEN];
-    struct tccl_side copies; /* of all that offload */
-    uint32_t gpus;           /* of all of them, and the step's own */
-    int steps;               /* of which anything counts */
+    uint32_t gpus; /* of all of them, and the step's own */
+    int steps;     /* of which anything counts */
     struct tccl_beside beside;
     struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
@@ -453,11 +447,9 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
                     struct seen *seen)
 {
     struct own *own = running->daemon->own;
-    const struct tccl_table *table =
-        own_table_beside(own, tccl_background_named(entry->background), gpus);
+    const struct tccl_table *table = own_table(own, gpus);
     const struct tccl_baseline *baseline;
     int generation = entry->nccl > 0 ? tccl_generation_of(entry->nccl) : TCCL_NEWEST;
-    table = table ? table : own_table(own, gpus);
     if (!table)
         return 0;
     baseline = entry->n_nodes == 1 ? &table->baseline_ring[generation]
@@ -470,17 +462,6 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
                : 0;
 }
 
-/* What offloads runs as well, but is no ring of which anybody asks what it is left. Returns whether
- * there are copies that count. */
-static bool add_copies(struct running *running, enum tccl_background background, uint32_t gpus,
-                       struct seen *seen)
-{
-    int before = seen->copies.count;
-    tccl_background_add(own_machine(running->daemon->own), background, gpus, &seen->copies);
-    seen->beside.background = &seen->copies;
-    return seen->copies.count > before && own_model(running->daemon->own);
-}
-
 /* GPUs that an entry before this one has, in part at least, are not seen twice. */
 static void see_entry(struct running *running, const struct entry *entry, struct seen *seen)
 {
@@ -491,15 +472,13 @@ static void see_entry(struct running *running, const struct entry *entry, struct
         (gpus & seen->gpus))
         return;
     seen->gpus |= gpus;
-    bool counts = add_copies(running, tccl_background_named(entry->background), gpus, seen);
     seen->sides[seen->beside.n] = (struct tccl_side){0};
     if (*entry->rings && entry->built > 0 && see_ring(running, entry, seen)) {
-        counts = true;
+        seen->steps++;
     } else {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
-        counts |= see_nccl(running, entry, gpus, seen);
+        seen->steps += see_nccl(running, entry, gpus, seen);
     }
-    seen->steps += counts;
 }
 
 /* Steps of one job may have the same GPUs (--overlap), and those of its script: one with a ring
@@ -533,16 +512,15 @@ static const struct tccl_together *together(struct running *running)
     return known || !stale ? known : read_together(running);
 }
 
-/* What a model says of them, or what was measured: that was without the step's own background. */
-static void know(struct running *running, enum tccl_background background,
-                 struct tccl_beside *beside)
+/* What a model says of them, or what was measured. */
+static void know(struct running *running, struct tccl_beside *beside)
 {
     struct own *own = running->daemon->own;
     beside->model = own_model(own);
     if (beside->model)
         return;
     beside->machine = own_machine(own);
-    beside->together = background == TCCL_BACKGROUND_NONE ? together(running) : NULL;
+    beside->together = together(running);
 }
 
 /* Those that run, with what each has alone. */
@@ -559,16 +537,14 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
 {
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
-    enum tccl_background background = tccl_source_background(class->class->source);
     cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
     struct seen seen = {.gpus = class->class->gpus, .named = named};
     running_sweep(running);
     see_all(running, key, &seen);
     if (seen.steps == 0)
         return class;
-    know(running, background, &seen.beside);
-    add_copies(running, background, class->class->gpus, &seen);
-    const struct tccl_table *table = own_table_beside(own, background, class->class->gpus);
+    know(running, &seen.beside);
+    const struct tccl_table *table = own_table(own, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
     if (beside) {
@@ -587,14 +563,12 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
 
 /* Tables one after the other: the next question may take the place of the one before. */
 static struct tccl_groups *gather_groups(struct running *running, const uint32_t *groups, int n,
-                                         enum tccl_background background, bool closed, bool hidden,
-                                         struct tccl_error *err)
+                                         bool closed, bool hidden, struct tccl_error *err)
 {
     struct own *own = running->daemon->own;
     struct tccl_groups *list = tccl_groups_new(own_machine(own), closed, hidden);
     for (int i = 0; list && i < n; i++) {
-        const struct tccl_table *table = own_table_beside(own, background, groups[i]);
-        table = table ? table : own_table(own, groups[i]);
+        const struct tccl_table *table = own_table(own, groups[i]);
         if (!table || tccl_groups_add(list, table, err) != 0) {
             tccl_groups_free(list);
             return NULL;
@@ -604,19 +578,16 @@ static struct tccl_groups *gather_groups(struct running *running, const uint32_t
 }
 
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
-                   int n, enum tccl_background background, bool closed, bool hidden,
-                   struct tccl_group_choice *choices)
+                   int n, bool closed, bool hidden, struct tccl_group_choice *choices)
 {
     struct tccl_error err = {""};
     struct seen seen = {0};
     for (int i = 0; i < n; i++)
         seen.gpus |= groups[i];
     running_sweep(running);
-    uint32_t step = seen.gpus;
     see_all(running, key, &seen);
-    know(running, background, &seen.beside);
-    add_copies(running, background, step, &seen);
-    struct tccl_groups *list = gather_groups(running, groups, n, background, closed, hidden, &err);
+    know(running, &seen.beside);
+    struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
     int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
     tccl_groups_free(list);
     if (status != 0 && err.text[0])
@@ -640,11 +611,8 @@ static int rate_named(struct seen *seen, const struct outcome_part *part)
     sides[0] = &own;
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    int n = beside->n + 1;
-    if (beside->model && seen->copies.count > 0)
-        sides[n++] = &seen->copies;
     tccl_ring_set_side(&part->set, &own);
-    if (tccl_rates_sides(&rates, sides, n, gbps, &basis, NULL) != 0)
+    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
         return -1;
     for (int i = 0; i < beside->n; i++) {
         seen->named[i].alone = beside->alone[i];
@@ -662,10 +630,8 @@ static void describe_others(struct running *running, const struct tccl_step *joi
     struct seen seen = {.gpus = class->gpus, .named = named};
     if (!named || !others || outcome_part(outcome, join, class, &part) != 0)
         return;
-    enum tccl_background background = tccl_source_background(class->source);
     see_all(running, &join->key, &seen);
-    know(running, background, &seen.beside);
-    add_copies(running, background, class->gpus, &seen);
+    know(running, &seen.beside);
     int n = seen.beside.n;
     if (n == 0 || rate_named(&seen, &part) != 0)
         return;
@@ -724,13 +690,12 @@ void running_describe(struct running *running, const struct tccl_step *join,
 {
     bool ring = outcome->state == TCCL_STATE_APPLIED && outcome->choices;
     bool own = outcome->state == TCCL_STATE_NOTHING && join->n_nodes == 1 && class->n_gpus > 1;
-    bool plain = tccl_source_background(class->source) == TCCL_BACKGROUND_NONE;
     if (ring)
         describe_baseline(running, join, class, outcome);
-    if ((ring || own) && join->n_nodes == 1 && !join->hidden && plain)
+    if ((ring || own) && join->n_nodes == 1 && !join->hidden)
         outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
     if (ring && class->neighbours > 0)
         describe_others(running, join, class, outcome);
-    if (own && plain)
+    if (own)
         describe_alone(running, class, outcome);
 }

@@ -34,19 +34,16 @@ void running_end(struct running *running, const struct tccl_step_key *key);
 void running_sweep(struct running *running);
 
 /* The class of this node for a step, seen beside the others that run here; the same class where
- * nobody does. Where the step, or one of the others, has a background (a job that offloads), that
- * runs as well, as far as there is a model. Takes the class over; the caller drops what it gets.
+ * nobody does. Takes the class over; the caller drops what it gets.
  * closed: the step has this node alone. */
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
                                  struct shared_class *class, bool closed, bool hidden);
 
 /* The chains of n groups of a step, chosen jointly beside the other steps that run here
- * (tccl_groups_choose), and beside the copies of the step itself where it has that background.
- * Returns 0, or -1: there is no table of one of them, and nothing was chosen.
+ * (tccl_groups_choose). Returns 0, or -1: there is no table of one of them, and nothing was chosen.
  */
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
-                   int n, enum tccl_background background, bool closed, bool hidden,
-                   struct tccl_group_choice *choices);
+                   int n, bool closed, bool hidden, struct tccl_group_choice *choices);
 
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
  * with what each takes, before those of other nodes that the outcome names, and what other GPUs

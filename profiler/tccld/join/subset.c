@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "base/source.h"
 #include "chain/expressible.h"
 #include "client/outcome.h"
+#include "machine/meter.h"
 #include "ring/latency.h"
 #include "ring/ring.h"
 #include "tccld/join/chain-lines.h"
@@ -82,7 +82,7 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
                              .share = cell->share,
                              .harms = cell->harms,
                              .noise = class->noise,
-                             .measured = tccl_source_measured(class->source),
+                             .measured = tccl_meter_measured(class->source),
                              .rings = 1,
                              .n_nodes = closed ? 1 : 2,
                              .gpus = class->n_gpus * (closed ? 1 : 2),
@@ -184,9 +184,8 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
-    struct shared_class *class =
-        own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, alive->hidden,
-                        tccl_background_named(alive->background), &err);
+    struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
+                                                 question.n_gpus, alive->hidden, &err);
     if (class)
         answer_class(daemon, alive, class, question.closed, &writer);
     else

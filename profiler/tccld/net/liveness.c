@@ -88,8 +88,6 @@ static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *
         alive->hidden = false;
     if (tccl_line_bool(plan, "ring", &alive->ring) != 0)
         alive->ring = true;
-    if (tccl_line_text(plan, "background", alive->background, sizeof(alive->background)) <= 0)
-        alive->background[0] = '\0';
     read_baselines(plan, alive);
     return alive->n_gpus > 0 ? 0 : -1;
 }

@@ -4,7 +4,6 @@
 #ifndef TCCL_ALIVE_H
 #define TCCL_ALIVE_H
 
-#include "base/source.h"
 #include "client/client.h"
 #include "client/hostlist.h"
 #include "client/outcome.h"
@@ -24,12 +23,11 @@ struct alive {
     int index; /* of this node */
     int64_t start;
     int n_nodes;
-    char parent[TCCL_HOST_NAME + 1];      /* in the tree; "" of node 0 */
-    char nodes[ALIVE_NODES];              /* all names, in bracket form; "" if that is longer */
-    bool ring;                            /* for all of its GPUs; else for groups of them alone */
-    bool partial;                         /* node 0 has heard that a node is without its plan */
-    bool hidden;                          /* its tasks here see only their own GPUs */
-    char background[TCCL_BACKGROUND + 1]; /* as in JOIN */
+    char parent[TCCL_HOST_NAME + 1]; /* in the tree; "" of node 0 */
+    char nodes[ALIVE_NODES];         /* all names, in bracket form; "" if that is longer */
+    bool ring;                       /* for all of its GPUs; else for groups of them alone */
+    bool partial;                    /* node 0 has heard that a node is without its plan */
+    bool hidden;                     /* its tasks here see only their own GPUs */
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
     int n_baselines;
