@@ -25,11 +25,6 @@ int tccl_tree_lanes(int i, int n, double ring, double tree)
     return tccl_link_lanes(n > 2 && for_tree > for_ring ? for_tree : for_ring);
 }
 
-double tccl_tree_rate_by_links(int n, double ring, double tree)
-{
-    return tccl_tree_lanes(1, n, ring, tree) * lane_gbps / tree_share[1];
-}
-
 bool tccl_tree_is_one_channel(int channels, double gbps)
 {
     const double doubled = 25;

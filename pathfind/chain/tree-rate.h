@@ -1,8 +1,7 @@
 /* tree-rate.h: the nominal rates of a tree beside a planned ring. NCCL compares the rates of ring
  * and tree to pick one of them for an all-reduce, and knows nothing of what was measured. So the
- * runtime shim gives it a tree that is no faster, beside the ring, than it was measured; tccl-path
- * foretells the pick. libc only: the shim has it, too. All rates are GB/s, those of NCCL of all
- * channels together. */
+ * runtime shim gives it a tree that is no faster, beside the ring, than it was measured. libc
+ * only. All rates are GB/s, those of NCCL of all channels together. */
 #ifndef TCCL_CHAIN_TREE_RATE_H
 #define TCCL_CHAIN_TREE_RATE_H
 
@@ -18,8 +17,6 @@ double tccl_tree_rate(double ring, double tree, double ring_gbps, double tree_gb
  * as fast as the ring needs them, or more where that is the tree. */
 int tccl_link_lanes(double gbps);
 int tccl_tree_lanes(int i, int n, double ring, double tree);
-/* The tree's rate that these links allow, before NCCL takes one of those that it tries. */
-double tccl_tree_rate_by_links(int n, double ring, double tree);
 
 /* Under such a file NCCL finds one channel, of which it makes two where it is fast. Are so many,
  * with gbps of all together, that one? */

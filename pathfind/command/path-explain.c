@@ -6,7 +6,6 @@
 #include "chain/expressible.h"
 #include "command/path-commands.h"
 #include "command/path-limit.h"
-#include "command/path-tuning.h"
 #include "ring/latency.h"
 
 enum { RUNNERS = 5 };
@@ -282,11 +281,6 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
     return 0;
 }
 
-static bool is_closed(const struct answer *answer)
-{
-    return stop_first(&answer->route.stops[0])->closed;
-}
-
 /* What all-reduces take with these rings and with NCCL's own. */
 static json_t *times_to_json(const struct answer *answer)
 {
@@ -315,8 +309,6 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
     for (int i = 0; answer->route.hops && i < answer->route.n; i++)
         if (holds_route(&answer->route, answer->route.hops[i]))
             json_array_append_new(hops, json_integer(i));
-    json_t *sizes = answer->route.n ? tuning_to_json(&answer->route, is_closed(answer)) : NULL;
-    json_object_set_new(json, "all_reduce", sizes ? sizes : json_null());
     json_object_set_new(json, "times", times_to_json(answer));
     return print_json(json, err);
 }
@@ -440,7 +432,6 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     printf("\n%s\n", route_rings(&answer->route) > 1 ? "These rings" : "This ring");
     if (print_route(&answer->route, any, true, err) != 0)
         return -1;
-    tuning_print(&answer->route, is_closed(answer), stdout);
     print_times(answer);
     if (!answer->baseline.n)
         return 0;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size, or the
 # planned ring in place of a tree; large all-reduces use the ring. With several rings, too, which have more channels, each with less. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
-# tccl-path explain foretells what it picks, and NCCL launches that. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
+# NCCL launches what it picks. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
 # nodes, with one ring and with several, which takes hours. TCCL_CASES="amd-4gpu:2 intel-4gpu:1:auto …": these.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
@@ -67,34 +67,6 @@ if bad:
 PYTHON
 }
 
-# tccl-path foretells what NCCL picks alone, and with the plan. The table has one decimal, so of two that take nearly the
-# same time it may be either.
-foretold() { # MODEL NODES RINGS
-    "$TCCL_BUILD/pathfind/tccl-path" explain --json --rings "$3" --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
-    local file=topology
-    ! show_log | grep -E "TCCL INFO .*: rings? " | grep -q "; graph file" || file=graph
-    python3 - "$here" "$work" "$1" "$file" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
-import json
-import sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
-import tuning
-runs = {name: tuning.read(f"{sys.argv[2]}/{name}-log/node0-process0.log") for name in ["alone", "planned"]}
-with open(f"{sys.argv[2]}/explain") as file:
-    answer = json.load(file)
-with open(f"{sys.argv[1]}/../machines/{sys.argv[3]}.json") as file:
-    sm = json.load(file)["machine"]["gpus"][0]["sm"]
-foretold = [row for row in answer["all_reduce"] if row["nccl"] == "2.29.7"][0]
-for name, run in runs.items():
-    picks = foretold["picks" if name == "planned" and sys.argv[4] == "topology" else "alone"]
-    for size, pick in run.picks(sm).items():
-        row = [row for row in picks if row["from"] <= size][-1]
-        said = (row["algorithm"].capitalize(), row["protocol"])
-        if said != pick and run.time(*said, size, sm) > 1.05 * run.time(*pick, size, sm):
-            sys.exit(f"{name}, {tuning.human(size)}: {said}, NCCL has {pick}")
-PYTHON
-}
-
 # Launches between nodes are refused, once for each rank and size.
 quiet() {
     "$@" 2> >(grep -v "a kernel launch refused" >&2)
@@ -111,7 +83,6 @@ compare() { # MODEL NODES [PLANNED [RINGS]]: with a plan on so many of the nodes
     quiet run_planned "$model" --nodes "$nodes" --log "$work/planned-log" -- "${sizes[@]/#/--collective=all-reduce:}"
     said "TCCL INFO .*: rings? .*model" "$planned"
     same_table "$model" "$rings"
-    foretold "$model" "$nodes" "$rings"
 }
 
 if [ -n "${TCCL_CASES:-}" ]; then

@@ -499,8 +499,10 @@ static int trees, trees_own, trees_alike, trees_foretold;
 static void compare_tree(const struct sample *sample, double gbps)
 {
     const struct shim_steer *facts = &sample->facts;
-    double most = tccl_tree_rate_by_links(sample->chain.rings[0].path.n_gpus,
-                                          facts->channels * facts->gbps, facts->tree_gbps);
+    const double lane_gbps = 0.1875, share = 1.5; /* of a link, and of the tree's rate on it */
+    double most = tccl_tree_lanes(1, sample->chain.rings[0].path.n_gpus,
+                                  facts->channels * facts->gbps, facts->tree_gbps) *
+                  lane_gbps / share;
     trees++;
     trees_own += !sample->slow_tree;
     trees_alike += !sample->slow_tree && gbps == facts->tree_gbps;
