@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "command/path-draw.h"
 #include "command/path-limit.h"
-#include "draw/panels.h"
+#include "draw/svg.h"
 
 enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
 
@@ -92,7 +92,6 @@ int draw_svg(const struct drawing *drawing, FILE *out, struct tccl_error *err)
             "viewBox=\"0 0 %.0f %.0f\">\n",
             width, height, width, height);
     tccl_svg_style(out);
-    tccl_svg_markers(out);
     fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
     put_title(drawing->answer, out);
     fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);

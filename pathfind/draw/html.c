@@ -1,11 +1,13 @@
-/* html.c: the frame of a page for browsers. The pages are well-formed XML too, so that any parser
- * can check them. */
+/* html.c: the frame of a page for browsers, and what pages have in common. The pages are
+ * well-formed XML too, so that any parser can check them. */
 #include "draw/html.h"
 
 #include <math.h>
 #include <stdarg.h>
 
+#include "base/cleanup.h"
 #include "draw/svg.h"
+#include "draw/term.h"
 
 void tccl_html_begin(const char *program, const char *heading, const char *line, FILE *out)
 {
@@ -72,4 +74,95 @@ void tccl_html_wide_begin(const char *name, FILE *out)
 void tccl_html_wide_end(FILE *out)
 {
     fputs("</div>\n", out);
+}
+
+void tccl_html_text(const char *text, int columns, FILE *out)
+{
+    cleanup_free char *cut = tccl_term_cut(text, columns + 1, "…");
+    fputs("<bdi>", out);
+    tccl_svg_escape(cut ? cut : "", out);
+    fputs("</bdi>", out);
+}
+
+void tccl_html_chains(const struct tccl_named_rings *rings, FILE *out)
+{
+    char text[TCCL_CHAIN_TEXT];
+    for (int i = 0; i < rings->n; i++) {
+        tccl_named_format(&rings->chains[i], text);
+        fputs(i ? "<br/><code>" : "<code>", out);
+        tccl_html_text(text, TCCL_CHAIN_TEXT, out);
+        fputs("</code>", out);
+    }
+}
+
+void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *out)
+{
+    if (chart->n_columns == 0)
+        return;
+    fprintf(out, "<h2>%s</h2>\n<div class=\"card\">\n", heading);
+    tccl_chart_write(chart, out);
+    fputs("</div>\n", out);
+}
+
+void tccl_html_heads(const char *const *heads, FILE *out)
+{
+    fputs("<table class=\"rows\">\n<tr>", out);
+    for (; *heads; heads++)
+        fprintf(out, "<th scope=\"col\"%s>%s</th>", **heads == '#' ? " class=\"n\"" : "",
+                *heads + (**heads == '#'));
+    fputs("</tr>\n", out);
+}
+
+/* ---- a chain as a list of devices and arrows that wraps ---- */
+
+static void put_gpu(const struct tccl_named_chain *chain, int i, FILE *out)
+{
+    char bus[TCCL_BUS_TEXT];
+    if (chain->numbers) {
+        fprintf(out, "<li class=\"gpu\">GPU&#160;%d</li>", (int)chain->gpus[i]);
+        return;
+    }
+    tccl_bus_format(chain->gpus[i], bus);
+    fprintf(out, "<li class=\"gpu\">%s</li>", bus);
+}
+
+static void put_nic(const char *name, FILE *out)
+{
+    fputs("<li class=\"nic\">", out);
+    tccl_svg_escape(name, out);
+    fputs("</li>", out);
+}
+
+/* "writes 12.60", "memory 1 11.45". */
+static void put_arrow(struct tccl_text_arrow arrow, double gbps, bool slow, FILE *out)
+{
+    fprintf(out, "<li class=\"%s\">", slow ? "edge slow" : "edge");
+    if (arrow.kind == 'm')
+        fprintf(out, "memory&#160;%d", arrow.memory);
+    else
+        fputs(arrow.kind == 'w' ? "write" : arrow.kind == 'r' ? "read" : "direct", out);
+    if (gbps > 0)
+        fprintf(out, " <b>%.2f</b>", gbps);
+    fputs(" &#8594;</li>", out);
+}
+
+void tccl_html_way(const struct tccl_named_chain *chain, const double *gbps, const bool *slow,
+                   FILE *out)
+{
+    int n = tccl_named_arrows(chain);
+    fputs("<ol class=\"way\">\n", out);
+    if (!chain->closed)
+        put_nic(chain->entry.nic, out);
+    for (int i = 0; i < n; i++) {
+        int gpu = chain->closed ? i : i - 1;
+        if (gpu >= 0)
+            put_gpu(chain, gpu, out);
+        put_arrow(tccl_named_arrow(chain, i), gbps[i], slow[i], out);
+        fputc('\n', out);
+    }
+    if (chain->closed)
+        put_gpu(chain, 0, out);
+    else
+        put_nic(chain->exit.nic, out);
+    fputs("\n</ol>\n", out);
 }

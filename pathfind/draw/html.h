@@ -3,7 +3,11 @@
 #ifndef TCCL_HTML_H
 #define TCCL_HTML_H
 
+#include <stdbool.h>
 #include <stdio.h>
+
+#include "chain/chain-text.h"
+#include "draw/chart.h"
 
 /* Errors of all these are left to ferror. Texts are escaped (tccl_svg_escape) unless it says
  * otherwise. */
@@ -26,6 +30,22 @@ void tccl_html_bar(double part, FILE *out);
  */
 void tccl_html_wide_begin(const char *name, FILE *out);
 void tccl_html_wide_end(FILE *out);
+
+/* A text of a record, made safe and cut to that many columns. */
+void tccl_html_text(const char *text, int columns, FILE *out);
+/* Chains' texts, one below the other. */
+void tccl_html_chains(const struct tccl_named_rings *rings, FILE *out);
+/* Begins a table with these heads (NULL behind the last; "#Steps": of numbers). Texts are HTML. */
+void tccl_html_heads(const char *const *heads, FILE *out);
+/* A heading and a chart; nothing without columns. */
+void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *out);
+
+/* A chain as a part of a page that is as narrow as it must be: devices one after the other, with
+ * what leads from each to the next, in lines that wrap. For phones, where a drawing would be cut,
+ * and for whoever hears the page. gbps: of each arrow of the chain (tccl_named_arrows), 0: not
+ * known; slow: is it one of those that hold each other back. */
+void tccl_html_way(const struct tccl_named_chain *chain, const double *gbps, const bool *slow,
+                   FILE *out);
 
 /* A picture in there is at least so many times its own size, so that its texts can be read. */
 #define TCCL_HTML_LEGIBLE 0.85

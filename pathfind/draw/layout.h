@@ -1,6 +1,6 @@
 /* layout.h: the positions of a node's devices in a drawing, and the arrows of chains. */
-#ifndef TCCL_PICTURE_H
-#define TCCL_PICTURE_H
+#ifndef TCCL_LAYOUT_H
+#define TCCL_LAYOUT_H
 
 #include "chain/chain-text.h"
 #include "chain/chain.h"

@@ -1,5 +1,5 @@
 /* panels.c: several pictures of a node in one drawing. */
-#include "draw/panels.h"
+#include "draw/svg.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,16 +4,21 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const colours[TCCL_LOOKS] = {"#1769aa", "#b0500b", "#2e7d32", "#6a4c93",
-                                                "#b3161e"};
-static const char *const meanings[TCCL_LOOKS] = {
-    "GPU writes to the next GPU (-w>)", "next GPU reads from the GPU (-r>)",
-    "bounce: written to a memory, read from there (-mK>)", "from and to the network",
-    "hold each other back: together as slow as all"};
+const struct tccl_look tccl_looks[TCCL_LOOKS] = {
+    {'w', "write", "#1769aa", "34", "GPU writes to the next GPU (-w>)", "GPU writes to the next"},
+    {'r', "read", "#b0500b", "33", "next GPU reads from the GPU (-r>)", "next GPU reads from it"},
+    {'m', "memory", "#2e7d32", "32", "bounce: written to a memory, read from there (-mK>)",
+     "through the memory of that number"},
+    {'g', "GPUDirect", "#6a4c93", "35", "from and to the network", "NIC and GPU directly"},
+    {0, "", "#b3161e", "31", "hold each other back: together as slow as all", ""},
+};
 
-const char *tccl_svg_colour(int look)
+int tccl_look_of(struct tccl_text_arrow arrow)
 {
-    return colours[look];
+    int look = 0;
+    while (tccl_looks[look].letter && tccl_looks[look].letter != arrow.kind)
+        look++;
+    return look;
 }
 
 double tccl_svg_text_width(const char *text)
@@ -23,6 +28,15 @@ double tccl_svg_text_width(const char *text)
     for (; *text; text++)
         width += ((unsigned char)*text & 0xc0) == 0x80 ? 0 : letter; /* UTF-8: characters */
     return width;
+}
+
+static void put_marker(const char *name, const char *colour, FILE *out)
+{
+    fprintf(out,
+            "<marker id=\"head%s\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
+            "markerWidth=\"10\" markerHeight=\"10\" markerUnits=\"userSpaceOnUse\" "
+            "orient=\"auto\"><path d=\"M0,1 L10,5 L0,9 z\" fill=\"%s\"/></marker>\n",
+            name, colour);
 }
 
 void tccl_svg_style(FILE *out)
@@ -40,25 +54,9 @@ void tccl_svg_style(FILE *out)
           ".other rect{fill:#f3f4f5;stroke:#b9bfc5}.other text{fill:#5c636a}"
           ".other .arrow{stroke:#9aa1a8}</style>\n",
           out);
-}
-
-static void put_marker(const char *name, const char *colour, FILE *out)
-{
-    fprintf(out,
-            "<marker id=\"head%s\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
-            "markerWidth=\"10\" markerHeight=\"10\" markerUnits=\"userSpaceOnUse\" "
-            "orient=\"auto\"><path d=\"M0,1 L10,5 L0,9 z\" fill=\"%s\"/></marker>\n",
-            name, colour);
-}
-
-void tccl_svg_markers(FILE *out)
-{
-    char name[16];
     fputs("<defs>\n", out);
-    for (int i = 0; i < TCCL_ARROW_KINDS; i++) {
-        snprintf(name, sizeof(name), "%d", i);
-        put_marker(name, colours[i], out);
-    }
+    for (int i = 0; i < TCCL_ARROW_KINDS; i++)
+        put_marker((char[]){(char)('0' + i), '\0'}, tccl_looks[i].colour, out);
     put_marker("grey", "#9aa1a8", out);
     fputs("</defs>\n", out);
 }
@@ -90,11 +88,12 @@ void tccl_svg_escape(const char *text, FILE *out)
         }
 }
 
-static void put_box(const struct tccl_box *box, const char *class, FILE *out)
+void tccl_svg_box(const struct tccl_box *box, int corner, const char *class, FILE *out)
 {
     fprintf(out,
-            "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"6\"/>\n",
-            class, box->x, box->y, box->w, box->h);
+            "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+            "rx=\"%d\"/>\n",
+            class, box->x, box->y, box->w, box->h, corner);
 }
 
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out)
@@ -109,7 +108,7 @@ static void put_device(const struct tccl_box *box, const char *class, const char
                        const char *detail, FILE *out)
 {
     double x = box->x + box->w / 2, y = box->y + box->h / 2;
-    put_box(box, class, out);
+    tccl_svg_box(box, 6, class, out);
     tccl_svg_text(x, detail[0] ? y - 2 : y + 4, "mid", name, out);
     if (detail[0])
         tccl_svg_text(x, y + 13, "small mid", detail, out);
@@ -136,14 +135,14 @@ static void put_machine(const struct tccl_machine *machine, const struct tccl_la
                         uint32_t gpus, FILE *out)
 {
     char name[32];
-    put_box(&layout->node, "node", out);
+    tccl_svg_box(&layout->node, 6, "node", out);
     for (int i = 0; i < machine->n_memories; i++) {
         snprintf(name, sizeof(name), "NUMA node %d", i);
-        put_box(&layout->numas[i], "numa", out);
+        tccl_svg_box(&layout->numas[i], 6, "numa", out);
         tccl_svg_text(layout->numas[i].x + 8, layout->numas[i].y + 16, "small", name, out);
     }
     for (int i = 0; i < machine->n_switches; i++) {
-        put_box(&layout->switches[i], "switch", out);
+        tccl_svg_box(&layout->switches[i], 6, "switch", out);
         tccl_svg_text(layout->switches[i].x + 8, layout->switches[i].y + 14, "small",
                       machine->switches[i].name, out);
     }
@@ -176,15 +175,15 @@ static double bezier(double a, double b, double c, double d, double at)
            at * at * at * d;
 }
 
-/* As an arrow of its kind, or what lies below it where it is slow. */
-static void put_line(int look, bool dashed, const char *path, FILE *out)
+void tccl_svg_line(int look, bool grey, const char *path, FILE *out)
 {
     if (look == TCCL_LOOK_SLOW)
         fprintf(out, "<path class=\"slow\" d=\"%s\"/>\n", path);
     else
-        fprintf(out,
-                "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%d)\"/>\n",
-                colours[look], dashed ? " stroke-dasharray=\"6 3\"" : "", path, look);
+        fprintf(
+            out, "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%s)\"/>\n",
+            tccl_looks[look].colour, look == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "",
+            path, grey ? "grey" : (char[]){(char)('0' + look), '\0'});
 }
 
 static void put_arrow(const struct tccl_arrow *arrow, int look, FILE *out)
@@ -193,7 +192,7 @@ static void put_arrow(const struct tccl_arrow *arrow, int look, FILE *out)
     char path[160];
     snprintf(path, sizeof(path), "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", arrow->x1, arrow->y1,
              curve.x1, curve.y1, curve.x2, curve.y2, arrow->x2, arrow->y2);
-    put_line(look, arrow->kind == TCCL_ARROW_NETWORK, path, out);
+    tccl_svg_line(look, false, path, out);
 }
 
 /* The place of an arrow's label on its curve, so many pixels from the device's edge: next to the
@@ -274,7 +273,8 @@ static void put_labels(const struct tccl_picture *picture, FILE *out)
             "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" rx=\"8\" "
             "fill=\"%s\"/>\n",
             box->x, box->y, box->w, box->h,
-            colours[picture->arrows[i].slow ? (int)TCCL_LOOK_SLOW : (int)picture->arrows[i].kind]);
+            tccl_looks[picture->arrows[i].slow ? (int)TCCL_LOOK_SLOW : (int)picture->arrows[i].kind]
+                .colour);
         tccl_svg_text(box->x + box->w / 2, box->y + 11.5, "step", labels[i].text, out);
     }
 }
@@ -359,7 +359,7 @@ double tccl_svg_legend(double left, double y, double width, unsigned looks, FILE
     enum { SAMPLE = 42, SPACE = 18, LINE = 20 };
     double x = 0, at = 0;
     for (int i = 0; i < TCCL_LOOKS; i++) {
-        double takes = SAMPLE + tccl_svg_text_width(meanings[i]);
+        double takes = SAMPLE + tccl_svg_text_width(tccl_looks[i].meaning);
         char path[48];
         if (!(looks >> i & 1))
             continue;
@@ -369,8 +369,8 @@ double tccl_svg_legend(double left, double y, double width, unsigned looks, FILE
         }
         snprintf(path, sizeof(path), "M%.1f,%.1f h34", left + x, y + at);
         if (out) {
-            put_line(i, i == TCCL_ARROW_NETWORK, path, out);
-            tccl_svg_text(left + x + SAMPLE, y + at + 4, "", meanings[i], out);
+            tccl_svg_line(i, false, path, out);
+            tccl_svg_text(left + x + SAMPLE, y + at + 4, "", tccl_looks[i].meaning, out);
         }
         x += takes + SPACE;
     }

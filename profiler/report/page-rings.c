@@ -6,8 +6,7 @@
 
 #include "base/cleanup.h"
 #include "draw/html.h"
-#include "draw/panels.h"
-#include "draw/way.h"
+#include "draw/svg.h"
 #include "machine/meter.h"
 #include "ring/ring.h"
 
@@ -149,7 +148,6 @@ static void put_svg(struct tccl_panels *panels, const char *what, bool first, FI
             width, panels->height, width, panels->height, TCCL_HTML_LEGIBLE * width, what);
     if (first) {
         tccl_svg_style(out);
-        tccl_svg_markers(out);
     }
     tccl_panels_svg(panels, out);
     fputs("</svg>\n", out);
@@ -180,7 +178,7 @@ static void put_way(const struct tccl_report *report, const struct drawn *drawn,
         gbps[at] = gbps[at] > 0 && reaches > 0 ? fmin(gbps[at], reaches) : reaches;
     }
     tccl_chain_name(&drawn->chains[i], report->machine, true, &named);
-    tccl_way_write(&named, gbps, slow, out);
+    tccl_html_way(&named, gbps, slow, out);
 }
 
 static void put_ways(const struct tccl_report *report, const struct drawn *drawn, FILE *out)

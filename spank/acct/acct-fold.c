@@ -1,5 +1,5 @@
 /* acct-fold.c: one record for each job in place of its steps' (-X). */
-#include "acct/acct-fold.h"
+#include "acct/acct.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,10 @@
 /* acct-list.c: tcclacct without a command: records as a table or in parsable form. */
-#include "acct/acct-list.h"
+#include "acct/acct.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "acct/acct-fold.h"
-#include "acct/acct-output.h"
 #include "acct/acct-request.h"
 #include "acct/acct-table.h"
 #include "acct/acct-time.h"

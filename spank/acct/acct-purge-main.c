@@ -5,11 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "acct/acct-commands.h"
-#include "acct/acct-output.h"
 #include "acct/acct-request.h"
 #include "acct/acct-table.h"
 #include "acct/acct-time.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 

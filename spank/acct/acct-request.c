@@ -8,7 +8,7 @@
 
 #include "acct/acct-filter.h"
 #include "acct/acct-time.h"
-#include "acct/acct-users.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "client/client.h"

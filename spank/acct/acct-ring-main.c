@@ -3,16 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acct/acct-commands.h"
-#include "acct/acct-fold.h"
-#include "acct/acct-output.h"
 #include "acct/acct-request.h"
-#include "acct/acct-ring-json.h"
 #include "acct/acct-ring.h"
 #include "acct/acct-table.h"
-#include "acct/acct-text.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "draw/term.h"
 
 enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_HTML, OPTION_JSON };
 
@@ -148,7 +145,7 @@ static int draw(const struct drawing *drawing, json_t *record, struct tccl_error
         return tccl_print_output(drawing->html, print_page, &(struct page){&drawing->asked, record},
                                  err);
     if (!drawing->json)
-        return acct_ring_text(stdout, record, acct_terminal_columns(), acct_terminal_colour(), err);
+        return acct_ring_text(stdout, record, tccl_term_columns(), tccl_term_colour(), err);
     cleanup_json json_t *json = acct_ring_json(record, err);
     return json ? acct_print_json(json, err) : -1;
 }

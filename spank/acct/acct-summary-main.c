@@ -1,13 +1,12 @@
 /* acct-summary-main.c: tcclacct summary: outcomes of steps over time. */
 #include <stdio.h>
 
-#include "acct/acct-commands.h"
-#include "acct/acct-output.h"
 #include "acct/acct-request.h"
-#include "acct/acct-summary.h"
 #include "acct/acct-time.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "draw/term.h"
 
 enum { OPTION_JSON = ACCT_OPTION_OWN, OPTION_HTML, DAYS = 30 };
 
@@ -133,7 +132,7 @@ static int answer(struct summing *summing, struct tccl_error *err)
     }
     if (!request->start && !jobs)
         printf("The last %d days (change with --starttime)\n", DAYS);
-    acct_summary_text(stdout, summary, acct_terminal_columns(), acct_terminal_utf8());
+    acct_summary_text(stdout, summary, tccl_term_columns(), tccl_term_utf8());
     if (lost)
         printf("\nNot complete: %s\n", lost);
     return 0;

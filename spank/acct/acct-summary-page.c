@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "acct/acct-summary-parts.h"
-#include "acct/acct-summary.h"
 #include "acct/acct-time.h"
+#include "acct/acct.h"
 #include "base/fields.h"
 #include "draw/chart.h"
 #include "draw/html.h"
@@ -148,15 +148,6 @@ static int day_columns(const json_t *summary, struct tccl_chart_column columns[s
     return count;
 }
 
-static void put_chart(const char *heading, const struct tccl_chart *chart, FILE *out)
-{
-    if (chart->n_columns == 0)
-        return;
-    fprintf(out, "<h2>%s</h2>\n<div class=\"card\">\n", heading);
-    tccl_chart_write(chart, out);
-    fputs("</div>\n", out);
-}
-
 /* The day up to the last step, hour by hour. */
 static void put_hours(const json_t *summary, FILE *out)
 {
@@ -191,7 +182,7 @@ static void put_hours(const json_t *summary, FILE *out)
             put_states(&span, columns[place].values);
     }
     if (json_array_size(hours) > 0)
-        put_chart("The last day by the hour", &chart, out);
+        tccl_html_chart("The last day by the hour", &chart, out);
 }
 
 static void put_days(const json_t *summary, FILE *out)
@@ -209,7 +200,7 @@ static void put_days(const json_t *summary, FILE *out)
     chart.n_columns = day_columns(summary, columns, false, &each);
     if (each > 1)
         snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
-    put_chart("States by day", &chart, out);
+    tccl_html_chart("States by day", &chart, out);
     chart.name = "Mean predicted gain of rings by day";
     chart.y_axis = "times the baseline";
     chart.series[0] = "mean predicted gain";
@@ -220,7 +211,7 @@ static void put_days(const json_t *summary, FILE *out)
     chart.digits = 2;
     chart.n_columns = day_columns(summary, columns, true, &each);
     if (acct_real_of(summary, "gain_mean") > 0)
-        put_chart("Predicted gain by day", &chart, out);
+        tccl_html_chart("Predicted gain by day", &chart, out);
 }
 
 static void put_gains(const json_t *summary, FILE *out)
@@ -243,19 +234,10 @@ static void put_gains(const json_t *summary, FILE *out)
         acct_gain_range(part, column->name, sizeof(column->name));
         snprintf(column->label, sizeof(column->label), "%.2f", acct_real_of(part, "from"));
     }
-    put_chart("Predicted gains", &chart, out);
+    tccl_html_chart("Predicted gains", &chart, out);
 }
 
 /* Tables */
-
-static void put_heads(const char *const *heads, FILE *out)
-{
-    fputs("<table class=\"rows\">\n<tr>", out);
-    for (; *heads; heads++) /* '#': a number */
-        fprintf(out, "<th scope=\"col\"%s>%s</th>", **heads == '#' ? " class=\"n\"" : "",
-                *heads + (**heads == '#'));
-    fputs("</tr>\n", out);
-}
 
 static void put_words(const char *heading, const char *what, const json_t *words, json_int_t all,
                       FILE *out)
@@ -266,11 +248,11 @@ static void put_words(const char *heading, const char *what, const json_t *words
     if (count == 0)
         fputs("<p>No data yet.</p>\n", out);
     else
-        put_heads((const char *const[]){what, "#Steps", "#Share", NULL}, out);
+        tccl_html_heads((const char *const[]){what, "#Steps", "#Share", NULL}, out);
     for (int i = 0; i < count; i++) {
         double part = share((double)list[i].steps, (double)all);
         fputs("<tr><th scope=\"row\">", out);
-        acct_html_text(list[i].word, NAME, out);
+        tccl_html_text(list[i].word, NAME, out);
         fprintf(out, "</th><td class=\"n\">%lld</td><td class=\"n\">%.1f %%",
                 (long long)list[i].steps, 100 * part);
         tccl_html_bar(part, out);
@@ -299,14 +281,14 @@ static void put_reasons(const json_t *reasons, FILE *out)
         char last[64];
         format_time(acct_count_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
         fputs("<tr><th scope=\"row\">", out);
-        acct_html_text(tccl_text_of(reason, "class"), NAME, out);
+        tccl_html_text(tccl_text_of(reason, "class"), NAME, out);
         fprintf(
             out,
             "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n wrap\">%s</td>"
             "<td class=\"long\">",
             (long long)acct_count_of(reason, "steps"),
             (long long)acct_count_of(reason, "fallbacks"), last);
-        acct_html_text(tccl_text_of(reason, "example"), REASON, out);
+        tccl_html_text(tccl_text_of(reason, "example"), REASON, out);
         fputs("</td></tr>\n", out);
     }
     fputs("</table>\n</div>\n", out);
@@ -315,7 +297,7 @@ static void put_reasons(const json_t *reasons, FILE *out)
 static void put_node(const json_t *node, FILE *out)
 {
     fputs("<tr><th scope=\"row\">", out);
-    acct_html_text(tccl_text_of(node, "node"), NAME, out);
+    tccl_html_text(tccl_text_of(node, "node"), NAME, out);
     fputs("</th><td class=\"n\">", out);
     if (json_is_number(json_object_get(node, "share"))) {
         fprintf(out, "%.1f %%", 100 * acct_real_of(node, "share"));
@@ -340,7 +322,8 @@ static void put_nodes(const json_t *nodes, FILE *out)
         if (!acct_node_stands_out(node))
             continue;
         if (shown++ == 0)
-            put_heads((const char *const[]){"Node", "#Of best", "#Steps", "#Fell back", NULL}, out);
+            tccl_html_heads((const char *const[]){"Node", "#Of best", "#Steps", "#Fell back", NULL},
+                            out);
         put_node(node, out);
     }
     fputs(shown ? "</table>\n</div>\n" : "<p>No node stands out.</p>\n</div>\n", out);

@@ -1,5 +1,5 @@
 /* acct-summary.c: the summary for a terminal. */
-#include "acct/acct-summary.h"
+#include "acct/acct.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,66 +7,30 @@
 #include <time.h>
 
 #include "acct/acct-summary-parts.h"
-#include "acct/acct-text.h"
 #include "acct/acct-time.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "draw/term.h"
 
 enum { LEAST_COLUMNS = 72, BAR = 30 };
 
-struct page {
-    FILE *out;
-    int columns;
-    bool utf8;
-};
-
-/* A text, escaped and cut to that many columns. */
-static void put_text(const struct page *page, const char *text, int columns)
+/* A text, cut and padded to that many columns. */
+static void put_column(struct tccl_pen *pen, const char *text, int columns)
 {
-    int used;
-    cleanup_free char *escaped = acct_escape(text, NULL);
-    if (!escaped || columns < 4)
-        return;
-    if (acct_columns(escaped) <= columns) {
-        fputs(escaped, page->out);
-        return;
-    }
-    int bytes = acct_bytes_within(escaped, columns - (page->utf8 ? 1 : 3), &used);
-    fprintf(page->out, "%.*s%s", bytes, escaped, page->utf8 ? "…" : "...");
+    int begin = pen->used;
+    tccl_pen_cut(pen, text, columns);
+    if (pen->used - begin < columns)
+        tccl_pen_print(pen, "%*s", columns - (pen->used - begin), "");
 }
 
-/* The same, padded with blanks. */
-static void put_column(const struct page *page, const char *text, int columns)
-{
-    cleanup_free char *escaped = acct_escape(text, NULL);
-    int used = escaped ? acct_columns(escaped) : 0;
-    put_text(page, text, columns);
-    fprintf(page->out, "%*s", used < columns ? columns - used : 0, "");
-}
-
-/* A bar for part of most, in eighths of a block with UTF-8. The smallest part still shows
- * something. */
-static void put_bar(const struct page *page, double part, double most, int room)
-{
-    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int steps = page->utf8 ? 8 : 1; /* of a block */
-    double ratio = most > 0 && part > 0 ? part / most : 0;
-    int length = (int)((ratio < 1 ? ratio : 1) * room * steps + 0.5);
-    if (part > 0 && length == 0)
-        length = 1;
-    for (int i = 0; i < length / steps; i++)
-        fputs(page->utf8 ? "█" : "#", page->out);
-    fputs(eighths[length % steps], page->out);
-}
-
-static void put_time(const struct page *page, json_int_t when, const char *format)
+static void put_time(struct tccl_pen *page, json_int_t when, const char *format)
 {
     char text[64];
     acct_time_print((time_t)when, time(NULL), format, text, sizeof(text));
     fputs(text, page->out);
 }
 
-static void put_head(const struct page *page, const json_t *summary)
+static void put_head(struct tccl_pen *page, const json_t *summary)
 {
     const char *format = getenv("SLURM_TIME_FORMAT");
     json_int_t steps = tccl_number_of(summary, "steps");
@@ -81,8 +45,7 @@ static void put_head(const struct page *page, const json_t *summary)
     fputc('\n', page->out);
 }
 
-static void put_words(const struct page *page, const char *title, const json_t *words,
-                      json_int_t all)
+static void put_words(struct tccl_pen *page, const char *title, const json_t *words, json_int_t all)
 {
     struct acct_word list[ACCT_WORDS];
     int count = acct_summary_words(words, list);
@@ -94,12 +57,12 @@ static void put_words(const struct page *page, const char *title, const json_t *
         put_column(page, list[i].word, 18);
         fprintf(page->out, "%9lld  %5.1f %%  ", (long long)list[i].steps,
                 all ? 100.0 * steps / (double)all : 0);
-        put_bar(page, steps, (double)all, BAR);
+        tccl_pen_bar(page, all ? steps / (double)all : 0, BAR);
         fputc('\n', page->out);
     }
 }
 
-static void put_reasons(const struct page *page, const json_t *reasons)
+static void put_reasons(struct tccl_pen *page, const json_t *reasons)
 {
     size_t i;
     json_t *reason;
@@ -112,12 +75,12 @@ static void put_reasons(const struct page *page, const json_t *reasons)
         fprintf(page->out, "%9lld  last ", (long long)tccl_number_of(reason, "steps"));
         put_time(page, tccl_number_of(reason, "last"), "%Y-%m-%d %H:%M");
         fputs("\n      ", page->out);
-        put_text(page, tccl_text_of(reason, "example"), page->columns - 6);
+        tccl_pen_cut(page, tccl_text_of(reason, "example"), page->columns - 6);
         fputc('\n', page->out);
     }
 }
 
-static void put_gains(const struct page *page, const json_t *summary)
+static void put_gains(struct tccl_pen *page, const json_t *summary)
 {
     const json_t *gains = json_object_get(summary, "gains");
     size_t first, last;
@@ -140,12 +103,12 @@ static void put_gains(const struct page *page, const json_t *summary)
         char range[32];
         acct_gain_range(part, range, sizeof(range));
         fprintf(page->out, "  %-18s%9lld  ", range, (long long)tccl_number_of(part, "steps"));
-        put_bar(page, acct_real_of(part, "steps"), most, BAR);
+        tccl_pen_bar(page, acct_real_of(part, "steps") / most, BAR);
         fputc('\n', page->out);
     }
 }
 
-static void put_nodes(const struct page *page, const json_t *nodes)
+static void put_nodes(struct tccl_pen *page, const json_t *nodes)
 {
     size_t i, shown = 0;
     json_t *node;
@@ -172,7 +135,7 @@ static void put_nodes(const struct page *page, const json_t *nodes)
         fputs("  none stands out: all reach 95 % or more\n", page->out);
 }
 
-static void put_losses(const struct page *page, const json_t *summary)
+static void put_losses(struct tccl_pen *page, const json_t *summary)
 {
     char text[ACCT_LOSS];
     for (int which = 0; which < ACCT_LOSSES; which++)
@@ -180,7 +143,7 @@ static void put_losses(const struct page *page, const json_t *summary)
             fprintf(page->out, "%s%s\n", which ? "" : "\n", text);
 }
 
-static void put_span(const struct page *page, const struct acct_span *span, double most)
+static void put_span(struct tccl_pen *page, const struct acct_span *span, double most)
 {
     fputs("  ", page->out);
     put_time(page, span->noon, "%Y-%m-%d");
@@ -190,13 +153,13 @@ static void put_span(const struct page *page, const struct acct_span *span, doub
         fprintf(page->out, "  %5.2f  ", span->gain);
     else
         fprintf(page->out, "  %5s  ", "");
-    put_bar(page, (double)span->steps, most, 22);
+    tccl_pen_bar(page, most > 0 ? (double)span->steps / most : 0, 22);
     fputc('\n', page->out);
 }
 
 /* A row per day with steps; over a long time several days per row, so that the table stays
  * short. */
-static void put_days(const struct page *page, const json_t *summary)
+static void put_days(struct tccl_pen *page, const json_t *summary)
 {
     struct acct_span spans[ACCT_SPANS];
     json_int_t each;
@@ -215,7 +178,7 @@ static void put_days(const struct page *page, const json_t *summary)
         put_span(page, &spans[i], most);
 }
 
-static void put_solve(const struct page *page, const json_t *solve)
+static void put_solve(struct tccl_pen *page, const json_t *solve)
 {
     if (acct_real_of(solve, "max") > 0)
         fprintf(page->out,
@@ -226,7 +189,7 @@ static void put_solve(const struct page *page, const json_t *solve)
 
 void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
 {
-    struct page page = {
+    struct tccl_pen page = {
         .out = out, .columns = columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns, .utf8 = utf8};
     json_int_t steps = tccl_number_of(summary, "steps");
     put_head(&page, summary);

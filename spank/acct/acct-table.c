@@ -9,9 +9,9 @@
 /* One cell of the aligned style, ending in '+' if cut. */
 static void print_cell(FILE *out, const char *text, int width, bool last)
 {
-    int columns = abs(width), used = acct_columns(text);
+    int columns = abs(width), used = tccl_term_width(text);
     if (used > columns) {
-        int bytes = acct_bytes_within(text, columns - 1, &used);
+        int bytes = tccl_term_fit(text, columns - 1, &used);
         fprintf(out, "%.*s+%*s", bytes, text, last ? 0 : columns - 1 - used, "");
     } else if (width > 0) {
         fprintf(out, "%*s%s", columns - used, "", text);
@@ -66,7 +66,7 @@ static bool is_formula(const char *text)
 static char *make_cell(const char *text, const struct acct_layout *layout)
 {
     bool parsable = layout->style != ACCT_ALIGNED;
-    char *rest = acct_escape(text, parsable ? layout->delimiter : NULL), *cell = NULL;
+    char *rest = tccl_term_escape(text, parsable ? layout->delimiter : NULL), *cell = NULL;
     if (!rest || !parsable || !is_formula(rest))
         return rest;
     if (asprintf(&cell, "\\x%02x%s", *rest, rest + 1) < 0)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "acct/acct-fields.h"
-#include "acct/acct-text.h"
 #include "base/error.h"
+#include "draw/term.h"
 
 enum { ACCT_COLUMNS = 64 };
 

@@ -2,8 +2,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "acct/acct-commands.h"
-#include "acct/acct-list.h"
+#include "acct/acct.h"
 
 static const struct {
     const char *name;

@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "acct/acct-fields.h"
-#include "acct/acct-ring-json.h"
 #include "acct/acct-ring.h"
-#include "acct/acct-summary.h"
-#include "acct/acct-text.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
+#include "draw/term.h"
 #include "fuzz.h"
 
 static void check_fields(const json_t *record)
@@ -18,7 +17,7 @@ static void check_fields(const json_t *record)
     const struct acct_field *field;
     for (int i = 0; (field = acct_field_at(i)); i++) {
         cleanup_free char *text = field->text(field, record, &clock);
-        cleanup_free char *safe = text ? acct_escape(text, "|") : NULL;
+        cleanup_free char *safe = text ? tccl_term_escape(text, "|") : NULL;
         FUZZ_CHECK(safe && !strpbrk(safe, "|\n\033\177"));
     }
 }

@@ -3,13 +3,11 @@
 #include <stdint.h>
 #include <wchar.h>
 
-#include "acct/acct-ring-groups.h"
-#include "acct/acct-ring-json.h"
 #include "acct/acct-ring.h"
-#include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
 #include "check.h"
+#include "draw/term.h"
 
 #define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
 #define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"
@@ -405,7 +403,7 @@ static void test_width(void)
                             json_string("日本日本日本日本日本日本日本日本日本日本日本"));
         cleanup_free char *text = text_of(record, columns, false);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-            if (acct_columns(line) > columns) {
+            if (tccl_term_width(line) > columns) {
                 fprintf(stderr, "%d columns: %s\n", columns, line);
                 check_failures++;
             }

@@ -2,10 +2,10 @@
 #include <locale.h>
 
 #include "acct/acct-summary-parts.h"
-#include "acct/acct-summary.h"
-#include "acct/acct-text.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "check.h"
+#include "draw/term.h"
 
 static json_t *example(void)
 {
@@ -68,7 +68,7 @@ static void check_columns(const json_t *summary, int columns)
     cleanup_free char *text = printed(summary, columns, true);
     int lines = 0;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        CHECK(acct_columns(line) <= columns);
+        CHECK(tccl_term_width(line) <= columns);
         lines++;
     }
     CHECK(lines > 20);

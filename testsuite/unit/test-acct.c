@@ -2,10 +2,9 @@
 #include <locale.h>
 
 #include "acct/acct-filter.h"
-#include "acct/acct-fold.h"
 #include "acct/acct-table.h"
 #include "acct/acct-time.h"
-#include "acct/acct-users.h"
+#include "acct/acct.h"
 #include "base/cleanup.h"
 #include "check.h"
 
@@ -291,7 +290,7 @@ static void test_hostile(void)
                   "JobNa+  GPUs\n------ -----\n  日本    16\n");
     json_object_set_new(record, "job_name", json_string("a\xef\xbf\xbe"));
     check_printed("jobname", ACCT_PARSABLE, record, "JobName\na\\ufffe\n");
-    cleanup_free char *broken = acct_escape("\xff\xc3", NULL);
+    cleanup_free char *broken = tccl_term_escape("\xff\xc3", NULL);
     CHECK_STR(broken, "\\xff\\xc3");
 }
 

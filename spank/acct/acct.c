@@ -1,0 +1,111 @@
+/* acct.c: what the commands of tcclacct share: users' names, output and exit status, the end of a
+ * page. */
+#include "acct/acct.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "client/message.h"
+#include "draw/html.h"
+#include "records/record.h"
+
+/* Looks up a name once; known: {"uid": name or null}. Borrowed; NULL if there is none. */
+static const char *name_of(json_t *known, json_int_t uid)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT, uid);
+    if (!json_object_get(known, key)) {
+        const struct passwd *entry = getpwuid((uid_t)uid);
+        json_t *name = entry ? json_string(entry->pw_name) : json_null();
+        json_object_set_new(known, key, name ? name : json_null());
+    }
+    return json_string_value(json_object_get(known, key));
+}
+
+void acct_name_users(json_t *records)
+{
+    size_t i;
+    json_t *record;
+    cleanup_json json_t *known = json_object();
+    json_array_foreach(records, i, record)
+    {
+        const char *name = name_of(known, json_integer_value(json_object_get(record, "uid")));
+        tccl_put_text(record, "user", name ? name : "", TCCL_STEP_TEXT);
+    }
+}
+
+int acct_print_json(const json_t *json, struct tccl_error *err)
+{
+    if (!json ||
+        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | TCCL_JSON_SHOWN) != 0)
+        return ferror(stdout) ? 0 : tccl_fail(err, "can't write the answer as JSON");
+    putchar('\n');
+    return 0;
+}
+
+/* Has the reader of stdout gone (EPIPE)? */
+static bool is_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+int acct_end(int rc, struct tccl_error *err)
+{
+    errno = 0;
+    bool unwritten = fflush(stdout) != 0 || ferror(stdout);
+    int error = errno;
+    if (unwritten && (error == EPIPE || is_unread()))
+        return EXIT_FAILURE;
+    if (rc == 0 && unwritten)
+        rc = tccl_fail(err, "can't write the output: %s",
+                       error ? strerror(error) : "part of it was lost");
+    if (rc != 0)
+        fprintf(stderr, "tccl: %s\n", err->text);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- pages ---- */
+
+static void put_command(const struct acct_asked *asked, FILE *out)
+{
+    enum { WORDS = 40, COLUMNS = 400 };
+    fputs("<p><code>tcclacct", out);
+    for (int i = 0; i < asked->argc && i < WORDS; i++) {
+        fputc(' ', out);
+        tccl_html_text(asked->argv[i], COLUMNS, out);
+    }
+    fprintf(out, "%s</code></p>\n", asked->argc > WORDS ? " …" : "");
+}
+
+void acct_html_asked(const struct acct_asked *asked, FILE *out)
+{
+    char when[64] = "?";
+    time_t now = time(NULL);
+    struct tm fields;
+    const struct passwd *user = getpwuid(geteuid());
+    if (localtime_r(&now, &fields))
+        strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %z", &fields);
+    fputs("<h2>About this page</h2>\n<div class=\"card\">\n", out);
+    put_command(asked, out);
+    fprintf(out, "<p>Created %s from the records that user ", when);
+    tccl_html_text(user ? user->pw_name : "?", 64, out);
+    fprintf(out,
+            " may see%s. Bandwidths come from the profiles, in GB/s (1e9 bytes per second). Gains "
+            "compare them with the baseline, NCCL's own rings, on the same profiles. Nothing here "
+            "was measured by the jobs.</p>\n",
+            asked->complete ? "" : " on this node only: AccountingHost is not set in tccl.conf");
+    if (asked->lost) {
+        fputs("<p>Not complete: ", out);
+        tccl_html_text(asked->lost, 256, out);
+        fputs(".</p>\n", out);
+    }
+    fputs("</div>\n", out);
+}
