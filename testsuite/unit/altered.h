@@ -3,9 +3,6 @@
 #ifndef TCCL_ALTERED_H
 #define TCCL_ALTERED_H
 
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "machines.h"
 #include "random-model.h"
 #include "ring/ring.h"

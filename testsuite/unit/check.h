@@ -1,68 +1,148 @@
-/* check.h: checks for unit tests; each failure is printed, and main returns check_result(). */
+/* check.h: tests that register themselves, and checks; main.c runs what a program has of them.
+ *
+ * SETUP runs before the tests of the file, BEFORE before each of them, AFTER after each, TEARDOWN
+ * at the end; tests in the order of the file. TCCL_TEST=NAME runs one alone, TCCL_VERBOSE=1 says
+ * how many checks each one made. Each failure is printed; the status is 1 if there were any, 77 if
+ * what was tested was skipped. */
 #ifndef TCCL_CHECK_H
 #define TCCL_CHECK_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static int check_failures;
+#include "base/cleanup.h"
+#include "base/error.h"
+
+extern int check_failures;
+extern long check_counted;
+extern char **check_args; /* of the program */
+
+/* Counts a check. Returns ok; if it is not: after "FILE:LINE: ", which is printed. */
+bool check_that(bool ok, const char *file, int line);
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                \
-            check_failures++;                                                                      \
-        }                                                                                          \
+        if (!check_that((condition), __FILE__, __LINE__))                                          \
+            fprintf(stderr, "failed: %s\n", #condition);                                           \
     } while (0)
 
 #define CHECK_INT(actual, expected)                                                                \
     do {                                                                                           \
         long long a_ = (actual), e_ = (expected);                                                  \
-        if (a_ != e_) {                                                                            \
-            fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #actual, a_, \
-                    e_);                                                                           \
-            check_failures++;                                                                      \
-        }                                                                                          \
+        if (!check_that(a_ == e_, __FILE__, __LINE__))                                             \
+            fprintf(stderr, "%s is %lld, expected %lld\n", #actual, a_, e_);                       \
     } while (0)
 
 #define CHECK_STR(actual, expected)                                                                \
     do {                                                                                           \
         const char *a_ = (actual), *e_ = (expected);                                               \
-        if (!a_ || strcmp(a_, e_) != 0) {                                                          \
-            fprintf(stderr, "%s:%d: %s is \"%s\", expected \"%s\"\n", __FILE__, __LINE__, #actual, \
-                    a_ ? a_ : "(null)", e_);                                                       \
-            check_failures++;                                                                      \
-        }                                                                                          \
+        if (!check_that(a_ && strcmp(a_, e_) == 0, __FILE__, __LINE__))                            \
+            fprintf(stderr, "%s is \"%s\", expected \"%s\"\n", #actual, a_ ? a_ : "(null)", e_);   \
     } while (0)
 
 #define CHECK_HOLDS(text, part)                                                                    \
     do {                                                                                           \
         const char *t_ = (text), *p_ = (part);                                                     \
-        if (!t_ || !strstr(t_, p_)) {                                                              \
-            fprintf(stderr, "%s:%d: no \"%s\" in:\n%s\n", __FILE__, __LINE__, p_,                  \
-                    t_ ? t_ : "(null)");                                                           \
-            check_failures++;                                                                      \
-        }                                                                                          \
+        if (!check_that(t_ && strstr(t_, p_), __FILE__, __LINE__))                                 \
+            fprintf(stderr, "no \"%s\" in:\n%s\n", p_, t_ ? t_ : "(null)");                        \
     } while (0)
 
-/* The seed of a property test: TCCL_SEED from the environment, or a new one; printed. */
-__attribute__((unused)) static unsigned long check_seed(void)
-{
-    const char *text = getenv("TCCL_SEED");
-    unsigned long seed = text ? strtoul(text, NULL, 0) : (unsigned long)time(NULL) ^ getpid();
-    printf("seed %lu (repeat with TCCL_SEED=%lu)\n", seed, seed);
-    fflush(stdout);
-    return seed;
-}
+/* An error text that is empty where it is passed, for the two below. */
+extern struct tccl_error check_err;
+#define ERR (check_err.text[0] = '\0', &check_err)
 
-static inline int check_result(void)
-{
-    if (check_failures)
-        fprintf(stderr, "%d checks failed\n", check_failures);
-    return check_failures ? 1 : 0;
-}
+/* A call with ERR that has to return 0 and say nothing; -1, with just this text. */
+#define CHECK_OK(call)                                                                             \
+    do {                                                                                           \
+        CHECK_INT(call, 0);                                                                        \
+        CHECK_STR(check_err.text, "");                                                             \
+    } while (0)
+#define CHECK_FAILS(call, text_)                                                                   \
+    do {                                                                                           \
+        CHECK_INT(call, -1);                                                                       \
+        CHECK_STR(check_err.text, text_);                                                          \
+    } while (0)
+
+/* A call with ERR without which the test can't go on: what it returns but 0 ends the program. */
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != 0)                                                                           \
+            check_end(__FILE__, __LINE__, #call);                                                  \
+    } while (0)
+void check_end(const char *file, int line, const char *call) __attribute__((noreturn));
+
+enum check_part { CHECK_SETUP, CHECK_BEFORE, CHECK_TEST, CHECK_AFTER, CHECK_TEARDOWN };
+
+struct check_step {
+    enum check_part part;
+    const char *name;
+    void (*run)(void);
+    struct check_step *next;
+};
+
+/* In main.c. */
+void check_add(struct check_step *step);
+
+#define CHECK_ADD_(part, name, function)                                                           \
+    static void function(void);                                                                    \
+    __attribute__((constructor)) static void check_add_##function(void)                            \
+    {                                                                                              \
+        static struct check_step step_ = {part, name, function, NULL};                             \
+        check_add(&step_);                                                                         \
+    }                                                                                              \
+    static void function(void)
+#define TEST(name) CHECK_ADD_(CHECK_TEST, #name, test_##name)
+#define SETUP CHECK_ADD_(CHECK_SETUP, "setup", check_setup)
+#define BEFORE CHECK_ADD_(CHECK_BEFORE, "before", check_before)
+#define AFTER CHECK_ADD_(CHECK_AFTER, "after", check_after)
+#define TEARDOWN CHECK_ADD_(CHECK_TEARDOWN, "teardown", check_teardown)
+
+/* So many elements an array has. */
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* The seed of a property test: TCCL_SEED from the environment, or a new one; printed when it is
+ * asked for first, and rand() and drand48() begin from it. */
+unsigned long check_seed(void);
+
+/* No more can be tested here (in main.c): the program ends with 77, after TEARDOWN, where no check
+ * has failed. The caller returns. */
+void check_skip(const char *why, ...) __attribute__((format(printf, 1, 2)));
+
+/* Runs the function in a child process, whose failures count here. */
+void check_in_child(void (*run)(void));
+
+/* How a program ends that has a main of its own: 1 if checks failed, or 0. */
+int check_result(void);
+
+/* A folder of the program's own below TMPDIR, 0755, made at the first call, removed with all that
+ * is in it by check_clear, which main.c calls. */
+const char *check_folder(void);
+void check_clear(void);
+
+/* A path in it, as printf; "": the folder's. Static: the last 16 stay. */
+const char *check_at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Removes what is there, with all that is below it. The folder itself stays, empty, where path is
+ * check_folder's. */
+void check_remove(const char *path);
+
+/* A file with this text at a path, with the folders that lead there. */
+void check_write_file(const char *path, const char *text);
+
+/* What a file has, at most 64 KiB; "" where there is none. Static. */
+const char *check_read_file(const char *path);
 
 #endif

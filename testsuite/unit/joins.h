@@ -3,7 +3,6 @@
 #ifndef TCCL_JOINS_H
 #define TCCL_JOINS_H
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/client.h"
@@ -75,11 +74,8 @@ static void make_profile(int node, const char *name)
     char file[4096];
     snprintf(file, sizeof(file), "%s/%s.json", getenv("TCCL_MACHINES"), name);
     cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
-    if (tccl_profile_create(path, machine, "model", json, &profile, &err) != 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
-    for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++) {
+    MUST(tccl_profile_create(path, machine, "model", json, &profile, ERR));
+    for (size_t i = 0; i < COUNT(masks); i++) {
         struct tccl_table *table = make_table(model, masks[i]);
         strcpy(table->machine, tccl_profile_id(profile));
         if (tccl_profile_put(profile, table, &err) != 0)
@@ -160,10 +156,9 @@ static struct tccl_outcome join_once(const struct tccl_step *join)
 static void leave(int node, const struct tccl_step_key *key)
 {
     char path[256];
-    struct tccl_error err = {0};
     rig_path(path, "tccld.sock", node + 1);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
-    CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, &err), 0);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, ERR), 0);
     close(fd);
 }
 

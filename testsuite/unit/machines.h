@@ -10,21 +10,17 @@ static const char *const machine_names[] = {
     "dual-8gpu-unequal", "epyc-8gpu-unequal", "h100-8gpu",       "lopsided-8gpu",
     "quad-8gpu",         "g5-48xlarge",       "epyc-nps4-4a100",
 };
-enum { MACHINE_NAMES = sizeof(machine_names) / sizeof(machine_names[0]) };
+enum { MACHINE_NAMES = COUNT(machine_names) };
 
 /* Reads testsuite/machines/NAME.json, or ends the test. */
-__attribute__((unused)) static struct tccl_model *load_machine(const char *name)
+static inline struct tccl_model *load_machine(const char *name)
 {
     const char *folder = getenv("TCCL_MACHINES");
-    struct tccl_error err = {0};
     struct tccl_model *model;
     char path[4096];
 
     snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
-    if (tccl_model_read(path, &model, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_model_read(path, &model, ERR));
     return model;
 }
 

@@ -2,15 +2,12 @@
 #ifndef TCCL_TEST_PROFILES_H
 #define TCCL_TEST_PROFILES_H
 
-#include <limits.h>
-
-#include "base/cleanup.h"
 #include "check.h"
 #include "profile/cache.h"
 #include "sample.h"
 
 /* An empty cache; removed with remove_cache. */
-__attribute__((unused)) static void make_cache(char path[static PATH_MAX])
+static inline void make_cache(char path[static PATH_MAX])
 {
     const char *tmp = getenv("TMPDIR");
     snprintf(path, PATH_MAX, "%s/tccl-cache-XXXXXX", tmp ? tmp : "/tmp");
@@ -18,7 +15,7 @@ __attribute__((unused)) static void make_cache(char path[static PATH_MAX])
         abort();
 }
 
-__attribute__((unused)) static void remove_cache(const char *path)
+static inline void remove_cache(const char *path)
 {
     char command[PATH_MAX + 16];
     snprintf(command, sizeof(command), "rm -rf '%s'", path);
@@ -26,7 +23,7 @@ __attribute__((unused)) static void remove_cache(const char *path)
 }
 
 /* A transfer that the machine allows. */
-__attribute__((unused)) static tccl_transfer random_transfer(const struct tccl_machine *machine)
+static inline tccl_transfer random_transfer(const struct tccl_machine *machine)
 {
     for (;;) {
         tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
@@ -35,7 +32,7 @@ __attribute__((unused)) static tccl_transfer random_transfer(const struct tccl_m
     }
 }
 
-__attribute__((unused)) static struct tccl_measurement random_measurement(void)
+static inline struct tccl_measurement random_measurement(void)
 {
     struct tccl_measurement value = {.gbps = rand() % 100000 / 3e3, .spread = rand() % 100 / 700.0};
     if (rand() % 2) {
@@ -52,15 +49,12 @@ __attribute__((unused)) static struct tccl_measurement random_measurement(void)
 
 /* A profile of the machine with so many measured sets, and chains for each set of its first GPUs
  * below mask. */
-__attribute__((unused)) static struct tccl_profile *
+static inline struct tccl_profile *
 make_profile(const char *cache, const struct tccl_machine *machine, int sets, uint32_t masks)
 {
     struct tccl_error err = {""};
     struct tccl_profile *profile;
-    if (tccl_profile_create(cache, machine, "host", NULL, &profile, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_profile_create(cache, machine, "host", NULL, &profile, ERR));
     for (int i = 0; i < sets; i++) {
         struct tccl_set set = {0};
         struct tccl_measurement value = random_measurement();

@@ -6,14 +6,14 @@
 #include "machine/model.h"
 
 /* A number below limit. */
-__attribute__((unused)) static int random_below(unsigned long *state, int limit)
+static inline int random_below(unsigned long *state, int limit)
 {
     *state = *state * 6364136223846793005UL + 1442695040888963407UL;
     return (int)((*state >> 33) % (unsigned long)limit);
 }
 
 /* 2.0 to 22.0, in steps of 0.25, so that values often tie. */
-__attribute__((unused)) static double random_gbps(unsigned long *state)
+static inline double random_gbps(unsigned long *state)
 {
     return 2 + random_below(state, 81) * 0.25;
 }
@@ -103,8 +103,7 @@ static void random_rules(FILE *out, unsigned long *state, int gpus, int memories
 }
 
 /* The file of a model of a machine of this size. The caller frees. */
-__attribute__((unused)) static char *random_model_text(unsigned long *state, int gpus, int memories,
-                                                       int nics)
+static inline char *random_model_text(unsigned long *state, int gpus, int memories, int nics)
 {
     char *text = NULL;
     size_t size;
@@ -121,8 +120,8 @@ __attribute__((unused)) static char *random_model_text(unsigned long *state, int
 }
 
 /* The model; ends the test if it can't be read. The caller frees. */
-__attribute__((unused)) static struct tccl_model *random_model(unsigned long *state, int gpus,
-                                                               int memories, int nics)
+static inline struct tccl_model *random_model(unsigned long *state, int gpus, int memories,
+                                              int nics)
 {
     char *text = random_model_text(state, gpus, memories, nics);
     struct tccl_error err = {0};

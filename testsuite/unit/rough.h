@@ -29,7 +29,6 @@ static struct rough {
 static int rough_open(const struct tccl_backend_options *options, void **state,
                       struct tccl_error *err)
 {
-    (void)options, (void)err;
     *state = &rough;
     rough.model = load_machine(rough.machine ? rough.machine : "amd-4gpu");
     return 0;
@@ -37,25 +36,21 @@ static int rough_open(const struct tccl_backend_options *options, void **state,
 
 static const struct tccl_machine *rough_machine(const void *state)
 {
-    (void)state;
     return tccl_model_machine(rough.model);
 }
 
 static const char *rough_conditions(const void *state)
 {
-    (void)state;
     return rough.conditions ? rough.conditions : "rough copies";
 }
 
 static unsigned rough_marks(const void *state)
 {
-    (void)state;
     return rough.marks;
 }
 
 static int rough_can(const void *state, tccl_transfer transfer, struct tccl_error *err)
 {
-    (void)state;
     if (rough.no_nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC)
         return tccl_fail(err, "NICs are measured only with --peer HOST");
     return tccl_machine_allows(tccl_model_machine(rough.model), transfer, err);
@@ -70,7 +65,6 @@ static bool rough_has(const struct tccl_set *set, const char *transfer)
 
 static void rough_others(void *state, const struct tccl_side *others)
 {
-    (void)state;
     rough.others = *others;
 }
 
@@ -97,7 +91,6 @@ static int rough_rate(const struct tccl_set *set, double *gbps, struct tccl_erro
 static int rough_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                          struct tccl_error *err)
 {
-    (void)state;
     rough.calls++;
     if (rough.tell && write(rough.tell, ".", 1) != 1)
         _exit(1);
@@ -124,7 +117,6 @@ static int rough_measure(void *state, const struct tccl_set *set, struct tccl_me
 
 static void rough_close(void *state)
 {
-    (void)state;
     tccl_model_free(rough.model);
     rough.model = NULL;
 }
@@ -133,7 +125,6 @@ static void rough_close(void *state)
 static struct tccl_backend *rough_begin(void)
 {
     static struct tccl_backend_ops ops;
-    struct tccl_error err = {0};
     struct tccl_backend *backend;
 
     ops = (struct tccl_backend_ops){.name = "rough",
@@ -148,7 +139,7 @@ static struct tccl_backend *rough_begin(void)
                                     .close = rough_close};
     rough.calls = 0;
     rough.failing = 0;
-    CHECK_INT(tccl_backend_open_as(&ops, &(struct tccl_backend_options){0}, &backend, &err), 0);
+    CHECK_INT(tccl_backend_open_as(&ops, &(struct tccl_backend_options){0}, &backend, ERR), 0);
     return backend;
 }
 

@@ -8,9 +8,7 @@
 static inline struct tccl_records *open_store_at(const char *path)
 {
     struct tccl_records *records;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_open(path, &records, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_records_open(path, &records, ERR));
     return records;
 }
 

@@ -2,7 +2,6 @@
  * of our own and three tccld on loopback, the third of which keeps the records. */
 #include <sys/un.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "chain/chain.h"
@@ -19,7 +18,7 @@ enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
 
 static char *names[] = {"n1", "n2", "n3"};
 static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
-enum { MASKS = sizeof(masks) / sizeof(masks[0]) };
+enum { MASKS = COUNT(masks) };
 static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
 static struct tccl_machine machine;
 
@@ -125,7 +124,6 @@ static int connect_to(int node)
 
 static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gres)
 {
-    struct tccl_error err = {0};
     struct tccl_step join = {.key = key,
                              .node = node,
                              .n_nodes = n_nodes,
@@ -137,7 +135,7 @@ static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gre
                              .gid = getgid(),
                              .timeout_ms = 60000};
     int fd = connect_to(node + 1);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
     return fd;
 }
 
@@ -145,13 +143,12 @@ static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gre
 static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096])
 {
     struct tccl_step_key key = new_key();
-    struct tccl_error err = {0};
     int fds[NODES];
     for (int i = 0; i < n; i++)
         fds[i] = begin_join(key, i, n, n_gres);
     for (int i = 0; i < n; i++) {
         struct tccl_outcome plan;
-        CHECK_INT(tccl_client_wait_plan(fds[i], WAIT_MS, &plan, &err), 0);
+        CHECK_INT(tccl_client_wait_plan(fds[i], WAIT_MS, &plan, ERR), 0);
         CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
         if (i == 0)
             snprintf(path, 4096, "%s", plan.path ? plan.path : "");
@@ -163,10 +160,9 @@ static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096]
 
 static void leave(const struct tccl_step_key *key, int n)
 {
-    struct tccl_error err = {0};
     for (int i = n - 1; i >= 0; i--) {
         int fd = connect_to(i + 1);
-        CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, &err), 0);
+        CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, ERR), 0);
         close(fd);
     }
 }
@@ -237,12 +233,11 @@ static json_t *from_lines(char *text)
 
 static json_t *exchange(int fd, const json_t *message)
 {
-    struct tccl_error err = {0};
     cleanup_free char *text = to_lines(message), *data = NULL;
     size_t size;
     int64_t deadline = tccl_now_ms() + WAIT_MS;
-    if (tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, &err) != 0 ||
-        tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, &err) != 0)
+    if (tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, ERR) != 0 ||
+        tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, ERR) != 0)
         return NULL;
     cleanup_free char *answer = strndup(data, size);
     return from_lines(answer);
@@ -326,11 +321,10 @@ static json_t *find_record(int node, uint32_t job)
     char path[256];
     int complete;
     struct tccl_conf conf;
-    struct tccl_error err = {0};
     rig_path(path, "tccl.conf", 0);
-    CHECK_INT(tccl_conf_read(path, names[node - 1], &conf, &err), 0);
+    CHECK_INT(tccl_conf_read(path, names[node - 1], &conf, ERR), 0);
     cleanup_json json_t *filter = json_pack("{s:[{s:i}]}", "jobs", "job", (int)job);
-    cleanup_json json_t *records = tccl_client_query(&conf, filter, WAIT_MS, &complete, &err);
+    cleanup_json json_t *records = tccl_client_query(&conf, filter, WAIT_MS, &complete, ERR);
     tccl_conf_clear(&conf);
     CHECK(json_array_size(records) <= 1);
     return json_incref(json_array_get(records, 0));
@@ -366,11 +360,9 @@ static double best_of(const struct tccl_table *table, bool closed)
 static void check_path(const json_t *answer, uint32_t mask, bool closed)
 {
     struct tccl_chain chain;
-    struct tccl_error err = {0};
     uint32_t found = 0;
     CHECK(strstr(text_of(answer, "chain"), machine.gpus[0].busid) != NULL);
-    CHECK_INT(tccl_chain_parse(text_of(answer, "chain"), &machine, &chain, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_chain_parse(text_of(answer, "chain"), &machine, &chain, ERR));
     CHECK_INT(chain.closed, closed);
     for (int i = 0; i < chain.n_gpus; i++)
         found |= 1u << chain.gpus[i];
@@ -414,17 +406,15 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
 
 static json_t *read_plan(const char *path)
 {
-    struct tccl_error err = {0};
     char *text = NULL;
     size_t size;
-    CHECK_INT(tccl_read_file(path, 65536, &text, &size, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_read_file(path, 65536, &text, &size, ERR));
     json_t *plan = text ? from_lines(text) : NULL;
     free(text);
     return plan;
 }
 
-static void test_chains(void)
+TEST(chains)
 {
     char path[4096];
     int applied = 0;
@@ -443,7 +433,7 @@ static void test_chains(void)
 }
 
 /* Of two rings NCCL has built one: so many count for steps that begin beside this one. */
-static void test_fewer(void)
+TEST(fewer)
 {
     char path[4096], text[32] = "";
     struct tccl_step_key key = begin_step(1, 4, path);
@@ -462,7 +452,7 @@ static void test_fewer(void)
 }
 
 /* The plan file, in the words that the shim knows. */
-static void test_plan_file(void)
+TEST(plan_file)
 {
     char path[4096], socket_path[256];
     struct tccl_step_key key = begin_step(2, 3, path);
@@ -494,7 +484,7 @@ static void test_plan_file(void)
 
 /* A step without a ring has a plan for its groups: they get the same chains as they would with one.
  * Nothing is said of what was built, whatever its processes tell. */
-static void test_without_ring(void)
+TEST(without_ring)
 {
     char path[4096];
     int applied = 0;
@@ -518,7 +508,7 @@ static void test_without_ring(void)
     CHECK(access(path, F_OK) != 0);
 }
 
-static void test_bad_questions(void)
+TEST(bad_questions)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(1, 2, path), other = key;
@@ -535,7 +525,7 @@ static void test_bad_questions(void)
         {"key", "7", "cluster: a text"},
         {"key", "{\"cluster\":\"c\",\"job\":-1}", "job: a number from 0"},
     };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         json_t *question = chain_question(&key, 3, true);
         json_object_set_new(question, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
         check_refused(uid, 1, question, bad[i].said);
@@ -581,7 +571,7 @@ static void test_bad_questions(void)
 
 /* CONFIRM */
 
-static void test_verdicts(void)
+TEST(verdicts)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path);
@@ -598,7 +588,7 @@ static void test_verdicts(void)
 }
 
 /* Two nodes: "applied" is what both say; that of one that something differs counts most. */
-static void test_nodes(void)
+TEST(nodes)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(2, 4, path);
@@ -632,7 +622,7 @@ static void test_nodes(void)
 
 /* A node that says nothing to the end, since its tccld has gone; and one whose tccld was started
  * again in between. */
-static void test_silent_node(void)
+TEST(silent_node)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(2, 4, path);
@@ -652,7 +642,7 @@ static void test_silent_node(void)
 }
 
 /* Many at once change nothing but the strongest word, and tccld still answers others. */
-static void test_flood(void)
+TEST(flood)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path);
@@ -673,7 +663,7 @@ static void test_flood(void)
 }
 
 /* A tccld that is started again knows its steps, and what it has told of them. */
-static void test_restart(void)
+TEST(restart)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path), silent = begin_step(1, 2, path);
@@ -692,7 +682,7 @@ static void test_restart(void)
 }
 
 /* While the records' home is away, what was built waits as records do. */
-static void test_away(void)
+TEST(away)
 {
     char path[4096];
     rig_stop_tccld(HOME, SIGTERM);
@@ -718,7 +708,7 @@ static int count_calls(int listener)
 }
 
 /* However much the step's user says, little of it leaves the node. */
-static void test_traffic(void)
+TEST(traffic)
 {
     char path[4096];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -745,7 +735,7 @@ static void test_traffic(void)
 }
 
 /* Without AccountingHost the word of another node comes to the first node, which has the record. */
-static void test_no_home(void)
+TEST(no_home)
 {
     char path[4096];
     for (int i = 1; i <= NODES; i++)
@@ -762,7 +752,7 @@ static void test_no_home(void)
 
 /* The shim's file is there, the user's own; at the step's end it goes, and nothing that a link in
  * its place leads to. */
-static void test_shared_file(void)
+TEST(shared_file)
 {
     char path[4096], shared[2][128], target[256];
     struct stat stat_;
@@ -849,7 +839,7 @@ static bool outlives(uid_t first, int users, int *closed)
 }
 
 /* After a second tccld closes all that are silent: on a busy machine it takes several tries. */
-static void test_shared_memories(void)
+TEST(shared_memories)
 {
     int closed[4];
     bool one = false, several = false;
@@ -865,27 +855,14 @@ static void test_shared_memories(void)
     CHECK(several);
 }
 
-int main(void)
+SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     rig_begin();
     make_nodes();
-    test_chains();
-    test_fewer();
-    test_plan_file();
-    test_without_ring();
-    test_bad_questions();
-    test_verdicts();
-    test_nodes();
-    test_silent_node();
-    test_flood();
-    test_restart();
-    test_away();
-    test_traffic();
-    test_shared_file();
-    test_shared_memories();
-    test_no_home();
+}
+TEARDOWN
+{
     for (int i = 0; i < MASKS; i++)
         tccl_table_free(tables[i]);
-    return check_result();
 }

@@ -3,15 +3,12 @@
 #include "measure/backends/backend.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "busy.h"
 #include "check.h"
 
-static char path[] = "/tmp/tccl-test-cuda-XXXXXX";
+static const char *path;
 static struct tccl_error err;
 static bool kept; /* from running a set's transfers at the same time, or from ending them */
 
@@ -268,20 +265,23 @@ static bool have_fake(void)
     return fake;
 }
 
-int main(int argc, char **argv)
+SETUP
 {
-    char user[32];
-
-    if (argc > 1)
-        return be_without_driver();
+    if (check_args[1])
+        exit(be_without_driver());
     if (!have_fake()) {
-        printf("skipped: LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1\n");
-        return 77;
+        check_skip("LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1");
+        return;
     }
-    close(mkstemp(path));
+    path = check_at("machine.xml");
     setenv("HWLOC_XMLFILE", path, 1);
     setenv("HWLOC_THISSYSTEM", "1", 1);
     setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0", 1);
+}
+
+TEST(cuda)
+{
+    char user[32];
     make_machine(2);
     test_measure(false);
     test_measure(true);
@@ -290,15 +290,12 @@ int main(int argc, char **argv)
     snprintf(user, sizeof(user), "1-%d", (int)getppid());
     test_force("FAKE_NVML_USERS", user, "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
     test_leaving();
-    test_no_driver(argv[0]);
+    test_no_driver(check_args[0]);
     make_machine(1);
     test_stand_ins();
     test_refused();
-    unlink(path);
-    if (kept && check_result() == 0 && is_busy()) {
-        printf("skipped: this machine is too busy for transfers to run at the same time\n");
-        return 77;
-    }
-    CHECK(!kept);
-    return check_result();
+    if (kept && check_failures == 0 && is_busy())
+        check_skip("this machine is too busy for transfers to run at the same time");
+    else
+        CHECK(!kept);
 }

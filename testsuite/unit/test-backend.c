@@ -1,8 +1,6 @@
 /* Back ends: opening, and that "model" says what the model says. */
 #include "measure/backends/backend.h"
 
-#include <limits.h>
-
 #include "check.h"
 
 static const char *machine_path(const char *name)
@@ -13,7 +11,7 @@ static const char *machine_path(const char *name)
     return path;
 }
 
-static void test_refused(void)
+TEST(refused)
 {
     struct tccl_backend *backend;
     struct tccl_backend_options options = {0};
@@ -49,15 +47,14 @@ static void compare(struct tccl_backend *backend, const struct tccl_model *model
 {
     struct tccl_meter meter = tccl_backend_meter(backend);
     struct tccl_measurement measured, again;
-    struct tccl_error err = {0};
     struct tccl_set set = {0};
     double gbps;
 
     for (int n = 1 + rand() % 10; n > 0; n--)
         tccl_set_add(&set, random_transfer(tccl_backend_machine(backend)));
-    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), 0);
-    CHECK_INT(meter.measure(meter.context, &set, &again, &err), 0);
-    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, &err), 0);
+    CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 0);
+    CHECK_INT(meter.measure(meter.context, &set, &again, ERR), 0);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR), 0);
     CHECK(measured.gbps == gbps && again.gbps == gbps);
     CHECK(measured.spread == 0 && gbps > 0);
 }
@@ -66,12 +63,11 @@ static void test_model(const char *name)
 {
     const struct tccl_backend_options options = {.model = machine_path(name)};
     struct tccl_backend *backend;
-    struct tccl_error err = {0};
     struct tccl_model *model;
     char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
 
-    CHECK_INT(tccl_model_read(options.model, &model, &err), 0);
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
+    CHECK_INT(tccl_model_read(options.model, &model, ERR), 0);
+    CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
     CHECK_STR(tccl_backend_name(backend), "model");
     CHECK(tccl_backend_noise(backend) == 0);
     CHECK(tccl_backend_symmetry(backend) != NULL);
@@ -85,7 +81,7 @@ static void test_model(const char *name)
     tccl_model_free(model);
 }
 
-static void test_impossible(void)
+TEST(impossible)
 {
     const struct tccl_backend_options options = {.model = machine_path("amd-4gpu.json")};
     struct tccl_measurement measured;
@@ -100,14 +96,10 @@ static void test_impossible(void)
     tccl_backend_close(backend);
 }
 
-int main(void)
+TEST(models)
 {
-    srand((unsigned)check_seed());
     CHECK_STR(tccl_backend_list(0), "model");
     CHECK(tccl_backend_list(-1) == NULL && tccl_backend_list(99) == NULL);
-    test_refused();
     test_model("amd-4gpu.json");
     test_model("epyc-8gpu-unequal.json");
-    test_impossible();
-    return check_result();
 }

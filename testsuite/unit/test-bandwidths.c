@@ -40,7 +40,7 @@ static void know(struct tccl_measured *measured, const char *text, struct tccl_m
 }
 
 /* One measured set is in one cell, that of its name. */
-static void test_places(void)
+TEST(places)
 {
     struct tccl_machine machine = big_machine();
     for (int i = 0; i < TCCL_MATRICES; i++) {
@@ -74,7 +74,7 @@ static void check_cell(const struct tccl_matrix *matrix, int row, int column, co
     CHECK_STR(found, text);
 }
 
-static void test_cells(void)
+TEST(cells)
 {
     struct tccl_machine machine = sample_machine();
     struct tccl_measured measured = {.lines = 0};
@@ -107,7 +107,7 @@ static void test_cells(void)
 }
 
 /* All lines of a large machine fit; colours add nothing but escapes. */
-static void test_print(void)
+TEST(print)
 {
     struct tccl_machine machine = big_machine();
     struct tccl_measured measured = {.lines = 0};
@@ -131,7 +131,7 @@ static void test_print(void)
 }
 
 /* A machine without NICs and P2P has no such matrices. */
-static void test_impossible(void)
+TEST(impossible)
 {
     struct tccl_machine machine = sample_machine();
     struct tccl_measured measured = {.lines = 0};
@@ -143,13 +143,4 @@ static void test_impossible(void)
         CHECK_INT(matrix.rows > 0, i < 3);
         CHECK_INT(matrix.known, 0);
     }
-}
-
-int main(void)
-{
-    test_places();
-    test_cells();
-    test_print();
-    test_impossible();
-    return check_result();
 }

@@ -3,7 +3,6 @@
  * NCCL (testsuite/nccl/check-baseline); here are answers that it gave. */
 #include "nccl/baseline.h"
 
-#include "base/cleanup.h"
 #include "chain/chain.h"
 #include "machines.h"
 #include "random-model.h"
@@ -25,10 +24,8 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
                            const char *first, const char *second)
 {
     struct tccl_baseline baseline;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, ERR));
     CHECK_INT(baseline.n_chains, second ? 2 : 1);
     check_chain(machine, &baseline, 0, first);
     if (baseline.n_chains == 2 && second)
@@ -36,7 +33,7 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
 }
 
 /* Built by NCCL 2.29.7 on these machines. */
-static void check_machines(void)
+TEST(machines)
 {
     struct tccl_model *models[4];
     const struct tccl_machine *machines[4];
@@ -60,7 +57,7 @@ static void check_machines(void)
 }
 
 /* GPUs with NICs of their own, in two sockets: the NICs are faster, and NCCL takes them. */
-static void check_by_network(void)
+TEST(by_network)
 {
     uint32_t by_network[TCCL_MAX_CHANNELS];
     struct tccl_model *dual = load_machine("dual-8gpu");
@@ -82,13 +79,11 @@ static void check_by_network(void)
 static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool closed, const char *why)
 {
     struct tccl_baseline baseline;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, ERR), why);
 }
 
-static void check_errors(void)
+TEST(errors)
 {
     struct tccl_model *amd = load_machine("amd-4gpu");
     struct tccl_machine machine = *tccl_model_machine(amd);
@@ -209,8 +204,9 @@ static void check_generations(const struct tccl_machine *machine, uint32_t gpus,
     }
 }
 
-static void check_random_generations(unsigned long *state)
+TEST(random_generations)
 {
+    unsigned long start = check_seed(), *state = &start;
     int changes = 0;
     for (int round = 0; round < 12; round++) {
         struct tccl_machine machine;
@@ -224,8 +220,9 @@ static void check_random_generations(unsigned long *state)
     CHECK(changes > 0);
 }
 
-static void check_random(unsigned long *state)
+TEST(random)
 {
+    unsigned long start = check_seed(), *state = &start;
     uint32_t by_network[TCCL_MAX_CHANNELS];
     struct tccl_machine machine;
     struct tccl_baseline baseline;
@@ -255,7 +252,7 @@ static struct tccl_chain ring_through(int n, int memory, bool backwards)
     return chain;
 }
 
-static void test_set(void)
+TEST(set)
 {
     struct tccl_baseline baseline = {.n_chains = 3};
     struct tccl_error err = {0};
@@ -380,21 +377,11 @@ static void test_tables(const char *name, const char *path)
     tccl_model_free(model);
 }
 
-int main(void)
+TEST(searches)
 {
-    unsigned long state = (unsigned long)check_seed();
-    char path[512];
-    sample_path("table.chains", path, sizeof(path));
-    check_machines();
-    check_by_network();
-    check_errors();
-    check_random(&state);
-    check_random_generations(&state);
-    test_set();
+    const char *path = check_at("table.chains");
     test_search("intel-4gpu", false);
     test_search("dual-8gpu", true);
     for (int i = 0; i < 4; i++) /* the others differ in bandwidths only */
         test_tables(machine_names[i], path);
-    sample_remove(path);
-    return check_result();
 }

@@ -24,7 +24,7 @@ static double keep_for(struct believed *believed, int hours, int64_t off, int64_
     return least;
 }
 
-static void test_right_clock(void)
+TEST(right_clock)
 {
     struct believed believed;
     int64_t real = NOON, ms = 5000;
@@ -40,7 +40,7 @@ static void test_right_clock(void)
               real - KEEP * DAY);
 }
 
-static void test_wrong_clock(void)
+TEST(wrong_clock)
 {
     static const int64_t offs[] = {810 * DAY, -810 * DAY, -20000 * DAY};
     for (int i = 0; i < 3; i++) {
@@ -56,7 +56,7 @@ static void test_wrong_clock(void)
 }
 
 /* A machine that has never known the time: all is right once the clock is. */
-static void test_first_start(void)
+TEST(first_start)
 {
     struct believed believed;
     believed_begin(&believed, 0, 0, 0, 5000);
@@ -68,7 +68,7 @@ static void test_first_start(void)
 }
 
 /* The first look, after a start with a clock that is wrong already. */
-static void test_start(void)
+TEST(start)
 {
     struct believed believed;
     believed_begin(&believed, NOON, NOON - 60, NOON + 810 * DAY, 5000);
@@ -84,7 +84,7 @@ static void test_start(void)
     CHECK_INT(believed_oldest(&believed, KEEP, real, ms), real - KEEP * DAY);
 }
 
-static void test_misdated(void)
+TEST(misdated)
 {
     struct believed believed;
     believed_begin(&believed, NOON, NOON, NOON, 0);
@@ -94,14 +94,4 @@ static void test_misdated(void)
     CHECK(believed_misdated(&believed, NOON - 400 * DAY, KEEP, 0));
     CHECK(believed_misdated(&believed, 0, KEEP, 0));
     CHECK(!believed_misdated(&believed, NOON, KEEP, 0));
-}
-
-int main(void)
-{
-    test_right_clock();
-    test_wrong_clock();
-    test_first_start();
-    test_start();
-    test_misdated();
-    return check_result();
 }

@@ -1,20 +1,12 @@
 /* The profile cache: what is written is read; what is bad is named, and stops nothing else. */
 #include "profile/cache.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "sample.h"
 #include "search/setlog.h"
 
-static char cache[256];
+static const char *cache;
 static struct tccl_machine machine;
 
 static const char *in_folder(const struct tccl_profile *profile, const char *name)
@@ -36,45 +28,36 @@ static void empty_cache(void)
 /* source "model" without a model's JSON is refused when opened; these tests measure with "host". */
 static struct tccl_profile *create(void)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile;
 
-    if (tccl_profile_create(cache, &machine, "host", NULL, &profile, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_profile_create(cache, &machine, "host", NULL, &profile, ERR));
     return profile;
 }
 
 static void put(struct tccl_profile *profile, uint32_t gpus)
 {
-    struct tccl_error err = {0};
     struct tccl_table *table = sample_table(&machine, gpus);
 
     strcpy(table->source, "host");
-    CHECK_INT(tccl_profile_put(profile, table, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_profile_put(profile, table, ERR));
     tccl_table_free(table);
 }
 
 static int count(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
-    (void)set, (void)measured;
     ++*(int *)context;
     return 0;
 }
 
 static void append(struct tccl_profile *profile, const char *text, double gbps)
 {
-    struct tccl_error err = {0};
     struct tccl_set set = {0};
 
-    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
-    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, &err),
-              0);
+    CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
+    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, ERR), 0);
 }
 
-static void test_round(void)
+TEST(round)
 {
     struct tccl_error err = {0};
     struct tccl_profile *profile = create(), *reader;
@@ -106,7 +89,7 @@ static void test_round(void)
     tccl_profile_close(profile);
 }
 
-static void test_missing(void)
+TEST(missing)
 {
     struct tccl_error err = {0};
     struct tccl_profile *profile = create();
@@ -145,7 +128,7 @@ static void damage(const char *path, long at, bool cut)
     close(fd);
 }
 
-static void test_damaged_tables(void)
+TEST(damaged_tables)
 {
     struct tccl_profile *profile = create();
     char path[PATH_MAX];
@@ -167,7 +150,7 @@ static void test_damaged_tables(void)
     tccl_profile_close(profile);
 }
 
-static void test_foreign_tables(void)
+TEST(foreign_tables)
 {
     struct tccl_error err = {0};
     struct tccl_profile *profile = create();
@@ -207,7 +190,7 @@ static void check_refused(const char *folder, const char *text)
         fprintf(stderr, "\"%s\" has no \"%s\"\n", err.text, text);
 }
 
-static void test_other_machine(void)
+TEST(other_machine)
 {
     struct tccl_profile *profile = create();
     struct tccl_machine other = machine;
@@ -227,7 +210,7 @@ static void test_other_machine(void)
     tccl_profile_close(profile);
 }
 
-static void test_bad_descriptions(void)
+TEST(bad_descriptions)
 {
     static const char *const texts[] = {
         "",
@@ -240,7 +223,7 @@ static void test_bad_descriptions(void)
     struct tccl_profile *profile = create();
     const char *folder = tccl_profile_folder(profile);
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         CHECK_INT(tccl_write_file(in_folder(profile, "profile.json"), 0644, texts[i],
                                   strlen(texts[i]), NULL),
                   0);
@@ -267,7 +250,7 @@ static json_t *read_model(const char *name)
     return tccl_read_json(path, 1 << 20, NULL);
 }
 
-static void test_model(void)
+TEST(model)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
@@ -294,7 +277,7 @@ static void test_model(void)
     tccl_model_free(model);
 }
 
-static void test_altered_model(void)
+TEST(altered_model)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
@@ -320,32 +303,31 @@ static void test_altered_model(void)
     tccl_model_free(model);
 }
 
-static void test_changed(void)
+TEST(changed)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile = create(), *reader;
     char folder[PATH_MAX];
 
     put(profile, 0x3);
     strcpy(folder, tccl_profile_folder(profile));
-    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
-    CHECK(tccl_profile_table(reader, 0x3, &err) != NULL);
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
+    CHECK(tccl_profile_table(reader, 0x3, ERR) != NULL);
     CHECK(!tccl_profile_changed(reader));
     usleep(20000); /* the clock of file times has steps of some milliseconds */
     CHECK(!tccl_profile_table_changed(reader, 0x3));
     damage(in_folder(profile, "chains/00000003.chains"), 40, false);
     CHECK(tccl_profile_table_changed(reader, 0x3));
     CHECK(!tccl_profile_table_changed(reader, 0x5)); /* not in memory */
-    CHECK(tccl_profile_table(reader, 0x3, &err) == NULL);
+    CHECK(tccl_profile_table(reader, 0x3, ERR) == NULL);
     tccl_profile_close(reader);
 
-    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
     usleep(20000);
     put(profile, 0x3);
     CHECK(tccl_profile_changed(reader));
     tccl_profile_close(reader);
 
-    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, ERR), 0);
     CHECK(!tccl_profile_changed(reader));
     empty_cache();
     CHECK(tccl_profile_changed(reader));
@@ -354,9 +336,8 @@ static void test_changed(void)
 }
 
 /* Large tables: all are served, few are kept. */
-static void test_bound(void)
+TEST(bound)
 {
-    struct tccl_error err = {0};
     struct tccl_machine small = machine;
 
     machine.n_nics = 8;
@@ -373,7 +354,7 @@ static void test_bound(void)
         put(profile, gpus);
     for (int i = 0; i < 100; i++) {
         uint32_t gpus = 1 + (uint32_t)rand() % 15;
-        const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+        const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
         CHECK(table && table->gpus == gpus);
         CHECK(tccl_profile_memory(profile) <= 4 << 20);
         CHECK(tccl_profile_memory(profile) > 0);
@@ -425,7 +406,7 @@ static int count_left_over(const char *id)
     return number;
 }
 
-static void test_killed(void)
+TEST(killed)
 {
     char id[TCCL_HASH_HEX];
 
@@ -452,22 +433,21 @@ static int see(void *context, const char *id)
     return 0;
 }
 
-static void test_list(void)
+TEST(list)
 {
-    struct tccl_error err = {0};
     char path[400];
     int seen = 0;
 
-    CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, &err), 0);
+    CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, ERR), 0);
     tccl_profile_close(create());
     snprintf(path, sizeof(path), "%s/lost+found", cache);
     CHECK_INT(mkdir(path, 0755), 0);
-    CHECK_INT(tccl_cache_list(cache, see, &seen, &err), 1);
+    CHECK_INT(tccl_cache_list(cache, see, &seen, ERR), 1);
     CHECK_INT(seen, 1);
 }
 
 /* Measured under other conditions: not mixed, unless there is nothing to mix. */
-static void test_conditions(void)
+TEST(conditions)
 {
     struct tccl_error err = {0};
     struct tccl_profile *profile = create();
@@ -487,24 +467,13 @@ static void test_conditions(void)
     tccl_profile_close(profile);
 }
 
-int main(void)
+SETUP
 {
-    static void (*const tests[])(void) = {
-        test_round,         test_missing, test_damaged_tables,   test_foreign_tables,
-        test_other_machine, test_model,   test_bad_descriptions, test_altered_model,
-        test_changed,       test_bound,   test_killed,           test_list,
-        test_conditions,
-    };
-
-    srand((unsigned)check_seed());
-    sample_path("cache", cache, sizeof(cache));
+    cache = check_at("cache");
     machine = sample_machine();
-    for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
-        empty_cache();
-        tests[i]();
-    }
+}
+
+BEFORE
+{
     empty_cache();
-    CHECK_INT(rmdir(cache), 0);
-    sample_remove(cache);
-    return check_result();
 }

@@ -5,10 +5,8 @@
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
 {
     struct tccl_chain chain;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_chain_parse(text, machine, &chain, ERR));
     return chain;
 }
 
@@ -42,10 +40,8 @@ static void check_sets(const struct tccl_machine *amd)
 static void check_refused(const struct tccl_machine *machine, const struct tccl_chain *chain,
                           const char *why)
 {
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_chain_check(chain, machine, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_chain_check(chain, machine, ERR), why);
 }
 
 static void check_bad(const struct tccl_machine *amd)
@@ -84,7 +80,7 @@ static void check_bad(const struct tccl_machine *amd)
     check_refused(amd, &bad, "a ring needs at least two GPUs");
 }
 
-int main(void)
+TEST(chain)
 {
     struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *amd = tccl_model_machine(model);
@@ -92,5 +88,4 @@ int main(void)
     check_sets(amd);
     check_bad(amd);
     tccl_model_free(model);
-    return check_result();
 }

@@ -27,7 +27,7 @@ static struct tccl_congested *find(const struct tccl_measured *measured, long *c
 }
 
 /* What is explained by a smaller set, not far enough below, within the spread, or failed. */
-static void test_left_out(void)
+TEST(left_out)
 {
     struct tccl_measured measured = {.lines = 0};
     long count;
@@ -51,7 +51,7 @@ static void test_left_out(void)
 }
 
 /* A member that was never alone reaches at least what it did with others. */
-static void test_at_least(void)
+TEST(at_least)
 {
     struct tccl_measured measured = {.lines = 0};
     long count;
@@ -93,49 +93,41 @@ static bool listed(const struct tccl_congested *list, long count, const struct t
 
 /* Random sets over few transfers, so that many are parts of others: what is congested is listed, or
  * holds what is; nothing in the list explains another; worst first. */
-static void test_random(void)
+TEST(random)
 {
-    const struct tccl_machine machine = sample_machine();
-    struct tccl_measured measured = {.lines = 0};
-    tccl_transfer transfers[8];
-    long count;
-    for (int i = 0; i < 8; i++) {
-        transfers[i] = random_transfer(&machine);
-        struct tccl_set one = {.count = 1, .transfers = {transfers[i]}};
-        tccl_setmap_note(&measured.sets, &one,
-                         &(struct tccl_measurement){.gbps = 10 + rand() % 4, .spread = 0.01});
+    for (int round = 0; round < 50; round++) {
+        const struct tccl_machine machine = sample_machine();
+        struct tccl_measured measured = {.lines = 0};
+        tccl_transfer transfers[8];
+        long count;
+        for (int i = 0; i < 8; i++) {
+            transfers[i] = random_transfer(&machine);
+            struct tccl_set one = {.count = 1, .transfers = {transfers[i]}};
+            tccl_setmap_note(&measured.sets, &one,
+                             &(struct tccl_measurement){.gbps = 10 + rand() % 4, .spread = 0.01});
+        }
+        for (int i = 0; i < 120; i++) {
+            struct tccl_set set = {0};
+            for (int j = 2 + rand() % 4; j > 0; j--)
+                tccl_set_add(&set, transfers[rand() % 8]);
+            struct tccl_measurement value = {.gbps = 3 + rand() % 80 / 10.0,
+                                             .spread = rand() % 5 / 100.0};
+            if (set.count > 1)
+                tccl_setmap_note(&measured.sets, &set, &value);
+        }
+        cleanup_free struct tccl_congested *list = find(&measured, &count);
+        for (size_t i = 0; i < measured.sets.count; i++)
+            if (congested(&measured, i))
+                CHECK(listed(list, count, &measured.sets.entries[i].set,
+                             measured.sets.entries[i].best.gbps));
+        for (long i = 0; i < count; i++) {
+            const struct tccl_setmap_entry *entry = tccl_setmap_find(&measured.sets, &list[i].set);
+            CHECK(entry && congested(&measured, (size_t)(entry - measured.sets.entries)));
+            CHECK(i == 0 || list[i - 1].ratio <= list[i].ratio);
+            for (long j = 0; j < count; j++)
+                CHECK(i == j || !tccl_set_contains(&list[i].set, &list[j].set) ||
+                      list[j].gbps > list[i].gbps * 1.03 - 1e-9);
+        }
+        tccl_measured_clear(&measured);
     }
-    for (int i = 0; i < 120; i++) {
-        struct tccl_set set = {0};
-        for (int j = 2 + rand() % 4; j > 0; j--)
-            tccl_set_add(&set, transfers[rand() % 8]);
-        struct tccl_measurement value = {.gbps = 3 + rand() % 80 / 10.0,
-                                         .spread = rand() % 5 / 100.0};
-        if (set.count > 1)
-            tccl_setmap_note(&measured.sets, &set, &value);
-    }
-    cleanup_free struct tccl_congested *list = find(&measured, &count);
-    for (size_t i = 0; i < measured.sets.count; i++)
-        if (congested(&measured, i))
-            CHECK(listed(list, count, &measured.sets.entries[i].set,
-                         measured.sets.entries[i].best.gbps));
-    for (long i = 0; i < count; i++) {
-        const struct tccl_setmap_entry *entry = tccl_setmap_find(&measured.sets, &list[i].set);
-        CHECK(entry && congested(&measured, (size_t)(entry - measured.sets.entries)));
-        CHECK(i == 0 || list[i - 1].ratio <= list[i].ratio);
-        for (long j = 0; j < count; j++)
-            CHECK(i == j || !tccl_set_contains(&list[i].set, &list[j].set) ||
-                  list[j].gbps > list[i].gbps * 1.03 - 1e-9);
-    }
-    tccl_measured_clear(&measured);
-}
-
-int main(void)
-{
-    srand((unsigned)check_seed());
-    test_left_out();
-    test_at_least();
-    for (int i = 0; i < 50; i++)
-        test_random();
-    return check_result();
 }

@@ -1,15 +1,10 @@
 /* Connections to tccld, over socketpairs: the unix socket's front end and TCP's by the same cases.
  * Who is at the other end, and what munge does, the test says. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
 #include "client/frame.h"
@@ -55,23 +50,20 @@ static char *unpack(const char *text)
 static void run_task(evutil_socket_t fd, short what, void *argument)
 {
     struct task *task = argument;
-    struct tccl_error err = {0};
     char *text = NULL;
     unsigned from = 0;
     int skip = 0;
-    (void)fd;
-    (void)what;
     tasks--;
     if (task->closed) {
-        task->closed(task->context, task->in, &err);
+        task->closed(task->context, task->in, ERR);
         free(task);
         return;
     }
     if (sscanf(task->in, "%u %n", &from, &skip) == 1 && skip)
         text = unpack(task->in + skip);
     else
-        tccl_fail(&err, "not a credential");
-    task->opened(task->context, from, text, text ? strlen(text) : 0, &err);
+        tccl_fail(ERR, "not a credential");
+    task->opened(task->context, from, text, text ? strlen(text) : 0, ERR);
     free(task->in);
     free(task);
 }
@@ -90,9 +82,6 @@ int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline
                struct tccl_error *err)
 {
     char *cred;
-    (void)daemon;
-    (void)deadline;
-    (void)err;
     CHECK(asprintf(&cred, "%u %s", reader, text) > 0);
     free(text);
     return add_task((struct task){.in = cred, .context = context, .closed = done});
@@ -103,24 +92,17 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
                            const struct tccl_error *err),
               void *context, struct tccl_error *err)
 {
-    (void)daemon;
-    (void)deadline;
-    (void)err;
     return add_task((struct task){.in = cred, .context = context, .opened = done});
 }
 
 static bool busy;
 bool seal_is_busy(const struct daemon *daemon)
 {
-    (void)daemon;
     return busy;
 }
 
 static int meet(int fd, const struct sockaddr *from, socklen_t size, struct asker *asker)
 {
-    (void)fd;
-    (void)from;
-    (void)size;
     if (front.from == FROM_UNIX)
         asker->uid = uid;
     strcpy(asker->place, "the test");
@@ -134,7 +116,6 @@ static struct connection *kept;
 
 static void hear_echo(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    (void)daemon;
     heard++;
     CHECK_INT(connection_uid(connection), uid);
     CHECK_STR(connection_node(connection), front.from == FROM_TCP ? "n2" : "");
@@ -145,8 +126,6 @@ static void hear_echo(struct daemon *daemon, struct connection *connection, json
 
 static void hear_keep(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    (void)daemon;
-    (void)message;
     heard++;
     CHECK(kept == NULL); /* one question at a time */
     kept = connection_hold(connection);
@@ -157,8 +136,6 @@ static int n_under_way;
 
 static void hear_work(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    (void)daemon;
-    (void)message;
     under_way[n_under_way++] = connection_hold(connection);
 }
 
@@ -172,16 +149,12 @@ static void finish_one(void)
 
 static void hear_drop(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    (void)daemon;
-    (void)message;
     connection_drop(connection_hold(connection));
 }
 
 static void hear_page(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     static char filler[PAGE + 1];
-    (void)daemon;
-    (void)message;
     heard++;
     memset(filler, 'x', PAGE);
     cleanup_json json_t *answer = tccl_message_new("page");
@@ -194,7 +167,6 @@ static void hear_lines(struct daemon *daemon, struct connection *connection,
 {
     char text[64], n[16];
     struct tccl_line_writer writer;
-    (void)daemon;
     heard++;
     CHECK_INT(connection_uid(connection), uid);
     tccl_line_text(lines, "n", n, sizeof(n));
@@ -275,11 +247,10 @@ static char *frame_of(const char *type, int n, size_t *size)
 {
     cleanup_json json_t *message = tccl_message_new(type);
     struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 1};
-    struct tccl_error err = {0};
     cleanup_free char *data = NULL;
     json_object_set_new(message, "n", json_integer(n));
     if (front.from == FROM_TCP)
-        CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+        CHECK_INT(tccl_envelope_put(message, &envelope, ERR), 0);
     cleanup_free char *text = tccl_message_text(message);
     int length =
         front.from == FROM_TCP ? asprintf(&data, "%u %s", uid, text) : asprintf(&data, "%s", text);
@@ -366,9 +337,28 @@ static void end(void)
     CHECK(kept == NULL);
 }
 
+/* A test of each front end. */
+static void with_fronts(void (*test)(void))
+{
+    static const struct front *const fronts[] = {&front_unix, &front_tcp};
+    for (int i = 0; i < 2; i++) {
+        begin(fronts[i]);
+        test();
+        end();
+    }
+}
+
+#define TEST_BOTH(name)                                                                            \
+    static void name##_by(void);                                                                   \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        with_fronts(name##_by);                                                                    \
+    }                                                                                              \
+    static void name##_by(void)
+
 /* Frames */
 
-static void test_questions(void)
+TEST_BOTH(questions)
 {
     int fd = open_end(0), n;
     for (int i = 1; i <= 3; i++) {
@@ -388,7 +378,7 @@ static void test_questions(void)
     CHECK_INT(connections_count(all), 0);
 }
 
-static void test_torn(void)
+TEST_BOTH(torn)
 {
     size_t size;
     int fd = open_end(0), n;
@@ -424,7 +414,7 @@ static void check_length(size_t length, bool good)
     settle();
 }
 
-static void test_length(void)
+TEST_BOTH(length)
 {
     size_t most = front.from == FROM_UNIX ? front.untrusted : front.frame;
     check_length(0, false);
@@ -438,7 +428,7 @@ static void test_length(void)
 }
 
 /* A long message of a user who may only ask ends the connection, whatever its frame allows. */
-static void test_long_message(void)
+TEST_BOTH(long_message)
 {
     for (int i = 0; i < 2; i++) {
         size_t size;
@@ -452,7 +442,7 @@ static void test_long_message(void)
     }
 }
 
-static void test_refused(void)
+TEST_BOTH(refused)
 {
     static const char *const types[] = {"root", "dance"};
     for (int i = 0; i < 3; i++) {
@@ -494,7 +484,7 @@ static void exchange_text(int fd, const char *text, const char *expected)
 
 /* What does not begin with a brace is lines, and is answered by lines; over TCP it is no message.
  */
-static void test_lines(void)
+TEST_BOTH(lines)
 {
     if (front.from == FROM_TCP) {
         int fd = open_end(0);
@@ -526,7 +516,7 @@ static void test_lines(void)
 /* Timers */
 
 /* Who stops in the middle of a frame is closed, and who has had an answer and says no more. */
-static void test_slow(void)
+TEST_BOTH(slow)
 {
     size_t size;
     front.first_ms = front.next_ms = SOON_MS;
@@ -548,7 +538,7 @@ static void test_slow(void)
 }
 
 /* No timer runs while a question is under way. */
-static void test_patient(void)
+TEST_BOTH(patient)
 {
     int fd = open_end(0);
     ask(fd, "keep", 1);
@@ -564,7 +554,7 @@ static void test_patient(void)
 
 /* Answers */
 
-static void test_hang_up(void)
+TEST_BOTH(hang_up)
 {
     int fd = open_end(0);
     ask(fd, "keep", 1);
@@ -592,7 +582,7 @@ static void test_hang_up(void)
 }
 
 /* A connection that has no reader any more is seen as closed, even before the loop has seen it. */
-static void test_gone(void)
+TEST_BOTH(gone)
 {
     int fd = open_end(0);
     ask(fd, "keep", 1);
@@ -604,7 +594,7 @@ static void test_gone(void)
     CHECK_INT(connections_count(all), 0);
 }
 
-static void test_forgotten(void)
+TEST_BOTH(forgotten)
 {
     int fd = open_end(0);
     ask(fd, "drop", 1);
@@ -612,7 +602,7 @@ static void test_forgotten(void)
     close(fd);
 }
 
-static void test_stop(void)
+TEST_BOTH(stop)
 {
     int fd = open_end(0);
     ask(fd, "keep", 1);
@@ -626,7 +616,7 @@ static void test_stop(void)
 }
 
 /* Who doesn't read gets no second answer, and is closed. */
-static void test_unread(void)
+TEST_BOTH(unread)
 {
     int fd = open_end(4096);
     for (int i = 0; i < 20; i++)
@@ -648,7 +638,7 @@ static void test_unread(void)
 }
 
 /* Unread answers, and unfinished messages, of all together. */
-static void test_buffers(void)
+TEST_BOTH(buffers)
 {
     static char filler[20000];
     int fds[8];
@@ -678,7 +668,7 @@ static void test_buffers(void)
 
 /* Who begins many messages loses them, and nobody who has begun less in all, whose one message is
  * longer. */
-static void test_fullest(void)
+TEST_BOTH(fullest)
 {
     static char filler[30000];
     int fds[9];
@@ -700,7 +690,7 @@ static void test_fullest(void)
 }
 
 /* What munge has unpacked counts while it waits for its turn; what is too long doesn't wait. */
-static void test_packed(void)
+TEST_BOTH(packed)
 {
     struct turns *before = daemon_.questions;
     int fds[7];
@@ -730,7 +720,7 @@ static void test_packed(void)
 /* Room */
 
 /* The oldest idle one has to go, but nobody who is being answered. */
-static void test_room(void)
+TEST_BOTH(room)
 {
     int fds[6];
     front.most = 3;
@@ -762,7 +752,7 @@ static void test_room(void)
 
 /* Strangers of which each has an address of its own fill all that there is: who has shown who he
  * is stays, with a few connections. */
-static void test_many_strangers(void)
+TEST_BOTH(many_strangers)
 {
     int fds[9];
     front.most = 5;
@@ -786,7 +776,7 @@ static void test_many_strangers(void)
 
 /* Who asks and doesn't read fills all that there is: his connections go for others', those first
  * that ask nothing. */
-static void test_unread_room(void)
+TEST_BOTH(unread_room)
 {
     int fds[6];
     front.most = 3;
@@ -809,7 +799,7 @@ static void test_unread_room(void)
 }
 
 /* Who may only ask does not close a connection of root's. */
-static void test_trusted_room(void)
+TEST_BOTH(trusted_room)
 {
     int fds[4];
     front.most = 3;
@@ -826,7 +816,7 @@ static void test_trusted_room(void)
 }
 
 /* Of one user, or over TCP of one address: its own oldest goes. */
-static void test_each(void)
+TEST_BOTH(each)
 {
     int fds[4];
     front.each = front.each_address = 2;
@@ -853,7 +843,7 @@ static void test_each(void)
 }
 
 /* Whose credential it was counts, over TCP: another user at the same address has room. */
-static void test_one_address(void)
+TEST_BOTH(one_address)
 {
     int fds[4];
     front.each = front.each_address = 2;
@@ -885,7 +875,7 @@ static void test_one_address(void)
 
 /* Users whose questions wait in line fill all that there is: one of who has the most goes, for
  * another user and for root, but nobody whose question is under way. */
-static void test_line(void)
+TEST_BOTH(line)
 {
     struct turns *before = daemon_.questions;
     int fds[8];
@@ -919,7 +909,7 @@ static void test_line(void)
 
 /* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
 /* TccldUser's number says nothing of who has made a credential: there it is MungeUser's. */
-static void test_trusted_users(void)
+TEST_BOTH(trusted_users)
 {
     struct daemon daemon = {.users = {.tccld = 7, .munge = 8, .slurm = 9, .n_admins = 1}};
     const struct daemon no_slurm = {.users = {.tccld = 7, .slurm = (uid_t)-1}};
@@ -933,7 +923,7 @@ static void test_trusted_users(void)
     CHECK(!daemon_trusts(&no_slurm, (uid_t)-1) && !daemon_trusts_maker(&no_slurm, (uid_t)-1));
 }
 
-static void test_trusted_addresses(void)
+TEST_BOTH(trusted_addresses)
 {
     int fds[10];
     if (front.from != FROM_TCP)
@@ -960,7 +950,7 @@ static void test_trusted_addresses(void)
 
 /* Two questions of a user are under way, three of all who may only ask; one that has been answered
  * is so until the answer has been read, and one whose asker has gone until it is answered. */
-static void test_turns(void)
+TEST_BOTH(turns)
 {
     struct turns *before = daemon_.questions;
     int fds[8];
@@ -1005,7 +995,7 @@ static void test_turns(void)
 
 /* Who doesn't read has no other question answered in the meantime, whichever connection it is on.
  */
-static void test_unread_turns(void)
+TEST_BOTH(unread_turns)
 {
     struct turns *before = daemon_.questions;
     int fds[3];
@@ -1027,7 +1017,7 @@ static void test_unread_turns(void)
 }
 
 /* One address waits for itself alone: for munge, and for room. */
-static void test_addresses(void)
+TEST_BOTH(addresses)
 {
     struct turns *before = daemon_.decoding;
     int fds[8];
@@ -1064,7 +1054,7 @@ static void test_addresses(void)
 
 /* What munge decodes: of an address, of all of them, trusted ones too. Who has the fewest is next.
  */
-static void test_turn_limits(void)
+TEST_BOTH(turn_limits)
 {
     struct turns *turns = new_turns(3, 4, 5, false);
     struct share *shares[4];
@@ -1097,7 +1087,7 @@ static void test_turn_limits(void)
 }
 
 /* The first of a user is never behind those of others, whatever they have. */
-static void test_first_turn(void)
+TEST_BOTH(first_turn)
 {
     struct turns *turns = new_turns(2, 2, 0, true);
     struct share *one = share_of_user(daemon_.shares, 1, false);
@@ -1122,7 +1112,7 @@ static struct sockaddr_in6 address6(const char *text)
 }
 
 /* Strangers of an IPv6 network are one share, but trust is an address's own. */
-static void test_networks(void)
+TEST_BOTH(networks)
 {
     struct sockaddr_in6 ends[] = {address6("fd00::1"), address6("fd00::2"), address6("fd00::3"),
                                   address6("fd00:0:0:1::1")};
@@ -1147,17 +1137,16 @@ static bool is_trusted(const char *text)
 }
 
 /* Those of [peers] are trusted: numbers at once, names when they are found. */
-static void test_peers(void)
+TEST_BOTH(peers)
 {
     static struct tccl_peer peers[] = {{.node = "n5", .host = "198.51.100.5"},
                                        {.node = "n6", .host = "no-such-host.invalid"},
                                        {.node = "n7", .host = "localhost"}};
-    struct tccl_error err = {0};
     if (front.from != FROM_TCP)
         return;
     conf.peers = peers;
-    conf.n_peers = sizeof(peers) / sizeof(*peers);
-    daemon_.names = pool_new(daemon_.base, 1, 4, &err);
+    conf.n_peers = COUNT(peers);
+    daemon_.names = pool_new(daemon_.base, 1, 4, ERR);
     CHECK(!is_trusted("198.51.100.5") && !is_trusted("127.0.0.1"));
     struct peer_trust *trust = peer_trust_new(&daemon_);
     CHECK(is_trusted("198.51.100.5") && !is_trusted("198.51.100.6"));
@@ -1183,7 +1172,7 @@ static int admitted(struct shares *shares, int64_t now_ms, uint32_t host, int tr
 
 /* What an address may connect in a second, and save up; more of it where it is trusted, and that
  * whatever strangers do, whose rates are kept together. */
-static void test_rate(void)
+TEST_BOTH(rate)
 {
     enum { HOST = 0x0b000001 };
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(HOST)};
@@ -1200,7 +1189,7 @@ static void test_rate(void)
 }
 
 /* A message of a user with more values than any has is refused before it takes memory. */
-static void test_values(void)
+TEST_BOTH(values)
 {
     static char text[32768];
     if (front.from != FROM_UNIX)
@@ -1221,7 +1210,7 @@ static void test_values(void)
 }
 
 /* TCP only: an envelope makes a message good for one node, once. */
-static void test_envelope(void)
+TEST_BOTH(envelope)
 {
     size_t size;
     if (front.from != FROM_TCP)
@@ -1243,7 +1232,7 @@ static void test_envelope(void)
 
 /* A node that is trusted hears whether this one is busy, whatever waits for munge, and goes on;
  * strangers hear nothing. */
-static void test_busy(void)
+TEST_BOTH(busy)
 {
     char said[TCCL_FRAME_HEADER + 4];
     if (front.from != FROM_TCP)
@@ -1273,29 +1262,8 @@ static void test_busy(void)
     }
 }
 
-int main(void)
+SETUP
 {
-    static void (*const tests[])(void) = {
-        test_questions,      test_torn,
-        test_length,         test_long_message,
-        test_refused,        test_slow,
-        test_patient,        test_hang_up,
-        test_gone,           test_forgotten,
-        test_stop,           test_unread,
-        test_buffers,        test_room,
-        test_trusted_room,   test_each,
-        test_envelope,       test_lines,
-        test_turns,          test_unread_turns,
-        test_addresses,      test_rate,
-        test_values,         test_one_address,
-        test_line,           test_trusted_addresses,
-        test_trusted_users,  test_turn_limits,
-        test_first_turn,     test_networks,
-        test_peers,          test_fullest,
-        test_packed,         test_unread_room,
-        test_many_strangers, test_busy,
-    };
-    static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */
     daemon_.base = event_base_new();
     CHECK_INT(event_base_priority_init(daemon_.base, DAEMON_PRIORITIES), 0);
@@ -1303,16 +1271,13 @@ int main(void)
     daemon_.shares = shares_new();
     daemon_.decoding = new_turns(8, 16, 16, false);
     daemon_.questions = new_turns(8, 16, 16, true);
-    for (int i = 0; i < 2; i++)
-        for (size_t test = 0; test < sizeof(tests) / sizeof(*tests); test++) {
-            begin(fronts[i]);
-            tests[test]();
-            end();
-        }
+}
+
+TEARDOWN
+{
     seen_free(daemon_.seen);
     turns_free(daemon_.decoding);
     turns_free(daemon_.questions);
     shares_free(daemon_.shares);
     event_base_free(daemon_.base);
-    return check_result();
 }

@@ -1,7 +1,5 @@
 /* test-decision.c: are planned rings worth taking: properties of random cases, with times from a
  * recurrence over all hops. */
-#include <math.h>
-
 #include "check.h"
 #include "random-model.h"
 #include "ring/decision.h"
@@ -32,8 +30,9 @@ static double by_recurrence(const double *hops, int n)
 }
 
 /* On one node, each way through memory anywhere in the ring: nearly as if they were spread. */
-static void test_latency(unsigned long seed)
+TEST(latency)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 2000; round++) {
         unsigned long state = seed + round;
         int n = 2 + random_below(&state, 15), bounces = 0;
@@ -50,7 +49,7 @@ static void test_latency(unsigned long seed)
     }
 }
 
-static void test_sizes(void)
+TEST(sizes)
 {
     char text[16];
     CHECK(tccl_latency_size(0) == 8 << 10 &&
@@ -62,7 +61,7 @@ static void test_sizes(void)
 }
 
 /* Large ones take what the bandwidth says, small ones take longer with more bounces. */
-static void test_ends(void)
+TEST(ends)
 {
     struct tccl_pace slow = {1, 4, 10, 0}, fast = {1, 4, 20, 4};
     double large = tccl_latency_time(&slow, TCCL_SIMPLE, UINT64_C(1) << 30);
@@ -72,7 +71,7 @@ static void test_ends(void)
           tccl_latency_protocol(&slow, UINT64_C(1) << 30) == TCCL_SIMPLE);
 }
 
-static void test_bounces(void)
+TEST(bounces)
 {
     struct tccl_chain chains[2] = {
         {.n_gpus = 3, .gpus = {0, 1, 2}, .edges = {{TCCL_BOUNCE, 0}, {TCCL_P2P_WRITE, 0}}},
@@ -126,8 +125,9 @@ static double most_lost(const struct tccl_decision_case *asked, bool ours)
 
 /* What is taken gains, loses nowhere more than it wins elsewhere, and stays taken with more
  * bandwidth, or with fewer ways through memory; and what is left says why. */
-static void test_properties(unsigned long seed)
+TEST(properties)
 {
+    unsigned long seed = check_seed();
     int taken = 0, late = 0, shared = 0;
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 100000 + round;
@@ -166,7 +166,7 @@ static void test_properties(unsigned long seed)
 
 /* Two GPUs of epyc-8gpu: P2P by NCCL, ways through memory by the model; small messages come first
  * there, and in groups within a node. */
-static void test_small_first(void)
+TEST(small_first)
 {
     struct tccl_decision_case asked = {.ours = {.gbps = 21.15, .share = 1, .bounces = 2},
                                        .nccl = {.gbps = 20, .share = 1},
@@ -190,7 +190,7 @@ static void test_small_first(void)
 }
 
 /* Several rings cost a graph file. */
-static void test_several(void)
+TEST(several)
 {
     struct tccl_decision_case one = {.ours = {.gbps = 10, .share = 1, .rings = 1},
                                      .nccl = {.gbps = 5, .share = 1},
@@ -218,17 +218,4 @@ static void test_several(void)
     two.ours.share = 0.61;
     two.ours.rings = 1;
     CHECK(takes(&two));
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_latency(seed);
-    test_sizes();
-    test_ends();
-    test_bounces();
-    test_properties(seed);
-    test_small_first();
-    test_several();
-    return check_result();
 }

@@ -1,10 +1,5 @@
 /* test-discover.c: the machine put together from a recorded topology, NVML (fake-nvml.c) and a /sys
  * and /proc of the test's own; cores in place of GPUs; bad topologies. */
-#include <limits.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "discover/discover.h"
@@ -13,7 +8,6 @@
 #include "discover/topology.h"
 #include "machine/meter.h"
 
-static char root[PATH_MAX / 4] = "/tmp/tccl-discover-XXXXXX";
 static struct tccl_found found;
 
 static const char *topology(const char *name)
@@ -24,13 +18,13 @@ static const char *topology(const char *name)
     return path;
 }
 
-/* A file below the test's root. */
+/* A file below the test's check_folder(). */
 static void put(const char *name, const char *text)
 {
     char path[PATH_MAX];
     struct tccl_error err = {0};
 
-    snprintf(path, sizeof(path), "%s%s", root, name);
+    snprintf(path, sizeof(path), "%s%s", check_folder(), name);
     *strrchr(path, '/') = '\0';
     CHECK_INT(tccl_make_folder(path, 0755, &err), 0);
     path[strlen(path)] = '/';
@@ -42,7 +36,7 @@ static void fresh(void)
 {
     char command[PATH_MAX];
 
-    snprintf(command, sizeof(command), "rm -rf %s/*", root);
+    snprintf(command, sizeof(command), "rm -rf %s/*", check_folder());
     CHECK_INT(system(command), 0);
     for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
                                                          "DENY", "LOST", "INIT", NULL};
@@ -55,10 +49,8 @@ static void fresh(void)
 
 static void discover(const struct tccl_discover_options *options)
 {
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_discover(options, &found, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_discover(options, &found, ERR));
 }
 
 static void check_refused(const struct tccl_discover_options *options, const char *why)
@@ -85,18 +77,16 @@ static bool has_note(const char *text)
 static void check_writable(void)
 {
     cleanup_json json_t *json = tccl_machine_to_json(&found.site.machine);
-    struct tccl_error err = {0};
     struct tccl_machine again;
     char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
 
-    CHECK_INT(tccl_machine_from_json(json, &again, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_machine_from_json(json, &again, ERR));
     tccl_machine_id(&found.site.machine, id);
     tccl_machine_id(&again, again_id);
     CHECK_STR(again_id, id);
 }
 
-static void test_host(void)
+TEST(host)
 {
     const struct tccl_discover_options usual = {.host = true}, five = {.host = true, .devices = 5};
     const struct tccl_machine *machine = &found.site.machine;
@@ -130,7 +120,7 @@ static void test_host(void)
 }
 
 /* One CPU allowed: one core. */
-static void test_host_affinity(void)
+TEST(host_affinity)
 {
     const struct tccl_discover_options usual = {.host = true};
     cpu_set_t mine, one;
@@ -149,9 +139,10 @@ static void test_host_affinity(void)
 }
 
 /* NVML's order is another than that of the bus ids; it knows names, minors, P2P. */
-static void test_nvml_merged(void)
+TEST(nvml_merged)
 {
-    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"), .root = root};
+    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"),
+                                                  .root = check_folder()};
     const struct tccl_machine *machine = &found.site.machine;
 
     fresh();
@@ -201,9 +192,10 @@ static void test_nvml_merged(void)
 }
 
 /* No peer memory module: no GPUDirect. Open kernel modules on a new kernel: DMA-BUF does it. */
-static void test_gpudirect(void)
+TEST(gpudirect)
 {
-    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"), .root = root};
+    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
+                                                  .root = check_folder()};
 
     fresh();
     put("/proc/driver/nvidia/version",
@@ -218,9 +210,10 @@ static void test_gpudirect(void)
 }
 
 /* GPUs that NVML doesn't list are left out; one that only NVML lists is taken. */
-static void test_nvml_differs(void)
+TEST(nvml_differs)
 {
-    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"), .root = root};
+    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"),
+                                                  .root = check_folder()};
 
     fresh();
     setenv("FAKE_NVML_GPUS", "0000:c4:00.0,0000:03:00.0,0007:01:00.0", 1);
@@ -239,9 +232,10 @@ static void test_nvml_differs(void)
 }
 
 /* NVML lists nothing: /proc says which is which, and who has them open. */
-static void test_proc(void)
+TEST(proc)
 {
-    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"), .root = root};
+    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
+                                                  .root = check_folder()};
     char path[PATH_MAX];
 
     fresh();
@@ -250,7 +244,7 @@ static void test_proc(void)
     put("/proc/4711/comm", "python3\n");
     put("/proc/4712/comm", "nvidia-cuda-mps\n");
     put("/proc/4711/fd/x", "");
-    snprintf(path, sizeof(path), "%s/proc/4711/fd/7", root);
+    snprintf(path, sizeof(path), "%s/proc/4711/fd/7", check_folder());
     CHECK_INT(symlink("/dev/nvidia3", path), 0);
     discover(&options);
     CHECK_STR(found.site.machine.gpus[1].model, "NVIDIA P100? Test");
@@ -263,10 +257,10 @@ static void test_proc(void)
     CHECK(has_note("nvidia-cuda-mps-control"));
 }
 
-static void test_stand_ins(void)
+TEST(stand_ins)
 {
     struct tccl_discover_options options = {
-        .xml = topology("g5-48xlarge-8a10g"), .root = root, .devices = 4};
+        .xml = topology("g5-48xlarge-8a10g"), .root = check_folder(), .devices = 4};
     const struct tccl_machine *machine = &found.site.machine;
 
     fresh();
@@ -311,14 +305,10 @@ static char *replace_all(const char *text, const char *from, const char *to)
 
 static char *load(const char *name)
 {
-    struct tccl_error err = {0};
     char *text = NULL;
     size_t size;
 
-    if (tccl_read_file(topology(name), 1 << 20, &text, &size, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_read_file(topology(name), 1 << 20, &text, &size, ERR));
     return text;
 }
 
@@ -327,11 +317,11 @@ static const char *save(const char *text)
     static char path[PATH_MAX];
 
     put("/changed.xml", text);
-    snprintf(path, sizeof(path), "%s/changed.xml", root);
+    snprintf(path, sizeof(path), "%s/changed.xml", check_folder());
     return path;
 }
 
-static void test_node_without_memory(void)
+TEST(node_without_memory)
 {
     struct tccl_discover_options options = {0};
     const struct tccl_machine *machine = &found.site.machine;
@@ -386,7 +376,7 @@ static char *machine_of(int count)
     return text;
 }
 
-static void test_too_many(void)
+TEST(too_many)
 {
     cleanup_free char *sixteen = machine_of(16), *more = machine_of(17);
     struct tccl_discover_options options = {.xml = save(sixteen)};
@@ -411,7 +401,7 @@ static void try_text(const char *text)
         CHECK(err.text[0] && !strchr(err.text, '\n'));
 }
 
-static void test_bad_files(void)
+TEST(bad_files)
 {
     char path[PATH_MAX], deep[64 * 600] = "<topology version=\"2.0\">";
     cleanup_free char *text = load("epyc-nps4-4a100");
@@ -425,7 +415,7 @@ static void test_bad_files(void)
     for (int i = 0; i < 600; i++)
         strcat(deep + strlen(deep), "<object type=\"Group\">");
     check_refused(&(struct tccl_discover_options){.xml = save(deep)}, "inside each other");
-    snprintf(path, sizeof(path), "%s/changed.xml", root);
+    snprintf(path, sizeof(path), "%s/changed.xml", check_folder());
     CHECK_INT(truncate(path, TCCL_MAX_TOPOLOGY + 1), 0);
     check_refused(&(struct tccl_discover_options){.xml = path}, "changed.xml");
     for (size_t cut = 0; cut < size; cut += size / 60) {
@@ -436,7 +426,7 @@ static void test_bad_files(void)
     }
 }
 
-static void test_as_v2(void)
+TEST(as_v2)
 {
     struct tccl_error err = {0};
     cleanup_free char *three = tccl_topology_as_v2(
@@ -461,7 +451,7 @@ static void test_as_v2(void)
     CHECK(err.text[0]);
 }
 
-static void test_texts(void)
+TEST(texts)
 {
     char text[8];
     long number;
@@ -472,15 +462,15 @@ static void test_texts(void)
     tccl_clean(text, sizeof(text), NULL);
     CHECK_STR(text, "");
     put("/sys/number", "-1\n");
-    CHECK(tccl_sys_number(root, &number, "/sys/%s", "number"));
+    CHECK(tccl_sys_number(check_folder(), &number, "/sys/%s", "number"));
     CHECK_INT(number, -1);
     put("/sys/number", "none\n");
-    CHECK(!tccl_sys_number(root, &number, "/sys/%s", "number"));
-    CHECK(!tccl_sys_text(root, text, sizeof(text), "/sys/nothing"));
+    CHECK(!tccl_sys_number(check_folder(), &number, "/sys/%s", "number"));
+    CHECK(!tccl_sys_text(check_folder(), text, sizeof(text), "/sys/nothing"));
 }
 
 /* Lists of cores are the same by what is in them. */
-static void test_cores(void)
+TEST(cores)
 {
     CHECK(!tccl_cores_differ("0-15,32-47", "0-7,8-15,32-47"));
     CHECK(!tccl_cores_differ("3", "3-3"));
@@ -489,24 +479,8 @@ static void test_cores(void)
     CHECK(!tccl_cores_differ("(null)", "0-15"));
 }
 
-int main(void)
+SETUP
 {
-    if (!getenv("TCCL_TOPOLOGIES") || !mkdtemp(root))
-        return 1;
-    test_host();
-    test_host_affinity();
-    test_nvml_merged();
-    test_gpudirect();
-    test_nvml_differs();
-    test_proc();
-    test_stand_ins();
-    test_node_without_memory();
-    test_too_many();
-    test_bad_files();
-    test_as_v2();
-    test_texts();
-    test_cores();
-    fresh();
-    rmdir(root);
-    return check_result();
+    if (!getenv("TCCL_TOPOLOGIES"))
+        exit(1);
 }

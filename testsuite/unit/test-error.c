@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "check.h"
 
-int main(void)
+TEST(error)
 {
     struct tccl_error err = {0};
     char big[2 * sizeof(err.text)];
@@ -39,5 +39,4 @@ int main(void)
     CHECK(strncmp(err.text, "where: aaa", 10) == 0);
     tccl_fail_in(&err, "%s", big);
     CHECK_INT(strlen(err.text), sizeof(err.text) - 1);
-    return check_result();
 }

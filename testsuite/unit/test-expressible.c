@@ -9,10 +9,8 @@
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
 {
     struct tccl_chain chain;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_chain_parse(text, machine, &chain, ERR));
     return chain;
 }
 
@@ -268,8 +266,9 @@ static void random_chain(unsigned long *state, const int *memories, int n_gpus, 
 }
 
 /* Each chain alone, too: it is a set of one. A set never can where one of its chains can't. */
-static void check_random(unsigned long *state)
+TEST(random)
 {
+    unsigned long start = check_seed(), *state = &start;
     struct tccl_machine machine = {.n_gpus = GPUS, .n_memories = MEMORIES, .n_nics = NICS};
     struct tccl_chain chains[MOST];
     int memories[GPUS], good = 0, sets = 0;
@@ -297,9 +296,8 @@ static void check_random(unsigned long *state)
     CHECK(sets > SETS / 50);
 }
 
-int main(void)
+TEST(machines)
 {
-    unsigned long seed = check_seed();
     struct tccl_model *model = load_machine("amd-4gpu");
     check_old(tccl_model_machine(model));
     tccl_model_free(model);
@@ -307,6 +305,4 @@ int main(void)
     check_new(tccl_model_machine(model));
     check_ring_sets(tccl_model_machine(model));
     tccl_model_free(model);
-    check_random(&seed);
-    return check_result();
 }

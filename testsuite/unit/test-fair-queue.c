@@ -20,7 +20,7 @@ static void check_order(struct fair_queue *queue, const char *expected)
     CHECK_STR(order, expected);
 }
 
-static void test_order(void)
+TEST(order)
 {
     struct fair_queue *queue = fair_queue_new(MOST, EACH);
     check_order(queue, "");
@@ -36,7 +36,7 @@ static void test_order(void)
     fair_queue_free(queue);
 }
 
-static void test_bounds(void)
+TEST(bounds)
 {
     struct fair_queue *queue = fair_queue_new(MOST, EACH);
     for (int i = 0; i < EACH; i++)
@@ -57,7 +57,7 @@ static void test_bounds(void)
 
 /* While the first user always asks for as much as there is room for, nobody waits for more than two
  * turns of each of the others. */
-static void test_fair(void)
+TEST(fair)
 {
     struct fair_queue *queue = fair_queue_new(MOST, EACH);
     int waits[USERS], since[USERS] = {0}, id[USERS];
@@ -80,12 +80,4 @@ static void test_fair(void)
     while (fair_queue_take(queue))
         ;
     fair_queue_free(queue);
-}
-
-int main(void)
-{
-    test_order();
-    test_bounds();
-    test_fair();
-    return check_result();
 }

@@ -1,36 +1,25 @@
 /* test-fileio.c: files read within a bound and written whole. */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
 #include <linux/capability.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "base/hash.h"
 #include "check.h"
-
-static char folder[PATH_MAX];
 
 static const char *in_folder(const char *name)
 {
     static char path[PATH_MAX + 64];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
     return path;
 }
 
 static int count_files(void)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = opendir(check_folder());
     int count = 0;
 
     while (dir && readdir(dir))
@@ -43,14 +32,13 @@ static void check_content(const char *path, const char *expected)
 {
     cleanup_free char *data = NULL;
     size_t size = 0;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, &err), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, ERR), 0);
     CHECK_INT(size, strlen(expected));
     CHECK_STR(data, expected);
 }
 
-static void check_write(void)
+TEST(write)
 {
     struct tccl_error err = {0};
     struct stat status;
@@ -80,7 +68,7 @@ static void check_write(void)
 }
 
 /* A disk that is full half-way, by way of the file size limit: the old file stays. */
-static void check_full_disk(void)
+TEST(full_disk)
 {
     struct rlimit old, small;
     struct tccl_error err = {0};
@@ -117,14 +105,13 @@ static void check_read_refused(const char *path, size_t max, int number, const c
     CHECK(data == NULL);
 }
 
-static void check_read(void)
+TEST(read)
 {
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_write_file(in_folder("file"), 0600, "12345", 5, &err), 0);
+    CHECK_INT(tccl_write_file(in_folder("file"), 0600, "12345", 5, ERR), 0);
     check_read_refused(in_folder("file"), 4, EFBIG, ": has 5 bytes, more than the 4 allowed");
     check_read_refused(in_folder("none"), 4, ENOENT, ": can't be read: No such file or directory");
-    check_read_refused(folder, 4, EINVAL, ": is not a regular file");
+    check_read_refused(check_folder(), 4, EINVAL, ": is not a regular file");
     CHECK_INT(mkfifo(in_folder("fifo"), 0600), 0);
     check_read_refused(in_folder("fifo"), 4, EINVAL, ": is not a regular file");
     CHECK_INT(unlink(in_folder("fifo")), 0);
@@ -149,31 +136,30 @@ static int write_through(const char *link)
 }
 
 /* A link is followed only as far as the kernel would let us write through it. */
-static void check_links(void)
+TEST(links)
 {
-    struct tccl_error err = {0};
     cleanup_free char *link = strdup(in_folder("link")), *data = NULL;
     struct stat status;
     size_t size;
 
-    CHECK_INT(tccl_write_file(in_folder("file"), 0644, "old", 3, &err), 0);
+    CHECK_INT(tccl_write_file(in_folder("file"), 0644, "old", 3, ERR), 0);
     CHECK_INT(symlink("file", link), 0);
-    CHECK_INT(tccl_write_output(link, "good", 4, &err), 0);
+    CHECK_INT(tccl_write_output(link, "good", 4, ERR), 0);
     CHECK(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
-    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, &err), 0);
+    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, ERR), 0);
     CHECK(data && strcmp(data, "good") == 0);
-    CHECK(chmod(in_folder("file"), 0444) == 0 && chmod(folder, 0777) == 0);
+    CHECK(chmod(in_folder("file"), 0444) == 0 && chmod(check_folder(), 0777) == 0);
     CHECK_INT(write_through(link), 0);
     free(data);
-    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, &err), 0);
+    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, ERR), 0);
     CHECK(data && strcmp(data, "good") == 0);
-    CHECK(chmod(folder, 0700) == 0 && unlink(in_folder("file")) == 0);
-    CHECK_INT(tccl_write_output(link, "fresh", 5, &err), 0); /* it led nowhere */
+    CHECK(chmod(check_folder(), 0700) == 0 && unlink(in_folder("file")) == 0);
+    CHECK_INT(tccl_write_output(link, "fresh", 5, ERR), 0); /* it led nowhere */
     CHECK(lstat(link, &status) == 0 && S_ISREG(status.st_mode));
     CHECK_INT(rename(link, in_folder("file")), 0);
 }
 
-static void check_folders(void)
+TEST(folders)
 {
     struct tccl_error err = {0};
     struct stat status;
@@ -189,7 +175,7 @@ static void check_folders(void)
     rmdir(in_folder("a"));
 }
 
-static void check_json(void)
+TEST(json)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = json_pack("{s:i, s:[f, s]}", "one", 1, "list", 12.1, "x");
@@ -208,7 +194,7 @@ static void check_json(void)
 }
 
 /* Published XXH3 values of the empty input. */
-static void check_hash(void)
+TEST(hash)
 {
     char hex[TCCL_HASH_HEX];
 
@@ -250,7 +236,7 @@ static void check_ways(const char *target)
     CHECK_STR(err.text, "");
     CHECK_INT(owner_of("target/file"), 0);
     const char *const led[] = {"user/link/new", "roots-second/new", "user/link/../target/new"};
-    for (size_t i = 0; i < sizeof(led) / sizeof(*led); i++) {
+    for (size_t i = 0; i < COUNT(led); i++) {
         err = (struct tccl_error){0};
         CHECK_INT(tccl_write_file(in_folder(led[i]), 0644, "x", 1, &err), -1);
         CHECK(strstr(err.text, "Permission denied (as uid 65534"));
@@ -284,13 +270,12 @@ static void check_reading(const char *target)
 {
     char *data = NULL;
     size_t size;
-    struct tccl_error err = {0};
     cleanup_free char *secret = strdup(in_folder("target/secret"));
 
     CHECK_INT(tccl_write_file(secret, 0600, "secret", 6, NULL), 0);
     link_to(secret, "user/secret");
     give("user/secret");
-    CHECK_INT(tccl_read_file(in_folder("user/secret"), 100, &data, &size, &err), -1);
+    CHECK_INT(tccl_read_file(in_folder("user/secret"), 100, &data, &size, ERR), -1);
     CHECK_INT(errno, EACCES);
     CHECK_INT(chmod(target, 0700), 0);
     CHECK_INT(tccl_read_file(in_folder("user/link/file"), 100, &data, &size, NULL), -1);
@@ -351,7 +336,7 @@ static void check_output(void)
     link_to("nothing", theirs[1]);
     link_to("/dev/null", theirs[2]);
     CHECK_INT(mkfifo(in_folder(theirs[3]), 0600), 0);
-    for (size_t i = 0; i < sizeof(theirs) / sizeof(*theirs); i++) {
+    for (size_t i = 0; i < COUNT(theirs); i++) {
         give(theirs[i]);
         check_not_written(theirs[i], "may be of somebody else (it belongs to uid 65534");
     }
@@ -395,7 +380,7 @@ static void check_own_files(void)
     CHECK_INT(tccl_folder_check_own(in_folder("target"), 0, NULL), 0);
     CHECK_INT(tccl_folder_check_own(in_folder("roots-link"), 0, NULL), 0);
     const char *const others[] = {"user", "user/root", "user/link", "roots-second"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         CHECK_INT(tccl_folder_check_own(in_folder(others[i]), 0, NULL), -1);
     CHECK_INT(chmod(in_folder("shared"), 0777) | mkdir(in_folder("shared/mine"), 0755), 0);
     CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), 0, NULL), -1);
@@ -455,7 +440,7 @@ static void check_denied(void)
 }
 
 /* Below a folder of another user's, a folder of root's stays one, and links lead nowhere. */
-static void check_others(void)
+TEST(others)
 {
     struct tccl_error err = {0};
     cleanup_free char *target = strdup(in_folder("target")), *command = NULL;
@@ -464,7 +449,8 @@ static void check_others(void)
         printf("not as root: nothing is written as somebody else\n");
         return;
     }
-    CHECK_INT(chmod(folder, 0755) | mkdir(in_folder("user"), 0755) | mkdir(target, 0755), 0);
+    CHECK_INT(chmod(check_folder(), 0755) | mkdir(in_folder("user"), 0755) | mkdir(target, 0755),
+              0);
     give("user");
     CHECK_INT(mkdir(in_folder("user/root"), 0755), 0);
     CHECK_INT(tccl_write_file(in_folder("user/root/file"), 0644, "x", 1, &err), 0);
@@ -482,28 +468,6 @@ static void check_others(void)
     CHECK_INT(tccl_remove_file(in_folder("user/root/file"), NULL), 0);
     CHECK_INT(tccl_remove_file(in_folder("user/file"), NULL), 0);
     CHECK(asprintf(&command, "cd '%s' && rm -r user target shared tmp roots-link roots-second",
-                   folder) > 0);
+                   check_folder()) > 0);
     CHECK_INT(system(command), 0);
-}
-
-int main(void)
-{
-    const char *tmp = getenv("TMPDIR");
-
-    snprintf(folder, sizeof(folder), "%.200s/tccl-fileio-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
-        perror("mkdtemp");
-        return 1;
-    }
-    check_write();
-    check_full_disk();
-    check_read();
-    check_links();
-    check_folders();
-    check_others();
-    check_json();
-    check_hash();
-    unlink(in_folder("file"));
-    CHECK_INT(rmdir(folder), 0);
-    return check_result();
 }

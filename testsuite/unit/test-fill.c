@@ -2,34 +2,30 @@
  * often it is interrupted; that a table says what the model says. */
 #include "fill/fill.h"
 
-#include <limits.h>
-
-#include "base/cleanup.h"
 #include "check.h"
 #include "fill/gpusets.h"
 #include "sample.h"
 
-static char cache[256];
+static const char *cache;
 static struct tccl_backend *backend;
 
-static void test_order(void)
+TEST(order)
 {
     static const uint32_t eight[] = {0xff, 0x0f, 0xf0, 0x03, 0x0c, 0x30, 0xc0, 0x01, 0x02};
-    struct tccl_error err = {0};
     uint32_t *sets, seen = 0;
 
-    CHECK_INT(tccl_gpusets_all(8, &sets, &err), 255);
+    CHECK_INT(tccl_gpusets_all(8, &sets, ERR), 255);
     CHECK(memcmp(sets, eight, sizeof(eight)) == 0);
     free(sets);
-    CHECK_INT(tccl_gpusets_all(4, &sets, &err), 15);
+    CHECK_INT(tccl_gpusets_all(4, &sets, ERR), 15);
     for (int i = 0; i < 15; i++)
         seen |= UINT32_C(1) << sets[i];
     CHECK_INT(seen, 0xfffe);
     free(sets);
-    CHECK_INT(tccl_gpusets_all(1, &sets, &err), 1);
+    CHECK_INT(tccl_gpusets_all(1, &sets, ERR), 1);
     CHECK_INT(sets[0], 1);
     free(sets);
-    int count = tccl_gpusets_all(16, &sets, &err);
+    int count = tccl_gpusets_all(16, &sets, ERR);
     CHECK(count > 16 && count < 100);
     CHECK_INT(sets[0], 0xffff);
     CHECK_INT(sets[1], 0x00ff);
@@ -45,7 +41,7 @@ static void check_refused(const char *text, const char *why)
     CHECK(strstr(err.text, why));
 }
 
-static void test_parse(void)
+TEST(parse)
 {
     struct tccl_error err = {0};
     uint32_t *sets;
@@ -83,13 +79,10 @@ static int progress(void *context, const struct tccl_fill_progress *now)
 
 static struct tccl_profile *open_profile(void)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile;
 
-    CHECK_INT(tccl_profile_create(cache, tccl_backend_machine(backend), "model",
-                                  tccl_backend_model(backend), &profile, &err),
-              0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_profile_create(cache, tccl_backend_machine(backend), "model",
+                                 tccl_backend_model(backend), &profile, ERR));
     return profile;
 }
 
@@ -121,7 +114,6 @@ static int collect(void *context, const struct tccl_set *set,
 {
     struct known *known = context;
 
-    (void)measured;
     for (long i = 0; i < known->count; i++)
         CHECK(!tccl_set_equal(&known->sets[i], set));
     known->sets = realloc(known->sets, (size_t)(known->count + 1) * sizeof(*known->sets));
@@ -163,10 +155,9 @@ static void check_tables(int expected)
 }
 
 /* Interrupted again and again, then to the end: each set measured once, none lost. */
-static void test_resume(void)
+TEST(resume)
 {
     struct tccl_fill_progress end;
-    struct tccl_error err = {0};
     struct known known = {0};
     long measured = 0;
     int rounds = 0;
@@ -185,14 +176,14 @@ static void test_resume(void)
     CHECK_INT(end.known, measured);
 
     struct tccl_profile *profile = open_profile();
-    CHECK_INT(tccl_profile_sets(profile, collect, &known, NULL, &err), measured);
+    CHECK_INT(tccl_profile_sets(profile, collect, &known, NULL, ERR), measured);
     tccl_profile_close(profile);
     free(known.sets);
     check_tables(15);
 }
 
 /* A larger order is not answered with the smaller one's tables. */
-static void test_more(void)
+TEST(more)
 {
     struct tccl_fill_progress end;
 
@@ -205,7 +196,7 @@ static void test_more(void)
 }
 
 /* One table can't be written: all others are, and the run says so in the end. */
-static void test_fault(void)
+TEST(fault)
 {
     const uint32_t sets[] = {0xf, 0x3, 0x1};
     const struct tccl_fill_options options = {.sets = sets, .n_sets = 3, .gap = 0.03, .pairs = 1};
@@ -225,27 +216,17 @@ static void test_fault(void)
     tccl_profile_close(profile);
 }
 
-int main(void)
+SETUP
 {
     struct tccl_backend_options options = {0};
-    struct tccl_error err = {0};
-    char path[PATH_MAX], command[600];
-
-    srand((unsigned)check_seed());
-    test_order();
-    test_parse();
-    sample_path("cache", cache, sizeof(cache));
+    char path[PATH_MAX];
+    cache = check_at("cache");
     snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
     options.model = path;
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
-    if (!backend)
-        return check_result();
-    test_resume();
-    test_more();
-    test_fault();
+    MUST(tccl_backend_open("model", &options, &backend, ERR));
+}
+
+TEARDOWN
+{
     tccl_backend_close(backend);
-    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
-    CHECK_INT(system(command), 0);
-    sample_remove(cache);
-    return check_result();
 }

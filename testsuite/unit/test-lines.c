@@ -2,8 +2,6 @@
 #include "base/lines.h"
 
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 
@@ -11,7 +9,7 @@ static const char good[] =
     "test 3\nname a b  c\nnumber -20\nrate 12.0625\nyes yes\nno no\nnic a 1\n"
     "empty \nnic b 2\nend\n";
 
-static void test_values(void)
+TEST(values)
 {
     struct tccl_lines lines;
     char text[8];
@@ -48,7 +46,7 @@ static void test_values(void)
     CHECK_INT(tccl_line_bool(&lines, "name", &truth), -1);
 }
 
-static void test_numbers(void)
+TEST(numbers)
 {
     static const struct {
         const char *text;
@@ -63,7 +61,7 @@ static void test_numbers(void)
     struct tccl_lines lines;
     int64_t integer;
     double number;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(text, sizeof(text), "t 1\na %s\nend\n", cases[i].text);
         CHECK_INT(tccl_lines_open(text, strlen(text), &lines, NULL), 0);
         CHECK_INT(tccl_line_integer(&lines, "a", INT64_MIN, INT64_MAX, &integer) == 0,
@@ -72,7 +70,7 @@ static void test_numbers(void)
     }
 }
 
-static void test_wrong(void)
+TEST(wrong)
 {
     static const char *const wrong[] = {"",
                                         "\n",
@@ -100,7 +98,7 @@ static void test_wrong(void)
                                         "t 99999999999\nend\n",
                                         "a-name-that-is-longer-than-a-name-can-be 1\nend\n"};
     struct tccl_lines lines;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         struct tccl_error err = {0};
         if (tccl_lines_open(wrong[i], strlen(wrong[i]), &lines, &err) == 0 || !err.text[0]) {
             fprintf(stderr, "accepted: %s\n", wrong[i]);
@@ -121,7 +119,7 @@ static void test_wrong(void)
 }
 
 /* Random texts, numbers and words come back as they were. */
-static void test_random(void)
+TEST(random)
 {
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 2000; round++) {
@@ -169,7 +167,7 @@ static void test_random(void)
 }
 
 /* A buffer that is too small is never written beyond, and never taken for whole. */
-static void test_small(void)
+TEST(small)
 {
     for (size_t size = 1; size < 40; size++) {
         char *buffer = malloc(size);
@@ -185,10 +183,10 @@ static void test_small(void)
 }
 
 /* What is no number, or too large, is 0. */
-static void test_odd_numbers(void)
+TEST(odd_numbers)
 {
     const double odd[] = {-1, -0.0, 2e12, __builtin_inf(), __builtin_nan("")};
-    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+    for (size_t i = 0; i < COUNT(odd); i++) {
         char buffer[64];
         struct tccl_line_writer writer;
         tccl_lines_begin(&writer, buffer, sizeof(buffer), "t", 1);
@@ -196,15 +194,4 @@ static void test_odd_numbers(void)
         CHECK_INT(tccl_lines_end(&writer), 0);
         CHECK_STR(buffer, "t 1\nn 0.0000\nend\n");
     }
-}
-
-int main(void)
-{
-    test_values();
-    test_numbers();
-    test_wrong();
-    test_random();
-    test_small();
-    test_odd_numbers();
-    return check_result();
 }

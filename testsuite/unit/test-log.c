@@ -1,9 +1,5 @@
 /* Lines of tccld's log are UTF-8 without control characters, whatever texts from outside are in
  * them. */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "check.h"
 #include "tccld/main/log.h"
 
@@ -24,7 +20,7 @@ static void log_text(const char *text, char line[static 256])
         fclose(file);
 }
 
-int main(void)
+TEST(lines)
 {
     static const struct {
         const char *text, *line;
@@ -38,10 +34,9 @@ int main(void)
         {"\xed\xa0\x80 \xf4\x90\x80\x80",
          "tccl: ??? ????\n"}, /* half a pair, and beyond the last */
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char line[256];
         log_text(cases[i].text, line);
         CHECK_STR(line, cases[i].line);
     }
-    return check_result();
 }

@@ -1,5 +1,4 @@
 /* test-machine.c: reading, writing and asking machine descriptions. */
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "machines.h"
 
@@ -40,23 +39,19 @@ static json_t *sample_with(const char *from, const char *to)
 static void load(const char *from, const char *to, struct tccl_machine *machine)
 {
     cleanup_json json_t *json = sample_with(from, to);
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_machine_from_json(json, machine, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_machine_from_json(json, machine, ERR));
 }
 
 static void check_refused(const char *from, const char *to, const char *why)
 {
     cleanup_json json_t *json = sample_with(from, to);
-    struct tccl_error err = {0};
     struct tccl_machine machine;
 
-    CHECK_INT(tccl_machine_from_json(json, &machine, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR), why);
 }
 
-static void check_sample(void)
+TEST(sample)
 {
     struct tccl_machine machine;
 
@@ -81,7 +76,7 @@ static void check_sample(void)
     CHECK_INT(tccl_machine_find_nic(&machine, "mlx5"), -1);
 }
 
-static void check_bad(void)
+TEST(bad)
 {
     check_refused("\"memories\": 2", "\"memories\": 17",
                   "\"memories\" is not a whole number from 1 to 16");
@@ -120,26 +115,21 @@ static void check_bad(void)
                   "the version of the format is not 1");
 }
 
-static void check_too_many(void)
+TEST(too_many)
 {
     struct tccl_machine machine;
-    struct tccl_error err = {0};
     cleanup_json json_t *json = json_pack("{s:i, s:[], s:b}", "memories", 1, "gpus", "p2p", 0);
 
-    CHECK_INT(tccl_machine_from_json(json, &machine, &err), -1);
-    CHECK_STR(err.text, "\"gpus\" is empty");
-    err.text[0] = '\0';
+    CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR), "\"gpus\" is empty");
     for (int i = 0; i < 17; i++) {
         char busid[16];
         snprintf(busid, sizeof(busid), "%02x:00.0", i);
         json_array_append_new(json_object_get(json, "gpus"),
                               json_pack("{s:s, s:i}", "busid", busid, "numa", 0));
     }
-    CHECK_INT(tccl_machine_from_json(json, &machine, &err), -1);
-    CHECK_STR(err.text, "\"gpus\" is not a list of at most 16");
-    err.text[0] = '\0';
-    CHECK_INT(tccl_machine_from_json(NULL, &machine, &err), -1);
-    CHECK_STR(err.text, "an object was expected");
+    CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR),
+                "\"gpus\" is not a list of at most 16");
+    CHECK_FAILS(tccl_machine_from_json(NULL, &machine, ERR), "an object was expected");
 }
 
 /* What is written is read as the same machine, by way of a file too. */
@@ -164,7 +154,7 @@ static void check_round_trip(const struct tccl_machine *machine)
 }
 
 /* The CPU's maker need not be there, is kept, and is no part of the id. */
-static void check_cpu(void)
+TEST(cpu)
 {
     struct tccl_machine machine;
 
@@ -198,7 +188,7 @@ static void check_id(const char *from, const char *to, bool same)
     CHECK_INT(strcmp(id, other) == 0, same);
 }
 
-static void check_ids(void)
+TEST(ids)
 {
     check_id("\"name\": \"sample\"", "\"name\": \"other\", \"about\": \"x\"", true);
     check_id("\"memories\": 2", "\"cpu\": \"amd\", \"memories\": 2", true);
@@ -228,7 +218,7 @@ static enum tccl_path path(const struct tccl_machine *machine, const char *a, co
     return forth;
 }
 
-static void check_paths(void)
+TEST(paths)
 {
     struct tccl_machine machine;
 
@@ -255,10 +245,9 @@ static void check_allows(const char *text, const char *why)
 }
 
 /* Nodes of memories: written, and part of the id, only where they aren't 0, 1, 2... */
-static void test_nodes(void)
+TEST(nodes)
 {
     struct tccl_machine plain, same, other, again;
-    struct tccl_error err = {0};
     char ids[3][TCCL_HASH_HEX];
 
     load("", "", &plain);
@@ -275,7 +264,7 @@ static void test_nodes(void)
     cleanup_json json_t *without = tccl_machine_to_json(&same);
     cleanup_json json_t *with = tccl_machine_to_json(&other);
     CHECK(!json_object_get(without, "nodes"));
-    CHECK_INT(tccl_machine_from_json(with, &again, &err), 0);
+    CHECK_INT(tccl_machine_from_json(with, &again, ERR), 0);
     CHECK_INT(again.nodes[1], 8);
     memset(other.nodes, 0, sizeof(other.nodes)); /* made by a program that doesn't know of them */
     tccl_machine_id(&other, ids[2]);
@@ -294,15 +283,8 @@ static void test_nodes(void)
                   "\"nodes\" is not a list of at most 16");
 }
 
-int main(void)
+TEST(allows)
 {
-    test_nodes();
-    check_sample();
-    check_bad();
-    check_too_many();
-    check_cpu();
-    check_ids();
-    check_paths();
     check_allows("g0>g1", "");
     check_allows("g1<g0", "");
     check_allows("g2>m1", "");
@@ -312,10 +294,13 @@ int main(void)
     check_allows("n0>g0", "n0>g0: the machine has no GPUDirect between the two");
     check_allows("g3>m0", "g3>m0: no such transfer: the machine has 3 GPUs, 2 memories, 2 NICs");
     check_allows("g0>m2", "g0>m2: no such transfer: the machine has 3 GPUs, 2 memories, 2 NICs");
+}
+
+TEST(round_trips)
+{
     for (int i = 0; i < MACHINE_NAMES; i++) {
         struct tccl_model *model = load_machine(machine_names[i]);
         check_round_trip(tccl_model_machine(model));
         tccl_model_free(model);
     }
-    return check_result();
 }

@@ -1,13 +1,8 @@
 /* Filling a profile from hardware that is noisy, fails, and is stopped at any moment: nothing that
  * was measured is lost, nothing measured twice, and nothing served that may not be. */
 #include <dirent.h>
-#include <limits.h>
-#include <math.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "fill/drift.h"
 #include "fill/fill.h"
@@ -17,15 +12,14 @@
 #include "sample.h"
 #include "search/setmap.h"
 
-static char cache[256];
+static const char *cache;
 static const uint32_t some_sets[] = {0xf, 0x3, 0xc, 0x6, 0x1};
-enum { SOME = sizeof(some_sets) / sizeof(*some_sets) };
+enum { SOME = COUNT(some_sets) };
 static struct tccl_error last; /* what the last run had to say */
 static long stop_at;           /* measured sets after which it is stopped; 0: never */
 
 static int progress(void *context, const struct tccl_fill_progress *now)
 {
-    (void)context;
     CHECK(now->fraction >= 0 && now->fraction <= 1 + 1e-9);
     return stop_at > 0 && now->measured >= stop_at;
 }
@@ -82,7 +76,6 @@ static struct log {
 
 static int count(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
-    (void)context;
     log_.lines++;
     log_.failed += measured->failed;
     log_.marked += measured->marks != 0;
@@ -113,10 +106,9 @@ static void read_log(void)
 
 static double ring_of(uint32_t gpus, double *bound)
 {
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
-    const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+    const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     double gbps = table ? table->ring.gbps : -1;
 
     *bound = table ? table->ring.bound : -1;
@@ -128,10 +120,9 @@ static double ring_of(uint32_t gpus, double *bound)
 /* Pairs of ports that have a chain, and the largest bound of all. */
 static int known_pairs(uint32_t gpus, double *bound)
 {
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
-    const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+    const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     int known = 0;
 
     CHECK(table != NULL);
@@ -147,11 +138,10 @@ static int known_pairs(uint32_t gpus, double *bound)
 
 static int count_tables(void)
 {
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
     cleanup_free uint32_t *masks = NULL;
-    int tables = tccl_profile_tables(profile, &masks, &err);
+    int tables = tccl_profile_tables(profile, &masks, ERR);
 
     tccl_profile_close(profile);
     tccl_backend_close(backend);
@@ -167,38 +157,36 @@ static bool is_set(const struct tccl_set *set, const char *text)
     return tccl_set_parse(text, &other, NULL) == 0 && tccl_set_equal(set, &other);
 }
 
-static void test_first_sets(void)
+TEST(first_sets)
 {
-    struct tccl_error err = {0};
     cleanup_free struct tccl_set *sets = NULL, *large = NULL;
     struct tccl_machine machine = sample_machine(), big = {.n_gpus = 16, .n_memories = 16};
     const char *const wanted[] = {"g3>m0",       "g3<m0",       "g0>g3",       "g3<g0",
                                   "g0>m0 g0<m0", "g2>m1 g3>m1", "g0<m0 g1<m0", "g0>g1 g1>g0",
                                   "n0>g1",       "n0<m1",       "n0>m0 n0<m0"};
-    int n = tccl_first_sets(&machine, &sets, &err), found = 0;
+    int n = tccl_first_sets(&machine, &sets, ERR), found = 0;
 
     /* singles: 4 GPUs x 2 memories, 12 pairs, 2 NICs x 2 memories, 2 GPUDirect; each both ways */
     CHECK_INT(n, 2 * (8 + 12 + 4 + 2) + 4 + 2 + 6 + 4);
     for (int i = 0; i < n; i++) {
-        for (size_t j = 0; j < sizeof(wanted) / sizeof(*wanted); j++)
+        for (size_t j = 0; j < COUNT(wanted); j++)
             found += is_set(&sets[i], wanted[j]);
         for (int j = 0; j < i; j++)
             CHECK(!tccl_set_equal(&sets[i], &sets[j]));
     }
-    CHECK_INT(found, sizeof(wanted) / sizeof(*wanted));
+    CHECK_INT(found, COUNT(wanted));
     for (int i = 0; i < 16; i++)
         for (int j = 0; j < 16; j++)
             big.p2p[i][j] = i != j;
-    CHECK_INT(tccl_first_sets(&big, &large, &err), TCCL_FIRST_SETS);
+    CHECK_INT(tccl_first_sets(&big, &large, ERR), TCCL_FIRST_SETS);
 }
 
 /* Ring sets of all GPUs, and what the best one of several nodes reaches. */
 static int known_sets(double *best)
 {
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
-    const struct tccl_table *table = tccl_profile_table(profile, 0xf, &err);
+    const struct tccl_table *table = tccl_profile_table(profile, 0xf, ERR);
     int known = table ? table->n_sets : 0;
 
     *best = 0;
@@ -212,7 +200,7 @@ static int known_sets(double *best)
 
 /* Stopped when the chains of all GPUs are proven, and ring sets are looked for: these are there in
  * the end. */
-static void test_resume_sets(void)
+TEST(resume_sets)
 {
     struct tccl_fill_progress end;
     double best, resumed;
@@ -234,7 +222,7 @@ static void test_resume_sets(void)
 }
 
 /* Stopped again and again; in the end as if it had never been. */
-static void test_resume(void)
+TEST(resume)
 {
     struct tccl_fill_progress end;
     long measured = 0;
@@ -259,7 +247,7 @@ static void test_resume(void)
 }
 
 /* Fails now and then: tried again, and nothing is to be seen of it. */
-static void test_flaky(void)
+TEST(flaky)
 {
     struct tccl_fill_progress end;
 
@@ -276,7 +264,7 @@ static void test_flaky(void)
 
 /* One transfer never works: its sets are given up, the rest is measured, and the next run tries
  * these sets again, and no others. */
-static void test_failed(void)
+TEST(failed)
 {
     struct tccl_fill_progress end;
 
@@ -306,7 +294,7 @@ static void test_failed(void)
 /* Without a peer no NIC is measured: rings all the same, pairs of ports stay unknown, nothing
  * counts as failed; with one the next run adds what is missing, and a third one has nothing to do.
  */
-static void test_no_nics(void)
+TEST(no_nics)
 {
     struct tccl_fill_progress end;
     double bound;
@@ -338,7 +326,7 @@ static void test_no_nics(void)
 }
 
 /* Nothing works any more: it ends, and says what is the matter. */
-static void test_all_fail(void)
+TEST(all_fail)
 {
     struct tccl_fill_progress end;
 
@@ -369,7 +357,7 @@ static void test_all_fail(void)
 
 /* Under MPS or MIG all is measured and marked, and no chains are written; what was measured so is
  * not known to a run without, nor the other way round. */
-static void test_marks(void)
+TEST(marks)
 {
     struct tccl_fill_progress end;
 
@@ -435,7 +423,7 @@ static long ask_again(int times, double *gbps)
 }
 
 /* A second measurement is made once in all runs, and the larger of both counts. */
-static void test_again(void)
+TEST(again)
 {
     double first, second;
 
@@ -463,7 +451,7 @@ static void test_again(void)
 
 /* Little time: ends in order, each time a bit farther; the bounds are right at any time. (What
  * comes behind a table's chains begins anew each time, from what is measured by then.) */
-static void test_time(void)
+TEST(time)
 {
     struct tccl_fill_progress end;
     double bound, gbps, best = 0;
@@ -487,7 +475,7 @@ static void test_time(void)
 }
 
 /* A run that is cut short leaves the better chains of an earlier one. */
-static void test_not_worse(void)
+TEST(not_worse)
 {
     struct tccl_fill_progress end;
     double bound, gbps, after;
@@ -495,12 +483,11 @@ static void test_not_worse(void)
     begin();
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     gbps = ring_of(0xf, &bound);
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
     const struct tccl_fill_options options = {
         .sets = some_sets, .n_sets = 1, .gap = 0, .pairs = 0, .seconds = 0.001};
-    CHECK(tccl_fill(backend, profile, &options, &end, &err) >= 0);
+    CHECK(tccl_fill(backend, profile, &options, &end, ERR) >= 0);
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     after = ring_of(0xf, &bound);
@@ -517,7 +504,7 @@ static int left_over(void)
 }
 
 /* Killed at any moment: what was measured before the measurement at work is in the log. */
-static void test_kill(void)
+TEST(kill)
 {
     struct tccl_fill_progress end;
     long told = 0;
@@ -561,7 +548,7 @@ static void test_kill(void)
 }
 
 /* The disk is full in the middle: one line, and the run goes on when there is room again. */
-static void test_full_disk(void)
+TEST(full_disk)
 {
     struct tccl_fill_progress end;
 
@@ -595,16 +582,14 @@ static enum tccl_drift_verdict check_drift(struct tccl_drift *drift)
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
     const struct tccl_drift_options options = {.sets = 40, .seed = (unsigned)rand()};
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_drift_check(backend, profile, &options, drift, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_drift_check(backend, profile, &options, drift, ERR));
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     return drift->verdict;
 }
 
-static void test_drift(void)
+TEST(drift)
 {
     struct tccl_fill_progress end;
     struct tccl_drift drift;
@@ -646,20 +631,12 @@ static void test_drift(void)
     CHECK_INT(log_.good, end.measured); /* nothing of it was written down */
 }
 
-int main(void)
+SETUP
 {
-    static void (*const tests[])(void) = {
-        test_first_sets, test_resume,    test_resume_sets, test_flaky,     test_failed,
-        test_no_nics,    test_all_fail,  test_marks,       test_again,     test_time,
-        test_kill,       test_not_worse, test_drift,       test_full_disk,
-    };
+    cache = check_at("cache");
+}
 
-    srand((unsigned)check_seed());
-    sample_path("cache", cache, sizeof(cache));
-    for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-        tests[i]();
-    begin();
+TEARDOWN
+{
     tccl_setmap_clear(&log_.seen);
-    sample_remove(cache);
-    return check_result();
 }

@@ -1,9 +1,6 @@
 /* test-memory-load.c: what chains ask of a memory, against a plain reading of their text. */
 #include "chain/memory-load.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "check.h"
 
 static unsigned long seed;
@@ -22,7 +19,7 @@ static void say(const char *text, char said[static TCCL_LOAD_TEXT])
     tccl_memory_load_say(&load, "NCCL", said);
 }
 
-static void test_words(void)
+TEST(words)
 {
     char said[TCCL_LOAD_TEXT];
     say("0 -m0> 3 -m1> 1 -m1> 2 -m3> 0", said);
@@ -33,7 +30,7 @@ static void test_words(void)
     CHECK_STR(said, "NCCL reads and writes memory 2 from two GPUs at once");
 }
 
-static void test_none(void)
+TEST(none)
 {
     struct tccl_named_rings rings;
     CHECK_INT(tccl_named_rings_parse("0 -w> 1 -r> 0", &rings, NULL), 0);
@@ -82,7 +79,7 @@ static void write_chain(bool closed, int n, int memories, FILE *out)
         fprintf(out, roll(2) ? " -m%u> mlx_1" : " -g> mlx_0", roll((unsigned)memories));
 }
 
-static void test_random(void)
+TEST(random)
 {
     for (int round = 0; round < 3000; round++) {
         int rings = 1 + (int)roll(4), n = 2 + (int)roll(6), memories = 1 + (int)roll(4), most = 0;
@@ -107,11 +104,7 @@ static void test_random(void)
     }
 }
 
-int main(void)
+SETUP
 {
     seed = check_seed();
-    test_words();
-    test_none();
-    test_random();
-    return check_result();
 }

@@ -1,7 +1,6 @@
 /* Ranges of nodes: classes are kept once, runs grow, and what comes from the wire is checked. */
 #include "tccld/join/merge.h"
 
-#include "base/cleanup.h"
 #include "check.h"
 
 /* A class with one NIC, different for each number. */
@@ -37,20 +36,19 @@ static struct merge *make_merge(int first, int class, int count)
     return merge;
 }
 
-static void test_append(void)
+TEST(append)
 {
-    struct tccl_error err = {0};
     struct merge *a = make_merge(4, 1, 1), *b = make_merge(5, 1, 7), *c = make_merge(12, 2, 2),
                  *d = make_merge(14, 1, 1);
-    CHECK_INT(merge_append(a, b, &err), 0);
-    CHECK_INT(merge_append(a, c, &err), 0);
-    CHECK_INT(merge_append(a, d, &err), 0);
+    CHECK_INT(merge_append(a, b, ERR), 0);
+    CHECK_INT(merge_append(a, c, ERR), 0);
+    CHECK_INT(merge_append(a, d, ERR), 0);
     CHECK_INT(a->n_classes, 2);
     CHECK_INT(a->n_runs, 3);
     CHECK_INT(a->runs[0].count, 8);
     CHECK_INT(a->end, 15);
     CHECK_INT(merge_gpus(a), 22);
-    CHECK_INT(merge_append(a, c, &err), -1); /* does not follow */
+    CHECK_INT(merge_append(a, c, ERR), -1); /* does not follow */
     merge_free(a);
     merge_free(b);
     merge_free(c);
@@ -58,7 +56,7 @@ static void test_append(void)
 }
 
 /* Runs from the wire are those that were sent. */
-static void test_round(void)
+TEST(round)
 {
     struct tccl_error err = {0};
     struct merge *merge = merge_new(0);
@@ -84,7 +82,7 @@ static void test_round(void)
     merge_free(merge);
 }
 
-static void test_too_many_classes(void)
+TEST(too_many_classes)
 {
     struct tccl_error err = {0};
     struct merge *merge = merge_new(0);
@@ -102,7 +100,7 @@ static void test_too_many_classes(void)
     merge_free(merge);
 }
 
-static void test_malformed(void)
+TEST(malformed)
 {
     static const char *const runs[] = {
         "[]",      "[[0]]",   "[[0,1,2]]",   "[[1,4]]",       "[[-1,4]]", "[[0,0]]", "[[0,-4]]",
@@ -110,7 +108,7 @@ static void test_malformed(void)
     struct tccl_error none = {0};
     struct merge *merge = make_merge(0, 1, 4);
     cleanup_json json_t *json = merge_to_json(merge, &none);
-    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+    for (size_t i = 0; i < COUNT(runs); i++) {
         struct tccl_error err = {0};
         json_object_set_new(json, "runs", json_loads(runs[i], JSON_DECODE_ANY, NULL));
         CHECK(merge_from_json(json, 0, 4, &err) == NULL);
@@ -120,13 +118,4 @@ static void test_malformed(void)
     json_object_set_new(json, "classes", json_array());
     CHECK(merge_from_json(json, 0, 4, &none) == NULL);
     merge_free(merge);
-}
-
-int main(void)
-{
-    test_append();
-    test_round();
-    test_too_many_classes();
-    test_malformed();
-    return check_result();
 }

@@ -1,9 +1,4 @@
 /* test-metrics.c: the numbers in the text are those of plain counting. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "check.h"
 #include "records/reason.h"
 #include "tccld/main/metrics.h"
@@ -81,7 +76,7 @@ static void check_histogram(const char *text, const char *name, const double *va
     CHECK_INT((int)value_of(text, begin), n);
 }
 
-static void test_counting(void)
+TEST(counting)
 {
     struct metrics *metrics = metrics_new();
     static struct counted counted;
@@ -123,7 +118,7 @@ static void test_counting(void)
     metrics_free(metrics);
 }
 
-static void test_profile(void)
+TEST(profile)
 {
     struct metrics *metrics = metrics_new();
     struct metrics_profile profile = {.there = true,
@@ -143,7 +138,7 @@ static void test_profile(void)
                   {"tccl_profile_failed_sets", 1},    {"tccl_profile_gpu_sets", 15}};
     char *text = metrics_text(metrics, &profile, 1000, 2000), begin[128];
     CHECK_INT((int)value_of(text, "tccl_profile"), 1);
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+    for (size_t i = 0; i < COUNT(wanted); i++) {
         snprintf(begin, sizeof(begin), "%s%s", wanted[i].name, label);
         CHECK_INT((int)value_of(text, begin), wanted[i].value);
     }
@@ -154,12 +149,4 @@ static void test_profile(void)
     CHECK(!strstr(text, "machine="));
     free(text);
     metrics_free(metrics);
-}
-
-int main(void)
-{
-    srand((unsigned)check_seed());
-    test_counting();
-    test_profile();
-    return check_result();
 }

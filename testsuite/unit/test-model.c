@@ -1,8 +1,5 @@
 /* test-model.c: what a model says of transfer sets, against the definitions in
  * pathfind/machine/README.md. */
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "chain/chain.h"
 #include "machines.h"
 
@@ -14,12 +11,8 @@ static bool near(double a, double b)
 static struct tccl_set parse_set(const char *text)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
 
-    if (tccl_set_parse(text, &set, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_set_parse(text, &set, ERR));
     return set;
 }
 
@@ -61,10 +54,9 @@ static void check_refused(const char *resources, const char *rules, const char *
 static double measure(const struct tccl_model *model, const char *text)
 {
     struct tccl_set set = parse_set(text);
-    struct tccl_error err = {0};
     double gbps = -1;
 
-    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, &err), 0);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR), 0);
     return gbps;
 }
 
@@ -74,13 +66,12 @@ static void check_pattern(const char *pattern, const char *expected)
     static const char all[] = "g0>g1 g0<g1 g1>g0 g1<g0 g0>m0 g0<m0 g0>m1 g0<m1 g1>m0 g1<m0 g1>m1 "
                               "g1<m1 n0>g0 n0<g0 n0>g1 n0<g1 n0>m0 n0<m0 n0>m1 n0<m1";
     struct tccl_set every = parse_set(all), wanted = parse_set(expected), found = {0};
-    struct tccl_error err = {0};
     struct tccl_model *model;
     char resource[200], text[TCCL_SET_TEXT];
 
     snprintf(resource, sizeof(resource), ", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}",
              pattern);
-    CHECK_INT(load_small(resource, "", &model, &err), 0);
+    CHECK_INT(load_small(resource, "", &model, ERR), 0);
     if (!model)
         return;
     for (int i = 0; i < every.count; i++) {
@@ -97,7 +88,7 @@ static void check_pattern(const char *pattern, const char *expected)
     }
 }
 
-static void check_patterns(void)
+TEST(patterns)
 {
     check_pattern("g0>g1", "g0>g1");
     check_pattern("g0<g1", "g0<g1");
@@ -119,9 +110,8 @@ static void check_patterns(void)
     check_pattern("m0>*", "");
 }
 
-static void check_bad(void)
+TEST(bad)
 {
-    struct tccl_error err = {0};
     struct tccl_model *model;
     cleanup_json json_t *json = json_object();
 
@@ -146,41 +136,37 @@ static void check_bad(void)
                   "rules[0] (x): when: \"no>g1\": this machine has no devices \"no\"");
     check_refused("", "{\"name\": \"x\", \"gbps\": 1, \"when\": [\"*>*\"], \"limit\": []}",
                   "rules[0] (x): unknown member \"limit\"");
-    CHECK_INT(tccl_model_from_json(json, &model, &err), -1);
-    CHECK_STR(err.text, "the format is \"\", not \"tccl-model\"");
+    CHECK_FAILS(tccl_model_from_json(json, &model, ERR), "the format is \"\", not \"tccl-model\"");
 }
 
 /* A member alone in the place of a list of members. */
-static void check_bad_group(void)
+TEST(bad_group)
 {
     char text[8192];
-    struct tccl_error err = {0};
     struct tccl_model *model;
 
     snprintf(text, sizeof(text), frame, "", "");
     char *group = strstr(text, "[\"!left\"]");
     memcpy(group, " \"!left\" ", 9);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
-    CHECK_INT(tccl_model_from_json(json, &model, &err), -1);
-    CHECK_STR(err.text, "groups: rest: not a list");
+    CHECK_FAILS(tccl_model_from_json(json, &model, ERR), "groups: rest: not a list");
 }
 
-static void check_unlimited(void)
+TEST(unlimited)
 {
     char text[8192];
-    struct tccl_error err = {0};
     struct tccl_model *model;
 
     snprintf(text, sizeof(text), frame, "", "");
     char *users = strstr(text, "*->*");
     memcpy(users, "g*<*", 4);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
-    CHECK_INT(tccl_model_from_json(json, &model, &err), -1);
-    CHECK_STR(err.text, "nothing limits g0>g1: it uses no resource");
+    CHECK_FAILS(tccl_model_from_json(json, &model, ERR),
+                "nothing limits g0>g1: it uses no resource");
 }
 
 /* Rates by hand. */
-static void check_small(void)
+TEST(small)
 {
     static const char resources[] =
         ", {\"name\": \"out\", \"gbps\": 10, \"users\": [\"g0->*\"]},"
@@ -191,12 +177,11 @@ static void check_small(void)
         " {\"name\": \"one\", \"when\": [\"n0>g1\", \"g1>m1\"], \"limits\": [\"n0>g1\"], "
         "\"gbps\": 3}";
     struct tccl_model *model;
-    struct tccl_error err = {0};
     struct tccl_set set = parse_set("g0>g1 g0>m0 g1>m0");
     double rates[TCCL_MAX_SET], gbps;
     const char *limits[TCCL_MAX_SET];
 
-    CHECK_INT(load_small(resources, rules, &model, &err), 0);
+    CHECK_INT(load_small(resources, rules, &model, ERR), 0);
     CHECK(near(measure(model, "g0>g1"), 10));
     CHECK(near(measure(model, "g0>g1 g0>m0"), 5));
     CHECK(near(measure(model, "g0>m0 g0<m0"), 4)); /* 12 / (1 + 2) */
@@ -206,23 +191,23 @@ static void check_small(void)
     CHECK(near(measure(model, "n0>g1 g1>m1"), 3));
     CHECK(isinf(measure(model, "")));
 
-    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, &err), 0);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, ERR), 0);
     CHECK(near(gbps, 5) && near(rates[0], 5) && near(rates[1], 5) && near(rates[2], 7));
     CHECK_STR(limits[0], "out");
     CHECK_STR(limits[2], "m0");
     set = parse_set("g1>m1 n0>g1");
-    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, &err), 0);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, ERR), 0);
     CHECK(near(rates[0], 997) && near(rates[1], 3));
     CHECK_STR(limits[1], "one");
     set = parse_set("g0>m2");
-    CHECK_INT(tccl_model_measure(model, &set, &gbps, rates, limits, &err), -1);
-    CHECK_STR(err.text, "g0>m2: no such transfer: the machine has 2 GPUs, 2 memories, 1 NICs");
+    CHECK_FAILS(tccl_model_measure(model, &set, &gbps, rates, limits, ERR),
+                "g0>m2: no such transfer: the machine has 2 GPUs, 2 memories, 1 NICs");
     tccl_model_free(model);
 }
 
 /* What a rule caps is shared: by members of one pattern with the same ends, repeats included.
  * Devices of one NUMA node are one end. */
-static void check_shared_caps(void)
+TEST(shared_caps)
 {
     static const char rules[] =
         "{\"name\": \"over\", \"when\": [\"@1->@0\"], \"gbps\": 6},"
@@ -230,12 +215,11 @@ static void check_shared_caps(void)
         " {\"name\": \"both\", \"when\": [\"n0>m1\"], \"limits\": [\"n0>*\", \"n0>m1\"], "
         "\"gbps\": 8}";
     struct tccl_model *model;
-    struct tccl_error err = {0};
     tccl_transfer again[3];
     double rates[3], gbps;
     const char *limits[3];
 
-    CHECK_INT(load_small("", rules, &model, &err), 0);
+    CHECK_INT(load_small("", rules, &model, ERR), 0);
     CHECK(near(measure(model, "g1>g0"), 6));
     CHECK(near(measure(model, "g1>g0 n0>m0"), 3));       /* one way between NUMA nodes */
     CHECK(near(measure(model, "g1>g0 n0>m0 g0<m1"), 2)); /* whoever starts it */
@@ -243,9 +227,9 @@ static void check_shared_caps(void)
     CHECK(near(measure(model, "n0>m1 n0>g1"), 4));       /* in two patterns, but once in each */
     for (int count = 1; count <= 3; count++) {
         again[count - 1] = parse_set("g1>g0").transfers[0];
-        CHECK_INT(tccl_model_slowest(model, again, count, &gbps, &err), 0);
+        CHECK_INT(tccl_model_slowest(model, again, count, &gbps, ERR), 0);
         CHECK(near(gbps, 6.0 / count));
-        CHECK_INT(tccl_model_rates(model, again, count, rates, limits, &err), 0);
+        CHECK_INT(tccl_model_rates(model, again, count, rates, limits, ERR), 0);
         CHECK(near(rates[0], 6.0 / count));
         CHECK_STR(limits[0], "over");
     }
@@ -352,7 +336,6 @@ static json_t *random_rule(struct known *known, int rule)
 static struct tccl_model *random_model(struct known *known)
 {
     json_t *gpus = json_array(), *resources = json_array(), *rules = json_array();
-    struct tccl_error err = {0};
     struct tccl_model *model;
 
     memset(known, 0, sizeof(*known));
@@ -371,10 +354,7 @@ static struct tccl_model *random_model(struct known *known)
                   "format", "tccl-model", "version", 1, "name", "random", "machine", "memories",
                   MEMORIES, "gpus", gpus, "nics", "name", "n", "busid", "90:00.0", "numa", 0,
                   "gbps", 10.0, "p2p", 1, "gpudirect", 1, "resources", resources, "rules", rules);
-    if (tccl_model_from_json(json, &model, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
+    MUST(tccl_model_from_json(json, &model, ERR));
     return model;
 }
 
@@ -489,7 +469,7 @@ static void check_set(const struct known *known, const struct tccl_model *model)
     CHECK(fast == gbps);
 }
 
-static void check_random_models(void)
+TEST(random_models)
 {
     static struct known known;
 
@@ -516,7 +496,7 @@ static void check_value(const struct tccl_model *model, const char *set, double 
 }
 
 /* Values worked out by hand from the files, one for each congestion of the paper. */
-static void check_congestion(void)
+TEST(congestion)
 {
     struct tccl_model *amd = load_machine("amd-4gpu"), *intel = load_machine("intel-4gpu");
 
@@ -551,7 +531,7 @@ static void check_again(const struct tccl_model *model, const char *text, double
     }
 }
 
-static void check_copies(void)
+TEST(copies)
 {
     struct tccl_model *amd = load_machine("amd-4gpu"), *intel = load_machine("intel-4gpu");
     struct tccl_model *dual = load_machine("dual-8gpu"), *epyc = load_machine("epyc-8gpu");
@@ -639,7 +619,7 @@ static void check_exchange(const struct tccl_model *model, const char *pairs, bo
         CHECK(survives(model, &exchange));
 }
 
-static void check_symmetry(void)
+TEST(symmetry)
 {
     struct tccl_model *amd = load_machine("amd-4gpu"), *dual = load_machine("dual-8gpu");
     struct tccl_model *unequal = load_machine("dual-8gpu-unequal");
@@ -671,7 +651,7 @@ static void check_symmetry(void)
 
 /* NCCL's own choice on the congested machines is what the paper says: up to about half of what is
  * possible. The other chain is one that a person finds by spreading the buffers. */
-static void check_meter(void)
+TEST(meter)
 {
     struct tccl_model *amd = load_machine("amd-4gpu");
     struct tccl_meter meter = tccl_model_meter(amd);
@@ -684,21 +664,4 @@ static void check_meter(void)
     CHECK_INT(meter.measure(meter.context, &set, &found, NULL), 0);
     CHECK(near(found.gbps, 12.6 / 1.1));
     tccl_model_free(amd);
-}
-
-int main(void)
-{
-    srand((unsigned)check_seed());
-    check_patterns();
-    check_bad();
-    check_bad_group();
-    check_unlimited();
-    check_small();
-    check_shared_caps();
-    check_random_models();
-    check_congestion();
-    check_copies();
-    check_symmetry();
-    check_meter();
-    return check_result();
 }

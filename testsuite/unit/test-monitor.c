@@ -2,12 +2,6 @@
  * tccl's get in and out; files in /dev/shm; its end. With a real munged. */
 #include "tccld/rights/monitor.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
 #include "client/credential.h"
@@ -23,22 +17,21 @@ static int64_t soon(void)
     return tccl_now_ms() + 60000;
 }
 
-static void test_form(void)
+TEST(form)
 {
     static const char *const bad[] = {"",          "{}",           "{\"v\":",   "x" MESSAGE,
                                       MESSAGE "x", "{\"v\":1,\n}", "{\"v\":\0}"};
     CHECK(monitor_is_message(MESSAGE, strlen(MESSAGE)));
     CHECK(!monitor_is_message(MESSAGE, strlen(MESSAGE) + 1)); /* a NUL */
     CHECK(!monitor_is_message("{\"v\":\1}", 7));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         CHECK(!monitor_is_message(bad[i], strlen(bad[i])));
 }
 
 static int encode(struct monitor *monitor, uid_t reader, const char *text, char **cred)
 {
-    struct tccl_error err = {0};
     *cred = NULL;
-    return monitor_encode(monitor, "/nowhere", reader, text, strlen(text), soon(), cred, &err);
+    return monitor_encode(monitor, "/nowhere", reader, text, strlen(text), soon(), cred, ERR);
 }
 
 /* By somebody without any right: 0, or the number of the line that failed. */
@@ -84,8 +77,7 @@ static int use_as_somebody(struct monitor *monitor, const char *foreign)
 static void test_credentials(struct monitor *monitor)
 {
     cleanup_free char *foreign = NULL;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_cred_encode(rig.munge_socket, 0, "RPC", 3, soon(), &foreign, &err), 0);
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, 0, "RPC", 3, soon(), &foreign, ERR), 0);
     CHECK_INT(use_as_somebody(monitor, foreign), 0);
 }
 
@@ -94,7 +86,6 @@ static void test_long(struct monitor *monitor)
 {
     enum { LONG = 700 * 1024 };
     cleanup_free char *text = malloc(LONG + 1), *cred = NULL, *data = NULL;
-    struct tccl_error err = {0};
     unsigned seed = (unsigned)getpid();
     size_t size;
     uid_t uid;
@@ -104,7 +95,7 @@ static void test_long(struct monitor *monitor)
     text[LONG - 1] = '}';
     text[LONG] = '\0';
     CHECK_INT(encode(monitor, 0, text, &cred), 0);
-    CHECK_INT(monitor_decode(monitor, "", cred, soon(), &uid, &data, &size, &err), 0);
+    CHECK_INT(monitor_decode(monitor, "", cred, soon(), &uid, &data, &size, ERR), 0);
     CHECK(data && size == LONG && memcmp(data, text, LONG) == 0);
 }
 
@@ -146,10 +137,9 @@ static void test_end(struct monitor *monitor, pid_t pid)
 {
     struct shared_file file = {JOBS_USER, SOMEBODY, ((uint64_t)getpid() << 32) + 8, 0};
     struct event_base *base = event_base_new();
-    struct tccl_error err = {0};
     cleanup_free char *cred = NULL;
     int lost = 0;
-    CHECK_INT(monitor_watch(monitor, base, count_lost, &lost, &err), 0);
+    CHECK_INT(monitor_watch(monitor, base, count_lost, &lost, ERR), 0);
     CHECK_INT(kill(pid, SIGTERM) | kill(pid, SIGHUP), 0); /* not its business */
     CHECK_INT(kill(pid, SIGSTOP), 0);
     monitor_make(monitor, &file);
@@ -168,11 +158,29 @@ static void test_end(struct monitor *monitor, pid_t pid)
     event_base_free(base);
 }
 
-/* It ends with its tccld. */
-static void test_orphan(void)
+SETUP
 {
-    struct tccl_error err = {0};
-    struct monitor *monitor = monitor_start(rig.munge_socket, &err);
+    if (geteuid() == 0)
+        rig_begin();
+    else
+        check_skip("only root has a monitor");
+}
+
+TEST(monitor)
+{
+    struct monitor *monitor = monitor_start(rig.munge_socket, ERR);
+    CHECK_STR(check_err.text, "");
+    pid_t pid = child_of_ours();
+    test_credentials(monitor);
+    test_long(monitor);
+    test_files(monitor);
+    test_end(monitor, pid);
+}
+
+/* It ends with its tccld. */
+TEST(orphan)
+{
+    struct monitor *monitor = monitor_start(rig.munge_socket, ERR);
     pid_t pid = child_of_ours();
     CHECK(monitor && pid > 0);
     monitor_free(monitor);
@@ -180,35 +188,13 @@ static void test_orphan(void)
 }
 
 /* Without a monitor root does it itself, with the socket that is given. */
-static void test_without(void)
+TEST(without)
 {
     cleanup_free char *cred = NULL, *data = NULL;
-    struct tccl_error err = {0};
     size_t size;
     uid_t uid = 12345;
-    CHECK_INT(monitor_encode(NULL, rig.munge_socket, 0, "any", 3, soon(), &cred, &err), 0);
-    CHECK_INT(monitor_decode(NULL, rig.munge_socket, cred, soon(), &uid, &data, &size, &err), 0);
+    CHECK_INT(monitor_encode(NULL, rig.munge_socket, 0, "any", 3, soon(), &cred, ERR), 0);
+    CHECK_INT(monitor_decode(NULL, rig.munge_socket, cred, soon(), &uid, &data, &size, ERR), 0);
     CHECK(uid == 0 && size == 3);
     test_files(NULL);
-}
-
-int main(void)
-{
-    struct tccl_error err = {0};
-    if (geteuid() != 0) {
-        printf("skipped: only root has a monitor\n");
-        return 77;
-    }
-    test_form();
-    rig_begin();
-    struct monitor *monitor = monitor_start(rig.munge_socket, &err);
-    CHECK_STR(err.text, "");
-    pid_t pid = child_of_ours();
-    test_credentials(monitor);
-    test_long(monitor);
-    test_files(monitor);
-    test_end(monitor, pid);
-    test_orphan();
-    test_without();
-    return check_result();
 }

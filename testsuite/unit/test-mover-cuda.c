@@ -2,11 +2,7 @@
  * really go where they should, and what happens when something fails. On real GPUs, whose bus ids
  * are given as arguments: the first part of that. */
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "measure/cuda/cuda-request.h"
@@ -219,7 +215,7 @@ static void test_kinds(bool engine)
 }
 
 /* Two stand-ins: two processes, one GPU. */
-static void test_stand_ins(void)
+TEST(stand_ins)
 {
     struct tccl_site site = make_site("0000:02:00.0", "0000:02:00.0");
 
@@ -233,7 +229,7 @@ static void test_stand_ins(void)
 }
 
 /* If the checks above could not tell, they would be worth nothing. */
-static void test_idle_is_found(void)
+TEST(idle_is_found)
 {
     setenv("FAKE_CUDA_KERNEL", "idle", 1);
     begin(false);
@@ -268,7 +264,7 @@ static void test_kernel(const char *kind, const char *why)
 }
 
 /* A copy that nothing ends is ended with its keeper; the next one does better. */
-static void test_endless(void)
+TEST(endless)
 {
     setenv("FAKE_CUDA_KERNEL", "endless", 1);
     begin(false);
@@ -295,7 +291,7 @@ static void test_broken(const char *kind, const char *why)
     end();
 }
 
-static void test_silent_keeper(void)
+TEST(silent_keeper)
 {
     const size_t bytes = sizeof(struct tccl_cuda_requests);
     struct tccl_cuda_requests *requests =
@@ -380,25 +376,25 @@ static int test_real(const char *first, const char *second)
     return check_result();
 }
 
-int main(int argc, char **argv)
+SETUP
 {
-    if (argc > 1)
-        return test_real(argv[1], argv[argc - 1]);
+    if (check_args[1])
+        exit(test_real(check_args[1], check_args[2] ? check_args[2] : check_args[1]));
     if (!have_fake()) {
-        printf("skipped: LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1\n");
-        return 77;
+        check_skip("LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1");
+        return;
     }
     setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0", 1);
     setenv("CUDA_VISIBLE_DEVICES", "7", 1); /* all GPUs are measured nevertheless */
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1); /* and kernels run together */
     setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+}
+
+TEST(failures)
+{
     test_kinds(false);
     test_kinds(true);
-    test_stand_ins();
-    test_idle_is_found();
     test_kernel("absent", "was not there");
-    test_endless();
-    test_silent_keeper();
     test_broken("broken", "unspecified launch failure");
     test_broken("deadly", "");
     test_call("cuLaunchKernel", "g0>m0", "can't be started");
@@ -415,5 +411,4 @@ int main(int argc, char **argv)
     setenv("FAKE_CUDA_VERSION", "11040", 1);
     test_no_start(NULL, "0", "0000:02:00.0", "the driver is of CUDA 11.4 (update it");
     unsetenv("FAKE_CUDA_VERSION");
-    return check_result();
 }

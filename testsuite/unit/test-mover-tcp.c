@@ -1,11 +1,8 @@
 /* NICs by TCP: over loopback and to a peer of ours in the pool's real workers; what is counted is
  * what the other end has seen; a peer that vanishes, is absent, slow, or talks nonsense. */
 #include <arpa/inet.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"
@@ -36,7 +33,7 @@ static void move_bytes(struct tccl_peer_stream *stream, bool send, uint64_t byte
 }
 
 /* Any mixture of runs in both directions: both ends have seen the same, to the byte. */
-static void test_counts_agree(void)
+TEST(counts_agree)
 {
     static unsigned char region[300001]; /* no multiple of anything */
     struct tccl_peer_count count;
@@ -110,19 +107,17 @@ static bool is_sound(const struct tccl_run_result *run)
 
 static void check_good(struct tccl_workers *workers, const char *text)
 {
-    struct tccl_error err = {0};
     struct tccl_run_result run = {0};
 
     /* On a busy machine so small a share may go by before its first sample, or members may hardly
      * meet: such a run says nothing, and what measures asks again, too. */
     for (int i = 0; i < TRIES && !is_sound(&run); i++)
-        CHECK_INT(run_set(workers, text, &run, &err), 0);
-    CHECK_STR(err.text, "");
+        CHECK_OK(run_set(workers, text, &run, ERR));
     CHECK(is_sound(&run));
     printf("%-22s %6.2f GB/s, overlap %.3f\n", text, run.slowest, run.overlap);
 }
 
-static void test_loopback(void)
+TEST(loopback)
 {
     struct tccl_workspace *workspace = new_workspace("", "");
     struct tccl_workers *workers = new_workers(workspace);
@@ -141,11 +136,4 @@ static void test_loopback(void)
     check_good(workers, "n0>m0");
     tccl_workers_free(workers);
     tccl_workspace_free(workspace);
-}
-
-int main(void)
-{
-    test_counts_agree();
-    test_loopback();
-    return check_result();
 }

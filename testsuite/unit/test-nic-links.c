@@ -1,15 +1,6 @@
 /* Which NICs have no link, by a /sys of the test's. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "check.h"
 #include "tccld/join/nic-links.h"
-
-static char root[] = "/tmp/test-nic-links-XXXXXX";
 
 __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
 {
@@ -21,13 +12,13 @@ __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
     CHECK_INT(system(command), 0);
 }
 
-/* Writes a file below root, in a folder that is there. */
+/* Writes a file below check_folder(), in a folder that is there. */
 __attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
 {
     char path[256];
     va_list args;
     va_start(args, format);
-    int at = snprintf(path, sizeof(path), "%s/sys/class/", root);
+    int at = snprintf(path, sizeof(path), "%s/sys/class/", check_folder());
     vsnprintf(path + at, sizeof(path) - (size_t)at, format, args);
     va_end(args);
     FILE *file = fopen(path, "w");
@@ -39,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void put(const char *text, const ch
 static void add(const char *class, const char *name, const char *busid)
 {
     char path[256], device[64];
-    int at = snprintf(path, sizeof(path), "%s/sys/class/%s/%s", root, class, name);
+    int at = snprintf(path, sizeof(path), "%s/sys/class/%s/%s", check_folder(), class, name);
     CHECK_INT(mkdir(path, 0755), 0);
     snprintf(path + at, sizeof(path) - (size_t)at, "/device");
     snprintf(device, sizeof(device), "../../../devices/%s", busid);
@@ -48,7 +39,7 @@ static void add(const char *class, const char *name, const char *busid)
 
 static void set_port(const char *name, int port, const char *state)
 {
-    run("mkdir -p %s/sys/class/infiniband/%s/ports/%d", root, name, port);
+    run("mkdir -p %s/sys/class/infiniband/%s/ports/%d", check_folder(), name, port);
     put(state, "infiniband/%s/ports/%d/state", name, port);
 }
 
@@ -63,8 +54,8 @@ static void check_down(const char *expected)
                                         "0000:41:00.0", "0000:61:00.0"};
     struct nic_links_down down;
     char found[64] = "";
-    nic_links_look(root, &down);
-    for (size_t i = 0; i < sizeof(buses) / sizeof(*buses); i++)
+    nic_links_look(check_folder(), &down);
+    for (size_t i = 0; i < COUNT(buses); i++)
         if (nic_links_has(&down, buses[i]))
             snprintf(found + strlen(found), sizeof(found) - strlen(found), "%zu ", i);
     CHECK_STR(found, expected);
@@ -72,10 +63,10 @@ static void check_down(const char *expected)
     CHECK(!nic_links_has(&down, "0000:c1:00"));
 }
 
-static void test_look(void)
+TEST(look)
 {
     check_down(""); /* there is no /sys/class */
-    run("mkdir -p %s/sys/class/infiniband %s/sys/class/net", root, root);
+    run("mkdir -p %s/sys/class/infiniband %s/sys/class/net", check_folder(), check_folder());
     add("infiniband", "mlx5_0", "0000:c1:00.0");
     check_down(""); /* nothing is known of it */
     set_port("mlx5_0", 1, "4: ACTIVE");
@@ -90,7 +81,7 @@ static void test_look(void)
 }
 
 /* The IP interface of an RDMA device counts for nothing; that of another NIC is all there is. */
-static void test_net(void)
+TEST(net)
 {
     set_port("mlx5_0", 1, "4: ACTIVE");
     add("net", "ib0", "0000:c1:00.0");
@@ -102,13 +93,13 @@ static void test_net(void)
     check_down("1 2 ");
     add("net", "eth2", "0000:21:00.0"); /* a second port of the device */
     set_net("eth2", "up");
-    run("mkdir -p %s/sys/class/net/bond0", root); /* no PCI device */
+    run("mkdir -p %s/sys/class/net/bond0", check_folder()); /* no PCI device */
     set_net("bond0", "down");
     check_down("1 ");
 }
 
 /* More devices than there is room for. */
-static void test_many(void)
+TEST(many)
 {
     struct nic_links_down down;
     char name[32], busid[32];
@@ -118,16 +109,6 @@ static void test_many(void)
         add("net", name, busid);
         set_net(name, "down");
     }
-    nic_links_look(root, &down);
+    nic_links_look(check_folder(), &down);
     CHECK(down.n > NIC_LINKS_MAX - 8 && down.n <= NIC_LINKS_MAX);
-}
-
-int main(void)
-{
-    CHECK(mkdtemp(root) != NULL);
-    test_look();
-    test_net();
-    test_many();
-    run("rm -r %s", root);
-    return check_result();
 }

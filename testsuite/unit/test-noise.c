@@ -1,8 +1,6 @@
 /* test-noise.c: searches with a meter that is noisy, disturbed, or fails, against the truth. */
 #include "search/search.h"
 
-#include <math.h>
-
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
@@ -176,11 +174,9 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
         tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = noisy}, symmetry);
     struct tccl_search_options options = options_of(noisy, gap, pairs);
     struct tccl_table *table = tccl_table_new(machine, mask);
-    struct tccl_error err = {0};
     struct tccl_port none = {0};
     double worst = 1, most = 1 + fmax(gap, noisy->noise);
-    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_search_table(search, table, &options, ERR));
     strcpy(table->source, "host");
     check_table(table, machine);
     for (int i = 0; i < table->n_ports * table->n_ports; i++) {
@@ -200,8 +196,9 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
 }
 
 /* With each measurement off by the noise at most, what is proven is within gap + 2 * noise. */
-static void test_uniform(unsigned long seed)
+TEST(uniform)
 {
+    unsigned long seed = check_seed();
     static const double noises[] = {0.01, 0.03, 0.05, 0.1};
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + round;
@@ -221,8 +218,9 @@ static void test_uniform(unsigned long seed)
 
 /* Now and then a measurement is 30 % too low. A search may find a chain slower by that; mostly it
  * doesn't. */
-static void test_outliers(unsigned long seed)
+TEST(outliers)
 {
+    unsigned long seed = check_seed();
     enum { ROUNDS = 80 };
     int off = 0;
     double most = 1;
@@ -249,8 +247,9 @@ static void test_outliers(unsigned long seed)
 }
 
 /* Symmetries measured through noise don't make results worse than noise itself does. */
-static void test_symmetric(unsigned long seed)
+TEST(symmetric)
 {
+    unsigned long seed = check_seed();
     int off = 0, rounds = 60;
     double most = 1;
     for (int round = 0; round < rounds && !check_failures; round++) {
@@ -285,8 +284,9 @@ static struct tccl_search *know_all(struct noisy_meter *noisy, struct tccl_setma
 }
 
 /* Sets that fail: what does without them is found, bounds are as if they might be fast. */
-static void test_failed(unsigned long seed)
+TEST(failed)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
         struct tccl_model *model = some_model(&state);
@@ -345,8 +345,9 @@ static void test_failed(unsigned long seed)
 }
 
 /* Failures that come and go, together with noise: whatever is found holds. */
-static void test_flaky(unsigned long seed)
+TEST(flaky)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
         struct tccl_model *model = some_model(&state);
@@ -376,8 +377,9 @@ static void test_flaky(unsigned long seed)
 }
 
 /* Stopped anywhere, nothing more is measured (see ask) and every bound holds. */
-static void test_stopped(unsigned long seed)
+TEST(stopped)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
         struct tccl_model *model = some_model(&state);
@@ -402,8 +404,9 @@ static void test_stopped(unsigned long seed)
 }
 
 /* Leaving the ring says nothing about the pairs: they are proven. */
-static void test_left_ring(unsigned long seed)
+TEST(left_ring)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 30 && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
         struct tccl_model *model = some_model(&state);
@@ -436,7 +439,7 @@ static void test_left_ring(unsigned long seed)
 
 /* Where all is known, or nothing is left to be measured, the search still tells and can be stopped.
  */
-static void test_told_without_measuring(void)
+TEST(told_without_measuring)
 {
     struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -462,18 +465,4 @@ static void test_told_without_measuring(void)
     tccl_table_free(table);
     tccl_setmap_clear(&noisy.asked);
     tccl_model_free(model);
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_uniform(seed);
-    test_outliers(seed);
-    test_symmetric(seed);
-    test_failed(seed);
-    test_flaky(seed);
-    test_stopped(seed);
-    test_left_ring(seed);
-    test_told_without_measuring();
-    return check_result();
 }

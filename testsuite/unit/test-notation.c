@@ -1,5 +1,4 @@
 /* test-notation.c: chains and rings on one line. */
-#include "base/cleanup.h"
 #include "chain/chain.h"
 #include "machines.h"
 
@@ -56,7 +55,7 @@ static void check_round_trips(const struct tccl_machine *machine)
 }
 
 /* The longest text there can be still fits. */
-static void check_longest(void)
+TEST(longest)
 {
     struct tccl_machine machine = {.n_gpus = 16, .n_memories = 16, .n_nics = 16};
     struct tccl_chain chain = {
@@ -78,10 +77,8 @@ static void check_longest(void)
 static void check_refused(const struct tccl_machine *machine, const char *text, const char *why)
 {
     struct tccl_chain chain;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_chain_parse(text, machine, &chain, ERR), why);
 }
 
 static void check_bad(const struct tccl_machine *machine)
@@ -215,7 +212,7 @@ static void check_mutated(const char *text)
         CHECK_STR(printed, text);
 }
 
-static void check_named(void)
+TEST(named)
 {
     char text[TCCL_CHAIN_TEXT];
     for (int round = 0; round < 5000 && !check_failures; round++) {
@@ -229,7 +226,7 @@ static void check_named(void)
 }
 
 /* Arrows stand in the order of the text. */
-static void check_arrows(void)
+TEST(arrows)
 {
     struct tccl_named_chain chain;
     const struct tccl_text_arrow wanted[] = {{'m', 3}, {'w', -1}, {'m', 0}, {'g', -1}};
@@ -267,7 +264,7 @@ static void check_bus_ids(const struct tccl_machine *machine)
 enum { NODES = 200, RING_TEXT = 3 * NODES * (TCCL_CHAIN_TEXT + 16) };
 
 /* Of many nodes, each with one chain or several. */
-static void check_rings(void)
+TEST(rings)
 {
     static struct tccl_named_chain chains[NODES][3];
     static char text[RING_TEXT];
@@ -319,7 +316,7 @@ static void check_read(const char *text, int result, const char *expected, const
     CHECK_STR(err.text, why);
 }
 
-static void check_reads(void)
+TEST(reads)
 {
     char big[600];
     memset(big, 'x', 300);
@@ -350,7 +347,7 @@ static void check_reads(void)
 
 /* "n2[= n1]" has the chains that are written at n1, all of them; only a node before it that has
  * them written out can be named. */
-static void check_references(void)
+TEST(references)
 {
     check_read("n1[a-g>0-g>a]n2[b-g>1-g>b]n3[= n1] n4 [ =n2 ] n5[=n1]", 0,
                "<0|0|n1|a -g> 0 -g> a><1|0|n2|b -g> 1 -g> b><2|0|n3|a -g> 0 -g> a>"
@@ -404,7 +401,7 @@ static struct tccl_named_rings random_rings(void)
 
 /* Every set survives printing and parsing, and a place in the text of a ring has the same chains.
  */
-static void check_sets(void)
+TEST(sets)
 {
     for (int round = 0; round < 300 && !check_failures; round++) {
         struct tccl_named_rings rings = random_rings(), back;
@@ -429,12 +426,10 @@ static void check_sets(void)
 static void check_refused_set(const char *text, const char *why)
 {
     struct tccl_named_rings rings;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_named_rings_parse(text, &rings, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_named_rings_parse(text, &rings, ERR), why);
 }
 
-static void check_bad_sets(void)
+TEST(bad_sets)
 {
     char many[200] = "0-w>1-w>0";
     check_refused_set("", "column 1: a GPU was expected, found \"the end\"");
@@ -483,9 +478,8 @@ static void check_json(const struct tccl_machine *machine)
     CHECK_INT(json_array_size(json_object_get(closed, "edges")), 2);
 }
 
-int main(void)
+TEST(notation)
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < MACHINE_NAMES; i++) {
         struct tccl_model *model = load_machine(machine_names[i]);
         /* Chains by chance want all ways between devices. */
@@ -500,13 +494,4 @@ int main(void)
     check_bad(tccl_model_machine(amd));
     check_json(tccl_model_machine(amd));
     tccl_model_free(amd);
-    check_longest();
-    check_named();
-    check_arrows();
-    check_rings();
-    check_reads();
-    check_references();
-    check_sets();
-    check_bad_sets();
-    return check_result();
 }

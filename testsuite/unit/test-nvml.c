@@ -1,8 +1,4 @@
 /* test-nvml.c: what is read from NVIDIA's library, by a stand-in for it (fake-nvml.c). */
-#include <limits.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
 #include "check.h"
 #include "discover/nvml.h"
 
@@ -12,7 +8,7 @@ static void clear(void)
                                         "USERS", "DENY", "LOST", "INIT"};
     char name[32];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(name, sizeof(name), "FAKE_NVML_%s", names[i]);
         unsetenv(name);
     }
@@ -22,11 +18,9 @@ static struct tccl_nvml nvml;
 
 static void read_well(const char *gpus)
 {
-    struct tccl_error err = {0};
 
     setenv("FAKE_NVML_GPUS", gpus, 1);
-    CHECK_INT(tccl_nvml_read(&nvml, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_nvml_read(&nvml, ERR));
 }
 
 static void check_failure(const char *why)
@@ -40,7 +34,7 @@ static void check_failure(const char *why)
         fprintf(stderr, "  \"%s\" not in \"%s\"\n", why, err.text);
 }
 
-static void test_order(void)
+TEST(order)
 {
     clear();
     read_well("0000:84:00.0,0000:03:00.0,0001:01:00.0,0000:44:1f.0");
@@ -58,7 +52,7 @@ static void test_order(void)
     CHECK(!nvml.gpus[0].mig && nvml.gpus[0].n_users == 0);
 }
 
-static void test_pairs(void)
+TEST(pairs)
 {
     clear();
     setenv("FAKE_NVML_P2P", "0-2,2-0,1-2", 1);
@@ -69,7 +63,7 @@ static void test_pairs(void)
     CHECK(!nvml.read[0][2] && !nvml.read[0][0]);
 }
 
-static void test_users(void)
+TEST(users)
 {
     char users[64];
 
@@ -93,7 +87,7 @@ static void test_users(void)
     CHECK_STR(nvml.gpus[0].name, "Gr???fin");
 }
 
-static void test_trouble(void)
+TEST(trouble)
 {
     char many[1024] = "0000:00:00.0";
 
@@ -123,7 +117,7 @@ static void test_trouble(void)
 }
 
 /* As many processes as there is room for, and more, of which the first are kept. */
-static void test_many_users(void)
+TEST(many_users)
 {
     char users[2048] = "0-5000000";
 
@@ -156,40 +150,26 @@ static void test_old(void)
     CHECK(!nvml.knows_p2p && !nvml.gpus[0].mig);
 }
 
-static void run_with_old_library(const char *library)
+/* A program of its own has the old library. */
+SETUP
 {
-    char folder[] = "/tmp/tccl-nvml-XXXXXX", path[PATH_MAX];
-    int status = -1;
+    if (check_args[1] && strcmp(check_args[1], "old") == 0) {
+        test_old();
+        exit(check_result());
+    }
+}
 
-    if (!mkdtemp(folder))
-        abort();
-    snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", folder);
-    CHECK_INT(symlink(library, path), 0);
+TEST(old_library)
+{
+    const char *library = getenv("TCCL_OLD_NVML");
+    int status = -1;
+    CHECK_INT(symlink(library ? library : "", check_at("libnvidia-ml.so.1")), 0);
     pid_t child = fork();
     if (child == 0) {
-        setenv("LD_LIBRARY_PATH", folder, 1);
+        setenv("LD_LIBRARY_PATH", check_folder(), 1);
         execl("/proc/self/exe", "test-nvml", "old", NULL);
         _exit(127);
     }
     waitpid(child, &status, 0);
     CHECK_INT(status, 0);
-    unlink(path);
-    rmdir(folder);
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1 && strcmp(argv[1], "old") == 0) {
-        test_old();
-        return check_result();
-    }
-    test_order();
-    test_pairs();
-    test_users();
-    test_many_users();
-    test_trouble();
-    if (!getenv("TCCL_OLD_NVML"))
-        return 1;
-    run_with_old_library(getenv("TCCL_OLD_NVML"));
-    return check_result();
 }

@@ -26,7 +26,7 @@ static const char *drawn(bool terminal, const struct tccl_fill_progress *progres
     return text;
 }
 
-static void test_words(void)
+TEST(words)
 {
     struct tccl_fill_progress progress = sample();
 
@@ -46,7 +46,7 @@ static void test_words(void)
 
 /* Where time is limited it is what is left, if the work would take longer; a budget alone says
  * nothing of what is likely. */
-static void test_left(void)
+TEST(left)
 {
     struct tccl_fill_progress progress = sample();
 
@@ -67,7 +67,7 @@ static void test_left(void)
 }
 
 /* What comes before the chains takes its time once: it is not multiplied with the work. */
-static void test_prepared(void)
+TEST(prepared)
 {
     struct tccl_fill_progress progress = sample();
     struct tccl_progress_line line = {.machine = "big-node"};
@@ -83,7 +83,7 @@ static void test_prepared(void)
     CHECK(strstr(text, "0:10 left"));
 }
 
-static void test_fits(void)
+TEST(fits)
 {
     srand((unsigned)check_seed());
     for (int i = 0; i < 2000; i++) {
@@ -102,7 +102,7 @@ static void test_fits(void)
     }
 }
 
-static void test_never_back(void)
+TEST(never_back)
 {
     struct tccl_progress_line line = {.machine = "x"};
     struct tccl_fill_progress progress = sample();
@@ -112,14 +112,4 @@ static void test_never_back(void)
     progress.fraction = 0.1;
     tccl_progress_format(&line, &progress, 11, 0, text);
     CHECK(strstr(text, "x: 42 %"));
-}
-
-int main(void)
-{
-    test_words();
-    test_left();
-    test_prepared();
-    test_fits();
-    test_never_back();
-    return check_result();
 }

@@ -1,7 +1,4 @@
 /* Warm-up, repeats, median, spread, further rounds: with members whose rates are known. */
-#include <math.h>
-#include <sys/wait.h>
-
 #include "check.h"
 #include "measure/pool/repeat.h"
 #include "puppet.h"
@@ -10,7 +7,7 @@ static const struct tccl_repeat_options options = {
     .window = 0.02, .repeats = 5, .rounds = 3, .spread = 0.05};
 
 /* By counting: half of the values at most are less than the median, and half at most are more. */
-static void check_statistics(void)
+TEST(statistics)
 {
     for (int i = 0; i < 1000; i++) {
         double values[51], low = INFINITY, high = 0;
@@ -145,15 +142,13 @@ static void check_failure(void)
     CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
 }
 
-int main(void)
+TEST(repeats)
 {
     const struct tccl_workspace_settings settings = {.region = 1 << 20};
     const struct tccl_workers_options pool = {
         .gpu = &puppet_mover, .prepare_limit = 60, .run_limit = 60};
 
     alarm(900);
-    srand((unsigned)check_seed());
-    check_statistics();
     puppet_make();
     struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
     workers = workspace ? tccl_workers_new(workspace, &pool, NULL) : NULL;
@@ -168,5 +163,4 @@ int main(void)
     tccl_workers_free(workers);
     tccl_workspace_free(workspace);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
-    return check_result();
 }

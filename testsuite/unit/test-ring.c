@@ -1,8 +1,6 @@
 /* test-ring.c: rings over node classes equal the best of all choices of NICs. */
 #include "ring/ring.h"
 
-#include <math.h>
-
 #include "machines.h"
 #include "random-model.h"
 #include "search/search.h"
@@ -58,8 +56,9 @@ static double best_of(const struct tccl_node_class *const *nodes, int count, int
     return best;
 }
 
-static void test_best_of_all(unsigned long seed)
+TEST(best_of_all)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 300 && !check_failures; round++) {
         unsigned long state = seed + round;
         struct tccl_node_class *classes[MAX_KINDS];
@@ -233,8 +232,9 @@ static double value_of(const struct tccl_node_class *const *nodes, const struct 
 
 /* Sets of rings over nodes of mixed classes: the best of those of two, three, or one, whatever all
  * classes have. */
-static void test_best_sets(unsigned long seed)
+TEST(best_sets)
 {
+    unsigned long seed = check_seed();
     int several = 0;
     for (int round = 0; round < 500 && !check_failures; round++) {
         unsigned long state = seed + 7000 + round;
@@ -298,7 +298,7 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
 }
 
 /* Hops of NCCL's own choice by hand: its chains have equal parts, and share NICs. */
-static void test_baseline(void)
+TEST(baseline)
 {
     const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
     struct tccl_node_class *two = plain_class(2, fast, 30, 2),
@@ -333,7 +333,7 @@ static void test_baseline(void)
     tccl_node_class_free(none);
 }
 
-static void test_gains(void)
+TEST(gains)
 {
     CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4}, 0));
     CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {3.3}}, 0));
@@ -377,7 +377,7 @@ static bool takes(double own, double several, const char *source, int *rings)
 
 /* Several have to gain 10 % over NCCL's own, or 19 % by a model, and 5 % over a single ring that is
  * taken. */
-static void test_sets_gain(void)
+TEST(sets_gain)
 {
     int rings;
     CHECK(!takes(4, 4.39, "cuda", &rings));
@@ -391,7 +391,7 @@ static void test_sets_gain(void)
 }
 
 /* Beside others what these are left counts as well. */
-static void test_gains_beside(void)
+TEST(gains_beside)
 {
     struct tccl_ring ring = {.gbps = 4,
                              .alone = 5,
@@ -411,7 +411,7 @@ static void test_gains_beside(void)
 }
 
 /* Of a node's ring and its ring sets the fastest, beside others that which shares best. */
-static void test_set_beside(void)
+TEST(set_beside)
 {
     struct tccl_chain chain = {.closed = true, .n_gpus = 2, .gpus = {0, 1}};
     struct tccl_class_set sets[2] = {
@@ -513,8 +513,9 @@ static struct tccl_node_class *random_beside(unsigned long *state)
 /* What a job over several nodes gets beside other steps: the fastest rings of those that leave on
  * each node the least share that there is with the single ring, its own included, if they gain more
  * than 5 %. */
-static void test_choice_beside(unsigned long seed)
+TEST(choice_beside)
 {
+    unsigned long seed = check_seed();
     int several = 0, refused = 0, limited = 0;
     for (int round = 0; round < 2000 && !check_failures; round++) {
         unsigned long state = seed + 90000 + round;
@@ -579,14 +580,13 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 }
 
 /* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
-static void test_machines(void)
+TEST(machines)
 {
     struct tccl_node_class *amd = class_of("amd-4gpu", 15), *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_ring_solve(runs, 2, &ring, &err), 0);
+    CHECK_INT(tccl_ring_solve(runs, 2, &ring, ERR), 0);
     CHECK_INT(ring.n_nodes, 4);
     double weaker =
         amd->cells[0].gbps < intel->cells[0].gbps ? amd->cells[0].gbps : intel->cells[0].gbps;
@@ -595,7 +595,7 @@ static void test_machines(void)
     char *text = tccl_ring_format(runs, 2, &ring, names, 4096);
     CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
     free(text);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, &err), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, ERR), 0);
     CHECK(one.gbps == amd->ring.gbps && one.choices[0].entry_nic == -1);
     text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names, 4096);
     CHECK(text && strncmp(text, "n1[0 -", 6) == 0);
@@ -623,7 +623,7 @@ static bool same_nodes(const char *a, const char *b)
 
 /* Where a ring's text is too long, the chains of each class are written at its first node only: the
  * same ring, and no longer than names and one node of each class take. */
-static void test_long_text(void)
+TEST(long_text)
 {
     enum { NODES = 600 };
     static char names[NODES][8];
@@ -661,7 +661,7 @@ static void test_long_text(void)
 }
 
 /* One node alone: its best ring, or the best set of rings if that is faster. */
-static void test_single_sets(void)
+TEST(single_sets)
 {
     struct tccl_node_class *class = class_of("amd-4gpu", 15);
     const struct tccl_run run = {class, 1};
@@ -698,14 +698,13 @@ static void test_single_sets(void)
 }
 
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
-static void test_single_gpus(void)
+TEST(single_gpus)
 {
     struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 1);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
     tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, &err), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, ERR), 0);
     CHECK(ring.gbps > 0 && ring.choices[0].entry_nic == 0 && ring.choices[1].exit_nic == 0);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
@@ -713,13 +712,12 @@ static void test_single_gpus(void)
 
 static bool no_nic(void *context, tccl_transfer transfer)
 {
-    (void)context;
     return tccl_transfer_initiator(transfer).kind != TCCL_NIC;
 }
 
 /* A profile that was measured without a peer: its node alone has a ring, and several have none,
  * with the reason. */
-static void test_without_nics(void)
+TEST(without_nics)
 {
     struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -743,23 +741,4 @@ static void test_without_nics(void)
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_model_free(model);
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_best_of_all(seed);
-    test_best_sets(seed);
-    test_baseline();
-    test_gains();
-    test_sets_gain();
-    test_gains_beside();
-    test_set_beside();
-    test_choice_beside(seed);
-    test_machines();
-    test_long_text();
-    test_single_gpus();
-    test_single_sets();
-    test_without_nics();
-    return check_result();
 }

@@ -1,8 +1,6 @@
 /* test-rings.c: the best ring sets against all sets of two rings tried, on random models. Orders,
  * edges, ports and what NCCL can build together are written again here; rates are those of
  * tccl_model_sides, which test-model.c compares with their definition. */
-#include <math.h>
-
 #include "chain/expressible.h"
 #include "machines.h"
 #include "random-model.h"
@@ -412,7 +410,7 @@ static void check_machine(const char *name, bool closed, double better)
     tccl_model_free(model);
 }
 
-int main(void)
+TEST(random)
 {
     unsigned long state = check_seed();
     int rounds = getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : ROUNDS;
@@ -432,5 +430,4 @@ int main(void)
     check_machine("h100-8gpu", true, 1.15);
     check_machine("lopsided-8gpu", false, 1.15);
     check_machine("quad-8gpu", true, 1.1);
-    return check_result();
 }

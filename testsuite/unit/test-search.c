@@ -3,8 +3,6 @@
 #include "search/search.h"
 #include "search/setmap.h"
 
-#include <math.h>
-
 #include "chain/expressible.h"
 #include "enumerate.h"
 #include "machines.h"
@@ -123,8 +121,9 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     return worse;
 }
 
-static void test_equals_enumeration(unsigned long seed)
+TEST(equals_enumeration)
 {
+    unsigned long seed = check_seed();
     int worse = 0;
     for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + round;
@@ -147,8 +146,9 @@ static void test_equals_enumeration(unsigned long seed)
 }
 
 /* Rings of five GPUs and three memories: 24 orders, 5^5 ways. */
-static void test_five_gpu_rings(unsigned long seed)
+TEST(five_gpu_rings)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
         struct tccl_model *model = random_model(&state, 5, 3, 0);
@@ -167,8 +167,9 @@ static void test_five_gpu_rings(unsigned long seed)
 }
 
 /* Stopped by its budget, every bound still holds, and no more is measured than allowed. */
-static void test_budget(unsigned long seed)
+TEST(budget)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
         struct tccl_model *model = random_model(&state, 4, 2, 1);
@@ -215,7 +216,7 @@ static const char shared_model[] =
 
 /* Learning never costs more than measuring all chains would (it once cost minutes, and 80,000
  * sets). */
-static void test_shared_resource(void)
+TEST(shared_resource)
 {
     struct tccl_error err = {0};
     struct tccl_model *model = NULL;
@@ -248,8 +249,9 @@ static void test_shared_resource(void)
 }
 
 /* With a gap, results are as near to the best as they say. */
-static void test_gap(unsigned long seed)
+TEST(gap)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
         struct tccl_model *model = random_model(&state, 4, 3, 1);
@@ -277,8 +279,6 @@ static int know(void *context, const struct tccl_set *set, struct tccl_measureme
                 struct tccl_error *err)
 {
     struct counter *counter = context;
-    (void)set;
-    (void)out;
     counter->calls++;
     return tccl_fail(err, "nothing may be measured again");
 }
@@ -298,22 +298,21 @@ static int logged(void *context, const struct tccl_set *set, struct tccl_measure
     return status;
 }
 
-static void test_resume(void)
+TEST(resume)
 {
     struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct counter none = {tccl_model_meter(model), 0};
     struct log log = {.meter = tccl_model_meter(model)};
-    struct tccl_error err = {0};
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_search *first =
         tccl_search_new(machine, (struct tccl_meter){.measure = logged, .context = &log}, symmetry);
     struct tccl_search_options options = {0};
     struct tccl_table *a = tccl_table_new(machine, 15), *b = tccl_table_new(machine, 15);
-    CHECK_INT(tccl_search_table(first, a, &options, &err), 0);
+    CHECK_INT(tccl_search_table(first, a, &options, ERR), 0);
     struct tccl_meter meter = {.measure = know, .context = &none, .sets = &log.sets};
     struct tccl_search *second = tccl_search_new(machine, meter, symmetry);
-    CHECK_INT(tccl_search_table(second, b, &options, &err), 0);
+    CHECK_INT(tccl_search_table(second, b, &options, ERR), 0);
     CHECK_INT(none.calls, 0);
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(a->pairs[i].gbps == b->pairs[i].gbps);
@@ -336,7 +335,7 @@ static int fails(void *context, const struct tccl_set *set, struct tccl_measurem
 }
 
 /* A meter that fails ends the search with its own words. */
-static void test_broken_meter(void)
+TEST(broken_meter)
 {
     struct tccl_model *model = load_machine("intel-4gpu");
     struct counter counter = {tccl_model_meter(model), 0};
@@ -345,17 +344,16 @@ static void test_broken_meter(void)
                         (struct tccl_meter){.measure = fails, .context = &counter}, NULL);
     struct tccl_search_options options = {0};
     struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_search_table(search, table, &options, &err), -1);
-    CHECK_STR(err.text, "the meter broke");
+    CHECK_FAILS(tccl_search_table(search, table, &options, ERR), "the meter broke");
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_model_free(model);
 }
 
 /* Whatever may be exchanged keeps its bandwidth; near exchanges raise it at most by the factor. */
-static void test_symmetry(unsigned long seed)
+TEST(symmetry)
 {
+    unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         struct tccl_model *model = load_machine(machine_names[which]);
         struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
@@ -393,18 +391,4 @@ static void test_symmetry(unsigned long seed)
         tccl_symmetry_free(symmetry);
         tccl_model_free(model);
     }
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_equals_enumeration(seed);
-    test_five_gpu_rings(seed);
-    test_budget(seed);
-    test_gap(seed);
-    test_shared_resource();
-    test_resume();
-    test_broken_meter();
-    test_symmetry(seed);
-    return check_result();
 }

@@ -155,8 +155,9 @@ static int test_ring(unsigned long seed)
 }
 
 /* Long runs, which are squared, equal as many runs of one node. */
-static void test_runs(unsigned long seed)
+TEST(runs)
 {
+    unsigned long seed = check_seed();
     enum { LONG = 700 };
     static struct sample sample;
     static struct tccl_ways_run single[MAX_RUNS * LONG];
@@ -177,7 +178,7 @@ static void test_runs(unsigned long seed)
 }
 
 /* Two rings that change places on each node come back after an even number of nodes only. */
-static void test_turns(void)
+TEST(turns)
 {
     const struct tccl_way turn = {.gbps = 3, .in = {0, 1}, .out = {1, 0}};
     const struct tccl_ways kind = {1, &turn};
@@ -192,7 +193,7 @@ static void test_turns(void)
 
 /* More words than there is room for are refused, not tried: eight rings on eight fabrics that may
  * all change places. */
-static void test_room(void)
+TEST(room)
 {
     struct tccl_way ways[] = {{.gbps = 2}, {.gbps = 2}};
     const struct tccl_ways kind = {2, ways};
@@ -219,8 +220,9 @@ static double lesser(double a, double b)
 }
 
 /* Any shape, with sizes around those of the vector kernels. */
-static void test_product(unsigned long seed)
+TEST(product)
 {
+    unsigned long seed = check_seed();
     enum { SIDE = 100 }; /* wider than the widest tile */
     static float a[SIDE * SIDE], b[SIDE * SIDE], out[SIDE * SIDE];
     for (int round = 0; round < 300 && !check_failures; round++) {
@@ -245,13 +247,7 @@ static void test_product(unsigned long seed)
     }
 }
 
-int main(void)
+TEST(rings)
 {
-    unsigned long seed = check_seed();
-    CHECK(test_ring(seed) > 200);
-    test_runs(seed);
-    test_turns();
-    test_room();
-    test_product(seed);
-    return check_result();
+    CHECK(test_ring(check_seed()) > 200);
 }

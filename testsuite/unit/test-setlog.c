@@ -1,20 +1,13 @@
 /* sets.jsonl: what was appended is read back, whatever happened to the process that appended. */
 #include "check.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "sample.h"
 #include "search/setlog.h"
 
-static char path[512];
+static const char *path;
 
 enum { MAX_LINES = 4096 };
 struct lines {
@@ -101,7 +94,7 @@ static long check_read(const struct lines *expected, int n, int torn)
     return count;
 }
 
-static void test_roundtrip(void)
+TEST(roundtrip)
 {
     static struct lines lines;
     lines.n = 0;
@@ -111,7 +104,7 @@ static void test_roundtrip(void)
     CHECK_INT(check_read(&lines, 300, 0), 300);
 }
 
-static void test_one_writer(void)
+TEST(one_writer)
 {
     struct tccl_error err = {""};
     struct tccl_setlog *first = tccl_setlog_open(path, "model", NULL);
@@ -124,7 +117,7 @@ static void test_one_writer(void)
 }
 
 /* Cut at every byte of the last two lines: reading and opening lose no more than the torn line. */
-static void test_torn(void)
+TEST(torn)
 {
     static struct lines lines;
     cleanup_free char *data = NULL;
@@ -152,7 +145,7 @@ static void test_torn(void)
     }
 }
 
-static void test_altered(void)
+TEST(altered)
 {
     static struct lines lines;
     cleanup_free char *data = NULL;
@@ -178,7 +171,7 @@ static void test_altered(void)
 }
 
 /* Other content with a right checksum, and what is no log at all. */
-static void test_foreign(void)
+TEST(foreign)
 {
     static const char *const texts[] = {
         "",
@@ -199,7 +192,7 @@ static void test_foreign(void)
         "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":[1]}",
     };
     static struct lines lines;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         struct tccl_error err = {""};
         FILE *file = fopen(path, "w");
         fprintf(file, "%s %016llx\n", texts[i],
@@ -220,7 +213,7 @@ static void test_foreign(void)
 }
 
 /* A child that writes without pause is killed; whatever it said to have written is there. */
-static void test_kill(void)
+TEST(kill)
 {
     for (int round = 0; round < 20; round++) {
         static struct lines lines;
@@ -256,7 +249,7 @@ static void test_kill(void)
 }
 
 /* The file may not grow: as on a full disk. */
-static void test_full_disk(void)
+TEST(full_disk)
 {
     static struct lines lines;
     struct stat st;
@@ -303,7 +296,7 @@ static long long lines_with(const char *text)
 }
 
 /* What has nothing to say isn't written, and what can't be read again neither. */
-static void test_members(void)
+TEST(members)
 {
     static const struct tccl_measurement bad[] = {
         {.gbps = -1},
@@ -322,13 +315,13 @@ static void test_members(void)
     struct tccl_measurement marked = {.gbps = 1, .marks = TCCL_MARK_MPS, .noisy = true};
     CHECK_INT(tccl_setlog_append(log, &set, &marked, NULL), 0);
     CHECK_INT(lines_with("\"noisy\":true,\"marks\":[\"mps\"]}"), 1);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         CHECK_INT(tccl_setlog_append(log, &set, &bad[i], NULL), -1);
     tccl_setlog_close(log);
     CHECK_INT(lines_with("gbps"), 2);
 }
 
-static void test_no_file(void)
+TEST(no_file)
 {
     struct tccl_error err = {""};
     CHECK(tccl_setlog_open("/dev/full", "model", &err) == NULL);
@@ -337,19 +330,7 @@ static void test_no_file(void)
     CHECK(tccl_setlog_open("/nonexistent/sets.jsonl", "model", NULL) == NULL);
 }
 
-int main(void)
+SETUP
 {
-    srand(check_seed());
-    sample_path("sets.jsonl", path, sizeof(path));
-    test_roundtrip();
-    test_one_writer();
-    test_torn();
-    test_altered();
-    test_foreign();
-    test_kill();
-    test_full_disk();
-    test_members();
-    test_no_file();
-    sample_remove(path);
-    return check_result();
+    path = check_at("sets.jsonl");
 }

@@ -1,8 +1,6 @@
 /* Questions to tccld, against servers that answer, lie, are slow or silent. */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -11,7 +9,6 @@
 
 enum { PATIENCE_US = 400000 };
 
-static char folder[] = "/tmp/tccl-ask.XXXXXX";
 static struct shim_plan plan;
 static const shim_bus gpus[] = {0x4100, 0x6100};
 
@@ -119,14 +116,14 @@ static int ask_chain(struct server *server, struct shim_chain *chain, struct shi
     return status;
 }
 
-static void test_chain(void)
+TEST(chain)
 {
     static const size_t pieces[] = {0, 1, 7};
     struct shim_chain chain;
     struct shim_why why;
     char bytes[1024];
 
-    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+    for (size_t i = 0; i < COUNT(pieces); i++) {
         struct server server = {.answer = bytes, .piece = pieces[i]};
         server.size = frame(chain_answer, bytes);
         start(&server);
@@ -156,7 +153,7 @@ static void expect_chain(const char *answer, int status, const char *reason)
         fprintf(stderr, "\"%s\" has no \"%s\"\n", why.text, reason);
 }
 
-static void test_no_chain(void)
+TEST(no_chain)
 {
     expect_chain("tccl-chain 1\nstate fallback\nreason no such chain\nend\n", -1, "no such chain");
     expect_chain("tccl-chain 1\nstate nothing-to-do\nreason as good\nend\n", 1, "as good");
@@ -191,7 +188,12 @@ static void test_bad_frames(void)
     expect_bytes(&cut, "tccld did not end its answer in time");
 }
 
-static void test_deadline(void)
+TEST(frames)
+{
+    test_bad_frames();
+}
+
+TEST(deadline)
 {
     char bytes[1024];
     struct server silent = {.answer = "", .keep_open = true};
@@ -220,7 +222,7 @@ static void expect_no_server(const char *reason)
     CHECK(strstr(why.text, reason));
 }
 
-static void test_nobody(void)
+TEST(nobody)
 {
     struct server full = {.listening = -1};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -262,7 +264,7 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
     return status;
 }
 
-static void test_confirm(void)
+TEST(confirm)
 {
     static const char *const words[] = {"applied", "unknown", "fewer", "differs", "not used"};
     char expected[512];
@@ -287,7 +289,7 @@ static void test_confirm(void)
 }
 
 /* A text is never longer than tccld takes, and never ends its line. */
-static void test_long_text(void)
+TEST(long_text)
 {
     struct server server = {0};
     struct shim_why why;
@@ -302,7 +304,7 @@ static void test_long_text(void)
 
 /* ---- whether all nodes build several rings ---- */
 
-static void test_agree(void)
+TEST(agree)
 {
     static const struct {
         const char *answer;
@@ -318,7 +320,7 @@ static void test_agree(void)
         {"tccl-error 1\ntext type: unknown\nend\n", -1, "tccld refused it: type: unknown"},
         {"tccl-ok 1\nend\n", -1, "tccld refused it"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char bytes[1024];
         struct server server = {.answer = bytes, .size = frame(cases[i].answer, bytes)};
         struct shim_why why = {""};
@@ -333,7 +335,7 @@ static void test_agree(void)
 }
 
 /* Its own descriptors are closed, and a server that goes away raises no signal. */
-static void test_descriptors(void)
+TEST(descriptors)
 {
     int before = dup(0), after;
 
@@ -346,21 +348,8 @@ static void test_descriptors(void)
     CHECK_INT(after, before);
 }
 
-int main(void)
+SETUP
 {
-    CHECK(mkdtemp(folder));
-    snprintf(plan.socket, sizeof(plan.socket), "%s/sock", folder);
+    snprintf(plan.socket, sizeof(plan.socket), "%s", check_at("sock"));
     strcpy(plan.cluster, "c");
-    test_chain();
-    test_no_chain();
-    test_bad_frames();
-    test_deadline();
-    test_nobody();
-    test_confirm();
-    test_long_text();
-    test_agree();
-    test_descriptors();
-    unlink(plan.socket);
-    rmdir(folder);
-    return check_result();
 }

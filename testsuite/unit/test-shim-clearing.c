@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/symbols.h"
 #include "check.h"
@@ -14,7 +13,7 @@
 enum { LARGE = 300 << 20 };
 
 typedef void clears(void *at, int value, size_t size);
-static clears *lazy;
+static clears *lazy, *now;
 static void **slot;
 
 static char *map(int flags, int fd, size_t size)
@@ -163,12 +162,17 @@ static void test_locked(void)
 }
 
 /* Usage: test-shim-clearing LAZY NOW: the library, bound lazily and write-protected. */
-int main(int argc, char **argv)
+
+SETUP
 {
-    clears *now = argc == 3 ? (clears *)open_library(argv[2]) : NULL;
-    lazy = argc == 3 ? (clears *)open_library(argv[1]) : NULL;
-    if (!lazy || !now)
-        return 1;
+    lazy = check_args[1] ? (clears *)open_library(check_args[1]) : NULL;
+    now = lazy && check_args[2] ? (clears *)open_library(check_args[2]) : NULL;
+    if (!now)
+        exit(1);
+}
+
+TEST(slots)
+{
     test_pages(check_seed());
     test_others();
     CHECK(!shim_slot((void *)now, "memset") && !shim_clearing_can((void *)now));
@@ -176,7 +180,7 @@ int main(int argc, char **argv)
     slot = shim_slot((void *)lazy, "memset");
     CHECK(slot != NULL);
     if (!slot)
-        return check_result();
+        return;
     test_call();
     test_threads();
     test_locked();
@@ -186,5 +190,4 @@ int main(int argc, char **argv)
     shim_clearing_leave_out((void *)lazy);
     CHECK(*slot == (void *)in_thread);
     *slot = before;
-    return check_result();
 }

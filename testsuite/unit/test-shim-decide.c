@@ -38,7 +38,7 @@ static int check(const struct shim_registry *registry, int n, const char *word)
     return result;
 }
 
-static void complete(void)
+TEST(complete)
 {
     usual(4);
     CHECK_INT(check(NULL, 4, NULL), 0); /* all of them are here */
@@ -63,7 +63,7 @@ static void complete(void)
 }
 
 /* Fewer than this node's GPUs: only if each has a living process with the shim. */
-static void claimed(void)
+TEST(claimed)
 {
     struct shim_why why = {""};
     usual(6);
@@ -80,7 +80,7 @@ static void claimed(void)
     CHECK(unlink(path) == 0);
 }
 
-static void alike(void)
+TEST(alike)
 {
     usual(4);
     members[2].gpu = (shim_bus)SHIM_NO_BUS;
@@ -99,13 +99,13 @@ static void alike(void)
     CHECK_INT(check(NULL, 4, "different NCCL versions"), -1);
 }
 
-static void versions(void)
+TEST(versions)
 {
     static const struct {
         uint32_t version;
         int result;
     } cases[] = {{0, -1}, {22099, -1}, {22105, 0}, {22907, 0}, {99900, -1}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         usual(4);
         for (int j = 0; j < 4; j++)
             members[j].version = cases[i].version;
@@ -128,7 +128,7 @@ static void left_alone(uint32_t user, int ranks, int n, const char *word)
 }
 
 /* Of ranks that see only their own GPUs, one has NVLink. */
-static void hidden(void)
+TEST(hidden)
 {
     static struct shim_answer answer;
     struct shim_why why = {""};
@@ -140,15 +140,9 @@ static void hidden(void)
     CHECK(strstr(why.text, "may be joined by NVLink") != NULL);
 }
 
-int main(void)
+TEST(left_alone)
 {
-    complete();
-    claimed();
-    alike();
-    versions();
     left_alone(SHIM_USER_FILES, 4, 4, "the user has set");
     left_alone(SHIM_USER_SHARP, 2, 2, "the user has set");
     left_alone(0, 1, 1, "one rank");
-    hidden();
-    return check_result();
 }

@@ -131,8 +131,8 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     struct tag tag;
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
-    CHECK_INT(tag.n, sizeof(keys) / sizeof(*keys));
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+    CHECK_INT(tag.n, COUNT(keys));
+    for (size_t i = 0; i < COUNT(keys); i++)
         value_of(&tag, keys[i]);
     CHECK_STR(value_of(&tag, "id"), "0");
     CHECK_STR(value_of(&tag, "pattern"), "4");
@@ -224,7 +224,7 @@ static void make_ring(struct shim_ring *ring, int gpus, int turn, bool closed)
         ring->path.gpus[i] = (shim_bus)((i + turn) % gpus) << 8;
 }
 
-static void test_random(void)
+TEST(random)
 {
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 3000 && check_failures < 10; round++) {
@@ -265,7 +265,7 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
     return answer;
 }
 
-static void test_refused(void)
+TEST(refused)
 {
     unsigned seed = 1;
     struct shim_chain chain = {.n_rings = 1, .rings[0].path.n_gpus = 2, .n_baselines = 1};
@@ -297,7 +297,7 @@ static void test_refused(void)
 }
 
 /* Each number of a GPU and of a rank counts that the ring has, and none that it hasn't. */
-static void test_numbers(void)
+TEST(numbers)
 {
     unsigned seed = 2;
     for (int gpus = 2; gpus <= SHIM_GPUS; gpus++)
@@ -322,7 +322,7 @@ static void test_numbers(void)
 }
 
 /* Where the tree is too long, the ring is given alone. */
-static void test_long(void)
+TEST(long)
 {
     unsigned seed = 1;
     char with[TEXT], alone[TEXT];
@@ -345,14 +345,14 @@ static void test_long(void)
 }
 
 /* sizeof(struct ncclXml) of these versions. */
-static void test_memory(void)
+TEST(memory)
 {
     CHECK_INT(shim_graph_memory(22809), 4096 * 10008);
     CHECK_INT(shim_graph_memory(22907), 65536L * 14104);
     CHECK_INT(shim_graph_memory(0), 65536L * 14104);
 }
 
-static void test_channels(void)
+TEST(channels)
 {
     CHECK_INT(shim_graph_channels(1, 1), 1);
     CHECK_INT(shim_graph_channels(24, 1), 24);
@@ -363,15 +363,8 @@ static void test_channels(void)
     CHECK_INT(shim_graph_channels(24, 7), 21);
 }
 
-int main(void)
+SETUP
 {
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
         printf("only the locale C is here\n");
-    test_random();
-    test_refused();
-    test_numbers();
-    test_long();
-    test_memory();
-    test_channels();
-    return check_result();
 }

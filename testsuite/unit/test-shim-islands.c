@@ -378,7 +378,7 @@ static int check_one(unsigned long *seed, bool sets)
     return answer;
 }
 
-static void test_random(void)
+TEST(random)
 {
     unsigned long seed = check_seed();
     for (int sets = 0; sets < 2; sets++) {
@@ -391,7 +391,7 @@ static void test_random(void)
 
 /* ---- Versions ---- */
 
-static void test_levels(void)
+TEST(levels)
 {
     struct shim_pci amd = {.amd = true}, intel = {.cautious = true}, other = {.n = 0};
     CHECK(shim_islands_far_p2p(&amd, 4, 22203) && !shim_islands_far_p2p(&amd, 4, 22304));
@@ -402,7 +402,7 @@ static void test_levels(void)
 }
 
 /* From 2.21 to 2.26 the file has all CPUs, too many of them are refused. */
-static void test_cpus(void)
+TEST(cpus)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     char topology[TEXT] = "";
@@ -424,12 +424,4 @@ static void test_cpus(void)
     CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), 1);
     text = (struct shim_text){topology, 100, 0, false};
     CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), -1);
-}
-
-int main(void)
-{
-    test_random();
-    test_levels();
-    test_cpus();
-    return check_result();
 }

@@ -1,10 +1,8 @@
 /* The memory policy of a thread, and what memory is left. */
 #include "nccl/memory.h"
 
-#include <errno.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "check.h"
 
@@ -39,7 +37,7 @@ static void preferred(void)
     CHECK_INT(policy(&nodes), mode);
 }
 
-static void left(void)
+TEST(left)
 {
     uint64_t bytes = shim_memory_left();
     uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -60,7 +58,7 @@ static void limited(int which, rlim_t most)
     CHECK_INT(status, 0);
 }
 
-static void limits(void)
+TEST(limits)
 {
     struct rlimit data, space;
     if (getrlimit(RLIMIT_DATA, &data) || getrlimit(RLIMIT_AS, &space))
@@ -71,14 +69,11 @@ static void limits(void)
     limited(RLIMIT_AS, (rlim_t)1 << 46);
 }
 
-int main(void)
+TEST(policies)
 {
-    left();
-    limits();
     int mode;
     if (syscall(SYS_get_mempolicy, &mode, NULL, 0UL, NULL, 0UL) == 0)
         preferred();
     else
         printf("no memory policies here: %s\n", strerror(errno));
-    return check_result();
 }

@@ -1,12 +1,8 @@
 /* NCCL's log as the shim reads it: lines in the formats of 2.21 to 2.32 (those of 2.29.7 recorded,
  * the others after the formats in its source), cut and senseless ones, and where the log is. */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "check.h"
 #include "verify/ncclline.h"
@@ -72,9 +68,9 @@ static const struct init_line init_lines[] = {
      SHIM_LINE_COMPLETE, 0, 16, "0000:1a:00.0"},
 };
 
-static void test_init_lines(void)
+TEST(init_lines)
 {
-    for (size_t i = 0; i < sizeof(init_lines) / sizeof(init_lines[0]); i++) {
+    for (size_t i = 0; i < COUNT(init_lines); i++) {
         const struct init_line *expected = &init_lines[i];
         struct shim_line line = read_line(expected->text);
         CHECK_INT(line.kind, expected->kind);
@@ -87,7 +83,7 @@ static void test_init_lines(void)
     }
 }
 
-static void test_ring_lines(void)
+TEST(ring_lines)
 {
     struct shim_line line = read_line("vm:1000:1007 [0] NCCL INFO Ring 03 : 8 -> 0 -> 12");
 
@@ -127,11 +123,11 @@ static const struct edge_line edge_lines[] = {
     {"Channel 02 : 8[0] -> 0[0] via SHM/direct", 2, 8, 0, false, false, false, "SHM/direct"},
 };
 
-static void test_edge_lines(void)
+TEST(edge_lines)
 {
     char text[256];
 
-    for (size_t i = 0; i < sizeof(edge_lines) / sizeof(edge_lines[0]); i++) {
+    for (size_t i = 0; i < COUNT(edge_lines); i++) {
         const struct edge_line *expected = &edge_lines[i];
         snprintf(text, sizeof(text), "n1.x:1000:1007 [0] NCCL INFO %s", expected->text);
         struct shim_line line = read_line(text);
@@ -146,7 +142,7 @@ static void test_edge_lines(void)
     }
 }
 
-static void test_senseless_lines(void)
+TEST(senseless_lines)
 {
     static const char *const lines[] = {
         "",
@@ -166,7 +162,7 @@ static void test_senseless_lines(void)
         "n1:1:1 [0] NCCL WARN Ring 00 : 0 -> 1 -> 2",
     };
 
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+    for (size_t i = 0; i < COUNT(lines); i++)
         CHECK_INT(read_line(lines[i]).kind, SHIM_LINE_OTHER);
 }
 
@@ -195,7 +191,7 @@ static const char recorded[] =
     "vm:1000:1000 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x7fe5b31fa010 rank 0 nranks 16 "
     "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x69ee47307a49de33 - Init COMPLETE\n";
 
-static void test_recorded(void)
+TEST(recorded)
 {
     struct shim_built built;
 
@@ -232,7 +228,7 @@ static void say_init(char *text, int thread, int rank, int ranks, int gpu, const
 }
 
 /* Two threads make communicators at the same time; the first one makes a second one afterwards. */
-static void test_threads(void)
+TEST(threads)
 {
     char text[8192] = "";
     struct shim_built built;
@@ -324,7 +320,7 @@ static void connect_edges(int thread, int from, int to, int channels, const char
 }
 
 /* With cuMem NCCL connects at the first collective, in any thread. */
-static void test_connected_later(void)
+TEST(connected_later)
 {
     struct shim_built built;
 
@@ -343,7 +339,7 @@ static void test_connected_later(void)
 }
 
 /* Communicators alike: the lines belong to that whose collective is under way. */
-static void test_connected_alike(void)
+TEST(connected_alike)
 {
     begin_comm(11, 1, 2);
     begin_comm(12, 1, 2);
@@ -362,7 +358,7 @@ static void test_connected_alike(void)
 }
 
 /* Both in one group: neither is known, and both say so. */
-static void test_connected_at_once(void)
+TEST(connected_at_once)
 {
     begin_comm(13, 2, 3);
     begin_comm(14, 2, 3);
@@ -392,7 +388,7 @@ static void say_one(int thread, const char *line)
     take(text);
 }
 
-static void test_by_edges(void)
+TEST(by_edges)
 {
     struct shim_built built;
 
@@ -425,7 +421,7 @@ static void test_by_edges(void)
     shim_nccllog_expect_no_more();
 }
 
-static void test_trees(void)
+TEST(trees)
 {
     char text[256] = "";
 
@@ -443,7 +439,7 @@ static void test_trees(void)
     CHECK(built_of(16).trees && built_of(16).connected);
 }
 
-static void test_ends(void)
+TEST(ends)
 {
     char text[4096] = "";
     struct shim_built built;
@@ -466,7 +462,7 @@ static void test_ends(void)
 }
 
 /* Of the same GPU and rank the newest; with more communicators than are remembered, too. */
-static void test_many(void)
+TEST(many)
 {
     char text[1024];
     struct shim_built built;
@@ -490,7 +486,7 @@ static void test_many(void)
 }
 
 /* Those of another process in the same file, and lines that are not ended. */
-static void test_pieces(void)
+TEST(pieces)
 {
     static const char start[] = "n1:1001:7 [0] NCCL INFO comm 0x1 rank 0 nranks 3 cudaDev 0 busId "
                                 "31000 commId 0x1 - Init START\n"
@@ -505,7 +501,7 @@ static void test_pieces(void)
 
 /* Every beginning of the record, and bytes of it changed: nothing but what stands there is read,
  * which the sanitizers see to. */
-static void test_hostile(void)
+TEST(hostile)
 {
     size_t size = sizeof(recorded) - 1;
 
@@ -528,23 +524,23 @@ static void test_hostile(void)
 
 /* ---- where the log is ---- */
 
+/* A test in a process whose environment says nothing of NCCL's log. */
 static void in_child(void (*test)(void))
 {
-    int status = 0;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        check_failures = 0;
-        unsetenv("NCCL_DEBUG");
-        unsetenv("NCCL_DEBUG_LEVELS");
-        unsetenv("NCCL_DEBUG_SUBSYS");
-        unsetenv("NCCL_DEBUG_FILE");
-        test();
-        _exit(check_failures ? 1 : 0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK_INT(status, 0);
+    unsetenv("NCCL_DEBUG");
+    unsetenv("NCCL_DEBUG_LEVELS");
+    unsetenv("NCCL_DEBUG_SUBSYS");
+    unsetenv("NCCL_DEBUG_FILE");
+    check_in_child(test);
 }
+
+#define TEST_IN_CHILD(name)                                                                        \
+    static void name##_in_child(void);                                                             \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        in_child(name##_in_child);                                                                 \
+    }                                                                                              \
+    static void name##_in_child(void)
 
 static int nic(const char *name, char why[static 256])
 {
@@ -587,7 +583,7 @@ static long kib_of(const char *name)
     return stat(name, &status) == 0 ? (long)status.st_blocks / 2 : -1;
 }
 
-static void test_memory_file(void)
+TEST_IN_CHILD(memory_file)
 {
     char path[64], why[256];
     FILE *file = ask_and_open();
@@ -616,7 +612,7 @@ static void test_memory_file(void)
 }
 
 /* NCCL from 2.30.7 on asks for the subsystems last. */
-static void test_subsystems_last(void)
+TEST_IN_CHILD(subsystems_last)
 {
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 23203), "INFO");
     CHECK(shim_nccllog_answer("NCCL_DEBUG_FILE", 23203));
@@ -627,7 +623,7 @@ static void test_subsystems_last(void)
 }
 
 /* What nobody reads does not grow for ever. */
-static void test_bound(void)
+TEST_IN_CHILD(bound)
 {
     char path[64];
     FILE *file = ask_and_open();
@@ -646,7 +642,7 @@ static void test_bound(void)
     CHECK(!shim_nccllog_there());
 }
 
-static void test_old_version(void)
+TEST_IN_CHILD(old_version)
 {
     struct shim_why why = {0};
 
@@ -661,7 +657,7 @@ static void test_old_version(void)
     CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22203), "INFO");
 }
 
-static void test_file_limit(void)
+TEST_IN_CHILD(file_limit)
 {
     struct rlimit limit = {1 << 20, 1 << 20};
 
@@ -670,7 +666,7 @@ static void test_file_limit(void)
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22907));
 }
 
-static void test_no_descriptors(void)
+TEST_IN_CHILD(no_descriptors)
 {
     struct rlimit limit = {3, 3};
 
@@ -679,7 +675,7 @@ static void test_no_descriptors(void)
 }
 
 /* The child of a process with a log has none, and does not disturb it. */
-static void test_fork(void)
+TEST_IN_CHILD(fork)
 {
     FILE *file = ask_and_open();
     int status = 0;
@@ -722,26 +718,26 @@ static const char too_little[] =
     "with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)";
 static const char not_opened[] = "NCCL has not opened its log where the shim sees it";
 
-static void test_user_warn(void)
+TEST_IN_CHILD(user_warn)
 {
     users("WARN", NULL, NULL);
     expect_why(too_little);
 }
 
-static void test_user_only_file(void)
+TEST_IN_CHILD(user_only_file)
 {
     users(NULL, NULL, "/tmp/nothing");
     expect_why(too_little);
 }
 
-static void test_user_without_init(void)
+TEST_IN_CHILD(user_without_init)
 {
     users("INFO", "^ENV,INIT", "/tmp/nothing");
     expect_why(too_little);
 }
 
 /* 2.21 writes its version to the standard output once more where it logs to a file. */
-static void test_user_old(void)
+TEST_IN_CHILD(user_old)
 {
     users("INFO", NULL, NULL);
     expect_why(not_opened);
@@ -763,7 +759,7 @@ static void with_levels(const char *levels)
     CHECK(!shim_nccllog_answer("NCCL_DEBUG_LEVELS", 23203));
 }
 
-static void test_user_levels(void)
+TEST_IN_CHILD(user_levels)
 {
     with_levels("ATTN,INFO");
     FILE *file = opened("/dev/null");
@@ -771,23 +767,21 @@ static void test_user_levels(void)
     fclose(file);
 }
 
-static void test_user_other_levels(void)
+TEST_IN_CHILD(user_other_levels)
 {
     with_levels("ATTN,TRACE");
     expect_why(too_little);
 }
 
-static char folder[] = "/tmp/tccl-nccllog.XXXXXX";
-
 /* What goes to his own file is read along. */
-static void test_users_file(void)
+TEST_IN_CHILD(users_file)
 {
     char pattern[128], path[320], why[256], host[128] = "";
 
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
-    snprintf(pattern, sizeof(pattern), "%s/%%h.%%p.%%%%.%%x", folder);
-    snprintf(path, sizeof(path), "%s/%s.%d.%%.%%x", folder, host, getpid());
+    snprintf(pattern, sizeof(pattern), "%s/%%h.%%p.%%%%.%%x", check_folder());
+    snprintf(path, sizeof(path), "%s/%s.%d.%%.%%x", check_folder(), host, getpid());
     users("info", NULL, pattern);
     expect_why(not_opened);
     FILE *other = opened("/dev/null"), *file = opened(path);
@@ -807,14 +801,14 @@ static void test_users_file(void)
 }
 
 /* Nothing that goes through the shim is held back, changed, or in another place than without it. */
-static void test_users_output(void)
+TEST_IN_CHILD(users_output)
 {
     char path[128], expected[1 << 16], found[sizeof(expected)], line[3000];
     size_t size = 0;
 
     srand((unsigned)check_seed());
     fflush(stdout);
-    snprintf(path, sizeof(path), "%s/output", folder);
+    snprintf(path, sizeof(path), "%s/output", check_folder());
     CHECK(freopen(path, "w", stdout));
     setenv("NCCL_DEBUG", "INFO", 1);
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
@@ -842,11 +836,11 @@ static void test_users_output(void)
 }
 
 /* The program closes all descriptors, and gets the number for a file of its own. */
-static void test_reused(void)
+TEST_IN_CHILD(reused)
 {
     char path[300];
     struct stat status;
-    snprintf(path, sizeof(path), "%s/own", folder);
+    snprintf(path, sizeof(path), "%s/own", check_folder());
     int own = open(path, O_RDWR | O_CREAT, 0600);
     CHECK(own >= 0 && dprintf(own, "n:%d:7 [0] NCCL INFO Using network IB\n", getpid()) > 0);
     unlink(path);
@@ -862,42 +856,4 @@ static void test_reused(void)
     CHECK(!shim_nccllog_there());
     CHECK(fstat(own, &status) == 0 && status.st_size == 33L << 20);
     CHECK(dup(atoi(strrchr(name, '/') + 1)) >= 0);
-}
-
-int main(void)
-{
-    CHECK(mkdtemp(folder));
-    test_init_lines();
-    test_ring_lines();
-    test_edge_lines();
-    test_senseless_lines();
-    test_recorded();
-    test_threads();
-    test_connected_later();
-    test_connected_alike();
-    test_connected_at_once();
-    test_by_edges();
-    test_trees();
-    test_ends();
-    test_many();
-    test_pieces();
-    test_hostile();
-    in_child(test_memory_file);
-    in_child(test_subsystems_last);
-    in_child(test_reused);
-    in_child(test_bound);
-    in_child(test_old_version);
-    in_child(test_file_limit);
-    in_child(test_no_descriptors);
-    in_child(test_fork);
-    in_child(test_user_warn);
-    in_child(test_user_only_file);
-    in_child(test_user_without_init);
-    in_child(test_user_old);
-    in_child(test_user_levels);
-    in_child(test_user_other_levels);
-    in_child(test_users_file);
-    in_child(test_users_output);
-    rmdir(folder);
-    return check_result();
 }

@@ -1,19 +1,13 @@
 /* The PCI tree as NCCL reads it: small trees laid out as the kernel does, and what is refused. */
-#include <limits.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-
 #include "check.h"
 #include "nccl/pci.h"
 
-static char root[] = "/tmp/tccl-pci-XXXXXX";
-
-/* Makes the folders of a path below root. */
+/* Makes the folders of a path below check_folder(). */
 static void make_folders(const char *path)
 {
     char whole[PATH_MAX];
-    snprintf(whole, sizeof(whole), "%s/%s/", root, path);
-    for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+    snprintf(whole, sizeof(whole), "%s/%s/", check_folder(), path);
+    for (char *at = whole + strlen(check_folder()) + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
         mkdir(whole, 0700);
         *at = '/';
@@ -24,7 +18,7 @@ static void write_text(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
     make_folders(folder);
-    snprintf(path, sizeof(path), "%s/%s/%s", root, folder, name);
+    snprintf(path, sizeof(path), "%s/%s/%s", check_folder(), folder, name);
     FILE *file = fopen(path, "w");
     fputs(text, file);
     fclose(file);
@@ -42,8 +36,8 @@ static void add_device(const char *place, const char *node)
              place, name);
     make_folders(folder);
     make_folders("sys/class/pci_bus");
-    snprintf(link, sizeof(link), "%s/sys/class/pci_bus/%.7s", root, name);
-    snprintf(target, sizeof(target), "%s/%s", root, folder);
+    snprintf(link, sizeof(link), "%s/sys/class/pci_bus/%.7s", check_folder(), name);
+    snprintf(target, sizeof(target), "%s/%s", check_folder(), folder);
     if (symlink(target, link) != 0)
         CHECK(access(link, F_OK) == 0);
 }
@@ -63,7 +57,7 @@ static int read_devices(struct shim_pci *pci, struct shim_why *why, int n, ...)
     for (int i = 0; i < n; i++)
         devices[i] = bus_of(va_arg(list, const char *));
     va_end(list);
-    return shim_pci_read_below(root, devices, n, pci, why);
+    return shim_pci_read_below(check_folder(), devices, n, pci, why);
 }
 
 static const char *path(const struct shim_pci *pci, const char *a, const char *b)
@@ -76,7 +70,7 @@ static const char *path(const struct shim_pci *pci, const char *a, const char *b
 #define SWITCH "pci0000:00/0000:00:01.0/0000:01:00.0"
 #define INNER SWITCH "/0000:02:03.0/0000:06:00.0"
 
-static void lay_out(void)
+SETUP
 {
     write_text("proc", "cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n");
     write_text("sys/devices/system/node", "online", "0-1,9\n");
@@ -89,17 +83,17 @@ static void lay_out(void)
     add_device(INNER, "0\n");
     add_device(INNER "/0000:07:00.0/0000:08:00.0", "0\n");
     add_device(INNER "/0000:07:01.0/0000:09:00.0", "0\n");
-    /* At root ports, on the same and another NUMA node, and on an unknown one. */
+    /* At check_folder() ports, on the same and another NUMA node, and on an unknown one. */
     add_device("pci0000:00/0000:00:02.0/0000:0a:00.0", "0\n");
     add_device("pci0000:00/0000:00:03.0/0000:0b:00.0", "0\n");
     add_device("pci0000:80/0000:80:01.0/0000:81:00.0", "1\n");
     add_device("pci0000:c0/0000:c0:01.0/0000:c1:00.0", "-1\n");
     add_device("pci0000:c0/0000:c0:02.0/0000:c2:00.0", "-1\n");
-    /* Part of the root complex: below no bridge. */
+    /* Part of the check_folder() complex: below no bridge. */
     add_device("pci0000:80/0000:80:1f.0", "1\n");
 }
 
-static void test_paths(void)
+TEST(paths)
 {
     struct shim_pci pci;
     struct shim_why why = {""};
@@ -129,7 +123,7 @@ static void test_paths(void)
     CHECK(pci.amd && !pci.cautious && !pci.vendor[0] && pci.family == -1);
 }
 
-static void test_makers(void)
+TEST(makers)
 {
     static const char file[] = "virtualTopology.xml", folder[] = "var/run/nvidia-topologyd";
     struct shim_pci pci;
@@ -147,18 +141,18 @@ static void test_makers(void)
     CHECK_INT(read_devices(&pci, &why, 1, "0000:81:00.0"), -1);
     CHECK(strstr(why.text, file));
     char path_[PATH_MAX];
-    snprintf(path_, sizeof(path_), "%s/%s/%s", root, folder, file);
+    snprintf(path_, sizeof(path_), "%s/%s/%s", check_folder(), folder, file);
     CHECK_INT(unlink(path_), 0);
 }
 
-static void test_refused(void)
+TEST(refused)
 {
     struct shim_pci pci;
     struct shim_why why = {""};
     shim_bus far = UINT64_C(0x10000) << 16, many[SHIM_PCI_DEVICES + 1];
     CHECK_INT(read_devices(&pci, &why, 1, "0000:99:00.0"), -1);
     CHECK_STR(why.text, "the place of 0000:99:00.0 can't be read in /sys");
-    CHECK_INT(shim_pci_read_below(root, &far, 1, &pci, NULL), -1);
+    CHECK_INT(shim_pci_read_below(check_folder(), &far, 1, &pci, NULL), -1);
     write_text("sys/devices/pci0000:00/0000:00:03.0/0000:0b:00.0", "numa_node", "one\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:0b:00.0"), -1);
     for (int i = 0; i <= SHIM_PCI_DEVICES; i++) {
@@ -167,21 +161,8 @@ static void test_refused(void)
         add_device(place, "0\n");
         many[i] = bus_of(strrchr(place, '/') + 1);
     }
-    CHECK_INT(shim_pci_read_below(root, many, SHIM_PCI_DEVICES, &pci, NULL), 0);
-    CHECK_INT(shim_pci_read_below(root, many, SHIM_PCI_DEVICES + 1, &pci, NULL), -1);
+    CHECK_INT(shim_pci_read_below(check_folder(), many, SHIM_PCI_DEVICES, &pci, NULL), 0);
+    CHECK_INT(shim_pci_read_below(check_folder(), many, SHIM_PCI_DEVICES + 1, &pci, NULL), -1);
     make_folders("sys/kernel/pci_switch_link/virtual_switch_links");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), -1);
-}
-
-int main(void)
-{
-    char command[64];
-    CHECK(mkdtemp(root) != NULL);
-    lay_out();
-    test_paths();
-    test_makers();
-    test_refused();
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

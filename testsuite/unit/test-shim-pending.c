@@ -2,12 +2,9 @@
  * meanwhile. Its end: of many threads one takes it. Which one a thread of NCCL's is at work for. */
 #include "hook/pending.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "verify/nccllog.h"
@@ -20,7 +17,6 @@ static int device_fails;
 int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why);
 int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why)
 {
-    (void)why;
     *bus = device;
     return device_fails;
 }
@@ -79,14 +75,13 @@ static pthread_barrier_t together;
 static void *finish(void *unused)
 {
     long found = 0;
-    (void)unused;
     pthread_barrier_wait(&together);
     for (struct shim_init *over = NULL; (over = shim_pending_over(over)); found++)
         ;
     return (void *)found;
 }
 
-static void taken_once(void)
+TEST(taken_once)
 {
     enum { THREADS = 4, ROUNDS = 200 };
     pthread_barrier_init(&together, NULL, THREADS);
@@ -112,7 +107,7 @@ static void taken_once(void)
 }
 
 /* What is destroyed is nobody else's from then on, and is there until it is forgotten. */
-static void destroyed(void)
+TEST(destroyed)
 {
     static const char handles[2];
     struct shim_init *first = add(&handles[0]);
@@ -156,7 +151,7 @@ static FILE *begin_log(char path[static 64])
 }
 
 /* The one init of the device is this thread's, unless NCCL's log says that it joins another one. */
-static void claimed_by_log(void)
+TEST(claimed_by_log)
 {
     static const struct {
         int rank, ranks;               /* of the init; -1: not known */
@@ -173,7 +168,7 @@ static void claimed_by_log(void)
     char path[64];
     FILE *log = begin_log(path);
     CHECK_INT(tccl_bus_parse("0000:41:00.0", &device), 0);
-    for (size_t i = 0; log && i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; log && i < COUNT(cases); i++) {
         struct shim_init init = {
             .gpu = device, .rank = cases[i].rank, .comm.ranks = cases[i].ranks};
         struct shim_init *added = shim_pending_add(&init);
@@ -195,7 +190,7 @@ static void claimed_by_log(void)
 }
 
 /* Of two on one device, or of another device, none. */
-static void claimed_by_device(void)
+TEST(claimed_by_device)
 {
     struct shim_init init = {.gpu = device, .rank = -1, .comm.ranks = -1};
     struct shim_init *first = shim_pending_add(&init);
@@ -216,13 +211,8 @@ static void claimed_by_device(void)
     shim_pending_forget(other);
 }
 
-int main(void)
+TEST(forgotten)
 {
     forget(false);
     forget(true);
-    taken_once();
-    destroyed();
-    claimed_by_device();
-    claimed_by_log();
-    return check_result();
 }

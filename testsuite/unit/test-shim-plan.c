@@ -1,12 +1,5 @@
 /* The shim's plan files and tccld's chains: those that tccld writes are read, all others refused
  * with a reason. */
-#include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
-
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "check.h"
 #include "plan/plan.h"
 
@@ -35,7 +28,7 @@ static int parse_with(const char *from, const char *to, struct shim_plan *plan,
     return shim_plan_parse(text, strlen(text), plan, why);
 }
 
-static void test_plan(void)
+TEST(plan)
 {
     struct shim_plan plan;
     struct shim_why why = {""};
@@ -54,7 +47,7 @@ static void test_plan(void)
 }
 
 /* For groups of the step's GPUs alone: whatever chain it might have does not count. */
-static void test_groups_alone(void)
+TEST(groups_alone)
 {
     struct shim_plan plan;
     struct shim_why why = {""};
@@ -67,7 +60,7 @@ static void test_groups_alone(void)
     CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, &why), -1);
 }
 
-static void test_baselines(void)
+TEST(baselines)
 {
     static const char *const wrong[][2] = {
         {"22100 own 14.5", "22100 14.5"},
@@ -98,7 +91,7 @@ static void test_baselines(void)
     CHECK_STR(old->tree.type_inter, "SYS");
     CHECK(!new->better &&new->gbps == 6.0001 && new->ring.speed_inter == 2.4);
     CHECK(new->tree.pattern == 3 && new->tree.speed_intra == 0.12 && new->tree.speed_inter == 0);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         CHECK_INT(parse_with(wrong[i][0], wrong[i][1], &plan, &why), -1);
         CHECK_STR(why.text, "the plan's baseline is wrong or missing");
     }
@@ -108,7 +101,7 @@ static void test_baselines(void)
 }
 
 /* Two rings with other orders, NICs and memories. */
-static void test_rings(void)
+TEST(rings)
 {
     static const char text[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> 0000:41:00.0 -m1> mlx5_1 | "
@@ -131,7 +124,7 @@ static void test_rings(void)
 }
 
 /* The tree beside a chain of several nodes, which a plan need not have. */
-static void test_tree(void)
+TEST(tree)
 {
     static const char *const wrong[] = {
         "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0",
@@ -161,7 +154,7 @@ static void test_tree(void)
     snprintf(text, sizeof(text), open, "another line");
     CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
     CHECK(plan.chain.tree.gbps == 0);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         why.text[0] = '\0';
         snprintf(text, sizeof(text), open, wrong[i]);
         CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), -1);
@@ -171,7 +164,7 @@ static void test_tree(void)
 }
 
 /* The key is sent back as it came. */
-static void test_key(void)
+TEST(key)
 {
     struct shim_plan plan;
     char text[256];
@@ -184,7 +177,7 @@ static void test_key(void)
                     "end\n");
 }
 
-static void test_wrong_plans(void)
+TEST(wrong_plans)
 {
     static const char *const wrong[][2] = {
         {"tccl-plan 1", "tccl-plan 2"},
@@ -238,7 +231,7 @@ static void test_wrong_plans(void)
     };
     struct shim_plan plan;
     struct shim_why why;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         if (parse_with(wrong[i][0], wrong[i][1], &plan, &why) != -1 || !why.text[0]) {
             fprintf(stderr, "accepted, or without a reason: %s\n", wrong[i][1]);
             check_failures++;
@@ -248,7 +241,7 @@ static void test_wrong_plans(void)
         CHECK_INT(shim_plan_parse(plan_text, size, &plan, NULL), -1);
 }
 
-static void test_open(void)
+TEST(open)
 {
     static const char good[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> mlx5_1\nnodes 0 2\n"
@@ -273,7 +266,7 @@ static void test_open(void)
     CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, &why), -1);
     const shim_bus both[] = {gpu, other};
     CHECK_INT(shim_chain_parse(good, size, both, 2, false, &chain, &why), -1);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         const char *at = strstr(good, wrong[i][0]);
         snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good), good, wrong[i][1],
                  at + strlen(wrong[i][0]));
@@ -281,7 +274,7 @@ static void test_open(void)
     }
 }
 
-static void test_answers(void)
+TEST(answers)
 {
     static const struct {
         const char *text;
@@ -301,7 +294,7 @@ static void test_answers(void)
     };
     shim_bus gpu = 0x100;
     struct shim_chain chain;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+    for (size_t i = 0; i < COUNT(answers); i++) {
         struct shim_why why = {""};
         CHECK_INT(
             shim_chain_parse(answers[i].text, strlen(answers[i].text), &gpu, 1, true, &chain, &why),
@@ -322,7 +315,7 @@ static const char *file(const char *folder, const char *name)
     return path;
 }
 
-static void test_folder(void)
+TEST(folder)
 {
     char folder[] = "/tmp/tccl-plan-XXXXXX", command[64];
     struct shim_plan plan;
@@ -366,7 +359,7 @@ static int fits(struct shim_plan *plan, const char *job, const char *step, const
     return answer;
 }
 
-static void test_fits(void)
+TEST(fits)
 {
     struct shim_plan plan;
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, NULL), 0);
@@ -392,7 +385,7 @@ static void test_fits(void)
 }
 
 /* A process of root's that works for the user for a while, and one that gave up its rights. */
-static void test_rights(void)
+TEST(rights)
 {
     enum { UID = 65534 };
     struct shim_plan plan = {.uid = UID, .job = 7};
@@ -409,21 +402,4 @@ static void test_rights(void)
         CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
         CHECK_INT(WEXITSTATUS(status), kept != 0);
     }
-}
-
-int main(void)
-{
-    test_rings();
-    test_plan();
-    test_groups_alone();
-    test_baselines();
-    test_tree();
-    test_key();
-    test_wrong_plans();
-    test_open();
-    test_answers();
-    test_folder();
-    test_fits();
-    test_rights();
-    return check_result();
 }

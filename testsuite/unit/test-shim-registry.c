@@ -1,11 +1,7 @@
 /* The registry of a node's ranks: several processes, killed ones, a full table, foreign files. */
 #include "plan/registry.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "check.h"
 
@@ -68,7 +64,7 @@ static int take_part(int i)
     return shim_entry_answer(entry)->ranks == 42 ? 0 : 5;
 }
 
-static void several_processes(void)
+TEST(several_processes)
 {
     pid_t pids[PROCESSES];
     struct shim_member members[SHIM_GPUS * 2], late = member_of(0);
@@ -93,7 +89,7 @@ static void several_processes(void)
 }
 
 /* A decision is put into effect only once all ranks are there to take it. */
-static void asked(void)
+TEST(asked)
 {
     static const struct shim_why why = {"given up"};
     new_step();
@@ -121,8 +117,9 @@ static void asked(void)
 }
 
 /* A process dies wherever it is; what it leaves keeps nobody from anything. */
-static void killed_processes(unsigned long seed)
+TEST(killed_processes)
 {
+    unsigned long seed = check_seed();
     new_step();
     struct shim_registry *registry = open_one();
     for (int round = 0; round < 30; round++) {
@@ -152,7 +149,7 @@ static void killed_processes(unsigned long seed)
     unlink(path);
 }
 
-static void decisions(void)
+TEST(decisions)
 {
     struct shim_why first = {"the first"}, second = {"the second"}, why = {""};
     new_step();
@@ -187,7 +184,7 @@ static void decisions(void)
     unlink(path);
 }
 
-static void verdicts(void)
+TEST(verdicts)
 {
     char text[256];
     int worst = -1;
@@ -212,7 +209,7 @@ static void verdicts(void)
     unlink(path);
 }
 
-static void full_table(void)
+TEST(full_table)
 {
     new_step();
     struct shim_registry *registry = open_one();
@@ -260,8 +257,9 @@ static int make_groups(int i, unsigned seed)
     return 0;
 }
 
-static void many_groups(unsigned long seed)
+TEST(many_groups)
 {
+    unsigned long seed = check_seed();
     new_step();
     pid_t pids[PROCESSES];
     for (int i = 0; i < PROCESSES; i++)
@@ -276,7 +274,7 @@ static void many_groups(unsigned long seed)
 }
 
 /* Who is the first to come and go leaves the entry to the others that are expected. */
-static void expected_ranks(void)
+TEST(expected_ranks)
 {
     new_step();
     struct shim_registry *registry = open_one();
@@ -315,7 +313,7 @@ static void put(off_t size, mode_t mode, const char *text)
     close(fd);
 }
 
-static void foreign_files(void)
+TEST(foreign_files)
 {
     char other[160];
     new_step();
@@ -357,7 +355,7 @@ static void foreign_files(void)
 }
 
 /* Another process of the user's has written to the file. */
-static void damaged_answers(void)
+TEST(damaged_answers)
 {
     static struct shim_answer read;
     new_step();
@@ -392,7 +390,7 @@ static void damaged_answers(void)
 }
 
 /* The kernel would end the program with SIGXFSZ. */
-static void limited_files(void)
+TEST(limited_files)
 {
     struct rlimit limit;
     new_step();
@@ -416,7 +414,7 @@ static void limited_files(void)
     unlink(path);
 }
 
-static void claims(void)
+TEST(claims)
 {
     int told[2], stop[2];
     char byte;
@@ -445,7 +443,7 @@ static void claims(void)
 
 /* Communicators may have a quarter of what was free in /dev/shm, as long as any of their ranks is
  * there. */
-static void files_in_shm(void)
+TEST(files_in_shm)
 {
     struct shim_why why = {""};
     struct shim_entry *entries[3];
@@ -471,7 +469,7 @@ static void files_in_shm(void)
 }
 
 /* What killed processes had is there for others. */
-static void files_of_killed(void)
+TEST(files_of_killed)
 {
     struct shim_why why = {""};
     new_step();
@@ -515,8 +513,9 @@ static int take_memory(unsigned seed)
 }
 
 /* Of several communicators that start at once, as many as there is room for. */
-static void memory(unsigned long seed)
+TEST(memory)
 {
+    unsigned long seed = check_seed();
     pid_t pids[PROCESSES];
     new_step();
     struct shim_registry *registry = open_one();
@@ -538,25 +537,4 @@ static void memory(unsigned long seed)
     CHECK(!shim_registry_reserve(registry, ROOM + 1, ROOM));
     CHECK(shim_registry_reserve(registry, ROOM, ROOM));
     unlink(path);
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    several_processes();
-    asked();
-    killed_processes(seed);
-    decisions();
-    verdicts();
-    full_table();
-    many_groups(seed);
-    expected_ranks();
-    foreign_files();
-    damaged_answers();
-    limited_files();
-    claims();
-    files_in_shm();
-    files_of_killed();
-    memory(seed);
-    return check_result();
 }

@@ -1,12 +1,11 @@
 /* What the user has set, and what processes are given for a plan. */
-
 #include "check.h"
 #include "nccl/settings.h"
 
 enum { VERSION = 22907 };
 
 /* The user's own ~/.nccl.conf of whoever runs the tests is left out of sight. */
-static char conf[] = "/tmp/tccl-nccl-conf-XXXXXX";
+static const char *conf;
 
 static void clear(void)
 {
@@ -22,16 +21,9 @@ static void clear(void)
     }
 }
 
-static void write_conf(const char *text)
-{
-    FILE *file = fopen(conf, "w");
-    fputs(text, file);
-    fclose(file);
-}
-
 /* ---- What the user has set ---- */
 
-static void test_user(void)
+TEST(user)
 {
     static const struct {
         const char *name, *value;
@@ -87,7 +79,7 @@ static void test_user(void)
         {"NCCL_DEBUG", "INFO", 0},
         {"NCCL_IB_HCA", "mlx5_0", 0},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char words[200] = "", line[100];
         struct shim_text text = {words, sizeof(words), 0, false};
         setenv(cases[i].name, cases[i].value, 1);
@@ -101,16 +93,16 @@ static void test_user(void)
         unsetenv(cases[i].name);
         /* The same from a file. */
         strcat(line, "\n");
-        write_conf(line);
+        check_write_file(conf, line);
         CHECK_INT(shim_settings_user(), cases[i].bits);
-        write_conf("");
+        check_write_file(conf, "");
     }
 }
 
-static void test_conf(void)
+TEST(conf)
 {
-    write_conf("# NCCL_P2P_DISABLE=1\nX=1\nNCCL_P2P_DISABLE=1\nNCCL_P2P_DISABLE=0\n"
-               " NCCL_SHM_DISABLE=1\nNCCL_SHM_DISABLE\nNCCL_NET=Socket");
+    check_write_file(conf, "# NCCL_P2P_DISABLE=1\nX=1\nNCCL_P2P_DISABLE=1\nNCCL_P2P_DISABLE=0\n"
+                           " NCCL_SHM_DISABLE=1\nNCCL_SHM_DISABLE\nNCCL_NET=Socket");
     CHECK_INT(shim_settings_user(), SHIM_USER_P2P | SHIM_USER_NET);
     setenv("NCCL_P2P_DISABLE", "0", 1); /* counts more than the file */
     CHECK_INT(shim_settings_user(), SHIM_USER_NET);
@@ -126,16 +118,11 @@ static void test_conf(void)
 }
 
 /* From 2.30 on NCCL goes by HOME. */
-static void test_home(void)
+TEST(home)
 {
-    char home[] = "/tmp/tccl-home-XXXXXX", path[64];
-    CHECK(mkdtemp(home));
-    snprintf(path, sizeof(path), "%s/.nccl.conf", home);
-    FILE *file = fopen(path, "w");
-    CHECK(file && fputs("NCCL_P2P_DISABLE=1\n", file) >= 0);
-    fclose(file);
+    check_write_file(check_at(".nccl.conf"), "NCCL_P2P_DISABLE=1\n");
     char *before = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
-    setenv("HOME", home, 1);
+    setenv("HOME", check_folder(), 1);
     CHECK_INT(shim_settings_user(), 0); /* there is NCCL_CONF_FILE */
     unsetenv("NCCL_CONF_FILE");
     CHECK(shim_settings_user() & SHIM_USER_P2P);
@@ -143,8 +130,6 @@ static void test_home(void)
     if (before)
         setenv("HOME", before, 1);
     free(before);
-    unlink(path);
-    rmdir(home);
 }
 
 /* ---- Do settings suit a chain? ---- */
@@ -203,7 +188,7 @@ static int suits(const struct shim_plan *plan, const struct shim_pci *pci, uint3
     return answer != 0 ? ASIDE : known.net_intra ? SUITS : NO_NET;
 }
 
-static void test_ring(void)
+TEST(ring)
 {
     struct shim_plan plan = ring();
     struct shim_pci amd = machine;
@@ -224,7 +209,7 @@ static void test_ring(void)
 }
 
 /* Where NCCL has its buffers between processes, by its version and the driver's. */
-static void test_host(void)
+TEST(host)
 {
     CHECK(shim_settings_cumem_host(22907, 13000, 0));
     CHECK(shim_settings_cumem_host(22403, 12060, SHIM_USER_HOST));
@@ -239,7 +224,7 @@ static void test_host(void)
 
 /* NCCL takes the network within a node between GPUs that both have a NIC. Of a ring the topology
  * file takes them away; of a chain between nodes the ends need theirs. */
-static void test_near_nics(void)
+TEST(near_nics)
 {
     struct shim_plan plan = ring(), open = open_chain(true, true);
     struct shim_pci near = machine;
@@ -255,12 +240,12 @@ static void test_near_nics(void)
     CHECK_INT(suits(&open, &near, VERSION, 0), NO_NET);
 }
 
-static void test_hindrances(void)
+TEST(hindrances)
 {
     static const uint32_t hindrances[] = {SHIM_USER_FILES, SHIM_USER_P2P, SHIM_USER_SHM,
                                           SHIM_USER_SHARP, SHIM_USER_ALGO};
     struct shim_plan plan = ring(), open = open_chain(true, false);
-    for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances); i++)
+    for (size_t i = 0; i < COUNT(hindrances); i++)
         CHECK_INT(suits(&plan, &machine, VERSION, hindrances[i]), ASIDE);
     CHECK_INT(suits(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ),
               SUITS);
@@ -271,7 +256,7 @@ static void test_hindrances(void)
 }
 
 /* GPUDirect at either end comes from the topology file. */
-static void test_ends(void)
+TEST(ends)
 {
     for (int i = 0; i < 4; i++) {
         struct shim_plan plan = open_chain(i & 1, i & 2);
@@ -317,35 +302,19 @@ static void check_suits(const struct shim_plan *plan)
     }
 }
 
-static void test_suit(void)
+TEST(suit)
 {
     struct shim_plan plans[5] = {ring(), ring()};
     plans[1].chain.rings[0].path.edges[1].memory = 0;
     for (int i = 0; i < 3; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
-    for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++)
+    for (size_t i = 0; i < COUNT(plans); i++)
         check_suits(&plans[i]);
 }
 
-int main(void)
+SETUP
 {
-    int fd = mkstemp(conf);
-    CHECK(fd >= 0);
-    close(fd);
     clear();
+    check_write_file(conf = check_at("nccl.conf"), "");
     setenv("NCCL_CONF_FILE", conf, 1);
-    if (access("/etc/nccl.conf", F_OK) != 0) {
-        test_user();
-        test_conf();
-        test_home();
-    } else {
-        printf("not tested: this machine has an /etc/nccl.conf\n");
-    }
-    test_ring();
-    test_host();
-    test_near_nics();
-    test_hindrances();
-    test_ends();
-    test_suit();
-    return check_result();
 }

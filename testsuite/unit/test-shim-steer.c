@@ -631,7 +631,7 @@ static void check_size(int gpus, int split, int nics, bool ways)
 }
 
 /* NCCL's search finds one ring along the file's GPUs: several need a graph file. */
-static void check_several(void)
+TEST(several)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
@@ -647,17 +647,18 @@ static void check_several(void)
     CHECK_STR(why.text, "the plan has 2 rings");
 }
 
-int main(void)
+TEST(sizes)
 {
-    check_several();
     check_size(11, 10, 1, true);  /* 37 ways */
     check_size(13, 12, 1, true);  /* 56 in one island */
     check_size(16, 9, 16, false); /* 29 and 16, where NICs need the room */
     check_size(16, 8, 1, true);
-    const char *given = getenv("TCCL_SEED");
-    unsigned long seed = given ? strtoul(given, NULL, 0) : (unsigned long)time(NULL);
+}
+
+TEST(random)
+{
+    unsigned long seed = check_seed();
     int files = 0, all = 400;
-    printf("TCCL_SEED=%lu\n", seed);
     for (int i = 0; i < all; i++)
         files += check_one(&seed);
     printf("%d files for %d chains; %d of %d trees are alike, %d of %d as foretold\n", files, all,
@@ -665,5 +666,4 @@ int main(void)
     CHECK(trees_alike > trees_own * 3 / 4);
     CHECK(trees_foretold > trees * 3 / 4);
     CHECK(files > all / 4);
-    return check_result();
 }

@@ -103,7 +103,7 @@ static void expect(const struct shim_chain *chain, int i, const struct shim_buil
     CHECK_STR(said, text);
 }
 
-static void test_as_planned(void)
+TEST(as_planned)
 {
     for (int closed = 0; closed < 2; closed++) {
         struct shim_chain chain = make_chain(closed);
@@ -114,7 +114,7 @@ static void test_as_planned(void)
     }
 }
 
-static void test_order(void)
+TEST(order)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 1);
@@ -140,7 +140,7 @@ static void test_order(void)
 }
 
 /* Some channels are, others not so far: that says nothing of the ways, but the order stands. */
-static void test_not_connected(void)
+TEST(not_connected)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 0);
@@ -152,7 +152,7 @@ static void test_not_connected(void)
     expect(&chain, 0, &built, SHIM_DIFFERS, "order 81 41 61 in place of 81 41 a1");
 }
 
-static void test_edges(void)
+TEST(edges)
 {
     struct shim_chain chain = make_chain(true);
     struct shim_built built = as_planned(&chain, 0);
@@ -176,7 +176,7 @@ static void test_edges(void)
     expect(&chain, 3, &built, SHIM_DIFFERS, "edge 81 -> 41: SHM in place of P2P");
 }
 
-static void test_ends(void)
+TEST(ends)
 {
     struct shim_chain chain = make_chain(false);
     struct shim_built built = as_planned(&chain, 0);
@@ -201,7 +201,7 @@ static void test_ends(void)
     expect(&chain, 3, &built, SHIM_DIFFERS, "81 to the network: SHM in place of NET");
 }
 
-static void test_not_compared(void)
+TEST(not_compared)
 {
     struct shim_chain chain = make_chain(false);
     struct shim_built built = as_planned(&chain, 0);
@@ -228,7 +228,7 @@ static void test_not_compared(void)
 }
 
 /* One GPU on the node: head and tail in one. */
-static void test_single(void)
+TEST(single)
 {
     struct shim_chain chain = {
         .n_rings = 1, .rings[0].path = {.n_gpus = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}}};
@@ -284,7 +284,7 @@ static struct shim_built set_as_planned(const struct shim_chain *chain, int i, c
 }
 
 /* Channels in any order, and as often as NCCL likes, but equally many of each ring. */
-static void test_sets(void)
+TEST(sets)
 {
     static const int in_order[] = {0, 1, 2, 0, 1, 2}, mixed[] = {2, 2, 0, 1, 0, 1},
                      uneven[] = {0, 1, 0, 0, 1, 2};
@@ -311,7 +311,7 @@ static void test_sets(void)
 }
 
 /* NCCL has channels for some rings only, and each of them as often as it likes. */
-static void test_fewer(void)
+TEST(fewer)
 {
     static const int one[] = {0, 0, 0, 0}, two[] = {0, 1, 0, 1}, last[] = {1, 1};
     for (int closed = 0; closed < 2; closed++) {
@@ -339,7 +339,7 @@ static void test_fewer(void)
 }
 
 /* A difference in one channel is said of the ring that is planned for it. */
-static void test_set_differs(void)
+TEST(set_differs)
 {
     static const int in_order[] = {0, 1, 2};
     struct shim_chain chain = make_set(false);
@@ -359,19 +359,4 @@ static void test_set_differs(void)
     built = set_as_planned(&chain, 2, in_order, 3);
     built.connected = false;
     expect(&chain, 2, &built, SHIM_UNKNOWN, "NCCL has not connected it so far");
-}
-
-int main(void)
-{
-    test_as_planned();
-    test_order();
-    test_not_connected();
-    test_edges();
-    test_ends();
-    test_not_compared();
-    test_single();
-    test_sets();
-    test_fewer();
-    test_set_differs();
-    return check_result();
 }

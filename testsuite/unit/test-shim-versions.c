@@ -21,7 +21,7 @@ static int count(void)
 }
 
 /* Ascending, without gaps from the first release to the last, each within one minor version. */
-static void test_rows(void)
+TEST(rows)
 {
     const struct tccl_release *before = NULL, *release;
     uint32_t all = 0;
@@ -45,7 +45,7 @@ static void test_rows(void)
     CHECK_INT(tccl_release_at(count() - 1)->search, TCCL_NEWEST);
 }
 
-static void test_versions(void)
+TEST(versions)
 {
     static const struct {
         int64_t version;
@@ -55,7 +55,7 @@ static void test_versions(void)
                  {22702, "2.27"},   {22703, "2.27.3"}, {22906, "2.29"},   {22907, "2.29.7"},
                  {23004, "2.30.3"}, {23007, "2.30.5"}, {23099, "2.30.5"}, {23102, "2.31"},
                  {23203, "2.32"},   {23300, NULL}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct tccl_release *release = tccl_release_of(cases[i].version);
         CHECK(!release == !cases[i].name);
         if (release)
@@ -73,13 +73,13 @@ static void test_versions(void)
     CHECK_STR(text, "NCCL of an unknown version: not known (2.21 to 2.32 are)");
 }
 
-static void test_generations(void)
+TEST(generations)
 {
     static const int versions[][2] = {{21400, TCCL_NCCL_2_21}, {22105, TCCL_NCCL_2_21},
                                       {22403, TCCL_NCCL_2_23}, {22501, TCCL_NCCL_2_25},
                                       {22907, TCCL_NCCL_2_29}, {23007, TCCL_NCCL_2_30},
                                       {99999, TCCL_NEWEST}};
-    for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+    for (size_t i = 0; i < COUNT(versions); i++)
         CHECK_INT(tccl_generation_of(versions[i][0]), versions[i][1]);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         CHECK_INT(tccl_generation(i)->search, i);
@@ -101,8 +101,9 @@ static void check_left(uint32_t version)
 }
 
 /* No memory for buffers, no log, no number of a NIC; no file, since its ranks are left alone. */
-static void test_unknown(unsigned long seed)
+TEST(unknown)
 {
+    unsigned long seed = check_seed();
     int known = 0;
     CHECK(shim_settings_cumem_host(22907, 13000, 0));
     for (int i = 0; i < 20000; i++) {
@@ -122,13 +123,4 @@ static void test_unknown(unsigned long seed)
         check_left(version);
     }
     CHECK(known > 0);
-}
-
-int main(void)
-{
-    test_rows();
-    test_versions();
-    test_generations();
-    test_unknown(check_seed());
-    return check_result();
 }

@@ -1,22 +1,16 @@
 /* Addresses that slurmctld knows: what scontrol prints is read, and asked for before DNS or after
  * it, as this node's own entry says. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include <arpa/inet.h>
 #include <event2/event.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "tccld/net/resolver.h"
 #include "tccld/net/slurm-node.h"
 
-static char folder[] = "/tmp/test-slurm-node-XXXXXX";
 static struct event_base *base;
 
-static void test_read(void)
+TEST(read)
 {
     static const struct {
         const char *text, *address; /* NULL: it is no good */
@@ -38,7 +32,7 @@ static void test_read(void)
         {"Node n7 not found", NULL, false},
         {"", NULL, false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct slurm_node node;
         int failed = slurm_node_read(cases[i].text, "n7", &node);
         CHECK_INT(failed, cases[i].address ? 0 : -1);
@@ -54,7 +48,7 @@ static void test_read(void)
 static void write_scontrol(const char *nodes)
 {
     char path[128];
-    snprintf(path, sizeof(path), "%s/scontrol", folder);
+    snprintf(path, sizeof(path), "%s/scontrol", check_folder());
     FILE *file = fopen(path, "w");
     CHECK(file != NULL);
     fprintf(file,
@@ -62,10 +56,10 @@ static void write_scontrol(const char *nodes)
             "[ \"$name\" != \"$4\" ] || { echo \"NodeName=$4 NodeAddr=$address State=$state\"; "
             "exit; }\n"
             "done <<END\n%sEND\necho \"Node $4 not found\"; exit 1\n",
-            folder, nodes);
+            check_folder(), nodes);
     fclose(file);
     chmod(path, 0755);
-    snprintf(path, sizeof(path), "%s/asked", folder);
+    snprintf(path, sizeof(path), "%s/asked", check_folder());
     unlink(path);
 }
 
@@ -73,7 +67,7 @@ static int times_asked(const char *node)
 {
     char path[128], line[256];
     int count = 0;
-    snprintf(path, sizeof(path), "%s/asked", folder);
+    snprintf(path, sizeof(path), "%s/asked", check_folder());
     cleanup_file FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof(line), file)) {
         line[strcspn(line, "\n")] = '\0';
@@ -101,13 +95,12 @@ static void await(const char *text)
 static void find(const char *node, const char *squeue, char text[static INET6_ADDRSTRLEN])
 {
     static struct tccl_conf conf;
-    struct tccl_error err = {0};
-    struct pool *pool = pool_new(base, 1, 16, &err);
+    struct pool *pool = pool_new(base, 1, 16, ERR);
     struct resolver *resolver = resolver_new(pool);
     conf = (struct tccl_conf){.port = 8517};
     strcpy(conf.node, "n1");
     if (*squeue)
-        snprintf(conf.squeue, sizeof(conf.squeue), "%s/%s", folder, squeue);
+        snprintf(conf.squeue, sizeof(conf.squeue), "%s/%s", check_folder(), squeue);
     resolver_look(resolver, &conf);
     *text = '\0';
     resolver_find(resolver, &conf, "tccl-first.invalid", on_found, text);
@@ -127,7 +120,7 @@ static void check_found(const char *node, const char *address, int asked)
     CHECK_INT(times_asked(node), asked);
 }
 
-static void test_found(void)
+TEST(found)
 {
     char text[INET6_ADDRSTRLEN];
     static const char others[] = "localhost 127.0.0.9 IDLE\ntccl-no-node.invalid 127.0.0.8 IDLE\n"
@@ -152,15 +145,11 @@ static void test_found(void)
     CHECK_INT(times_asked("tccl-no-node.invalid"), 1);
 }
 
-int main(void)
+SETUP
 {
-    char command[64];
-    CHECK(mkdtemp(folder) != NULL);
     base = event_base_new();
-    test_read();
-    test_found();
+}
+TEARDOWN
+{
     event_base_free(base);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

@@ -2,8 +2,6 @@
  * that leads to a wrong ring. */
 #include "search/symmetry.h"
 
-#include <math.h>
-
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
@@ -90,8 +88,9 @@ static int count_exchanges(const struct tccl_symmetry *symmetry, bool nics)
 }
 
 /* On the models, measuring finds what their numbers say. */
-static void test_machines(unsigned long seed)
+TEST(machines)
 {
+    unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         struct tccl_model *model = load_machine(machine_names[which]);
         struct noisy_meter noisy = {.model = model};
@@ -171,8 +170,9 @@ static void check_images(const struct tccl_symmetry *symmetry, struct found_imag
     }
 }
 
-static void test_images(unsigned long seed)
+TEST(images)
 {
+    unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         struct tccl_model *model = load_machine(machine_names[which]);
         struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
@@ -203,8 +203,9 @@ static void test_images(unsigned long seed)
 }
 
 /* No set is measured twice, and noise refutes nothing that is true. */
-static void test_noise(unsigned long seed)
+TEST(noise)
 {
+    unsigned long seed = check_seed();
     struct tccl_model *model = load_machine("dual-8gpu");
     struct tccl_symmetry *known = tccl_symmetry_of_model(model);
     enum { ROOM = 4000 };
@@ -228,13 +229,10 @@ static void test_noise(unsigned long seed)
 static int breaks(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                   struct tccl_error *err)
 {
-    (void)context;
-    (void)set;
-    (void)out;
     return tccl_fail(err, "the meter broke");
 }
 
-static void test_without_meter(void)
+TEST(without_meter)
 {
     struct tccl_model *model = load_machine("dual-8gpu-unequal");
     struct tccl_symmetry *described =
@@ -250,7 +248,7 @@ static void test_without_meter(void)
 }
 
 /* As many devices beside each other on one NUMA node as there may be. */
-static void test_crowded(void)
+TEST(crowded)
 {
     static const struct tccl_machine machine = {
         .n_gpus = TCCL_MAX_GPUS,
@@ -271,8 +269,9 @@ static void test_crowded(void)
 }
 
 /* Random machines look more alike than they are. */
-static void test_random(unsigned long seed)
+TEST(random)
 {
+    unsigned long seed = check_seed();
     int kept = 0, wrong = 0, rings_off = 0;
     double worst_ring = 1, worst_set = 1;
     long probes = 0;
@@ -311,16 +310,4 @@ static void test_random(unsigned long seed)
     printf("%d random machines: %ld sets measured each; exchanges on %d, wrong on %d (sets differ "
            "by up to %.2f); rings too slow %d (by up to %.2f)\n",
            rounds, probes / rounds, kept, wrong, worst_set, rings_off, worst_ring);
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_machines(seed);
-    test_images(seed);
-    test_noise(seed);
-    test_without_meter();
-    test_crowded();
-    test_random(seed);
-    return check_result();
 }

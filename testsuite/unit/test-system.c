@@ -1,36 +1,33 @@
 /* What a machine runs: read from /sys, written to a profile, and read back. */
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "check.h"
 #include "profile/cache.h"
 
-static char root[] = "/tmp/tccl-system-XXXXXX";
-
 static void put(const char *folder, const char *name, const char *text)
 {
     char command[256], path[256];
-    snprintf(command, sizeof(command), "mkdir -p %s%s", root, folder);
+    snprintf(command, sizeof(command), "mkdir -p %s%s", check_folder(), folder);
     CHECK_INT(system(command), 0);
-    snprintf(path, sizeof(path), "%s%s/%s", root, folder, name);
+    snprintf(path, sizeof(path), "%s%s/%s", check_folder(), folder, name);
     FILE *file = fopen(path, "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         abort();
 }
 
-static void test_read(void)
+TEST(read)
 {
     struct tccl_system found, back;
     struct utsname name;
     CHECK_INT(uname(&name), 0);
-    tccl_system_read(root, &found);
+    tccl_system_read(check_folder(), &found);
     CHECK_STR(found.kernel, name.release);
     CHECK_STR(found.driver, "");
     CHECK_STR(found.firmware, "");
     put("/sys/module/nvidia", "version", "550.54.14\n");
     put("/sys/class/dmi/id", "bios_version", "2.1\xc3\xa9\t\n");
     put("/sys/class/dmi/id", "bios_date", "03/04/2024\nmore");
-    tccl_system_read(root, &found);
+    tccl_system_read(check_folder(), &found);
     CHECK_STR(found.driver, "550.54.14");
     CHECK_STR(found.firmware, "2.1??? 03/04/2024");
 
@@ -56,43 +53,36 @@ static void test_profile(const char *source, const char *kernel)
 {
     struct tccl_machine machine;
     struct tccl_profile *profile;
-    struct tccl_error err = {0};
     char path[512], cache[300], command[900];
     snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
     struct tccl_model *model;
-    CHECK_INT(tccl_model_read(path, &model, &err), 0);
+    CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     machine = *tccl_model_machine(model);
-    snprintf(cache, sizeof(cache), "%s/%s", root, source);
+    snprintf(cache, sizeof(cache), "%s/%s", check_folder(), source);
     json_t *json = json_load_file(path, 0, NULL);
     json_t *given = strcmp(source, "model") == 0 ? json : NULL;
-    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, &err), 0);
+    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
     tccl_profile_close(profile);
 
     snprintf(command, sizeof(command),
              "sed -i 's/\"kernel\": *\"[^\"]*\"/\"kernel\": \"1.0\"/' %s/*/profile.json", cache);
     CHECK_INT(system(command), 0);
-    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, &err), 0);
+    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, *kernel ? "1.0" : "");
-    CHECK_INT(tccl_profile_claim(profile, *kernel ? "core copies" : "", &err), 0);
+    CHECK_INT(tccl_profile_claim(profile, *kernel ? "core copies" : "", ERR), 0);
     tccl_profile_close(profile);
-    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, &err), 0);
+    CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
     tccl_profile_close(profile);
     json_decref(json);
     tccl_model_free(model);
 }
 
-int main(void)
+TEST(profiles)
 {
     struct utsname name;
-    char command[64];
-    if (!mkdtemp(root) || uname(&name) != 0)
-        return 1;
-    test_read();
+    CHECK_INT(uname(&name), 0);
     test_profile("host", name.release);
     test_profile("model", "");
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

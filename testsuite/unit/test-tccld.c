@@ -10,7 +10,7 @@
 
 /* Tests */
 
-static void test_one_node(void)
+TEST(one_node)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 0, 1);
@@ -43,7 +43,7 @@ static void test_one_node(void)
 }
 
 /* A job script that runs again after a requeue is told from its first run by its start alone. */
-static void test_second_run(void)
+TEST(second_run)
 {
     int complete;
     struct tccl_step join = new_join(new_key(), 0, 1);
@@ -132,7 +132,7 @@ static void test_again(int n)
     check_record(0, key.job, "applied", "");
 }
 
-static void test_two_at_once(void)
+TEST(two_at_once)
 {
     struct tccl_step_key a = new_key(), b = new_key();
     int fds[2][4];
@@ -148,7 +148,7 @@ static void test_two_at_once(void)
     }
 }
 
-static void test_gpus(void)
+TEST(gpus)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
     join.gres[1] = 7;
@@ -181,7 +181,7 @@ static void test_gpus(void)
     tccl_outcome_clear(&plan);
 }
 
-static void test_modes(void)
+TEST(modes)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 0, 2);
@@ -210,7 +210,7 @@ static void test_modes(void)
 }
 
 /* A node that says it can't take part: all fall back, with its reason, at once. */
-static void test_reason(void)
+TEST(reason)
 {
     struct tccl_step_key key = new_key();
     int fds[3];
@@ -227,7 +227,7 @@ static void test_reason(void)
     check_record(0, key.job, "fallback", "n3: MIG is on");
 }
 
-static void test_no_profile(void)
+TEST(no_profile)
 {
     char from[256], to[300];
     struct tccl_outcome plans[3];
@@ -359,7 +359,7 @@ static void test_late_plan(int n, int late)
 }
 
 /* A tccld that dies after it has sent its MERGE can't take a plan: nobody gets a ring. */
-static void test_dying_tccld(void)
+TEST(dying_tccld)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 1, 3);
@@ -380,7 +380,7 @@ static void test_dying_tccld(void)
 }
 
 /* tccld hangs for longer than the step waits: nothing is left behind, and the record is true. */
-static void test_given_up(void)
+TEST(given_up)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
     char path[256];
@@ -395,7 +395,7 @@ static void test_given_up(void)
     CHECK_INT(access(folder, F_OK), -1);
 }
 
-static void test_mismatch(void)
+TEST(mismatch)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 1, 3), other = new_join(key, 1, 4);
@@ -417,13 +417,12 @@ static void test_other_second(bool early)
     char *others[] = {"n1", "n3"};
     struct tccl_step join = new_join(key, 0, 2), other = new_join(key, 1, 2);
     char path[256];
-    struct tccl_error err = {0};
     other.nodes = others;
     join.timeout_ms = 1500;
     int waiting = early ? -1 : start_join(&join);
     rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
-    CHECK_INT(tccl_client_join(fd, &other, WAIT_MS, &err), 0);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    CHECK_INT(tccl_client_join(fd, &other, WAIT_MS, ERR), 0);
     if (early) {
         poll(NULL, 0, 300);
         waiting = start_join(&join);
@@ -436,7 +435,7 @@ static void test_other_second(bool early)
 }
 
 /* A node whose name nobody knows: said at once, and not looked up again for every step. */
-static void test_unknown_name(void)
+TEST(unknown_name)
 {
     char *nodes[] = {"no-such-node.invalid", "n2"};
     for (int i = 0; i < 2; i++) {
@@ -449,7 +448,7 @@ static void test_unknown_name(void)
 }
 
 /* The accounting host is away: the record waits on disk and comes once. */
-static void test_spool(void)
+TEST(spool)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 0, 1);
@@ -457,10 +456,9 @@ static void test_spool(void)
     rig_stop_tccld(1, SIGTERM);
     join.nodes = &name;
     char path[256];
-    struct tccl_error err = {0};
     rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
     struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     tccl_outcome_clear(&plan);
@@ -471,20 +469,19 @@ static void test_spool(void)
 }
 
 /* A record that neither AccountingHost nor the spool took is put on disk when tccld ends. */
-static void test_memory(void)
+TEST(memory)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
     char *name = "n3";
     char path[256], spool[256], away[300];
-    struct tccl_error err = {0};
     rig_stop_tccld(1, SIGTERM);
     rig_path(spool, "state/spool", 3);
     snprintf(away, sizeof(away), "%s.away", spool);
     CHECK_INT(rename(spool, away), 0);
     join.nodes = &name;
     rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
     struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     tccl_outcome_clear(&plan);
@@ -520,15 +517,13 @@ static void check_hung_up(int fd)
 
 static void send_frame(int fd, const char *data)
 {
-    struct tccl_error err = {0};
     CHECK_INT(
-        tccl_frame_write(fd, data, strlen(data), TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &err), 0);
+        tccl_frame_write(fd, data, strlen(data), TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, ERR), 0);
 }
 
-static void test_bad_frames(void)
+TEST(bad_frames)
 {
     char path[256];
-    struct tccl_error err = {0};
     int fd = dial(1);
     CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
     check_hung_up(fd);
@@ -539,31 +534,29 @@ static void test_bad_frames(void)
     check_hung_up(fd);
     check_hung_up(dial(1)); /* says nothing */
     rig_path(path, "tccld.sock", 1);
-    fd = tccl_client_connect(path, WAIT_MS, &err);
+    fd = tccl_client_connect(path, WAIT_MS, ERR);
     CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
     check_hung_up(fd);
     struct tccl_outcome plan;
-    fd = tccl_client_connect(path, WAIT_MS, &err);
+    fd = tccl_client_connect(path, WAIT_MS, ERR);
     send_frame(fd, "{\"v\":1,\"type\":\"reboot\"}");
-    CHECK_INT(tccl_client_wait_plan(fd, WAIT_MS, &plan, &err), -1);
-    CHECK_STR(err.text, "a message of type \"reboot\"");
+    CHECK_FAILS(tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR), "a message of type \"reboot\"");
     close(fd);
 }
 
 static char *seal(json_t *message, const char *to, const char *from)
 {
     struct tccl_envelope envelope = {.to = to, .from = from, .epoch = 1};
-    struct tccl_error err = {0};
     char *cred = NULL;
-    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    CHECK_INT(tccl_envelope_put(message, &envelope, ERR), 0);
     cleanup_free char *text = tccl_message_text(message);
     CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), text, strlen(text),
-                               tccl_now_ms() + WAIT_MS, &cred, &err),
+                               tccl_now_ms() + WAIT_MS, &cred, ERR),
               0);
     return cred;
 }
 
-static void test_bad_credentials(void)
+TEST(bad_credentials)
 {
     cleanup_json json_t *message = tccl_message_new("query");
     cleanup_free char *for_other = seal(message, "n2", "n3");
@@ -574,10 +567,8 @@ static void test_bad_credentials(void)
     cleanup_free char *good = seal(message, "n1", "tool");
     cleanup_free char *answer = NULL;
     size_t size;
-    struct tccl_error err = {0};
     send_frame(fd = dial(1), good);
-    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, &err),
-              0);
+    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, ERR), 0);
     close(fd);
     send_frame(fd = dial(1), good); /* again */
     check_hung_up(fd);
@@ -585,14 +576,14 @@ static void test_bad_credentials(void)
     /* The same message in a fresh credential is a replay too. */
     cleanup_free char *text = tccl_message_text(message), *fresh = NULL;
     CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), text, strlen(text),
-                               tccl_now_ms() + WAIT_MS, &fresh, &err),
+                               tccl_now_ms() + WAIT_MS, &fresh, ERR),
               0);
     send_frame(fd = dial(1), fresh);
     check_hung_up(fd);
 }
 
 /* A MERGE of nonsense gets a fallback as its answer, and its step one too. */
-static void test_bad_merge(void)
+TEST(bad_merge)
 {
     struct tccl_step_key key = new_key();
     char *nodes[] = {"n1", "stranger"};
@@ -616,11 +607,10 @@ static void test_bad_merge(void)
 static int send_as_n2(json_t *message)
 {
     struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = INT64_MAX};
-    struct tccl_error err = {0};
     cleanup_free char *cred = NULL;
-    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    CHECK_INT(tccl_envelope_put(message, &envelope, ERR), 0);
     cleanup_free char *text = tccl_message_text(message);
-    tccl_cred_encode(rig.munge_socket, 0, text, strlen(text), tccl_now_ms() + WAIT_MS, &cred, &err);
+    tccl_cred_encode(rig.munge_socket, 0, text, strlen(text), tccl_now_ms() + WAIT_MS, &cred, ERR);
     int fd = dial(1);
     send_frame(fd, cred);
     return fd;
@@ -661,7 +651,7 @@ static void in_child_as_nobody(int *failures)
     *failures = check_failures;
 }
 
-static void test_other_user(void)
+TEST(other_user)
 {
     int failures = 0, status;
     if (getuid() != 0) {
@@ -687,7 +677,7 @@ static void test_other_user(void)
 
 /* Life */
 
-static void test_second_tccld(void)
+TEST(second_tccld)
 {
     char conf[256], log[256];
     int status;
@@ -699,9 +689,8 @@ static void test_second_tccld(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     cleanup_free char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     char expected[64];
-    CHECK_INT(tccl_read_file(log, 4096, &text, &size, &err), 0);
+    CHECK_INT(tccl_read_file(log, 4096, &text, &size, ERR), 0);
     snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
     CHECK(text && strncmp(text, expected, strlen(expected)) == 0);
     struct tccl_step join = new_join(new_key(), 0, 1);
@@ -726,7 +715,7 @@ static void await_state(enum tccl_state state)
 }
 
 /* SIGHUP brings a good configuration, and keeps the old one in place of a bad one. */
-static void test_reload(void)
+TEST(reload)
 {
     char path[256], away[300];
     rig_path(path, "tccl.conf", 0);
@@ -734,8 +723,7 @@ static void test_reload(void)
     CHECK_INT(rename(path, away), 0);
     cleanup_free char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_read_file(away, 65536, &text, &size, &err), 0);
+    CHECK_INT(tccl_read_file(away, 65536, &text, &size, ERR), 0);
     char *cache = strstr(text, "/cache\n");
     memcpy(cache, "/catch", 6);
     rig_write(path, text, size, 0644);
@@ -749,7 +737,7 @@ static void test_reload(void)
 }
 
 /* Killed, it leaves its socket behind; the next one takes the place. SIGTERM removes the socket. */
-static void test_stale_socket(void)
+TEST(stale_socket)
 {
     char path[256];
     rig_path(path, "tccld.sock", 1);
@@ -760,10 +748,9 @@ static void test_stale_socket(void)
     rig_path(log, "tccld.log", 1);
     char *argv[] = {getenv("TCCL_TCCLD"), "-N", "n1", "-f", conf, NULL};
     rig.tccld[1] = rig_spawn(argv, log);
-    struct tccl_error err = {0};
     int fd = -1;
     for (int ms = 0; fd < 0 && ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20))
-        fd = tccl_client_connect(path, WAIT_MS, &err);
+        fd = tccl_client_connect(path, WAIT_MS, ERR);
     CHECK(fd >= 0);
     close(fd);
     int status = rig_stop_tccld(1, SIGTERM);
@@ -774,7 +761,7 @@ static void test_stale_socket(void)
 }
 
 /* munged stops answering: steps over several nodes fall back, those on one node don't notice. */
-static void test_stuck_munged(void)
+TEST(stuck_munged)
 {
     struct tccl_step_key key = new_key();
     int fds[2];
@@ -805,9 +792,7 @@ static const char *hear_frame(int fd)
     static char text[16];
     cleanup_free char *answer = NULL;
     size_t size = 0;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, &err),
-              0);
+    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, ERR), 0);
     close(fd);
     snprintf(text, sizeof(text), "%s", answer ? answer : "");
     return text;
@@ -834,7 +819,7 @@ static int query_far(void)
 
 /* Who has more for munge than munge has done says so at once; a munge that hangs makes nobody busy.
  * What is asked between has 3 s, so it may take several tries. */
-static void test_busy(void)
+TEST(busy)
 {
     bool busy = false;
     for (int i = 0; i < 20 && !busy; i++) {
@@ -856,55 +841,34 @@ static void test_busy(void)
     CHECK(busy);
 }
 
-int main(void)
+SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     rig_begin();
     make_nodes();
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);
-    test_one_node();
-    test_second_run();
-    test_nodes(2);
-    test_nodes(4);
-    test_nodes(16);
-    test_nodes(NODES);
-    test_again(1);
-    test_again(4);
-    test_again(NODES);
-    test_two_at_once();
-    test_gpus();
-    test_modes();
-    test_reason();
-    test_no_profile();
-    test_missing_node(3, 1);
-    test_missing_node(3, 0);
-    test_missing_node(NODES, 17);
-    test_missing_node(NODES, 16);
-    test_dead_tccld(4, 2);
-    test_dead_tccld(4, 0);
-    test_dead_tccld(NODES, 16);
-    test_partial(3, 0);
-    test_partial(3, 1);
-    test_partial(NODES, 18);
-    test_late_plan(3, 1);
-    test_late_plan(NODES, 18);
-    test_dying_tccld();
-    test_given_up();
-    test_mismatch();
+}
+
+TEST(numbers)
+{
+    static const int nodes[] = {2, 4, 16, NODES}, again[] = {1, 4, NODES};
+    static const int missing[][2] = {{3, 1}, {3, 0}, {NODES, 17}, {NODES, 16}},
+                     dead[][2] = {{4, 2}, {4, 0}, {NODES, 16}},
+                     partial[][2] = {{3, 0}, {3, 1}, {NODES, 18}},
+                     late[][2] = {{3, 1}, {NODES, 18}};
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        test_nodes(nodes[i]);
+    for (size_t i = 0; i < COUNT(again); i++)
+        test_again(again[i]);
+    for (size_t i = 0; i < COUNT(missing); i++)
+        test_missing_node(missing[i][0], missing[i][1]);
+    for (size_t i = 0; i < COUNT(dead); i++)
+        test_dead_tccld(dead[i][0], dead[i][1]);
+    for (size_t i = 0; i < COUNT(partial); i++)
+        test_partial(partial[i][0], partial[i][1]);
+    for (size_t i = 0; i < COUNT(late); i++)
+        test_late_plan(late[i][0], late[i][1]);
     test_other_second(true);
     test_other_second(false);
-    test_unknown_name();
-    test_spool();
-    test_memory();
-    test_bad_frames();
-    test_bad_credentials();
-    test_bad_merge();
-    test_other_user();
-    test_second_tccld();
-    test_reload();
-    test_stale_socket();
-    test_stuck_munged();
-    test_busy();
-    return check_result();
 }

@@ -1,9 +1,5 @@
 /* What steps reach beside each other, by what was measured: against the model that stands behind
  * the measuring back end. Bounds are never above the truth. */
-#include <limits.h>
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "fill/together.h"
 #include "profiles.h"
 #include "random-model.h"
@@ -127,7 +123,7 @@ static void check_random(unsigned long *state)
 
 /* ---- splits ---- */
 
-static void check_splits(void)
+TEST(splits)
 {
     static const char *const bad[] = {"0-1",      "0-1/1-2",  "0-1/8",    "",      ",",    "a/b",
                                       "0-1/2-3/", "/0-1/2-3", "0-1//2-3", "0+0/1", "0 / 1"};
@@ -151,7 +147,7 @@ static void check_splits(void)
     CHECK_INT(tccl_splits_parse("0+3/1-2,0-1/2/3", 4, &splits, &err), 2);
     CHECK(splits[0].parts[0] == 9 && splits[0].parts[1] == 6 && splits[1].n == 3);
     free(splits);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         err = (struct tccl_error){""};
         CHECK_INT(tccl_splits_parse(bad[i], 8, &splits, &err), -1);
         CHECK(strstr(err.text, "--splits"));
@@ -167,7 +163,6 @@ static const uint32_t parts[] = {3, 12, 9, 6};
 
 static int progress(void *context, const struct tccl_fill_progress *now)
 {
-    (void)context;
     CHECK(now->together <= now->together_total);
     return stop_at > 0 && now->together >= stop_at;
 }
@@ -355,7 +350,6 @@ static void check_full(struct tccl_profile *profile)
 
 static int count_line(void *context, const struct tccl_joint *joint)
 {
-    (void)context, (void)joint;
     return 0;
 }
 
@@ -397,13 +391,15 @@ static void check_measured(const char *name)
     tccl_model_free(model);
 }
 
-int main(void)
+TEST(random)
 {
     unsigned long state = check_seed();
     for (int i = 0; i < ROUNDS; i++)
         check_random(&state);
-    check_splits();
+}
+
+TEST(measured)
+{
     check_measured("amd-4gpu");
     check_measured("intel-4gpu");
-    return check_result();
 }

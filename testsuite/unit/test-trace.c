@@ -1,6 +1,4 @@
 /* Traces of members and the window in which all ran, against sums over every nanosecond. */
-#include <math.h>
-
 #include "check.h"
 #include "measure/pool/trace.h"
 #include "measure/pool/workers.h"
@@ -97,7 +95,7 @@ static void check_run(int n)
 }
 
 /* More is said than a trace holds: of a steady member nothing is lost. */
-static void check_thinning(void)
+TEST(thinning)
 {
     static struct tccl_trace trace;
     int said = 3 * TCCL_TRACE_SAMPLES + rand() % 5000;
@@ -116,7 +114,7 @@ static void check_thinning(void)
 }
 
 /* Of one that changes, what is lost is less than what lies between two samples kept. */
-static void check_thinned_steps(void)
+TEST(thinned_steps)
 {
     static struct tccl_trace trace;
     static uint64_t truth[4 * TCCL_TRACE_SAMPLES];
@@ -136,7 +134,7 @@ static void check_thinned_steps(void)
     }
 }
 
-static void check_apart(void)
+TEST(apart)
 {
     static struct tccl_trace a, b;
     const struct tccl_trace *traces[] = {&a, &b};
@@ -154,13 +152,8 @@ static void check_apart(void)
     CHECK(close_to(run.slowest, 2) && run.gbps[1] == 0 && close_to(run.overlap, 0.05));
 }
 
-int main(void)
+TEST(runs)
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < 300; i++)
         check_run(1 + rand() % MEMBERS);
-    check_thinning();
-    check_thinned_steps();
-    check_apart();
-    return check_result();
 }

@@ -5,16 +5,15 @@
 static tccl_transfer one(const char *text)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
+    CHECK_INT(tccl_set_parse(text, &set, ERR), 0);
     CHECK_INT(set.count, 1);
     return set.transfers[0];
 }
 
 /* Every number: valid ones come back from their parts and from their notation, and there are as
  * many as the definition says. */
-static void check_numbers(void)
+TEST(numbers)
 {
     int valid = 0;
     char text[12];
@@ -35,7 +34,7 @@ static void check_numbers(void)
     CHECK_INT(valid, 2 * (16 * 15 + 3 * 16 * 16));
 }
 
-static void check_impossible(void)
+TEST(impossible)
 {
     struct tccl_device gpu = {TCCL_GPU, 0}, memory = {TCCL_MEMORY, 0}, nic = {TCCL_NIC, 0};
     struct tccl_device far = {TCCL_GPU, 16}, strange = {7, 0};
@@ -49,7 +48,7 @@ static void check_impossible(void)
     CHECK(!tccl_transfer_valid(tccl_transfer_make(gpu, true, strange)));
 }
 
-static void check_flow(void)
+TEST(flow)
 {
     tccl_transfer write = one("g1>m2"), read = one("g3<g4");
 
@@ -65,13 +64,11 @@ static void check_flow(void)
 static void check_refused(const char *text, const char *why)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_set_parse(text, &set, &err), -1);
-    CHECK_STR(err.text, why);
+    CHECK_FAILS(tccl_set_parse(text, &set, ERR), why);
 }
 
-static void check_parse(void)
+TEST(parse)
 {
     static const char hint[] = "is no transfer; write g0>g1, g1<g0, g0>m2, n0<m1";
     static const char *const bad[] = {"g0",    "g0>g0",  "g0>g16", "g16>g0",  "m0>g0",
@@ -85,7 +82,7 @@ static void check_parse(void)
     CHECK_STR(text, "g0>g1 g1>g0 n15>g15 n0<m1");
     CHECK_INT(tccl_set_parse("", &set, NULL), 0);
     CHECK_INT(set.count, 0);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         snprintf(why, sizeof(why), "\"%s\" %s", bad[i], hint);
         check_refused(bad[i], why);
     }
@@ -93,7 +90,7 @@ static void check_parse(void)
 }
 
 /* One that runs several times stands there as often, wherever it is named. */
-static void check_repeats(void)
+TEST(repeats)
 {
     struct tccl_set set = {0}, other;
     char text[TCCL_SET_TEXT];
@@ -114,7 +111,7 @@ static void check_repeats(void)
     CHECK_INT(other.count, 3);
 }
 
-static void check_full(void)
+TEST(full)
 {
     struct tccl_set set = {0};
     char text[TCCL_SET_TEXT + 16];
@@ -133,7 +130,7 @@ static void check_full(void)
 }
 
 /* Sets against plain arrays of flags. */
-static void check_sets(void)
+TEST(sets)
 {
     for (int round = 0; round < 500; round++) {
         bool flags[TCCL_TRANSFERS] = {false};
@@ -156,17 +153,4 @@ static void check_sets(void)
         tccl_set_add(&b, 4000);
         CHECK(!tccl_set_contains(&a, &b));
     }
-}
-
-int main(void)
-{
-    srand((unsigned)check_seed());
-    check_numbers();
-    check_impossible();
-    check_flow();
-    check_parse();
-    check_full();
-    check_repeats();
-    check_sets();
-    return check_result();
 }

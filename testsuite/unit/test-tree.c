@@ -31,7 +31,7 @@ static int max_depth(int n)
     return depth;
 }
 
-int main(void)
+TEST(tree)
 {
     for (int n = 1; n <= 600; n++)
         check_tree(n);
@@ -44,5 +44,4 @@ int main(void)
     CHECK_INT(max_depth(18), 2);
     CHECK_INT(max_depth(4096), 3);
     CHECK_INT(max_depth(16384), 4);
-    return check_result();
 }

@@ -1,7 +1,5 @@
 /* test-trees.c: the tree found beside a chain is the best of all that NCCL could build there, in
  * every order and over every NIC. How trees go beside a ring is written again here. */
-#include <math.h>
-
 #include "chain/tree.h"
 #include "enumerate.h"
 #include "machines.h"
@@ -169,8 +167,9 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
     return count;
 }
 
-static void test_random_models(unsigned long seed)
+TEST(random_models)
 {
+    unsigned long seed = check_seed();
     long better = 0;
     int trees = 0;
     for (int round = 0; round < 60 && !check_failures; round++) {
@@ -189,7 +188,7 @@ static void test_random_models(unsigned long seed)
 }
 
 /* Four GPUs of each model, some below one switch. */
-static void test_machines(void)
+TEST(machines)
 {
     long better = 0;
     for (int i = 0; i < 3; i++) {
@@ -200,8 +199,9 @@ static void test_machines(void)
 }
 
 /* A ring of a single node, a single GPU and NICs on two fabrics have no tree. */
-static void test_none(unsigned long seed)
+TEST(none)
 {
+    unsigned long seed = check_seed();
     unsigned long state = seed;
     long better = 0;
     for (int nics = 0; nics < 2; nics++) {
@@ -209,13 +209,4 @@ static void test_none(unsigned long seed)
         CHECK_INT(check_model(model, nics ? 1 : 7, 0, 0, &better), 0);
         tccl_model_free(model);
     }
-}
-
-int main(void)
-{
-    unsigned long seed = check_seed();
-    test_random_models(seed);
-    test_machines();
-    test_none(seed);
-    return check_result();
 }

@@ -1,6 +1,5 @@
 /* What workers share: regions of their own at the same address in all processes, bound to their
  * NUMA node; and what is said where that can't be. */
-#include <errno.h>
 #include <glob.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -10,7 +9,6 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "check.h"
 #include "measure/pool/workspace.h"
@@ -45,7 +43,7 @@ static struct tccl_workspace *make_workspace(size_t region, bool bind)
 }
 
 /* Each region is its own: written by one process, read by another at the same address. */
-static void check_shared(void)
+TEST(shared)
 {
     enum { PLACES = 5, BYTES = 300000 };
     struct tccl_workspace *workspace = make_workspace(BYTES, false);
@@ -78,7 +76,7 @@ static void check_shared(void)
 }
 
 /* The kernel is asked page by page. */
-static void check_bound(void)
+TEST(bound)
 {
     site.nodes[0] = site.nodes[1] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
@@ -109,7 +107,7 @@ static void check_refused(int node, size_t region, bool bind, const char *begins
     tccl_workspace_free(workspace);
 }
 
-static void check_bad_nodes(void)
+TEST(bad_nodes)
 {
     char full[64];
 
@@ -140,7 +138,7 @@ static void forbid(unsigned call)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+    struct sock_fprog program = {COUNT(filter), filter};
 
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
@@ -190,28 +188,25 @@ static void check_forbidden(unsigned call, const char *begins)
     CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
 }
 
-int main(void)
+SETUP
 {
-    char says[128];
+    if (numa_available() < 0)
+        check_skip("this kernel has no NUMA calls, or they are not allowed here");
+}
 
-    check_shared();
-    if (numa_available() < 0) {
-        printf("this kernel has no NUMA calls, or they are not allowed here\n");
-        return check_failures ? 1 : 77;
+TEST(forbidden)
+{
+    static const struct {
+        const char *name;
+        int call;
+    } calls[] = {{"mbind", SYS_mbind}, {"move_pages", SYS_move_pages}};
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        char says[160];
+        snprintf(says, sizeof(says),
+                 "host memory can't be bound to NUMA node %d: %s: Operation not permitted; in a "
+                 "container, allow %s",
+                 first_node(), calls[i].name, calls[i].name);
+        check_forbidden(calls[i].call, says);
+        check_forbidden(calls[i].call, NULL);
     }
-    check_bound();
-    check_bad_nodes();
-    snprintf(says, sizeof(says),
-             "host memory can't be bound to NUMA node %d: mbind: Operation not permitted; in a "
-             "container, allow mbind",
-             first_node());
-    check_forbidden(SYS_mbind, says);
-    snprintf(says, sizeof(says),
-             "host memory can't be bound to NUMA node %d: move_pages: Operation not permitted; in "
-             "a container, allow move_pages",
-             first_node());
-    check_forbidden(SYS_move_pages, says);
-    check_forbidden(SYS_mbind, NULL);
-    check_forbidden(SYS_move_pages, NULL);
-    return check_result();
 }

@@ -1,0 +1,132 @@
+/* check.c: what checks count, and a program's own folder. */
+#include "check.h"
+
+#include <ftw.h>
+
+int check_failures;
+long check_counted;
+char **check_args;
+struct tccl_error check_err;
+
+static char folder[256];
+
+bool check_that(bool ok, const char *file, int line)
+{
+    __atomic_add_fetch(&check_counted, 1, __ATOMIC_RELAXED);
+    if (!ok) {
+        __atomic_add_fetch(&check_failures, 1, __ATOMIC_RELAXED);
+        fprintf(stderr, "%s:%d: ", file, line);
+    }
+    return ok;
+}
+
+void check_end(const char *file, int line, const char *call)
+{
+    fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, check_err.text);
+    exit(1);
+}
+
+unsigned long check_seed(void)
+{
+    static unsigned long seed;
+    static bool chosen;
+    const char *text = getenv("TCCL_SEED");
+    if (!chosen) {
+        seed = text ? strtoul(text, NULL, 0) : (unsigned long)time(NULL) ^ getpid();
+        printf("seed %lu (repeat with TCCL_SEED=%lu)\n", seed, seed);
+        fflush(stdout);
+        srand((unsigned)seed);
+        srand48((long)seed);
+        chosen = true;
+    }
+    return seed;
+}
+
+void check_in_child(void (*run)(void))
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        check_failures = 0;
+        run();
+        _exit(check_failures ? 1 : 0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+}
+
+const char *check_folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    if (!folder[0]) {
+        snprintf(folder, sizeof(folder), "%.200s/tccl-test-XXXXXX", tmp ? tmp : "/tmp");
+        if (!mkdtemp(folder) || chmod(folder, 0755) != 0) {
+            perror(folder);
+            exit(1);
+        }
+    }
+    return folder;
+}
+
+const char *check_at(const char *fmt, ...)
+{
+    static char paths[16][PATH_MAX];
+    static int next;
+    char *path = paths[next++ % 16];
+    va_list args;
+    int length = snprintf(path, PATH_MAX, "%s/", check_folder());
+    va_start(args, fmt);
+    if (!*fmt)
+        path[length - 1] = '\0';
+    else if (vsnprintf(path + length, PATH_MAX - (size_t)length, fmt, args) >= PATH_MAX - length)
+        abort();
+    va_end(args);
+    return path;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return walk->level == 0 && strcmp(path, folder) == 0 ? 0 : remove(path);
+}
+
+void check_remove(const char *path)
+{
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+        CHECK_STR(strerror(errno), path);
+}
+
+void check_clear(void)
+{
+    if (folder[0]) {
+        check_remove(folder);
+        CHECK_INT(rmdir(folder), 0);
+    }
+}
+
+int check_result(void)
+{
+    if (check_failures)
+        fprintf(stderr, "%d checks failed\n", check_failures);
+    return check_failures ? 1 : 0;
+}
+
+void check_write_file(const char *path, const char *text)
+{
+    char above[PATH_MAX];
+    snprintf(above, sizeof(above), "%s", path);
+    for (char *at = above + 1; (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        mkdir(above, 0755);
+    }
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0);
+}
+
+const char *check_read_file(const char *path)
+{
+    static char text[1 << 16];
+    cleanup_file FILE *file = fopen(path, "r");
+    text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
+    return text;
+}
