@@ -9,10 +9,11 @@
 
 struct tccl_conf;
 
-/* A key, and how its value is set. field: offset bytes into the struct of the key's table. A setter
- * returns 0, or -1 with err, which says what is allowed; then the field is as it was. */
+/* A key, how its value is set, and what holds without it, as it would be written. field: offset
+ * bytes into the struct of the key's table. A setter returns 0, or -1 with err, which says what is
+ * allowed; then the field is as it was. */
 struct tccl_key {
-    const char *name;
+    const char *name, *normal; /* normal: NULL: nothing is set */
     int (*set)(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                const char *value, struct tccl_error *err);
     size_t offset;

@@ -174,30 +174,30 @@ static int set_days(const struct tccl_key *key, void *field, const struct tccl_c
 enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGEST = PATH_MAX - 64 };
 
 static const struct tccl_key keys[] = {
-    {"Socket", set_path, FIELD(socket), 1, SOCKET_MAX},
-    {"RunDir", set_path, FIELD(run_dir), 1, PATH_LONGEST},
-    {"CacheDir", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
-    {"StateDir", set_path, FIELD(state_dir), 1, PATH_LONGEST},
-    {"Machine", set_path, FIELD(machine), 1, PATH_LONGEST},
-    {"Shim", set_path, FIELD(shim), 1, PATH_LONGEST},
-    {"ContainerShim", set_path, FIELD(container_shim), 0, PATH_LONGEST},
-    {"MungeSocket", set_path, FIELD(munge_socket), 0, SOCKET_MAX},
-    {"BindAddr", set_address, FIELD(bind_addr), 0, 0},
-    {"Port", set_port, FIELD(port), 1, 65535},
-    {"Cluster", set_cluster, FIELD(cluster), 0, 0},
-    {"AccountingHost", set_node, FIELD(accounting_host), 0, 0},
-    {"TccldUser", set_user, FIELD(tccld_user), 0, 0},
-    {"MungeUser", set_user, FIELD(munge_user), 0, 0},
-    {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},
-    {"Admins", tccl_set_list, FIELD(admins), 0, 0},
-    {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
-    {"Squeue", set_program, FIELD(squeue), 0, PATH_LONGEST},
-    {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
-    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
-    {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
-    {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"MaxRings", tccl_set_count, FIELD(max_rings), 1, 8},
-    {"AliveTimeout", tccl_set_duration, FIELD(alive_timeout_ms), 10, 60000},
+    {"Socket", TCCL_RUNSTATEDIR "/tccl/tccld.sock", set_path, FIELD(socket), 1, SOCKET_MAX},
+    {"RunDir", TCCL_RUNSTATEDIR "/tccl", set_path, FIELD(run_dir), 1, PATH_LONGEST},
+    {"CacheDir", TCCL_LOCALSTATEDIR "/cache/tccl", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
+    {"StateDir", TCCL_LOCALSTATEDIR "/lib/tccl", set_path, FIELD(state_dir), 1, PATH_LONGEST},
+    {"Machine", NULL, set_path, FIELD(machine), 1, PATH_LONGEST},
+    {"Shim", TCCL_SHIM, set_path, FIELD(shim), 1, PATH_LONGEST},
+    {"ContainerShim", NULL, set_path, FIELD(container_shim), 0, PATH_LONGEST},
+    {"MungeSocket", NULL, set_path, FIELD(munge_socket), 0, SOCKET_MAX},
+    {"BindAddr", NULL, set_address, FIELD(bind_addr), 0, 0},
+    {"Port", "8517", set_port, FIELD(port), 1, 65535},
+    {"Cluster", NULL, set_cluster, FIELD(cluster), 0, 0},
+    {"AccountingHost", NULL, set_node, FIELD(accounting_host), 0, 0},
+    {"TccldUser", "tccl", set_user, FIELD(tccld_user), 0, 0},
+    {"MungeUser", "root", set_user, FIELD(munge_user), 0, 0},
+    {"SlurmUser", "slurm", set_user, FIELD(slurm_user), 0, 0},
+    {"Admins", NULL, tccl_set_list, FIELD(admins), 0, 0},
+    {"KeepRecords", "forever", set_days, FIELD(keep_days), 1, 36500},
+    {"Squeue", "squeue", set_program, FIELD(squeue), 0, PATH_LONGEST},
+    {"MetricsFile", NULL, set_path, FIELD(metrics_file), 0, PATH_LONGEST},
+    {"Timeout", "30s", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
+    {"AutoTimeout", "2s", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
+    {"RequireTimeout", "60s", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"MaxRings", "8", tccl_set_count, FIELD(max_rings), 1, 8},
+    {"AliveTimeout", "3s", tccl_set_duration, FIELD(alive_timeout_ms), 10, 60000},
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 _Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");
@@ -256,38 +256,23 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
         return tccl_fail(err, "out of memory for another policy");
     conf->policies = policies;
     struct tccl_policy *policy = &policies[conf->n_policies++];
-    *policy = (struct tccl_policy){.mode = TCCL_NOT_SET,
-                                   .forbid = TCCL_NOT_SET,
-                                   .min_gain = TCCL_NOT_SET,
-                                   .min_nodes = TCCL_NOT_SET,
-                                   .min_gpus = TCCL_NOT_SET,
-                                   .max_rings = TCCL_NOT_SET,
-                                   .timeout_ms = TCCL_NOT_SET,
-                                   .auto_timeout_ms = TCCL_NOT_SET,
-                                   .require_timeout_ms = TCCL_NOT_SET,
-                                   .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET}};
-    strcpy(policy->name, name);
+    *policy = tccl_policy_new(name);
     return 0;
 }
 
-/* Machine= is StateDir/machine.json unless it is given. */
-static void default_machine(struct tccl_conf *conf)
-{
-    snprintf(conf->machine, sizeof(conf->machine), "%.*s/machine.json", PATH_LONGEST,
-             conf->state_dir);
-}
-
-/* line: of the file; 0: it does not come from there. */
+/* line: of the file; 0: it does not come from there. Machine= is StateDir/machine.json unless it is
+ * given. */
 static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const char *value,
                      int line, struct tccl_error *err)
 {
     char machine[PATH_MAX];
     snprintf(machine, sizeof(machine), "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
-    bool defaulted = !strcmp(machine, conf->machine);
+    bool defaulted = !*conf->machine || !strcmp(machine, conf->machine);
     if (key->set(key, (char *)conf + key->offset, conf, value, err) != 0)
         return -1;
     if (defaulted && key->offset == FIELD(state_dir))
-        default_machine(conf);
+        snprintf(conf->machine, sizeof(conf->machine), "%.*s/machine.json", PATH_LONGEST,
+                 conf->state_dir);
     conf->lines[key - keys] = line;
     return 0;
 }
@@ -628,35 +613,14 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
     return finish_peers(conf, err);
 }
 
-static void set_defaults(struct tccl_conf *conf)
-{
-    *conf = (struct tccl_conf){
-        .socket = TCCL_RUNSTATEDIR "/tccl/tccld.sock",
-        .run_dir = TCCL_RUNSTATEDIR "/tccl",
-        .cache_dir = TCCL_LOCALSTATEDIR "/cache/tccl",
-        .state_dir = TCCL_LOCALSTATEDIR "/lib/tccl",
-        .shim = TCCL_SHIM,
-        .tccld_user = "tccl",
-        .munge_user = "root",
-        .slurm_user = "slurm",
-        .squeue = "squeue",
-        .port = 8517,
-        .timeout_ms = 30000,
-        .auto_timeout_ms = 2000,
-        .require_timeout_ms = 60000,
-        .alive_timeout_ms = 3000,
-        .max_rings = 8,
-        .policy = tccl_policy_built_in(),
-    };
-    default_machine(conf);
-}
-
 static int read_conf(const char *path, const char *node, bool own, struct tccl_conf *conf,
                      struct tccl_error *err)
 {
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
-    set_defaults(conf);
-    conf->own = own;
+    *conf = (struct tccl_conf){.own = own, .policy = tccl_policy_new("")};
+    for (int i = 0; i < KEYS; i++)
+        if (keys[i].normal && set_value(conf, &keys[i], keys[i].normal, 0, err) != 0)
+            return -1;
     if (node)
         snprintf(conf->node, sizeof(conf->node), "%s", node);
     else

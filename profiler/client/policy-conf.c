@@ -243,26 +243,26 @@ static int set_environment(const struct tccl_key *key, void *field, const struct
 
 /* First those that [policy] has too. */
 static const struct tccl_key keys[] = {
-    {"Default", tccl_set_mode, FIELD(mode), 0, 0},
-    {"MinNodes", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
-    {"MinGpus", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
-    {"MinGain", set_gain, FIELD(min_gain), 1000, 100000},
-    {"MaxRings", tccl_set_count, FIELD(max_rings), 1, 8},
-    {"Forbid", tccl_set_yes, FIELD(forbid), 0, 0},
-    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
-    {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
-    {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"TrafficClass", set_traffic_class, FIELD(traffic_class), 0, 255},
-    {"Environment", set_environment, 0, 0, 0},
-    {"Partitions", set_patterns, FIELD(partitions), 0, 0},
-    {"Accounts", set_patterns, FIELD(accounts), 0, 0},
-    {"Qos", set_patterns, FIELD(qos), 0, 0},
-    {"Users", set_patterns, FIELD(users), 0, 0},
-    {"JobNames", set_patterns, FIELD(job_names), 1, 0},
-    {"NodeList", set_node_list, FIELD(node_list), 0, 0},
-    {"Nodes", set_range, FIELD(nodes), 1, NODES_MAX},
-    {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
-    {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
+    {"Default", "off", tccl_set_mode, FIELD(mode), 0, 0},
+    {"MinNodes", "1", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
+    {"MinGpus", "2", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
+    {"MinGain", "1x", set_gain, FIELD(min_gain), 1000, 100000},
+    {"MaxRings", NULL, tccl_set_count, FIELD(max_rings), 1, 8},
+    {"Forbid", "no", tccl_set_yes, FIELD(forbid), 0, 0},
+    {"Timeout", NULL, tccl_set_duration, FIELD(timeout_ms), 10, 300000},
+    {"AutoTimeout", NULL, tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
+    {"RequireTimeout", NULL, tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"TrafficClass", NULL, set_traffic_class, FIELD(traffic_class), 0, 255},
+    {"Environment", NULL, set_environment, 0, 0, 0},
+    {"Partitions", NULL, set_patterns, FIELD(partitions), 0, 0},
+    {"Accounts", NULL, set_patterns, FIELD(accounts), 0, 0},
+    {"Qos", NULL, set_patterns, FIELD(qos), 0, 0},
+    {"Users", NULL, set_patterns, FIELD(users), 0, 0},
+    {"JobNames", NULL, set_patterns, FIELD(job_names), 1, 0},
+    {"NodeList", NULL, set_node_list, FIELD(node_list), 0, 0},
+    {"Nodes", NULL, set_range, FIELD(nodes), 1, NODES_MAX},
+    {"Gpus", NULL, set_range, FIELD(gpus), 1, GPUS_MAX},
+    {"GpuTypes", NULL, set_gpu_types, FIELD(gpu_types), 1, 0},
 };
 enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 13 };
 
@@ -303,18 +303,20 @@ bool tccl_policy_name_valid(const char *name)
                length;
 }
 
-struct tccl_policy tccl_policy_built_in(void)
+_Static_assert(FIELD(traffic_class) + sizeof(struct tccl_traffic_class) ==
+                   FIELD(settings) + sizeof(((struct tccl_policy *)NULL)->settings),
+               "a setting more needs TCCL_SETTINGS one higher");
+
+struct tccl_policy tccl_policy_new(const char *name)
 {
-    return (struct tccl_policy){.mode = TCCL_MODE_OFF,
-                                .forbid = 0,
-                                .min_gain = 1000,
-                                .min_nodes = 1,
-                                .min_gpus = 2,
-                                .max_rings = TCCL_NOT_SET,
-                                .timeout_ms = TCCL_NOT_SET,
-                                .auto_timeout_ms = TCCL_NOT_SET,
-                                .require_timeout_ms = TCCL_NOT_SET,
-                                .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET}};
+    struct tccl_policy policy = {.never = false};
+    for (int i = 0; i < TCCL_SETTINGS; i++)
+        policy.settings[i] = TCCL_NOT_SET;
+    for (int i = 0; i < KEYS && !*name; i++)
+        if (keys[i].normal)
+            keys[i].set(&keys[i], (char *)&policy + keys[i].offset, NULL, keys[i].normal, NULL);
+    snprintf(policy.name, sizeof(policy.name), "%s", name);
+    return policy;
 }
 
 void tccl_policy_clear(struct tccl_policy *policy)

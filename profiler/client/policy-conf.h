@@ -33,6 +33,20 @@ struct tccl_traffic_class {
     int sl; /* 0 to 15, the service level of InfiniBand: NCCL_IB_SL */
 };
 
+/* What holds for a step: own, of [policy], of [tccl], in this order. TCCL_NOT_SET: not said here.
+ */
+enum { TCCL_SETTINGS = 11 };
+#define TCCL_SETTINGS_MEMBERS                                                                      \
+    union {                                                                                        \
+        struct {                                                                                   \
+            int mode, forbid; /* Default=: enum tccl_mode; 0 or 1 */                               \
+            int min_gain;     /* thousandths: 1100 for MinGain=1.1x */                             \
+            int min_nodes, min_gpus, max_rings, timeout_ms, auto_timeout_ms, require_timeout_ms;   \
+            struct tccl_traffic_class traffic_class;                                               \
+        };                                                                                         \
+        int settings[TCCL_SETTINGS];                                                               \
+    }
+
 struct tccl_policy {
     char name[TCCL_POLICY_NAME + 1]; /* "" of [policy] */
     /* What must all hold; NULL or max 0: not given. Lists have commas between their items, which
@@ -41,21 +55,14 @@ struct tccl_policy {
     char *node_list; /* all nodes of the step are in it */
     char *gpu_types; /* lower case, blanks as '_' */
     struct tccl_range nodes, gpus;
-    /* What holds then; TCCL_NOT_SET: what [policy] says. */
-    int mode;     /* Default=: enum tccl_mode */
-    int forbid;   /* 0 or 1 */
-    int min_gain; /* thousandths: 1100 for MinGain=1.1x */
-    int min_nodes, min_gpus;
-    int max_rings, timeout_ms, auto_timeout_ms,
-        require_timeout_ms; /* of [policy] also TCCL_NOT_SET: what [tccl] says */
-    struct tccl_traffic_class traffic_class;
+    TCCL_SETTINGS_MEMBERS;
     char **environment; /* "NAME=value" */
     int n_environment;
     bool never; /* it matches nothing: see tccl_conf_read_own */
 };
 
-/* [policy], with its built-in values. */
-struct tccl_policy tccl_policy_built_in(void);
+/* A policy that says nothing; "": [policy], with its built-in values. */
+struct tccl_policy tccl_policy_new(const char *name);
 void tccl_policy_clear(struct tccl_policy *policy);
 
 /* Is this a name for a policy: 1 to TCCL_POLICY_NAME letters, digits, '.', '_' and '-'? */

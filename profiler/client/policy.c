@@ -156,11 +156,6 @@ bool policy_needs_user(const struct tccl_conf *conf)
 
 /* ---- what holds ------------------------------------------------------------------------------ */
 
-static int first_set(int own, int site, int built_in)
-{
-    return own != TCCL_NOT_SET ? own : site != TCCL_NOT_SET ? site : built_in;
-}
-
 static bool sets(const struct policy_rule *rule, const char *assignment)
 {
     size_t length = (size_t)tccl_policy_variable(assignment) + 1;
@@ -180,23 +175,17 @@ static void add_environment(struct policy_rule *rule, const struct tccl_policy *
 struct policy_rule policy_rule_of(const struct tccl_conf *conf, const struct tccl_policy *policy)
 {
     const struct tccl_policy *site = &conf->policy;
-    struct policy_rule rule = {
-        .name = policy->name,
-        .mode = (enum tccl_mode)first_set(policy->mode, site->mode, TCCL_MODE_OFF),
-        .forbid = first_set(policy->forbid, site->forbid, 0),
-        .min_gain = first_set(policy->min_gain, site->min_gain, 1000) / 1000.0,
-        .min_nodes = first_set(policy->min_nodes, site->min_nodes, 1),
-        .min_gpus = first_set(policy->min_gpus, site->min_gpus, 2),
-        .max_rings = first_set(policy->max_rings, site->max_rings, conf->max_rings),
-        .timeout_ms = first_set(policy->timeout_ms, site->timeout_ms, conf->timeout_ms),
-        .auto_timeout_ms =
-            first_set(policy->auto_timeout_ms, site->auto_timeout_ms, conf->auto_timeout_ms),
-        .require_timeout_ms = first_set(policy->require_timeout_ms, site->require_timeout_ms,
-                                        conf->require_timeout_ms),
-        .traffic_class = policy->traffic_class,
-    };
-    if (rule.traffic_class.tc == TCCL_NOT_SET && rule.traffic_class.sl == TCCL_NOT_SET)
-        rule.traffic_class = site->traffic_class;
+    const struct tccl_policy below = {.max_rings = conf->max_rings,
+                                      .timeout_ms = conf->timeout_ms,
+                                      .auto_timeout_ms = conf->auto_timeout_ms,
+                                      .require_timeout_ms = conf->require_timeout_ms};
+    struct policy_rule rule = {.name = policy->name};
+    for (int i = 0; i < TCCL_SETTINGS; i++)
+        rule.settings[i] = policy->settings[i] != TCCL_NOT_SET ? policy->settings[i]
+                           : site->settings[i] != TCCL_NOT_SET ? site->settings[i]
+                                                               : below.settings[i];
+    bool own = policy->traffic_class.tc != TCCL_NOT_SET || policy->traffic_class.sl != TCCL_NOT_SET;
+    rule.traffic_class = own ? policy->traffic_class : site->traffic_class;
     add_environment(&rule, policy);
     if (policy != site)
         add_environment(&rule, site);

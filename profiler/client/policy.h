@@ -22,14 +22,8 @@ struct policy_facts {
 
 /* What holds for a step. Texts are borrowed from the configuration. */
 struct policy_rule {
-    const char *name; /* "": no [policy NAME] matches */
-    enum tccl_mode mode;
-    bool forbid;
-    double min_gain; /* times NCCL's own choice; 1: any gain will do */
-    int min_nodes, min_gpus;
-    int max_rings; /* at once */
-    int timeout_ms, auto_timeout_ms, require_timeout_ms;
-    struct tccl_traffic_class traffic_class;
+    const char *name;      /* "": no [policy NAME] matches */
+    TCCL_SETTINGS_MEMBERS; /* all are said, but for the traffic class */
     const char *environment[2 * TCCL_POLICY_ENVIRONMENT]; /* "NAME=value" */
     int n_environment;
 };

@@ -139,8 +139,8 @@ static void print_answer(const struct answer *answer)
     print_time("Timeout", rule->timeout_ms);
     print_time("AutoTimeout", rule->auto_timeout_ms);
     print_time("RequireTimeout", rule->require_timeout_ms);
-    printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain, "MaxRings",
-           rule->max_rings, "MinNodes", rule->min_nodes, "MinGpus", rule->min_gpus);
+    printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain / 1000.0,
+           "MaxRings", rule->max_rings, "MinNodes", rule->min_nodes, "MinGpus", rule->min_gpus);
     if (format_class(&rule->traffic_class, text))
         printf("%-16s %s\n", "TrafficClass", text);
     for (int i = 0; i < rule->n_environment; i++)
@@ -183,8 +183,8 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
         "mode", tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid",
         rule->forbid, "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms,
         "auto_timeout_ms", rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms,
-        "min_gain", rule->min_gain, "max_rings", rule->max_rings, "min_nodes", rule->min_nodes,
-        "min_gpus", rule->min_gpus, "traffic_class", class, "environment",
+        "min_gain", rule->min_gain / 1000.0, "max_rings", rule->max_rings, "min_nodes",
+        rule->min_nodes, "min_gpus", rule->min_gpus, "traffic_class", class, "environment",
         environment_to_json(rule));
     if (!json || (explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;

@@ -229,7 +229,7 @@ static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_err
     join.by_claims = remote.by_claims;
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
-    join.min_gain = remote.rule.min_gain;
+    join.min_gain = remote.rule.min_gain / 1000.0;
     join.max_rings = remote.rule.max_rings;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");

@@ -74,7 +74,7 @@ static void check_match(const struct tccl_policy *policy, const struct policy_fa
 static void check_rule(const struct policy_rule *rule)
 {
     FUZZ_CHECK(rule->mode >= TCCL_MODE_OFF && rule->mode <= TCCL_MODE_REQUIRE);
-    FUZZ_CHECK(rule->min_gain >= 1 && rule->min_nodes >= 1 && rule->min_gpus >= 1);
+    FUZZ_CHECK(rule->min_gain >= 1000 && rule->min_nodes >= 1 && rule->min_gpus >= 1);
     FUZZ_CHECK(rule->max_rings >= 1 && rule->max_rings <= 8);
     FUZZ_CHECK(rule->timeout_ms >= 10 && rule->require_timeout_ms >= 10);
     FUZZ_CHECK(rule->n_environment <= 2 * TCCL_POLICY_ENVIRONMENT);
