@@ -46,6 +46,7 @@ void check_in_child(void (*run)(void))
 {
     int status = 0;
     fflush(NULL);
+    check_folder(); /* one of the child's own would stay */
     pid_t pid = fork();
     if (pid == 0) {
         check_failures = 0;
