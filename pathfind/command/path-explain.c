@@ -95,22 +95,19 @@ static void offer(struct others *others, const struct stop *stop, const struct t
 /* Several nodes: the best chains of other port pairs. */
 static void offer_pairs(const struct stop *stop, struct others *others)
 {
-    const struct tccl_table *table = stop->class->table;
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->pairs[i].chain.n_gpus) {
-            struct tccl_ring_set one = {1, {table->pairs[i].chain}};
-            offer(others, stop, &one, table->pairs[i].gbps);
-        }
+    for (const struct tccl_result *own = NULL;
+         (own = tccl_table_next(stop->class->table, own, 1 << TCCL_BEST));)
+        if (!own->chain.closed)
+            offer(others, stop, &(struct tccl_ring_set){1, {own->chain}}, own->gbps);
 }
 
 /* What else is known of as many rings at once. */
 static void offer_sets(const struct stop *stop, struct others *others)
 {
-    const struct tccl_table *table = stop->class->table;
-    for (int i = 0; i < table->n_sets; i++)
-        if (table->sets[i].set.n == stop->set.n &&
-            table->sets[i].set.rings[0].closed == stop_first(stop)->closed)
-            offer(others, stop, &table->sets[i].set, table->sets[i].gbps);
+    for (const struct tccl_result *own = NULL;
+         (own = tccl_table_next(stop->class->table, own, TCCL_SETS));)
+        if (own->set->n == stop->set.n && own->chain.closed == stop_first(stop)->closed)
+            offer(others, stop, own->set, own->gbps);
 }
 
 /* Measures a set in which one ring is changed. One that the profile has not measured is skipped. */

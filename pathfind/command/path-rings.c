@@ -62,27 +62,12 @@ static int list_starts(const struct finding *finding, const struct node_class *c
     return n;
 }
 
-/* Where a table has a port; -1: nowhere. */
-static int port_place(const struct tccl_table *table, struct tccl_port port)
-{
-    for (int i = 0; i < table->n_ports; i++)
-        if (memcmp(&table->ports[i], &port, sizeof(port)) == 0)
-            return i;
-    return -1;
-}
-
 /* A single ring that is better than the one in the table takes its place. */
 static void keep_single(struct tccl_table *table, const struct tccl_rings_result *found)
 {
     const struct tccl_chain *chain = &found->set.rings[0];
-    struct tccl_result *kept = &table->ring;
-    if (!chain->closed) {
-        int entry = port_place(table, chain->entry), exit = port_place(table, chain->exit);
-        if (entry < 0 || exit < 0)
-            return;
-        kept = &table->pairs[entry * table->n_ports + exit];
-    }
-    if (found->gbps <= kept->gbps)
+    struct tccl_result *kept = tccl_table_place(table, chain);
+    if (!kept || found->gbps <= kept->gbps)
         return;
     kept->chain = *chain;
     kept->gbps = found->gbps;
@@ -104,9 +89,7 @@ static int search_class(const struct finding *finding, struct node_class *class,
     if (result->set.n == 1)
         keep_single(class->table, result);
     else if (result->set.n > 1)
-        tccl_table_keep_set(class->table, &(struct tccl_set_result){.gbps = result->gbps,
-                                                                    .bound = result->bound,
-                                                                    .set = result->set});
+        tccl_table_keep_set(class->table, &result->set, result->gbps, result->bound);
     return node_class_refresh(class, err);
 }
 

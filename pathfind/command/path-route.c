@@ -95,9 +95,10 @@ static int find_measured(const struct stop *stop, double *gbps, struct tccl_erro
     int found = 0;
     if (source_table(stop->class->source, stop->class->gpus, &table, err) != 0)
         return -1;
-    for (int i = 0; table && i < table->n_sets && !found; i++) {
-        found = tccl_ring_set_alike(&table->sets[i].set, &stop->set);
-        *gbps = table->sets[i].gbps;
+    for (const struct tccl_result *own = NULL;
+         table && !found && (own = tccl_table_next(table, own, TCCL_SETS));) {
+        found = tccl_ring_set_alike(own->set, &stop->set);
+        *gbps = own->gbps;
     }
     tccl_table_free(table);
     return found;

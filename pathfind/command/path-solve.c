@@ -59,8 +59,8 @@ static int search_ring(const struct options *options, struct node_class *class,
 {
     struct tccl_search_options search = search_options(options, class);
     struct tccl_error why = {""};
-    if (tccl_search_ring(class->source->search, class->gpus, &search, &class->table->ring, &why) <
-        0)
+    if (tccl_search_ring(class->source->search, class->gpus, &search, tccl_table_ring(class->table),
+                         &why) < 0)
         return tccl_fail(err, "%s: %s", class->source->path, why.text);
     return 0;
 }

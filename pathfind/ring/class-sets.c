@@ -100,15 +100,14 @@ const struct tccl_class_set *tccl_class_best_set(const struct tccl_node_class *c
 }
 
 int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
-                  struct tccl_set_result best[static 2])
+                  struct tccl_class_set best[static 2])
 {
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     if (!class)
         return -1;
     for (int closed = 0; closed < 2; closed++) {
         const struct tccl_class_set *own = tccl_class_best_set(class, closed);
-        best[closed] = own ? (struct tccl_set_result){own->gbps, own->bound, own->set}
-                           : (struct tccl_set_result){0};
+        best[closed] = own ? *own : (struct tccl_class_set){0};
     }
     tccl_node_class_free(class);
     return 0;

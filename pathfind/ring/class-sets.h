@@ -27,7 +27,7 @@ const struct tccl_class_set *tccl_class_best_set(const struct tccl_node_class *c
  * nodes like this one, [1] of this node alone; gbps 0: there is none. Returns 0, or -1 if out of
  * memory. */
 int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
-                  struct tccl_set_result best[static 2]);
+                  struct tccl_class_set best[static 2]);
 
 /* The set whose chains have these NICs, in any order; -1 each: a closed one. order[i]: which of its
  * chains has the NICs i. NULL: the class has none. */

@@ -190,25 +190,14 @@ static bool may_have(const struct tccl_groups *groups, const struct tccl_result 
 static int gather(const struct tccl_groups *groups, const struct tccl_table *table,
                   struct candidate *all)
 {
-    const struct {
-        const struct tccl_result *results;
-        int count;
-    } parts[] = {{&table->ring, 1},
-                 {&table->host_ring, 1},
-                 {table->pairs, table->n_ports * table->n_ports},
-                 {table->hosts, table->n_hosts},
-                 {table->others, table->n_others}};
     const char *fabric = tccl_table_fabric(table, groups->machine);
     int n = 0;
-    for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++)
-        for (int i = 0; i < parts[part].count; i++)
-            if (may_have(groups, &parts[part].results[i], fabric)) {
-                const struct tccl_result *result = &parts[part].results[i];
-                all[n] = (struct candidate){.result = result,
-                                            .place = n,
-                                            .far = count_far(groups->machine, &result->chain)};
-                n++;
-            }
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
+        if (may_have(groups, own, fabric)) {
+            all[n] = (struct candidate){
+                .result = own, .place = n, .far = count_far(groups->machine, &own->chain)};
+            n++;
+        }
     qsort(all, (size_t)n, sizeof(*all), by_gbps);
     return n;
 }
@@ -286,8 +275,7 @@ static void add_baselines(struct tccl_groups *groups, struct list *list,
 int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
                     struct tccl_error *err)
 {
-    size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
-    cleanup_free struct candidate *all = calloc(most, sizeof(*all));
+    cleanup_free struct candidate *all = calloc((size_t)table->n_results, sizeof(*all));
     struct candidate picked[CANDIDATES];
     if (!all)
         return tccl_fail(err, "out of memory");

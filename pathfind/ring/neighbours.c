@@ -92,50 +92,25 @@ static void cleanup_class_(struct tccl_node_class **class)
 }
 #define cleanup_class __attribute__((cleanup(cleanup_class_)))
 
-static void add(struct candidates *candidates, const struct tccl_result *result, bool hidden)
-{
-    if (result->chain.n_gpus && result->gbps > 0 && !(hidden && tccl_chain_has_p2p(&result->chain)))
-        candidates->list[candidates->n++] = (struct candidate){.result = result};
-}
-
 static int by_gbps(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     return (x->result->gbps < y->result->gbps) - (x->result->gbps > y->result->gbps);
 }
 
-static void add_others(struct candidates *candidates, const struct tccl_table *table, int entry,
-                       int exit, bool closed, bool hidden)
+/* Those between these NICs, or rings. */
+static void list_candidates(struct candidates *candidates, const struct tccl_table *table,
+                            int entry, int exit, bool closed, bool hidden)
 {
-    for (int i = 0; i < table->n_others; i++) {
-        const struct tccl_chain *chain = &table->others[i].chain;
-        if (chain->closed == closed &&
-            (closed || (chain->entry.nic == entry && chain->exit.nic == exit)))
-            add(candidates, &table->others[i], hidden);
+    candidates->n = 0;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
+        const struct tccl_chain *chain = &own->chain;
+        if (chain->closed == closed && own->gbps > 0 &&
+            (closed || (chain->entry.nic == entry && chain->exit.nic == exit)) &&
+            !(hidden && tccl_chain_has_p2p(chain)))
+            candidates->list[candidates->n++] = (struct candidate){.result = own};
     }
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
-}
-
-static void list_rings(struct candidates *candidates, const struct tccl_table *table, bool hidden)
-{
-    candidates->n = 0;
-    add(candidates, &table->ring, hidden);
-    add(candidates, &table->host_ring, hidden);
-    add_others(candidates, table, 0, 0, true, hidden);
-}
-
-static void list_chains(struct candidates *candidates, const struct tccl_table *table, int entry,
-                        int exit, bool hidden)
-{
-    int n = table->n_ports;
-    candidates->n = 0;
-    for (int i = 0; i < n * n; i++)
-        if (table->ports[i / n].nic == entry && table->ports[i % n].nic == exit)
-            add(candidates, &table->pairs[i], hidden);
-    for (int i = 0; i < table->n_hosts; i++)
-        if (table->hosts[i].chain.entry.nic == entry && table->hosts[i].chain.exit.nic == exit)
-            add(candidates, &table->hosts[i], hidden);
-    add_others(candidates, table, entry, exit, false, hidden);
 }
 
 static void take(struct tccl_cell *cell, const struct tccl_result *result,
@@ -308,18 +283,17 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
                       const struct tccl_machine *machine, struct tccl_node_class *class,
                       struct tccl_error *err)
 {
-    size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
-    cleanup_free struct candidate *list = calloc(most, sizeof(*list));
+    cleanup_free struct candidate *list = calloc((size_t)table->n_results, sizeof(*list));
     struct candidates candidates = {.list = list};
     int status = 0;
     if (!list)
         return tccl_fail(err, "out of memory");
     if (closed) {
-        list_rings(&candidates, table, hidden);
+        list_candidates(&candidates, table, 0, 0, true, hidden);
         status = choose(beside, floor, &candidates, table->noise, machine, &class->ring, err);
     }
     for (int i = 0; !closed && status == 0 && i < class->n_nics * class->n_nics; i++) {
-        list_chains(&candidates, table, i / class->n_nics, i % class->n_nics, hidden);
+        list_candidates(&candidates, table, i / class->n_nics, i % class->n_nics, false, hidden);
         status = choose(beside, floor, &candidates, table->noise, machine, &class->cells[i], err);
     }
     return status;

@@ -60,18 +60,15 @@ static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
 /* For each pair of NICs the best port pair, and the highest bound of all of them. */
 static void fill_cells(struct tccl_node_class *class, const struct tccl_table *table)
 {
-    const struct tccl_result *best[TCCL_MAX_NICS * TCCL_MAX_NICS] = {NULL};
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-        const struct tccl_result *result = &table->pairs[i];
-        int cell = table->ports[i / table->n_ports].nic * class->n_nics +
-                   table->ports[i % table->n_ports].nic;
-        class->cells[cell].bound = fmax(class->cells[cell].bound, result->bound);
-        if (!best[cell] || result->gbps > best[cell]->gbps)
-            best[cell] = result;
+    const int n = table->n_ports;
+    for (int i = 0; i < tccl_table_pairs(table); i++) {
+        const struct tccl_result *result = &table->results[i];
+        struct tccl_cell *cell =
+            &class->cells[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
+        cell->bound = fmax(cell->bound, result->bound);
+        if (result->gbps > cell->gbps)
+            set_chain(cell, result);
     }
-    for (int cell = 0; cell < class->n_nics * class->n_nics; cell++)
-        if (best[cell])
-            set_chain(&class->cells[cell], best[cell]);
 }
 
 /* The best chain without P2P, which bounds of all chains hold for, too. */
@@ -89,15 +86,16 @@ static void fill_host_cells(struct tccl_node_class *class, const struct tccl_tab
     for (int i = 0; i < n * n; i++) {
         struct tccl_cell *cell =
             &class->cells[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
-        cell->bound = fmax(cell->bound, table->pairs[i].bound);
-        offer_host(cell, &table->pairs[i]);
+        cell->bound = fmax(cell->bound, table->results[i].bound);
+        offer_host(cell, &table->results[i]);
     }
-    for (int i = 0; i < table->n_hosts; i++) {
-        const struct tccl_chain *chain = &table->hosts[i].chain;
-        struct tccl_cell *cell = &class->cells[chain->entry.nic * class->n_nics + chain->exit.nic];
-        cell->bound = fmin(cell->bound, table->hosts[i].bound);
-        offer_host(cell, &table->hosts[i]);
-    }
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_HOSTS));)
+        if (!own->chain.closed) {
+            struct tccl_cell *cell =
+                &class->cells[own->chain.entry.nic * class->n_nics + own->chain.exit.nic];
+            cell->bound = fmin(cell->bound, own->bound);
+            offer_host(cell, own);
+        }
 }
 
 /* Takes the chain in place of the cell's, if it is as fast as the best one but for the noise, and
@@ -120,25 +118,17 @@ static void offer_room(struct tccl_cell *cell, double best, const struct tccl_re
 static void leave_room(struct tccl_node_class *class, const struct tccl_table *table,
                        const struct tccl_machine *machine, bool hidden)
 {
-    const struct {
-        const struct tccl_result *results;
-        int count;
-    } parts[] = {{table->pairs, table->n_ports * table->n_ports},
-                 {table->hosts, table->n_hosts},
-                 {table->others, table->n_others}};
     double best[TCCL_MAX_NICS * TCCL_MAX_NICS], noise = fmin(table->noise, TCCL_MOST_FOR_ROOM);
     if (class->n_gpus == machine->n_gpus)
         return;
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         best[i] = class->cells[i].gbps;
-    for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++)
-        for (int i = 0; i < parts[part].count; i++) {
-            const struct tccl_result *result = &parts[part].results[i];
-            const struct tccl_chain *chain = &result->chain;
-            int cell = chain->entry.nic * class->n_nics + chain->exit.nic;
-            if (chain->n_gpus && !chain->closed && !(hidden && tccl_chain_has_p2p(chain)))
-                offer_room(&class->cells[cell], best[cell], result, noise, machine);
-        }
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
+        const struct tccl_chain *chain = &own->chain;
+        int cell = chain->entry.nic * class->n_nics + chain->exit.nic;
+        if (!chain->closed && !(hidden && tccl_chain_has_p2p(chain)))
+            offer_room(&class->cells[cell], best[cell], own, noise, machine);
+    }
 }
 
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
@@ -220,7 +210,7 @@ static struct tccl_node_class *class_of(const struct tccl_table *table,
     class->noise = table->noise;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
-    class->ring.bound = class->n_gpus > 1 ? table->ring.bound : 0;
+    class->ring.bound = class->n_gpus > 1 ? tccl_table_ring(table)->bound : 0;
     return tccl_steal(class);
 }
 
@@ -255,9 +245,8 @@ enum which { JOB, HIDDEN /* without P2P */, ALL };
 static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
                      const struct tccl_machine *machine, enum which which)
 {
-    for (int i = 0; i < table->n_sets; i++) {
-        const struct tccl_set_result *own = &table->sets[i];
-        struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = own->set};
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = *own->set};
         if ((which == HIDDEN && has_p2p(&set.set)) ||
             (which != ALL && takes_room(class, &set.set, machine)))
             continue;
@@ -275,12 +264,12 @@ static struct tccl_node_class *from_table(const struct tccl_table *table,
         return NULL;
     if (which == HIDDEN) {
         fill_host_cells(class, table);
-        class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
-        offer_host(&class->ring, &table->ring);
-        offer_host(&class->ring, &table->host_ring);
+        class->ring.bound = fmin(class->ring.bound, tccl_table_host_ring(table)->bound);
+        offer_host(&class->ring, tccl_table_ring(table));
+        offer_host(&class->ring, tccl_table_host_ring(table));
     } else {
         fill_cells(class, table);
-        set_chain(&class->ring, &table->ring);
+        set_chain(&class->ring, tccl_table_ring(table));
     }
     leave_room(class, table, machine, which == HIDDEN);
     return fill_sets(class, table, machine, which) == 0 ? tccl_steal(class) : NULL;

@@ -1,27 +1,11 @@
-/* table.c: chain tables on disk. Little-endian, no padding:
- *
- *   magic "TCCLCHNS", version u32, machine id (32 hexadecimal digits), source (64 bytes,
- * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of
- * generations of NCCL u8 (g), of different baselines of the node alone u8, of their chains u16, of
- * those of one node of several u8, of their chains u16, of chains without P2P u16, of other chains
- * u16, of ring sets u16, of their rings u16; the generations' first versions, u32 each; the ports,
- * 3 bytes each: NIC, kind of via, index of via; the pairs, row by row: result with n - 1 edges;
- * then the ring, and that without P2P: results with n edges; the baselines of the node alone: for
- * each generation the index of its baseline, u8; then the baselines; the baselines of one node of
- * several in the same way; the chains without P2P: entry port, exit port, result with n - 1 edges;
- * the other chains: closed u8, entry port, exit port, gbps f64, the chain with n edges, of which an
- * open one leaves the last one empty; the ring sets: closed u8, rings u8, gbps f64, bound f64, and
- * for each ring entry port, exit port, and the chain as of the others; the trees, up to the end:
- * the pair's number u32, rising, gbps f64, along f64, NIC u8, the GPUs. XXH3 (64 bits) of all
- * before it. A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree
- * (pattern u8, channels u8, intra f64, inter f64, far_intra u8, far_inter u8), the chains: closed
- * ones with n edges, others with entry port, exit port and n - 1 edges. What two generations have
- * alike is there once. A chain: the GPUs, and for each edge one byte: kind * 16 + memory. A result:
- * gbps f64, bound f64, number of GPUs u8 (n, or 0: no chain), the chain. With 8 GPUs that makes 32
- * bytes a pair. */
+/* table.c: chain tables in memory, and on disk: lines of text, the last one a checksum. The format
+ * is described in profiler/profile/README.md. */
 #include "ring/table.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -29,92 +13,244 @@
 #include "chain/expressible.h"
 
 enum {
-    VERSION = 9, /* 4: no trees, 5: no chains without P2P, 6: no others, 7: no ring sets, 8: chosen
-                    by noise, and by models whose caps each copy had for itself */
-    MAGIC_SIZE = 8,
-    ID_SIZE = TCCL_HASH_HEX - 1,
-    HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) + 2 +
-                  2 + 2 + 2 + 4 * TCCL_GENERATIONS,
-    NOMINAL_SIZE = 1 + 1 + 8 + 8 + 1 + 1,
-    PORT_SIZE = 3,
-    CHECKSUM_SIZE = 8,
+    VERSION = 10, /* up to 9: binary, those with OLD_MAGIC */
+    SUM_SIZE = 4 + 16 + 1,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
     MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
     MAX_OTHERS = 512,
     MAX_SETS = 64,
-    MAX_FILE = 16 << 20,
+    MAX_FILE = 64 << 20,
 };
-static const char magic[] = "TCCLCHNS";
+#define OLD_MAGIC "TCCLCHNS"
 
-static const struct tccl_result unknown = {.bound = INFINITY};
+static const char *const part_names[] = {"best", "host", "other", "set"};
 
-/* Bytes of a chain, of a result, of a baseline, and of a whole table. */
-static size_t chain_size(int n_gpus, bool closed)
+/* ---- in memory ---- */
+
+static int add_ports(const struct tccl_machine *machine, uint32_t gpus, struct tccl_port *ports)
 {
-    return (size_t)n_gpus + (closed ? n_gpus : n_gpus - 1);
+    int n = 0;
+    for (int nic = 0; nic < machine->n_nics; nic++) {
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
+            if ((gpus >> gpu & 1) && machine->gpudirect[nic][gpu])
+                ports[n++] = (struct tccl_port){nic, {TCCL_GPU, gpu}};
+        for (int memory = 0; memory < machine->n_memories; memory++)
+            ports[n++] = (struct tccl_port){nic, {TCCL_MEMORY, memory}};
+    }
+    return n;
 }
 
-static size_t tree_size(int n_gpus)
+struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus)
 {
-    return 4 + 8 + 8 + 1 + (size_t)n_gpus;
+    struct tccl_table *table = calloc(1, sizeof(*table));
+    if (!table)
+        return NULL;
+    table->ports = calloc(MAX_PORTS, sizeof(*table->ports));
+    table->n_ports = table->ports ? add_ports(machine, gpus, table->ports) : 0;
+    table->n_results = tccl_table_pairs(table) + 2;
+    table->results = calloc((size_t)table->n_results, sizeof(*table->results));
+    if (!table->ports || !table->results) {
+        tccl_table_free(table);
+        return NULL;
+    }
+    tccl_machine_id(machine, table->machine);
+    table->gpus = gpus;
+    for (int i = 0; i < table->n_results; i++)
+        table->results[i].bound = INFINITY;
+    tccl_table_host_ring(table)->part = TCCL_HOST;
+    return table;
 }
 
-static size_t result_size(int n_gpus, bool closed)
+void tccl_table_free(struct tccl_table *table)
 {
-    return 8 + 8 + 1 + chain_size(n_gpus, closed);
+    if (!table)
+        return;
+    for (int i = 0; table->results && i < table->n_results; i++)
+        free(table->results[i].set);
+    free(table->results);
+    free(table->ports);
+    free(table);
 }
 
-/* The baselines of all generations, without repetitions. */
-struct distinct {
-    int count;                       /* of baselines */
-    int n_chains;                    /* of all of them */
-    uint8_t of[TCCL_GENERATIONS];    /* which one each generation has */
-    uint8_t first[TCCL_GENERATIONS]; /* the first generation that has it */
-};
-
-static size_t baselines_size(int n_gpus, bool closed, const struct distinct *distinct)
+static void cleanup_table_(struct tccl_table **table)
 {
-    return TCCL_GENERATIONS + (size_t)distinct->count * (8 + 1 + 2 * NOMINAL_SIZE) +
-           (size_t)distinct->n_chains * (chain_size(n_gpus, closed) + (closed ? 0 : 2 * PORT_SIZE));
+    tccl_table_free(*table);
+}
+#define cleanup_table __attribute__((cleanup(cleanup_table_)))
+
+size_t tccl_table_bytes(const struct tccl_table *table)
+{
+    size_t bytes = sizeof(*table) + MAX_PORTS * sizeof(*table->ports) +
+                   (size_t)table->n_results * sizeof(*table->results);
+    for (int i = 0; i < table->n_results; i++)
+        bytes += table->results[i].set ? sizeof(*table->results[i].set) : 0;
+    return bytes;
 }
 
-static size_t host_size(int n_gpus)
+struct tccl_result *tccl_table_place(const struct tccl_table *table, const struct tccl_chain *chain)
 {
-    return 2 * PORT_SIZE + result_size(n_gpus, false);
+    int n = table->n_ports, entry = -1, exit = -1;
+    if (chain->closed)
+        return tccl_table_ring(table);
+    for (int i = 0; i < n; i++) {
+        entry = tccl_port_equal(table->ports[i], chain->entry) ? i : entry;
+        exit = tccl_port_equal(table->ports[i], chain->exit) ? i : exit;
+    }
+    return entry < 0 || exit < 0 ? NULL : &table->results[entry * n + exit];
 }
 
-static size_t other_size(int n_gpus)
+struct tccl_result *tccl_table_next(const struct tccl_table *table, const struct tccl_result *at,
+                                    unsigned parts)
 {
-    return 1 + 2 * PORT_SIZE + 8 + chain_size(n_gpus, true);
+    for (int i = at ? (int)(at - table->results) + 1 : 0; i < table->n_results; i++)
+        if (table->results[i].chain.n_gpus && (parts >> table->results[i].part & 1))
+            return &table->results[i];
+    return NULL;
 }
 
-static size_t ring_size(int n_gpus)
+struct tccl_result *tccl_table_best(const struct tccl_table *table, int entry, int exit)
 {
-    return 2 * PORT_SIZE + chain_size(n_gpus, true);
+    struct tccl_result *best = NULL;
+    for (int i = 0; i < tccl_table_pairs(table); i++) {
+        struct tccl_result *result = &table->results[i];
+        if (result->chain.n_gpus && (entry < 0 || result->chain.entry.nic == entry) &&
+            (exit < 0 || result->chain.exit.nic == exit) && (!best || result->gbps > best->gbps))
+            best = result;
+    }
+    return best;
 }
 
-static size_t sets_size(int n_gpus, int n_sets, int n_rings)
+/* A new entry, which the next one may move; NULL without memory. */
+static struct tccl_result *append(struct tccl_table *table, enum tccl_part part,
+                                  const struct tccl_chain *chain)
 {
-    return (size_t)n_sets * (1 + 1 + 8 + 8) + (size_t)n_rings * ring_size(n_gpus);
+    int n = table->n_results;
+    struct tccl_result *results = table->results;
+    if ((n & (n - 1)) == 0 || n == tccl_table_pairs(table) + 2) { /* the room is a power of two */
+        size_t room = 1;
+        while (room <= (size_t)n)
+            room *= 2;
+        results = realloc(results, room * sizeof(*results));
+        if (!results)
+            return NULL;
+        table->results = results;
+    }
+    table->n_results++;
+    results[n] = (struct tccl_result){.bound = INFINITY, .chain = *chain, .part = part};
+    return &results[n];
 }
 
-static int count_rings(const struct tccl_table *table)
+static int count(const struct tccl_table *table, enum tccl_part part)
 {
-    int rings = 0;
-    for (int i = 0; i < table->n_sets; i++)
-        rings += table->sets[i].set.n;
-    return rings;
+    int n = 0;
+    for (int i = tccl_table_pairs(table) + 2; i < table->n_results; i++)
+        n += table->results[i].part == part;
+    return n;
 }
 
-/* Without trees and ring sets. */
-static size_t table_size(const struct tccl_table *table, int n_gpus, const struct distinct *rings,
-                         const struct distinct *chains)
+static void drop_result(struct tccl_table *table, int i)
 {
-    return HEADER_SIZE + (size_t)table->n_ports * PORT_SIZE +
-           (size_t)table->n_ports * table->n_ports * result_size(n_gpus, false) +
-           2 * result_size(n_gpus, true) + (size_t)table->n_hosts * host_size(n_gpus) +
-           (size_t)table->n_others * other_size(n_gpus) + baselines_size(n_gpus, true, rings) +
-           baselines_size(n_gpus, false, chains) + CHECKSUM_SIZE;
+    free(table->results[i].set);
+    table->n_results--;
+    memmove(&table->results[i], &table->results[i + 1],
+            (size_t)(table->n_results - i) * sizeof(*table->results));
+}
+
+void tccl_table_drop(struct tccl_table *table, enum tccl_part part)
+{
+    for (int i = table->n_results - 1; i >= tccl_table_pairs(table) + 2; i--)
+        if (table->results[i].part == part)
+            drop_result(table, i);
+}
+
+static bool same_nics(const struct tccl_chain *a, const struct tccl_chain *b)
+{
+    return !a->closed && a->entry.nic == b->entry.nic && a->exit.nic == b->exit.nic;
+}
+
+void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host)
+{
+    struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(table, own, TCCL_HOSTS)) && !same_nics(&own->chain, &host->chain))
+        continue;
+    if (!own && count(table, TCCL_HOST) < MAX_HOSTS)
+        own = append(table, TCCL_HOST, &host->chain);
+    if (!own || own->gbps >= host->gbps)
+        return;
+    *own = *host;
+    own->part = TCCL_HOST;
+}
+
+void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
+{
+    struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(table, own, TCCL_SINGLES)))
+        if (tccl_chain_equal(&own->chain, chain))
+            return;
+    if (chain->n_gpus && count(table, TCCL_OTHER) < MAX_OTHERS &&
+        (own = append(table, TCCL_OTHER, chain)))
+        own->gbps = gbps;
+}
+
+static bool alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    return a->n == b->n && a->rings[0].closed == b->rings[0].closed;
+}
+
+/* In any order. */
+static bool same_set_nics(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    int counts[TCCL_MAX_NICS][TCCL_MAX_NICS] = {{0}};
+    if (!alike(a, b))
+        return false;
+    for (int i = 0; i < a->n && !a->rings[0].closed; i++) {
+        counts[a->rings[i].entry.nic][a->rings[i].exit.nic]++;
+        counts[b->rings[i].entry.nic][b->rings[i].exit.nic]--;
+    }
+    for (int i = 0; i < a->n && !a->rings[0].closed; i++)
+        if (counts[a->rings[i].entry.nic][a->rings[i].exit.nic] != 0)
+            return false;
+    return true;
+}
+
+static struct tccl_result *append_set(struct tccl_table *table, const struct tccl_ring_set *set)
+{
+    struct tccl_ring_set *copy = malloc(sizeof(*copy));
+    struct tccl_result *own = copy ? append(table, TCCL_SET, &set->rings[0]) : NULL;
+    if (own) {
+        *copy = *set;
+        own->set = copy;
+    } else {
+        free(copy);
+    }
+    return own;
+}
+
+void tccl_table_keep_set(struct tccl_table *table, const struct tccl_ring_set *set, double gbps,
+                         double bound)
+{
+    struct tccl_result *own = NULL, *slowest = NULL;
+    double most = gbps;
+    while ((own = tccl_table_next(table, own, TCCL_SETS)) && !same_set_nics(own->set, set))
+        slowest = slowest && slowest->gbps <= own->gbps ? slowest : own;
+    if (!own && count(table, TCCL_SET) == MAX_SETS)
+        own = slowest;
+    if (!own && !(own = append_set(table, set)))
+        return;
+    if (own->gbps < gbps) {
+        own->gbps = gbps;
+        own->chain = set->rings[0];
+        *own->set = *set;
+        own->bound = bound;
+    }
+    for (own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));)
+        if (alike(own->set, set)) {
+            bound = fmin(bound, own->bound);
+            most = fmax(most, own->gbps);
+        }
+    while ((own = tccl_table_next(table, own, TCCL_SETS)))
+        if (alike(own->set, set))
+            own->bound = fmax(bound, most);
 }
 
 static bool nominal_equal(const struct tccl_nominal *a, const struct tccl_nominal *b)
@@ -134,910 +270,481 @@ bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseli
     return true;
 }
 
-static void find_distinct(const struct tccl_baseline baselines[static TCCL_GENERATIONS],
-                          struct distinct *distinct)
+/* ---- is it right? ---- */
+
+/* The rings of an entry. */
+static const struct tccl_chain *rings_of(const struct tccl_result *result, int *n)
 {
-    *distinct = (struct distinct){0};
-    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        const struct tccl_baseline *own = &baselines[generation];
-        int at = 0;
-        while (at < distinct->count && !tccl_baseline_equal(&baselines[distinct->first[at]], own))
-            at++;
-        distinct->of[generation] = (uint8_t)at;
-        if (at < distinct->count)
-            continue;
-        distinct->first[distinct->count++] = (uint8_t)generation;
-        distinct->n_chains += own->n_chains;
-    }
+    *n = result->set ? result->set->n : result->chain.n_gpus > 0;
+    return result->set ? result->set->rings : &result->chain;
 }
 
-static int add_ports(const struct tccl_machine *machine, uint32_t gpus, struct tccl_port *ports)
+/* Does each visit all GPUs of the set, and are they open or closed as required? Possible on the
+ * machine, unless that is NULL? Returns 0, or -1 with err. */
+static int check_rings(const struct tccl_chain *rings, int n, uint32_t gpus, bool closed,
+                       const struct tccl_machine *machine, struct tccl_error *err)
 {
-    int n = 0;
-    for (int nic = 0; nic < machine->n_nics; nic++) {
-        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
-            if ((gpus >> gpu & 1) && machine->gpudirect[nic][gpu])
-                ports[n++] = (struct tccl_port){nic, {TCCL_GPU, gpu}};
-        for (int memory = 0; memory < machine->n_memories; memory++)
-            ports[n++] = (struct tccl_port){nic, {TCCL_MEMORY, memory}};
-    }
-    return n;
-}
-
-/* A table for n_ports ports, all results unknown. */
-static struct tccl_table *table_alloc(int n_ports)
-{
-    struct tccl_table *table = calloc(1, sizeof(*table));
-    if (!table)
-        return NULL;
-    table->n_ports = n_ports;
-    table->ports = calloc(n_ports + 1, sizeof(*table->ports));
-    table->pairs = calloc((size_t)n_ports * n_ports + 1, sizeof(*table->pairs));
-    table->hosts = calloc(MAX_HOSTS, sizeof(*table->hosts));
-    table->others = calloc(MAX_OTHERS, sizeof(*table->others));
-    table->sets = calloc(MAX_SETS, sizeof(*table->sets));
-    if (!table->ports || !table->pairs || !table->hosts || !table->others || !table->sets) {
-        tccl_table_free(table);
-        return NULL;
-    }
-    for (int i = 0; i < n_ports * n_ports; i++)
-        table->pairs[i] = unknown;
-    table->ring = table->host_ring = unknown;
-    return table;
-}
-
-struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus)
-{
-    struct tccl_port ports[MAX_PORTS];
-    int n_ports = add_ports(machine, gpus, ports);
-    struct tccl_table *table = table_alloc(n_ports);
-    if (!table)
-        return NULL;
-    tccl_machine_id(machine, table->machine);
-    table->gpus = gpus;
-    memcpy(table->ports, ports, n_ports * sizeof(*ports));
-    return table;
-}
-
-void tccl_table_free(struct tccl_table *table)
-{
-    if (!table)
-        return;
-    free(table->ports);
-    free(table->pairs);
-    free(table->hosts);
-    free(table->others);
-    free(table->sets);
-    free(table);
-}
-
-static bool same_nics(const struct tccl_chain *a, const struct tccl_chain *b)
-{
-    return a->entry.nic == b->entry.nic && a->exit.nic == b->exit.nic;
-}
-
-void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host)
-{
-    int at = 0;
-    while (at < table->n_hosts && !same_nics(&table->hosts[at].chain, &host->chain))
-        at++;
-    if (at == MAX_HOSTS || (at < table->n_hosts && table->hosts[at].gbps >= host->gbps))
-        return;
-    table->n_hosts += at == table->n_hosts;
-    table->hosts[at] = *host;
-}
-
-static bool has_chain(const struct tccl_table *table, const struct tccl_chain *chain)
-{
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (tccl_chain_equal(&table->pairs[i].chain, chain))
-            return true;
-    for (int i = 0; i < table->n_hosts; i++)
-        if (tccl_chain_equal(&table->hosts[i].chain, chain))
-            return true;
-    for (int i = 0; i < table->n_others; i++)
-        if (tccl_chain_equal(&table->others[i].chain, chain))
-            return true;
-    return tccl_chain_equal(&table->ring.chain, chain) ||
-           tccl_chain_equal(&table->host_ring.chain, chain);
-}
-
-void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
-{
-    if (table->n_others < MAX_OTHERS && !has_chain(table, chain))
-        table->others[table->n_others++] =
-            (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = *chain};
-}
-
-/* The NICs of each ring, in ascending order. */
-static void sort_nics(const struct tccl_ring_set *set, uint16_t nics[static TCCL_CHAIN_RINGS])
-{
-    for (int i = 0; i < set->n; i++) {
-        uint16_t own = (uint16_t)(set->rings[i].entry.nic * TCCL_MAX_NICS + set->rings[i].exit.nic);
-        int at = i;
-        for (; at > 0 && nics[at - 1] > own; at--)
-            nics[at] = nics[at - 1];
-        nics[at] = own;
-    }
-}
-
-static bool alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
-{
-    return a->n == b->n && a->rings[0].closed == b->rings[0].closed;
-}
-
-static bool same_set_nics(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
-{
-    uint16_t x[TCCL_CHAIN_RINGS], y[TCCL_CHAIN_RINGS];
-    if (!alike(a, b))
-        return false;
-    sort_nics(a, x);
-    sort_nics(b, y);
-    return memcmp(x, y, (size_t)a->n * sizeof(*x)) == 0;
-}
-
-static int slowest_set(const struct tccl_table *table)
-{
-    int at = 0;
-    for (int i = 1; i < table->n_sets; i++)
-        if (table->sets[i].gbps < table->sets[at].gbps)
-            at = i;
-    return at;
-}
-
-void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set)
-{
-    double bound = set->bound, most = set->gbps;
-    int at = 0;
-    while (at < table->n_sets && !same_set_nics(&table->sets[at].set, &set->set))
-        at++;
-    if (at == MAX_SETS)
-        at = slowest_set(table);
-    if (at == table->n_sets || table->sets[at].gbps < set->gbps)
-        table->sets[at] = *set;
-    table->n_sets += at == table->n_sets;
-    for (int i = 0; i < table->n_sets; i++)
-        if (alike(&table->sets[i].set, &set->set)) {
-            bound = fmin(bound, table->sets[i].bound);
-            most = fmax(most, table->sets[i].gbps);
-        }
-    for (int i = 0; i < table->n_sets; i++)
-        if (alike(&table->sets[i].set, &set->set))
-            table->sets[i].bound = fmax(bound, most);
-}
-
-static void cleanup_table_(struct tccl_table **table)
-{
-    tccl_table_free(*table);
-}
-#define cleanup_table __attribute__((cleanup(cleanup_table_)))
-
-/* Writing. The buffer has exactly the size of the table, so put needs no bounds. */
-
-static void put(uint8_t **at, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        *(*at)++ = value >> (8 * i);
-}
-
-static void put_double(uint8_t **at, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    put(at, bits, 8);
-}
-
-static void put_text(uint8_t **at, const char *text, size_t size)
-{
-    size_t length = strnlen(text, size);
-    memcpy(*at, text, length);
-    memset(*at + length, 0, size - length);
-    *at += size;
-}
-
-static void put_port(uint8_t **at, struct tccl_port port)
-{
-    put(at, port.nic, 1);
-    put(at, port.via.kind, 1);
-    put(at, port.via.index, 1);
-}
-
-static void put_chain(uint8_t **at, const struct tccl_chain *chain, int n_gpus, bool closed)
-{
-    int n = chain->n_gpus;
-    for (int i = 0; i < n_gpus; i++)
-        put(at, n ? chain->gpus[i] : 0, 1);
-    for (int i = 0; i < (closed ? n_gpus : n_gpus - 1); i++)
-        put(at, n ? chain->edges[i].kind * 16u + chain->edges[i].memory : 0, 1);
-}
-
-static bool has_tree(const struct tccl_result *result)
-{
-    return result->tree.gbps > 0;
-}
-
-static void put_tree(uint8_t **at, int pair, const struct tccl_tree *tree, int n_gpus)
-{
-    put(at, (uint64_t)pair, 4);
-    put_double(at, tree->gbps);
-    put_double(at, tree->along);
-    put(at, tree->nic, 1);
-    for (int i = 0; i < n_gpus; i++)
-        put(at, tree->gpus[i], 1);
-}
-
-static void put_result(uint8_t **at, const struct tccl_result *result, int n_gpus, bool closed)
-{
-    put_double(at, result->gbps);
-    put_double(at, result->bound);
-    put(at, result->chain.n_gpus, 1);
-    put_chain(at, &result->chain, n_gpus, closed);
-}
-
-static void put_other(uint8_t **at, const struct tccl_result *other, int n_gpus)
-{
-    put(at, other->chain.closed, 1);
-    put_port(at, other->chain.entry);
-    put_port(at, other->chain.exit);
-    put_double(at, other->gbps);
-    put_chain(at, &other->chain, n_gpus, true);
-}
-
-static void put_set(uint8_t **at, const struct tccl_set_result *result, int n_gpus)
-{
-    put(at, result->set.rings[0].closed, 1);
-    put(at, (uint64_t)result->set.n, 1);
-    put_double(at, result->gbps);
-    put_double(at, result->bound);
-    for (int i = 0; i < result->set.n; i++) {
-        put_port(at, result->set.rings[i].entry);
-        put_port(at, result->set.rings[i].exit);
-        put_chain(at, &result->set.rings[i], n_gpus, true);
-    }
-}
-
-static void put_nominal(uint8_t **at, const struct tccl_nominal *nominal)
-{
-    put(at, nominal->pattern, 1);
-    put(at, nominal->channels, 1);
-    put_double(at, nominal->intra);
-    put_double(at, nominal->inter);
-    put(at, nominal->far_intra, 1);
-    put(at, nominal->far_inter, 1);
-}
-
-static void put_baseline(uint8_t **at, const struct tccl_baseline *baseline, int n_gpus,
-                         bool closed)
-{
-    put_double(at, baseline->gbps);
-    put(at, baseline->n_chains, 1);
-    put_nominal(at, &baseline->ring);
-    put_nominal(at, &baseline->tree);
-    for (int i = 0; i < baseline->n_chains; i++) {
-        const struct tccl_chain *chain = &baseline->chains[i];
-        if (!closed) {
-            put_port(at, chain->entry);
-            put_port(at, chain->exit);
-        }
-        put_chain(at, chain, n_gpus, closed);
-    }
-}
-
-static void put_baselines(uint8_t **at, const struct tccl_baseline *baselines,
-                          const struct distinct *distinct, int n_gpus, bool closed)
-{
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        put(at, distinct->of[i], 1);
-    for (int i = 0; i < distinct->count; i++)
-        put_baseline(at, &baselines[distinct->first[i]], n_gpus, closed);
-}
-
-static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
-                       const struct distinct *rings, const struct distinct *chains)
-{
-    put_text(at, magic, MAGIC_SIZE);
-    put(at, VERSION, 4);
-    put_text(at, table->machine, ID_SIZE);
-    put_text(at, table->source, TCCL_NAME);
-    put(at, table->gpus, 4);
-    put(at, table->measured, 4);
-    put_double(at, table->noise);
-    put(at, table->n_ports, 2);
-    put(at, n_gpus, 1);
-    put(at, TCCL_GENERATIONS, 1);
-    put(at, rings->count, 1);
-    put(at, rings->n_chains, 2);
-    put(at, chains->count, 1);
-    put(at, chains->n_chains, 2);
-    put(at, table->n_hosts, 2);
-    put(at, table->n_others, 2);
-    put(at, table->n_sets, 2);
-    put(at, (uint64_t)count_rings(table), 2);
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        put(at, tccl_generation(i)->first, 4);
-}
-
-/* Does the chain visit all GPUs of the set, and is it open or closed as required? */
-static bool chain_fits(const struct tccl_chain *chain, uint32_t gpus, bool closed)
-{
-    uint32_t visited = 0;
-    for (int i = 0; i < chain->n_gpus && i < TCCL_MAX_GPUS; i++)
-        visited |= 1u << (chain->gpus[i] & 31);
-    return chain->n_gpus == __builtin_popcount(gpus) && visited == gpus && chain->closed == closed;
-}
-
-/* The same for a result; also checks its ports, and that its bandwidth is at most its bound. */
-static bool result_fits(const struct tccl_result *result, uint32_t gpus, bool closed,
-                        const struct tccl_port *entry, const struct tccl_port *exit)
-{
-    const struct tccl_chain *chain = &result->chain;
-    if (!(result->gbps >= 0 && isfinite(result->gbps) && result->bound >= result->gbps))
-        return false;
-    if (!tccl_tree_fits(&result->tree, chain, TCCL_MAX_NICS))
-        return false;
-    if (chain->n_gpus == 0)
-        return result->gbps == 0;
-    return chain_fits(chain, gpus, closed) && (!entry || tccl_port_equal(chain->entry, *entry)) &&
-           (!exit || tccl_port_equal(chain->exit, *exit));
-}
-
-static bool nominal_fits(const struct tccl_nominal *nominal)
-{
-    return nominal->intra >= 0 && isfinite(nominal->intra) && nominal->inter >= 0 &&
-           isfinite(nominal->inter);
-}
-
-static bool baseline_fits(const struct tccl_baseline *baseline, uint32_t gpus, bool closed)
-{
-    int n = baseline->n_chains;
-    if (!nominal_fits(&baseline->ring) || !nominal_fits(&baseline->tree) || n < 0 ||
-        n > TCCL_MAX_CHANNELS || !(baseline->gbps >= 0 && isfinite(baseline->gbps)) ||
-        (n == 0 && baseline->gbps > 0))
-        return false;
-    for (int i = 0; i < n; i++)
-        if (!chain_fits(&baseline->chains[i], gpus, closed))
-            return false;
-    return true;
-}
-
-/* Chains without P2P, each of another pair of NICs. */
-static bool hosts_fit(const struct tccl_table *table)
-{
-    if (table->n_hosts > MAX_HOSTS || tccl_chain_has_p2p(&table->host_ring.chain) ||
-        !result_fits(&table->host_ring, table->gpus, true, NULL, NULL))
-        return false;
-    for (int i = 0; i < table->n_hosts; i++) {
-        const struct tccl_result *host = &table->hosts[i];
-        if (!host->chain.n_gpus || tccl_chain_has_p2p(&host->chain) ||
-            !result_fits(host, table->gpus, false, NULL, NULL))
-            return false;
-        for (int k = 0; k < i; k++)
-            if (same_nics(&table->hosts[k].chain, &host->chain))
-                return false;
-    }
-    return true;
-}
-
-static bool others_fit(const struct tccl_table *table)
-{
-    if (table->n_others > MAX_OTHERS)
-        return false;
-    for (int i = 0; i < table->n_others; i++) {
-        const struct tccl_result *other = &table->others[i];
-        if (!other->chain.n_gpus ||
-            !result_fits(other, table->gpus, other->chain.closed, NULL, NULL))
-            return false;
-    }
-    return true;
-}
-
-/* Several rings over all GPUs of the set, either all open or all closed. */
-static bool set_fits(const struct tccl_set_result *result, uint32_t gpus)
-{
-    const struct tccl_ring_set *set = &result->set;
-    if (set->n < 2 || set->n > TCCL_CHAIN_RINGS || !(result->gbps > 0 && isfinite(result->gbps)) ||
-        !(result->bound >= result->gbps))
-        return false;
-    for (int i = 0; i < set->n; i++)
-        if (!chain_fits(&set->rings[i], gpus, set->rings[0].closed))
-            return false;
-    return true;
-}
-
-static bool sets_fit(const struct tccl_table *table)
-{
-    if (table->n_sets > MAX_SETS)
-        return false;
-    for (int i = 0; i < table->n_sets; i++) {
-        if (!set_fits(&table->sets[i], table->gpus))
-            return false;
-        for (int k = 0; k < i; k++)
-            if (same_set_nics(&table->sets[k].set, &table->sets[i].set))
-                return false;
-    }
-    return true;
-}
-
-static bool table_fits(const struct tccl_table *table)
-{
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (!result_fits(&table->pairs[i], table->gpus, false, &table->ports[i / table->n_ports],
-                         &table->ports[i % table->n_ports]))
-            return false;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (!baseline_fits(&table->baseline_ring[i], table->gpus, true) ||
-            !baseline_fits(&table->baseline_chain[i], table->gpus, false))
-            return false;
-    return result_fits(&table->ring, table->gpus, true, NULL, NULL) && hosts_fit(table) &&
-           others_fit(table) && sets_fit(table);
-}
-
-int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
-{
-    int n_gpus = __builtin_popcount(table->gpus);
-    if (n_gpus < 1 || n_gpus > TCCL_MAX_GPUS || table->n_ports > MAX_PORTS || !table_fits(table))
-        return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
-    struct distinct rings, chains;
-    find_distinct(table->baseline_ring, &rings);
-    find_distinct(table->baseline_chain, &chains);
-    size_t size = table_size(table, n_gpus, &rings, &chains) +
-                  sets_size(n_gpus, table->n_sets, count_rings(table));
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        size += has_tree(&table->pairs[i]) ? tree_size(n_gpus) : 0;
-    cleanup_free uint8_t *data = calloc(1, size);
-    if (!data)
-        return tccl_fail(err, "%s: out of memory", path);
-    uint8_t *at = data;
-    put_header(&at, table, n_gpus, &rings, &chains);
-    for (int i = 0; i < table->n_ports; i++)
-        put_port(&at, table->ports[i]);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        put_result(&at, &table->pairs[i], n_gpus, false);
-    put_result(&at, &table->ring, n_gpus, true);
-    put_result(&at, &table->host_ring, n_gpus, true);
-    put_baselines(&at, table->baseline_ring, &rings, n_gpus, true);
-    put_baselines(&at, table->baseline_chain, &chains, n_gpus, false);
-    for (int i = 0; i < table->n_hosts; i++) {
-        put_port(&at, table->hosts[i].chain.entry);
-        put_port(&at, table->hosts[i].chain.exit);
-        put_result(&at, &table->hosts[i], n_gpus, false);
-    }
-    for (int i = 0; i < table->n_others; i++)
-        put_other(&at, &table->others[i], n_gpus);
-    for (int i = 0; i < table->n_sets; i++)
-        put_set(&at, &table->sets[i], n_gpus);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (has_tree(&table->pairs[i]))
-            put_tree(&at, i, &table->pairs[i].tree, n_gpus);
-    put(&at, tccl_hash64(data, size - CHECKSUM_SIZE), CHECKSUM_SIZE);
-    return tccl_write_file(path, 0644, data, size, err);
-}
-
-/* Reading. The header is checked against the size of the file first, so take needs no bounds. */
-
-static uint64_t take(const uint8_t **at, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++) {
-        uint64_t byte = *(*at)++;
-        value |= byte << (8 * i);
-    }
-    return value;
-}
-
-static double take_double(const uint8_t **at)
-{
-    uint64_t bits = take(at, 8);
-    double value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static struct tccl_port take_port(const uint8_t **at)
-{
-    struct tccl_port port = {.nic = take(at, 1)};
-    port.via.kind = take(at, 1);
-    port.via.index = take(at, 1);
-    return port;
-}
-
-static void take_chain(const uint8_t **at, int n_gpus, bool closed, struct tccl_chain *chain)
-{
-    for (int i = 0; i < n_gpus; i++)
-        chain->gpus[i] = take(at, 1);
-    for (int i = 0; i < (closed ? n_gpus : n_gpus - 1); i++) {
-        uint8_t edge = take(at, 1);
-        chain->edges[i] = (struct tccl_edge){edge >> 4, edge & 15};
-    }
-}
-
-static void take_tree(const uint8_t **at, int n_gpus, struct tccl_tree *tree)
-{
-    memset(tree, 0, sizeof(*tree));
-    tree->gbps = take_double(at);
-    tree->along = take_double(at);
-    tree->nic = take(at, 1);
-    for (int i = 0; i < n_gpus; i++)
-        tree->gpus[i] = take(at, 1);
-}
-
-static int take_result(const uint8_t **at, int n_gpus, bool closed, struct tccl_port entry,
-                       struct tccl_port exit, struct tccl_result *result, struct tccl_error *err)
-{
-    struct tccl_chain *chain = &result->chain;
-    *result = (struct tccl_result){.gbps = take_double(at)};
-    result->bound = take_double(at);
-    int n = take(at, 1);
-    if (n != 0 && n != n_gpus)
-        return tccl_fail(err, "a chain has %d GPUs instead of %d", n, n_gpus);
-    chain->n_gpus = n;
-    chain->closed = n && closed;
-    take_chain(at, n_gpus, closed, chain);
-    if (n && !closed) {
-        chain->entry = entry;
-        chain->exit = exit;
-    }
-    return 0;
-}
-
-static void take_nominal(const uint8_t **at, struct tccl_nominal *nominal)
-{
-    nominal->pattern = take(at, 1);
-    nominal->channels = take(at, 1);
-    nominal->intra = (float)take_double(at);
-    nominal->inter = (float)take_double(at);
-    nominal->far_intra = take(at, 1);
-    nominal->far_inter = take(at, 1);
-}
-
-/* left: the chains that the rest of the data has room for. */
-static int take_baseline(const uint8_t **at, int n_gpus, bool closed, int *left,
-                         struct tccl_baseline *baseline, struct tccl_error *err)
-{
-    *baseline = (struct tccl_baseline){.gbps = take_double(at)};
-    baseline->n_chains = take(at, 1);
-    *left -= baseline->n_chains;
-    if (baseline->n_chains > TCCL_MAX_CHANNELS || *left < 0)
-        return tccl_fail(err, "a baseline has %d chains", baseline->n_chains);
-    take_nominal(at, &baseline->ring);
-    take_nominal(at, &baseline->tree);
-    for (int i = 0; i < baseline->n_chains; i++) {
-        struct tccl_chain *chain = &baseline->chains[i];
-        *chain = (struct tccl_chain){.n_gpus = n_gpus, .closed = closed};
-        if (!closed) {
-            chain->entry = take_port(at);
-            chain->exit = take_port(at);
-        }
-        take_chain(at, n_gpus, closed, chain);
-    }
-    return 0;
-}
-
-static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
-                          const struct distinct *distinct,
-                          struct tccl_baseline baselines[static TCCL_GENERATIONS],
-                          struct tccl_error *err)
-{
-    struct tccl_baseline list[TCCL_GENERATIONS];
-    const uint8_t *of = *at;
-    int left = distinct->n_chains;
-    *at += TCCL_GENERATIONS;
-    for (int i = 0; i < distinct->count; i++)
-        if (take_baseline(at, n_gpus, closed, &left, &list[i], err) != 0)
+    for (int i = 0; i < n; i++) {
+        uint32_t visited = 0;
+        for (int k = 0; k < rings[i].n_gpus && k < TCCL_MAX_GPUS; k++)
+            visited |= UINT32_C(1) << (rings[i].gpus[k] & 31);
+        if (rings[i].n_gpus != __builtin_popcount(gpus) || visited != gpus ||
+            rings[i].closed != closed)
+            return tccl_fail(err, "a chain is not over the table's GPUs; make the table again");
+        if (machine && tccl_chain_check(&rings[i], machine, err) != 0)
             return -1;
-    if (left != 0)
-        return tccl_fail(err, "its baselines have %d chains less than it says", left);
+    }
+    return 0;
+}
+
+static int check_baselines(const struct tccl_baseline *baselines, uint32_t gpus, bool closed,
+                           const struct tccl_machine *machine, struct tccl_error *err)
+{
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        if (of[i] >= distinct->count)
-            return tccl_fail(err, "NCCL %s has no baseline", tccl_generation(i)->name);
-        baselines[i] = list[of[i]];
-    }
-    return 0;
-}
-
-/* n_rings: of all ring sets. */
-static int take_generations(const uint8_t **at, struct distinct *rings, struct distinct *chains,
-                            int *n_rings, struct tccl_table *head, struct tccl_error *err)
-{
-    int count = take(at, 1);
-    *rings = (struct distinct){.count = take(at, 1)};
-    rings->n_chains = take(at, 2);
-    *chains = (struct distinct){.count = take(at, 1)};
-    chains->n_chains = take(at, 2);
-    head->n_hosts = take(at, 2);
-    head->n_others = take(at, 2);
-    head->n_sets = take(at, 2);
-    *n_rings = take(at, 2);
-    bool same = count == TCCL_GENERATIONS;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        same = (int)take(at, 4) == tccl_generation(i)->first && same;
-    if (!same)
-        return tccl_fail(err, "made for other versions of NCCL; make the table again");
-    if (head->n_hosts > MAX_HOSTS || head->n_others > MAX_OTHERS || rings->count < 1 ||
-        rings->count > TCCL_GENERATIONS || chains->count < 1 || chains->count > TCCL_GENERATIONS)
-        return tccl_fail(err, "numbers of baselines are out of range; make the table again");
-    if (head->n_sets > MAX_SETS || *n_rings > MAX_SETS * TCCL_CHAIN_RINGS)
-        return tccl_fail(err, "the number of ring sets is out of range; make the table again");
-    return 0;
-}
-
-/* A pair has one tree at the most. */
-static bool size_fits(size_t size, const struct tccl_table *head, int n_gpus,
-                      const struct distinct *rings, const struct distinct *chains, int n_rings)
-{
-    int n_ports = head->n_ports;
-    size_t least =
-        table_size(head, n_gpus, rings, chains) + sets_size(n_gpus, head->n_sets, n_rings);
-    size_t each = tree_size(n_gpus);
-    return size >= least && (size - least) % each == 0 &&
-           (size - least) / each <= (size_t)n_ports * n_ports;
-}
-
-/* Reads the header, and checks it against the size of the file and the machine. */
-static int take_header(const uint8_t **at, size_t size, const struct tccl_machine *machine,
-                       struct tccl_table *head, int *n_gpus, struct distinct *rings,
-                       struct distinct *chains, int *n_rings, struct tccl_error *err)
-{
-    char id[TCCL_HASH_HEX];
-    tccl_machine_id(machine, id);
-    *at += MAGIC_SIZE + 4;
-    memcpy(head->machine, *at, ID_SIZE);
-    *at += ID_SIZE;
-    memcpy(head->source, *at, TCCL_NAME - 1);
-    *at += TCCL_NAME;
-    head->gpus = take(at, 4);
-    head->measured = take(at, 4);
-    head->noise = take_double(at);
-    head->n_ports = take(at, 2);
-    *n_gpus = take(at, 1);
-    if (take_generations(at, rings, chains, n_rings, head, err) != 0)
-        return -1;
-    if (strcmp(head->machine, id) != 0)
-        return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
-    if (head->n_ports > MAX_PORTS || *n_gpus < 1 || head->gpus >> machine->n_gpus ||
-        *n_gpus != __builtin_popcount(head->gpus) ||
-        !size_fits(size, head, *n_gpus, rings, chains, *n_rings))
-        return tccl_fail(err, "sizes do not agree; make the table again");
-    if (!(head->noise >= 0 && head->noise < 1))
-        return tccl_fail(err, "noise is out of range; make the table again");
-    return 0;
-}
-
-/* Is it a table of this version, complete and unaltered? */
-static int check_whole(const uint8_t *data, size_t size, struct tccl_error *err)
-{
-    if (size < HEADER_SIZE + CHECKSUM_SIZE || memcmp(data, magic, MAGIC_SIZE) != 0)
-        return tccl_fail(err, "not a chain table, or truncated; make it again");
-    const uint8_t *at = data + MAGIC_SIZE;
-    uint32_t version = take(&at, 4);
-    at = data + size - CHECKSUM_SIZE;
-    if (take(&at, CHECKSUM_SIZE) != tccl_hash64(data, size - CHECKSUM_SIZE))
-        return tccl_fail(err, "checksum does not match (altered or truncated); make it again");
-    if (version != VERSION)
-        return tccl_fail(
-            err, "version %u, %sthis program reads version %d; make it again (tccl-profile run)",
-            version, version < 8 ? "made before ring sets; " : "", VERSION);
-    return 0;
-}
-
-static int take_results(const uint8_t **at, int n_gpus, const struct distinct *rings,
-                        const struct distinct *chains, struct tccl_table *table,
-                        struct tccl_error *err)
-{
-    const struct tccl_port none = {0};
-    int n = table->n_ports;
-    for (int i = 0; i < n; i++)
-        table->ports[i] = take_port(at);
-    for (int i = 0; i < n * n; i++)
-        if (take_result(at, n_gpus, false, table->ports[i / n], table->ports[i % n],
-                        &table->pairs[i], err) != 0)
-            return -1;
-    if (take_result(at, n_gpus, true, none, none, &table->ring, err) != 0 ||
-        take_result(at, n_gpus, true, none, none, &table->host_ring, err) != 0)
-        return -1;
-    if (take_baselines(at, n_gpus, true, rings, table->baseline_ring, err) != 0)
-        return -1;
-    return take_baselines(at, n_gpus, false, chains, table->baseline_chain, err);
-}
-
-static int take_hosts(const uint8_t **at, int n_gpus, struct tccl_table *table,
-                      struct tccl_error *err)
-{
-    for (int i = 0; i < table->n_hosts; i++) {
-        struct tccl_port entry = take_port(at), exit = take_port(at);
-        if (take_result(at, n_gpus, false, entry, exit, &table->hosts[i], err) != 0)
+        const struct tccl_baseline *own = &baselines[i];
+        const double rates[] = {own->gbps, own->ring.intra, own->ring.inter, own->tree.intra,
+                                own->tree.inter};
+        bool fits = own->n_chains >= 0 && own->n_chains <= TCCL_MAX_CHANNELS &&
+                    (own->n_chains > 0 || !(own->gbps > 0));
+        for (size_t k = 0; k < sizeof(rates) / sizeof(*rates); k++)
+            fits = fits && rates[k] >= 0 && isfinite(rates[k]);
+        if (!fits)
+            return tccl_fail(err, "the baseline of NCCL %s contradicts itself; make it again",
+                             tccl_generation(i)->name);
+        if (check_rings(own->chains, own->n_chains, gpus, closed, machine, err) != 0)
             return -1;
     }
     return 0;
 }
 
-static int take_others(const uint8_t **at, int n_gpus, struct tccl_table *table,
+/* What its part demands of an entry. Nothing else of the table has the same NICs as a chain without
+ * P2P, or a set. */
+static bool part_fits(const struct tccl_table *table, int i)
+{
+    const struct tccl_result *own = &table->results[i];
+    const struct tccl_chain *chain = &own->chain;
+    int pairs = tccl_table_pairs(table), n = table->n_ports;
+    if ((own->part == TCCL_HOST && tccl_chain_has_p2p(chain)) ||
+        (own->set != NULL) != (own->part == TCCL_SET))
+        return false;
+    if (i < pairs)
+        return own->part == TCCL_BEST &&
+               (!chain->n_gpus ||
+                (!chain->closed && tccl_port_equal(chain->entry, table->ports[i / n]) &&
+                 tccl_port_equal(chain->exit, table->ports[i % n])));
+    if (i < pairs + 2)
+        return own->part == (i == pairs ? TCCL_BEST : TCCL_HOST) &&
+               (!chain->n_gpus || chain->closed);
+    if (!chain->n_gpus || own->part == TCCL_BEST || (own->part == TCCL_HOST && chain->closed) ||
+        (own->set && (own->set->n < 2 || own->set->n > TCCL_CHAIN_RINGS || !(own->gbps > 0))))
+        return false;
+    for (int k = pairs + 2; k < i && own->part != TCCL_OTHER; k++)
+        if (table->results[k].part == own->part &&
+            (own->set ? same_set_nics(table->results[k].set, own->set)
+                      : same_nics(&table->results[k].chain, chain)))
+            return false;
+    return true;
+}
+
+static int check_table(const struct tccl_table *table, const struct tccl_machine *machine,
                        struct tccl_error *err)
 {
-    for (int i = 0; i < table->n_others; i++) {
-        struct tccl_chain chain = {.n_gpus = n_gpus};
-        uint8_t closed = take(at, 1);
-        if (closed > 1)
-            return tccl_fail(err, "a chain is neither open nor closed");
-        chain.closed = closed;
-        chain.entry = take_port(at);
-        chain.exit = take_port(at);
-        double gbps = take_double(at);
-        take_chain(at, n_gpus, true, &chain);
-        table->others[i] = (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = chain};
-    }
-    return 0;
-}
-
-static int take_set(const uint8_t **at, int n_gpus, int *left, struct tccl_set_result *result,
-                    struct tccl_error *err)
-{
-    struct tccl_ring_set *set = &result->set;
-    uint8_t closed = take(at, 1);
-    set->n = take(at, 1);
-    *left -= set->n;
-    if (closed > 1 || set->n < 2 || set->n > TCCL_CHAIN_RINGS || *left < 0)
-        return tccl_fail(err, "a ring set has %d rings, or they are neither open nor closed",
-                         set->n);
-    result->gbps = take_double(at);
-    result->bound = take_double(at);
-    for (int i = 0; i < set->n; i++) {
-        set->rings[i] = (struct tccl_chain){.n_gpus = n_gpus, .closed = closed};
-        set->rings[i].entry = take_port(at);
-        set->rings[i].exit = take_port(at);
-        take_chain(at, n_gpus, true, &set->rings[i]);
-    }
-    return 0;
-}
-
-/* n_rings: of all of them. */
-static int take_sets(const uint8_t **at, int n_gpus, int n_rings, struct tccl_table *table,
-                     struct tccl_error *err)
-{
-    for (int i = 0; i < table->n_sets; i++)
-        if (take_set(at, n_gpus, &n_rings, &table->sets[i], err) != 0)
+    if (count(table, TCCL_HOST) > MAX_HOSTS || count(table, TCCL_OTHER) > MAX_OTHERS ||
+        count(table, TCCL_SET) > MAX_SETS)
+        return tccl_fail(err, "too many chains of one kind; make the table again");
+    for (int i = 0, n; i < table->n_results; i++) {
+        const struct tccl_result *result = &table->results[i];
+        const struct tccl_chain *rings = rings_of(result, &n);
+        if (!(result->gbps >= 0 && isfinite(result->gbps) && result->bound >= result->gbps) ||
+            (n == 0 && result->gbps > 0) || !part_fits(table, i))
+            return tccl_fail(err, "the chain table contradicts itself; make it again");
+        if (!tccl_tree_fits(&result->tree, &result->chain,
+                            machine ? machine->n_nics : TCCL_MAX_NICS))
+            return tccl_fail(err, "a tree is not on this machine; make the table again");
+        if (check_rings(rings, n, table->gpus, rings[0].closed, machine, err) != 0)
             return -1;
-    return n_rings == 0 ? 0 : tccl_fail(err, "its ring sets have fewer rings than it says");
-}
-
-/* The trees, up to the end. */
-static int take_trees(const uint8_t **at, const uint8_t *end, int n_gpus, struct tccl_table *table,
-                      struct tccl_error *err)
-{
-    uint64_t next = 0;
-    while (*at < end) {
-        uint64_t pair = take(at, 4);
-        if (pair < next || pair >= (uint64_t)table->n_ports * table->n_ports)
-            return tccl_fail(err, "a tree belongs to no pair of ports");
-        take_tree(at, n_gpus, &table->pairs[pair].tree);
-        next = pair + 1;
     }
-    return 0;
-}
-
-static int check_port(struct tccl_port port, uint32_t gpus, const struct tccl_machine *machine)
-{
-    if (port.nic >= machine->n_nics)
-        return -1;
-    if (port.via.kind == TCCL_MEMORY)
-        return port.via.index < machine->n_memories ? 0 : -1;
-    return port.via.kind == TCCL_GPU && port.via.index < machine->n_gpus &&
-                   (gpus >> port.via.index & 1) && machine->gpudirect[port.nic][port.via.index]
-               ? 0
-               : -1;
-}
-
-static int check_chain(const struct tccl_result *result, const struct tccl_machine *machine,
-                       struct tccl_error *err)
-{
-    if (!tccl_tree_fits(&result->tree, &result->chain, machine->n_nics))
-        return tccl_fail(err, "a tree is not on this machine; make the table again");
-    return result->chain.n_gpus ? tccl_chain_check(&result->chain, machine, err) : 0;
-}
-
-static int check_baseline(const struct tccl_baseline *baseline, const struct tccl_machine *machine,
-                          struct tccl_error *err)
-{
-    for (int i = 0; i < baseline->n_chains; i++)
-        if (tccl_chain_check(&baseline->chains[i], machine, err) != 0)
-            return -1;
-    return 0;
+    return check_baselines(table->baseline_ring, table->gpus, true, machine, err) != 0
+               ? -1
+               : check_baselines(table->baseline_chain, table->gpus, false, machine, err);
 }
 
 int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
                      struct tccl_error *err)
 {
-    int n = table->n_ports;
-    for (int i = 0; i < n; i++)
-        if (check_port(table->ports[i], table->gpus, machine) != 0)
-            return tccl_fail(err, "port %d is not on this machine; make the table again", i);
-    for (int i = 0; i < n * n; i++)
-        if (check_chain(&table->pairs[i], machine, err) != 0)
-            return -1;
-    for (int i = 0; i < table->n_hosts; i++)
-        if (check_chain(&table->hosts[i], machine, err) != 0)
-            return -1;
-    for (int i = 0; i < table->n_others; i++)
-        if (check_chain(&table->others[i], machine, err) != 0)
-            return -1;
-    for (int i = 0; i < table->n_sets; i++)
-        if (tccl_ring_set_check(&table->sets[i].set, machine, err) != 0)
-            return -1;
-    if (check_chain(&table->ring, machine, err) != 0 ||
-        check_chain(&table->host_ring, machine, err) != 0)
-        return -1;
+    struct tccl_port ports[MAX_PORTS];
+    int n = add_ports(machine, table->gpus, ports);
+    bool same = n == table->n_ports;
+    for (int i = 0; i < n && same; i++)
+        same = tccl_port_equal(ports[i], table->ports[i]);
+    return same ? check_table(table, machine, err)
+                : tccl_fail(err, "its ports are not those of this machine; make the table again");
+}
+
+/* What NCCL can't be made to build, as a release before this one may have kept it. Of an entry that
+ * is always there the bound stays. */
+static void drop_unbuilt(struct tccl_table *table, const struct tccl_machine *machine)
+{
+    for (int i = table->n_results - 1, n; i >= 0; i--) {
+        struct tccl_result *own = &table->results[i];
+        const struct tccl_chain *rings = rings_of(own, &n);
+        if (n == 0 || tccl_expressible(machine, rings, n, NULL) == 0)
+            continue;
+        if (i >= tccl_table_pairs(table) + 2)
+            drop_result(table, i);
+        else
+            *own = (struct tccl_result){.bound = own->bound, .part = own->part};
+    }
+}
+
+/* ---- writing ---- */
+
+/* So that the same number is read back. */
+static void put_number(FILE *out, double number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), " %.9g", number);
+    if (strtod(text, NULL) == number)
+        fputs(text, out);
+    else
+        fprintf(out, " %.17g", number);
+}
+
+/* NICs by number, as in sets. */
+static void put_rings(FILE *out, const struct tccl_chain *rings, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct tccl_named_chain named;
+        char entry[16], exit[16], text[TCCL_CHAIN_TEXT];
+        snprintf(entry, sizeof(entry), "n%d", rings[i].entry.nic);
+        snprintf(exit, sizeof(exit), "n%d", rings[i].exit.nic);
+        tccl_chain_name_nics(&rings[i], entry, exit, &named);
+        tccl_named_format(&named, text);
+        fprintf(out, "%s%s", i ? " | " : " ", text);
+    }
+    putc('\n', out);
+}
+
+static void put_nominal(FILE *out, const struct tccl_nominal *nominal)
+{
+    fprintf(out, " %u %u %.9g %.9g %u %u", nominal->pattern, nominal->channels,
+            (double)nominal->intra, (double)nominal->inter, nominal->far_intra, nominal->far_inter);
+}
+
+/* Most generations have that of the one before. */
+static void put_baselines(FILE *out, const char *word, const struct tccl_baseline *baselines)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_baseline *own = &baselines[i];
+        if (i > 0 && tccl_baseline_equal(own, own - 1))
+            continue;
+        fprintf(out, "%s %d", word, i);
+        put_number(out, own->gbps);
+        put_nominal(out, &own->ring);
+        put_nominal(out, &own->tree);
+        put_rings(out, own->chains, own->n_chains);
+    }
+}
+
+static void put_result(FILE *out, const struct tccl_table *table, int i)
+{
+    const struct tccl_result *result = &table->results[i];
+    int n;
+    const struct tccl_chain *rings = rings_of(result, &n);
+    if (n == 0 && isinf(result->bound))
+        return;
+    if (n == 0)
+        fprintf(out, "none %d", i);
+    else
+        fputs(part_names[result->part], out);
+    if (n > 0)
+        put_number(out, result->gbps);
+    put_number(out, result->bound);
+    put_rings(out, rings, n);
+    if (!(result->tree.gbps > 0))
+        return;
+    fputs("tree", out);
+    put_number(out, result->tree.gbps);
+    put_number(out, result->tree.along);
+    fprintf(out, " n%d", result->tree.nic);
+    for (int k = 0; k < result->chain.n_gpus; k++)
+        fprintf(out, " %d", result->tree.gpus[k]);
+    putc('\n', out);
+}
+
+static void put_table(FILE *out, const struct tccl_table *table)
+{
+    fprintf(out, "tccl-chains %d\nmachine %s\nsource %s\ngpus %08" PRIx32 "\nmeasured %" PRIu32,
+            VERSION, table->machine, *table->source ? table->source : "?", table->gpus,
+            table->measured);
+    fputs("\nnoise", out);
+    put_number(out, table->noise);
+    fputs("\nnccl", out);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (check_baseline(&table->baseline_ring[i], machine, err) != 0 ||
-            check_baseline(&table->baseline_chain[i], machine, err) != 0)
+        fprintf(out, " %d", tccl_generation(i)->first);
+    putc('\n', out);
+    put_baselines(out, "nccl-ring", table->baseline_ring);
+    put_baselines(out, "nccl-chain", table->baseline_chain);
+    for (int part = TCCL_BEST; part <= TCCL_SET; part++) /* in this order, however they came */
+        for (int i = 0; i < table->n_results; i++)
+            if (table->results[i].part == (enum tccl_part)part)
+                put_result(out, table, i);
+}
+
+int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size = 0;
+    if (check_table(table, NULL, NULL) != 0)
+        return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return tccl_fail(err, "%s: out of memory", path);
+    put_table(out, table);
+    if (fflush(out) == 0) {
+        uint64_t sum = tccl_hash64(text, size);
+        fprintf(out, "sum %016" PRIx64 "\n", sum);
+    }
+    if (fclose(out) != 0)
+        return tccl_fail(err, "%s: out of memory", path);
+    return tccl_write_file(path, 0644, text, size, err);
+}
+
+/* ---- reading ---- */
+
+/* The next word of a line, or what stands there as a number; false: there is none. */
+static bool take_number(char **at, double *number)
+{
+    char *end;
+    *number = strtod(*at, &end);
+    bool is = end != *at && (*end == ' ' || *end == '\0');
+    *at = end;
+    return is;
+}
+
+static bool take_byte(char **at, uint8_t *byte)
+{
+    double number;
+    bool is = take_number(at, &number) && number >= 0 && number <= UINT8_MAX;
+    *byte = is ? (uint8_t)number : 0;
+    return is;
+}
+
+/* "n3"; -1: the machine has no such NIC. */
+static int nic_number(const char *name, const struct tccl_machine *machine)
+{
+    char *end;
+    long nic = name[0] == 'n' && name[1] >= '0' && name[1] <= '9' ? strtol(name + 1, &end, 10) : -1;
+    return nic >= 0 && nic < machine->n_nics && (*end == '\0' || *end == ' ') ? (int)nic : -1;
+}
+
+/* Up to most rings, "chain | chain". Returns how many, or -1 with err. */
+static int take_rings(char *at, const struct tccl_machine *machine, struct tccl_chain *rings,
+                      int most, struct tccl_error *err)
+{
+    int n = 0;
+    while (*at == ' ')
+        at++;
+    for (char *next = at; next && *at; at = next) {
+        struct tccl_named_chain named;
+        next = strchr(at, '|');
+        if (next)
+            *next++ = '\0';
+        if (n == most || tccl_named_parse(at, &named, err) != 0)
+            return tccl_fail(err, "more than %d rings", most);
+        int entry = named.closed ? 0 : nic_number(named.entry.nic, machine);
+        int exit = named.closed ? 0 : nic_number(named.exit.nic, machine);
+        if (entry < 0 || exit < 0)
+            return tccl_fail(err, "a chain has a NIC that this machine has not");
+        if (tccl_chain_resolve_nics(&named, entry, exit, &rings[n++], err) != 0)
             return -1;
-    if (!table_fits(table))
-        return tccl_fail(err, "the chain table contradicts itself; make it again");
+    }
+    return n;
+}
+
+static bool take_nominal(char **at, struct tccl_nominal *nominal)
+{
+    double intra, inter;
+    if (!take_byte(at, &nominal->pattern) || !take_byte(at, &nominal->channels) ||
+        !take_number(at, &intra) || !take_number(at, &inter) ||
+        !take_byte(at, &nominal->far_intra) || !take_byte(at, &nominal->far_inter))
+        return false;
+    nominal->intra = (float)intra;
+    nominal->inter = (float)inter;
+    return true;
+}
+
+static int take_baseline(char *at, const struct tccl_machine *machine,
+                         struct tccl_baseline *baselines, struct tccl_error *err)
+{
+    struct tccl_baseline own = {0};
+    uint8_t generation;
+    if (!take_byte(&at, &generation) || generation >= TCCL_GENERATIONS ||
+        !take_number(&at, &own.gbps) || !take_nominal(&at, &own.ring) ||
+        !take_nominal(&at, &own.tree))
+        return tccl_fail(err, "a baseline is not complete");
+    own.n_chains = take_rings(at, machine, own.chains, TCCL_MAX_CHANNELS, err);
+    for (int i = generation; i < TCCL_GENERATIONS; i++)
+        baselines[i] = own;
+    return own.n_chains < 0 ? -1 : 0;
+}
+
+static int take_none(char *at, struct tccl_table *table, struct tccl_error *err)
+{
+    double place, bound;
+    if (!take_number(&at, &place) || !(place >= 0 && place < tccl_table_pairs(table) + 2) ||
+        !take_number(&at, &bound))
+        return tccl_fail(err, "a bound belongs to no pair of ports");
+    table->results[(int)place].bound = bound;
     return 0;
 }
 
-static bool is_built(const struct tccl_result *result, const struct tccl_machine *machine)
+/* Beside the chain before it. */
+static int take_tree(char *at, const struct tccl_machine *machine, struct tccl_result *result,
+                     struct tccl_error *err)
 {
-    return tccl_expressible(machine, &result->chain, 1, NULL) == 0;
+    struct tccl_tree tree = {0};
+    bool is = result && take_number(&at, &tree.gbps) && take_number(&at, &tree.along) &&
+              *at++ == ' ' && nic_number(at, machine) >= 0;
+    if (is)
+        tree.nic = (uint8_t)strtol(at + 1, &at, 10);
+    for (int i = 0; is && i < result->chain.n_gpus; i++)
+        is = take_byte(&at, &tree.gpus[i]);
+    if (!is || *at)
+        return tccl_fail(err, "a tree belongs to no chain");
+    result->tree = tree;
+    return 0;
 }
 
-/* The chain goes, and its bound stays. */
-static void drop_chain(struct tccl_result *result, const struct tccl_machine *machine)
+/* The entry of these rings; NULL with err: without memory, or there is no place for it. */
+static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part part,
+                                       const struct tccl_ring_set *set, struct tccl_error *err)
 {
-    if (!is_built(result, machine))
-        *result = (struct tccl_result){.bound = result->bound};
+    const struct tccl_chain *chain = &set->rings[0];
+    struct tccl_result *own = part == TCCL_BEST                    ? tccl_table_place(table, chain)
+                              : part == TCCL_SET                   ? append_set(table, set)
+                              : part == TCCL_HOST && chain->closed ? tccl_table_host_ring(table)
+                                                                   : append(table, part, chain);
+    if (!own)
+        tccl_fail(err, "a chain has ports that this machine has not, or there is no memory");
+    else
+        own->chain = *chain;
+    return own;
 }
 
-static int drop_results(struct tccl_result *results, int n, const struct tccl_machine *machine)
+static int take_result(char *at, const struct tccl_machine *machine, enum tccl_part part,
+                       struct tccl_table *table, struct tccl_result **last, struct tccl_error *err)
 {
-    int left = 0;
-    for (int i = 0; i < n; i++)
-        if (is_built(&results[i], machine))
-            results[left++] = results[i];
-    return left;
+    struct tccl_ring_set set = {.n = 0};
+    double gbps, bound;
+    *last = NULL;
+    if (!take_number(&at, &gbps) || !take_number(&at, &bound))
+        return tccl_fail(err, "a chain has no bandwidth");
+    set.n = take_rings(at, machine, set.rings, part == TCCL_SET ? TCCL_CHAIN_RINGS : 1, err);
+    if (set.n < 1)
+        return tccl_fail(err, "a bandwidth has no chain");
+    *last = place_rings(table, part, &set, err);
+    if (!*last)
+        return -1;
+    (*last)->gbps = gbps;
+    (*last)->bound = bound;
+    return 0;
 }
 
-/* What NCCL can't be made to build, as a release before this one may have kept it. */
-static void drop_unbuilt(struct tccl_table *table, const struct tccl_machine *machine)
+/* last: the entry before this line, as trees want it. */
+static int take_line(char *line, const struct tccl_machine *machine, struct tccl_table *table,
+                     struct tccl_result **last, struct tccl_error *err)
 {
-    int left = 0;
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        drop_chain(&table->pairs[i], machine);
-    drop_chain(&table->ring, machine);
-    drop_chain(&table->host_ring, machine);
-    table->n_hosts = drop_results(table->hosts, table->n_hosts, machine);
-    table->n_others = drop_results(table->others, table->n_others, machine);
-    for (int i = 0; i < table->n_sets; i++)
-        if (tccl_expressible(machine, table->sets[i].set.rings, table->sets[i].set.n, NULL) == 0)
-            table->sets[left++] = table->sets[i];
-    table->n_sets = left;
+    char *at = line + strcspn(line, " ");
+    size_t length = (size_t)(at - line);
+    for (int part = TCCL_BEST; part <= TCCL_SET; part++)
+        if (length == strlen(part_names[part]) && memcmp(line, part_names[part], length) == 0)
+            return take_result(at, machine, (enum tccl_part)part, table, last, err);
+    if (strncmp(line, "tree ", 5) == 0)
+        return take_tree(at, machine, *last, err);
+    if (strncmp(line, "none ", 5) == 0)
+        return take_none(at, table, err);
+    if (strncmp(line, "nccl-ring ", 10) == 0)
+        return take_baseline(at, machine, table->baseline_ring, err);
+    if (strncmp(line, "nccl-chain ", 11) == 0)
+        return take_baseline(at, machine, table->baseline_chain, err);
+    return tccl_fail(err, "no such thing: %.20s", line);
 }
 
-static struct tccl_table *table_decode(const uint8_t *data, size_t size,
-                                       const struct tccl_machine *machine, struct tccl_error *err)
+/* The lines up to "nccl", with which the table is made. *text: behind them. NULL with err. */
+static struct tccl_table *take_header(char **text, const struct tccl_machine *machine,
+                                      struct tccl_error *err)
 {
-    struct tccl_table head = {0};
-    const uint8_t *at = data;
-    struct distinct rings, chains;
-    int n_gpus = 0, n_rings = 0;
-    if (check_whole(data, size, err) != 0 ||
-        take_header(&at, size, machine, &head, &n_gpus, &rings, &chains, &n_rings, err) != 0)
-        return NULL;
-    cleanup_table struct tccl_table *table = table_alloc(head.n_ports);
-    if (!table) {
+    char id[TCCL_HASH_HEX] = "", source[TCCL_NAME] = "", own[TCCL_HASH_HEX];
+    uint32_t gpus = 0, measured = 0;
+    double noise = -1;
+    int length = 0;
+    bool same = true;
+    sscanf(*text,
+           "tccl-chains %*u\nmachine %32[0-9a-f]\nsource %63[^\n]\ngpus %" SCNx32
+           "\nmeasured %" SCNu32 "\nnoise %lf\nnccl%n",
+           id, source, &gpus, &measured, &noise, &length);
+    char *at = *text + length;
+    for (int i = 0; i < TCCL_GENERATIONS && length; i++)
+        same = strtol(at, &at, 10) == tccl_generation(i)->first && same;
+    tccl_machine_id(machine, own);
+    struct tccl_table *table = NULL;
+    if (!length || !(noise >= 0 && noise < 1) || !gpus || gpus >> machine->n_gpus)
+        tccl_fail(err, "its first lines are wrong; make the table again");
+    else if (strcmp(id, own) != 0)
+        tccl_fail(err, "made for another machine: %s, this one is %s", id, own);
+    else if (!same || *at != '\n')
+        tccl_fail(err, "made for other versions of NCCL; make the table again");
+    else if (!(table = tccl_table_new(machine, gpus)))
         tccl_fail(err, "out of memory");
+    if (!table)
+        return NULL;
+    *text = at + 1;
+    if (strcmp(source, "?") != 0)
+        memcpy(table->source, source, sizeof(source));
+    table->measured = measured;
+    table->noise = noise;
+    return table;
+}
+
+/* Is it a table of this version, complete and unaltered? Its checksum is cut off. */
+static int check_whole(char *text, size_t size, struct tccl_error *err)
+{
+    unsigned version = 0;
+    char sum[SUM_SIZE + 1];
+    if (size > 12 && memcmp(text, OLD_MAGIC, 8) == 0)
+        version = (unsigned char)text[8];
+    else if (size <= SUM_SIZE || sscanf(text, "tccl-chains %u\n", &version) != 1)
+        return tccl_fail(err, "not a chain table, or truncated; make it again");
+    if (version != VERSION)
+        return tccl_fail(err,
+                         "version %u, this program reads version %d; make it again (tccl-profile "
+                         "run: what was measured stays)",
+                         version, VERSION);
+    snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", tccl_hash64(text, size - SUM_SIZE));
+    if (memcmp(text + size - SUM_SIZE, sum, SUM_SIZE) != 0 || memchr(text, '\0', size))
+        return tccl_fail(err, "checksum does not match (altered or truncated); make it again");
+    text[size - SUM_SIZE] = '\0';
+    return 0;
+}
+
+static struct tccl_table *table_decode(char *text, size_t size, const struct tccl_machine *machine,
+                                       struct tccl_error *err)
+{
+    struct tccl_result *last = NULL;
+    if (check_whole(text, size, err) != 0)
+        return NULL;
+    cleanup_table struct tccl_table *table = take_header(&text, machine, err);
+    if (!table)
+        return NULL;
+    for (char *line; (line = strsep(&text, "\n")) && *line;)
+        if (take_line(line, machine, table, &last, err) != 0)
+            return NULL;
+    if (text && *text) {
+        tccl_fail(err, "an empty line; make the table again");
         return NULL;
     }
-    head.ports = table->ports;
-    head.pairs = table->pairs;
-    head.hosts = table->hosts;
-    head.others = table->others;
-    head.sets = table->sets;
-    *table = head;
-    if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
-        take_hosts(&at, n_gpus, table, err) != 0 || take_others(&at, n_gpus, table, err) != 0 ||
-        take_sets(&at, n_gpus, n_rings, table, err) != 0 ||
-        take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
-        tccl_table_check(table, machine, err) != 0)
+    if (check_table(table, machine, err) != 0)
         return NULL;
     drop_unbuilt(table, machine);
     return tccl_steal(table);
@@ -1046,11 +753,11 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
 int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,
                     struct tccl_error *err)
 {
-    cleanup_free char *data = NULL;
+    cleanup_free char *text = NULL;
     size_t size = 0;
-    if (tccl_read_file(path, MAX_FILE, &data, &size, err) != 0)
+    if (tccl_read_file(path, MAX_FILE, &text, &size, err) != 0)
         return -1;
     struct tccl_error why = {""};
-    *table = table_decode((const uint8_t *)data, size, machine, &why);
+    *table = table_decode(text, size, machine, &why);
     return *table ? 0 : tccl_fail(err, "%s: %s", path, why.text);
 }

@@ -1,6 +1,5 @@
 /* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
- * pair of ports, with proven bounds, ring sets, and the baseline. On disk: compact, checksummed,
- * written whole.
+ * pair of ports, with proven bounds, others for steps beside others, ring sets, and the baseline.
  */
 #ifndef TCCL_TABLE_H
 #define TCCL_TABLE_H
@@ -10,21 +9,26 @@
 #include "chain/tree.h"
 #include "ring/nominal.h"
 
-/* The best chain known (gbps; 0 and n_gpus = 0 if none) and the proven upper bound (bound >= gbps;
- * 0: proven that there is none). GB/s. */
-struct tccl_result {
-    double gbps;
-    double bound;
-    struct tccl_chain chain;
-    struct tccl_tree tree; /* beside an open chain */
+/* What an entry of a table is. */
+enum tccl_part {
+    TCCL_BEST,  /* the best chain of its pair of ports, or the best ring */
+    TCCL_HOST,  /* the same without P2P, of its pair of NICs, where the best one has some: for tasks
+                   that see only their own GPUs */
+    TCCL_OTHER, /* slower, but uses other memories, or none: for steps that run beside others. No
+                   bound is known of it */
+    TCCL_SET,   /* two rings and more that run at once: closed ones for the node alone, open ones
+                   for one of several. Its bound is that of all sets of as many, whatever NICs */
 };
 
-/* The best set known of so many rings with these NICs, GB/s of all of them together. The bound is
- * that of all sets of as many rings, whatever their NICs; INFINITY: unknown. */
-struct tccl_set_result {
-    double gbps;
+/* Rings that run at once, most often one: what they reach together when nobody else runs, and the
+ * proven upper bound (bound >= gbps; infinite: unknown; 0: proven that there is none). GB/s. */
+struct tccl_result {
+    double gbps; /* 0: none is known, and chain.n_gpus = 0 */
     double bound;
-    struct tccl_ring_set set;
+    struct tccl_chain chain;   /* of a set its first one */
+    struct tccl_tree tree;     /* beside an open chain */
+    enum tccl_part part;       /* of a table */
+    struct tccl_ring_set *set; /* of a TCCL_SET: all of them, the table's own; else NULL */
 };
 
 enum { TCCL_MAX_CHANNELS = 8 };
@@ -46,19 +50,10 @@ struct tccl_table {
     double noise;                /* values closer than this ratio count as equal */
     int n_ports;
     struct tccl_port *ports;
-    struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
-    struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
-    /* For tasks that see only their own GPUs: the best chain without P2P of each pair of NICs whose
-     * best chain has some, at most one each, and the ring if the best one has some. */
-    struct tccl_result *hosts, host_ring;
-    int n_hosts;
-    /* Rings, and chains between NICs, that may be slower but use other memories, or none: for steps
-     * that run beside others. No bound is known of them, and none of them is in pairs. */
-    struct tccl_result *others;
-    int n_others;
-    /* Sets of two rings and more: closed ones for the node alone, open ones for one of several. */
-    struct tccl_set_result *sets;
-    int n_sets;
+    /* First the best chain of each pair of ports, [entry * n_ports + exit], the best ring, and the
+     * best ring without P2P, known or not; then all others in the order in which they were kept. */
+    struct tccl_result *results;
+    int n_results;
     /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
      * without a NIC. */
     struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
@@ -71,16 +66,68 @@ bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseli
 struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus);
 void tccl_table_free(struct tccl_table *table); /* NULL is fine */
 
+size_t tccl_table_bytes(const struct tccl_table *table); /* of memory */
+
+/* How many pairs of ports there are. */
+static inline int tccl_table_pairs(const struct tccl_table *table)
+{
+    return table->n_ports * table->n_ports;
+}
+
+/* The best ring, and the best one without P2P if the best one has some; without a chain: unknown.
+ */
+static inline struct tccl_result *tccl_table_ring(const struct tccl_table *table)
+{
+    return &table->results[tccl_table_pairs(table)];
+}
+
+static inline struct tccl_result *tccl_table_host_ring(const struct tccl_table *table)
+{
+    return &table->results[tccl_table_pairs(table) + 1];
+}
+
+/* The result of the chain's ports, or of the best ring; NULL: the table has no such ports. */
+struct tccl_result *tccl_table_place(const struct tccl_table *table,
+                                     const struct tccl_chain *chain);
+
+/* Goes through all that have a chain: the next one behind this (NULL: the first one) that is of one
+ * of these parts, a mask of 1 << part; NULL: there is none. */
+enum {
+    TCCL_SINGLES = 1 << TCCL_BEST | 1 << TCCL_HOST | 1 << TCCL_OTHER,
+    TCCL_OTHERS = 1 << TCCL_OTHER,
+    TCCL_HOSTS = 1 << TCCL_HOST,
+    TCCL_SETS = 1 << TCCL_SET
+};
+struct tccl_result *tccl_table_next(const struct tccl_table *table, const struct tccl_result *at,
+                                    unsigned parts);
+
+/* The fastest chain between these NICs (-1: any), of several GPUs if there are; NULL: none. */
+struct tccl_result *tccl_table_best(const struct tccl_table *table, int entry, int exit);
+
+/* Drops all entries of a part, but for those that are always there. */
+void tccl_table_drop(struct tccl_table *table, enum tccl_part part);
+
+/* The chains and bandwidths of two entries change places; bounds and parts stay. */
+static inline void tccl_table_swap(struct tccl_result *a, struct tccl_result *b)
+{
+    const struct tccl_result first = *a;
+    a->chain = b->chain;
+    a->gbps = b->gbps;
+    b->chain = first.chain;
+    b->gbps = first.gbps;
+}
+
 /* Keeps a chain without P2P, if it is the first one of its pair of NICs, or better. */
 void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host);
 
 /* Keeps a ring or chain among the others, if it is new to the table and there is room. */
 void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps);
 
-/* Keeps a set of two rings or more, if it is the first one of as many with these NICs, or better;
- * of too many the slowest one goes. The bounds of all sets of as many rings become the least of
- * them. */
-void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set);
+/* Keeps a set of two rings or more (copied; not without memory), if it is the first one of as many
+ * with these NICs, or better; of too many the slowest one goes. The bounds of all sets of as many
+ * rings become the least of them. */
+void tccl_table_keep_set(struct tccl_table *table, const struct tccl_ring_set *set, double gbps,
+                         double bound);
 
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);

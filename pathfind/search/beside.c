@@ -132,12 +132,12 @@ int tccl_beside_replies(const struct tccl_model *model, struct tccl_table *table
     struct tccl_side none = {0}, own = {0}, first = {0}, nccl = {0}, second = {0};
     struct tccl_result best, answer;
     if (__builtin_popcount(table->gpus) < 3 || __builtin_popcount(rest) < 2 ||
-        !table->ring.chain.n_gpus)
+        !tccl_table_ring(table)->chain.n_gpus)
         return 0;
     if (reply(model, rest, &none, 0, options, &best, err) != 0 ||
         tccl_side_add_chain(&first, &best.chain) != 0 ||
-        tccl_side_add_chain(&own, &table->ring.chain) != 0 ||
-        reply(model, rest, &own, table->ring.gbps, options, &answer, err) != 0 ||
+        tccl_side_add_chain(&own, &tccl_table_ring(table)->chain) != 0 ||
+        reply(model, rest, &own, tccl_table_ring(table)->gbps, options, &answer, err) != 0 ||
         tccl_side_add_chain(&second, &answer.chain) != 0)
         return -1;
     double nccl_alone = nccl_side(model, rest, &nccl);

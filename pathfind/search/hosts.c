@@ -19,10 +19,11 @@ void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int c
 
 static int find_ring(struct tccl_task *task, struct tccl_table *table)
 {
-    struct tccl_goal goal = {.result = &table->host_ring};
-    if (!tccl_chain_has_p2p(&table->ring.chain))
+    struct tccl_goal goal = {.result = tccl_table_host_ring(table)};
+    if (!tccl_chain_has_p2p(&tccl_table_ring(table)->chain))
         return 0;
-    table->host_ring = (struct tccl_result){.bound = table->ring.bound};
+    *tccl_table_host_ring(table) =
+        (struct tccl_result){.bound = tccl_table_ring(table)->bound, .part = TCCL_HOST};
     tccl_task_take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
     if (status >= 0)
@@ -34,10 +35,10 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
  * P2P? */
 static bool is_wanted(struct tccl_table *table, int pair)
 {
-    const struct tccl_result *best = tccl_task_best_of(
-        table, table->ports[pair / table->n_ports].nic, table->ports[pair % table->n_ports].nic);
-    return best && tccl_chain_has_p2p(&best->chain) && isfinite(table->pairs[pair].bound) &&
-           table->pairs[pair].bound > 0;
+    const struct tccl_result *best = tccl_table_best(table, table->ports[pair / table->n_ports].nic,
+                                                     table->ports[pair % table->n_ports].nic);
+    return best && tccl_chain_has_p2p(&best->chain) && isfinite(table->results[pair].bound) &&
+           table->results[pair].bound > 0;
 }
 
 /* What is known already is where they begin. Returns how many. */
@@ -46,7 +47,7 @@ static int list_goals(struct tccl_table *table, struct tccl_goal *goals,
 {
     int n = table->n_ports, count = 0;
     for (int i = 0; i < n * n; i++) {
-        const struct tccl_result *pair = &table->pairs[i];
+        const struct tccl_result *pair = &table->results[i];
         if (!is_wanted(table, i))
             continue;
         results[count] = (struct tccl_result){.bound = pair->bound};
@@ -68,7 +69,7 @@ static double bound_of(const struct tccl_task *task, const struct tccl_table *ta
     double bound = 0;
     for (int i = 0; i < n * n; i++)
         if (table->ports[i / n].nic == entry && table->ports[i % n].nic == exit &&
-            !isfinite(table->pairs[i].bound))
+            !isfinite(table->results[i].bound))
             return INFINITY;
     for (int i = 0; i < task->n_goals; i++)
         if (task->goals[i].entry.nic == entry && task->goals[i].exit.nic == exit)
@@ -89,13 +90,13 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
 
 static int find_pairs(struct tccl_task *task, struct tccl_table *table)
 {
-    size_t n = (size_t)table->n_ports * table->n_ports + 1;
+    size_t n = (size_t)tccl_table_pairs(table) + 1;
     cleanup_free struct tccl_goal *goals = calloc(n, sizeof(*goals));
     cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
     if (!goals || !results)
         return tccl_fail(task->err, "out of memory for %d port pairs", (int)n - 1);
     tccl_task_take_goals(task, goals, list_goals(table, goals, results), false);
-    table->n_hosts = 0;
+    tccl_table_drop(table, TCCL_HOST);
     int status = tccl_task_prove_cells(task);
     if (status >= 0)
         tccl_task_bound_without_avoided(task);

@@ -183,9 +183,9 @@ static int learn_chains(struct guesser *guesser)
         guesser->limits[i] = INFINITY;
     if (learn_alone(guesser) != 0)
         return guesser->status;
-    raise_by(guesser, &guesser->table->ring);
-    for (int i = 0; i < guesser->table->n_ports * guesser->table->n_ports; i++)
-        raise_by(guesser, &guesser->table->pairs[i]);
+    raise_by(guesser, tccl_table_ring(guesser->table));
+    for (int i = 0; i < tccl_table_pairs(guesser->table); i++)
+        raise_by(guesser, &guesser->table->results[i]);
     memset(guesser->by_first, 0xff, sizeof(guesser->by_first));
     tccl_bounds_each_limit(bounds, guesser->task->gpus, add_limit, guesser);
     return 0;
@@ -475,9 +475,9 @@ double tccl_ring_set_lines(const struct tccl_ring_set *rings, const struct tccl_
 static double best_kept(const struct tccl_table *table, bool closed, int rings)
 {
     double best = 0;
-    for (int i = 0; i < table->n_sets; i++)
-        if (table->sets[i].set.n == rings && table->sets[i].set.rings[0].closed == closed)
-            best = fmax(best, table->sets[i].gbps);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));)
+        if (own->set->n == rings && own->chain.closed == closed)
+            best = fmax(best, own->gbps);
     return best;
 }
 
@@ -496,9 +496,8 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
         return 0;
     double gbps =
         fmin(rings->n * slowest, tccl_ring_set_lines(rings, guesser->task->search->machine));
-    struct tccl_set_result result = {gbps, fmax(bound, gbps), *rings};
     if (rings->n > 1 && gbps > best_kept(guesser->table, guesser->closed, rings->n))
-        tccl_table_keep_set(guesser->table, &result);
+        tccl_table_keep_set(guesser->table, rings, gbps, fmax(bound, gbps));
     if (rings->n * slowest < guessed * (1 - noise - 1e-6))
         explain(guesser, &set, slowest);
     return gbps;
@@ -517,18 +516,18 @@ static double bound_of(const struct guesser *guesser, int rings)
 
 static double best_alone(const struct tccl_table *table, bool closed)
 {
-    double best = closed ? table->ring.gbps : 0;
-    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
-        best = fmax(best, table->pairs[i].gbps);
+    double best = closed ? tccl_table_ring(table)->gbps : 0;
+    for (int i = 0; i < tccl_table_pairs(table) && !closed; i++)
+        best = fmax(best, table->results[i].gbps);
     return best;
 }
 
 static double single_bound(const struct tccl_table *table, bool closed)
 {
-    double bound = closed ? table->ring.bound : 0;
-    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
-        if (table->pairs[i].gbps > 0 || isfinite(table->pairs[i].bound))
-            bound = fmax(bound, table->pairs[i].bound);
+    double bound = closed ? tccl_table_ring(table)->bound : 0;
+    for (int i = 0; i < tccl_table_pairs(table) && !closed; i++)
+        if (table->results[i].gbps > 0 || isfinite(table->results[i].bound))
+            bound = fmax(bound, table->results[i].bound);
     return bound > 0 ? bound : INFINITY;
 }
 

@@ -94,18 +94,17 @@ static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct t
 
 static void move_all(const struct origin *origin, struct tccl_table *table)
 {
-    const struct tccl_table *from = origin->table;
-    table->ring = from->ring;
-    table->ring.chain = move_ring(&from->ring.chain, &origin->move);
-    for (int i = 0; i < from->n_others; i++) {
-        struct tccl_chain other = move_ring(&from->others[i].chain, &origin->move);
-        tccl_table_keep_other(table, &other, from->others[i].gbps);
-    }
-    for (int i = 0; i < from->n_sets; i++) {
-        struct tccl_set_result set = from->sets[i];
-        for (int r = 0; r < set.set.n; r++)
-            set.set.rings[r] = move_ring(&set.set.rings[r], &origin->move);
-        tccl_table_keep_set(table, &set);
+    const struct tccl_result *own = tccl_table_ring(origin->table);
+    *tccl_table_ring(table) = *own;
+    tccl_table_ring(table)->chain = move_ring(&own->chain, &origin->move);
+    while ((own = tccl_table_next(origin->table, own, TCCL_OTHERS | TCCL_SETS))) {
+        struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
+        for (int i = 0; i < set.n; i++)
+            set.rings[i] = move_ring(&set.rings[i], &origin->move);
+        if (own->set)
+            tccl_table_keep_set(table, &set, own->gbps, own->bound);
+        else
+            tccl_table_keep_other(table, &set.rings[0], own->gbps);
     }
 }
 

@@ -20,23 +20,10 @@ static bool allows(const struct tccl_task *task, struct tccl_port port)
     return port.via.kind != TCCL_MEMORY || !(task->shun >> port.via.index & 1);
 }
 
-/* Of the ring, or of the pair of ports; NULL: the table has no such ports. */
-static struct tccl_result *result_of(struct tccl_table *table, const struct tccl_chain *chain)
-{
-    int n = table->n_ports, entry = -1, exit = -1;
-    if (chain->closed)
-        return &table->ring;
-    for (int i = 0; i < n; i++) {
-        entry = tccl_port_equal(table->ports[i], chain->entry) ? i : entry;
-        exit = tccl_port_equal(table->ports[i], chain->exit) ? i : exit;
-    }
-    return entry < 0 || exit < 0 ? NULL : &table->pairs[entry * n + exit];
-}
-
 /* What is measured above the bound shows that the bound was too low. */
 static void keep(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
 {
-    struct tccl_result *result = result_of(table, chain);
+    struct tccl_result *result = tccl_table_place(table, chain);
     if (result)
         result->bound = fmax(result->bound, gbps);
     tccl_table_keep_other(table, chain, gbps);
@@ -44,13 +31,14 @@ static void keep(struct tccl_table *table, const struct tccl_chain *chain, doubl
 
 static int find_ring(struct tccl_task *task, struct tccl_table *table)
 {
-    struct tccl_result result = {.bound = table->ring.bound};
+    struct tccl_result result = {.bound = tccl_table_ring(table)->bound};
     struct tccl_goal goal = {.result = &result};
     if (__builtin_popcount(table->gpus) < 2)
         return 0;
     tccl_task_take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
-    if (status >= 0 && result.chain.n_gpus && result.gbps >= WORTH_KEEPING * table->ring.gbps)
+    if (status >= 0 && result.chain.n_gpus &&
+        result.gbps >= WORTH_KEEPING * tccl_table_ring(table)->gbps)
         keep(table, &result.chain, result.gbps);
     task->n_goals = 0;
     return status < 0 ? -1 : 0;
@@ -62,10 +50,10 @@ static int list_goals(const struct tccl_task *task, struct tccl_table *table,
     int n = table->n_ports, count = 0;
     for (int i = 0; i < n * n; i++) {
         struct tccl_port entry = table->ports[i / n], exit = table->ports[i % n];
-        if (!isfinite(table->pairs[i].bound) || !(table->pairs[i].bound > 0) ||
+        if (!isfinite(table->results[i].bound) || !(table->results[i].bound > 0) ||
             !allows(task, entry) || !allows(task, exit))
             continue;
-        results[count] = (struct tccl_result){.bound = table->pairs[i].bound};
+        results[count] = (struct tccl_result){.bound = table->results[i].bound};
         goals[count] = (struct tccl_goal){.entry = entry, .exit = exit, .result = &results[count]};
         count++;
     }
@@ -91,8 +79,8 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
     for (int i = 0; i < task->n_goals; i++) {
         const struct tccl_result *result = task->goals[i].result;
         const struct tccl_result *best =
-            tccl_task_best_of(table, task->goals[i].entry.nic, task->goals[i].exit.nic);
-        if (result->chain.n_gpus && best && result->gbps >= WORTH_KEEPING * best->gbps &&
+            tccl_table_best(table, task->goals[i].entry.nic, task->goals[i].exit.nic);
+        if (result->chain.n_gpus > 1 && best && result->gbps >= WORTH_KEEPING * best->gbps &&
             is_best(task, i))
             keep(table, &result->chain, result->gbps);
     }
@@ -101,7 +89,7 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
 /* The best one of each pair of NICs. */
 static int find_chains(struct tccl_task *task, struct tccl_table *table)
 {
-    size_t n = (size_t)table->n_ports * table->n_ports + 1;
+    size_t n = (size_t)tccl_table_pairs(table) + 1;
     cleanup_free struct tccl_goal *goals = calloc(n, sizeof(*goals));
     cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
     if (!goals || !results)
@@ -125,7 +113,7 @@ static int keep_measured(struct tccl_task *task, struct tccl_table *table,
         return 0;
     tccl_route_walk(chain, &walk);
     int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, &gbps, task->err);
-    if (status == 0 && gbps > 0 && gbps >= WORTH_KEEPING * table->ring.gbps)
+    if (status == 0 && gbps > 0 && gbps >= WORTH_KEEPING * tccl_table_ring(table)->gbps)
         keep(table, chain, gbps);
     return status;
 }
@@ -146,16 +134,18 @@ static int visit_ring(void *context, const struct tccl_chain *chain, double *abo
 /* All rings, where they are few. */
 static int find_every_ring(struct tccl_task *task, struct tccl_table *table)
 {
-    struct tccl_result result = {.bound = table->ring.bound};
+    struct tccl_result result = {.bound = tccl_table_ring(table)->bound};
     struct tccl_goal goal = {.result = &result};
     struct every every = {.n = 0};
     struct tccl_chain last;
     int status = 0;
     tccl_task_take_goals(task, &goal, 1, true);
-    struct tccl_route route = tccl_goal_route(task, &goal, WORTH_KEEPING * table->ring.gbps);
+    struct tccl_route route =
+        tccl_goal_route(task, &goal, WORTH_KEEPING * tccl_table_ring(table)->gbps);
     route.visit = visit_ring;
     route.context = &every;
-    if (table->ring.chain.n_gpus && tccl_route_count(&route, FEW_RINGS + 1) <= FEW_RINGS)
+    if (tccl_table_ring(table)->chain.n_gpus &&
+        tccl_route_count(&route, FEW_RINGS + 1) <= FEW_RINGS)
         tccl_route_find(&route, &last);
     task->n_goals = 0;
     for (int i = 0; i < every.n && status == 0; i++)
@@ -209,32 +199,26 @@ static int find_footprints(struct tccl_task *task, struct tccl_table *table)
 static void leave_room(struct tccl_task *task, struct tccl_table *table)
 {
     const struct tccl_machine *machine = task->search->machine;
-    double least = fmax(table->ring.gbps * (1 - fmin(task->gap, TCCL_MOST_FOR_ROOM)),
-                        fmin(table->ring.gbps, table->ring.bound / (1 + task->gap))) *
-                   (1 - 1e-9);
-    struct tccl_result *best = &table->ring;
-    if (table->gpus == (UINT32_C(1) << machine->n_gpus) - 1 || !table->ring.chain.n_gpus)
+    double least =
+        fmax(tccl_table_ring(table)->gbps * (1 - fmin(task->gap, TCCL_MOST_FOR_ROOM)),
+             fmin(tccl_table_ring(table)->gbps, tccl_table_ring(table)->bound / (1 + task->gap))) *
+        (1 - 1e-9);
+    struct tccl_result *ring = tccl_table_ring(table), *best = ring, *other = NULL;
+    if (table->gpus == (UINT32_C(1) << machine->n_gpus) - 1 || !ring->chain.n_gpus)
         return;
-    for (int i = 0; i < table->n_others; i++) {
-        struct tccl_result *other = &table->others[i];
+    while ((other = tccl_table_next(table, other, TCCL_OTHERS))) {
         int far = tccl_chain_far(machine, &other->chain),
             fewest = tccl_chain_far(machine, &best->chain);
         if (other->chain.closed && other->gbps >= least &&
             (far < fewest || (far == fewest && other->gbps > best->gbps)))
             best = other;
     }
-    if (best == &table->ring)
-        return;
-    struct tccl_result first = table->ring;
-    table->ring.chain = best->chain;
-    table->ring.gbps = best->gbps;
-    best->chain = first.chain;
-    best->gbps = first.gbps;
+    tccl_table_swap(ring, best);
 }
 
 int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
 {
-    table->n_others = 0;
+    tccl_table_drop(table, TCCL_OTHER);
     if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0)
         return -1;
     if (keep_baselines(task, table, table->baseline_ring) != 0 ||

@@ -303,20 +303,20 @@ static bool can_be_ends(const struct tccl_task *task, struct tccl_port entry, st
 static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_table *table,
                                     int *count)
 {
-    struct tccl_goal *goals = calloc((size_t)table->n_ports * table->n_ports + 1, sizeof(*goals));
+    struct tccl_goal *goals = calloc((size_t)tccl_table_pairs(table) + 1, sizeof(*goals));
     *count = 0;
-    for (int i = 0; goals && i < table->n_ports * table->n_ports; i++) {
+    for (int i = 0; goals && i < tccl_table_pairs(table); i++) {
         struct tccl_port entry = table->ports[i / table->n_ports];
         struct tccl_port exit = table->ports[i % table->n_ports];
-        table->pairs[i] = (struct tccl_result){.bound = INFINITY};
+        table->results[i] = (struct tccl_result){.bound = INFINITY};
         if (!can_be_ends(task, entry, exit)) {
-            table->pairs[i].bound = 0;
+            table->results[i].bound = 0;
             continue;
         }
         if (!can_reach(task, entry, exit))
             continue;
         goals[(*count)++] =
-            (struct tccl_goal){.entry = entry, .exit = exit, .result = &table->pairs[i]};
+            (struct tccl_goal){.entry = entry, .exit = exit, .result = &table->results[i]};
     }
     return goals;
 }
@@ -341,7 +341,7 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
     set_up(&task, search, options, table->gpus, err);
     cleanup_free struct tccl_goal *goals = list_goals(&task, table, &task.n_goals);
     if (!goals)
-        return tccl_fail(err, "out of memory for %d port pairs", table->n_ports * table->n_ports);
+        return tccl_fail(err, "out of memory for %d port pairs", tccl_table_pairs(table));
     task.goals = goals;
     int status = search_pairs(&task, table);
     search->meter.poll = NULL;
@@ -443,12 +443,13 @@ static int reconsider_ring(struct tccl_search *search, struct tccl_table *table,
 {
     const struct tccl_raise *raises;
     double most = 1 + fmax(fmax(options->gap, options->noise), options->blur / 2),
-           ratio = ratio_of(&table->ring);
+           ratio = ratio_of(tccl_table_ring(table));
     size_t count = tccl_bounds_raises(search->meter.bounds, &raises);
-    table->ring.bound = tccl_bound_lifted(raises, raises_then, count, table->ring.bound);
+    tccl_table_ring(table)->bound =
+        tccl_bound_lifted(raises, raises_then, count, tccl_table_ring(table)->bound);
     if ((assumed_then && !tccl_bounds_assumes(search->meter.bounds)) ||
-        (ratio <= most * (1 + 1e-9) && ratio_of(&table->ring) > most * (1 + 1e-9)))
-        return find_ring(search, table->gpus, options, &table->ring, err);
+        (ratio <= most * (1 + 1e-9) && ratio_of(tccl_table_ring(table)) > most * (1 + 1e-9)))
+        return find_ring(search, table->gpus, options, tccl_table_ring(table), err);
     return 0;
 }
 
@@ -457,8 +458,8 @@ static void lift_pairs(const struct tccl_search *search, struct tccl_table *tabl
 {
     const struct tccl_raise *raises;
     size_t count = tccl_bounds_raises(search->meter.bounds, &raises);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        table->pairs[i].bound = tccl_bound_lifted(raises, first, count, table->pairs[i].bound);
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        table->results[i].bound = tccl_bound_lifted(raises, first, count, table->results[i].bound);
 }
 
 /* The ring, the pairs, and the ring once more where they changed it; then what goes beside them. */
@@ -468,7 +469,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     const struct tccl_raise *raises;
     const struct tccl_bounds *bounds = search->meter.bounds;
     long before = search->meter.measured;
-    int status = find_ring(search, table->gpus, options, &table->ring, err);
+    int status = find_ring(search, table->gpus, options, tccl_table_ring(table), err);
     if (search->left_ring)
         search->meter.stopped = false;
     if (status < 0 ||

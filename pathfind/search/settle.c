@@ -90,111 +90,112 @@ static bool stands_out(const struct settler *settler, double gbps, double settle
 /* The ring, and another one that is better then. */
 static int settle_ring(struct settler *settler)
 {
-    struct tccl_table *table = settler->table;
-    int status = settle_result(settler, &table->ring);
-    for (int i = 0; i < table->n_others && status == 0; i++) {
-        struct tccl_result *other = &table->others[i], ring = table->ring;
+    struct tccl_result *ring = tccl_table_ring(settler->table), *other = NULL;
+    int status = settle_result(settler, ring);
+    while (status == 0 && (other = tccl_table_next(settler->table, other, TCCL_OTHERS))) {
         if (!other->chain.closed)
             continue;
-        if (stands_out(settler, other->gbps, ring.gbps))
+        if (stands_out(settler, other->gbps, ring->gbps))
             status = settle_result(settler, other);
-        if (status == 0 && stands_out(settler, other->gbps, ring.gbps)) {
-            table->ring.chain = other->chain;
-            table->ring.gbps = other->gbps;
-            table->ring.bound = fmax(ring.bound, other->gbps);
-            other->chain = ring.chain;
-            other->gbps = ring.gbps;
+        if (status == 0 && stands_out(settler, other->gbps, ring->gbps)) {
+            tccl_table_swap(ring, other);
+            ring->bound = fmax(ring->bound, ring->gbps);
         }
-        other->gbps = fmin(other->gbps, table->ring.gbps);
+        other->gbps = fmin(other->gbps, ring->gbps);
         other->bound = INFINITY;
     }
     return status;
 }
 
-static bool same_nics(const struct tccl_result *a, const struct tccl_result *b)
+/* The best one of the part with these NICs that was measured again; 0: none was. */
+static double best_settled(const struct settler *settler, const bool *settled, enum tccl_part part,
+                           const struct tccl_chain *like)
 {
-    return a->chain.entry.nic == b->chain.entry.nic && a->chain.exit.nic == b->chain.exit.nic;
-}
-
-/* The best one with these NICs that was measured again; 0: none was. */
-static double best_settled(const struct tccl_result *results, const bool *settled, int count,
-                           const struct tccl_result *like)
-{
+    const struct tccl_table *table = settler->table;
     double best = 0;
-    for (int i = 0; i < count; i++)
-        if (settled[i] && same_nics(&results[i], like))
-            best = fmax(best, results[i].gbps);
+    for (int i = 0; i < table->n_results; i++)
+        if (settled[i] && table->results[i].part == part &&
+            table->results[i].chain.entry.nic == like->entry.nic &&
+            table->results[i].chain.exit.nic == like->exit.nic)
+            best = fmax(best, table->results[i].gbps);
     return best;
 }
 
-/* The best chain, of those that may be the best for their NICs; -1: none. */
-static int next_result(const struct settler *settler, const struct tccl_result *results,
-                       const bool *settled, int count)
+/* Of an open chain of the part that was not measured again? */
+static bool is_open(const struct settler *settler, const bool *settled, int i, enum tccl_part part)
 {
+    const struct tccl_result *result = &settler->table->results[i];
+    return result->part == part && result->chain.n_gpus && !result->chain.closed && !settled[i];
+}
+
+/* The best chain, of those that may be the best for their NICs; -1: none. */
+static int next_result(const struct settler *settler, const bool *settled, enum tccl_part part)
+{
+    const struct tccl_result *results = settler->table->results;
     int best = -1;
-    for (int i = 0; i < count; i++)
-        if (results[i].chain.n_gpus && !results[i].chain.closed && !settled[i] &&
+    for (int i = 0; i < settler->table->n_results; i++)
+        if (is_open(settler, settled, i, part) &&
             (best < 0 || results[i].gbps > results[best].gbps) &&
             stands_out(settler, results[i].gbps,
-                       best_settled(results, settled, count, &results[i])))
+                       best_settled(settler, settled, part, &results[i].chain)))
             best = i;
     return best;
 }
 
-/* Of NICs of which none was measured again all chains are as much too high as those were. */
-static void lower(const struct settler *settler, struct tccl_result *results, int count,
-                  const struct tccl_result *chosen, const bool *settled, int n_chosen, int first)
+/* Those that were not measured again are no better than the best one for their NICs, of the chosen
+ * part; of NICs of which none was they are as much too high as those were. */
+static void lower(const struct settler *settler, const bool *settled, enum tccl_part part,
+                  enum tccl_part chosen, int first)
 {
     double ratio = 0;
     for (int i = first; i < settler->n; i++)
         ratio += fmin(settler->ratios[i], 1) / (settler->n - first);
-    for (int i = 0; i < count; i++) {
-        double best = best_settled(chosen, settled, n_chosen, &results[i]);
-        if (!results[i].chain.n_gpus || results[i].chain.closed ||
-            (results == chosen && settled[i]))
+    for (int i = 0; i < settler->table->n_results; i++) {
+        struct tccl_result *result = &settler->table->results[i];
+        if (!is_open(settler, settled, i, part))
             continue;
+        double best = best_settled(settler, settled, chosen, &result->chain);
         if (best > 0)
-            set_value(settler, &results[i], fmin(results[i].gbps, best));
+            set_value(settler, result, fmin(result->gbps, best));
         else if (ratio > 0)
-            set_value(settler, &results[i], results[i].gbps * ratio);
+            set_value(settler, result, result->gbps * ratio);
     }
 }
 
 /* The best chains for their NICs; all others are no better. */
-static int settle_results(struct settler *settler, struct tccl_result *results, int count)
+static int settle_results(struct settler *settler, enum tccl_part part)
 {
-    cleanup_free bool *settled = calloc((size_t)count + 1, sizeof(*settled));
+    cleanup_free bool *settled = calloc((size_t)settler->table->n_results, sizeof(*settled));
     int status = 0, first = settler->n;
     if (!settled)
         return tccl_fail(settler->task->err, "out of memory");
     for (int done = 0; done < CELLS && status == 0; done++) {
-        int next = next_result(settler, results, settled, count);
+        int next = next_result(settler, settled, part);
         if (next < 0)
             break;
         settled[next] = true;
-        status = settle_result(settler, &results[next]);
+        status = settle_result(settler, &settler->table->results[next]);
     }
-    lower(settler, results, count, results, settled, count, first);
-    if (results == settler->table->pairs)
-        lower(settler, settler->table->others, settler->table->n_others, results, settled, count,
-              settler->n);
+    lower(settler, settled, part, part, first);
+    if (part == TCCL_BEST)
+        lower(settler, settled, TCCL_OTHER, part, settler->n);
     return status;
 }
 
-static int settle_rings(struct settler *settler, struct tccl_set_result *result)
+static int settle_rings(struct settler *settler, struct tccl_result *result)
 {
     struct tccl_side side = {0};
     struct tccl_set set = {0};
     double gbps;
-    tccl_ring_set_side(&result->set, &side);
+    tccl_ring_set_side(result->set, &side);
     for (int i = 0; i < side.count; i++)
         if (tccl_set_add_again(&set, side.transfers[i]) != 0)
             return 0;
     int status = settle_set(settler, &set, &gbps);
     if (status != 0 || gbps <= 0)
         return status;
-    gbps = fmin(result->set.n * gbps,
-                tccl_ring_set_lines(&result->set, settler->task->search->machine));
+    gbps = fmin(result->set->n * gbps,
+                tccl_ring_set_lines(result->set, settler->task->search->machine));
     note(settler, result->gbps, gbps);
     result->gbps = gbps;
     result->bound = fmax(result->bound, gbps);
@@ -204,29 +205,25 @@ static int settle_rings(struct settler *settler, struct tccl_set_result *result)
 /* The best ring sets, as long as one that was not measured again looks best. */
 static int settle_sets(struct settler *settler, bool closed)
 {
-    struct tccl_table *table = settler->table;
-    cleanup_free bool *settled = calloc((size_t)table->n_sets + 1, sizeof(*settled));
-    int status = 0;
-    if (!settled)
-        return tccl_fail(settler->task->err, "out of memory");
-    for (int done = 0; done < SETS && status == 0; done++) {
-        int best = -1;
-        for (int i = 0; i < table->n_sets; i++)
-            if (table->sets[i].set.rings[0].closed == closed &&
-                (best < 0 || table->sets[i].gbps > table->sets[best].gbps))
-                best = i;
-        if (best < 0 || settled[best])
-            break;
-        settled[best] = true;
-        status = settle_rings(settler, &table->sets[best]);
-    }
+    const struct tccl_table *table = settler->table;
+    struct tccl_result *settled[SETS], *own;
     double best = 0;
-    for (int i = 0; i < table->n_sets; i++)
-        if (settled[i])
-            best = fmax(best, table->sets[i].gbps);
-    for (int i = 0; i < table->n_sets; i++)
-        if (!settled[i] && best > 0 && table->sets[i].set.rings[0].closed == closed)
-            table->sets[i].gbps = fmin(table->sets[i].gbps, best);
+    int n = 0, status = 0;
+    while (n < SETS && status == 0) {
+        struct tccl_result *next = NULL;
+        for (own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));)
+            if (own->chain.closed == closed && (!next || own->gbps > next->gbps))
+                next = own;
+        if (!next || (n > 0 && (next == settled[0] || next == settled[n - 1])))
+            break;
+        settled[n++] = next;
+        status = settle_rings(settler, next);
+    }
+    for (int i = 0; i < n; i++)
+        best = fmax(best, settled[i]->gbps);
+    for (own = NULL; n > 0 && (own = tccl_table_next(table, own, TCCL_SETS));)
+        if (own->chain.closed == closed)
+            own->gbps = fmin(own->gbps, best);
     return status;
 }
 
@@ -239,11 +236,11 @@ int tccl_task_settle(struct tccl_task *task, struct tccl_table *table)
     if (status == 0)
         status = settle_ring(&settler);
     if (status == 0)
-        status = settle_results(&settler, table->pairs, table->n_ports * table->n_ports);
+        status = settle_results(&settler, TCCL_BEST);
     if (status == 0)
-        status = settle_result(&settler, &table->host_ring);
+        status = settle_result(&settler, tccl_table_host_ring(table));
     if (status == 0)
-        status = settle_results(&settler, table->hosts, table->n_hosts);
+        status = settle_results(&settler, TCCL_HOST);
     if (status == 0)
         status = settle_sets(&settler, true);
     if (status == 0)

@@ -26,32 +26,27 @@ static void add_start(struct tccl_ring_set *starts, int *n, const struct tccl_ch
     memcpy(start->rings, chains, (size_t)count * sizeof(*chains));
 }
 
-/* The best chain of each pair of NICs, by entry and exit; NULL: there is none. */
-static void best_chains(const struct tccl_table *table,
-                        const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS])
+/* The best chain between these NICs; NULL: there is none. */
+static const struct tccl_result *best_of(const struct tccl_table *table, int entry, int exit)
 {
-    int n = table->n_ports;
-    for (int i = 0; i < n * n; i++) {
-        const struct tccl_result *result = &table->pairs[i];
-        const struct tccl_result **own = &best[table->ports[i / n].nic][table->ports[i % n].nic];
-        if (result->chain.n_gpus && result->gbps > 0 && (!*own || result->gbps > (*own)->gbps))
-            *own = result;
-    }
+    const struct tccl_result *best = tccl_table_best(table, entry, exit);
+    return best && best->gbps > 0 ? best : NULL;
 }
 
 /* Chains by one NIC each, as many as there are; and the same turned by one NIC: in by one, out by
  * the next. */
-static void add_rotations(const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS],
-                          struct tccl_ring_set *starts, int *n)
+static void add_rotations(const struct tccl_table *table, struct tccl_ring_set *starts, int *n)
 {
     for (int turn = 0; turn < 2; turn++) {
         struct tccl_chain chains[TCCL_CHAIN_RINGS];
         int count = 0, n_nics = TCCL_MAX_NICS;
-        while (n_nics > 0 && !best[n_nics - 1][n_nics - 1])
+        while (n_nics > 0 && !best_of(table, n_nics - 1, n_nics - 1))
             n_nics--;
-        for (int i = 0; i < n_nics && count < TCCL_CHAIN_RINGS; i++)
-            if (best[i][(i + turn) % n_nics])
-                chains[count++] = best[i][(i + turn) % n_nics]->chain;
+        for (int i = 0; i < n_nics && count < TCCL_CHAIN_RINGS; i++) {
+            const struct tccl_result *best = best_of(table, i, (i + turn) % n_nics);
+            if (best)
+                chains[count++] = best->chain;
+        }
         if (count > 1)
             add_start(starts, n, chains, count);
     }
@@ -60,19 +55,17 @@ static void add_rotations(const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX
 int tccl_table_starts(const struct tccl_table *table, bool closed,
                       struct tccl_ring_set starts[static TCCL_TABLE_STARTS])
 {
-    const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS] = {{NULL}};
     const struct tccl_baseline *own =
         closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
     int n = 0;
     add_start(starts, &n, own->chains, own->n_chains);
-    if (closed && table->ring.chain.n_gpus)
-        add_start(starts, &n, &table->ring.chain, 1);
+    if (closed && tccl_table_ring(table)->chain.n_gpus)
+        add_start(starts, &n, &tccl_table_ring(table)->chain, 1);
     if (closed)
         return n;
-    best_chains(table, best);
-    add_rotations(best, starts, &n);
+    add_rotations(table, starts, &n);
     for (int i = 0; i < TCCL_MAX_NICS * TCCL_MAX_NICS; i++) {
-        const struct tccl_result *chain = best[i / TCCL_MAX_NICS][i % TCCL_MAX_NICS];
+        const struct tccl_result *chain = best_of(table, i / TCCL_MAX_NICS, i % TCCL_MAX_NICS);
         if (chain)
             add_start(starts, &n, &chain->chain, 1);
     }
@@ -94,16 +87,17 @@ struct work {
 
 static double single_bound(const struct tccl_table *table, bool closed)
 {
-    double bound = closed ? table->ring.bound : 0;
-    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
-        bound = fmax(bound, table->pairs[i].bound);
+    double bound = closed ? tccl_table_ring(table)->bound : 0;
+    for (int i = 0; i < tccl_table_pairs(table) && !closed; i++)
+        bound = fmax(bound, table->results[i].bound);
     return isfinite(bound) ? bound : 0;
 }
 
 static bool has_set(const struct work *work, int rings, uint32_t nics)
 {
-    for (int i = 0; i < work->table->n_sets; i++) {
-        const struct tccl_ring_set *set = &work->table->sets[i].set;
+    for (const struct tccl_result *own = NULL;
+         (own = tccl_table_next(work->table, own, TCCL_SETS));) {
+        const struct tccl_ring_set *set = own->set;
         bool within = set->n == rings && set->rings[0].closed == work->closed;
         for (int k = 0; k < set->n && within && !work->closed; k++)
             within = (nics >> set->rings[k].entry.nic & 1) && (nics >> set->rings[k].exit.nic & 1);
@@ -135,8 +129,7 @@ static int find_one(struct work *work, int rings, uint32_t nics, bool turns)
         return -1;
     if (found.set.n < 2)
         return 0;
-    struct tccl_set_result result = {found.gbps, found.bound, found.set};
-    tccl_table_keep_set(work->table, &result);
+    tccl_table_keep_set(work->table, &found.set, found.gbps, found.bound);
     return 0;
 }
 

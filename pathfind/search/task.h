@@ -151,8 +151,6 @@ void tccl_task_bound_without_avoided(struct tccl_task *task);
  * of any two nodes. Returns 0; 1 when stopped; -1 with err. */
 enum { TCCL_TREE_SETS = 200 };
 int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table);
-/* The best chain of several GPUs for a pair of NICs; NULL: there is none. */
-struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int exit);
 
 /* ---- hosts.c: without P2P ---- */
 
@@ -179,7 +177,7 @@ int tccl_task_settle(struct tccl_task *task, struct tccl_table *table);
 
 /* ---- others.c: of another footprint ---- */
 
-/* Fills in table->others. Returns 0; 1 when stopped; -1 with err. */
+/* Finds the others of the table anew. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table);
 
 #endif

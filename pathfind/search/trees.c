@@ -184,24 +184,13 @@ static int find_tree(struct tccl_task *task, struct tccl_result *result, long un
     return status < 0 ? -1 : meter->stopped;
 }
 
-struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int exit)
-{
-    struct tccl_result *best = NULL;
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->ports[i / table->n_ports].nic == entry &&
-            table->ports[i % table->n_ports].nic == exit && table->pairs[i].chain.n_gpus > 1 &&
-            (!best || table->pairs[i].gbps > best->gbps))
-            best = &table->pairs[i];
-    return best;
-}
-
 static int list_best(struct tccl_table *table, int nics,
                      struct tccl_result *list[static TCCL_MAX_NICS * TCCL_MAX_NICS])
 {
     int count = 0;
     for (int i = 0; i < nics * nics; i++) {
-        struct tccl_result *best = tccl_task_best_of(table, i / nics, i % nics);
-        int at = best ? count++ : -1;
+        struct tccl_result *best = tccl_table_best(table, i / nics, i % nics);
+        int at = best && best->chain.n_gpus > 1 ? count++ : -1;
         for (; at > 0 && list[at - 1]->gbps < best->gbps; at--)
             list[at] = list[at - 1];
         if (at >= 0)

@@ -32,29 +32,21 @@ static double gap_of(const struct tccl_result *result)
     return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
 }
 
-static const struct tccl_result *best_pair(const struct tccl_table *table)
-{
-    const struct tccl_result *best = NULL;
-
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->pairs[i].gbps > (best ? best->gbps : 0))
-            best = &table->pairs[i];
-    return best ? best : &table->ring;
-}
-
 /* Returns 0, or -1 if out of memory. */
 static int describe(const struct tccl_table *table, const struct tccl_machine *machine,
                     struct row *row)
 {
-    const struct tccl_result *best = best_pair(table);
-    struct tccl_set_result sets[2];
+    const struct tccl_result *ring = tccl_table_ring(table), *best = tccl_table_best(table, -1, -1);
+    struct tccl_class_set sets[2];
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
+    if (!best || !(best->gbps > 0))
+        best = ring;
 
-    *row = (struct row){.ring = table->ring.gbps,
+    *row = (struct row){.ring = ring->gbps,
                         .baseline_ring = table->baseline_ring[TCCL_NEWEST].gbps,
-                        .chain = best == &table->ring ? 0 : best->gbps,
+                        .chain = best == ring ? 0 : best->gbps,
                         .baseline_chain = table->baseline_chain[TCCL_NEWEST].gbps,
                         .gap = gap_of(best),
                         .chain_set = sets[0].gbps,
@@ -62,10 +54,10 @@ static int describe(const struct tccl_table *table, const struct tccl_machine *m
                         .ring_set = sets[1].gbps,
                         .ring_rings = sets[1].set.n,
                         .measured = (long)table->measured,
-                        .pairs = (long)table->n_ports * table->n_ports};
+                        .pairs = tccl_table_pairs(table)};
     tccl_numberset_format(table->gpus, row->gpus, sizeof(row->gpus));
     for (long i = 0; i < row->pairs; i++)
-        row->proven += table->pairs[i].bound <= table->pairs[i].gbps * 1.0300001;
+        row->proven += table->results[i].bound <= table->results[i].gbps * 1.0300001;
     if (best->chain.n_gpus > 0)
         tccl_chain_format(&best->chain, machine, row->best);
     return 0;

@@ -93,12 +93,9 @@ static void add_baseline(struct sample *sample, int most, const struct tccl_base
 
 static void add_table(struct sample *sample, int most, const struct tccl_table *table)
 {
-    const struct tccl_result *best = NULL;
+    const struct tccl_result *best = tccl_table_best(table, -1, -1);
 
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (!best || table->pairs[i].gbps > best->gbps)
-            best = &table->pairs[i];
-    add_chain(sample, most, &table->ring, table->gpus, "best ring");
+    add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
     if (best)
         add_chain(sample, most, best, table->gpus, "best chain");
     add_baseline(sample, most, &table->baseline_ring[TCCL_NEWEST], table->gpus, "baseline ring");

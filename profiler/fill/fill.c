@@ -237,7 +237,7 @@ static bool counts(struct fill *fill, const struct tccl_table *table, int pair)
 
     tccl_entry_transfers(table->ports[pair / table->n_ports], 0, in);
     tccl_exit_transfers(table->ports[pair % table->n_ports], 0, out);
-    return table->pairs[pair].bound > 0 && can(fill, in[0]) && can(fill, out[0]);
+    return table->results[pair].bound > 0 && can(fill, in[0]) && can(fill, out[0]);
 }
 
 static bool proven(const struct tccl_result *result, double gap)
@@ -254,16 +254,16 @@ static bool is_proven(struct fill *fill, const struct tccl_table *table)
 
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         return true;
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+    for (int i = 0; i < tccl_table_pairs(table); i++) {
         if (!counts(fill, table, i))
             continue;
         wanted++;
-        good += proven(&table->pairs[i], gap);
+        good += proven(&table->results[i], gap);
     }
     if (options->pairs > 0 && options->pairs < wanted)
         wanted = options->pairs;
     bool alone = __builtin_popcount(table->gpus) < 2; /* no ring to be proven */
-    return good >= wanted && (alone || proven(&table->ring, gap));
+    return good >= wanted && (alone || proven(tccl_table_ring(table), gap));
 }
 
 /* The table of a GPU set that is there and good; NULL: none. A bad one is as
@@ -307,29 +307,26 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
     double noise = tccl_backend_noise(fill->backend) > 0 ? table->noise : 0;
-    keep_better(&table->ring, &old->ring, doubtful, noise);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        keep_better(&table->pairs[i], &old->pairs[i], doubtful, noise);
-    keep_better(&table->host_ring, &old->host_ring, doubtful, noise);
-    for (int i = 0; i < old->n_hosts; i++) { /* what was better by the noise alone was not */
-        struct tccl_result host = old->hosts[i];
+    keep_better(tccl_table_ring(table), tccl_table_ring(old), doubtful, noise);
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        keep_better(&table->results[i], &old->results[i], doubtful, noise);
+    keep_better(tccl_table_host_ring(table), tccl_table_host_ring(old), doubtful, noise);
+    for (const struct tccl_result *own = NULL; /* what was better by the noise alone was not */
+         (own = tccl_table_next(old, own, TCCL_HOSTS | TCCL_SETS));) {
+        struct tccl_result host = *own;
         host.gbps /= 1 + noise;
-        tccl_table_keep_host(table, &host);
-    }
-    for (int i = 0; i < old->n_sets; i++) {
-        struct tccl_set_result set = old->sets[i];
-        set.gbps /= 1 + noise;
-        tccl_table_keep_set(table, &set);
+        if (own->set)
+            tccl_table_keep_set(table, own->set, host.gbps, own->bound);
+        else if (!own->chain.closed)
+            tccl_table_keep_host(table, &host);
     }
     table->measured += old->measured;
 }
 
 static bool has_chain(const struct tccl_table *table)
 {
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->pairs[i].gbps > 0)
-            return true;
-    return table->ring.gbps > 0;
+    const struct tccl_result *best = tccl_table_best(table, -1, -1);
+    return (best && best->gbps > 0) || tccl_table_ring(table)->gbps > 0;
 }
 
 /* Sets that may still be measured for the table. */
@@ -353,10 +350,10 @@ static void leave_open(struct fill *fill, struct tccl_table *table)
 {
     const struct tccl_fill_options *options = fill->options;
 
-    if (table->ring.gbps > 0)
-        leave_result(&table->ring);
-    for (int i = 0; i < table->n_ports * table->n_ports && table->ring.gbps <= 0; i++)
-        leave_result(&table->pairs[i]);
+    if (tccl_table_ring(table)->gbps > 0)
+        leave_result(tccl_table_ring(table));
+    for (int i = 0; i < tccl_table_pairs(table) && tccl_table_ring(table)->gbps <= 0; i++)
+        leave_result(&table->results[i]);
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         table->measured = (unsigned long)options->budget - 1;
 }

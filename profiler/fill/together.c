@@ -89,16 +89,6 @@ static void offer_baseline(struct work *work, struct candidates *candidates, int
         offer(work, candidates, most, &side);
 }
 
-static const struct tccl_result *best_chain(const struct tccl_table *table)
-{
-    const struct tccl_result *best = NULL;
-
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (!best || table->pairs[i].gbps > best->gbps)
-            best = &table->pairs[i];
-    return best;
-}
-
 static int by_gbps(const void *a, const void *b)
 {
     const struct tccl_result *const *x = a, *const *y = b;
@@ -108,13 +98,13 @@ static int by_gbps(const void *a, const void *b)
 static int offer_others(struct work *work, struct candidates *candidates, int most,
                         const struct tccl_table *table, struct tccl_error *err)
 {
-    size_t n = (size_t)table->n_others;
-    const struct tccl_result **sorted = calloc(n + 1, sizeof(*sorted));
+    const struct tccl_result **sorted = calloc((size_t)table->n_results, sizeof(*sorted));
+    size_t n = 0;
 
     if (!sorted)
         return tccl_fail(err, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &table->others[i];
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
+        sorted[n++] = own;
     qsort(sorted, n, sizeof(*sorted), by_gbps);
     for (size_t i = 0; i < n; i++)
         offer_result(work, candidates, most, sorted[i]);
@@ -131,9 +121,9 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
     *candidates = (struct candidates){0};
     if (!table)
         return 0;
-    offer_result(work, candidates, most, &table->ring);
+    offer_result(work, candidates, most, tccl_table_ring(table));
     offer_baseline(work, candidates, most, &table->baseline_ring[TCCL_NEWEST]);
-    offer_result(work, candidates, most, best_chain(table));
+    offer_result(work, candidates, most, tccl_table_best(table, -1, -1));
     offer_baseline(work, candidates, most, &table->baseline_chain[TCCL_NEWEST]);
     return offer_others(work, candidates, most, table, err);
 }

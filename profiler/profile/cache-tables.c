@@ -15,16 +15,6 @@ void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MA
     snprintf(path, PATH_MAX, "%.*s/chains/%08" PRIx32 ".chains", FOLDER_MAX, folder, gpus);
 }
 
-static size_t table_bytes(const struct tccl_table *table)
-{
-    size_t ports = (size_t)table->n_ports;
-
-    return sizeof(*table) + ports * sizeof(*table->ports) +
-           (ports * ports + (size_t)table->n_hosts + (size_t)table->n_others) *
-               sizeof(*table->pairs) +
-           (size_t)table->n_sets * sizeof(*table->sets);
-}
-
 static int find(const struct tccl_profile *profile, uint32_t gpus)
 {
     for (int i = 0; i < profile->n_loaded; i++)
@@ -122,7 +112,7 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
 static const struct tccl_table *keep(struct tccl_profile *profile, struct tccl_table *table,
                                      struct tccl_stamp stamp)
 {
-    size_t bytes = table_bytes(table);
+    size_t bytes = tccl_table_bytes(table);
 
     make_room(profile, bytes);
     profile->loaded[profile->n_loaded++] = (struct tccl_loaded){

@@ -31,7 +31,7 @@ struct pair {
 /* What was found for a node: alone, or as one of several. */
 struct found {
     const struct tccl_result *ring; /* without a chain: nothing */
-    const struct tccl_set_result *set;
+    const struct tccl_class_set *set;
     const struct tccl_baseline *baseline;
 };
 

@@ -238,7 +238,7 @@ static void put_result(const struct tccl_report *report, const char *gpus, const
 
 /* Several rings at once, where they are faster than one. */
 static void put_set(const struct tccl_report *report, const char *gpus, const char *what,
-                    const struct tccl_set_result *set, double single,
+                    const struct tccl_class_set *set, double single,
                     const struct tccl_baseline *baseline, FILE *out)
 {
     char chain[TCCL_CHAIN_TEXT];

@@ -131,7 +131,7 @@ static void print_congestion(const struct tccl_report *report, long limit, FILE 
 }
 
 /* Where several rings at once are faster than one: what they reach, and each on a line. */
-static void print_set(const struct tccl_set_result *set, double single,
+static void print_set(const struct tccl_class_set *set, double single,
                       const struct tccl_baseline *baseline, const struct tccl_machine *machine,
                       FILE *out)
 {

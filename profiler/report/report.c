@@ -67,16 +67,6 @@ static int rate_all(struct tccl_report *report, struct tccl_error *err)
     return 0;
 }
 
-static struct tccl_result best_chain(const struct tccl_table *table)
-{
-    struct tccl_result best = {0};
-
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        if (table->pairs[i].gbps > best.gbps)
-            best = table->pairs[i];
-    return best;
-}
-
 static int more_gpus_first(const void *a, const void *b)
 {
     const struct tccl_found_rings *x = a, *y = b;
@@ -88,14 +78,15 @@ static int more_gpus_first(const void *a, const void *b)
 static int find_of(const struct tccl_table *table, const struct tccl_machine *machine,
                    struct tccl_found_rings *found)
 {
-    struct tccl_set_result sets[2];
+    const struct tccl_result *best = tccl_table_best(table, -1, -1);
+    struct tccl_class_set sets[2];
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
     *found = (struct tccl_found_rings){.gpus = table->gpus,
-                                       .ring = table->ring,
+                                       .ring = *tccl_table_ring(table),
                                        .baseline_ring = table->baseline_ring[TCCL_NEWEST],
-                                       .chain = best_chain(table),
+                                       .chain = best ? *best : (struct tccl_result){0},
                                        .ring_set = sets[1],
                                        .chain_set = sets[0],
                                        .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
@@ -199,7 +190,7 @@ static json_t *quality_to_json(const struct tccl_quality *quality)
                      timed ? json_real(quality->least_overlap) : json_null());
 }
 
-double tccl_report_set_gap(const struct tccl_set_result *result)
+double tccl_report_set_gap(const struct tccl_class_set *result)
 {
     return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
 }
@@ -215,7 +206,7 @@ static json_t *result_to_json(const struct tccl_result *result, const struct tcc
                      "chain", text);
 }
 
-static json_t *set_to_json(const struct tccl_set_result *result, const struct tccl_machine *machine)
+static json_t *set_to_json(const struct tccl_class_set *result, const struct tccl_machine *machine)
 {
     char text[TCCL_CHAIN_TEXT];
 

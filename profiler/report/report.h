@@ -5,6 +5,7 @@
 
 #include "report/bandwidths.h"
 #include "report/congestion.h"
+#include "ring/class-sets.h"
 
 /* How well it was measured. */
 struct tccl_quality {
@@ -24,7 +25,7 @@ struct tccl_found_rings {
     struct tccl_result ring;  /* closed: one node alone */
     struct tccl_result chain; /* the best over all ports: one node of several */
     struct tccl_baseline baseline_ring, baseline_chain;
-    struct tccl_set_result ring_set,
+    struct tccl_class_set ring_set,
         chain_set; /* several at once, as jobs get them (tccl_job_sets) */
 };
 
@@ -55,7 +56,7 @@ void tccl_report_free(struct tccl_report *report);
 double tccl_report_gap(const struct tccl_result *result);
 
 /* The same of a set. */
-double tccl_report_set_gap(const struct tccl_set_result *result);
+double tccl_report_set_gap(const struct tccl_class_set *result);
 
 /* A new reference; NULL only without memory. */
 json_t *tccl_report_to_json(const struct tccl_report *report);

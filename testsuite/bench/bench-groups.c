@@ -112,10 +112,10 @@ static struct rates rate(const struct node *node, const struct tccl_side *sides,
 /* The best one of all pairs of NICs, or the ring, as if nobody else ran. */
 static const struct tccl_result *best_alone(const struct tccl_table *table, bool closed)
 {
-    const struct tccl_result *best = &table->ring;
-    for (int i = 0; !closed && i < table->n_ports * table->n_ports; i++)
-        if (best == &table->ring || table->pairs[i].gbps > best->gbps)
-            best = &table->pairs[i];
+    const struct tccl_result *best = tccl_table_ring(table);
+    for (int i = 0; !closed && i < tccl_table_pairs(table); i++)
+        if (best == tccl_table_ring(table) || table->results[i].gbps > best->gbps)
+            best = &table->results[i];
     return best;
 }
 

@@ -96,16 +96,16 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     struct tccl_table *table = tccl_table_new(machine, gpus);
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++) {
-        table->pairs[i] = (struct tccl_result){0};
+        table->results[i] = (struct tccl_result){0};
         if (make_chain(machine, gpus, table->ports[i / n], table->ports[i % n],
-                       &table->pairs[i].chain))
-            set_result(model, &table->pairs[i]);
+                       &table->results[i].chain))
+            set_result(model, &table->results[i]);
     }
     set_baseline(model, gpus, false, &table->baseline_chain[TCCL_NEWEST]);
     if (__builtin_popcount(gpus) > 1) {
         set_baseline(model, gpus, true, &table->baseline_ring[TCCL_NEWEST]);
-        table->ring.chain = table->baseline_ring[TCCL_NEWEST].chains[0];
-        set_result(model, &table->ring);
+        tccl_table_ring(table)->chain = table->baseline_ring[TCCL_NEWEST].chains[0];
+        set_result(model, tccl_table_ring(table));
     }
     return table;
 }

@@ -175,7 +175,7 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     step->table = make_table(machine, gpus, false);
     step->nccl_gbps = step->table->baseline_ring[TCCL_NEWEST].gbps;
     step->roomy = (struct tccl_side){0};
-    add_chain(&step->roomy, &step->table->ring.chain);
+    add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
         fail(&err);
     for (int i = 0; i < own.n_chains; i++)
@@ -388,9 +388,9 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
         return;
     for (int i = 0; i < 4; i++) {
         struct tccl_table *other = make_chains(machine, 1u << i, true, BENCH_OTHERS);
-        add_chain(&sides[i], &other->pairs[0].chain);
+        add_chain(&sides[i], &other->results[0].chain);
         beside.others[i] = &sides[i];
-        beside.alone[i] = sides[i].alone = other->pairs[0].gbps;
+        beside.alone[i] = sides[i].alone = other->results[0].gbps;
         tccl_table_free(other);
     }
     struct tccl_table *table = make_chains(machine, 0xf0, true, BENCH_OTHERS);
@@ -461,8 +461,10 @@ static void list_beside(struct kept *kept, const struct tccl_table *rest)
     kept->n = 0;
     for (int i = 0; class && i < n_cells(kept); i++)
         add_beside(kept, &cell_of(kept, class, i)->chain, cell_of(kept, class, i)->gbps);
-    for (int i = 0; i < rest->n_others && i < BENCH_OTHERS - 1; i++)
-        add_beside(kept, &rest->others[i].chain, rest->others[i].gbps);
+    int n = 0;
+    for (const struct tccl_result *other = NULL;
+         n++ < BENCH_OTHERS - 1 && (other = tccl_table_next(rest, other, TCCL_OTHERS));)
+        add_beside(kept, &other->chain, other->gbps);
     kept->beside[kept->n] = (struct tccl_side){.alone = own->gbps};
     if (own->gbps > 0 && tccl_side_add_baseline(&kept->beside[kept->n], own) == 0)
         kept->n++;
@@ -486,20 +488,23 @@ static double share_of(const struct tccl_cell *cell, double alone)
     return cell->gbps > 0 ? fmin(cell->gbps / alone, cell->share) : 0;
 }
 
-static int index_of(const struct tccl_table *table, const struct tccl_chain *chain)
+static const struct tccl_result *other_of(const struct tccl_table *table,
+                                          const struct tccl_chain *chain)
 {
-    int i = 0;
-    while (i < table->n_others && !tccl_chain_equal(&table->others[i].chain, chain))
-        i++;
-    return i < table->n_others ? i : -1;
+    const struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(table, own, TCCL_OTHERS)) &&
+           !tccl_chain_equal(&own->chain, chain))
+        continue;
+    return own;
 }
 
 /* The least share with a few of the table's others, as a part of that with all of them, where it is
- * smallest. *missed: which of them gives more there, -1: none. */
-static double compare(const struct kept *kept, const struct tccl_table *few, int *missed)
+ * smallest. *missed: which of them gives more there; NULL: none. */
+static double compare(const struct kept *kept, const struct tccl_table *few,
+                      const struct tccl_result **missed)
 {
     double least = 1;
-    *missed = -1;
+    *missed = NULL;
     for (int i = 0; i < kept->n; i++) {
         struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
         struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
@@ -509,7 +514,7 @@ static double compare(const struct kept *kept, const struct tccl_table *few, int
                    left = with > 0 ? share_of(cell_of(kept, now, j), alone) / with : 1;
             if (left < least * (1 - 1e-9)) {
                 least = left;
-                *missed = index_of(kept->table, &best->chain);
+                *missed = other_of(kept->table, &best->chain);
             }
         }
         tccl_node_class_free(all);
@@ -523,23 +528,27 @@ static double compare(const struct kept *kept, const struct tccl_table *few, int
 static void find_needed(const struct kept *kept, struct need *need)
 {
     struct tccl_table few = *kept->table;
-    int missed;
-    few.n_others = 0;
-    few.others = calloc((size_t)kept->table->n_others + 1, sizeof(*few.others));
+    const struct tccl_result *missed;
+    int n = 0;
+    few.results = calloc((size_t)kept->table->n_results, sizeof(*few.results));
+    for (int i = 0; i < kept->table->n_results; i++)
+        if (kept->table->results[i].part != TCCL_OTHER)
+            few.results[n++] = kept->table->results[i];
+    few.n_results = n;
     need->left = fmin(need->left, compare(kept, &few, &missed));
-    while (few.n_others < kept->table->n_others && compare(kept, &few, &missed) < 1 - PLACE_NOISE &&
-           missed >= 0)
-        few.others[few.n_others++] = kept->table->others[missed];
-    for (int i = few.n_others - 1; i >= 0; i--) {
-        struct tccl_result out = few.others[i];
-        few.others[i] = few.others[--few.n_others];
+    while (few.n_results < kept->table->n_results &&
+           compare(kept, &few, &missed) < 1 - PLACE_NOISE && missed)
+        few.results[few.n_results++] = *missed;
+    for (int i = few.n_results - 1; i >= n; i--) {
+        struct tccl_result out = few.results[i];
+        few.results[i] = few.results[--few.n_results];
         if (compare(kept, &few, &missed) < 1 - PLACE_NOISE) {
-            few.others[few.n_others++] = few.others[i];
-            few.others[i] = out;
+            few.results[few.n_results++] = few.results[i];
+            few.results[i] = out;
         }
     }
-    need->needed = few.n_others > need->needed ? few.n_others : need->needed;
-    free(few.others);
+    need->needed = few.n_results - n > need->needed ? few.n_results - n : need->needed;
+    free(few.results);
 }
 
 static void rate_table(const struct machine *machine, const struct tccl_table *table,
@@ -547,8 +556,8 @@ static void rate_table(const struct machine *machine, const struct tccl_table *t
 {
     struct kept kept = {.machine = machine, .table = table, .closed = closed};
     int count = 0;
-    for (int i = 0; i < table->n_others; i++)
-        count += table->others[i].chain.closed == closed;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
+        count += own->chain.closed == closed;
     need->kept = count > need->kept ? count : need->kept;
     kept.alone = tccl_node_class_from_table(table, machine->machine);
     list_beside(&kept, rest);

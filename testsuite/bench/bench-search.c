@@ -220,7 +220,7 @@ static void gaps(const struct tccl_table *table, double *gap, double *others)
     struct tccl_result *pairs = malloc(count * sizeof(*pairs));
     if (!pairs)
         exit(1);
-    memcpy(pairs, table->pairs, count * sizeof(*pairs));
+    memcpy(pairs, table->results, count * sizeof(*pairs));
     qsort(pairs, count, sizeof(*pairs), faster);
     *gap = *others = 0;
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /* Chain table files. The checksum at the end is made right, or nothing behind it would be reached;
  * what is accepted names only chains that the machine has. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/fileio.h"
@@ -9,10 +10,10 @@
 
 static void fix_checksum(uint8_t *data, size_t size)
 {
-    uint64_t sum = tccl_hash64(data, size - 8);
+    char sum[32];
 
-    for (int i = 0; i < 8; i++)
-        data[size - 8 + (size_t)i] = (uint8_t)(sum >> (8 * i));
+    snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", tccl_hash64(data, size - 21));
+    memcpy(data + size - 21, sum, 21);
 }
 
 static void check_result_of(const struct tccl_result *result, const struct tccl_machine *machine)
@@ -32,19 +33,17 @@ static void check_baseline(const struct tccl_baseline *baseline, const struct tc
 
 static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)
 {
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        check_result_of(&table->pairs[i], machine);
-    check_result_of(&table->ring, machine);
-    check_result_of(&table->host_ring, machine);
-    FUZZ_CHECK(!tccl_chain_has_p2p(&table->host_ring.chain));
-    for (int i = 0; i < table->n_hosts; i++) {
-        check_result_of(&table->hosts[i], machine);
-        FUZZ_CHECK(!tccl_chain_has_p2p(&table->hosts[i].chain));
-    }
-    for (int i = 0; i < table->n_sets; i++) {
-        FUZZ_CHECK(table->sets[i].gbps > 0 && table->sets[i].bound >= table->sets[i].gbps);
-        FUZZ_CHECK(table->sets[i].set.n >= 2);
-        FUZZ_CHECK(tccl_ring_set_check(&table->sets[i].set, machine, NULL) == 0);
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        check_result_of(&table->results[i], machine);
+    check_result_of(tccl_table_ring(table), machine);
+    check_result_of(tccl_table_host_ring(table), machine);
+    FUZZ_CHECK(!tccl_chain_has_p2p(&tccl_table_host_ring(table)->chain));
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, ~0U));) {
+        check_result_of(own, machine);
+        FUZZ_CHECK(own->part != TCCL_HOST || !tccl_chain_has_p2p(&own->chain));
+        if (own->set)
+            FUZZ_CHECK(own->gbps > 0 && own->set->n >= 2 &&
+                       tccl_ring_set_check(own->set, machine, NULL) == 0);
     }
     tccl_node_class_free(tccl_node_class_without_p2p(table, machine));
     check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
@@ -62,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *copy = (uint8_t *)fuzz_text(data, size);
     char path[FUZZ_PATH];
 
-    if (size >= 8)
+    if (size >= 21)
         fix_checksum(copy, size);
     int fd = fuzz_file(copy, size, path);
     if (tccl_table_read(path, &machine, &table, &err) == 0)

@@ -41,14 +41,15 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     double ring_gbps = table->baseline_ring[TCCL_NEWEST].gbps,
            chain_gbps = table->baseline_chain[TCCL_NEWEST].gbps;
     if (table->baseline_ring[TCCL_NEWEST].n_chains > 0)
-        table->ring = (struct tccl_result){.gbps = ring_gbps,
-                                           .bound = ring_gbps,
-                                           .chain = table->baseline_ring[TCCL_NEWEST].chains[0]};
+        *tccl_table_ring(table) =
+            (struct tccl_result){.gbps = ring_gbps,
+                                 .bound = ring_gbps,
+                                 .chain = table->baseline_ring[TCCL_NEWEST].chains[0]};
     const struct tccl_chain *chain = &table->baseline_chain[TCCL_NEWEST].chains[0];
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+    for (int i = 0; i < tccl_table_pairs(table); i++)
         if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
             memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
-            table->pairs[i] =
+            table->results[i] =
                 (struct tccl_result){.gbps = chain_gbps, .bound = chain_gbps, .chain = *chain};
     table->baseline_ring[TCCL_NEWEST].gbps /= 2;
     table->baseline_chain[TCCL_NEWEST].gbps /= 2;

@@ -178,10 +178,10 @@ __attribute__((unused)) static void sample_baselines(const struct tccl_table *ta
 }
 
 /* Of so many rings, open ones between ports of the table, as memories are. */
-__attribute__((unused)) static struct tccl_set_result
+__attribute__((unused)) static struct tccl_class_set
 sample_table_set(const struct tccl_table *table, bool closed, int rings)
 {
-    struct tccl_set_result result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
+    struct tccl_class_set result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
     result.bound = rand() % 2 ? result.gbps * 1.03 : INFINITY;
     for (int i = 0; i < rings; i++) {
         struct tccl_chain *chain = &result.set.rings[i];
@@ -196,8 +196,8 @@ __attribute__((unused)) static void sample_sets(struct tccl_table *table)
 {
     for (int i = 0; i < 8; i++) {
         bool closed = __builtin_popcount(table->gpus) > 1 && rand() % 2;
-        struct tccl_set_result set = sample_table_set(table, closed, 2 + rand() % 7);
-        tccl_table_keep_set(table, &set);
+        struct tccl_class_set set = sample_table_set(table, closed, 2 + rand() % 7);
+        tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
     }
 }
 
@@ -212,14 +212,14 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
     table->noise = 0.01;
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++)
-        table->pairs[i] = sample_result(machine, gpus, table->ports[i / n], table->ports[i % n]);
+        table->results[i] = sample_result(machine, gpus, table->ports[i / n], table->ports[i % n]);
     sample_baselines(table, false, table->baseline_chain);
     if (__builtin_popcount(gpus) > 1) {
-        table->ring =
+        *tccl_table_ring(table) =
             (struct tccl_result){.gbps = 7.25, .bound = 7.5, .chain = sample_chain(gpus, true)};
         sample_baselines(table, true, table->baseline_ring);
-        table->host_ring =
-            (struct tccl_result){.gbps = 4.5, .bound = 7.5, .chain = sample_host_chain(gpus, true)};
+        *tccl_table_host_ring(table) = (struct tccl_result){
+            .gbps = 4.5, .bound = 7.5, .chain = sample_host_chain(gpus, true), .part = TCCL_HOST};
     }
     for (int i = 0; i < n * n; i++) /* memories are the last ports of each NIC */
         if (rand() % 4 == 0 && table->ports[i / n].via.kind == TCCL_MEMORY &&

@@ -27,12 +27,11 @@ static struct tccl_machine machine;
 /* The ring of all GPUs twice, said to be much faster: steps over them get it, groups never. */
 static void add_set(struct tccl_table *table)
 {
-    const struct tccl_chain *ring = &table->ring.chain;
-    const struct tccl_set_result set = {.gbps = 1.5 * table->ring.gbps,
-                                        .bound = 2 * table->ring.gbps,
-                                        .set = {.n = 2, .rings = {*ring, *ring}}};
-    tccl_table_keep_set(table, &set);
-    CHECK_INT(table->n_sets, 1);
+    const struct tccl_chain *ring = &tccl_table_ring(table)->chain;
+    const struct tccl_ring_set set = {.n = 2, .rings = {*ring, *ring}};
+    tccl_table_keep_set(table, &set, 1.5 * tccl_table_ring(table)->gbps,
+                        2 * tccl_table_ring(table)->gbps);
+    CHECK(tccl_table_next(table, NULL, TCCL_SETS) != NULL);
 }
 
 static void search_tables(const struct tccl_model *model)
@@ -352,9 +351,9 @@ static void await_built(int node, const struct tccl_step_key *key, const char *s
 static double best_of(const struct tccl_table *table, bool closed)
 {
     double best = 0;
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        best = table->pairs[i].gbps > best ? table->pairs[i].gbps : best;
-    return closed ? table->ring.gbps : best;
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        best = table->results[i].gbps > best ? table->results[i].gbps : best;
+    return closed ? tccl_table_ring(table)->gbps : best;
 }
 
 static void check_path(const json_t *answer, uint32_t mask, bool closed)

@@ -131,10 +131,12 @@ static int check_ring(const struct tccl_beside *beside, const struct tccl_table 
     const struct tccl_side own = side_of(&class->ring.chain);
     double floor = floor_of(beside, table);
     CHECK_INT(class->ring.harms, leaves(beside, &own) < floor * (1 - 1e-9));
-    int harm = check_rival(beside, &table->ring.chain, &class->ring.chain, share, floor);
-    for (int i = 0; i < table->n_others; i++)
-        if (table->others[i].chain.closed)
-            harm += check_rival(beside, &table->others[i].chain, &class->ring.chain, share, floor);
+    int harm =
+        check_rival(beside, &tccl_table_ring(table)->chain, &class->ring.chain, share, floor);
+    for (const struct tccl_result *other = NULL;
+         (other = tccl_table_next(table, other, TCCL_OTHERS));)
+        if (other->chain.closed)
+            harm += check_rival(beside, &other->chain, &class->ring.chain, share, floor);
     return harm;
 }
 
@@ -167,7 +169,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     CHECK_STR(err.text, "");
-    CHECK(fabs(table->ring.gbps - own) < 1e-6);
+    CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
     struct tccl_node_class *class = tccl_beside_class(beside, table, true, false, &err);
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;

@@ -135,14 +135,14 @@ static double least_of(const struct trial *trial, const struct tccl_side *a,
 static int list_chains(const struct tccl_table *table, bool closed, const struct tccl_chain **list)
 {
     int n = 0;
-    if (closed && table->ring.chain.n_gpus)
-        list[n++] = &table->ring.chain;
-    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
-        if (table->pairs[i].chain.n_gpus)
-            list[n++] = &table->pairs[i].chain;
-    for (int i = 0; i < table->n_others; i++)
-        if (table->others[i].chain.closed == closed)
-            list[n++] = &table->others[i].chain;
+    if (closed && tccl_table_ring(table)->chain.n_gpus)
+        list[n++] = &tccl_table_ring(table)->chain;
+    for (int i = 0; i < tccl_table_pairs(table) && !closed; i++)
+        if (table->results[i].chain.n_gpus)
+            list[n++] = &table->results[i].chain;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
+        if (own->chain.closed == closed)
+            list[n++] = &own->chain;
     return n;
 }
 
@@ -376,12 +376,12 @@ static void add_table(struct trial *trial, struct tccl_search *search, int group
     struct tccl_error err = {""};
     CHECK_INT(tccl_search_table(search, table, &exact, &err), 0);
     trial->tables[group] = table;
-    trial->unit = fmax(trial->unit, trial->closed ? table->ring.gbps : 0);
-    for (int i = 0; i < table->n_ports * table->n_ports && !trial->closed; i++)
-        trial->unit = fmax(trial->unit, table->pairs[i].gbps);
-    for (int i = 0; i < table->n_others; i++)
-        if (table->others[i].chain.closed == trial->closed)
-            trial->unit = fmax(trial->unit, table->others[i].gbps);
+    trial->unit = fmax(trial->unit, trial->closed ? tccl_table_ring(table)->gbps : 0);
+    for (int i = 0; i < tccl_table_pairs(table) && !trial->closed; i++)
+        trial->unit = fmax(trial->unit, table->results[i].gbps);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
+        if (own->chain.closed == trial->closed)
+            trial->unit = fmax(trial->unit, own->gbps);
     for (int v = 0; v < TCCL_GENERATIONS; v++)
         trial->unit = fmax(trial->unit, baseline_of(trial, group, v)->gbps);
 }

@@ -109,9 +109,9 @@ static double ring_of(uint32_t gpus, double *bound)
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
-    double gbps = table ? table->ring.gbps : -1;
+    double gbps = table ? tccl_table_ring(table)->gbps : -1;
 
-    *bound = table ? table->ring.bound : -1;
+    *bound = table ? tccl_table_ring(table)->bound : -1;
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     return gbps;
@@ -127,9 +127,9 @@ static int known_pairs(uint32_t gpus, double *bound)
 
     CHECK(table != NULL);
     *bound = 0;
-    for (int i = 0; table && i < table->n_ports * table->n_ports; i++) {
-        known += table->pairs[i].gbps > 0;
-        *bound = fmax(*bound, table->pairs[i].bound);
+    for (int i = 0; table && i < tccl_table_pairs(table); i++) {
+        known += table->results[i].gbps > 0;
+        *bound = fmax(*bound, table->results[i].bound);
     }
     tccl_profile_close(profile);
     tccl_backend_close(backend);
@@ -187,12 +187,13 @@ static int known_sets(double *best)
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, 0xf, ERR);
-    int known = table ? table->n_sets : 0;
+    int known = 0;
 
     *best = 0;
-    for (int i = 0; i < known; i++)
-        if (!table->sets[i].set.rings[0].closed)
-            *best = fmax(*best, table->sets[i].gbps);
+    for (const struct tccl_result *own = NULL;
+         table && (own = tccl_table_next(table, own, TCCL_SETS)); known++)
+        if (!own->chain.closed)
+            *best = fmax(*best, own->gbps);
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     return known;

@@ -32,23 +32,19 @@ static int far_memories(const struct tccl_chain *chain, const struct tccl_machin
 static double roomy(const struct tccl_table *table, int entry, int exit, double best, bool hidden,
                     const struct tccl_machine *machine)
 {
-    const struct tccl_result *parts[] = {table->pairs, table->hosts, table->others};
-    const int counts[] = {table->n_ports * table->n_ports, table->n_hosts, table->n_others};
     int fewest = INT_MAX;
     double gbps = -1;
-    for (int part = 0; part < 3; part++)
-        for (int i = 0; i < counts[part]; i++) {
-            const struct tccl_result *result = &parts[part][i];
-            const struct tccl_chain *chain = &result->chain;
-            if (!chain->n_gpus || chain->closed || chain->entry.nic != entry ||
-                chain->exit.nic != exit || (hidden && tccl_chain_has_p2p(chain)) ||
-                result->gbps < best * (1 - table->noise))
-                continue;
-            int far = far_memories(chain, machine);
-            if (far < fewest || (far == fewest && result->gbps > gbps))
-                gbps = result->gbps;
-            fewest = far < fewest ? far : fewest;
-        }
+    for (const struct tccl_result *result = NULL;
+         (result = tccl_table_next(table, result, TCCL_SINGLES));) {
+        const struct tccl_chain *chain = &result->chain;
+        if (chain->closed || chain->entry.nic != entry || chain->exit.nic != exit ||
+            (hidden && tccl_chain_has_p2p(chain)) || result->gbps < best * (1 - table->noise))
+            continue;
+        int far = far_memories(chain, machine);
+        if (far < fewest || (far == fewest && result->gbps > gbps))
+            gbps = result->gbps;
+        fewest = far < fewest ? far : fewest;
+    }
     return gbps;
 }
 
@@ -62,8 +58,8 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
         for (int i = 0; i < n * n; i++) {
             if (table->ports[i / n].nic != cell / 2 || table->ports[i % n].nic != cell % 2)
                 continue;
-            gbps = fmax(gbps, table->pairs[i].gbps);
-            bound = fmax(bound, table->pairs[i].bound);
+            gbps = fmax(gbps, table->results[i].gbps);
+            bound = fmax(bound, table->results[i].bound);
         }
         if (gbps > 0 && table->gpus != 15) /* others may come to the rest of the node */
             gbps = roomy(table, cell / 2, cell % 2, gbps, false, machine);
@@ -109,21 +105,20 @@ static void test_leaves_room(const struct tccl_machine *machine)
     for (int all = 0; all < 2; all++)
         for (int slow = 0; slow < 2; slow++) {
             struct tccl_table *table = sample_table(machine, all ? 15 : 1);
-            struct tccl_result *other = &table->pairs[0];
-            for (int i = 0; i < table->n_ports * table->n_ports; i++)
-                if (table->pairs[i].chain.n_gpus && table->pairs[i].gbps > other->gbps)
-                    other = &table->pairs[i];
+            struct tccl_result *other = &table->results[0];
+            for (int i = 0; i < tccl_table_pairs(table); i++)
+                if (table->results[i].chain.n_gpus && table->results[i].gbps > other->gbps)
+                    other = &table->results[i];
             struct tccl_chain chain = other->chain;
-            for (int i = 0; i < table->n_ports * table->n_ports; i++)
-                if (&table->pairs[i] != other)
-                    table->pairs[i] = (struct tccl_result){0}; /* these two alone */
-            table->n_hosts = 0;
+            for (int i = 0; i < tccl_table_pairs(table); i++)
+                if (&table->results[i] != other)
+                    table->results[i] = (struct tccl_result){0}; /* these two alone */
+            tccl_table_drop(table, TCCL_HOST);
             int near = machine->gpus[chain.gpus[0]].numa;
             other->chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)!near};
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
-            table->others[0] = (struct tccl_result){.gbps = gbps, .chain = chain};
-            table->n_others = 1;
+            tccl_table_keep_other(table, &chain, gbps);
             struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
             const struct tccl_cell *cell = &class->cells[chain.entry.nic * 2 + chain.exit.nic];
             CHECK(cell->gbps == (all || slow ? other->gbps : gbps));
@@ -159,23 +154,21 @@ static void test_without_p2p(const struct tccl_machine *machine)
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
         struct tccl_table *table = sample_table(machine, gpus);
         struct tccl_node_class *class = tccl_node_class_without_p2p(table, machine);
-        int n = table->n_ports;
         for (int cell = 0; cell < 4; cell++) {
             double gbps = 0;
-            for (int i = 0; i < n * n + table->n_hosts; i++) {
-                const struct tccl_result *own =
-                    i < n * n ? &table->pairs[i] : &table->hosts[i - n * n];
-                if (own->chain.n_gpus && own->chain.entry.nic == cell / 2 &&
+            for (const struct tccl_result *own = NULL;
+                 (own = tccl_table_next(table, own, 1 << TCCL_BEST | TCCL_HOSTS));)
+                if (!own->chain.closed && own->chain.entry.nic == cell / 2 &&
                     own->chain.exit.nic == cell % 2 && !tccl_chain_has_p2p(&own->chain))
                     gbps = fmax(gbps, own->gbps);
-            }
             if (gbps > 0 && gpus != 15)
                 gbps = roomy(table, cell / 2, cell % 2, gbps, true, machine);
             CHECK(class->cells[cell].gbps == gbps && class->cells[cell].bound >= gbps);
             CHECK((class->cells[cell].chain.n_gpus > 0) == (gbps > 0));
             CHECK(!tccl_chain_has_p2p(&class->cells[cell].chain));
         }
-        CHECK(class->ring.gbps == (tccl_chain_has_p2p(&table->ring.chain) ? 4.5 : 7.25));
+        CHECK(class->ring.gbps ==
+              (tccl_chain_has_p2p(&tccl_table_ring(table)->chain) ? 4.5 : 7.25));
         tccl_node_class_free(class);
         tccl_table_free(table);
     }

@@ -179,15 +179,15 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
     CHECK_OK(tccl_search_table(search, table, &options, ERR));
     strcpy(table->source, "host");
     check_table(table, machine);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+    for (int i = 0; i < tccl_table_pairs(table); i++) {
         double best = enumerate_pair(table, noisy->model, i, NULL);
-        double off = check_result_of(noisy, &table->pairs[i], best);
-        if (table->pairs[i].bound <= table->pairs[i].gbps * most)
+        double off = check_result_of(noisy, &table->results[i], best);
+        if (table->results[i].bound <= table->results[i].gbps * most)
             worst = fmax(worst, off);
     }
     double best = enumerate_best(noisy->model, mask, true, none, none, false);
-    double off = check_result_of(noisy, &table->ring, best);
-    CHECK(table->ring.bound <= table->ring.gbps * most * (1 + 1e-9));
+    double off = check_result_of(noisy, tccl_table_ring(table), best);
+    CHECK(tccl_table_ring(table)->bound <= tccl_table_ring(table)->gbps * most * (1 + 1e-9));
     worst = fmax(worst, off);
     tccl_table_free(table);
     tccl_search_free(search);
@@ -309,9 +309,9 @@ TEST(failed)
         CHECK(noisy.failed <= 12 * noisy.broken.count);
         strcpy(table->source, "host");
         check_table(table, machine);
-        for (int i = 0; i <= table->n_ports * table->n_ports; i++) {
-            bool ring = i == table->n_ports * table->n_ports;
-            const struct tccl_result *result = ring ? &table->ring : &table->pairs[i];
+        for (int i = 0; i <= tccl_table_pairs(table); i++) {
+            bool ring = i == tccl_table_pairs(table);
+            const struct tccl_result *result = ring ? tccl_table_ring(table) : &table->results[i];
             double with = ring ? enumerate_best(model, mask, true, none, none, false)
                                : enumerate_pair(table, model, i, NULL);
             double without =
@@ -366,8 +366,8 @@ TEST(flaky)
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
         strcpy(table->source, "host");
         check_table(table, machine);
-        for (int i = 0; i < table->n_ports * table->n_ports; i++)
-            check_result_of(&noisy, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+        for (int i = 0; i < tccl_table_pairs(table); i++)
+            check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_symmetry_free(symmetry);
@@ -394,8 +394,8 @@ TEST(stopped)
         CHECK_INT(status, noisy.stopped);
         strcpy(table->source, "host");
         check_table(table, machine);
-        for (int i = 0; i < table->n_ports * table->n_ports; i++)
-            check_result_of(&noisy, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+        for (int i = 0; i < tccl_table_pairs(table); i++)
+            check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
@@ -423,12 +423,12 @@ TEST(left_ring)
         strcpy(table->source, "host");
         check_table(table, machine);
         CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0);
-        CHECK(table->ring.bound >=
+        CHECK(tccl_table_ring(table)->bound >=
               enumerate_best(model, mask, true, none, none, false) * (1 - 1e-9));
-        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        for (int i = 0; i < tccl_table_pairs(table); i++) {
             double best = enumerate_pair(table, model, i, NULL);
-            CHECK(fabs(table->pairs[i].gbps - best) <= best * 1e-9);
-            CHECK(fabs(table->pairs[i].bound - best) <= best * 1e-9);
+            CHECK(fabs(table->results[i].gbps - best) <= best * 1e-9);
+            CHECK(fabs(table->results[i].bound - best) <= best * 1e-9);
         }
         tccl_table_free(table);
         tccl_search_free(search);

@@ -289,14 +289,15 @@ static void check_moved(const char *name)
         CHECK_INT(table->gpus, gpus);
         CHECK_INT(tccl_table_check(table, tccl_model_machine(model), &err), 0);
         CHECK_STR(err.text, "");
-        check_rated(model, &(struct tccl_ring_set){1, {table->ring.chain}}, table->ring.gbps);
-        for (int i = 0; i < table->n_others; i++)
-            check_rated(model, &(struct tccl_ring_set){1, {table->others[i].chain}},
-                        table->others[i].gbps);
-        for (int i = 0; i < table->n_sets; i++)
-            check_rated(model, &table->sets[i].set, table->sets[i].gbps);
+        check_rated(model, &(struct tccl_ring_set){1, {tccl_table_ring(table)->chain}},
+                    tccl_table_ring(table)->gbps);
+        for (const struct tccl_result *own = NULL;
+             (own = tccl_table_next(table, own, TCCL_OTHERS | TCCL_SETS));)
+            check_rated(model, own->set ? own->set : &(struct tccl_ring_set){1, {own->chain}},
+                        own->gbps);
         CHECK(tccl_search_ring(search, gpus, &some, &best, &err) >= 0);
-        CHECK(table->ring.gbps >= best.gbps * ENOUGH && best.gbps >= table->ring.gbps * ENOUGH);
+        CHECK(tccl_table_ring(table)->gbps >= best.gbps * ENOUGH &&
+              best.gbps >= tccl_table_ring(table)->gbps * ENOUGH);
     }
     tccl_search_free(search);
     tccl_model_tables_free(tables);

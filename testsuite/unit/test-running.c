@@ -167,8 +167,8 @@ static void check_beside_nccl(int generation)
 static void check_beside_ring(void)
 {
     struct tccl_side side = {0};
-    CHECK_INT(tccl_side_add_chain(&side, &tables[0]->ring.chain), 0);
-    check_beside(&side, tables[0]->ring.gbps);
+    CHECK_INT(tccl_side_add_chain(&side, &tccl_table_ring(tables[0])->chain), 0);
+    check_beside(&side, tccl_table_ring(tables[0])->gbps);
 }
 
 /* tccld ends, and is started again. */

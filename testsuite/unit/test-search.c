@@ -106,13 +106,14 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     struct tccl_error err = {0};
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     CHECK_STR(err.text, "");
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        check_best(model, &table->pairs[i],
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        check_best(model, &table->results[i],
                    enumerate_best(model, gpus, false, table->ports[i / table->n_ports],
                                   table->ports[i % table->n_ports], any),
                    any);
     if (__builtin_popcount(gpus) > 1)
-        check_best(model, &table->ring, enumerate_best(model, gpus, true, none, none, any), any);
+        check_best(model, tccl_table_ring(table),
+                   enumerate_best(model, gpus, true, none, none, any), any);
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     worse = any ? 0 : check_hosts(model, table);
     tccl_table_free(table);
@@ -183,11 +184,11 @@ TEST(budget)
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK(counter.calls <= options.budget + 2);
         CHECK(counter.calls <= tccl_search_measured(search) + 2);
-        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        for (int i = 0; i < tccl_table_pairs(table); i++) {
             double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
                                          table->ports[i % table->n_ports], false);
-            CHECK(table->pairs[i].gbps <= best + 1e-9);
-            CHECK(table->pairs[i].bound >= best - 1e-9);
+            CHECK(table->results[i].gbps <= best + 1e-9);
+            CHECK(table->results[i].bound >= best - 1e-9);
         }
         tccl_table_free(table);
         tccl_search_free(search);
@@ -235,9 +236,9 @@ TEST(shared_resource)
     struct tccl_search_options options = {0};
     struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
-    long pairs = (long)table->n_ports * table->n_ports;
+    long pairs = tccl_table_pairs(table);
     for (int i = 0; i < pairs; i++)
-        check_best(model, &table->pairs[i],
+        check_best(model, &table->results[i],
                    enumerate_best(model, 7, false, table->ports[i / table->n_ports],
                                   table->ports[i % table->n_ports], false),
                    false);
@@ -261,8 +262,8 @@ TEST(gap)
         struct tccl_search_options options = {.gap = 0.1};
         struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-            const struct tccl_result *result = &table->pairs[i];
+        for (int i = 0; i < tccl_table_pairs(table); i++) {
+            const struct tccl_result *result = &table->results[i];
             double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
                                          table->ports[i % table->n_ports], false);
             CHECK(result->gbps <= best + 1e-9 && result->bound >= best - 1e-9);
@@ -315,7 +316,7 @@ TEST(resume)
     CHECK_INT(tccl_search_table(second, b, &options, ERR), 0);
     CHECK_INT(none.calls, 0);
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
-        CHECK(a->pairs[i].gbps == b->pairs[i].gbps);
+        CHECK(a->results[i].gbps == b->results[i].gbps);
     tccl_table_free(a);
     tccl_table_free(b);
     tccl_search_free(first);

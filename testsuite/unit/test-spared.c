@@ -99,20 +99,21 @@ static void measure(const struct node *node, const struct tccl_side *new,
 static void measure_all(const struct node *node, const struct tccl_table *table,
                         struct tccl_together *together)
 {
-    for (int i = -2; i < table->n_others + table->n_sets; i++) {
-        struct tccl_side side = {0};
-        if (i < 0 && tccl_side_add_baseline(&side, &table->baseline_ring[TCCL_NEWEST]) != 0)
-            continue;
-        if (i == -2)
-            side = (struct tccl_side){0};
-        if (i == -2)
-            tccl_side_add_chain(&side, &table->ring.chain);
-        else if (i >= table->n_others)
-            tccl_ring_set_side(&table->sets[i - table->n_others].set, &side);
-        else if (i >= 0)
-            tccl_side_add_chain(&side, &table->others[i].chain);
-        if (side.count > 0)
-            measure(node, &side, together);
+    const unsigned parts = TCCL_OTHERS | TCCL_SETS;
+    struct tccl_side side = {0};
+    tccl_side_add_chain(&side, &tccl_table_ring(table)->chain);
+    if (side.count > 0)
+        measure(node, &side, together);
+    side = (struct tccl_side){0};
+    if (tccl_side_add_baseline(&side, &table->baseline_ring[TCCL_NEWEST]) == 0 && side.count > 0)
+        measure(node, &side, together);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, parts));) {
+        side = (struct tccl_side){0};
+        if (own->set)
+            tccl_ring_set_side(own->set, &side);
+        else
+            tccl_side_add_chain(&side, &own->chain);
+        measure(node, &side, together);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "chain/expressible.h"
+#include "entries.h"
 #include "machines.h"
 #include "search/search.h"
 #include "search/setmap.h"
@@ -49,10 +50,9 @@ static double rate(const struct tccl_model *model, const struct tccl_ring_set *s
 static double best_of(const struct tccl_table *table, bool closed, int rings)
 {
     double best = 0;
-    for (int i = 0; i < table->n_sets; i++)
-        if (table->sets[i].set.rings[0].closed == closed &&
-            (!rings || table->sets[i].set.n == rings))
-            best = fmax(best, table->sets[i].gbps);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));)
+        if (own->chain.closed == closed && (!rings || own->set->n == rings))
+            best = fmax(best, own->gbps);
     return best;
 }
 
@@ -81,10 +81,9 @@ static void check_sets_of(const struct tccl_model *model, const struct tccl_tabl
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_ring_set starts[TCCL_TABLE_STARTS];
     CHECK_INT(tccl_table_check(table, machine, NULL), 0);
-    for (int i = 0; i < table->n_sets; i++) {
-        const struct tccl_set_result *own = &table->sets[i];
-        CHECK_INT(tccl_expressible(machine, own->set.rings, own->set.n, NULL), 0);
-        CHECK(fabs(own->gbps - rate(model, &own->set)) < 1e-6 * own->gbps);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        CHECK_INT(tccl_expressible(machine, own->set->rings, own->set->n, NULL), 0);
+        CHECK(fabs(own->gbps - rate(model, own->set)) < 1e-6 * own->gbps);
         CHECK(own->bound >= own->gbps && (!bounded || isfinite(own->bound)));
     }
     for (int closed = 0; closed < 2; closed++) {
@@ -105,11 +104,12 @@ static void check_sets(const struct tccl_model *model, const struct tccl_table *
 
 static bool same_sets(const struct tccl_table *a, const struct tccl_table *b)
 {
-    bool same = a->n_sets == b->n_sets;
-    for (int i = 0; same && i < a->n_sets; i++) {
-        same = a->sets[i].gbps == b->sets[i].gbps && a->sets[i].set.n == b->sets[i].set.n;
-        for (int k = 0; same && k < a->sets[i].set.n; k++)
-            same = tccl_chain_equal(&a->sets[i].set.rings[k], &b->sets[i].set.rings[k]);
+    bool same = entries(a, TCCL_SETS) == entries(b, TCCL_SETS);
+    for (int i = 0; same && i < entries(a, TCCL_SETS); i++) {
+        const struct tccl_result *x = entry(a, TCCL_SETS, i), *y = entry(b, TCCL_SETS, i);
+        same = x->gbps == y->gbps && x->set->n == y->set->n;
+        for (int k = 0; same && k < x->set->n; k++)
+            same = tccl_chain_equal(&x->set->rings[k], &y->set->rings[k]);
     }
     return same;
 }
@@ -156,9 +156,9 @@ static void test_fabrics(void)
     struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     check_sets(model, table);
-    for (int i = 0; i < table->n_sets; i++) {
-        first = first || keeps_to(&table->sets[i].set, 1);
-        second = second || keeps_to(&table->sets[i].set, 2);
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        first = first || keeps_to(own->set, 1);
+        second = second || keeps_to(own->set, 2);
     }
     CHECK(first && second);
     tccl_table_free(table);
@@ -219,7 +219,7 @@ static void test_measured(const char *name, uint32_t gpus, double least_closed, 
     struct counter counter = {.model = tccl_model_meter(model)};
     struct tccl_table *chains = measure_table(model, &counter, gpus, 0);
     long singles = counter.asked;
-    CHECK_INT(chains->n_sets, 0);
+    CHECK_INT(entries(chains, TCCL_SETS), 0);
     struct tccl_table *table = measure_table(model, &counter, gpus, 1000);
     long all = counter.asked;
     printf("%s: %ld sets for chains, %ld with ring sets: %.2f and %.2f GB/s\n", name, singles, all,
@@ -252,7 +252,7 @@ static void test_stopped(void)
     struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 1);
     CHECK_INT(called, 1);
-    CHECK_INT(table->n_sets, 0);
+    CHECK_INT(entries(table, TCCL_SETS), 0);
     tccl_table_free(table);
     tccl_model_free(model);
 }

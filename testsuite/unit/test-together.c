@@ -259,8 +259,8 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     struct tccl_side side = {0}, own = {0};
     const struct tccl_side *sides[] = {&own, &side};
     double wanted[2];
-    CHECK_INT(tccl_side_add_chain(&side, &table->ring.chain), 0);
-    side.alone = table->ring.gbps;
+    CHECK_INT(tccl_side_add_chain(&side, &tccl_table_ring(table)->chain), 0);
+    side.alone = tccl_table_ring(table)->gbps;
     struct tccl_beside beside = {
         .machine = tccl_profile_machine(profile),
         .together = basis == TCCL_BASIS_BOUNDS ? NULL : tccl_profile_together(profile, NULL),

@@ -153,8 +153,8 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
     CHECK(tccl_search_table(search, table, &options, &err) >= 0);
     CHECK_STR(err.text, "");
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-        const struct tccl_result *result = &table->pairs[i];
+    for (int i = 0; i < tccl_table_pairs(table); i++) {
+        const struct tccl_result *result = &table->results[i];
         if (result->tree.gbps == 0)
             continue;
         check_tree(model, result, gap);
