@@ -8,15 +8,43 @@
 
 #include "base/utf8.h"
 
-int tccl_fail(struct tccl_error *err, const char *fmt, ...)
+static void write_error(struct tccl_error *err, enum tccl_reason reason, const char *fmt,
+                        va_list args)
 {
     if (!err || err->text[0])
-        return -1;
+        return;
+    err->reason = reason;
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    tccl_utf8_clean(err->text);
+}
+
+int tccl_fail(struct tccl_error *err, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    write_error(err, TCCL_REASON_NONE, fmt, args);
     va_end(args);
-    tccl_utf8_clean(err->text);
+    return -1;
+}
+
+int tccl_fail_as(struct tccl_error *err, enum tccl_reason reason, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    write_error(err, reason, fmt, args);
+    va_end(args);
+    return -1;
+}
+
+int tccl_fail_with(struct tccl_error *err, const struct tccl_error *why)
+{
+    return tccl_fail_as(err, why->reason, "%s", why->text);
+}
+
+int tccl_fail_because(struct tccl_error *err, enum tccl_reason reason)
+{
+    if (err && err->reason == TCCL_REASON_NONE)
+        err->reason = reason;
     return -1;
 }
 

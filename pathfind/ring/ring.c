@@ -490,7 +490,8 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
             ring->choices[0].order[r] = (uint8_t)r;
     }
     if (ring->gbps <= 0)
-        return tccl_fail(err, "the profile has no ring over these %d GPUs", class->n_gpus);
+        return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                            "the profile has no ring over these %d GPUs", class->n_gpus);
     rate_exactly(run, 1, ring);
     return 0;
 }
@@ -509,10 +510,11 @@ static int check_class(const struct tccl_node_class *class, struct tccl_error *e
     if (class->n_nics == 0)
         return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", class->machine);
     if (!has_chain(class))
-        return tccl_fail(err,
-                         "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
-                         "measure them with tccl-profile run --peer",
-                         class->machine, class->n_gpus);
+        return tccl_fail_as(
+            err, TCCL_REASON_NO_PROFILE,
+            "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
+            "measure them with tccl-profile run --peer",
+            class->machine, class->n_gpus);
     return 0;
 }
 
@@ -525,10 +527,12 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, const struct w
     for (int rings = wanted->least; rings <= wanted->most; rings++)
         if ((rings == 1 || all_have(runs, n_runs, rings)) &&
             solve_rings(runs, n_runs, rings, wanted, ring) != 0)
-            return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
+            return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
+                                ring->n_nodes);
     if (ring->gbps <= 0 && is_wanted(wanted, 1) && /* nor one that harms nobody */
         try_rings(runs, n_runs, 1, -1, wanted, ring) < 0)
-        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
+        return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
+                            ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
                          "no ring can be closed over these %d nodes: a chain is missing, or "
@@ -547,10 +551,11 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
     *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, gpus), .rings = 1};
     ring->gpus = *gpus;
     if (ring->n_nodes < 1 || *gpus < 1)
-        return tccl_fail(err, "a ring needs a GPU");
+        return tccl_fail_as(err, TCCL_REASON_NO_GPU, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
     if (!ring->choices)
-        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
+        return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
+                            ring->n_nodes);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         ring->baseline_gbps[i] = baseline(runs, n_runs, i);
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);

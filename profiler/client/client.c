@@ -44,7 +44,8 @@ int tccl_client_connect(const char *socket_path, int timeout_ms, struct tccl_err
     if (fd < 0)
         return tccl_fail(err, "socket: %s", strerror(errno));
     if (connect_until(fd, &address, deadline) != 0)
-        return tccl_fail(err, "no tccld at %s: %s", socket_path, strerror(errno));
+        return tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "no tccld at %s: %s", socket_path,
+                            strerror(errno));
     int connected = fd;
     fd = -1;
     return connected;
@@ -74,7 +75,7 @@ static int receive_message(int fd, int64_t deadline, json_t **message, struct tc
     if (strcmp(tccl_message_type(answer), "error") == 0) {
         const char *reason;
         if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
-            tccl_fail(err, "%s", reason);
+            tccl_fail_as(err, tccl_message_reason(answer), "%s", reason);
         return -1;
     }
     *message = tccl_steal(answer);
@@ -97,7 +98,10 @@ int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struc
     if (!message)
         return -1;
     int late = send_message(fd, message, deadline, err);
-    return late > 0 ? tccl_fail(err, "tccld did not take the JOIN within %d ms", timeout_ms) : late;
+    if (late > 0)
+        tccl_fail_as(err, TCCL_REASON_NO_ANSWER, "tccld did not take the JOIN within %d ms",
+                     timeout_ms);
+    return late > 0 ? -1 : late;
 }
 
 int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan, struct tccl_error *err)
@@ -108,9 +112,12 @@ int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan, str
     if (late)
         return late;
     if (strcmp(tccl_message_type(message), "plan") != 0)
-        return tccl_fail(err, "tccld answered \"%s\" instead of a plan",
-                         tccl_message_type(message));
-    return tccl_plan_from_json(message, NULL, 0, 0, plan, err) == 0 ? 0 : tccl_fail_in(err, "PLAN");
+        return tccl_fail_as(err, TCCL_REASON_MESSAGE, "tccld answered \"%s\" instead of a plan",
+                            tccl_message_type(message));
+    if (tccl_plan_from_json(message, NULL, 0, 0, plan, err) == 0)
+        return 0;
+    tccl_fail_because(err, TCCL_REASON_MESSAGE);
+    return tccl_fail_in(err, "PLAN");
 }
 
 int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,

@@ -66,7 +66,7 @@ static int read_all(int fd, char *data, size_t size, int64_t deadline, struct tc
     while (size > 0) {
         ssize_t done = recv(fd, data, size, MSG_DONTWAIT);
         if (done == 0)
-            return tccl_fail(err, "the connection was closed");
+            return tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "the connection was closed");
         if (done > 0) {
             data += done;
             size -= (size_t)done;
@@ -85,7 +85,8 @@ int tccl_frame_write(int fd, const char *data, size_t size, size_t limit, int64_
                      struct tccl_error *err)
 {
     if (size == 0 || size > limit)
-        return tccl_fail(err, "a message of %zu bytes is beyond the limit of %zu", size, limit);
+        return tccl_fail_as(err, TCCL_REASON_MESSAGE,
+                            "a message of %zu bytes is beyond the limit of %zu", size, limit);
     unsigned char header[TCCL_FRAME_HEADER];
     tccl_frame_header(size, header);
     int late = write_all(fd, (char *)header, sizeof(header), deadline, err);
@@ -101,7 +102,8 @@ int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t 
         return late;
     *size = tccl_frame_size(header);
     if (*size == 0 || *size > limit)
-        return tccl_fail(err, "a message of %zu bytes is beyond the limit of %zu", *size, limit);
+        return tccl_fail_as(err, TCCL_REASON_MESSAGE,
+                            "a message of %zu bytes is beyond the limit of %zu", *size, limit);
     cleanup_free char *text = malloc(*size + 1);
     if (!text)
         return tccl_fail(err, "out of memory");

@@ -24,8 +24,9 @@ json_t *tccl_message_parse(const char *data, size_t size, struct tccl_error *err
     if (tccl_get_int(message, "v", 0, INT32_MAX, &version, err) != 0)
         return NULL;
     if (version != TCCL_WIRE_VERSION) {
-        tccl_fail(err, "message of version %d, this is version %d: update the older side",
-                  (int)version, TCCL_WIRE_VERSION);
+        tccl_fail_as(err, TCCL_REASON_VERSION,
+                     "message of version %d, this is version %d: update the older side",
+                     (int)version, TCCL_WIRE_VERSION);
         return NULL;
     }
     if (tccl_get_text(message, "type", 32, &type, err) != 0)
@@ -46,6 +47,17 @@ const char *tccl_message_type(const json_t *message)
 json_t *tccl_message_new(const char *type)
 {
     return json_pack("{s:i,s:s}", "v", TCCL_WIRE_VERSION, "type", type);
+}
+
+enum tccl_reason tccl_message_reason(const json_t *message)
+{
+    const char *word = json_string_value(json_object_get(message, "reason_class"));
+    return word ? tccl_reason_named(word) : TCCL_REASON_OTHER;
+}
+
+int tccl_message_put_reason(json_t *message, enum tccl_reason reason)
+{
+    return json_object_set_new(message, "reason_class", json_string(tccl_reason_words[reason]));
 }
 
 int tccl_get_int(const json_t *object, const char *name, json_int_t min, json_int_t max,

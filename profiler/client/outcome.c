@@ -1,6 +1,8 @@
 /* outcome.c: the message PLAN. Its plain members are in the table (step-fields.c). */
 #include "client/outcome.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,15 @@ void tccl_outcome_clear(struct tccl_outcome *outcome)
     free(outcome->baseline_rings);
     free(outcome->choices);
     memset(outcome, 0, sizeof(*outcome));
+}
+
+void tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(outcome->reason, sizeof(outcome->reason), fmt, args);
+    va_end(args);
+    outcome->cause = *outcome->reason && !cause ? TCCL_REASON_OTHER : cause;
 }
 
 enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome)
@@ -165,6 +176,8 @@ static int read_plan(const json_t *json, const struct tccl_step_key *key,
         return tccl_fail(err, "it is the plan of another step");
     if (tccl_fields_get(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, err) != 0)
         return -1;
+    if (outcome->reason[0] && !outcome->cause)
+        outcome->cause = TCCL_REASON_OTHER; /* of an older tccld */
     if (read_baselines(outcome, json_object_get(json, "baselines"), err) != 0)
         return -1;
     return outcome->state == TCCL_STATE_APPLIED && outcome->n_choices > 0

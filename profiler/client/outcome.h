@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/reason.h"
 #include "client/conf.h"
 #include "client/key.h"
 
@@ -49,6 +50,7 @@ struct tccl_outcome {
     bool partial;  /* a ring for the others, but this node could not take it */
     char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied, but that NCCL
                                               is foreseen to leave the ring alone */
+    enum tccl_reason cause;               /* its class; set both with tccl_outcome_say */
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
     char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
@@ -78,6 +80,9 @@ struct tccl_outcome {
     struct tccl_node_nics *choices;
 };
 void tccl_outcome_clear(struct tccl_outcome *outcome);
+/* Sets the reason, a text and its class; a text without one is TCCL_REASON_OTHER. */
+__attribute__((format(printf, 3, 4))) void
+tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...);
 /* The state that the plugin, the record and the numbers since tccld's start have: fallback, too,
  * where there is a ring, and plans, but NCCL is foreseen to leave it alone. */
 enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome);

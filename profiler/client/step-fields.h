@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/reason.h"
 #include "client/conf.h"
 #include "client/key.h"
 
@@ -81,6 +82,7 @@ struct tccl_step {
     char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */
     char foreseen[TCCL_STEP_REASON + 1];        /* not "": NCCL will leave the ring alone; why */
     char reason[TCCL_STEP_REASON + 1];          /* not "": this node can't take part; why */
+    enum tccl_reason cause;                     /* its class */
 };
 
 /* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.
@@ -93,7 +95,8 @@ void tccl_step_free(struct tccl_step *step); /* NULL is fine */
 
 enum tccl_field_type {
     TCCL_FIELD_TEXT,
-    TCCL_FIELD_WORD,    /* one of words, by its index; in records any text */
+    TCCL_FIELD_WORD,    /* one of words, by its index; where it need not be there, an unknown one
+                            is the last; in records any text */
     TCCL_FIELD_NODES,   /* of struct tccl_step; in JSON one text, a hostlist */
     TCCL_FIELD_NUMBERS, /* gres of struct tccl_step */
     TCCL_FIELD_LONG,    /* a text, allocated, or NULL */

@@ -96,7 +96,7 @@ static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *f
         return put_text(json, field, must, text);
     case TCCL_FIELD_WORD:
         text = field->words[load_int(member, field->size)];
-        return json_object_set_new(json, field->name, json_string(text));
+        return must || *text ? json_object_set_new(json, field->name, json_string(text)) : 0;
     case TCCL_FIELD_NODES:
         return put_nodes(json, object);
     case TCCL_FIELD_NUMBERS:
@@ -163,7 +163,8 @@ static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_err
     return 0;
 }
 
-static int get_word(const json_t *json, const struct tccl_field *field, void *member,
+/* An unknown one may be of a newer version. */
+static int get_word(const json_t *json, const struct tccl_field *field, bool must, void *member,
                     struct tccl_error *err)
 {
     const char *word;
@@ -173,8 +174,10 @@ static int get_word(const json_t *json, const struct tccl_field *field, void *me
         if (strcmp(word, field->words[i]) == 0) {
             store_int(member, field->size, i);
             return 0;
+        } else if (!must && !field->words[i + 1]) {
+            store_int(member, field->size, i);
         }
-    return tccl_fail(err, "%s: \"%.32s\" is unknown", field->name, word);
+    return must ? tccl_fail(err, "%s: \"%.32s\" is unknown", field->name, word) : 0;
 }
 
 static int get_real(const json_t *json, const struct tccl_field *field, void *member,
@@ -228,7 +231,7 @@ static int get_field(const json_t *json, const struct tccl_field *field, bool mu
     case TCCL_FIELD_LONG:
         return get_text(json, field, member, err);
     case TCCL_FIELD_WORD:
-        return get_word(json, field, member, err);
+        return get_word(json, field, must, member, err);
     case TCCL_FIELD_NODES:
         return get_nodes(json, field, object, err);
     case TCCL_FIELD_NUMBERS:

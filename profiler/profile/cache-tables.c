@@ -70,7 +70,8 @@ static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct 
     if (!(gpus & ~all))
         return 0;
     tccl_numberset_format(gpus & ~all, extra, sizeof(extra));
-    return tccl_fail(err, "the machine has %d GPUs, and no GPU %s", profile->machine.n_gpus, extra);
+    return tccl_fail_as(err, TCCL_REASON_UNKNOWN_GPU, "the machine has %d GPUs, and no GPU %s",
+                        profile->machine.n_gpus, extra);
 }
 
 static int fail_missing(uint32_t gpus, struct tccl_error *err)
@@ -78,7 +79,8 @@ static int fail_missing(uint32_t gpus, struct tccl_error *err)
     char text[128];
 
     tccl_numberset_format(gpus, text, sizeof(text));
-    return tccl_fail(err, "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
+    return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                        "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
 }
 
 static int check_table(const struct tccl_profile *profile, const struct tccl_table *table,

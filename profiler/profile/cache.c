@@ -110,10 +110,11 @@ int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile
     struct tccl_stamp stamp = tccl_stamp_take(folder);
     if (!tccl_stamp_exists(&stamp)) {
         errno = ENOENT;
-        return tccl_fail(err,
-                         "no profile of this machine in %s (id %s): run tccl-profile, or copy the "
-                         "folder from a node of its kind",
-                         cache_dir, id);
+        return tccl_fail_as(
+            err, TCCL_REASON_NO_PROFILE,
+            "no profile of this machine in %s (id %s): run tccl-profile, or copy the "
+            "folder from a node of its kind",
+            cache_dir, id);
     }
     return tccl_profile_open_folder(folder, profile, err);
 }

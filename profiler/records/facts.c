@@ -7,7 +7,7 @@
 #include "chain/nccl-version.h"
 #include "records/record.h"
 
-enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 16 };
+enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 17 };
 
 static void put_number(unsigned char **at, uint64_t value, int bytes)
 {
@@ -61,31 +61,39 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
         *texts[i] = (const char *)at;
         at += strlen(*texts[i]) + 1;
     }
+    facts->cause = at < end         ? tccl_reason_named((const char *)at)
+                   : *facts->reason ? TCCL_REASON_OTHER
+                                    : TCCL_REASON_NONE; /* of an older version */
     return 0;
 }
 
-struct tccl_shown tccl_shown(const char *state, const char *reason, const char *built,
-                             const char *built_reason, int64_t step)
+struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
+                             const char *built, const char *built_reason, int64_t step)
 {
+    enum tccl_reason cause = tccl_reason_named(class), of_built = TCCL_REASON_BUILT_DIFFERENTLY;
+    if (*reason && !cause)
+        cause = TCCL_REASON_OTHER;
+    if (!*built_reason)
+        of_built = TCCL_REASON_NONE;
+    struct tccl_shown shown = {state, reason, built, *reason ? cause : TCCL_REASON_NONE};
     /* It was said before that this NCCL is not known, and then the program had another one. */
-    bool other = *built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0 &&
-                 strstr(reason, TCCL_NCCL_NOT_KNOWN);
-    if (other) {
-        state = "applied";
-        reason = "";
-    }
-    bool applied = strcmp(state, "applied") == 0;
-    if (applied && strcmp(built, "not used") == 0 && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
-        return (struct tccl_shown){"fallback", built_reason, built};
+    if (*built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0 &&
+        shown.cause == TCCL_REASON_UNKNOWN_NCCL)
+        shown = (struct tccl_shown){"applied", "", built, TCCL_REASON_NONE};
+    if (strcmp(shown.state, "applied") != 0)
+        return shown;
+    if (strcmp(built, "not used") == 0 && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
+        return (struct tccl_shown){"fallback", built_reason, built, TCCL_REASON_UNKNOWN_NCCL};
+    if (strcmp(built, "differs") == 0)
+        return (struct tccl_shown){built, built_reason, built, of_built};
+    if (strcmp(built, "fewer") == 0)
+        return (struct tccl_shown){"partial", built_reason, built, of_built};
     /* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
     bool script = step == 0xfffffffb || step == 0xfffffffa;
-    if (applied && strcmp(built, "differs") == 0)
-        return (struct tccl_shown){built, built_reason, built};
-    if (applied && strcmp(built, "fewer") == 0)
-        return (struct tccl_shown){"partial", built_reason, built};
-    if (applied && script && strcmp(built_reason, TCCL_BUILT_SILENT) == 0)
-        return (struct tccl_shown){"nothing-to-do", "the job script used no GPUs together", ""};
-    return (struct tccl_shown){state, reason, built};
+    if (script && strcmp(built_reason, TCCL_BUILT_SILENT) == 0)
+        return (struct tccl_shown){"nothing-to-do", "the job script used no GPUs together", "",
+                                   TCCL_REASON_JOB_SCRIPT};
+    return shown;
 }
 
 static const char *text_of(sqlite3_value *value)
@@ -96,12 +104,14 @@ static const char *text_of(sqlite3_value *value)
 
 static void write_facts(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    struct tccl_shown shown = tccl_shown(text_of(values[1]), text_of(values[2]), text_of(values[9]),
-                                         text_of(values[10]), sqlite3_value_int64(values[15]));
-    const char *texts[TEXTS] = {shown.state, shown.built, shown.reason, text_of(values[3])};
+    struct tccl_shown shown =
+        tccl_shown(text_of(values[1]), text_of(values[2]), text_of(values[16]), text_of(values[9]),
+                   text_of(values[10]), sqlite3_value_int64(values[15]));
+    const char *texts[TEXTS + 1] = {shown.state, shown.built, shown.reason, text_of(values[3]),
+                                    tccl_reason_words[shown.cause]};
     size_t size = NUMBERS;
     (void)count;
-    for (int i = 0; i < TEXTS; i++)
+    for (int i = 0; i <= TEXTS; i++)
         size += strlen(texts[i]) + 1;
     unsigned char *bytes = sqlite3_malloc64(size), *at = bytes;
     if (!bytes) {
@@ -118,7 +128,7 @@ static void write_facts(sqlite3_context *context, int count, sqlite3_value **val
     put_real(&at, sqlite3_value_double(values[12]));
     put_real(&at, sqlite3_value_double(values[13]));
     put_number(&at, (uint64_t)sqlite3_value_int64(values[14]), 4);
-    for (int i = 0; i < TEXTS; i++)
+    for (int i = 0; i <= TEXTS; i++)
         at = (unsigned char *)stpcpy((char *)at, texts[i]) + 1;
     sqlite3_result_blob64(context, bytes, size, sqlite3_free);
 }

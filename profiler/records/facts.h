@@ -9,6 +9,8 @@
 
 #include <sqlite3.h>
 
+#include "base/reason.h"
+
 /* Texts are borrowed from the bytes that were read, never NULL. state and reason are as
  * shown. */
 struct tccl_facts {
@@ -16,6 +18,7 @@ struct tccl_facts {
     double gbps, ratio, alone, placed, baseline;
     int64_t solve_us;
     const char *state, *built, *reason, *nodes;
+    enum tccl_reason cause; /* of reason */
 };
 
 /* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
@@ -28,14 +31,16 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
  * borrowed. */
 struct tccl_shown {
     const char *state, *reason, *built;
+    enum tccl_reason cause; /* a reason without a class, of an older version, has TCCL_REASON_OTHER
+                             */
 };
-struct tccl_shown tccl_shown(const char *state, const char *reason, const char *built,
-                             const char *built_reason, int64_t step);
+struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
+                             const char *built, const char *built_reason, int64_t step);
 
 /* Registers the SQL function that packs columns of the store:
  *   tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us, built,
- *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours, step)
- * Returns SQLite's code. */
+ *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours, step,
+ * reason_class) Returns SQLite's code. */
 int tccl_facts_function(sqlite3 *db);
 
 #endif

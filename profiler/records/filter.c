@@ -8,21 +8,11 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "client/hostlist.h"
-#include "records/reason.h"
 #include "records/store.h"
 
 enum {
     MAX_VALUES = 10 + 6 * TCCL_FILTER_JOBS,
-    MEMO = 1024, /* a power of two */
-    MANY = 8,    /* nodes; then each name of a row is looked up */
-};
-
-/* Cache: class of a reason by the hash of the text without its digits; number 0: empty slot. */
-struct reason_memo {
-    struct {
-        uint64_t hash;
-        int number; /* the class + 1 */
-    } slots[MEMO];
+    MANY = 8, /* nodes; then each name of a row is looked up */
 };
 
 /* Members of a filter */
@@ -195,18 +185,14 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         return -1;
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
-    filter->memo = calloc(1, sizeof(*filter->memo));
-    return filter->memo && sort_nodes(filter) == 0 ? 0
-                                                   : tccl_fail(err, "out of memory for a query");
+    return sort_nodes(filter) == 0 ? 0 : tccl_fail(err, "out of memory for a query");
 }
 
 void tccl_filter_clear(struct tccl_filter *filter)
 {
-    free(filter->memo);
     free(filter->sorted);
     free(filter->jobs);
     filter->jobs = NULL;
-    filter->memo = NULL;
     filter->sorted = NULL;
 }
 
@@ -401,24 +387,6 @@ static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
     return false;
 }
 
-int tccl_filter_class(const struct tccl_filter *filter, const char *reason)
-{
-    char text[TCCL_OUTCOME_REASON + 1];
-    size_t n = 0;
-    if (!*reason)
-        return -1;
-    for (const char *at = reason; *at && n < sizeof(text); at++)
-        if (*at < '0' || *at > '9')
-            text[n++] = *at;
-    uint64_t hash = tccl_hash64(text, n);
-    int slot = (int)(hash % MEMO);
-    if (filter->memo->slots[slot].number == 0 || filter->memo->slots[slot].hash != hash) {
-        filter->memo->slots[slot].hash = hash;
-        filter->memo->slots[slot].number = tccl_reason_number(reason) + 1;
-    }
-    return filter->memo->slots[slot].number - 1;
-}
-
 /* Do the columns after the facts match the lists of texts? */
 static bool has_members(const struct tccl_filter *filter, sqlite3_stmt *statement)
 {
@@ -442,8 +410,7 @@ bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
         return false;
     return (!filter->users || has_number(filter->users, facts->uid)) &&
            (!filter->states || has_text(filter->states, facts->state)) &&
-           (!filter->classes || has_text(filter->classes, tccl_reason_word(tccl_filter_class(
-                                                              filter, facts->reason)))) &&
+           (!filter->classes || has_text(filter->classes, tccl_reason_words[facts->cause])) &&
            facts->n_nodes >= filter->min_nodes && facts->n_nodes <= filter->max_nodes &&
            has_members(filter, statement) && (!filter->nodes || on_nodes(filter, facts->nodes));
 }

@@ -12,8 +12,6 @@
 #include "records/facts.h"
 #include "records/records.h"
 
-struct reason_memo;
-
 /* An entry of jobs; -1: any. Either job or array_job is set. */
 struct tccl_wanted_job {
     json_int_t job, step, het_offset, array_job, first, last;
@@ -32,7 +30,6 @@ struct tccl_filter {
     int n_jobs;
     json_t *texts[TCCL_MOST_FIELDS]; /* by the members of the table (client/step-fields.h) */
     const json_t *after;             /* [start, id] of the last row of the page before */
-    struct reason_memo *memo;
     const char **sorted; /* the nodes sorted, none twice, if there are many; else NULL */
     size_t n_sorted;
 };
@@ -57,8 +54,5 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
 /* Reads the statement's current row, valid until its next step. Does it match the filter? */
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
                      struct tccl_row *row);
-
-/* The class of a reason, cached for texts that differ in numbers only. -1: no reason. */
-int tccl_filter_class(const struct tccl_filter *filter, const char *reason);
 
 #endif

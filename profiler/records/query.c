@@ -48,12 +48,15 @@ static const char *text_in(const json_t *record, const char *name)
 static int show_built(json_t *record)
 {
     struct tccl_shown shown = tccl_shown(text_in(record, "state"), text_in(record, "reason"),
-                                         text_in(record, "built"), text_in(record, "built_reason"),
+                                         text_in(record, "reason_class"), text_in(record, "built"),
+                                         text_in(record, "built_reason"),
                                          json_integer_value(json_object_get(record, "step")));
     json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
     bool idle = !*shown.built && *text_in(record, "built");
     int failed =
-        json_object_set_new(record, "state", state) | json_object_set_new(record, "reason", reason);
+        json_object_set_new(record, "state", state) |
+        json_object_set_new(record, "reason", reason) |
+        json_object_set_new(record, "reason_class", json_string(tccl_reason_words[shown.cause]));
     if (idle)
         failed |= json_object_set_new(record, "built", json_string("")) |
                   json_object_set_new(record, "built_reason", json_string(""));

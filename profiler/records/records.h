@@ -92,7 +92,7 @@ int tccl_records_purge_misdated(struct tccl_records *records, const json_t *filt
  *   partitions, accounts, policies   [names]
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step
- *   classes [words of tccl_reason_class]
+ *   classes [words of base/reason.h]
  *   arrived misdated records alone, those that have come until that time (unix)
  *   order   "oldest" or "newest": which comes first
  *   limit   at most that many records in this page

@@ -82,7 +82,7 @@ static const char facts[] =
     "tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us,"
     " coalesce((SELECT built FROM builds WHERE step_start = $step_start), ''),"
     " coalesce((SELECT built_reason FROM builds WHERE step_start = $step_start), ''),"
-    " alone_gbps, placed_gbps, baseline_gbps, neighbours, step)";
+    " alone_gbps, placed_gbps, baseline_gbps, neighbours, step, reason_class)";
 
 static void expand(FILE *out, const char *text);
 

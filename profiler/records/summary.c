@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "records/filter.h"
 #include "records/nodestats.h"
-#include "records/reason.h"
 #include "records/series.h"
 #include "records/store.h"
 #include "records/texts.h"
@@ -53,7 +52,7 @@ struct pair {
 struct summary {
     int64_t steps, first, last;
     struct words states, built;
-    struct cause causes[TCCL_REASON_CLASSES];
+    struct cause causes[TCCL_REASON_END];
     struct tccl_series gain, solve;
     struct tccl_series built_gain;  /* where NCCL built the ring, as all nodes said */
     struct pair sharing, placement; /* beside others and alone; alone, and on the best GPUs */
@@ -96,10 +95,9 @@ static void count_word(struct words *words, const char *word)
     }
 }
 
-static void count_reason(struct summary *summary, int class, const struct tccl_row *row,
-                         bool fallback)
+static void count_reason(struct summary *summary, const struct tccl_row *row, bool fallback)
 {
-    struct cause *cause = &summary->causes[class];
+    struct cause *cause = &summary->causes[row->facts.cause];
     cause->steps++;
     cause->fallbacks += fallback;
     cause->last = row->start;
@@ -202,8 +200,7 @@ static int count_gain(struct summary *summary, struct day *day, struct day *hour
 }
 
 /* Returns 0, or -1 if out of memory. */
-static int count_row(struct summary *summary, const struct tccl_filter *filter,
-                     const struct tccl_row *row)
+static int count_row(struct summary *summary, const struct tccl_row *row)
 {
     const struct tccl_facts *facts = &row->facts;
     bool applied = strcmp(facts->state, "applied") == 0;
@@ -211,7 +208,6 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
     bool fallback = !applied && strcmp(facts->state, "fallback") == 0;
     bool ring = applied || partial || strcmp(facts->state, "differs") == 0;
     bool own = facts->gbps == 0 && strcmp(facts->state, "nothing-to-do") == 0;
-    int class = tccl_filter_class(filter, facts->reason);
     struct day *day = find_day(summary, row->start), *hour = find_hour(summary, row->start);
     if (!day)
         return -1;
@@ -223,8 +219,8 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
     count_word(&summary->states, facts->state);
     if (*facts->built)
         count_word(&summary->built, facts->built);
-    if (class >= 0)
-        count_reason(summary, class, row, fallback);
+    if (facts->cause)
+        count_reason(summary, row, fallback);
     if (ring && facts->ratio > 0 && count_gain(summary, day, hour, facts) != 0)
         return -1;
     if (ring && facts->gbps > 0)
@@ -233,7 +229,7 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
         count_losses(summary, facts, facts->baseline);
     if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
         return -1;
-    if ((fallback || partial) && tccl_reason_of_node(facts->reason) &&
+    if ((fallback || partial) && tccl_reason_of_node(facts->cause) &&
         tccl_nodestats_fallback(summary->nodes, facts) != 0)
         return -1;
     return ring && facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us)
@@ -254,7 +250,7 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
             return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
         if (++looked_at % LOOK_ROWS == 0 && tccl_store_look(records, err) != 0)
             return -1;
-        if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
+        if (tccl_filter_row(filter, rows, &row) && count_row(summary, &row) != 0)
             return tccl_fail(err, "out of memory for a summary");
     }
     return rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
@@ -274,19 +270,19 @@ static json_t *words_json(const struct words *words)
 static json_t *cause_json(const struct cause *cause, int class)
 {
     json_t *example = json_string(cause->example); /* NULL if it is no UTF-8 */
-    return json_pack("{s:s, s:I, s:I, s:o, s:I}", "class", tccl_reason_word(class), "steps",
+    return json_pack("{s:s, s:I, s:I, s:o, s:I}", "class", tccl_reason_words[class], "steps",
                      (json_int_t)cause->steps, "fallbacks", (json_int_t)cause->fallbacks, "example",
                      example ? example : json_string(""), "last", (json_int_t)cause->last);
 }
 
 /* Most steps first. */
-static json_t *causes_json(const struct cause causes[static TCCL_REASON_CLASSES])
+static json_t *causes_json(const struct cause causes[static TCCL_REASON_END])
 {
     cleanup_json json_t *array = json_array();
-    bool done[TCCL_REASON_CLASSES] = {false};
+    bool done[TCCL_REASON_END] = {false};
     for (;;) {
         int most = -1;
-        for (int i = 0; i < TCCL_REASON_CLASSES; i++)
+        for (int i = 0; i < TCCL_REASON_END; i++)
             if (!done[i] && causes[i].steps && (most < 0 || causes[i].steps > causes[most].steps))
                 most = i;
         if (most < 0)

@@ -11,7 +11,6 @@
 #include "acct/acct-time.h"
 #include "base/fields.h"
 #include "client/step-fields.h"
-#include "records/reason.h"
 
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -89,13 +88,6 @@ static char *show_raw_job(const struct acct_field *field, const json_t *record,
     return print_step(record, job);
 }
 
-static char *show_class(const struct acct_field *field, const json_t *record,
-                        const struct acct_clock *clock)
-{
-    (void)clock;
-    return strdup(tccl_reason_class(json_string_value(json_object_get(record, field->source))));
-}
-
 /* Number of steps of a whole job; 1 for a single step. */
 static char *show_steps(const struct acct_field *field, const json_t *record,
                         const struct acct_clock *clock)
@@ -141,7 +133,6 @@ static char *show_time(const struct acct_field *field, const json_t *record,
 /* Derived fields, before and after the members of the record. */
 static const struct acct_field first = {"JobID", -12, show_job, NULL};
 static const struct acct_field last[] = {
-    {"Class", 17, show_class, "reason"},
     {"JobIDRaw", -12, show_raw_job, NULL},
     {"Steps", 5, show_steps, "steps"},
 };

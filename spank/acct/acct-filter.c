@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "client/hostlist.h"
-#include "records/reason.h"
 #include "records/records.h"
 
 /* Numbers of special steps, from slurm.h (SLURM_BATCH_SCRIPT and the like). */
@@ -225,10 +224,10 @@ static json_t *read_class(const char *text, struct tccl_error *err)
     char known[400] = "";
     const char *found = NULL;
     int n_found = 0;
-    for (int i = 0; i < TCCL_REASON_CLASSES; i++) {
-        const char *word = tccl_reason_word(i);
+    for (int i = TCCL_REASON_NONE + 1; i < TCCL_REASON_END; i++) {
+        const char *word = tccl_reason_words[i];
         size_t used = strlen(known);
-        snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", word);
+        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", word);
         if (!strcasecmp(text, word))
             return json_string(word);
         if (*text && !strncasecmp(text, word, strlen(text)) && n_found++ == 0)

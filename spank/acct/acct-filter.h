@@ -16,7 +16,7 @@ int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err)
 int acct_filter_names(json_t *filter, const char *name, const char *text,
                       struct tccl_error *err); /* any names, into the filter's list called name */
 int acct_filter_classes(json_t *filter, const char *text,
-                        struct tccl_error *err); /* words of reason.h, any case, abbreviated */
+                        struct tccl_error *err); /* words of base/reason.h, any case, abbreviated */
 
 int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err); /* MIN[-MAX]
                                                                                    nodes */

@@ -70,7 +70,8 @@ static struct {
 } remote = {
     .fd = -1, .printed = -1, .rule = {.traffic_class = {.tc = TCCL_NOT_SET, .sl = TCCL_NOT_SET}}};
 
-static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void fall_back(enum tccl_reason cause,
+                                                            const char *format, ...)
 {
     va_list arguments;
     tccl_outcome_clear(&remote.plan);
@@ -79,6 +80,7 @@ static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, 
     va_start(arguments, format);
     vsnprintf(remote.plan.reason, sizeof(remote.plan.reason), format, arguments);
     va_end(arguments);
+    remote.plan.cause = cause;
     notice_clean(remote.plan.reason);
 }
 
@@ -214,7 +216,8 @@ static int reach_tccld(int patience, struct tccl_error *err)
 
 /* Sends a JOIN on the connection, which is closed on an error. reason: why this node cannot take
  * part, or NULL. Returns the connection, or -1 with err. */
-static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_error *err)
+static int send_join(int fd, enum tccl_reason cause, const char *reason, int timeout_ms,
+                     struct tccl_error *err)
 {
     struct tccl_step join = remote.step; /* borrows the node list */
     char *name = remote.place.name;
@@ -232,6 +235,7 @@ static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_err
     join.min_gain = remote.rule.min_gain / 1000.0;
     join.max_rings = remote.rule.max_rings;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
+    join.cause = cause;
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
     if (tccl_client_join(fd, &join, left_until(deadline), err) == 0)
         return fd;
@@ -241,12 +245,12 @@ static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_err
 
 /* Sends a JOIN without waiting for the answer: for the record, and so that other nodes do not wait
  * for this one. Returns whether tccld got it. */
-static bool tell_tccld(const char *reason)
+static bool tell_tccld(enum tccl_reason cause, const char *reason)
 {
     bool hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms()) >= 0;
     int64_t deadline = tccl_now_ms() + (hung ? SKIP_MS : DEPART_MS);
     int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
-    if (fd < 0 || (fd = send_join(fd, reason, left_until(deadline), NULL)) < 0)
+    if (fd < 0 || (fd = send_join(fd, cause, reason, left_until(deadline), NULL)) < 0)
         return false;
     close(fd);
     remote.joined = !hung;
@@ -263,7 +267,7 @@ static void tell_silently(void)
     remote.choice.mode = TCCL_MODE_OFF;
     remote.step.silent = true;
     remote.step.launch = TCCL_LAUNCH_TASKS;
-    remote.silent = tell_tccld(NULL);
+    remote.silent = tell_tccld(TCCL_REASON_NONE, NULL);
     remote.step.launch = launch;
     remote.step.silent = false;
     remote.choice.mode = mode;
@@ -294,11 +298,13 @@ static int find_tccld(struct tccl_error *err)
         return fd;
     *err = (struct tccl_error){""};
     if (age >= 0)
-        return tccl_fail(err, "its tccld hung less than a minute ago, and is not waited for yet");
+        return tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
+                            "its tccld hung less than a minute ago, and is not waited for yet");
     hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
-    return tccl_fail(err,
-                     "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s",
-                     patience, HUNG_MS / 1000);
+    return tccl_fail_as(
+        err, TCCL_REASON_NO_ANSWER,
+        "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s", patience,
+        HUNG_MS / 1000);
 }
 
 /* The first node looks, which prints the line. A job script may be any program by the time that it
@@ -331,25 +337,26 @@ static void join_ring(spank_t spank)
     foresee_nccl(spank);
     remote.fd = find_tccld(&err);
     if (remote.fd >= 0)
-        remote.fd = send_join(remote.fd, NULL, left_until(remote.deadline), &err);
+        remote.fd = send_join(remote.fd, TCCL_REASON_NONE, NULL, left_until(remote.deadline), &err);
     remote.opener = getpid();
     remote.active = true;
     remote.joined = remote.fd >= 0;
     if (remote.fd >= 0)
         return;
-    fall_back("%s: %s", node_name(), err.text);
-    tell_tccld(err.text); /* for the record, if it hangs and goes on later */
+    tccl_fail_because(&err, TCCL_REASON_NO_DAEMON);
+    fall_back(err.reason, "%s: %s", node_name(), err.text);
+    tell_tccld(err.reason, err.text); /* for the record, if it hangs and goes on later */
 }
 
-static void fall_back_on_step(const char *reason)
+static void fall_back_on_step(enum tccl_reason cause, const char *reason)
 {
     const struct step_place *place = &remote.place;
     if (place->spans)
-        fall_back("%s", reason);
+        fall_back(cause, "%s", reason);
     else
-        fall_back("%s: %s", node_name(), reason);
+        fall_back(cause, "%s: %s", node_name(), reason);
     if (place->placed || place->speaks)
-        tell_tccld(remote.plan.reason);
+        tell_tccld(remote.plan.cause, remote.plan.reason);
 }
 
 /* Each task sees only its own GPUs: whether NCCL can build the ring depends on its version. */
@@ -360,17 +367,17 @@ static void refuse_hidden(void)
              "with %.100s each task sees only its own GPUs (ConstrainDevices), and not every NCCL "
              "can build a ring then: use --gpus-per-node=%d without it",
              remote.hides, remote.step.n_gres);
-    fall_back_on_step(reason);
+    fall_back_on_step(TCCL_REASON_OWN_GPUS, reason);
 }
 
 /* The user requests a ring that the site forbids. */
 static void refuse_by_policy(void)
 {
     const struct step_place *place = &remote.place;
-    fall_back("policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "", remote.rule.name,
-              remote.rule.name[0] ? "'" : "");
+    fall_back(TCCL_REASON_POLICY, "policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "",
+              remote.rule.name, remote.rule.name[0] ? "'" : "");
     if (place->placed || place->speaks)
-        tell_tccld(remote.plan.reason);
+        tell_tccld(remote.plan.cause, remote.plan.reason);
 }
 
 /* The policy on this node excludes a ring. Other nodes may have other GPUs, and so another policy:
@@ -385,7 +392,7 @@ static void warn_others(void)
                            TCCL_MODE_AUTO, &remote.rule, &remote.choice)) {
         snprintf(reason, sizeof(reason), "policy%s%s%s: no ring with this node's GPUs",
                  own.name[0] ? " '" : "", own.name, own.name[0] ? "'" : "");
-        tell_tccld(reason);
+        tell_tccld(TCCL_REASON_POLICY, reason);
     }
     remote.rule = own;
     remote.choice = choice;
@@ -404,12 +411,12 @@ static void begin_script(void)
     if (remote.joined)
         return;
     step->launch = TCCL_LAUNCH_SCRIPT_ONLY;
-    remote.joined = tell_tccld(NULL);
+    remote.joined = tell_tccld(TCCL_REASON_NONE, NULL);
     step->launch = TCCL_LAUNCH_SCRIPT;
 }
 
 /* The mode is known and tccl.conf is read: decides whether to join, without other nodes. */
-static void begin_step(spank_t spank, const char *step_error)
+static void begin_step(spank_t spank, const struct tccl_error *step_error)
 {
     const struct tccl_step *step = &remote.step;
     const struct step_place *place = &remote.place;
@@ -418,25 +425,25 @@ static void begin_step(spank_t spank, const char *step_error)
                                         remote.environment, step->n_gres);
     if (!place->has_gpus) {
         if (remote.choice.asked && mode >= TCCL_MODE_ON)
-            fall_back("no GPUs in this step");
+            fall_back(TCCL_REASON_NO_GPU, "no GPUs in this step");
         if (remote.active && mode == TCCL_MODE_REQUIRE) /* srun asks whether a plugin has spoken */
             tell_silently();
     } else if (remote.choice.forbidden) {
         refuse_by_policy();
     } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
         if (place->placed)
-            tell_tccld(NULL);
+            tell_tccld(TCCL_REASON_NONE, NULL);
     } else if (!policy_wants(&remote.rule, &remote.choice, step->n_nodes, step->n_gres)) {
         warn_others();
         if (step->n_gres)
             tell_silently();
-    } else if (step_error) {
-        fall_back_on_step(step_error);
+    } else if (step_error->text[0]) {
+        fall_back_on_step(step_error->reason, step_error->text);
     } else if (step->n_nodes == 1 && step->n_gres == 1) {
         remote.plan.state = TCCL_STATE_NOTHING;
-        strcpy(remote.plan.reason, "the step has one GPU");
+        tccl_outcome_say(&remote.plan, TCCL_REASON_NONE, "the step has one GPU");
         remote.active = true;
-        tell_tccld(NULL);
+        tell_tccld(TCCL_REASON_NONE, NULL);
     } else if (remote.hides[0] && mode == TCCL_MODE_REQUIRE) {
         refuse_hidden();
     } else {
@@ -514,12 +521,14 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         return 0;
     }
     int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
+    if (step_rc != 0)
+        tccl_fail_because(&step_error, TCCL_REASON_NODE_LISTS);
     if (step_rc == 0 && kind == STEP_TASKS &&
         !task_gpus_hidden(env, remote.step.n_gres, getenv("SLURM_CONF"), remote.hides))
         remote.hides[0] = '\0';
     remote.step.hidden = remote.hides[0] != '\0';
     if (step_rc == 0 && task_gpus_check(env, &step_error) != 0) {
-        step_rc = -1;
+        step_rc = tccl_fail_because(&step_error, TCCL_REASON_SHARED_GPU);
         remote.place.has_gpus = true; /* parts of some, of which Slurm may give no numbers */
     }
     const char *name = remote.place.name[0] ? remote.place.name : NULL;
@@ -542,11 +551,11 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         slurm_verbose("tccl: %s:%d: an unknown key is passed over: see tccl-check",
                       remote.conf.path, remote.conf.passed_over);
     if (configured && kind != STEP_SHELL)
-        begin_step(spank, step_rc == 0 ? NULL : step_error.text);
+        begin_step(spank, &step_error);
     if (configured && step_rc == 0)
         begin_script();
     if (!configured && kind != STEP_SHELL && remote.choice.mode != TCCL_MODE_OFF)
-        fall_back("%s: %s", node_name(), conf_error.text);
+        fall_back(TCCL_REASON_CONFIGURATION, "%s: %s", node_name(), conf_error.text);
     if (remote.active && !*remote.watch.socket)
         signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job,
                            remote.step.key.step);
@@ -579,7 +588,8 @@ static bool wait_for_tccld(void)
         if (signal_watch_look(&remote.watch, tccl_now_ms())) {
             remote.cancelled = true;
             remote.unheard = false;
-            fall_back("%s: the step was sent a signal while it waited for its plan (cancelled or "
+            fall_back(TCCL_REASON_CANCELLED,
+                      "%s: the step was sent a signal while it waited for its plan (cancelled or "
                       "suspended)",
                       node_name());
             return false;
@@ -588,14 +598,15 @@ static bool wait_for_tccld(void)
         if (whole && tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
             if (poll(&pollfd, 1, 0) > 0)
                 return true; /* the plan has come meanwhile */
-            fall_back("%s: tccld hangs: no answer within %d ms", node_name(),
+            fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld hangs: no answer within %d ms", node_name(),
                       remote.conf.alive_timeout_ms);
             return false;
         }
         if (tccl_now_ms() >= asked + ALIVE_MS)
             asked = tccl_now_ms();
     }
-    fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+    fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld gave no answer within %d ms", node_name(),
+              remote.timeout_ms);
     return false;
 }
 
@@ -619,9 +630,11 @@ static void await_plan(void)
         if (rc == 0)
             remote.plan = plan;
         else if (rc > 0)
-            fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+            fall_back(TCCL_REASON_NO_ANSWER, "%s: tccld gave no answer within %d ms", node_name(),
+                      remote.timeout_ms);
         else
-            fall_back("%s: tccld: %s", node_name(), err.text);
+            fall_back(err.reason ? err.reason : TCCL_REASON_NO_DAEMON, "%s: tccld: %s", node_name(),
+                      err.text);
     }
     hang_up();
 }
@@ -860,7 +873,8 @@ static void tell_unheard(void)
     bool last = !remote.unheard || remote.place.first, told = last;
     while (!told && !last) { /* one last try after the deadline */
         last = tccl_now_ms() >= end;
-        told = tell_tccld("its tccld died or hung before the step had its plan");
+        told = tell_tccld(TCCL_REASON_NO_DAEMON,
+                          "its tccld died or hung before the step had its plan");
         if (!told && !last)
             poll(NULL, 0, UNHEARD_PAUSE_MS);
     }

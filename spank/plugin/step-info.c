@@ -185,7 +185,9 @@ static int read_span(const struct step_items *items, char *const *env, struct tc
     /* Without variables for the components, the first node belongs to the leader. */
     if (place->spans && place->first && !step->key.het_job)
         step->key.het_job = step->key.job;
-    return place->spans ? tccl_fail(err, "step spans heterogeneous components") : 0;
+    return place->spans
+               ? tccl_fail_as(err, TCCL_REASON_HET_STEP, "step spans heterogeneous components")
+               : 0;
 }
 
 static int find_by_name(const struct tccl_hosts *hosts, const char *name)
@@ -279,8 +281,10 @@ static int read_gpus(const char *variable, char *const *env, struct tccl_step *s
     if (!text || !*text)
         return 0;
     place->has_gpus = true;
-    if (tccl_numberset_parse(text, STEP_MAX_GPUS, &mask, err) != 0)
+    if (tccl_numberset_parse(text, STEP_MAX_GPUS, &mask, err) != 0) {
+        tccl_fail_because(err, TCCL_REASON_UNKNOWN_GPU);
         return tccl_fail_in(err, "%s", variable);
+    }
     for (int i = 0; i < STEP_MAX_GPUS; i++)
         if (mask >> i & 1)
             step->gres[step->n_gres++] = i;

@@ -56,15 +56,18 @@ static void draw_nodes(char *text, size_t size, int *n_nodes)
     }
 }
 
-static void draw_reason(char *text, size_t size, const char *state_name)
+static const char *draw_reason(char *text, size_t size, const char *state_name)
 {
+    static const char *const classes[] = {"no answer in time", "late start", "no profile",
+                                          "no daemon", "policy"};
     int node = (int)draw(CLUSTER_NODES), ms = 280 + (int)draw(40);
     text[0] = '\0';
     if (strcmp(state_name, "nothing-to-do") == 0)
         snprintf(text, size, "NCCL's own ring is as fast (%.1f GB/s)", 10 + 20 * uniform());
     if (strcmp(state_name, "fallback") != 0)
-        return;
-    switch (draw(5)) {
+        return *text ? "no gain" : "";
+    unsigned which = draw(5);
+    switch (which) {
     case 0:
         snprintf(text, size, "gpu%04d: no word from its tccld within %d ms", node, ms);
         break;
@@ -84,6 +87,7 @@ static void draw_reason(char *text, size_t size, const char *state_name)
     default:
         snprintf(text, size, "policy: 1 GPUs in this step, MinGpus is 4");
     }
+    return classes[which];
 }
 
 static const char *draw_state(void)
@@ -101,21 +105,21 @@ static json_t *draw_record(int number, int64_t start)
     bool is_ring = !strcmp(state_name, "applied") || !strcmp(state_name, "partial");
     int gpus = 4 << draw(2);
     draw_nodes(nodes, sizeof(nodes), &n_nodes);
-    draw_reason(reason, sizeof(reason), state_name);
+    const char *class = draw_reason(reason, sizeof(reason), state_name);
     snprintf(user, sizeof(user), "user%d", uid);
     for (int i = 0; is_ring && i < n_nodes; i++)
         snprintf(ring + strlen(ring), sizeof(ring) - strlen(ring), "[0 -g> 1 =2> 3 -g> 2] ");
     double baseline = 8 + 4 * uniform(), gbps = is_ring ? baseline * (1 + 1.2 * uniform()) : 0;
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:f, s:f, "
-        "s:f, s:i, s:s, s:s, s:I, s:i}",
+        "s:f, s:i, s:s, s:s, s:I, s:i, s:s}",
         "cluster", "bench", "job", 1 + number / 3, "step", number % 3, "uid", uid, "user", user,
         "account", draw(2) ? "physics" : "chemistry", "partition", draw(3) ? "gpu" : "gpu-long",
         "job_name", "train-llm", "nodes", nodes, "n_nodes", n_nodes, "gpus", gpus * n_nodes, "mode",
         "auto", "policy", "gpu", "state", state_name, "reason", reason, "gbps", gbps,
         "baseline_gbps", baseline, "bound_gbps", gbps * 1.02, "solve_us",
         (int)(800 / (0.01 + uniform())), "ring", ring, "source", "cuda", "start", (json_int_t)start,
-        "reporter", 0);
+        "reporter", 0, "reason_class", class);
 }
 
 static json_t *draw_confirmation(const json_t *record)

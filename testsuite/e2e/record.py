@@ -9,5 +9,7 @@ with open(path) as file:
 if isinstance(found, dict):
     found = found["records"]
 found = [r for r in found if str(r["step"]) in (step, str(names.get(step)))]
+for record in found:  # whoever makes a reason names its class
+    assert not record["reason"] or record["reason_class"] not in ("", "other"), record
 if found:
     print(found[-1][field])

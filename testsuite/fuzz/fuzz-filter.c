@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "records/facts.h"
-#include "records/reason.h"
 #include "records/records.h"
 
 enum { UID = 4001, RECORDS = 24, PAGES = 100 };
@@ -78,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     begin();
     cleanup_free char *text = fuzz_text(data, size);
-    FUZZ_CHECK((tccl_reason_number(text) < 0) == (*text == '\0'));
+    FUZZ_CHECK((tccl_reason_named(text) == TCCL_REASON_NONE) == (*text == '\0'));
     check_facts(data, size);
     cleanup_json json_t *filter = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     if (!filter)

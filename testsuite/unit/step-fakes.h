@@ -96,10 +96,14 @@ void connection_answer(struct connection *connection, json_t *message)
     connection->applied = state && strcmp(state, "applied") == 0;
     CHECK(!connection->applied || connection->node[0] || (path && *path));
 }
+void connection_refuse_as(struct connection *connection, enum tccl_reason reason, const char *text)
+{
+    CHECK(*text && reason);
+    connection->answers++;
+}
 void connection_refuse(struct connection *connection, const char *text)
 {
-    CHECK(*text);
-    connection->answers++;
+    connection_refuse_as(connection, TCCL_REASON_OTHER, text);
 }
 bool connection_closed(const struct connection *connection)
 {
@@ -267,14 +271,15 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode)
     (void)metrics;
     (void)mode;
 }
-void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
+void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us)
 {
     (void)metrics;
     (void)ratio;
     (void)rings;
     CHECK(waited_us >= 0);
-    CHECK(state != TCCL_STATE_FALLBACK || *reason);
+    CHECK(state != TCCL_STATE_FALLBACK ||
+          (reason != TCCL_REASON_NONE && reason != TCCL_REASON_OTHER));
     fake_metrics++;
 }
 void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE])
@@ -359,7 +364,7 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
     (void)slurm;
     CHECK(gres != NULL);
     if (fake_no_profile || n_gres == 0) { /* a JOIN from outside may have none */
-        tccl_fail(err, n_gres ? "no profile" : "no GPU in this step");
+        tccl_fail_as(err, TCCL_REASON_NO_PROFILE, n_gres ? "no profile" : "no GPU in this step");
         return NULL;
     }
     fake_class.holders++;

@@ -1,14 +1,11 @@
 /* test-metrics.c: the numbers in the text are those of plain counting. */
 #include "check.h"
-#include "records/reason.h"
 #include "tccld/main/metrics.h"
 
 enum { EVENTS = 400, MOST_WAITS = EVENTS };
 
-static const char *const reasons[] = {
-    "n2: connection refused by 10.0.0.2:8517: is its tccld running?",
-    "n1: tccld gave no answer within 500 ms", "something else",
-    "n3: no profile of this machine in /c (its id is x): run"};
+static const enum tccl_reason reasons[] = {TCCL_REASON_NO_DAEMON, TCCL_REASON_NO_ANSWER,
+                                           TCCL_REASON_OTHER, TCCL_REASON_NO_PROFILE};
 
 /* The value behind a line's beginning, which must stand at the beginning of exactly one line; -1:
  * it stands nowhere. */
@@ -96,7 +93,7 @@ TEST(counting)
                  tccl_state_name((enum tccl_state)i));
         CHECK_INT((int)value_of(text, begin), counted.states[i]);
         snprintf(begin, sizeof(begin), "tccl_fallbacks_total{reason=\"%s\"}",
-                 tccl_reason_class(reasons[i]));
+                 tccl_reason_words[reasons[i]]);
         CHECK_INT((int)value_of(text, begin), counted.classes[i]);
     }
     check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);

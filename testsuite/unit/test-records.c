@@ -112,7 +112,11 @@ static void test_one_per_step(void)
 static void check_shown(const char *state, const char *reason, const char *built,
                         const char *built_reason, const char *shown, const char *why)
 {
-    struct tccl_shown got = tccl_shown(state, reason, built, built_reason, 0);
+    struct tccl_shown got =
+        tccl_shown(state, reason, *reason ? "unknown NCCL" : "", built, built_reason, 0);
+    CHECK_INT(got.cause, !*why                            ? TCCL_REASON_NONE
+                         : strcmp(shown, "fallback") == 0 ? TCCL_REASON_UNKNOWN_NCCL
+                                                          : TCCL_REASON_BUILT_DIFFERENTLY);
     CHECK_STR(got.state, shown);
     CHECK_STR(got.reason, why);
 }

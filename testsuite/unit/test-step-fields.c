@@ -336,6 +336,7 @@ static void check_way(int job, const char *show)
     struct tccl_error err = {0};
     make_step(&step, job);
     fill(TCCL_OF_OUTCOME, &outcome);
+    outcome.cause = (enum tccl_reason)random_in(TCCL_REASON_HET_STEP, TCCL_REASON_OTHER);
     check_join(&step);
     check_plan(&step, &outcome);
     cleanup_json json_t *record = sent(tccl_record_to_json(&step, &outcome));
@@ -392,7 +393,8 @@ static void write_bounds(const struct tccl_field *field, FILE *out)
 {
     if (field->type == TCCL_FIELD_WORD)
         for (int i = 0; field->words[i]; i++)
-            fprintf(out, "%s`%s`", i ? " " : "", field->words[i]);
+            fprintf(out, *field->words[i] ? "%s`%s`" : "",
+                    i > 1 || (i && *field->words[0]) ? " " : "", field->words[i]);
     else if (field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_LONG)
         fprintf(out, "%lld bytes", field->max);
     else if (field->type == TCCL_FIELD_NODES)

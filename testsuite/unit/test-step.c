@@ -144,11 +144,23 @@ static struct tccl_step join_of(int which, int node)
 
 /* Events */
 
+static void put_reason(json_t *message, const char *reason)
+{
+    json_object_set_new(message, "reason", json_string(reason));
+    tccl_message_put_reason(message, TCCL_REASON_NO_PROFILE);
+}
+
+static void break_join(struct tccl_step *join)
+{
+    strcpy(join->reason, "MIG is on");
+    join->cause = TCCL_REASON_UNKNOWN_GPU;
+}
+
 static void do_join(int which)
 {
     struct tccl_step join = join_of(which, rig.node);
     if (rand() % 8 == 0)
-        strcpy(join.reason, "MIG is on");
+        break_join(&join);
     if (rand() % 8 == 0)
         join.n_gres = 2;
     if (rand() % 16 == 0)
@@ -191,7 +203,7 @@ static void do_merge(int which)
         return;
     cleanup_json json_t *message = new_report("merge", which, node);
     if (rand() % 8 == 0)
-        json_object_set_new(message, "reason", json_string(fake_reason));
+        put_reason(message, fake_reason);
     else if (rand() % 16 == 0)
         json_object_set_new(message, "bad", json_true());
     if (rand() % 8 == 0)
@@ -255,6 +267,7 @@ static json_t *new_plan(int which)
     struct tccl_outcome outcome = {.state = states[rand() % 4],
                                    .recorded = rand() % 2,
                                    .reason = "the root says so",
+                                   .cause = TCCL_REASON_NO_GAIN,
                                    .first = rig.node,
                                    .choices = choices};
     struct tccl_step_key key = key_of(which);
@@ -271,7 +284,7 @@ static void do_answer(int which)
     struct link *link = fake_links[chosen];
     fake_links[chosen] = fake_links[--fake_n_links];
     if (rand() % 4 == 0) {
-        tccl_fail(&err, "n9: connection refused");
+        tccl_fail_as(&err, TCCL_REASON_NO_DAEMON, "n9: connection refused");
         link->here = rand() % 2;
         link->connected = rand() % 2;
         link->done(link->context, NULL, &err);
@@ -281,7 +294,7 @@ static void do_answer(int which)
             json_object_set_new(answer, "choices", json_true());
         cleanup_json json_t *here = tccl_message_new("here");
         if (rand() % 8 == 0)
-            json_object_set_new(here, "reason", json_string(fake_reason));
+            put_reason(here, fake_reason);
         cleanup_json json_t *busy = tccl_message_new(rand() % 2 ? LINK_BUSY : LINK_IDLE);
         link->connected = true;
         link->done(link->context, link->probe ? here : link->busy ? busy : answer, NULL);
@@ -446,7 +459,7 @@ static void test_taken_back(void)
     CHECK_INT(fake_n_links, 1);
     CHECK_STR(fake_links[0]->reason, "");
     cleanup_json json_t *failure = new_report("merge", 0, 18);
-    json_object_set_new(failure, "reason", json_string(fake_reason));
+    put_reason(failure, fake_reason);
     step_merge(&rig.daemon, new_peer(18), failure);
     CHECK_INT(step->phase, STEP_REPORTING);
     CHECK_INT(fake_n_links, 1);
@@ -463,7 +476,7 @@ static void end_question(const char *type, bool here, bool connected)
     cleanup_json json_t *answer = type ? tccl_message_new(type) : NULL;
     link->here = here;
     link->connected = connected;
-    tccl_fail(&err, "n2: no answer");
+    tccl_fail_as(&err, TCCL_REASON_NO_ANSWER, "n2: no answer");
     link->done(link->context, answer, type ? NULL : &err);
     free(link);
 }
@@ -618,7 +631,7 @@ static void test_busy(void)
 static void test_resent(void)
 {
     struct tccl_error err = {0};
-    tccl_fail(&err, "n1: connection refused");
+    tccl_fail_as(&err, TCCL_REASON_NO_DAEMON, "n1: connection refused");
     for (int connected = 0; connected < 2; connected++) {
         begin_rig(1, 2);
         const struct step *step = join_alone();
@@ -667,6 +680,7 @@ static struct step *join_with(enum tccl_mode mode, const char *reason)
     struct tccl_step join = join_of(0, rig.node);
     join.mode = mode;
     strcpy(join.reason, reason);
+    join.cause = *reason ? TCCL_REASON_UNKNOWN_GPU : TCCL_REASON_NONE;
     cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
     struct connection *connection = new_connection();
     connection->closed = false;
@@ -682,7 +696,7 @@ static void merge_with(int node, bool required, const char *reason)
     if (required)
         json_object_set_new(merge, "required", json_true());
     if (*reason)
-        json_object_set_new(merge, "reason", json_string(reason));
+        put_reason(merge, reason);
     struct connection *peer = new_peer(node);
     peer->closed = false;
     step_merge(&rig.daemon, peer, merge);

@@ -505,13 +505,13 @@ static void test_filters(void)
     put_with(records, 2,
              "{\"partition\": \"gpu\", \"account\": \"b\", \"nodes\": \"m1\","
              " \"job_name\": \"it's\", \"n_nodes\": 3,"
-             " \"reason\": \"n1: tccld gave no answer within 500 ms\"}");
+             " \"reason\": \"n1: why\", \"reason_class\": \"no answer in time\"}");
     put_with(records, 3,
              "{\"partition\": \"cpu\", \"account\": \"a\", \"uid\": 1001,"
              " \"reason\": \"n1: something\"}");
     put_with(records, 4,
              "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\","
-             " \"reason\": \"policy: no\"}");
+             " \"reason\": \"other\", \"reason_class\": \"policy\"}");
     check_jobs(records, "{\"order\": \"newest\"}", "4 3 2 1");
     check_jobs(records, "{\"order\": \"oldest\"}", "1 2 3 4");
     check_jobs(records, "{\"order\": \"newest\", \"limit\": 1}", "4 3 2 1"); /* pages of one */

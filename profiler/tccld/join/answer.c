@@ -22,7 +22,7 @@
 
 /* This node */
 
-void answer_without(struct step *step, const char *fmt, ...)
+void answer_without(struct step *step, enum tccl_reason cause, const char *fmt, ...)
 {
     const struct tccl_step *join = step->join;
     char why[256];
@@ -34,8 +34,7 @@ void answer_without(struct step *step, const char *fmt, ...)
     step->outcome.partial = step->n_nodes > 1;
     free(step->own_ring);
     step->own_ring = NULL;
-    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
-             join->nodes[join->node], why);
+    tccl_outcome_say(&step->outcome, cause, "%.255s: %.250s", join->nodes[join->node], why);
     log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
 }
 
@@ -123,7 +122,7 @@ void answer_apply(struct step *step)
     if (!step->by_script && !anyone_waits(step)) {
         if (!ring)
             return;
-        answer_without(step,
+        answer_without(step, TCCL_REASON_CANCELLED,
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
@@ -139,7 +138,7 @@ void answer_apply(struct step *step)
         return;
     }
     if (ring)
-        answer_without(step, "%s", writing.err.text);
+        answer_without(step, TCCL_REASON_PLAN_LOST, "%s", writing.err.text);
     else
         log_limited(&step->steps->trouble, "step %s: no chains for its groups: %s", step->text,
                     writing.err.text);
@@ -156,8 +155,8 @@ void answer_waiters(struct step *step)
     }
     if (!plan.path && plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
         plan.state = TCCL_STATE_FALLBACK;
-        snprintf(plan.reason, sizeof(plan.reason), "%s: the step has ended here",
-                 step->steps->daemon->conf->node);
+        tccl_outcome_say(&plan, TCCL_REASON_CANCELLED, "%s: the step has ended here",
+                         step->steps->daemon->conf->node);
     }
     cleanup_json json_t *message = tccl_plan_to_json(&plan, &step->key, 0, 0);
     for (int i = 0; i < step->n_waiters; i++) {
@@ -171,7 +170,7 @@ void answer_waiters(struct step *step)
 void answer_join(struct step *step)
 {
     const struct tccl_outcome *outcome = &step->outcome;
-    metrics_answer(step->steps->daemon->metrics, tccl_outcome_told(outcome), outcome->reason,
+    metrics_answer(step->steps->daemon->metrics, tccl_outcome_told(outcome), outcome->cause,
                    outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
                    outcome->rings, tccl_now_us() - step->joined_us);
     answer_waiters(step);
@@ -203,16 +202,17 @@ void answer_late(struct step *step, struct connection *connection)
     struct tccl_outcome outcome = step->outcome;
     if (outcome.state == TCCL_STATE_APPLIED) {
         outcome.state = TCCL_STATE_FALLBACK;
-        snprintf(outcome.reason, sizeof(outcome.reason),
-                 "%s: the ring was given out before it asked again", connection_node(connection));
+        tccl_outcome_say(&outcome, TCCL_REASON_PLAN_LOST,
+                         "%s: the ring was given out before it asked again",
+                         connection_node(connection));
     }
     send_plan(connection, &outcome, &step->key, 0, 0);
 }
 
 void answer_refused(struct connection *connection, const struct tccl_step_key *key,
-                    const char *reason)
+                    const struct tccl_error *err)
 {
     struct tccl_outcome outcome = {.state = TCCL_STATE_FALLBACK};
-    snprintf(outcome.reason, sizeof(outcome.reason), "%s", reason);
+    tccl_outcome_say(&outcome, err->reason, "%s", err->text);
     send_plan(connection, &outcome, key, 0, 0);
 }

@@ -8,7 +8,8 @@
 /* A ring has been given out: writes this node's plan, or leaves this node without. */
 void answer_apply(struct step *step);
 /* A ring has been given out, and this node alone is without, for that reason. */
-__attribute__((format(printf, 2, 3))) void answer_without(struct step *step, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void answer_without(struct step *step, enum tccl_reason cause,
+                                                          const char *fmt, ...);
 
 /* Answers the first JOIN, and counts that; answers others that wait. */
 void answer_join(struct step *step);
@@ -20,6 +21,6 @@ void answer_children(struct step *step);
 void answer_late(struct step *step, struct connection *connection);
 /* A MERGE that can't be believed. */
 void answer_refused(struct connection *connection, const struct tccl_step_key *key,
-                    const char *reason);
+                    const struct tccl_error *err);
 
 #endif

@@ -44,8 +44,9 @@ static int check_name(const struct step *step, int node, const char *name, struc
     const char *expected = step_name(step, node);
     if (!expected || strcmp(expected, name) == 0)
         return 0;
-    return tccl_fail(err, "the node lists of this step do not match: node %d is %s here, %s there",
-                     node, expected, name);
+    return tccl_fail_as(err, TCCL_REASON_NODE_LISTS,
+                        "the node lists of this step do not match: node %d is %s here, %s there",
+                        node, expected, name);
 }
 
 int children_check(const struct step *step, struct tccl_error *err)
@@ -76,7 +77,8 @@ struct merge *children_merge(const struct step *step, struct tccl_error *err)
     if (!failed)
         return merge;
     merge_free(merge);
-    tccl_fail(err, "out of memory");
+    tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
+    tccl_fail_because(err, TCCL_REASON_MESSAGE);
     return NULL;
 }
 
@@ -92,6 +94,7 @@ int report_read(const json_t *json, int first, struct report *report, struct tcc
         tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0 ||
         (report->reason && !*report->reason && tccl_fail(err, "reason: is empty") != 0))
         return tccl_fail_in(err, "%s", tccl_message_type(json));
+    report->cause = report->reason ? tccl_message_reason(json) : TCCL_REASON_NONE;
     report->required = json_is_true(json_object_get(json, "required"));
     return 0;
 }
@@ -105,7 +108,7 @@ static struct child *find_child(struct step *step, int node, const char *name,
     for (int i = 0; i < step->n_children; i++)
         if (step->children[i].node == node)
             return &step->children[i];
-    tccl_fail(err, "node %d is not below node %d", node, step->node);
+    tccl_fail_as(err, TCCL_REASON_NODE_LISTS, "node %d is not below node %d", node, step->node);
     return NULL;
 }
 
@@ -128,7 +131,7 @@ static int take_merge(struct step *step, struct child **child, struct connection
     if (!*child)
         return -1;
     if (report->reason) {
-        step_fail(step, "%s", report->reason);
+        step_fail(step, report->cause, "%s", report->reason);
         answer_late(step, connection);
         return 0;
     }
@@ -191,21 +194,23 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
         step->required |= report.required;
     if (step && !step_has_joined(step) && join_by_script(step, json, &err) != 0) {
         tccl_fail_in(&err, "%s", connection_node(connection));
+        tccl_fail_because(&err, TCCL_REASON_MESSAGE);
         log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
-        answer_refused(connection, &report.key, err.text);
+        answer_refused(connection, &report.key, &err);
         return;
     }
     if (step && !step_is_open(step)) {
         answer_late(step, connection);
         if (report.reason && step_has_ring(step))
-            report_partial(step, report.reason);
+            report_partial(step, report.cause, report.reason);
         return;
     }
     if (step && take_merge(step, &child, connection, json, &report, &err) == 0)
         return;
     tccl_fail_in(&err, "%s", connection_node(connection));
+    tccl_fail_because(&err, TCCL_REASON_MESSAGE);
     log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
-    answer_refused(connection, &report.key, err.text);
+    answer_refused(connection, &report.key, &err);
     if (child)
-        step_fail(step, "%s", err.text);
+        step_fail(step, err.reason, "%s", err.text);
 }

@@ -25,6 +25,7 @@ struct report {
     struct tccl_step_key key;
     json_int_t node, n_nodes, timeout_ms, wait_ms;
     const char *reason;
+    enum tccl_reason cause;
     bool required;
 };
 /* first: the lowest index that its node may have. Returns 0, or -1 with err. reason is borrowed. */

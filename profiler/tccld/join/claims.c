@@ -13,11 +13,12 @@
 static int add(struct step *step, const char *claims, struct tccl_error *err)
 {
     if (!step->claims && !(step->claims = strdup(claims)))
-        return tccl_fail(err, "out of memory");
+        return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
     if (strcmp(step->claims, claims) == 0)
         return 0;
-    return tccl_fail(err, "the step's environment names another partition, account or QOS than on "
-                          "other nodes");
+    return tccl_fail_as(err, TCCL_REASON_POLICY,
+                        "the step's environment names another partition, account or QOS than on "
+                        "other nodes");
 }
 
 int claims_take(struct step *step, struct tccl_error *err)
@@ -64,12 +65,14 @@ static bool agree(const struct step *step, const struct job_facts *facts)
 static int refuse(const struct step *step, const struct job_facts *facts, struct tccl_error *err)
 {
     if (!facts || facts->uid != step->join->uid)
-        return tccl_fail(err, "a policy depends on the job's partition, account or QOS, and "
-                              "slurmctld does not say them");
+        return tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
+                            "a policy depends on the job's partition, account or QOS, and "
+                            "slurmctld does not say them");
     if (job_facts_check(facts, step->join, err) != 0)
-        return -1;
-    return tccl_fail(err, "the environment of one node names another partition, account or QOS "
-                          "than the job has");
+        return tccl_fail_because(err, TCCL_REASON_POLICY);
+    return tccl_fail_as(err, TCCL_REASON_POLICY,
+                        "the environment of one node names another partition, account or QOS "
+                        "than the job has");
 }
 
 int claims_check(struct step *step, struct tccl_error *err)
@@ -92,10 +95,10 @@ bool claims_are_awaited(const struct step *step, struct tccl_error *err)
 {
     if (!step->question)
         return false;
-    tccl_fail(err,
-              "a policy depends on the job's partition, account or QOS, and slurmctld has not "
-              "said them within %lld ms",
-              (long long)((tccl_now_us() - step->opened_us) / 1000));
+    tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
+                 "a policy depends on the job's partition, account or QOS, and slurmctld has not "
+                 "said them within %lld ms",
+                 (long long)((tccl_now_us() - step->opened_us) / 1000));
     return true;
 }
 

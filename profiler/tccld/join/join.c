@@ -27,8 +27,8 @@ static bool is_too_small(struct step *step)
     if (join->mode != TCCL_MODE_AUTO || join->n_nodes >= join->min_nodes)
         return false;
     outcome->state = TCCL_STATE_FALLBACK;
-    snprintf(outcome->reason, sizeof(outcome->reason),
-             "policy: %d nodes in this step, MinNodes is %d", join->n_nodes, join->min_nodes);
+    tccl_outcome_say(outcome, TCCL_REASON_POLICY, "policy: %d nodes in this step, MinNodes is %d",
+                     join->n_nodes, join->min_nodes);
     step->recorded = step->node != 0;
     step_close(step, STEP_PLAN);
     return true;
@@ -47,8 +47,9 @@ static bool is_excluded(struct step *step)
         return false;
     if (more > 0)
         snprintf(others, sizeof(others), " (and %d more)", more);
-    step_fail(step, "%s: excluded from rings: it is down%s by [peers] in %.300s:%d", peer->node,
-              others, conf->path, peer->down);
+    step_fail(step, TCCL_REASON_CONFIGURATION,
+              "%s: excluded from rings: it is down%s by [peers] in %.300s:%d", peer->node, others,
+              conf->path, peer->down);
     return true;
 }
 
@@ -61,7 +62,7 @@ static void take_gpus(struct step *step)
     step->class = own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres,
                             join->hidden, &err);
     if (!step->class)
-        step_fail(step, "%s: %.400s", join->nodes[join->node], err.text);
+        step_fail(step, err.reason, "%s: %.400s", join->nodes[join->node], err.text);
     else
         step->class =
             running_see(daemon->running, &step->key, step->class, join->n_nodes == 1, join->hidden);
@@ -76,14 +77,15 @@ void join_take(struct step *step)
     if (is_too_small(step) || is_excluded(step))
         return;
     if (join->reason[0])
-        tccl_fail(&err, "%s", join->reason);
+        tccl_fail_as(&err, join->cause ? join->cause : TCCL_REASON_OTHER, "%s", join->reason);
     else if (strcmp(name, daemon->conf->node) != 0)
-        tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
-                  daemon->conf->node);
+        tccl_fail_as(&err, TCCL_REASON_NODE_LISTS,
+                     "the tccld there was started for node %s: see --node in tccld(8)",
+                     daemon->conf->node);
     else if (children_check(step, &err) == 0)
         claims_take(step, &err);
     if (err.text[0])
-        step_fail(step, "%s: %.400s", name, err.text);
+        step_fail(step, err.reason, "%s: %.400s", name, err.text);
     else if ((step->look = slurm_gpus_look(daemon->gpus)) == 0)
         take_gpus(step);
 }
@@ -119,7 +121,7 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     if (record)
         record_put_checked(daemon, record);
     if (!join->silent)
-        metrics_answer(daemon->metrics, outcome.state, "", 0, 0, 0);
+        metrics_answer(daemon->metrics, outcome.state, TCCL_REASON_NONE, 0, 0, 0);
     connection_answer(connection, answer);
     tccl_step_free(join);
 }
@@ -132,7 +134,7 @@ static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
     struct step *step =
         steps_get(daemon->steps, &join->key, join->node, join->n_nodes, join->timeout_ms, err);
     if (step && !step_enter(step, STEP_JOIN)) {
-        tccl_fail(err, "the step is %s", phase_name(step->phase));
+        tccl_fail_as(err, TCCL_REASON_MESSAGE, "the step is %s", phase_name(step->phase));
         return NULL;
     }
     return step;
@@ -141,7 +143,8 @@ static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
 static void add_waiter(struct step *step, struct connection *connection)
 {
     if (step->n_waiters == WAITERS)
-        connection_refuse(connection, "this step has been joined too often");
+        connection_refuse_as(connection, TCCL_REASON_OVERLOAD,
+                             "this step has been joined too often");
     else
         step->waiters[step->n_waiters++] = connection_hold(connection);
 }
@@ -178,7 +181,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
     struct step *step = message ? step_of(daemon, message, &err) : NULL;
     if (!step) {
         log_limited(&daemon->steps->refused, "refused a JOIN: %s", err.text);
-        connection_refuse(connection, err.text);
+        connection_refuse_as(connection, err.reason ? err.reason : TCCL_REASON_MESSAGE, err.text);
         tccl_step_free(message);
         return;
     }

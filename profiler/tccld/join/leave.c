@@ -34,7 +34,8 @@ static void forget(struct steps *steps, const struct tccl_step_key *key)
     struct removal removal = {.key = *key, .monitor = steps->daemon->monitor};
     strcpy(removal.run_dir, steps->daemon->conf->run_dir);
     if (step && step_is_open(step))
-        step_fail(step, "%s: the step has ended here before it had its plan (cancelled?)",
+        step_fail(step, TCCL_REASON_CANCELLED,
+                  "%s: the step has ended here before it had its plan (cancelled?)",
                   steps->daemon->conf->node);
     alives_forget(steps->daemon, key);
     run_dir_do(steps->daemon->run_dir, remove_plan, NULL, &removal, sizeof(removal), NULL);

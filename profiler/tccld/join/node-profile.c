@@ -79,8 +79,9 @@ static int refresh_machine(struct own *own, const struct tccl_conf *conf, struct
     forget_profile(own);
     own->have_machine = false;
     if (!tccl_stamp_exists(&stamp))
-        return tccl_fail(err, "no description of this machine at %s: run tccl-profile init",
-                         conf->machine);
+        return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                            "no description of this machine at %s: run tccl-profile init",
+                            conf->machine);
     if (tccl_machine_read(conf->machine, &own->machine, err) != 0)
         return -1;
     own->stamp = stamp;
@@ -103,10 +104,10 @@ static int refresh_profile(struct own *own, struct tccl_error *err)
         return 0;
     own->profile = NULL;
     if (errno == ENOENT)
-        return tccl_fail(err,
-                         "no profile of this machine in %s (its id is %s): run tccl-profile run",
-                         own->cache_dir, id);
-    return tccl_fail(err, "%s", why.text);
+        return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                            "no profile of this machine in %s (its id is %s): run tccl-profile run",
+                            own->cache_dir, id);
+    return tccl_fail_with(err, &why);
 }
 
 /* A model has no devices; where no slurmd runs that would number them, they are counted. */
@@ -252,7 +253,7 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidd
                                            : tccl_node_class_from_table(table, &machine);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
-        tccl_fail(err, "out of memory");
+        tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
         return NULL;
     }
     int at = own->n_classes < KINDS ? own->n_classes++ : own->next;
@@ -289,12 +290,19 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
 {
     uint32_t gpus;
     if (n_gres == 0) {
-        tccl_fail(err, "no GPU in this step");
+        tccl_fail_as(err, TCCL_REASON_NO_GPU, "no GPU in this step");
         return NULL;
     }
-    if (refresh(own, conf, err) != 0 || find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
-        return NULL;
-    return class_of(own, gpus, hidden, err);
+    struct shared_class *class = NULL;
+    if (refresh(own, conf, err) == 0) {
+        if (find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
+            tccl_fail_because(err, TCCL_REASON_UNKNOWN_GPU);
+        else
+            class = class_of(own, gpus, hidden, err);
+    }
+    if (!class)
+        tccl_fail_because(err, TCCL_REASON_BAD_PROFILE);
+    return class;
 }
 
 static int find_busids(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus,

@@ -3,7 +3,6 @@
 #include "tccld/join/outcome.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,20 +30,16 @@ enum {
 
 /* At the root */
 
-__attribute__((format(printf, 2, 3))) static void fall_back(struct tccl_outcome *outcome,
-                                                            const char *fmt, ...)
+static void fall_back(struct tccl_outcome *outcome, enum tccl_reason cause, const char *why)
 {
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(outcome->reason, sizeof(outcome->reason), fmt, args);
-    va_end(args);
+    tccl_outcome_say(outcome, cause, "%s", why);
     outcome->state = TCCL_STATE_FALLBACK;
 }
 
 /* There is no ring of all GPUs; groups of them may have chains. */
-static void leave_whole(struct tccl_outcome *outcome, const char *why)
+static void leave_whole(struct tccl_outcome *outcome, enum tccl_reason cause, const char *why)
 {
-    fall_back(outcome, "%s", why);
+    fall_back(outcome, cause, why);
     outcome->groups = true;
 }
 
@@ -68,7 +63,7 @@ static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error
     if (nic)
         snprintf(why, sizeof(why), "%.160s: %.64s has no link, and %.200s", nodes[node], nic,
                  err->text);
-    leave_whole(outcome, nic ? why : err->text);
+    leave_whole(outcome, err->reason ? err->reason : TCCL_REASON_NO_RING, nic ? why : err->text);
 }
 
 /* The rings are not worth it. */
@@ -84,13 +79,14 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
     outcome->groups = decision.decided != TCCL_BELOW_POLICY;
     tccl_decision_say(&asked, &decision, why);
     if (decision.decided == TCCL_BELOW_POLICY)
-        snprintf(outcome->reason, sizeof(outcome->reason),
-                 "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
-                 "MinGain is %.4gx",
-                 *name ? " '" : "", name, *name ? "'" : "", ring->gbps / own, ring->gbps, own,
-                 join->min_gain);
+        tccl_outcome_say(
+            outcome, TCCL_REASON_POLICY,
+            "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
+            "MinGain is %.4gx",
+            *name ? " '" : "", name, *name ? "'" : "", ring->gbps / own, ring->gbps, own,
+            join->min_gain);
     else
-        snprintf(outcome->reason, sizeof(outcome->reason), "%s", why);
+        tccl_outcome_say(outcome, TCCL_REASON_NO_GAIN, "%s", why);
 }
 
 _Static_assert((int)TCCL_GENERATIONS <= (int)TCCL_OUTCOME_BASELINES,
@@ -142,7 +138,7 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
     outcome->choices = calloc((size_t)ring->n_nodes, sizeof(*outcome->choices));
     outcome->n_choices = ring->n_nodes;
     if (!outcome->choices)
-        fall_back(outcome, "out of memory");
+        fall_back(outcome, TCCL_REASON_OVERLOAD, "out of memory");
     for (int i = 0; outcome->choices && i < ring->n_nodes; i++)
         take_choice(ring, i, runs, &outcome->choices[i]);
 }
@@ -240,7 +236,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     snprintf(outcome->neighbours_by, sizeof(outcome->neighbours_by), "%s",
              outcome->neighbours ? tccl_basis_name(ring->basis) : "");
     if (!(ring->gbps > 0)) {
-        leave_whole(outcome, "no ring can be closed over these nodes");
+        leave_whole(outcome, TCCL_REASON_NO_RING, "no ring can be closed over these nodes");
         return;
     }
     if (compare_baselines(outcome, ring, join) == 0) {
@@ -253,7 +249,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     write_ring(outcome, ring, runs, n_runs, join);
     outcome->rings = ring->rings;
     say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);
-    snprintf(outcome->reason, sizeof(outcome->reason), "%s", join->foreseen);
+    tccl_outcome_say(outcome, *join->foreseen ? TCCL_REASON_UNKNOWN_NCCL : TCCL_REASON_NONE, "%s",
+                     join->foreseen);
     take_choices(outcome, ring, runs);
     say_beside(outcome, runs, n_runs, join);
 }
@@ -283,12 +280,14 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     name_source(outcome, merge);
     outcome->neighbours = merge_neighbours(merge);
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
-        fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
+        tccl_outcome_say(outcome, TCCL_REASON_POLICY,
+                         "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
+        outcome->state = TCCL_STATE_FALLBACK;
         return;
     }
     int nothing =
         runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &limits.rings_of_best, &err)
-             : tccl_fail(&err, "out of memory");
+             : tccl_fail_as(&err, TCCL_REASON_OVERLOAD, "out of memory");
     if (nothing > 0)
         outcome->state = TCCL_STATE_NOTHING;
     else if (nothing < 0)

@@ -167,11 +167,13 @@ static void hear_child(struct step *step, int node, const json_t *answer,
         if (step->children[i].node == node)
             step->children[i].listens = !err;
     if (err)
-        step_fail(step, "%s", err->text);
+        step_fail(step, err->reason, "%s", err->text);
     else if (strcmp(tccl_message_type(answer), "here") != 0)
-        step_fail(step, "%s: its tccld does not know what HERE is", step_name(step, node));
+        step_fail(step, TCCL_REASON_VERSION, "%s: its tccld does not know what HERE is",
+                  step_name(step, node));
     else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
-        step_fail(step, "%s", reason); /* it has failed there, and can't say so itself */
+        step_fail(step, tccl_message_reason(answer), "%s",
+                  reason); /* it has failed there, and can't say so itself */
 }
 
 static void conclude(struct probe *probe, const json_t *answer, const struct tccl_error *err)
@@ -218,8 +220,8 @@ static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
         return;
     if (is_under_way(probe) || (probe->is_busy && is_asked_later(probe, link)))
         return;
-    tccl_fail(&why, "%s: no answer within %lld ms: its tccld is busy",
-              step_name(probe->step, probe->node), (long long)(tccl_now_ms() - probe->since));
+    tccl_fail_as(&why, TCCL_REASON_NO_ANSWER, "%s: no answer within %lld ms: its tccld is busy",
+                 step_name(probe->step, probe->node), (long long)(tccl_now_ms() - probe->since));
     conclude(probe, NULL, err ? err : &why);
 }
 
@@ -272,17 +274,20 @@ void probe_late(struct step *step)
 {
     const struct child *lost = children_lost(step);
     if (is_left(step)) {
-        step_fail(step, "%s: the step no longer waits for its plan (cancelled?)",
+        step_fail(step, TCCL_REASON_CANCELLED,
+                  "%s: the step no longer waits for its plan (cancelled?)",
                   step_name(step, step->node));
         return;
     }
     if (lacks_list(step)) {
-        step_fail(step, "%s: slurmd has not said within %d s which GPUs it has",
+        step_fail(step, TCCL_REASON_UNKNOWN_GPU,
+                  "%s: slurmd has not said within %d s which GPUs it has",
                   step_name(step, step->node), LIST_US / 1000000);
         return;
     }
     if (lost && step->phase != STEP_REPORTED) {
-        step_fail(step, "%s: %s", connection_node(lost->connection), child_hung_up);
+        step_fail(step, TCCL_REASON_PLAN_LOST, "%s: %s", connection_node(lost->connection),
+                  child_hung_up);
         return;
     }
     if (step->phase == STEP_GATHERING && !step_enter(step, STEP_LATE))
@@ -306,24 +311,27 @@ void probe_give_up(struct step *step)
             missing++;
         }
     if (!step->join) {
-        step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)",
+        step_fail(step, TCCL_REASON_LATE_START,
+                  "%s: the step has not started there within %lld ms (a slow Prolog?)",
                   step->steps->daemon->conf->node, waited);
         return;
     }
     if (!first) {
         if (!claims_are_awaited(step, &err))
-            tccl_fail(&err, "slurmd has not said within %lld ms which GPUs it has", waited);
-        step_fail(step, "%s: %.400s", step->join->nodes[step->node], err.text);
+            tccl_fail_as(&err, TCCL_REASON_UNKNOWN_GPU,
+                         "slurmd has not said within %lld ms which GPUs it has", waited);
+        step_fail(step, err.reason, "%s: %.400s", step->join->nodes[step->node], err.text);
         return;
     }
     if (missing > 1)
         snprintf(more, sizeof(more), " (and %d more)", missing - 1);
     if (first->listens)
-        step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)%s",
+        step_fail(step, TCCL_REASON_LATE_START,
+                  "%s: the step has not started there within %lld ms (a slow Prolog?)%s",
                   step_name(step, first->node), waited, more);
     else
-        step_fail(step, "%s: no word from its tccld within %lld ms%s", step_name(step, first->node),
-                  waited, more);
+        step_fail(step, TCCL_REASON_NO_ANSWER, "%s: no word from its tccld within %lld ms%s",
+                  step_name(step, first->node), waited, more);
 }
 
 /* The answer */
@@ -360,9 +368,10 @@ static void fail_silent(struct step *step)
     if (waited < SILENT_MS)
         return;
     if (missing)
-        step_fail(step, "%s: Slurm has no plugin there: %.400s", node, missing);
+        step_fail(step, TCCL_REASON_CONFIGURATION, "%s: Slurm has no plugin there: %.400s", node,
+                  missing);
     else if (stepd_sockets_age(step->steps->sockets, node, &step->key) >= SILENT_MS)
-        step_fail(step,
+        step_fail(step, TCCL_REASON_CONFIGURATION,
                   "%s: the step has started there, but its plugin has not spoken for %d s: run "
                   "tccl-check there",
                   node, SILENT_MS / 1000);
@@ -373,8 +382,10 @@ static void answer(struct connection *connection, const struct step *step)
     cleanup_json json_t *message = tccl_message_new("here");
     /* One that has ended may be of an earlier run under the same key. */
     if (!step_is_open(step) && step->phase != STEP_ENDED &&
-        step->outcome.state == TCCL_STATE_FALLBACK && !step->outcome.partial)
+        step->outcome.state == TCCL_STATE_FALLBACK && !step->outcome.partial) {
         tccl_put_text(message, "reason", step->outcome.reason, 511);
+        tccl_message_put_reason(message, step->outcome.cause);
+    }
     connection_answer(connection, message);
 }
 
@@ -411,7 +422,7 @@ void step_here(struct daemon *daemon, struct connection *connection, json_t *jso
     if (!step) {
         tccl_fail_in(&err, "%s", connection_node(connection));
         log_limited(&daemon->steps->refused, "refused a HERE: %s", err.text);
-        connection_refuse(connection, err.text);
+        connection_refuse_as(connection, err.reason ? err.reason : TCCL_REASON_MESSAGE, err.text);
         return;
     }
     if (step_is_open(step)) {

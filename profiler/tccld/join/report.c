@@ -20,8 +20,8 @@
 enum { FAILURE_MS = 20000 };
 
 /* A MERGE with the range, or with a reason. NULL with err. */
-static json_t *new_message(const struct step *step, const struct merge *merge, const char *reason,
-                           struct tccl_error *err)
+static json_t *new_message(const struct step *step, const struct merge *merge,
+                           enum tccl_reason cause, const char *reason, struct tccl_error *err)
 {
     int64_t wait = step_is_open(step) ? step->end - tccl_now_ms() : 0;
     cleanup_json json_t *message = tccl_message_new("merge");
@@ -32,7 +32,8 @@ static json_t *new_message(const struct step *step, const struct merge *merge, c
                   (json_int_t)(wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
         json_object_update(message, rest) != 0 || (merge && claims_put(step, message) != 0) ||
-        (!merge && tccl_put_text(message, "reason", reason, 511) != 0) ||
+        (!merge && (tccl_put_text(message, "reason", reason, 511) != 0 ||
+                    tccl_message_put_reason(message, cause) != 0)) ||
         (step->required && json_object_set_new(message, "required", json_true()) != 0)) {
         tccl_fail(err, "out of memory");
         return NULL;
@@ -62,10 +63,10 @@ static void lose_plan(struct step *step, const struct tccl_error *err)
     char reason[sizeof(step->outcome.reason)];
     snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
              step->join->nodes[step->node], err->text);
-    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%s", err->text);
+    tccl_outcome_say(&step->outcome, err->reason, "%s", err->text);
     step->outcome.state = TCCL_STATE_FALLBACK;
     step_close(step, STEP_LOST);
-    report_failure(step, reason); /* others may have been given the ring */
+    report_failure(step, err->reason, reason); /* others may have been given the ring */
 }
 
 void report_lost(struct step *step, const struct tccl_error *err)
@@ -81,6 +82,7 @@ static int read_plan(struct step *step, const json_t *answer, struct tccl_outcom
     int end = tree_end(step->node, step->n_nodes);
     if (tccl_plan_from_json(answer, &step->key, step->node, end, outcome, err) == 0)
         return 0;
+    tccl_fail_because(err, TCCL_REASON_PLAN_LOST);
     return tccl_fail_in(err, "%s: its plan", step->parent);
 }
 
@@ -94,7 +96,8 @@ static int resend_range(struct step *step, const struct link *link)
         return -1;
     step->resent = true;
     struct merge *merge = children_merge(step, NULL);
-    cleanup_json json_t *message = merge ? new_message(step, merge, NULL, NULL) : NULL;
+    cleanup_json json_t *message =
+        merge ? new_message(step, merge, TCCL_REASON_NONE, NULL, NULL) : NULL;
     merge_free(merge);
     if (message)
         step->up = link_ask(step->steps->daemon, step->parent, message, deadline_plan(step),
@@ -124,11 +127,11 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
 void report_range(struct step *step, const struct merge *merge)
 {
     struct tccl_error err = {0};
-    cleanup_json json_t *message = new_message(step, merge, NULL, &err);
+    cleanup_json json_t *message = new_message(step, merge, TCCL_REASON_NONE, NULL, &err);
     if (send_up(step, message, deadline_plan(step), on_plan) == 0)
         deadline_await(step);
     else
-        step_fail(step, "%s: %s", step->join->nodes[step->node],
+        step_fail(step, TCCL_REASON_OVERLOAD, "%s: %s", step->join->nodes[step->node],
                   err.text[0] ? err.text : "out of memory");
 }
 
@@ -152,13 +155,13 @@ static bool is_parent_down(const struct step *step)
            tccl_peer_down(step->steps->daemon->conf, &step->parent, 1, &more) != NULL;
 }
 
-void report_failure(struct step *step, const char *reason)
+void report_failure(struct step *step, enum tccl_reason cause, const char *reason)
 {
     if (is_parent_down(step)) {
         step_settle(step);
         return;
     }
-    cleanup_json json_t *message = new_message(step, NULL, reason, NULL);
+    cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);
     if (send_up(step, message, tccl_now_ms() + FAILURE_MS, on_failure_heard) != 0)
         step_settle(step);
 }
@@ -176,23 +179,24 @@ static void on_partial_heard(void *context, json_t *answer, const struct tccl_er
     step_settle(step);
 }
 
-static void record_partial(const struct step *step, const char *reason)
+static void record_partial(const struct step *step, enum tccl_reason cause, const char *reason)
 {
     cleanup_json json_t *record = json_deep_copy(step->record);
     if (json_object_set_new(record, "state", json_string("partial")) == 0 &&
-        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0)
+        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
+        tccl_message_put_reason(record, cause) == 0)
         record_put_checked(step->steps->daemon, tccl_steal(record));
 }
 
-void report_partial(struct step *step, const char *reason)
+void report_partial(struct step *step, enum tccl_reason cause, const char *reason)
 {
     struct alive *alive = step->node == 0 ? alives_find(step->steps->daemon, &step->key) : NULL;
     if (alive)
         alive->partial = true;
     if (step->node == 0 && step->record)
-        record_partial(step, reason);
+        record_partial(step, cause, reason);
     if (step->node == 0 || step->up)
         return;
-    cleanup_json json_t *message = new_message(step, NULL, reason, NULL);
+    cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);
     send_up(step, message, tccl_now_ms() + FAILURE_MS, on_partial_heard);
 }

@@ -12,10 +12,10 @@ void report_range(struct step *step, const struct merge *merge);
 void report_lost(struct step *step, const struct tccl_error *err);
 
 /* Of a step that has failed here: its parent answers who keeps the record. */
-void report_failure(struct step *step, const char *reason);
+void report_failure(struct step *step, enum tccl_reason cause, const char *reason);
 
 /* A ring was given out, but a node of this range could not take it: handed up to the root, which
  * puts it on record. */
-void report_partial(struct step *step, const char *reason);
+void report_partial(struct step *step, enum tccl_reason cause, const char *reason);
 
 #endif

@@ -157,6 +157,7 @@ static void take_place(struct tccl_step *join, const struct tccl_step *script)
         snprintf(join->reason, sizeof(join->reason),
                  "this tccld knows of no job script that wants a ring, so the ranks that mpirun "
                  "starts on that node could not have it (sbatch --tccl)");
+        join->cause = TCCL_REASON_JOB_SCRIPT;
         return;
     }
     memcpy(join->gres, script->gres, sizeof(join->gres));

@@ -140,7 +140,8 @@ void step_settle(struct step *step);
 /* The outcome is there: everybody who waits is answered. step_advance goes on from there. */
 void step_close(struct step *step, enum step_event event);
 /* No ring on any node. Only the first reason counts. */
-__attribute__((format(printf, 2, 3))) void step_fail(struct step *step, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void step_fail(struct step *step, enum tccl_reason cause,
+                                                     const char *fmt, ...);
 
 static inline bool step_is_open(const struct step *step)
 {

@@ -123,7 +123,7 @@ static void tell_lost(struct step *step, const struct child *lost)
 {
     char reason[400];
     snprintf(reason, sizeof(reason), "%.255s: %s", step->join->nodes[lost->node], child_hung_up);
-    report_partial(step, reason);
+    report_partial(step, TCCL_REASON_PLAN_LOST, reason);
 }
 
 /* May its communicators over some of these GPUs want a chain? Of two GPUs on its one node none can.
@@ -159,21 +159,23 @@ void step_close(struct step *step, enum step_event event)
     if (step->node == 0)
         keep_record(step);
     else if (step->outcome.partial)
-        report_partial(step, step->outcome.reason);
+        report_partial(step, step->outcome.cause, step->outcome.reason);
     else if (step_has_ring(step) && lost)
         tell_lost(step, lost);
 }
 
-void step_fail(struct step *step, const char *fmt, ...)
+void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
 {
+    char reason[sizeof(step->outcome.reason)];
     va_list args;
     if (!step_is_open(step))
         return;
     if (step->up)
         link_cancel(tccl_steal(step->up)); /* its parent hears the reason instead */
     va_start(args, fmt);
-    vsnprintf(step->outcome.reason, sizeof(step->outcome.reason), fmt, args);
+    vsnprintf(reason, sizeof(reason), fmt, args);
     va_end(args);
+    tccl_outcome_say(&step->outcome, cause, "%s", reason);
     step->outcome.state = TCCL_STATE_FALLBACK;
     step_close(step, STEP_FAIL);
     step_advance(step);
@@ -192,17 +194,18 @@ static void complete(struct step *step)
     struct tccl_error err = {0};
     const struct child *lost = children_lost(step);
     if (lost) {
-        step_fail(step, "%s: %s", step->join->nodes[lost->node], child_hung_up);
+        step_fail(step, TCCL_REASON_PLAN_LOST, "%s: %s", step->join->nodes[lost->node],
+                  child_hung_up);
         return;
     }
     int checked = claims_check(step, &err);
     if (checked < 0)
-        step_fail(step, "%s: %.400s", step->join->nodes[step->node], err.text);
+        step_fail(step, err.reason, "%s: %.400s", step->join->nodes[step->node], err.text);
     if (checked != 0)
         return;
     struct merge *merge = children_merge(step, &err);
     if (!merge) {
-        step_fail(step, "%s", err.text);
+        step_fail(step, err.reason, "%s", err.text);
     } else if (step->node == 0) {
         outcome_solve(&step->outcome, merge, step->join, most_rings(step));
         step_close(step, STEP_PLAN);
@@ -223,7 +226,7 @@ void step_advance(struct step *step)
         break;
     case STEP_FAILED:
         if (step->parent && !step->steps->stopping)
-            report_failure(step, step->outcome.reason);
+            report_failure(step, step->outcome.cause, step->outcome.reason);
         else if (step->join)
             step_settle(step);
         break;

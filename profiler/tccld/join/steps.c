@@ -75,7 +75,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
         step_free(TAILQ_FIRST(&steps->closed));
     struct step *step = steps->count < STEP_MOST ? calloc(1, sizeof(*step)) : NULL;
     if (!step) {
-        tccl_fail(err, "tccld has %d steps under way", steps->count);
+        tccl_fail_as(err, TCCL_REASON_OVERLOAD, "tccld has %d steps under way", steps->count);
         return NULL;
     }
     step->steps = steps;
@@ -91,7 +91,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     TAILQ_INSERT_TAIL(&steps->open, step, link);
     steps->count++;
     if (deadline_init(step) != 0 || children_init(step) != 0) {
-        tccl_fail(err, "out of memory");
+        tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
         step_free(step);
         return NULL;
     }
@@ -106,8 +106,9 @@ struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int
         return open_step(steps, key, node, n_nodes, timeout_ms, err);
     if (step->node == node && step->n_nodes == n_nodes)
         return step;
-    tccl_fail(err, "the node lists of this step do not match: node %d of %d here, %d of %d there",
-              step->node, step->n_nodes, node, n_nodes);
+    tccl_fail_as(err, TCCL_REASON_NODE_LISTS,
+                 "the node lists of this step do not match: node %d of %d here, %d of %d there",
+                 step->node, step->n_nodes, node, n_nodes);
     return NULL;
 }
 
@@ -150,7 +151,8 @@ void steps_stop(struct steps *steps)
     steps->stopping = true;
     while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
         step->recorded |= step->phase == STEP_REPORTED; /* that is up to its parent */
-        step_fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
+        step_fail(step, TCCL_REASON_NO_DAEMON, "%s: its tccld is being stopped",
+                  steps->daemon->conf->node);
     }
 }
 

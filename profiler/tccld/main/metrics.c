@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "records/reason.h"
-
 enum { MODES = 4, STATES = 4 };
 
 /* Upper ends; the last bucket has none. */
@@ -22,7 +20,7 @@ enum {
 
 struct metrics {
     unsigned long long joins[MODES], states[STATES];
-    unsigned long long reasons[TCCL_REASON_CLASSES];
+    unsigned long long reasons[TCCL_REASON_END];
     unsigned long long waits[WAITS + 1], gains[GAINS + 1], rings[RINGS + 1];
     bool works[METRICS_PARTS], asked; /* squeue */
     long long lost, pending;          /* records */
@@ -61,14 +59,14 @@ static void count_value(unsigned long long *buckets, const double *ends, int n, 
     buckets[i]++;
 }
 
-void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
+void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us)
 {
     double seconds = (double)waited_us * 1e-6;
     if ((int)state >= 0 && (int)state < STATES)
         metrics->states[state]++;
-    if (state == TCCL_STATE_FALLBACK && tccl_reason_number(reason) >= 0)
-        metrics->reasons[tccl_reason_number(reason)]++;
+    if (state == TCCL_STATE_FALLBACK)
+        metrics->reasons[reason]++;
     if (state == TCCL_STATE_OFF)
         return; /* nobody waited */
     if (state == TCCL_STATE_APPLIED && ratio > 0) {
@@ -187,8 +185,8 @@ static void put_steps(FILE *out, const struct metrics *metrics)
         put_counter(out, "tccl_answers_total", "state", tccl_state_name((enum tccl_state)i),
                     metrics->states[i]);
     describe(out, "tccl_fallbacks", "counter", NULL, "Steps without a ring, by reason.");
-    for (int i = 0; i < TCCL_REASON_CLASSES; i++)
-        put_counter(out, "tccl_fallbacks_total", "reason", tccl_reason_word(i),
+    for (int i = TCCL_REASON_NONE + 1; i < TCCL_REASON_END; i++)
+        put_counter(out, "tccl_fallbacks_total", "reason", tccl_reason_words[i],
                     metrics->reasons[i]);
     describe(out, "tccl_wait_seconds", "histogram", "seconds", "From JOIN to answer.");
     put_histogram(out, "tccl_wait_seconds", metrics->waits, wait_ends, WAITS, metrics->waited);

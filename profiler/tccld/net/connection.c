@@ -392,6 +392,11 @@ void connection_answer_lines(struct connection *connection, struct tccl_line_wri
 
 void connection_refuse(struct connection *connection, const char *text)
 {
+    connection_refuse_as(connection, TCCL_REASON_OTHER, text);
+}
+
+void connection_refuse_as(struct connection *connection, enum tccl_reason reason, const char *text)
+{
     if (connection->lines) {
         char buffer[1024];
         struct tccl_line_writer lines;
@@ -402,6 +407,7 @@ void connection_refuse(struct connection *connection, const char *text)
     }
     cleanup_json json_t *message = tccl_message_new("error");
     tccl_put_text(message, "text", text, 511);
+    tccl_message_put_reason(message, reason);
     connection_answer(connection, message);
 }
 

@@ -34,6 +34,8 @@ void connection_answer(struct connection *connection, json_t *message);
 void connection_answer_lines(struct connection *connection, struct tccl_line_writer *lines);
 /* Answers with an error, in the way that was asked. */
 void connection_refuse(struct connection *connection, const char *text);
+/* The same to one who takes it for the reason why a step has no ring. */
+void connection_refuse_as(struct connection *connection, enum tccl_reason reason, const char *text);
 /* Has the other side gone? */
 bool connection_closed(const struct connection *connection);
 

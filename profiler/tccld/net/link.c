@@ -36,8 +36,8 @@ struct link {
     char node[TCCL_CONF_NAME];
     char nonce[TCCL_NONCE];
     char place[300];
-    char early[200]; /* what went wrong before it began */
-    char *cred;      /* made, and not sent yet */
+    struct tccl_error early; /* what went wrong before it began */
+    char *cred;              /* made, and not sent yet */
     int64_t begun, deadline;
     int64_t wait_ms; /* for the answer, once the message is on its way; 0: until deadline */
     int dials;
@@ -76,7 +76,8 @@ static void finish(struct link *link, json_t *answer, const struct tccl_error *e
     drop(link);
 }
 
-__attribute__((format(printf, 2, 3))) static void fail(struct link *link, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void fail(struct link *link, enum tccl_reason reason,
+                                                       const char *fmt, ...)
 {
     struct tccl_error err = {0};
     char text[400];
@@ -84,7 +85,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct link *link, const 
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    tccl_fail(&err, "%s: %s", link->node, text);
+    tccl_fail_as(&err, reason, "%s: %s", link->node, text);
     finish(link, NULL, &err);
 }
 
@@ -126,12 +127,16 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
         return;
     }
     link->stalled = tccl_now_ms() >= link->deadline + STALLED_MS;
+    enum tccl_reason reason = TCCL_REASON_NO_ANSWER;
     const char *missing = link->connected ? "answer" : "connection";
-    if (!*link->place)
+    if (!*link->place) {
         missing = "address found";
-    else if (link->sealing)
+    } else if (link->sealing) {
         missing = "credential made by munged for it";
-    fail(link, "no %s within %lld ms (%s)", missing, (long long)(tccl_now_ms() - link->begun),
+        reason = TCCL_REASON_MUNGE;
+    }
+    fail(link, reason, "no %s within %lld ms (%s)", missing,
+         (long long)(tccl_now_ms() - link->begun),
          *link->place ? link->place : "looking up its name");
 }
 
@@ -139,8 +144,8 @@ static void send_cred(struct link *link)
 {
     if (frames_add(bufferevent_get_output(link->stream), link->cred, strlen(link->cred),
                    TCCL_FRAME_TCP) != 0) {
-        fail(link, "a message of %zu bytes is beyond the limit of %d", strlen(link->cred),
-             TCCL_FRAME_TCP);
+        fail(link, TCCL_REASON_MESSAGE, "a message of %zu bytes is beyond the limit of %d",
+             strlen(link->cred), TCCL_FRAME_TCP);
         return;
     }
     free(link->cred);
@@ -158,7 +163,8 @@ static json_t *check_answer(struct link *link, uid_t uid, const char *text, size
         tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0)
         return NULL;
     if (!daemon_trusts_maker(link->daemon, uid))
-        tccl_fail(err, "its answer was made by uid %u, which is neither root nor MungeUser", uid);
+        tccl_fail_as(err, TCCL_REASON_MUNGE,
+                     "its answer was made by uid %u, which is neither root nor MungeUser", uid);
     else if (strcmp(envelope.to, link->daemon->conf->node) != 0 ||
              strcmp(envelope.from, link->node) != 0 || strcmp(re, link->nonce) != 0)
         tccl_fail(err, "its answer belongs to another question, of %s to %s", envelope.to,
@@ -176,13 +182,13 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
     cleanup_json json_t *answer = NULL;
     if (!link->over) {
         if (!text)
-            tccl_fail(&err, "its answer can't be read: %s", why->text);
+            tccl_fail_as(&err, TCCL_REASON_MUNGE, "its answer can't be read: %s", why->text);
         else
             answer = check_answer(link, uid, text, size, &err);
         if (answer)
             finish(link, answer, NULL);
         else
-            fail(link, "%s", err.text);
+            fail(link, err.reason ? err.reason : TCCL_REASON_MESSAGE, "%s", err.text);
     }
     free(text);
     drop(link);
@@ -195,7 +201,8 @@ static void take_plain(struct link *link, const char *text)
     if (answer)
         finish(link, answer, NULL);
     else
-        fail(link, "its answer can't be read: it does not say whether it is busy");
+        fail(link, TCCL_REASON_MESSAGE,
+             "its answer can't be read: it does not say whether it is busy");
 }
 
 static void on_read(struct bufferevent *stream, void *argument)
@@ -209,14 +216,15 @@ static void on_read(struct bufferevent *stream, void *argument)
         take_plain(link, data);
         free(data);
     } else if (taken < 0) {
-        fail(link, "its answer is beyond the limit of %d bytes", TCCL_FRAME_TCP);
+        fail(link, TCCL_REASON_MESSAGE, "its answer is beyond the limit of %d bytes",
+             TCCL_FRAME_TCP);
     } else if (taken > 0) {
         bufferevent_disable(stream, EV_READ);
         link->heard = true;
         link->holders++;
         if (seal_open(link->daemon, data, link->deadline, on_opened, link, &err) != 0) {
             drop(link);
-            fail(link, "%s", err.text);
+            fail(link, TCCL_REASON_MUNGE, "%s", err.text);
         }
     }
 }
@@ -237,11 +245,13 @@ static void on_event(struct bufferevent *stream, short what, void *argument)
     if (what & BEV_EVENT_CONNECTED)
         on_connected(link);
     else if (what & BEV_EVENT_EOF)
-        fail(link, "its tccld (%s) closed the connection without an answer", link->place);
+        fail(link, TCCL_REASON_NO_DAEMON, "its tccld (%s) closed the connection without an answer",
+             link->place);
     else if (code == ECONNREFUSED || (code == 0 && !link->connected))
-        fail(link, "connection refused by %s: is its tccld running?", link->place);
+        fail(link, TCCL_REASON_NO_DAEMON, "connection refused by %s: is its tccld running?",
+             link->place);
     else
-        fail(link, "no connection to %s: %s", link->place, strerror(code));
+        fail(link, TCCL_REASON_UNREACHABLE, "no connection to %s: %s", link->place, strerror(code));
 }
 
 /* The other side waits only a moment for a message, and munged may take longer: it is there first.
@@ -265,7 +275,7 @@ static void connect_now(struct link *link)
     link->stream = bufferevent_socket_new(link->daemon->base, -1,
                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     if (!link->stream) {
-        fail(link, "out of memory");
+        fail(link, TCCL_REASON_OVERLOAD, "out of memory");
         return;
     }
     set_timer(link);
@@ -274,7 +284,8 @@ static void connect_now(struct link *link)
     bufferevent_enable(link->stream, EV_READ | EV_WRITE);
     if (bufferevent_socket_connect(link->stream, (const struct sockaddr *)&link->address.sockaddr,
                                    (int)link->address.size) != 0)
-        fail(link, "no connection to %s: %s", link->place, strerror(errno));
+        fail(link, TCCL_REASON_UNREACHABLE, "no connection to %s: %s", link->place,
+             strerror(errno));
 }
 
 static void on_sealed(void *context, char *cred, const struct tccl_error *err)
@@ -284,7 +295,7 @@ static void on_sealed(void *context, char *cred, const struct tccl_error *err)
     if (link->over) {
         free(cred);
     } else if (!cred) {
-        fail(link, "not asked: %s", err->text);
+        fail(link, TCCL_REASON_MUNGE, "not asked: %s", err->text);
     } else {
         link->cred = cred;
         link->sealed = true;
@@ -301,7 +312,7 @@ static void on_found(void *context, const struct address *address, const struct 
         return;
     }
     if (err) {
-        fail(link, "%s", err->text);
+        fail(link, err->reason ? err->reason : TCCL_REASON_UNREACHABLE, "%s", err->text);
         drop(link);
         return;
     }
@@ -320,13 +331,13 @@ static void on_start(evutil_socket_t fd, short what, void *argument)
     (void)what;
     event_free(link->timer);
     link->timer = NULL;
-    if (*link->early) {
-        fail(link, "%s", link->early);
+    if (link->early.text[0]) {
+        fail(link, link->early.reason, "%s", link->early.text);
         return;
     }
     link->timer = evtimer_new(link->daemon->base, on_timer, link);
     if (!link->timer) {
-        fail(link, "out of memory");
+        fail(link, TCCL_REASON_OVERLOAD, "out of memory");
         return;
     }
     set_timer(link);
@@ -377,9 +388,8 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
     struct link link = {.daemon = daemon, .deadline = deadline, .done = done, .context = context};
     struct tccl_envelope envelope = {
         .to = node, .from = daemon->conf->node, .epoch = daemon->epoch};
-    struct tccl_error err = {0};
     snprintf(link.node, sizeof(link.node), "%s", node);
-    if (tccl_envelope_put(message, &envelope, &err) != 0)
+    if (tccl_envelope_put(message, &envelope, NULL) != 0)
         return NULL;
     memcpy(link.nonce, envelope.nonce, sizeof(link.nonce));
     char *text = tccl_message_text(message);
@@ -389,16 +399,17 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
         return NULL;
     }
     if (strlen(text) > LINK_BYTES) {
-        snprintf(started->early, sizeof(started->early),
-                 "a message of %zu bytes is beyond the limit of %d: too many node classes?",
-                 strlen(text), LINK_BYTES);
+        tccl_fail_as(&started->early, TCCL_REASON_MESSAGE,
+                     "a message of %zu bytes is beyond the limit of %d: too many node classes?",
+                     strlen(text), LINK_BYTES);
         free(text);
         return started;
     }
     started->holders++; /* on_sealed's */
     started->sealing = true;
-    if (seal_close(daemon, daemon->users.munge, text, deadline, on_sealed, started, &err) != 0) {
-        snprintf(started->early, sizeof(started->early), "%.190s", err.text);
+    if (seal_close(daemon, daemon->users.munge, text, deadline, on_sealed, started,
+                   &started->early) != 0) {
+        tccl_fail_because(&started->early, TCCL_REASON_MUNGE);
         drop(started);
     }
     return started;
