@@ -1,10 +1,23 @@
-/* path-nodes.h: the nodes given on the command line, in order. */
+/* path-nodes.h: the command line, and the nodes given on it, in order. */
 #ifndef TCCL_PATH_NODES_H
 #define TCCL_PATH_NODES_H
 
-#include "command/path-options.h"
 #include "command/path-source.h"
 #include "ring/node-class.h"
+
+/* The command line. Texts are borrowed from it. */
+enum { MAX_NODE_OPTIONS = 4096 };
+
+struct options {
+    const char *model, *profile; /* NULL if not given */
+    const char *nodes[MAX_NODE_OPTIONS];
+    int n_nodes;
+    const char *gpus, *ring, *set, *output, *busy;
+    bool json, any;
+    double gap, noise; /* -1 if not given */
+    int budget, pairs; /* -1 if not given */
+    int rings;         /* -1 if not given; 0: auto */
+};
 
 enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
 

@@ -229,7 +229,7 @@ static int find_sets(const struct options *options, struct nodes *nodes, struct 
         if (!rings_wanted(options, nodes->classes[i]) &&
             !has_sets(nodes->classes[i]->class, closed, options->rings))
             return tccl_fail(err,
-                             "%s: no sets of %ld rings were measured; ask for --rings auto, or a "
+                             "%s: no sets of %d rings were measured; ask for --rings auto, or a "
                              "model",
                              nodes->classes[i]->source->path, options->rings);
     if (rings_find(options, nodes, &answer->route, closed, bounds, &answer->measured, err) != 0)

@@ -1,4 +1,4 @@
-/* acct-request.c: the options that select records, and the query for them. */
+/* acct-request.c: which records are asked for, and the query for them. */
 #include "acct/acct-request.h"
 
 #include <stdio.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "acct/acct-filter.h"
 #include "acct/acct-time.h"
 #include "acct/acct.h"
 #include "base/cleanup.h"
@@ -28,72 +27,6 @@ void acct_request_clear(struct acct_request *request)
 {
     json_decref(request->filter);
     json_decref(request->lost);
-}
-
-static int set_text(const char **text, const char *value)
-{
-    *text = value;
-    return 0;
-}
-
-int acct_request_option(struct acct_request *request, int option, const char *value,
-                        struct tccl_error *err)
-{
-    json_t *filter = request->filter;
-    switch (option) {
-    case 'j':
-        return acct_filter_jobs(filter, value, err);
-    case 'u':
-        return acct_filter_users(filter, value, err);
-    case 'N':
-        return acct_filter_nodes(filter, value, err);
-    case 's':
-        return acct_filter_states(filter, value, err);
-    case 'r':
-        return acct_filter_names(filter, "partitions", value, err);
-    case 'A':
-        return acct_filter_names(filter, "accounts", value, err);
-    case 'q':
-        return acct_filter_names(filter, "qos", value, err);
-    case 'R':
-        return acct_filter_classes(filter, value, err);
-    case 'i':
-        return acct_filter_range(filter, value, err);
-    case 'a':
-        request->all_users = true;
-        return 0;
-    case 'S':
-        return set_text(&request->start, value);
-    case 'E':
-        return set_text(&request->end, value);
-    case ACCT_OPTION_NAME:
-        return acct_filter_names(filter, "names", value, err);
-    case ACCT_OPTION_CONFIG:
-        return set_text(&request->config, value);
-    case ACCT_OPTION_NODE:
-        return set_text(&request->node, value);
-    default:
-        return 1;
-    }
-}
-
-int acct_request_html(const char *file, struct tccl_error *err)
-{
-    bool is_option = file[0] == '-' && file[1]; /* which stood behind --html */
-    return *file && !is_option ? 0
-                               : tccl_fail(err, "--html: give a file, or - for standard output");
-}
-
-int acct_refuse_option(char *const *argv, struct tccl_error *err)
-{
-    const char *word = argv[optind - 1];
-    if (strcmp(word, "--html") == 0)
-        return acct_request_html("", err);
-    if (optopt > 0 && optopt < ACCT_OPTION_CONFIG && strncmp(word, "--", 2) != 0)
-        return tccl_fail(err, "-%c: unknown option or missing value; see --help", optopt);
-    if (optopt == 0) /* getopt_long(3) */
-        return tccl_fail(err, "%.60s: unknown option; see --help", word);
-    return tccl_fail(err, "%.60s: missing or unexpected value; see --help", word);
 }
 
 static int add_time(json_t *filter, const char *name, time_t when, struct tccl_error *err)
@@ -220,16 +153,6 @@ static json_t *ask_summary(const struct tccl_conf *conf, const json_t *filter, i
 json_t *acct_request_summary(struct acct_request *request, int *complete, struct tccl_error *err)
 {
     return ask(request, ask_summary, complete, err);
-}
-
-long acct_request_purge(const struct acct_request *request, struct tccl_error *err)
-{
-    struct tccl_conf conf;
-    if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
-        return -1;
-    long removed = tccl_client_purge(&conf, request->filter, ANSWER_WITHIN_MS, err);
-    tccl_conf_clear(&conf);
-    return removed;
 }
 
 bool acct_request_lost(const struct acct_request *request, const json_t *records,

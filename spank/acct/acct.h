@@ -7,15 +7,37 @@
 
 #include <jansson.h>
 
-#include "base/error.h"
+#include "acct/acct-request.h"
+#include "acct/acct-table.h"
 
-/* Each is called with its own name ("ring"; records are listed without one) as argv[0], followed by
- * its arguments. It writes to stdout, reports an error in one line on stderr, and returns the exit
- * status. getopt has not been used before; LC_CTYPE is C.UTF-8. */
-int list_main(int argc, char **argv);
-int purge_main(int argc, char **argv);
-int ring_main(int argc, char **argv);
-int summary_main(int argc, char **argv);
+/* The command line and its user, for the end of a page. */
+struct acct_asked {
+    char *const *argv; /* from the command's name ("ring") on */
+    int argc;
+    bool complete;    /* false: only this node's records were available */
+    const char *lost; /* a line about lost records; NULL: none */
+};
+
+/* The command line. */
+struct acct_line {
+    struct acct_request request;
+    struct acct_asked asked;
+    bool json;
+    const char *html; /* the page's file; NULL: none is asked for */
+    /* of a list */
+    struct acct_layout layout;
+    char *fields;       /* of all -o, with commas; NULL: none given */
+    const char *preset; /* of -l or -b */
+    bool fold, no_header, list_fields;
+    /* of a ring */
+    bool svg;
+    const char *svg_file; /* NULL: standard output */
+};
+
+/* The commands, with their operands. Each writes to stdout. Returns 0, or -1 with err. */
+int acct_list(struct acct_line *line, int count, char **words, struct tccl_error *err);
+int acct_draw(struct acct_line *line, int count, char **words, struct tccl_error *err);
+int acct_summarize(struct acct_line *line, int count, char **words, struct tccl_error *err);
 
 /* Replaces "user" of each record by the name of its uid, where this machine knows one, as ls(1)
  * does: the recorded name comes from the step's environment, which the user may set, and is "" for
@@ -36,13 +58,7 @@ int acct_print_json(const json_t *json, struct tccl_error *err);
  * not reported. Returns the exit status. */
 int acct_end(int rc, struct tccl_error *err);
 
-/* The command line and its user, for the end of a page. */
-struct acct_asked {
-    char *const *argv; /* from the command's name ("ring") on */
-    int argc;
-    bool complete;    /* false: only this node's records were available */
-    const char *lost; /* a line about lost records; NULL: none */
-};
+/* The end of a page. */
 void acct_html_asked(const struct acct_asked *asked, FILE *out);
 
 /* Writes a summary (profiler/client/README.md, SUMMARY) for a terminal of that many columns (at
