@@ -76,9 +76,10 @@ end
 
 echo "--- a step whose slurmstepd was killed is gone"
 begin "${two[@]}"
-running=$cluster/nodes/n1/run/running
-eventually "the step is written down" grep -q '"stepd"' "$running"
-kill -9 "$(sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p' "$running")"
+records() { cat "$cluster"/nodes/n1/run/*/step 2>/dev/null; }
+written() { records | grep -q '"stepd"'; }
+eventually "the step is written down" written
+kill -9 "$(records | sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p')"
 tasks=1
 srun_show "${two[@]}"
 applied 1
@@ -90,5 +91,6 @@ eventually "no jobs left" no_jobs
 admin scontrol update nodename=n1 state=resume 2>/dev/null || true
 
 echo "--- nothing is left"
-no_running() { grep -q '"steps": \[\]' "$running"; }
+reload_all
+no_running() { ! records | grep .; }
 eventually "nobody runs" no_running

@@ -78,8 +78,9 @@ first=$!
 eventually "the first step" test -s "$work/ring"
 chains=$(sed 's/^n1\[//; s/\].*//' "$work/ring")
 case $chains in *"|"*) ;; *) fail "the first step has a single ring: $chains" ;; esac
-eventually "the step is written down" grep -qF ' | ' "$cluster/nodes/n1/run/running"
-known=$(grep -F ' | ' "$cluster/nodes/n1/run/running")
+written() { cat "$cluster"/nodes/n1/run/*/step | grep -F '"rings"' | grep -F ' | '; }
+eventually "the step is written down" written
+known=$(written)
 pid=$(<"$cluster/pid/tccld@n1")
 kill -9 "$pid"
 eventually "end of tccld" sh -c "! kill -0 $pid 2>/dev/null"
@@ -88,7 +89,7 @@ end 2,3
 end 6,7
 srun_show -w n1 -N1 --gpus=4 --tccl=on
 recorded "$(job_of)" 0 neighbours 1
-equal "the first step, written down again" "$(grep -F ' | ' "$cluster/nodes/n1/run/running")" "$known"
+equal "the first step, written down again" "$(written)" "$known"
 touch "$work/over"
 wait $first || fail "the first step: $(cat "$work/first.err")"
 recorded $(($(job_of) - 1)) 0 rings "$(tr -dc '|\n' <<<"$chains" | wc -m)"

@@ -10,15 +10,13 @@
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/agree.h"
-#include "tccld/join/confirm.h"
+#include "tccld/join/alongside.h"
+#include "tccld/join/built.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
 #include "tccld/join/subset.h"
-#include "tccld/join/verdicts.h"
 #include "tccld/net/link.h"
-#include "tccld/net/liveness.h"
 
 enum { UID = 4001, RANKS = 4 };
 
@@ -65,23 +63,30 @@ void connection_answer(struct connection *connection, json_t *message)
     answers++;
 }
 
-const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
+const struct tccl_group_choice *groups_choice(struct groups *groups,
+                                              const struct running_step *step,
                                               const struct tccl_node_class *class, bool closed)
 {
-    (void)groups, (void)alive, (void)class, (void)closed;
+    (void)groups, (void)step, (void)class, (void)closed;
     return NULL;
 }
 
-void running_built(struct running *running, const struct tccl_step_key *step, int rings, int nccl)
-{
-    (void)running, (void)step, (void)rings, (void)nccl;
-}
-
-struct shared_class *running_see(struct running *running, const struct tccl_step_key *step,
-                                 struct shared_class *class, bool closed, bool hidden)
+struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *step,
+                                   struct shared_class *class, bool closed, bool hidden)
 {
     (void)running, (void)step, (void)closed, (void)hidden;
     return class;
+}
+
+/* Nobody runs beside it. */
+void alongside_read_ahead(struct running *running)
+{
+    (void)running;
+}
+
+void alongside_on_place(evutil_socket_t fd, short what, void *running)
+{
+    (void)fd, (void)what, (void)running;
 }
 
 /* This is the first node: none of these is called. */
@@ -118,49 +123,47 @@ void confirmation_put_checked(struct daemon *daemon, json_t *record)
 
 static void end(void)
 {
-    agreements_free(daemon_.agreements);
+    agree_free(daemon_.agreements);
     FUZZ_CHECK(held == 0);
+    built_drop(running_find(daemon_.running, &key));
+    built_drop(running_find(daemon_.running, &wide));
+    running_free(daemon_.running);
     event_base_free(daemon_.base);
     planfile_remove(folder, &key, NULL);
     planfile_remove(folder, &wide, NULL);
-    verdicts_free(daemon_.verdicts);
-    alives_free(daemon_.alives);
     own_free(daemon_.own);
     rmdir(folder);
 }
 
-static void write_plan(const struct tccl_step_key *of, const char *nodes)
+static void begin_step(const struct tccl_step_key *of, int n_nodes)
 {
-    char path[PATH_MAX], text[TCCL_LINES_SIZE];
-    struct tccl_error err = {0};
-    struct tccl_line_writer plan;
-    planfile_begin(&plan, text);
-    tccl_key_put_lines(of, &plan);
-    tccl_line_put(&plan, "uid", "%d", UID);
-    tccl_line_put(&plan, "index", "0");
-    tccl_line_put(&plan, "n_nodes", "%s", nodes);
-    tccl_line_put(&plan, "start", "1700000000");
-    tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
-    if (planfile_write(folder, of, getgid(), &plan, NULL, path, &err) != 0)
+    static char *names[] = {"n1", "n2", "n3"};
+    struct tccl_step join = {.key = *of, .uid = UID, .n_nodes = n_nodes, .nodes = names};
+    struct running_step *step = running_begin(daemon_.running, &join, "");
+    if (!step)
         abort();
+    step->plan = step->ring = true;
+    step->start = 1700000000;
+    step->n_gpus = 2;
+    tccl_bus_parse("0000:01:00.0", &step->gpus[0]);
+    tccl_bus_parse("0000:41:00.0", &step->gpus[1]);
 }
 
 static void begin(void)
 {
-    if (daemon_.alives)
+    if (daemon_.running)
         return;
     if (!mkdtemp(folder))
         abort();
     strcpy(conf.run_dir, folder);
     strcpy(conf.node, "n1");
     snprintf(conf.machine, sizeof(conf.machine), "%s/none", folder);
-    daemon_.alives = alives_new();
-    daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.own = own_new();
     daemon_.base = event_base_new();
-    daemon_.agreements = agreements_new(&daemon_);
-    write_plan(&key, "1");
-    write_plan(&wide, "3");
+    daemon_.running = running_new(&daemon_);
+    daemon_.agreements = agree_new(&daemon_);
+    begin_step(&key, 1);
+    begin_step(&wide, 3);
     atexit(end);
 }
 
@@ -169,7 +172,7 @@ static void agree(const struct tccl_lines *lines, json_t *message)
 {
     struct connection *connection = (struct connection *)&conf; /* looked at by nobody */
     answers = 0;
-    alives_forget(&daemon_, &wide);
+    running_find(daemon_.running, &wide)->questions = 0;
     if (lines)
         agree_hear(&daemon_, connection, lines);
     else
@@ -195,11 +198,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!chain && strcmp(lines.name, "tccl-confirm") != 0)
         return 0;
     answers = records = 0;
-    alives_forget(&daemon_, &key); /* or the questions of a second are used up soon */
-    (chain ? subset_ask : confirm_hear)(&daemon_, NULL, &lines);
+    running_find(daemon_.running, &key)->questions =
+        0; /* or the questions of a second are used up soon */
+    (chain ? subset_ask : built_confirm)(&daemon_, NULL, &lines);
     FUZZ_CHECK(answers == 1 && records <= 1);
     for (int i = 0; i < RANKS && !chain; i++)
-        confirm_hear(&daemon_, NULL, &lines);
+        built_confirm(&daemon_, NULL, &lines);
     FUZZ_CHECK(records <= 1); /* the same word is put on record once */
     return 0;
 }

@@ -55,6 +55,9 @@ class Frozen(Target):
     def left(self):
         return sorted(name for name in os.listdir(f"{self.disk}/run") if "-" in name and name[0].isdigit())
 
+    def plans(self):
+        return [name for name in self.left() if os.path.exists(f"{self.disk}/run/{name}/plan")]
+
 
 def key_of(job):
     return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
@@ -62,7 +65,7 @@ def key_of(job):
 
 with Frozen() as target:
     check(target.begin(1).get("state") == "applied", "a step has its ring")
-    check(len(target.left()) == 1, "and its plan")
+    check(len(target.plans()) == 1, "and its plan")
     target.freeze()
     for job in (2, 3):
         start = time.monotonic()
@@ -75,7 +78,7 @@ with Frozen() as target:
     target.thaw()
     jobs = itertools.count(5)
     check(comes(lambda: target.begin(next(jobs)).get("state") == "applied"), "then there are rings again")
-    check(comes(lambda: not any(name.startswith(("2.", "3.")) for name in target.left())), "what was written late is taken back")
+    check(comes(lambda: not any(name.startswith(("2.", "3.")) for name in target.plans())), "what was written late is taken back")
     check(all(target.end_of(job) == "ok" for job in range(1, next(jobs))), "all steps end")
     check(comes(lambda: not target.left()), "and nothing is left of them")
 verdict()

@@ -11,15 +11,15 @@
 #include "client/message.h"
 #include "client/outcome.h"
 #include "tccld/jobs/jobs.h"
+#include "tccld/join/agree.h"
+#include "tccld/join/alongside.h"
+#include "tccld/join/built.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/presence.h"
-#include "tccld/join/running.h"
 #include "tccld/join/step-internal.h"
-#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/metrics.h"
-#include "tccld/net/liveness.h"
 
 /* Time stands still unless a test moves it. */
 static int64_t fake_us = 1000000;
@@ -287,17 +287,23 @@ void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_S
     tccl_lines_begin(plan, text, TCCL_LINES_SIZE, PLANFILE_NAME, PLANFILE_VERSION);
 }
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   struct tccl_line_writer *plan, struct monitor *monitor,
+                   const char *record, struct tccl_line_writer *plan, struct monitor *monitor,
                    char path[static PATH_MAX], struct tccl_error *err)
 {
     (void)monitor;
     (void)gid;
+    CHECK(*record);
     CHECK_INT(tccl_lines_end(plan), 0);
     if (fake_disk_full)
         return tccl_fail(err, "no space left");
     fake_plans++;
     snprintf(path, PATH_MAX, "%s/%u", run_dir, key->job);
     return 0;
+}
+void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
+                        struct monitor *monitor)
+{
+    (void)run_dir, (void)key, (void)monitor;
 }
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor)
 {
@@ -317,28 +323,61 @@ void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
     (void)key;
 }
 
-struct alive *alives_find(struct daemon *daemon, const struct tccl_step_key *key)
+/* The records of this node's steps: one for all, and that of the job script, if there is one. */
+static struct running fake_running; /* without any */
+static struct running_step fake_record, fake_script;
+static bool fake_has_script;
+
+struct running_step *running_begin(struct running *running, const struct tccl_step *join,
+                                   const char *stepd)
 {
-    (void)daemon;
-    (void)key;
+    (void)running, (void)stepd;
+    CHECK(join != NULL);
+    return &fake_record;
+}
+struct running_step *running_find(const struct running *running, const struct tccl_step_key *key)
+{
+    (void)running, (void)key;
+    return &fake_record;
+}
+struct running_step *running_planned(const struct running *running, const struct tccl_step_key *key)
+{
+    (void)running, (void)key;
     return NULL;
 }
-
-void alives_forget(struct daemon *daemon, const struct tccl_step_key *key)
+struct running_step *running_script(const struct running *running, const struct tccl_step_key *key)
 {
-    (void)daemon;
-    (void)key;
+    (void)running, (void)key;
+    return fake_has_script ? &fake_script : NULL;
 }
-void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
+bool running_is_script(const struct running_step *step)
 {
-    (void)daemon;
-    (void)key;
+    return step == &fake_script;
 }
-
-void verdicts_gone(struct daemon *daemon, const struct tccl_step_key *key)
+void running_end(struct running *running, struct running_step *step)
 {
-    (void)daemon;
-    (void)key;
+    (void)running, (void)step;
+}
+char *running_text(const struct running_step *step)
+{
+    (void)step;
+    return strdup("{}");
+}
+void running_save_soon(struct running *running, struct running_step *step)
+{
+    (void)running, (void)step;
+}
+void built_end(struct running *running, struct running_step *step, bool silent)
+{
+    (void)running, (void)step, (void)silent;
+}
+void built_drop(struct running_step *step)
+{
+    (void)step;
+}
+void agree_drop(struct agreements *agreements, const struct running_step *step)
+{
+    (void)agreements, (void)step;
 }
 
 /* This node, and ranges of nodes. */
@@ -376,10 +415,22 @@ const struct tccl_machine *own_machine(const struct own *own)
     return NULL;
 }
 /* Nobody else runs here. */
-void running_describe(struct running *running, const struct tccl_step *join,
-                      const struct tccl_node_class *class, struct tccl_outcome *outcome)
+void alongside_plan(struct running *running, struct running_step *step,
+                    const struct tccl_outcome *outcome, const struct tccl_step *join,
+                    const struct tccl_node_class *class)
+{
+    (void)running, (void)step, (void)outcome, (void)join, (void)class;
+}
+void alongside_describe(struct running *running, const struct tccl_step *join,
+                        const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
     (void)running, (void)join, (void)class, (void)outcome;
+}
+struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
+                                   struct shared_class *class, bool closed, bool hidden)
+{
+    (void)running, (void)key, (void)closed, (void)hidden;
+    return class;
 }
 /* Why Slurm has no plugin here; NULL: it has. */
 static const char *fake_missing;
@@ -388,36 +439,6 @@ const char *presence_missing(struct daemon *daemon)
 {
     CHECK(daemon != NULL);
     return fake_missing;
-}
-void presence_note(struct presence *presence, const struct tccl_step *join)
-{
-    (void)presence, (void)join;
-}
-
-void running_begin(struct running *running, const struct tccl_step *join,
-                   const struct connection *connection)
-{
-    (void)running, (void)connection;
-    CHECK(join != NULL);
-}
-void running_ring(struct running *running, const struct tccl_outcome *outcome,
-                  const struct tccl_step *join, const struct tccl_node_class *class)
-{
-    (void)running, (void)outcome, (void)join, (void)class;
-}
-void running_built(struct running *running, const struct tccl_step_key *key, int rings, int nccl)
-{
-    (void)running, (void)key, (void)rings, (void)nccl;
-}
-void running_end(struct running *running, const struct tccl_step_key *key)
-{
-    (void)running, (void)key;
-}
-struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
-                                 struct shared_class *class, bool closed, bool hidden)
-{
-    (void)running, (void)key, (void)closed, (void)hidden;
-    return class;
 }
 void shared_class_drop(struct shared_class *shared)
 {

@@ -61,7 +61,9 @@ void event_free(struct event *event)
 static struct node {
     struct tccl_conf conf;
     struct daemon daemon;
-    struct alive alive;
+    struct running running;
+    struct running_step step;
+    char names[32], parent[32];
     bool silent; /* stopped, or killed */
     bool old;    /* of a version that doesn't know the message */
 } nodes[NODES];
@@ -75,17 +77,17 @@ static struct node *node_of(const struct daemon *daemon)
     abort();
 }
 
-struct alive *alives_find(struct daemon *daemon, const struct tccl_step_key *key)
+struct running_step *running_planned(const struct running *running, const struct tccl_step_key *key)
 {
     (void)key;
-    return &node_of(daemon)->alive;
+    return &node_of(running->daemon)->step;
 }
 
-struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
-                           const struct tccl_lines *question, struct tccl_error *err)
+struct running_step *running_asked(struct daemon *daemon, const struct connection *connection,
+                                   const struct tccl_lines *question, struct tccl_error *err)
 {
     (void)connection, (void)question, (void)err;
-    return &node_of(daemon)->alive;
+    return &node_of(daemon)->step;
 }
 
 /* ---- Connections and links ---- */
@@ -168,7 +170,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
                           .at_ms = now_ms + rand() % 20,
                           .deadline = deadline,
                           .lost = losses && rand() % 8 == 0};
-    CHECK_INT(tree_parent(node_of(daemon)->alive.index), node_of(link->to)->alive.index);
+    CHECK_INT(tree_parent(node_of(daemon)->step.node), node_of(link->to)->step.node);
     link->connection.link = link;
     return links[n_links++] = link;
 }
@@ -265,21 +267,24 @@ static void begin(int count)
     n_nodes = count;
     for (int i = 0; i < count; i++) {
         struct node *node = &nodes[i];
-        *node = (struct node){.alive = {.uid = USER, .index = i, .start = START, .n_nodes = count}};
-        node->alive.key = (struct tccl_step_key){.cluster = "c", .job = 7};
+        *node = (struct node){.step = {.uid = USER, .node = i, .start = START, .n_nodes = count},
+                              .running = {.daemon = &node->daemon}};
+        node->step.key = (struct tccl_step_key){.cluster = "c", .job = 7};
         node->daemon.conf = &node->conf;
-        node->daemon.agreements = agreements_new(&node->daemon);
+        node->daemon.running = &node->running;
+        node->daemon.agreements = agree_new(&node->daemon);
         snprintf(node->conf.node, sizeof(node->conf.node), "n%d", i + 1);
-        snprintf(node->alive.nodes, sizeof(node->alive.nodes), "n[1-%d]", count);
-        if (i > 0)
-            snprintf(node->alive.parent, sizeof(node->alive.parent), "n%d", tree_parent(i) + 1);
+        snprintf(node->names, sizeof(node->names), "n[1-%d]", count);
+        snprintf(node->parent, sizeof(node->parent), "n%d", tree_parent(i) + 1);
+        node->step.nodes = node->names;
+        node->step.parent = node->parent;
     }
 }
 
 static void end(void)
 {
     for (int i = 0; i < n_nodes; i++)
-        agreements_free(nodes[i].daemon.agreements);
+        agree_free(nodes[i].daemon.agreements);
     CHECK_INT(n_timers, 0);
     while (n_links > 0)
         link_cancel(links[0]);
@@ -393,7 +398,7 @@ static void test_partial(void)
 {
     struct connection shims[2];
     begin(3);
-    nodes[0].alive.partial = true;
+    nodes[0].step.partial = true;
     say(0, 1, true, &shims[0]);
     CHECK_STR(shims[0].rings, "not");
     CHECK_STR(shims[0].why, "a node has no plan");
@@ -418,7 +423,7 @@ static void test_bounds(void)
         }
     CHECK(refused >= 6 * 4);
     CHECK(n_timers <= AGREE_USER);
-    nodes[0].alive.uid++; /* another user has his own room */
+    nodes[0].step.uid++; /* another user has his own room */
     say(0, 5, true, &shims[n]);
     CHECK_STR(shims[n].rings, "");
     for (int64_t until = now_ms + 700; step_until(until);)

@@ -25,7 +25,7 @@ static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX
     struct tccl_line_writer plan;
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "word", "%s", text);
-    int failed = planfile_write(run_dir, key, getgid(), &plan, NULL, path, &err);
+    int failed = planfile_write(run_dir, key, getgid(), "{}", &plan, NULL, path, &err);
     CHECK(!failed == !*err.text);
     return failed;
 }
@@ -39,18 +39,11 @@ static void test_write(void)
     CHECK_INT(write_plan(&key, path, "one"), 0);
     CHECK_INT(write_plan(&key, path, "two"), 0); /* again: replaced */
     umask(022);
-    struct tccl_lines read;
-    char text[TCCL_LINES_SIZE], word[8];
-    CHECK_INT(planfile_read(run_dir, &key, text, &read), 0);
-    CHECK_INT(tccl_line_text(&read, "word", word, sizeof(word)), 3);
-    CHECK_STR(word, "two");
     cleanup_free char *file = NULL;
     size_t size = 0;
     CHECK_INT(tccl_read_file(path, 4096, &file, &size, NULL), 0);
     CHECK_INT(size, strlen("tccl-plan 1\nword two\nend\n"));
     CHECK(file && memcmp(file, "tccl-plan 1\nword two\nend\n", size) == 0);
-    CHECK_INT(truncate(path, (off_t)size - 2), 0); /* torn */
-    CHECK_INT(planfile_read(run_dir, &key, text, &read), -1);
     CHECK_INT(stat(path, &stat_), 0);
     CHECK_INT(stat_.st_mode & 07777, 0640);
     folder_of(&key, folder);
@@ -59,6 +52,38 @@ static void test_write(void)
     planfile_remove(run_dir, &key, NULL);
     CHECK_INT(stat(folder, &stat_), -1);
     planfile_remove(run_dir, &key, NULL);
+}
+
+/* The record beside a plan, or alone: the owner's only, and a whole one or none. */
+static void test_record(void)
+{
+    struct tccl_step_key key = {.cluster = "c", .job = 5};
+    char path[PATH_MAX], folder[256], name[TCCL_KEY_TEXT];
+    struct tccl_error err = {0};
+    struct stat stat_;
+    folder_of(&key, folder);
+    tccl_key_folder(&key, name);
+    CHECK(!planfile_read_record(run_dir, name));
+    CHECK_INT(planfile_record(run_dir, name, "{\"a\": 1}", &err), 0);
+    CHECK_INT(write_plan(&key, path, "x"), 0);
+    cleanup_json json_t *empty = planfile_read_record(run_dir, name);
+    CHECK_INT(json_object_size(empty), 0);
+    CHECK_INT(planfile_record(run_dir, name, "{\"a\": 2}", &err), 0);
+    planfile_take_back(run_dir, &key, NULL);
+    CHECK(access(path, F_OK) != 0);
+    cleanup_json json_t *record = planfile_read_record(run_dir, name);
+    CHECK_INT(json_integer_value(json_object_get(record, "a")), 2);
+    snprintf(path, sizeof(path), "%.200s/step", folder);
+    CHECK(stat(path, &stat_) == 0 && (stat_.st_mode & 07777) == 0600);
+    CHECK_INT(truncate(path, 3), 0); /* torn */
+    CHECK(!planfile_read_record(run_dir, name));
+    CHECK_INT(unlink(path) | mkfifo(path, 0600), 0);
+    CHECK(!planfile_read_record(run_dir, name));
+    CHECK_INT(planfile_record(run_dir, name, "{}", &err), 0);
+    CHECK(stat(path, &stat_) == 0 && S_ISREG(stat_.st_mode));
+    planfile_remove(run_dir, &key, NULL);
+    CHECK_INT(stat(folder, &stat_), -1);
+    CHECK_STR(err.text, "");
 }
 
 /* A tccld that is killed leaves a whole plan or none: the one before stays until the new one is. */
@@ -123,7 +148,7 @@ static void write_shared(const struct tccl_step_key *key, int uid, char path[sta
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "uid", "%d", uid);
     tccl_line_put(&plan, "index", "3");
-    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, NULL, path, err), 0);
+    CHECK_INT(planfile_write(run_dir, key, 65532, "{}", &plan, NULL, path, err), 0);
 }
 
 static void test_shared(void)
@@ -193,6 +218,7 @@ int main(void)
     if (!mkdtemp(run_dir))
         return 1;
     test_write();
+    test_record();
     test_killed();
     test_shared();
     test_links();

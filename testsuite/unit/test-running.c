@@ -1,6 +1,6 @@
-/* What runs on a node, and a step seen beside it: the class that running_see gives is the one that
- * the neighbour's own transfers make, whether that is a ring of ours, or NCCL's own because the
- * step has no plan, or because its NCCL has not built the ring. A tccld that is started again
+/* What runs on a node, and a step seen beside it: the class that alongside_see gives is the one
+ * that the neighbour's own transfers make, whether that is a ring of ours, or NCCL's own because
+ * the step has no plan, or because its NCCL has not built the ring. A tccld that is started again
  * knows the same. */
 #include <event2/event.h>
 #include <unistd.h>
@@ -12,9 +12,10 @@
 #include "machines.h"
 #include "profiles.h"
 #include "search/search.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/outcome.h"
-#include "tccld/join/running.h"
+#include "tccld/join/planfile.h"
 #include "tccld/join/script.h"
 #include "tccld/main/daemon.h"
 
@@ -30,11 +31,36 @@ static struct daemon daemon_ = {.conf = &conf};
 static struct tccl_model *model;
 static struct tccl_table *tables[SETS];
 
-/* In place of connection.c: our own process is as good as a slurmstepd. */
-pid_t connection_pid(const struct connection *connection)
+/* In place of connection.c. */
+uid_t connection_uid(const struct connection *connection)
 {
     (void)connection;
-    return getpid();
+    return getuid();
+}
+
+/* Our own process is as good as a slurmstepd. */
+static void begin(const struct tccl_step *join)
+{
+    char stepd[STEPD_TEXT];
+    stepd_name(getpid(), stepd);
+    CHECK(running_begin(daemon_.running, join, stepd) != NULL);
+}
+
+static struct running_step *find(const struct tccl_step_key *key)
+{
+    struct running_step *step = running_find(daemon_.running, key);
+    CHECK(step != NULL);
+    return step;
+}
+
+static void end(const struct tccl_step_key *key)
+{
+    char path[PATH_MAX];
+    struct running_step *step = find(key);
+    planfile_remove(conf.run_dir, key, NULL);
+    snprintf(path, sizeof(path), "%.200s/%s", folder, step->folder);
+    CHECK_INT(access(path, F_OK), -1);
+    running_end(daemon_.running, step);
 }
 
 /* In place of script.c: no job script is here. */
@@ -111,7 +137,8 @@ static void give_ring(const struct tccl_step *join, struct shared_class *class)
     CHECK_INT(merge_add(merge, class, 1, NULL), 0);
     outcome_solve(&outcome, merge, join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
-    running_ring(daemon_.running, &outcome, join, class->class);
+    alongside_plan(daemon_.running, find(&join->key), &outcome, join, class->class);
+    running_save_soon(daemon_.running, find(&join->key));
     tccl_outcome_clear(&outcome);
     merge_free(merge);
 }
@@ -146,7 +173,7 @@ static void check_beside(const struct tccl_side *first, double alone)
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
     struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
     struct shared_class *got =
-        running_see(daemon_.running, &second_key, class_of(&join), true, false);
+        alongside_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_STR(err.text, "");
     CHECK_INT(got->class->neighbours, 1);
     check_named(got->class->beside, first, alone);
@@ -178,25 +205,41 @@ static void start_again(void)
     daemon_.running = running_new(&daemon_);
 }
 
+static json_t *read_record(const struct tccl_step_key *key)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    return planfile_read_record(folder, name);
+}
+
+static void write_record(const struct tccl_step_key *key, const json_t *record)
+{
+    struct tccl_error err = {""};
+    char name[TCCL_KEY_TEXT];
+    cleanup_free char *text = json_dumps(record, 0);
+    tccl_key_folder(key, name);
+    CHECK_INT(planfile_record(folder, name, text, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
 static void check_life(void)
 {
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     check_beside_nccl(TCCL_NEWEST);
     give_ring(&join, class);
     check_beside_ring();
-    running_built(daemon_.running, &first_key, 0, 22105);
+    running_built(daemon_.running, find(&first_key), 0, 22105);
     check_beside_nccl(TCCL_NCCL_2_21);
     start_again();
     check_beside_nccl(TCCL_NCCL_2_21);
-    running_built(daemon_.running, &second_key, 0, 0); /* of a step that doesn't run */
-    running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
+    running_built(daemon_.running, find(&first_key), TCCL_CHAIN_RINGS, 22907);
     check_beside_ring();
-    running_end(daemon_.running, &first_key);
+    end(&first_key);
     join = join_of(second_key, SECOND);
     struct shared_class *alone =
-        running_see(daemon_.running, &second_key, class_of(&join), true, 0);
+        alongside_see(daemon_.running, &second_key, class_of(&join), true, 0);
     CHECK_INT(alone->class->neighbours, 0);
     shared_class_drop(alone);
     shared_class_drop(class);
@@ -207,39 +250,39 @@ static void check_left_to_nccl(void)
 {
     struct tccl_step join = join_of(first_key, FIRST), second = join_of(second_key, SECOND);
     double alone = tables[1]->baseline_ring[TCCL_NEWEST].gbps;
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     struct shared_class *class =
-        running_see(daemon_.running, &second_key, class_of(&second), true, false);
+        alongside_see(daemon_.running, &second_key, class_of(&second), true, false);
     struct tccl_outcome outcome = {
         .state = TCCL_STATE_NOTHING, .neighbours = 1, .baseline_gbps = alone / 2};
-    running_describe(daemon_.running, &second, class->class, &outcome);
+    alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(alone > 0 && outcome.alone_gbps == alone && !outcome.beside);
     second.n_nodes = 2; /* other nodes count, too */
     outcome.alone_gbps = 0;
-    running_describe(daemon_.running, &second, class->class, &outcome);
+    alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);
     second.n_nodes = 1;
     outcome.neighbours = 0;
-    running_describe(daemon_.running, &second, class->class, &outcome);
+    alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);
     outcome.state = TCCL_STATE_FALLBACK;
     outcome.neighbours = 1;
-    running_describe(daemon_.running, &second, class->class, &outcome);
+    alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);
     shared_class_drop(class);
-    running_end(daemon_.running, &first_key);
+    end(&first_key);
 }
 
 /* A step of one GPU has no ring, and is nobody's neighbour. */
 static void check_one(void)
 {
     struct tccl_step join = join_of(first_key, FIRST & 1), second = join_of(second_key, SECOND);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     struct shared_class *got =
-        running_see(daemon_.running, &second_key, class_of(&second), true, false);
+        alongside_see(daemon_.running, &second_key, class_of(&second), true, false);
     CHECK_INT(got->class->neighbours, 0);
     shared_class_drop(got);
-    running_end(daemon_.running, &first_key);
+    end(&first_key);
 }
 
 /* A step of one GPU, which has no rings, and is named nowhere, came after one with a ring: that is
@@ -250,18 +293,18 @@ static void check_one_between(void)
     struct tccl_step join = join_of(first_key, FIRST), single = join_of(third_key, 4),
                      second = join_of(second_key, 2);
     struct shared_class *class = class_of(&join);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     give_ring(&join, class);
-    running_begin(daemon_.running, &single, NULL);
+    begin(&single);
     struct shared_class *got =
-        running_see(daemon_.running, &second_key, class_of(&second), false, false);
+        alongside_see(daemon_.running, &second_key, class_of(&second), false, false);
     CHECK_INT(got->class->neighbours, 1);
     CHECK_INT(tccl_beside_parse(got->class->beside ? got->class->beside : "", list, NULL), 1);
     CHECK(!list[0].nccl && list[0].rings.n == 1);
     shared_class_drop(got);
     shared_class_drop(class);
-    running_end(daemon_.running, &first_key);
-    running_end(daemon_.running, &third_key);
+    end(&first_key);
+    end(&third_key);
 }
 
 /* A shell on the same GPUs (--overlap), or on one of them, which came later: the ring counts. */
@@ -270,15 +313,15 @@ static void check_shell(void)
     static const uint32_t shells[] = {FIRST, 1};
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     give_ring(&join, class);
     for (int i = 0; i < 2; i++) {
         struct tccl_step shell = join_of(third_key, shells[i]);
-        running_begin(daemon_.running, &shell, NULL);
+        begin(&shell);
         check_beside_ring();
-        running_end(daemon_.running, &third_key);
+        end(&third_key);
     }
-    running_end(daemon_.running, &first_key);
+    end(&first_key);
     shared_class_drop(class);
 }
 
@@ -293,8 +336,7 @@ static void check_fewer(void)
     struct tccl_error err = {""};
     enum tccl_basis basis;
     double alone[2];
-    char path[PATH_MAX + 32];
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     running_free(daemon_.running);
     CHECK_INT(tccl_ring_set_parse(two, tccl_model_machine(model), &set, &err), 0);
     for (int i = 0; i < 2; i++) {
@@ -303,33 +345,27 @@ static void check_fewer(void)
         tccl_ring_set_side(&set, &sides[i]);
         CHECK_INT(tccl_rates_sides(&rates, &side, 1, &alone[i], &basis, &err), 0);
     }
-    snprintf(path, sizeof(path), "%s/running", folder);
-    cleanup_json json_t *list = tccl_read_json(path, 1 << 20, &err);
-    json_object_update_new(json_array_get(json_object_get(list, "steps"), 0),
-                           json_pack("{s:s, s:f}", "rings", two, "alone_gbps", alone[0]));
-    CHECK_INT(tccl_write_json(path, 0600, list, &err), 0);
+    cleanup_json json_t *record = read_record(&first_key);
+    json_object_update_new(record, json_pack("{s:s, s:f}", "rings", two, "alone_gbps", alone[0]));
+    write_record(&first_key, record);
     daemon_.running = running_new(&daemon_);
     check_beside(&sides[0], alone[0]);
-    running_built(daemon_.running, &first_key, 1, 22907);
+    running_built(daemon_.running, find(&first_key), 1, 22907);
     CHECK(alone[1] < 0.95 * alone[0]);
     check_beside(&sides[1], alone[1]);
     start_again();
     check_beside(&sides[1], alone[1]);
-    running_built(daemon_.running, &first_key, TCCL_CHAIN_RINGS, 22907);
+    running_built(daemon_.running, find(&first_key), TCCL_CHAIN_RINGS, 22907);
     check_beside(&sides[0], alone[0]);
-    running_end(daemon_.running, &first_key);
+    end(&first_key);
     CHECK_STR(err.text, "");
 }
 
-/* tccld is started again with this list in RunDir, which stays as it was. */
-static void start_with(json_t *list)
+/* tccld is started again with this record in RunDir. */
+static void start_with(json_t *record)
 {
-    struct tccl_error err = {""};
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s/running", folder);
     running_free(daemon_.running);
-    CHECK_INT(tccl_write_json(path, 0600, list, &err), 0);
-    CHECK_STR(err.text, "");
+    write_record(&first_key, record);
     daemon_.running = running_new(&daemon_);
 }
 
@@ -337,56 +373,44 @@ static void check_nobody(void)
 {
     struct tccl_step join = join_of(second_key, SECOND);
     struct shared_class *alone =
-        running_see(daemon_.running, &second_key, class_of(&join), true, false);
+        alongside_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_INT(alone->class->neighbours, 0);
     shared_class_drop(alone);
 }
 
-/* A list of an older tccld is read, whatever its members were then; one of a later version is not,
- * nor are steps with members, or values, that this version doesn't know. */
-static void check_list(void)
+/* A record with members, or values, that this version doesn't know is not read. */
+static void check_record(void)
 {
     struct tccl_step join = join_of(first_key, FIRST);
-    struct tccl_error err = {""};
-    char path[PATH_MAX + 32];
     struct shared_class *class = class_of(&join);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     give_ring(&join, class);
     shared_class_drop(class);
     running_free(daemon_.running);
     daemon_.running = NULL;
-    snprintf(path, sizeof(path), "%s/running", folder);
-    cleanup_json json_t *list = tccl_read_json(path, 1 << 20, &err);
-    cleanup_json json_t *old = json_deep_copy(json_object_get(list, "steps"));
+    cleanup_json json_t *record = read_record(&first_key);
     const struct {
         const char *name;
         json_t *value;
     } bad[] = {{"later", json_true()},
-               {"refused", json_false()},
                {"built", json_integer(-1)},
                {"built", json_integer(TCCL_CHAIN_RINGS + 1)},
+               {"node", json_integer(1)},
+               {"launch", json_integer(9)},
+               {"gpus", json_pack("[s]", "1:2")},
+               {"baselines", json_pack("[i]", 1)},
                {"gres", json_pack("[i, I]", 0, (json_int_t)3 + (INT64_C(1) << 32))},
                {"gres", json_pack("[i, s]", 0, "3")},
                {"gres", json_string("0,3")}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        cleanup_json json_t *copy = json_deep_copy(list);
-        json_object_set_new(json_array_get(json_object_get(copy, "steps"), 0), bad[i].name,
-                            bad[i].value);
+        cleanup_json json_t *copy = json_deep_copy(record);
+        json_object_set_new(copy, bad[i].name, bad[i].value);
         start_with(copy);
         check_nobody();
     }
-    cleanup_json json_t *later = json_deep_copy(list);
-    json_object_set_new(later, "version", json_integer(3));
-    start_with(later);
-    check_nobody();
-    json_object_del(json_array_get(old, 0), "built");
-    start_with(old);
+    start_with(record);
     check_beside_ring();
-    json_object_set_new(json_array_get(old, 0), "refused", json_true());
-    start_with(old);
-    check_beside_nccl(TCCL_NEWEST);
-    running_end(daemon_.running, &first_key);
-    CHECK_STR(err.text, "");
+    end(&first_key);
 }
 
 /* More steps at once than are kept, all of another job: the ring still counts. */
@@ -394,20 +418,18 @@ static void check_many(void)
 {
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
-    running_begin(daemon_.running, &join, NULL);
+    begin(&join);
     give_ring(&join, class);
     for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
         struct tccl_step other = join_of(third_key, 1);
         other.key.step = i;
-        running_begin(daemon_.running, &other, NULL);
+        begin(&other);
     }
     check_beside_ring();
-    for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
-        struct tccl_step_key key = third_key;
-        key.step = i;
-        running_end(daemon_.running, &key);
-    }
-    running_end(daemon_.running, &first_key);
+    struct running_step *step;
+    while ((step = TAILQ_FIRST(&daemon_.running->live))->key.job == third_key.job)
+        running_end(daemon_.running, step);
+    end(&first_key);
     shared_class_drop(class);
 }
 
@@ -421,7 +443,7 @@ static void check_groups(void)
     CHECK_INT(tccl_groups_add(groups, tables[0], &err), 0);
     CHECK_INT(tccl_groups_add(groups, tables[1], &err), 0);
     CHECK_INT(tccl_groups_choose(groups, &beside, wanted, &err), 0);
-    CHECK_INT(running_choose(daemon_.running, &first_key, masks, 2, true, false, got), 0);
+    CHECK_INT(alongside_choose(daemon_.running, &first_key, masks, 2, true, false, got), 0);
     for (int i = 0; i < 2; i++) {
         CHECK(tccl_chain_equal(&got[i].cell.chain, &wanted[i].cell.chain));
         CHECK(got[i].cell.gbps == wanted[i].cell.gbps && got[i].cell.gbps > 0);
@@ -449,7 +471,7 @@ static void check_turns(void)
 
 static const struct tccl_group_choice *choose(struct groups *groups, uid_t user, uint32_t step)
 {
-    struct alive alive = {.key = third_key, .uid = user, .n_gpus = 4};
+    struct running_step alive = {.key = third_key, .uid = user, .n_gpus = 4};
     struct tccl_step join = join_of(first_key, FIRST);
     alive.key.job = user;
     alive.key.step = step;
@@ -489,7 +511,7 @@ int main(void)
     check_one_between();
     check_shell();
     check_fewer();
-    check_list();
+    check_record();
     check_many();
     check_groups();
     check_turns();

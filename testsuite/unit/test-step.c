@@ -934,6 +934,7 @@ int main(void)
     rig.conf.max_rings = 5;
     rig.daemon.conf = &rig.conf;
     rig.daemon.base = event_base_new();
+    rig.daemon.running = &fake_running;
     test_reachable();
     test_names();
     test_refused();

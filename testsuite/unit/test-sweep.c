@@ -13,14 +13,10 @@
 #include "client/key.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/join/stepd-socket.h"
 #include "tccld/join/stepd.h"
 #include "tccld/join/sweep.h"
-#include "tccld/join/verdicts.h"
-#include "tccld/net/connection-internal.h"
-#include "tccld/net/liveness.h"
 
 static char run_dir[] = "/tmp/tccl-sweep-XXXXXX";
 static struct tccl_conf conf;
@@ -61,28 +57,38 @@ static bool has_plan(const struct tccl_step_key *key)
     return access(path, F_OK) == 0;
 }
 
-/* A plan with a file in /dev/shm; stepd: "" for none. */
-static void write_plan(const struct tccl_step_key *key, const char *stepd)
+/* A step that has begun, with a plan and a file in /dev/shm; stepd: "" for none that can be seen.
+ */
+static struct running_step *write_plan(const struct tccl_step_key *key, const char *stepd)
 {
     char buffer[TCCL_LINES_SIZE], path[PATH_MAX];
+    struct tccl_step join = {.key = *key, .n_nodes = 4, .node = 3, .uid = 65532};
+    struct running_step *step = running_begin(daemon_.running, &join, stepd);
+    cleanup_free char *record = running_text(step);
     struct tccl_line_writer plan;
     struct tccl_error err = {0};
     planfile_begin(&plan, buffer);
     tccl_key_put_lines(key, &plan);
     tccl_line_put(&plan, "uid", "65532");
     tccl_line_put(&plan, "index", "3");
-    if (*stepd)
-        tccl_line_put(&plan, "stepd", "%s", stepd);
-    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, NULL, path, &err), 0);
+    CHECK_INT(planfile_write(run_dir, key, 65532, record, &plan, NULL, path, &err), 0);
     CHECK_STR(err.text, "");
+    return step;
 }
 
-static void write_plan_of(const struct tccl_step_key *key, pid_t pid)
+static struct running_step *write_plan_of(const struct tccl_step_key *key, pid_t pid)
 {
     char stepd[STEPD_TEXT];
     stepd_name(pid, stepd);
     CHECK(*stepd);
-    write_plan(key, stepd);
+    return write_plan(key, stepd);
+}
+
+/* What tccld knows after it was started again. */
+static void start_again(void)
+{
+    running_free(daemon_.running);
+    daemon_.running = running_new(&daemon_);
 }
 
 static bool is_shared(const struct tccl_step_key *key)
@@ -199,13 +205,41 @@ static void test_plans(void)
     CHECK_INT(sweep_after(0), 1);
     CHECK(!has_plan(&dead) && !is_shared(&dead) && !entry_exists(7, ".launcher"));
     CHECK(has_plan(&alive) && has_plan(&nobodys));
+    CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0); /* this tccld has written it */
+    start_again();
+    CHECK(running_find(daemon_.running, &alive) && running_find(daemon_.running, &nobodys));
     CHECK_INT(sweep_after(SWEEP_KEEP_S - 60), 0);
-    planlist_add(daemon_.steps->plans, &nobodys);
-    CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
-    planlist_remove(daemon_.steps->plans, &nobodys);
     CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 1);
     CHECK(has_plan(&alive) && !has_plan(&nobodys));
-    planfile_remove(run_dir, &alive, NULL);
+    leave_end(daemon_.steps, &alive, false);
+    CHECK(!has_plan(&alive) && !running_find(daemon_.running, &alive));
+}
+
+/* A step without a plan, and one whose folder could not be removed when it ended, or be written. */
+static void test_records(void)
+{
+    struct tccl_step_key silent = key_of(12, 0), ended = key_of(12, 1), unwritten = key_of(12, 2);
+    struct tccl_step join = {.key = silent, .n_nodes = 1, .n_gres = 1};
+    char stepd[STEPD_TEXT], folder[TCCL_KEY_TEXT];
+    struct tccl_error err = {0};
+    pid_t pid = start_stepd();
+    stepd_name(pid, stepd);
+    running_save(daemon_.running, running_begin(daemon_.running, &join, stepd));
+    running_end(daemon_.running, write_plan(&ended, stepd));
+    join.key = unwritten;
+    running_begin(daemon_.running, &join, stepd);
+    CHECK_INT(sweep_after(0), 1);
+    CHECK(!has_plan(&ended) && running_find(daemon_.running, &silent));
+    start_again();
+    CHECK(running_find(daemon_.running, &silent) && running_find(daemon_.running, &unwritten));
+    tccl_key_folder(&unwritten, folder);
+    CHECK_INT(planfile_record(run_dir, folder, "{", &err), 0); /* nothing that can be read */
+    start_again();
+    CHECK(!running_find(daemon_.running, &unwritten));
+    CHECK_INT(sweep_after(0), 1);
+    kill_stepd(pid, true);
+    CHECK_INT(sweep_after(0), 1);
+    CHECK(!running_find(daemon_.running, &silent));
 }
 
 /* A tccld was killed while it made a plan, or removed it. */
@@ -228,10 +262,10 @@ static void test_unfinished(void)
 /* A tccld was killed while it wrote a file; what is somebody else's, and whole ones, stay. */
 static void test_temporaries(void)
 {
-    static const char *const names[] = {
-        "slurm-gpus.abc012", "12.script.zzzzzz", "12.launcher.new", "slurm-gpus",      "12.script",
-        "12.launcher",       "slurm-gpus.abc01", "others.abcdef",   "12.script.ABCDEF"};
-    enum { NAMES = sizeof(names) / sizeof(*names), UNFINISHED = 3 };
+    static const char *const names[] = {"slurm-gpus.abc012", "12.launcher.new",  "slurm-gpus",
+                                        "12.launcher",       "slurm-gpus.abc01", "others.abcdef",
+                                        "slurm-gpus.ABCDEF"};
+    enum { NAMES = sizeof(names) / sizeof(*names), UNFINISHED = 2 };
     char path[PATH_MAX];
     for (int i = 0; i < NAMES; i++) {
         snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
@@ -244,31 +278,38 @@ static void test_temporaries(void)
     }
 }
 
-/* The script's JOIN, its plans, and a link to a plan that another way removed. */
+/* A job script, the plans of steps that it takes part in, and a link to one. */
 static void test_scripts(void)
 {
-    char *node = "n1", stepd[STEPD_TEXT];
-    struct tccl_step join = {.key = key_of(9, 0xfffffffb),
-                             .n_nodes = 1,
-                             .nodes = &node,
-                             .launch = TCCL_LAUNCH_SCRIPT,
-                             .timeout_ms = 1000,
-                             .n_gres = 1};
-    struct tccl_step_key below = key_of(9, 0);
-    struct connection connection = {.asker.pid = start_stepd()};
-    strcpy(conf.node, "n1");
-    script_keep(&daemon_, &connection, &join);
-    script_stepd(&daemon_, &below, stepd);
-    CHECK(*stepd);
-    write_plan(&below, stepd);
+    struct tccl_step_key below = key_of(9, 0), own = key_of(9, 0xfffffffb);
+    struct tccl_step join = {
+        .key = own, .n_nodes = 1, .launch = TCCL_LAUNCH_SCRIPT_ONLY, .n_gres = 1};
+    char stepd[STEPD_TEXT];
+    pid_t pid = start_stepd();
+    stepd_name(pid, stepd);
+    running_save(daemon_.running, running_begin(daemon_.running, &join, stepd));
+    write_plan(&below, stepd)->by_script = true;
     planfile_link(run_dir, &below);
     CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
-    CHECK(entry_exists(9, ".script") && has_plan(&below));
-    kill_stepd(connection.asker.pid, true);
-    CHECK_INT(sweep_after(0), 2);
-    CHECK(!entry_exists(9, ".script") && !has_plan(&below));
+    CHECK(running_script(daemon_.running, &below) && has_plan(&below));
+    kill_stepd(pid, true);
+    CHECK(sweep_after(0) > 0);
+    CHECK(!running_script(daemon_.running, &below) && !has_plan(&below));
     CHECK_INT(sweep_after(0), 0);
     CHECK(!entry_exists(9, ".launcher"));
+}
+
+/* Its LEAVE says so, and nothing of another job goes. */
+static void test_script_ends(void)
+{
+    struct tccl_step_key below = key_of(9, 0), own = key_of(9, 0xfffffffb), other = key_of(10, 0);
+    struct tccl_step join = {.key = own, .n_nodes = 1, .launch = TCCL_LAUNCH_SCRIPT};
+    running_begin(daemon_.running, &join, "");
+    write_plan(&below, "")->by_script = true;
+    write_plan(&other, "")->by_script = true;
+    leave_end(daemon_.steps, &own, false);
+    CHECK(!has_plan(&below) && has_plan(&other) && !running_script(daemon_.running, &below));
+    leave_end(daemon_.steps, &other, false);
 }
 
 /* What is not ours stays. */
@@ -305,8 +346,6 @@ int main(void)
         return 1;
     strcpy(conf.run_dir, run_dir);
     daemon_.base = event_base_new();
-    daemon_.alives = alives_new();
-    daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.steps = steps_new(&daemon_);
     daemon_.running = running_new(&daemon_);
     test_states();
@@ -314,13 +353,13 @@ int main(void)
     test_plans();
     test_unfinished();
     test_temporaries();
+    test_records();
     test_scripts();
+    test_script_ends();
     test_others();
     test_period();
     steps_free(daemon_.steps);
     running_free(daemon_.running);
-    verdicts_free(daemon_.verdicts);
-    alives_free(daemon_.alives);
     event_base_free(daemon_.base);
     CHECK_INT(rmdir(run_dir), 0);
     return check_result();

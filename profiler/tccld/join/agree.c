@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -31,15 +30,15 @@ struct place {
 struct agreement {
     TAILQ_ENTRY(agreement) link;
     struct agreements *all;
-    struct alive step;
+    struct running_step *step;
     uint64_t comm;
-    int64_t begun;        /* tccl_now_ms */
-    enum word word;       /* what holds; OPEN: not known yet */
-    char why[WHY + 1];    /* it is not ALL */
-    struct place *places; /* the first one is this node */
-    int n_places;
+    int64_t begun;     /* tccl_now_ms */
+    enum word word;    /* what holds; OPEN: not known yet */
+    char why[WHY + 1]; /* it is not ALL */
     struct link *up;
     struct event *timer;
+    int n_places;
+    struct place places[]; /* the first one is this node */
 };
 
 struct agreements {
@@ -48,7 +47,7 @@ struct agreements {
     int count;
 };
 
-struct agreements *agreements_new(struct daemon *daemon)
+struct agreements *agree_new(struct daemon *daemon)
 {
     struct agreements *agreements = calloc(1, sizeof(*agreements));
     if (!agreements)
@@ -105,15 +104,24 @@ static void drop(struct agreement *agreement)
     for (int i = 0; i < agreement->n_places; i++)
         if (agreement->places[i].asker)
             connection_drop(agreement->places[i].asker);
-    free(agreement->places);
     free(agreement);
 }
 
-void agreements_free(struct agreements *agreements)
+void agree_free(struct agreements *agreements)
 {
     while (agreements && !TAILQ_EMPTY(&agreements->list))
         drop(TAILQ_FIRST(&agreements->list));
     free(agreements);
+}
+
+void agree_drop(struct agreements *agreements, const struct running_step *step)
+{
+    struct agreement *agreement = TAILQ_FIRST(&agreements->list), *next;
+    for (; agreement; agreement = next) {
+        next = TAILQ_NEXT(agreement, link);
+        if (agreement->step == step)
+            drop(agreement);
+    }
 }
 
 static void forget(struct agreement *agreement)
@@ -134,7 +142,7 @@ static bool admit(struct agreements *agreements, uid_t user)
     int64_t now = tccl_now_ms();
     TAILQ_FOREACH(agreement, &agreements->list, link)
     {
-        if (agreement->step.uid != user)
+        if (agreement->step->uid != user)
             continue;
         oldest = oldest ? oldest : agreement;
         kept++;
@@ -149,17 +157,6 @@ static bool admit(struct agreements *agreements, uid_t user)
     return true;
 }
 
-static int find_places(struct agreement *agreement)
-{
-    const struct alive *step = &agreement->step;
-    int node = step->index;
-    agreement->places =
-        calloc((size_t)tree_children(node, step->n_nodes) + 1, sizeof(*agreement->places));
-    for (int c = node; agreement->places && c >= 0; c = tree_next_child(node, c, step->n_nodes))
-        agreement->places[agreement->n_places++].node = c;
-    return agreement->places ? 0 : -1;
-}
-
 static void on_timer(evutil_socket_t fd, short what, void *argument);
 
 static void arm(struct agreement *agreement, int64_t ms)
@@ -168,35 +165,37 @@ static void arm(struct agreement *agreement, int64_t ms)
     evtimer_add(agreement->timer, &wait);
 }
 
-static struct agreement *begin(struct agreements *agreements, const struct alive *step,
+static struct agreement *begin(struct agreements *agreements, struct running_step *step,
                                uint64_t comm)
 {
-    struct agreement *agreement = calloc(1, sizeof(*agreement));
+    size_t places = (size_t)tree_children(step->node, step->n_nodes) + 1;
+    struct agreement *agreement = calloc(1, sizeof(*agreement) + places * sizeof(struct place));
     if (!agreement)
         return NULL;
-    agreement->all = agreements;
-    agreement->step = *step;
-    agreement->comm = comm;
-    agreement->begun = tccl_now_ms();
     agreement->timer = evtimer_new(agreements->daemon->base, on_timer, agreement);
-    TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
-    agreements->count++;
-    if (!agreement->timer || find_places(agreement) != 0) {
-        drop(agreement);
+    if (!agreement->timer) {
+        free(agreement);
         return NULL;
     }
-    arm(agreement, step->index == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS);
+    agreement->all = agreements;
+    agreement->step = step;
+    agreement->comm = comm;
+    agreement->begun = tccl_now_ms();
+    for (int c = step->node; c >= 0; c = tree_next_child(step->node, c, step->n_nodes))
+        agreement->places[agreement->n_places++].node = c;
+    TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
+    agreements->count++;
+    arm(agreement, step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS);
     return agreement;
 }
 
 /* NULL with err: there are too many. */
-static struct agreement *of_comm(struct agreements *agreements, const struct alive *step,
+static struct agreement *of_comm(struct agreements *agreements, struct running_step *step,
                                  uint64_t comm, struct tccl_error *err)
 {
     struct agreement *agreement;
     TAILQ_FOREACH(agreement, &agreements->list, link)
-    if (agreement->comm == comm && agreement->step.start == step->start &&
-        tccl_key_equal(&agreement->step.key, &step->key))
+    if (agreement->comm == comm && agreement->step == step)
         return agreement;
     agreement = admit(agreements, step->uid) ? begin(agreements, step, comm) : NULL;
     if (!agreement)
@@ -234,7 +233,7 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
     if (answer && tccl_get_optional_text(answer, "why", WHY, &why, NULL) != 0)
         why = NULL;
     snprintf(text, sizeof(text), "%.255s does not say that all nodes build them",
-             agreement->step.parent);
+             agreement->step->parent);
     settle(agreement, answer ? word_of(answer) : LATE, err ? err->text : why ? why : text);
 }
 
@@ -242,7 +241,7 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
 static void send_up(struct agreement *agreement)
 {
     char comm[COMM_DIGITS + 1];
-    const struct alive *step = &agreement->step;
+    const struct running_step *step = agreement->step;
     bool will = agreement->word == OPEN;
     cleanup_json json_t *message = tccl_message_new("agree");
     if (agreement->up)
@@ -250,7 +249,7 @@ static void send_up(struct agreement *agreement)
     snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)agreement->comm);
     cleanup_json json_t *rest =
         json_pack("{s:o, s:i, s:i, s:I, s:s, s:b}", "key", tccl_key_to_json(&step->key), "node",
-                  step->index, "n_nodes", step->n_nodes, "start", (json_int_t)step->start, "comm",
+                  step->node, "n_nodes", step->n_nodes, "start", (json_int_t)step->start, "comm",
                   comm, "will", (int)will);
     if (message && rest && json_object_update(message, rest) == 0 &&
         tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
@@ -262,11 +261,11 @@ static void send_up(struct agreement *agreement)
 static void give_up(struct agreement *agreement, enum word word, const char *why)
 {
     settle(agreement, word, why);
-    if (agreement->step.index > 0)
+    if (agreement->step->node > 0)
         send_up(agreement);
 }
 
-static struct place *missing(const struct agreement *agreement)
+static const struct place *missing(const struct agreement *agreement)
 {
     for (int i = 0; i < agreement->n_places; i++)
         if (!agreement->places[i].will)
@@ -285,7 +284,7 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
         drop(agreement);
         return;
     }
-    tccl_hosts_name(agreement->step.nodes, late ? late->node : tree_parent(agreement->step.index),
+    tccl_hosts_name(agreement->step->nodes, late ? late->node : tree_parent(agreement->step->node),
                     name);
     snprintf(why, sizeof(why), "%s has not said in time that it builds them", name);
     give_up(agreement, LATE, why);
@@ -297,7 +296,7 @@ static void advance(struct agreement *agreement)
         answer_all(agreement);
     else if (missing(agreement) || agreement->up)
         return;
-    else if (agreement->step.index == 0)
+    else if (agreement->step->node == 0)
         settle(agreement, ALL, "");
     else
         send_up(agreement);
@@ -313,7 +312,7 @@ static void take_word(struct agreement *agreement, struct place *place,
         connection_drop(place->asker);
     place->asker = connection_hold(connection);
     place->will |= will;
-    if (agreement->step.partial && agreement->word == OPEN)
+    if (agreement->step->partial && agreement->word == OPEN)
         give_up(agreement, NOT, "a node has no plan");
     else if (!will && agreement->word == OPEN)
         give_up(agreement, NOT, why);
@@ -347,9 +346,9 @@ void agree_hear(struct daemon *daemon, struct connection *connection,
     char why[WHY + 1];
     uint64_t comm = 0;
     bool will;
-    const struct alive *alive = alives_asked(daemon, connection, question, &err);
-    struct agreement *agreement = alive && read_word(question, &comm, &will, &err) == 0
-                                      ? of_comm(daemon->agreements, alive, comm, &err)
+    struct running_step *step = running_asked(daemon, connection, question, &err);
+    struct agreement *agreement = step && read_word(question, &comm, &will, &err) == 0
+                                      ? of_comm(daemon->agreements, step, comm, &err)
                                       : NULL;
     if (!agreement) {
         connection_refuse(connection, err.text);
@@ -374,14 +373,14 @@ static struct agreement *of_message(struct daemon *daemon, const json_t *json, s
         tccl_get_text(json, "comm", COMM_DIGITS, &text, err) != 0 ||
         read_comm(text, &comm, err) != 0)
         return NULL;
-    const struct alive *alive = alives_find(daemon, &key);
-    if (!alive || alive->start != start || alive->n_nodes != n_nodes ||
-        tree_parent((int)node) != alive->index) {
+    struct running_step *step = running_planned(daemon->running, &key);
+    if (!step || step->start != start || step->n_nodes != n_nodes ||
+        tree_parent((int)node) != step->node) {
         tccl_fail(err, "no such step has a plan here, above node %d of %d", (int)node,
                   (int)n_nodes);
         return NULL;
     }
-    struct agreement *agreement = of_comm(daemon->agreements, alive, comm, err);
+    struct agreement *agreement = of_comm(daemon->agreements, step, comm, err);
     for (int i = 1; agreement && i < agreement->n_places; i++)
         if (agreement->places[i].node == node)
             *place = &agreement->places[i];

@@ -5,8 +5,8 @@
 #ifndef TCCL_AGREE_H
 #define TCCL_AGREE_H
 
+#include "tccld/join/running.h"
 #include "tccld/net/connection.h"
-#include "tccld/net/liveness.h"
 
 enum {
     AGREE_MOST = 1024,    /* communicators that are remembered; beyond, the oldest one goes, */
@@ -20,8 +20,10 @@ enum {
 
 struct agreements;
 
-struct agreements *agreements_new(struct daemon *daemon); /* NULL without memory */
-void agreements_free(struct agreements *agreements);      /* NULL is fine */
+struct agreements *agree_new(struct daemon *daemon); /* NULL without memory */
+void agree_free(struct agreements *agreements);      /* NULL is fine */
+/* The step is about to be forgotten. */
+void agree_drop(struct agreements *agreements, const struct running_step *step);
 
 /* Handlers of AGREE: of the shim on this node, of a node right below this one. */
 lines_handler agree_hear;

@@ -9,16 +9,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
-#include "tccld/join/script.h"
-#include "tccld/join/stepd.h"
 #include "tccld/join/tree.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/run-dir.h"
-#include "tccld/net/liveness.h"
 
 /* This node */
 
@@ -46,19 +43,6 @@ static bool anyone_waits(const struct step *step)
     return false;
 }
 
-/* Whose end is the plan's, with or without a LEAVE (sweep.h). */
-static void put_stepd(const struct step *step, struct tccl_line_writer *plan)
-{
-    char text[STEPD_TEXT] = "";
-    if (step->by_script)
-        script_stepd(step->steps->daemon, &step->key, text);
-    for (int i = 0; i < step->n_waiters && !*text; i++)
-        if (!connection_closed(step->waiters[i]))
-            stepd_name(connection_pid(step->waiters[i]), text);
-    if (*text)
-        tccl_line_put(plan, "stepd", "%s", text);
-}
-
 /* A plan on its way to RunDir. */
 struct writing {
     char run_dir[PATH_MAX];
@@ -66,6 +50,7 @@ struct writing {
     gid_t gid;
     struct monitor *monitor;
     struct tccl_line_writer plan;
+    char *record;
     bool link; /* an MPI launcher's ranks find it by a link */
     int rc;
     struct tccl_error err;
@@ -76,8 +61,8 @@ static void write_plan(void *task)
 {
     struct writing *writing = task;
     writing->plan.text = writing->text; /* it may be a copy */
-    writing->rc = planfile_write(writing->run_dir, &writing->key, writing->gid, &writing->plan,
-                                 writing->monitor, writing->path, &writing->err);
+    writing->rc = planfile_write(writing->run_dir, &writing->key, writing->gid, writing->record,
+                                 &writing->plan, writing->monitor, writing->path, &writing->err);
     if (writing->rc == 0 && writing->link)
         planfile_link(writing->run_dir, &writing->key);
 }
@@ -86,19 +71,19 @@ static void write_plan(void *task)
 static void take_back(void *task, int ran)
 {
     const struct writing *writing = task;
+    free(writing->record);
     if (!ran)
         return;
     planfile_unlink(writing->run_dir, &writing->key);
-    planfile_remove(writing->run_dir, &writing->key, writing->monitor);
+    planfile_take_back(writing->run_dir, &writing->key, writing->monitor);
 }
 
 /* Returns 0, or -1 with err. */
-static int put_plan(struct step *step, struct writing *writing)
+static int put_plan(struct step *step, const struct running_step *record, struct writing *writing)
 {
     struct daemon *daemon = step->steps->daemon;
     const struct tccl_step *join = step->join;
     planfile_begin(&writing->plan, writing->text);
-    put_stepd(step, &writing->plan);
     if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
                      daemon->conf->socket, &writing->plan, &step->own_ring, &writing->err) != 0)
         return -1;
@@ -107,16 +92,20 @@ static int put_plan(struct step *step, struct writing *writing)
     writing->gid = join->gid;
     writing->monitor = daemon->monitor;
     writing->link = join->launch == TCCL_LAUNCH_DAEMONS || join->launch == TCCL_LAUNCH_BELOW;
+    writing->record = running_text(record);
+    if (!writing->record)
+        return tccl_fail(&writing->err, "out of memory");
     if (run_dir_do(daemon->run_dir, write_plan, take_back, writing, sizeof(*writing),
                    &writing->err) != 0)
         return -1;
+    free(writing->record);
     return writing->rc;
 }
 
 void answer_apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
-    const struct tccl_step *join = step->join;
+    struct running_step *record = running_find(daemon->running, &step->key);
     struct writing writing = {.rc = -1};
     bool ring = step->outcome.state == TCCL_STATE_APPLIED;
     if (!step->by_script && !anyone_waits(step)) {
@@ -126,16 +115,18 @@ void answer_apply(struct step *step)
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
-    if (put_plan(step, &writing) == 0) {
+    if (record)
+        alongside_plan(daemon->running, record, &step->outcome, step->join, step->class->class);
+    else
+        tccl_fail(&writing.err, "out of memory");
+    if (record && put_plan(step, record, &writing) == 0) {
         step->path = strdup(writing.path);
-        alives_forget(daemon, &step->key);
-        if (ring)
-            running_ring(daemon->running, &step->outcome, join, step->class->class);
-        if (step->by_script)
-            planlist_add_of_script(step->steps->plans, &step->key);
-        else
-            planlist_add(step->steps->plans, &step->key);
         return;
+    }
+    if (record) {
+        record->plan = record->ring = false;
+        free(tccl_steal(record->rings));
+        running_save_soon(daemon->running, record);
     }
     if (ring)
         answer_without(step, TCCL_REASON_PLAN_LOST, "%s", writing.err.text);

@@ -12,6 +12,7 @@
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/join.h"
+#include "tccld/join/leave.h"
 #include "tccld/join/probe.h"
 #include "tccld/join/report.h"
 #include "tccld/join/script.h"
@@ -168,13 +169,20 @@ static int join_by_script(struct step *step, const json_t *json, struct tccl_err
     const json_t *below = step->node == 0 ? json_object_get(json, "join") : NULL;
     if (!below)
         return 0;
-    struct tccl_step *join = script_join(step->steps->daemon, &step->key, below, err);
+    struct daemon *daemon = step->steps->daemon;
+    struct tccl_step *join = script_join(daemon, &step->key, below, err);
     if (!join)
         return -1;
     if (join->n_nodes != step->n_nodes) {
         tccl_step_free(join);
         return tccl_fail(err, "its JOIN is of another step");
     }
+    leave_before(daemon, &step->key);
+    const struct running_step *script = running_script(daemon->running, &step->key);
+    struct running_step *known =
+        script ? running_begin(daemon->running, join, script->stepd) : NULL;
+    if (known)
+        known->by_script = true;
     step->by_script = true;
     step_take_part(step, join);
     return 0;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/running.h"
 
 enum { SECOND_MS = 1000 };
 
@@ -105,20 +105,21 @@ static struct entry *make_room(struct groups *groups)
     return found;
 }
 
-const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
+const struct tccl_group_choice *groups_choice(struct groups *groups,
+                                              const struct running_step *step,
                                               const struct tccl_node_class *class, bool closed)
 {
-    const struct tccl_group_choice *known = find(groups, &alive->key, class, closed);
-    struct entry made = {.key = alive->key, .user = alive->uid, .closed = closed};
-    uint32_t step;
+    const struct tccl_group_choice *known = find(groups, &step->key, class, closed);
+    struct entry made = {.key = step->key, .user = step->uid, .closed = closed};
+    uint32_t all;
     if (known)
         return known;
-    if (own_mask(groups->daemon->own, alive->gpus, alive->n_gpus, &step) != 0)
+    if (own_mask(groups->daemon->own, step->gpus, step->n_gpus, &all) != 0)
         return NULL;
-    made.n = tccl_groups_split(step, class->gpus, made.gpus);
-    if (made.n == 0 || !groups_admit(&groups->turns, alive->uid, tccl_now_ms()) ||
-        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n, closed,
-                       alive->hidden, made.choices) != 0)
+    made.n = tccl_groups_split(all, class->gpus, made.gpus);
+    if (made.n == 0 || !groups_admit(&groups->turns, step->uid, tccl_now_ms()) ||
+        alongside_choose(groups->daemon->running, &step->key, made.gpus, made.n, closed,
+                         step->hidden, made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
     made.order = ++groups->made;

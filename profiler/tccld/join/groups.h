@@ -5,7 +5,7 @@
 #define TCCL_TCCLD_GROUPS_H
 
 #include "ring/groups.h"
-#include "tccld/net/liveness.h"
+#include "tccld/join/running.h"
 
 enum {
     GROUPS_KEPT = 64,   /* joint choices; beyond, the oldest ones of the user who has most go */
@@ -32,7 +32,8 @@ void groups_free(struct groups *groups);          /* NULL is fine */
 /* The part of a group of that step, whose class without neighbours this is. NULL: it is no group of
  * a layout (tccl_groups_split), or there is no table to choose by: it is planned as if no other
  * group ran. Borrowed until the next call. */
-const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
+const struct tccl_group_choice *groups_choice(struct groups *groups,
+                                              const struct running_step *step,
                                               const struct tccl_node_class *class, bool closed);
 
 #endif

@@ -6,16 +6,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/message.h"
 #include "client/peers.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
+#include "tccld/join/leave.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/presence.h"
-#include "tccld/join/running.h"
-#include "tccld/join/script.h"
 #include "tccld/main/metrics.h"
 
 /* The policy says no by what every node knows: no node needs to be told, and the root keeps the
@@ -64,8 +64,8 @@ static void take_gpus(struct step *step)
     if (!step->class)
         step_fail(step, err.reason, "%s: %.400s", join->nodes[join->node], err.text);
     else
-        step->class =
-            running_see(daemon->running, &step->key, step->class, join->n_nodes == 1, join->hidden);
+        step->class = alongside_see(daemon->running, &step->key, step->class, join->n_nodes == 1,
+                                    join->hidden);
 }
 
 void join_take(struct step *step)
@@ -156,23 +156,32 @@ void step_take_part(struct step *step, struct tccl_step *message)
     step_begin(step, message);
 }
 
+/* It is on this node's list from now on: the first JOIN of its slurmstepd says all of it. */
+static void note(struct daemon *daemon, const struct connection *connection,
+                 const struct tccl_step *message)
+{
+    const struct running_step *known = running_find(daemon->running, &message->key);
+    char stepd[STEPD_TEXT];
+    stepd_name(connection_pid(connection), stepd);
+    if (known && strcmp(known->stepd, stepd) == 0)
+        return;
+    leave_before(daemon, &message->key);
+    running_begin(daemon->running, message, stepd);
+}
+
 void step_join(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_error err = {0};
     struct tccl_step *message = tccl_join_from_json(json, &err);
     if (message && !message->silent)
         metrics_join(daemon->metrics, message->mode);
-    if (message &&
-        (message->launch == TCCL_LAUNCH_SCRIPT || message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
-        script_keep(daemon, connection, message);
+    if (message)
+        note(daemon, connection, message);
     if (message && message->launch == TCCL_LAUNCH_SCRIPT_ONLY) {
-        script_answer(connection);
+        cleanup_json json_t *answer = tccl_message_new("ok");
+        connection_answer(connection, answer);
         tccl_step_free(message);
         return;
-    }
-    if (message) {
-        presence_note(daemon->presence, message);
-        running_begin(daemon->running, message, connection);
     }
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);

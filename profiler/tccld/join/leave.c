@@ -6,57 +6,76 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
+#include "tccld/join/agree.h"
+#include "tccld/join/built.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
 #include "tccld/join/script.h"
-#include "tccld/join/verdicts.h"
 #include "tccld/main/run-dir.h"
-#include "tccld/net/liveness.h"
 
-/* A plan that goes; where RunDir does not answer, a sweep removes it. */
+/* A folder that goes; where RunDir does not answer, a sweep removes it. */
 struct removal {
     char run_dir[PATH_MAX];
     struct tccl_step_key key;
     struct monitor *monitor;
 };
 
-static void remove_plan(void *task)
+static void remove_folder(void *task)
 {
     const struct removal *removal = task;
     planfile_unlink(removal->run_dir, &removal->key);
     planfile_remove(removal->run_dir, &removal->key, removal->monitor);
 }
 
+void leave_forget(struct running *running, struct running_step *step)
+{
+    built_drop(step);
+    agree_drop(running->daemon->agreements, step);
+}
+
+/* Its record, and its plan, unless they are there no more. */
+static void end_record(struct daemon *daemon, const struct tccl_step_key *key, bool silent)
+{
+    struct removal removal = {.key = *key, .monitor = daemon->monitor};
+    struct running_step *step = running_find(daemon->running, key);
+    if (step && step->plan)
+        built_end(daemon->running, step, silent);
+    strcpy(removal.run_dir, daemon->conf->run_dir);
+    run_dir_do(daemon->run_dir, remove_folder, NULL, &removal, sizeof(removal), NULL);
+    if (step)
+        running_end(daemon->running, step);
+}
+
+void leave_before(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    if (running_find(daemon->running, key))
+        end_record(daemon, key, true);
+}
+
 /* Whoever asks for the plan again must not be sent to its file. */
-static void forget(struct steps *steps, const struct tccl_step_key *key)
+static void end_one(struct steps *steps, const struct tccl_step_key *key, bool silent)
 {
     struct step *step = steps_find(steps, key);
-    struct removal removal = {.key = *key, .monitor = steps->daemon->monitor};
-    strcpy(removal.run_dir, steps->daemon->conf->run_dir);
     if (step && step_is_open(step))
         step_fail(step, TCCL_REASON_CANCELLED,
                   "%s: the step has ended here before it had its plan (cancelled?)",
                   steps->daemon->conf->node);
-    alives_forget(steps->daemon, key);
-    run_dir_do(steps->daemon->run_dir, remove_plan, NULL, &removal, sizeof(removal), NULL);
-    planlist_remove(steps->plans, key);
-    running_end(steps->daemon->running, key);
+    end_record(steps->daemon, key, silent);
     if (!step || !step_enter(step, STEP_LEAVE))
         return;
     free(step->path);
     step->path = NULL;
 }
 
-void step_end_here(struct steps *steps, const struct tccl_step_key *key)
+void leave_end(struct steps *steps, const struct tccl_step_key *key, bool silent)
 {
-    verdicts_end(steps->daemon, key);
-    forget(steps, key);
-}
-
-void step_gone_here(struct steps *steps, const struct tccl_step_key *key)
-{
-    verdicts_gone(steps->daemon, key);
-    forget(steps, key);
+    const struct running *running = steps->daemon->running;
+    const struct running_step *script = running_find(running, key), *below = NULL;
+    const struct tccl_step_key own = *key;
+    while (script && running_is_script(script) && (below = script_next_below(running, script))) {
+        const struct tccl_step_key of_below = below->key;
+        end_one(steps, &of_below, silent);
+    }
+    end_one(steps, &own, silent);
 }
 
 void step_leave(struct daemon *daemon, struct connection *connection, json_t *json)
@@ -67,9 +86,7 @@ void step_leave(struct daemon *daemon, struct connection *connection, json_t *js
         connection_refuse(connection, err.text);
         return;
     }
-    if (script_is(&key))
-        script_end(daemon->steps, &key);
-    step_end_here(daemon->steps, &key);
+    leave_end(daemon->steps, &key, false);
     cleanup_json json_t *answer = tccl_message_new("ok");
     connection_answer(connection, answer);
 }

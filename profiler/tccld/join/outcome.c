@@ -11,7 +11,6 @@
 #include "chain/beside-text.h"
 #include "chain/expressible.h"
 #include "chain/ring-set.h"
-#include "client/hostlist.h"
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
@@ -19,10 +18,8 @@
 #include "ring/class-sets.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/tree.h"
 
 enum {
-    PLAN_NODES = 1024,   /* bytes of node names in a plan */
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
     OUTCOME_GPUS = TCCL_MAX_NODES * TCCL_MAX_GPUS
 };
@@ -320,27 +317,13 @@ static char *ring_text(const struct tccl_outcome *outcome, const struct tccl_ste
     return text;
 }
 
-/* For BUILT: whom this node tells, and how nodes are called. */
-static void put_nodes(struct tccl_line_writer *writer, const struct tccl_step *join)
-{
-    cleanup_free char *names =
-        tccl_hosts_fold((const char *const *)join->nodes, (size_t)join->n_nodes);
-    if (join->node > 0)
-        tccl_line_put(writer, "parent", "%s", join->nodes[tree_parent(join->node)]);
-    if (names && strlen(names) < PLAN_NODES)
-        tccl_line_put(writer, "node_names", "%s", names);
-}
-
 static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome *outcome,
                      const struct tccl_step *join, const char *socket)
 {
     tccl_key_put_lines(&join->key, writer);
     tccl_line_put(writer, "uid", "%u", join->uid);
     tccl_line_put(writer, "index", "%d", join->node);
-    tccl_line_put_bool(writer, "hidden", join->hidden);
     tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
-    put_nodes(writer, join);
-    tccl_line_put(writer, "start", "%lld", (long long)outcome->start);
     tccl_line_put(writer, "socket", "%s", socket);
     tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
 }

@@ -1,5 +1,6 @@
-/* Plan files, each in a folder of its own in RunDir. The folder's name holds a hash of the step's
- * key and no text from outside; it must be ours, and what others have put in the plan's place goes.
+/* Records and plans, those of each step in a folder of its own in RunDir. The folder's name holds a
+ * hash of the step's key and no text from outside; it must be ours, and what others have put in the
+ * plan's place goes.
  */
 #include "tccld/join/planfile.h"
 
@@ -19,8 +20,18 @@
 #include "client/key.h"
 
 #define PLAN_NAME "plan"
-#define NEW_NAME "plan.new"
-#define NOTE_NAME "built"
+#define RECORD_NAME "step"
+#define NEW ".new"
+
+enum { RECORD_MOST = 512 * 1024 };
+
+/* Hands an open file to the caller. */
+static int keep(int *fd)
+{
+    int kept = *fd;
+    *fd = -1;
+    return kept;
+}
 
 /* Opens the step's folder, which must be a real folder of our own. Returns -1 with errno. */
 static int open_folder(const char *run_dir, const char *name, bool make)
@@ -38,9 +49,7 @@ static int open_folder(const char *run_dir, const char *name, bool make)
     }
     if (make && fchmod(fd, 0711) != 0) /* whatever the umask */
         return -1;
-    int opened = fd;
-    fd = -1;
-    return opened;
+    return keep(&fd);
 }
 
 /* Lets this user read a file that is otherwise the owner's alone: what a file's mode can't say. In
@@ -72,17 +81,15 @@ static int let_job_read(int fd, uid_t uid, gid_t gid)
     return errno == EOPNOTSUPP && geteuid() == 0 && fchown(fd, 0, gid) == 0 ? fchmod(fd, 0640) : -1;
 }
 
-/* A plan that is there is a whole one, whenever we are killed. */
-static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
+/* A file that is there is a whole one, whenever we are killed. Returns it, open, before it has its
+ * name, or -1 with errno. */
+static int write_new(int folder, const char *new, const char *text, size_t size)
 {
-    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    unlinkat(folder, NOTE_NAME, 0);
-    if (unlinkat(folder, NEW_NAME, 0) != 0 && errno != ENOENT)
+    if (unlinkat(folder, new, 0) != 0 && errno != ENOENT)
         return -1;
-    cleanup_close int fd = openat(folder, NEW_NAME, flags, 0600);
-    if (fd < 0)
-        return -1;
-    while (size > 0) {
+    cleanup_close int fd =
+        openat(folder, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && size > 0) {
         ssize_t done = write(fd, text, size);
         if (done < 0 && errno != EINTR)
             return -1;
@@ -91,7 +98,49 @@ static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t
             size -= (size_t)done;
         }
     }
-    return let_job_read(fd, uid, gid) == 0 ? renameat(folder, NEW_NAME, folder, PLAN_NAME) : -1;
+    return keep(&fd);
+}
+
+static int write_plan(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
+{
+    cleanup_close int fd = write_new(folder, PLAN_NAME NEW, text, size);
+    return fd >= 0 && let_job_read(fd, uid, gid) == 0
+               ? renameat(folder, PLAN_NAME NEW, folder, PLAN_NAME)
+               : -1;
+}
+
+static int write_record(int folder, const char *text)
+{
+    cleanup_close int fd = write_new(folder, RECORD_NAME NEW, text, strlen(text));
+    return fd >= 0 ? renameat(folder, RECORD_NAME NEW, folder, RECORD_NAME) : -1;
+}
+
+int planfile_record(const char *run_dir, const char *name, const char *record,
+                    struct tccl_error *err)
+{
+    cleanup_close int folder = open_folder(run_dir, name, true);
+    if (folder >= 0 && write_record(folder, record) == 0)
+        return 0;
+    return tccl_fail(err, "%s/%s/" RECORD_NAME " can't be written: %s", run_dir, name,
+                     strerror(errno));
+}
+
+static int open_file(const char *run_dir, const char *name, const char *file)
+{
+    struct stat stat;
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    cleanup_close int fd =
+        folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? keep(&fd) : -1;
+}
+
+json_t *planfile_read_record(const char *run_dir, const char *name)
+{
+    cleanup_close int fd = open_file(run_dir, name, RECORD_NAME);
+    struct stat stat;
+    return fd >= 0 && fstat(fd, &stat) == 0 && stat.st_size <= RECORD_MOST
+               ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL)
+               : NULL;
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
@@ -114,7 +163,7 @@ void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_S
 }
 
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   struct tccl_line_writer *plan, struct monitor *monitor,
+                   const char *record, struct tccl_line_writer *plan, struct monitor *monitor,
                    char path[static PATH_MAX], struct tccl_error *err)
 {
     char name[TCCL_KEY_TEXT];
@@ -130,9 +179,10 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     if (tccl_line_integer(&lines, "uid", 0, UINT32_MAX, &uid) != 0)
         uid = geteuid(); /* it does not say whose it is */
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder < 0 || write_text(folder, (uid_t)uid, gid, plan->text, plan->length) != 0) {
+    if (folder < 0 || write_record(folder, record) != 0 ||
+        write_plan(folder, (uid_t)uid, gid, plan->text, plan->length) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
-        planfile_remove(run_dir, key, monitor);
+        planfile_take_back(run_dir, key, monitor);
         *path = '\0';
         return -1;
     }
@@ -170,70 +220,16 @@ void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
         unlink(path);
 }
 
-static int open_plan(const char *run_dir, const char *name, const char *file)
-{
-    cleanup_close int folder = open_folder(run_dir, name, false);
-    return folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-int planfile_read_folder(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
-                         struct tccl_lines *plan)
-{
-    struct stat stat;
-    cleanup_close int fd = open_plan(run_dir, name, PLAN_NAME);
-    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode))
-        return -1;
-    ssize_t size = read(fd, text, TCCL_LINES_SIZE);
-    if (size <= 0 || tccl_lines_open(text, (size_t)size, plan, NULL) != 0 ||
-        !tccl_lines_are(plan, PLANFILE_NAME, PLANFILE_VERSION))
-        return -1;
-    return 0;
-}
-
-int planfile_read(const char *run_dir, const struct tccl_step_key *key,
-                  char text[static TCCL_LINES_SIZE], struct tccl_lines *plan)
-{
-    char name[TCCL_KEY_TEXT];
-    tccl_key_folder(key, name);
-    return planfile_read_folder(run_dir, name, text, plan);
-}
-
-void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *text)
-{
-    char name[TCCL_KEY_TEXT];
-    tccl_key_folder(key, name);
-    cleanup_close int folder = open_folder(run_dir, name, false);
-    if (folder < 0)
-        return;
-    unlinkat(folder, NOTE_NAME, 0);
-    cleanup_close int fd =
-        openat(folder, NOTE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        dprintf(fd, "%s\n", text);
-}
-
-char *planfile_noted(const char *run_dir, const struct tccl_step_key *key)
-{
-    char name[TCCL_KEY_TEXT];
-    tccl_key_folder(key, name);
-    cleanup_close int fd = open_plan(run_dir, name, NOTE_NAME);
-    char *text = fd < 0 ? NULL : malloc(PLANFILE_NOTE + 1);
-    ssize_t size = text ? read(fd, text, PLANFILE_NOTE) : -1;
-    if (size < 0) {
-        free(text);
-        return NULL;
-    }
-    text[size] = '\0';
-    return text;
-}
-
 /* It belongs to the job's user, so nothing is asked of it but its name. */
 static void remove_shared(const char *run_dir, const char *name, struct monitor *monitor)
 {
     char text[TCCL_LINES_SIZE];
     struct tccl_lines plan;
     struct shared_file file = {0};
-    if (planfile_read_folder(run_dir, name, text, &plan) == 0 &&
+    cleanup_close int fd = open_file(run_dir, name, PLAN_NAME);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    if (size > 0 && tccl_lines_open(text, (size_t)size, &plan, NULL) == 0 &&
+        tccl_lines_are(&plan, PLANFILE_NAME, PLANFILE_VERSION) &&
         find_shared(name, &plan, &file) == 0)
         monitor_remove(monitor, &file);
 }
@@ -246,16 +242,35 @@ bool planfile_lacks_plan(const char *run_dir, const char *name)
            errno == ENOENT;
 }
 
-int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor)
+/* Returns the folder, open, or -1: it is not there, or none of ours. */
+static int remove_plan(const char *run_dir, const char *name, struct monitor *monitor)
 {
     remove_shared(run_dir, name, monitor);
-    cleanup_close int folder = open_folder(run_dir, name, false);
+    int folder = open_folder(run_dir, name, false);
+    if (folder >= 0) {
+        unlinkat(folder, PLAN_NAME, 0);
+        unlinkat(folder, PLAN_NAME NEW, 0);
+    }
+    return folder;
+}
+
+void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
+                        struct monitor *monitor)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    cleanup_close int folder = remove_plan(run_dir, name, monitor);
+    (void)folder;
+}
+
+int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor)
+{
+    cleanup_close int folder = remove_plan(run_dir, name, monitor);
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
         return -1;
-    unlinkat(folder, PLAN_NAME, 0);
-    unlinkat(folder, NEW_NAME, 0);
-    unlinkat(folder, NOTE_NAME, 0);
+    unlinkat(folder, RECORD_NAME, 0);
+    unlinkat(folder, RECORD_NAME NEW, 0);
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 

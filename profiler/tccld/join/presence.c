@@ -15,11 +15,11 @@
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
+#include "tccld/join/running.h"
 
 enum {
     FRESH_MS = 10000, /* what was found is believed that long */
     STOP_MS = 100,
-    JOINS = 4096, /* the latest, kept */
     ASKERS = 256,
 };
 
@@ -29,12 +29,6 @@ struct look {
     uid_t slurm_user;
     bool missing, named; /* neither: not known */
     char text[512];      /* why it is missing, or not known */
-};
-
-struct joined {
-    uint32_t job, step;
-    uid_t uid;
-    int64_t ms;
 };
 
 struct asker {
@@ -47,9 +41,7 @@ struct presence {
     struct pool *pool;
     struct look look;
     bool looking, ending;
-    int64_t looked_ms, began_ms;
-    struct joined joins[JOINS];
-    unsigned n_joins; /* ever */
+    int64_t looked_ms;
     struct asker askers[ASKERS];
     int n_askers;
 };
@@ -112,20 +104,17 @@ static void run_look(void *task)
 
 /* Has the step of the question sent a JOIN? Returns 1: yes; 0: no; -1: not known, as this tccld, or
  * what it keeps, is younger than the step (since_ms), or it is no step of the asker's. */
-static int has_joined(const struct presence *presence, const struct connection *connection,
-                      json_int_t job, json_int_t step, json_int_t since_ms)
+static int has_joined(const struct running *running, const struct connection *connection,
+                      json_int_t job, json_int_t number, json_int_t since_ms)
 {
-    unsigned kept = presence->n_joins < JOINS ? presence->n_joins : JOINS;
-    int64_t begin = tccl_now_ms() - since_ms, oldest = presence->began_ms;
-    uid_t uid = connection_uid(connection);
-    for (unsigned i = 0; i < kept; i++) {
-        const struct joined *joined = &presence->joins[i];
-        if (joined->job == job && joined->step == step)
-            return uid == joined->uid || connection_trusted(connection) ? 1 : -1;
-    }
-    if (presence->n_joins > JOINS)
-        oldest = presence->joins[presence->n_joins % JOINS].ms;
-    return begin > oldest ? 0 : -1;
+    const struct running_list *lists[] = {&running->live, &running->past};
+    const struct running_step *step;
+    int64_t begin = tccl_now_ms() - since_ms;
+    for (int i = 0; i < 2; i++)
+        TAILQ_FOREACH(step, lists[i], link)
+    if (step->key.job == job && step->key.step == number)
+        return connection_uid(connection) == step->uid || connection_trusted(connection) ? 1 : -1;
+    return begin > running->began_ms && begin > running->forgotten_ms ? 0 : -1;
 }
 
 /* A plugin that has spoken is there, whatever the files look like from here. */
@@ -133,7 +122,7 @@ static const char *state_of(const struct presence *presence)
 {
     if (presence->look.missing)
         return "missing";
-    if (presence->n_joins)
+    if (presence->daemon->running->joins)
         return "loaded";
     return presence->look.named ? "named" : "unknown";
 }
@@ -149,7 +138,7 @@ static void answer(struct presence *presence, struct connection *connection, con
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
         tccl_get_int(question, "step", 0, UINT32_MAX, &step, NULL) == 0 &&
         tccl_get_int(question, "since_ms", 0, INT32_MAX, &since, NULL) == 0) {
-        int joined = has_joined(presence, connection, job, step, since);
+        int joined = has_joined(presence->daemon->running, connection, job, step, since);
         if (joined >= 0)
             json_object_set_new(message, "joined", json_boolean(joined));
     }
@@ -196,7 +185,8 @@ const char *presence_missing(struct daemon *daemon)
 {
     struct presence *presence = daemon->presence;
     bool known = is_fresh(presence) && !presence->looking;
-    bool spoke = presence->n_joins > 0; /* then it is there, whatever the files look like */
+    bool spoke =
+        presence->daemon->running->joins > 0; /* then it is there, whatever the files look like */
     return known && presence->look.missing && !spoke ? presence->look.text : NULL;
 }
 
@@ -216,12 +206,6 @@ void presence_ask(struct daemon *daemon, struct connection *connection, json_t *
         (struct asker){connection_hold(connection), json_incref(message)};
 }
 
-void presence_note(struct presence *presence, const struct tccl_step *join)
-{
-    presence->joins[presence->n_joins++ % JOINS] =
-        (struct joined){join->key.job, join->key.step, join->uid, tccl_now_ms()};
-}
-
 struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct presence *presence = calloc(1, sizeof(*presence));
@@ -230,7 +214,6 @@ struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
         return NULL;
     }
     presence->daemon = daemon;
-    presence->began_ms = tccl_now_ms();
     presence->pool = pool_new(daemon->base, 1, 2, err);
     if (presence->pool)
         return presence;

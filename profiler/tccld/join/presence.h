@@ -4,7 +4,6 @@
 #ifndef TCCL_PRESENCE_H
 #define TCCL_PRESENCE_H
 
-#include "client/step-fields.h"
 #include "tccld/main/daemon.h"
 #include "tccld/net/connection.h"
 
@@ -14,9 +13,6 @@ struct presence;
 struct presence *presence_new(struct daemon *daemon, struct tccl_error *err);
 /* NULL is fine. */
 void presence_free(struct presence *presence);
-
-/* A step's plugin has spoken. */
-void presence_note(struct presence *presence, const struct tccl_step *join);
 
 /* Why this node has no plugin, by slurmd's plugstack.conf; NULL: it has one, or that is not known
  * yet: ask again in a second. Valid until the event loop goes on. */

@@ -13,8 +13,8 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
-#include "tccld/net/liveness.h"
 
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */
 enum { FAILURE_MS = 20000 };
@@ -190,9 +190,12 @@ static void record_partial(const struct step *step, enum tccl_reason cause, cons
 
 void report_partial(struct step *step, enum tccl_reason cause, const char *reason)
 {
-    struct alive *alive = step->node == 0 ? alives_find(step->steps->daemon, &step->key) : NULL;
-    if (alive)
-        alive->partial = true;
+    struct running *running = step->steps->daemon->running;
+    struct running_step *known = step->node == 0 ? running_planned(running, &step->key) : NULL;
+    if (known) {
+        known->partial = true;
+        running_save_soon(running, known);
+    }
     if (step->node == 0 && step->record)
         record_partial(step, cause, reason);
     if (step->node == 0 || step->up)

@@ -12,7 +12,6 @@
 #include "tccld/join/merge.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/phase.h"
-#include "tccld/join/planlist.h"
 #include "tccld/join/step.h"
 #include "tccld/join/stepd-socket.h"
 #include "tccld/main/log.h"
@@ -101,8 +100,7 @@ struct steps {
     struct daemon *daemon;
     struct step_list open, closed; /* closed: the oldest first */
     int count;
-    bool stopping; /* nothing is reported any more */
-    struct planlist *plans;
+    bool stopping;                 /* nothing is reported any more */
     struct stepd_sockets *sockets; /* of the slurmstepds here */
     struct log_limit refused, trouble;
     unsigned logged[STEP_PHASES]; /* one bit for each refused event that has been logged */

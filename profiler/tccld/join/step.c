@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
@@ -16,7 +17,6 @@
 #include "tccld/join/join.h"
 #include "tccld/join/probe.h"
 #include "tccld/join/report.h"
-#include "tccld/join/running.h"
 #include "tccld/join/step-internal.h"
 #include "tccld/join/tree.h"
 
@@ -79,8 +79,8 @@ static void keep_record(struct step *step)
         return;
     step->recorded = true;
     if (step->node == 0 && step->class)
-        running_describe(step->steps->daemon->running, step->join, step->class->class,
-                         &step->outcome);
+        alongside_describe(step->steps->daemon->running, step->join, step->class->class,
+                           &step->outcome);
     struct tccl_outcome shown = step->outcome; /* which owns what it points to */
     shown.state = tccl_outcome_told(&shown);
     json_t *record = tccl_record_to_json(step->join, &shown);

@@ -135,9 +135,8 @@ struct steps *steps_new(struct daemon *daemon)
     steps->daemon = daemon;
     TAILQ_INIT(&steps->open);
     TAILQ_INIT(&steps->closed);
-    steps->plans = planlist_new();
     steps->sockets = stepd_sockets_new();
-    if (!steps->plans || !steps->sockets) {
+    if (!steps->sockets) {
         steps_free(steps);
         return NULL;
     }
@@ -163,7 +162,6 @@ void steps_free(struct steps *steps)
         return;
     while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
         step_free(step);
-    planlist_free(steps->plans);
     stepd_sockets_free(steps->sockets);
     free(steps);
 }

@@ -9,11 +9,10 @@
 #include "machine/meter.h"
 #include "ring/latency.h"
 #include "ring/ring.h"
+#include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/running.h"
-#include "tccld/net/liveness.h"
 
 /* What is asked. */
 struct question {
@@ -30,7 +29,7 @@ static int find_gpu(const tccl_bus *gpus, int n, tccl_bus gpu)
     return -1;
 }
 
-static int read_question(const struct tccl_lines *lines, const struct alive *alive,
+static int read_question(const struct tccl_lines *lines, const struct running_step *step,
                          struct question *question, struct tccl_error *err)
 {
     if (tccl_line_bool(lines, "closed", &question->closed) != 0)
@@ -39,7 +38,7 @@ static int read_question(const struct tccl_lines *lines, const struct alive *ali
     if (question->n_gpus < 0)
         return tccl_fail(err, "gpus: a list of 1 to %d bus ids is expected", TCCL_MAX_GPUS);
     for (int i = 0; i < question->n_gpus; i++) {
-        if (find_gpu(alive->gpus, alive->n_gpus, question->gpus[i]) < 0)
+        if (find_gpu(step->gpus, step->n_gpus, question->gpus[i]) < 0)
             return tccl_fail(err, "gpus: entry %d is not a GPU of this step on this node", i);
         if (find_gpu(question->gpus, i, question->gpus[i]) >= 0)
             return tccl_fail(err, "gpus: entry %d is there twice", i);
@@ -159,14 +158,14 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
 
 /* That class, as what the question asks for: beside the step's other groups, or else beside other
  * steps alone. Takes the class over. */
-static void answer_class(struct daemon *daemon, const struct alive *alive,
+static void answer_class(struct daemon *daemon, const struct running_step *step,
                          struct shared_class *class, bool closed, struct tccl_line_writer *lines)
 {
     bool group = !(closed && class->class->n_gpus == 1);
     const struct tccl_group_choice *joint =
-        group ? groups_choice(daemon->groups, alive, class->class, closed) : NULL;
+        group ? groups_choice(daemon->groups, step, class->class, closed) : NULL;
     if (!joint)
-        class = running_see(daemon->running, &alive->key, class, closed, alive->hidden);
+        class = alongside_see(daemon->running, &step->key, class, closed, step->hidden);
     subset_answer(lines, class->class, own_machine(daemon->own), joint, closed);
     shared_class_drop(class);
 }
@@ -178,16 +177,16 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
     struct question question;
     char text[SUBSET_ANSWER];
     struct tccl_line_writer writer;
-    struct alive *alive = alives_asked(daemon, connection, lines, &err);
-    if (!alive || read_question(lines, alive, &question, &err) != 0) {
+    struct running_step *step = running_asked(daemon, connection, lines, &err);
+    if (!step || read_question(lines, step, &question, &err) != 0) {
         connection_refuse(connection, err.text);
         return;
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
     struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
-                                                 question.n_gpus, alive->hidden, &err);
+                                                 question.n_gpus, step->hidden, &err);
     if (class)
-        answer_class(daemon, alive, class, question.closed, &writer);
+        answer_class(daemon, step, class, question.closed, &writer);
     else
         answer(&writer, TCCL_STATE_FALLBACK, err.text);
     connection_answer_lines(connection, &writer);

@@ -1,8 +1,8 @@
 /* sweep.c: RunDir's only sweeper. The slurmstepd of a step can be killed: then no LEAVE comes, and
- * its plan, its processes' file in /dev/shm, and what is kept of a job script stay. They go once
- * that slurmstepd is seen to be gone. Where it can't be seen, only age tells, since a plan that is
- * removed too early costs a step its ring. A folder without a plan is nobody's: the tccld that made
- * it was killed. */
+ * its record, its plan, and its processes' file in /dev/shm stay. They go once that slurmstepd is
+ * seen to be gone. Where it can't be seen, only age tells, since a plan that is removed too early
+ * costs a step its ring. A folder without a record and a plan is nobody's: the tccld that made it
+ * was killed. */
 #include "tccld/join/sweep.h"
 
 #include <fcntl.h>
@@ -21,9 +21,6 @@
 #include "gres/gres.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
-#include "tccld/join/script.h"
-#include "tccld/join/stepd.h"
 #include "tccld/main/run-dir.h"
 
 struct sweep {
@@ -32,20 +29,6 @@ struct sweep {
     int period_ms;
 };
 
-/* Whose plan it is, and whether its step lives. */
-static enum stepd_state look_at_plan(const char *run_dir, const char *name,
-                                     struct tccl_step_key *key)
-{
-    char text[TCCL_LINES_SIZE], stepd[STEPD_TEXT], folder[TCCL_KEY_TEXT];
-    struct tccl_lines plan;
-    if (planfile_read_folder(run_dir, name, text, &plan) != 0 ||
-        tccl_key_from_lines(&plan, key, NULL) != 0 ||
-        tccl_line_text(&plan, "stepd", stepd, sizeof(stepd)) <= 0)
-        return STEPD_UNKNOWN;
-    tccl_key_folder(key, folder);
-    return strcmp(folder, name) == 0 ? stepd_look(stepd) : STEPD_UNKNOWN;
-}
-
 /* Another run of the step waits for its plan, which will take this one's place. */
 static bool begins_again(const struct daemon *daemon, const struct tccl_step_key *key)
 {
@@ -53,30 +36,38 @@ static bool begins_again(const struct daemon *daemon, const struct tccl_step_key
     return step && step_is_open(step);
 }
 
-static bool sweep_plan(struct daemon *daemon, const char *name, bool old)
+/* Returns whether it has gone. */
+static bool sweep_folder(struct daemon *daemon, const char *name, bool old)
 {
     const char *run_dir = daemon->conf->run_dir;
-    struct tccl_step_key key;
-    enum stepd_state state = look_at_plan(run_dir, name, &key);
-    if (planfile_lacks_plan(run_dir, name))
-        return planfile_remove_folder(run_dir, name, daemon->monitor) == 0;
-    if (state == STEPD_GONE && begins_again(daemon, &key))
+    struct running *running = daemon->running;
+    bool past;
+    struct running_step *step = running_folder(running, name, &past);
+    if (!step && !past)
+        step = running_load(running, name);
+    if (!step)
+        return (past || old || planfile_lacks_plan(run_dir, name)) &&
+               planfile_remove_folder(run_dir, name, daemon->monitor) == 0;
+    if (!old || step->joined_ms || stepd_look(step->stepd) != STEPD_UNKNOWN)
         return false;
-    if (state == STEPD_GONE)
-        step_gone_here(daemon->steps, &key);
-    else if (state == STEPD_UNKNOWN && old && !planlist_has(daemon->steps->plans, name))
-        return planfile_remove_folder(run_dir, name, daemon->monitor) == 0;
-    return state == STEPD_GONE;
+    leave_end(daemon->steps, &step->key, true);
+    return true;
 }
 
-static bool sweep_script(struct daemon *daemon, int folder, const char *name, uint32_t job,
-                         bool old)
+/* Returns how many have gone. */
+static int sweep_steps(struct daemon *daemon)
 {
-    struct tccl_step_key key;
-    enum stepd_state state = script_look(daemon, job, &key);
-    if (state == STEPD_GONE)
-        script_gone(daemon->steps, &key);
-    return state == STEPD_GONE || (state == STEPD_UNKNOWN && old && unlinkat(folder, name, 0) == 0);
+    struct running_step *step, *next;
+    int gone = 0;
+    for (step = TAILQ_FIRST(&daemon->running->live); step; step = next) {
+        next = TAILQ_NEXT(step, link);
+        if (stepd_look(step->stepd) != STEPD_GONE || begins_again(daemon, &step->key))
+            continue;
+        leave_end(daemon->steps, &step->key, true);
+        next = TAILQ_FIRST(&daemon->running->live); /* others may have gone with it */
+        gone++;
+    }
+    return gone;
 }
 
 static bool is_named(const char *name, const char *ending, uint32_t *job)
@@ -98,7 +89,7 @@ static bool is_unfinished(const char *name)
         strspn(name + length - RANDOM, "abcdefghijklmnopqrstuvwxyz012345") != RANDOM)
         return false;
     snprintf(file, sizeof(file), "%.*s", (int)(length - RANDOM - 1), name);
-    return strcmp(file, TCCL_GRES_NAME) == 0 || is_named(file, SCRIPT_ENDING, &job);
+    return strcmp(file, TCCL_GRES_NAME) == 0;
 }
 
 void sweep_unfinished(const char *run_dir)
@@ -110,14 +101,12 @@ void sweep_unfinished(const char *run_dir)
             unlinkat(dirfd(folder), entry->d_name, 0);
 }
 
-/* One entry of RunDir. Returns whether a plan or a script has gone. */
+/* One entry of RunDir. Returns whether a step's folder has gone. */
 static bool sweep_entry(struct daemon *daemon, int folder, const char *name, bool old)
 {
     uint32_t job;
     if (planfile_is_folder(name))
-        return sweep_plan(daemon, name, old);
-    if (is_named(name, SCRIPT_ENDING, &job))
-        return sweep_script(daemon, folder, name, job, old);
+        return sweep_folder(daemon, name, old);
     if (is_named(name, PLANFILE_LAUNCHER, &job) && faccessat(folder, name, F_OK, 0) != 0)
         unlinkat(folder, name, 0); /* it leads nowhere */
     return false;
@@ -129,7 +118,6 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
     const struct dirent *entry;
     struct stat stat;
     int removed = 0, kept = 0;
-    running_sweep(daemon->running);
     while (folder && (entry = readdir(folder)) != NULL) {
         if (fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
@@ -139,7 +127,7 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
         else
             kept += planfile_is_folder(entry->d_name);
     }
-    return removed;
+    return removed + sweep_steps(daemon);
 }
 
 /* Writes, as a sweep would, and changes nothing: a file system that takes that goes on. */
@@ -160,7 +148,7 @@ static void on_time(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     if (removed)
-        log_line("%s: removed %d plans and job scripts of steps that ended without a LEAVE",
+        log_line("%s: removed what was left of %d steps that ended without a LEAVE",
                  daemon->conf->run_dir, removed);
     event_add(sweep->timer, &next);
 }

@@ -22,7 +22,7 @@ void sweep_free(struct sweep *sweep); /* NULL is fine */
 /* Before anything is written there: files that a tccld was killed while it wrote. */
 void sweep_unfinished(const char *run_dir);
 
-/* Sweeps now. now: unix time. Returns how many plans and job scripts were removed. */
+/* Sweeps now. now: unix time. Returns of how many steps something was removed. */
 int sweep_run_dir(struct daemon *daemon, time_t now);
 
 #endif

@@ -10,7 +10,6 @@
 #include "tccld/main/threads.h"
 
 struct agreements;
-struct alives;
 struct jobs;
 struct journal;
 struct metrics;
@@ -30,7 +29,6 @@ struct steps;
 struct stalls;
 struct sweep;
 struct turns;
-struct verdicts;
 
 enum { POOL_QUEUE = 1024 };
 /* Priorities of the event loop: what has none set is served before those who may only ask. */
@@ -62,9 +60,7 @@ struct daemon {
     struct groups *groups;
     struct steps *steps;
     struct sweep *sweep;
-    struct alives *alives;
     struct agreements *agreements;
-    struct verdicts *verdicts;
     struct metrics *metrics;
 };
 

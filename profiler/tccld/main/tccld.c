@@ -20,13 +20,13 @@
 #include "tccld/join/agree.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/join.h"
+#include "tccld/join/leave.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/presence.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step.h"
 #include "tccld/join/sweep.h"
-#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -38,7 +38,6 @@
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
 #include "tccld/net/listener.h"
-#include "tccld/net/liveness.h"
 #include "tccld/net/peer-trust.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
@@ -204,13 +203,10 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->own = own_new();
     daemon->seen = seen_new();
     daemon->shares = shares_new();
-    daemon->alives = alives_new();
-    daemon->agreements = agreements_new(daemon);
-    daemon->verdicts = verdicts_new(daemon);
+    daemon->agreements = agree_new(daemon);
     daemon->metrics = metrics_new();
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
-        !daemon->shares || !daemon->alives || !daemon->agreements || !daemon->verdicts ||
-        !daemon->metrics)
+        !daemon->shares || !daemon->agreements || !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (!listener_refuses_descriptors() && !(daemon->stalls = stalls_new(daemon->base)))
         return tccl_fail(err, "out of memory");
@@ -233,6 +229,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->groups = daemon->running ? groups_new(daemon) : NULL;
     if (!daemon->groups)
         return tccl_fail(err, "out of memory");
+    daemon->running->forget = leave_forget;
     daemon->peer_trust = peer_trust_new(daemon);
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
@@ -271,8 +268,7 @@ static void end(struct parts *parts)
     steps_free(daemon->steps);
     groups_free(daemon->groups);
     running_free(daemon->running);
-    agreements_free(daemon->agreements);
-    verdicts_free(daemon->verdicts);
+    agree_free(daemon->agreements);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
@@ -287,7 +283,6 @@ static void end(struct parts *parts)
     shares_free(daemon->shares);
     own_free(daemon->own);
     seen_free(daemon->seen);
-    alives_free(daemon->alives);
     metrics_free(daemon->metrics);
     struct event *events[] = {parts->terminate, parts->interrupt};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)

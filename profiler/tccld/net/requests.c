@@ -1,10 +1,9 @@
 /* All that tccld is asked: from where, by whom, and who answers. */
 #include "tccld/join/agree.h"
-#include "tccld/join/confirm.h"
+#include "tccld/join/built.h"
 #include "tccld/join/presence.h"
 #include "tccld/join/step.h"
 #include "tccld/join/subset.h"
-#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/net/connection.h"
 
@@ -13,12 +12,12 @@ const struct request tccld_requests[] = {
     {"join", FROM_UNIX, true, step_join, NULL},
     {"leave", FROM_UNIX, true, step_leave, NULL},
     {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
-    {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
+    {"tccl-confirm", FROM_UNIX, false, NULL, built_confirm},
     {"tccl-agree", FROM_UNIX, false, NULL, agree_hear},
     {"here", FROM_TCP, true, step_here, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},
     {"agree", FROM_TCP, true, agree_receive, NULL},
-    {"built", FROM_TCP, true, verdicts_receive, NULL},
+    {"built", FROM_TCP, true, built_receive, NULL},
     {"lost", FROM_TCP, true, journal_hear_lost, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},
     {"node", FROM_UNIX | FROM_TCP, false, presence_ask, NULL},

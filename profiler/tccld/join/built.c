@@ -1,26 +1,20 @@
-/* verdicts.c: BUILT. A node sends its sum up once all nodes of its range have spoken; or some time
- * after a word that something differs, or after the step has ended here, or long after the first
- * word, whoever is missing then; and again if more comes afterwards. What
- * is known is also kept beside the plan, for a tccld that is started again; a plan that is removed
- * takes it along: who has not passed its word on by then is a silent node. */
-#include "tccld/join/verdicts.h"
+/* built.c: CONFIRM and BUILT. A node sends its sum up once all nodes of its range have spoken; or
+ * some time after a word that something differs, or after the step has ended here, or long after
+ * the first word, whoever is missing then; and again if more comes afterwards. What is known is in
+ * the step's record, for a tccld that is started again, until the step ends here: who has not
+ * passed its word on by then, and ends, is a silent node. */
+#include "tccld/join/built.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/key.h"
 #include "client/message.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
-#include "tccld/join/planfile.h"
-#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
-#include "tccld/main/log.h"
-#include "tccld/main/run-dir.h"
 #include "tccld/net/link.h"
 
 struct below {
@@ -30,9 +24,8 @@ struct below {
 };
 
 struct verdict {
-    TAILQ_ENTRY(verdict) link;
-    struct verdicts *all;
-    struct alive step;
+    struct running *running;
+    struct running_step *step;
     int rank; /* of this node */
     char text[BUILT_TEXT + 1];
     int lowest; /* rank in NCCL of this node's processes; -1: not known */
@@ -48,27 +41,11 @@ struct verdict {
     struct event *timer;
 };
 
-struct verdicts {
-    struct daemon *daemon;
-    TAILQ_HEAD(, verdict) list; /* the oldest first */
-    int count;
-    struct log_limit refused, lost;
-};
-
-struct verdicts *verdicts_new(struct daemon *daemon)
+void built_drop(struct running_step *step)
 {
-    struct verdicts *verdicts = calloc(1, sizeof(*verdicts));
-    if (!verdicts)
-        return NULL;
-    verdicts->daemon = daemon;
-    TAILQ_INIT(&verdicts->list);
-    return verdicts;
-}
-
-static void drop(struct verdict *verdict)
-{
-    TAILQ_REMOVE(&verdict->all->list, verdict, link);
-    verdict->all->count--;
+    struct verdict *verdict = tccl_steal(step->verdict);
+    if (!verdict)
+        return;
     if (verdict->up)
         link_cancel(verdict->up);
     if (verdict->timer)
@@ -77,29 +54,11 @@ static void drop(struct verdict *verdict)
     free(verdict);
 }
 
-void verdicts_free(struct verdicts *verdicts)
-{
-    while (verdicts && !TAILQ_EMPTY(&verdicts->list))
-        drop(TAILQ_FIRST(&verdicts->list));
-    free(verdicts);
-}
-
 /* ---- What is known of a step ---- */
 
 static int end_of(const struct verdict *verdict, int node)
 {
-    return tree_end(node, verdict->step.n_nodes);
-}
-
-static int find_below(struct verdict *verdict)
-{
-    int node = verdict->step.index;
-    verdict->below =
-        calloc((size_t)tree_children(node, verdict->step.n_nodes) + 1, sizeof(*verdict->below));
-    for (int c = node;
-         verdict->below && (c = tree_next_child(node, c, verdict->step.n_nodes)) >= 0;)
-        verdict->below[verdict->n_below++].node = c;
-    return verdict->below ? 0 : -1;
+    return tree_end(node, verdict->step->n_nodes);
 }
 
 static void put_silence(struct built_sum *sum, int nodes)
@@ -110,7 +69,7 @@ static void put_silence(struct built_sum *sum, int nodes)
 
 static void add_up(const struct verdict *verdict, struct built_sum *sum)
 {
-    built_sum_begin(sum, verdict->step.index);
+    built_sum_begin(sum, verdict->step->node);
     built_sum_put(sum, 1, verdict->rank, verdict->text);
     built_sum_put_rank(sum, verdict->lowest);
     for (int i = 0; i < verdict->n_below; i++) {
@@ -130,7 +89,7 @@ static struct below *below_of(const struct verdict *verdict, int node)
     return NULL;
 }
 
-/* ---- Beside the plan ---- */
+/* ---- In the record ---- */
 
 static json_t *state_to_json(const struct verdict *verdict)
 {
@@ -148,50 +107,15 @@ static json_t *state_to_json(const struct verdict *verdict)
     return tccl_steal(state);
 }
 
-/* What is known of a step, to or from the file beside its plan. */
-struct noting {
-    char run_dir[PATH_MAX];
-    struct tccl_step_key key;
-    char *text;
-};
-
-static void write_note(void *task)
-{
-    const struct noting *noting = task;
-    planfile_note(noting->run_dir, &noting->key, noting->text);
-}
-
-static void read_note(void *task)
-{
-    struct noting *noting = task;
-    noting->text = planfile_noted(noting->run_dir, &noting->key);
-}
-
-static void forget_note(void *task, int ran)
-{
-    struct noting *noting = task;
-    (void)ran;
-    free(noting->text);
-}
-
-/* text is taken over; NULL: it is read. Allocated; NULL: there is none. */
-static char *note(const struct verdict *verdict, char *text)
-{
-    const struct daemon *daemon = verdict->all->daemon;
-    struct noting noting = {.key = verdict->step.key, .text = text};
-    strcpy(noting.run_dir, daemon->conf->run_dir);
-    return run_dir_do(daemon->run_dir, text ? write_note : read_note, forget_note, &noting,
-                      sizeof(noting), NULL) == 0
-               ? noting.text
-               : NULL;
-}
-
 static void save(const struct verdict *verdict)
 {
-    cleanup_json json_t *state = verdict->ended_at ? NULL : state_to_json(verdict);
-    char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
-    if (text)
-        free(note(verdict, text));
+    struct running_step *step = verdict->step;
+    json_t *state = verdict->ended_at ? NULL : state_to_json(verdict);
+    if (!state)
+        return;
+    json_decref(step->said);
+    step->said = state;
+    running_save(verdict->running, step);
 }
 
 static void load_below(struct verdict *verdict, const json_t *json)
@@ -208,8 +132,7 @@ static void load_below(struct verdict *verdict, const json_t *json)
 /* As a tccld before this one has left it. */
 static void load(struct verdict *verdict)
 {
-    cleanup_free char *text = note(verdict, NULL);
-    cleanup_json json_t *state = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *state = verdict->step->said;
     json_int_t told, rank, lowest;
     const char *said;
     const json_t *below;
@@ -235,7 +158,7 @@ static void advance(struct verdict *verdict);
 /* The version that ran on this node, and what it would have built by itself. */
 static int put_nccl(const struct verdict *verdict, json_t *record)
 {
-    const struct alive *step = &verdict->step;
+    const struct running_step *step = verdict->step;
     char version[32];
     int at = step->n_baselines - 1;
     if (verdict->nccl <= 0)
@@ -252,8 +175,8 @@ static int put_nccl(const struct verdict *verdict, json_t *record)
 
 static json_t *record_of(const struct verdict *verdict, int rank, const char *reason)
 {
-    cleanup_json json_t *record = tccl_key_to_json(&verdict->step.key);
-    if (json_object_set_new(record, "start", json_integer(verdict->step.start)) != 0 ||
+    cleanup_json json_t *record = tccl_key_to_json(&verdict->step->key);
+    if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
         put_nccl(verdict, record) != 0)
@@ -265,14 +188,14 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
 static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
 {
     char reason[TCCL_OUTCOME_REASON + 1];
-    int rank = built_sum_judge(sum, verdict->step.nodes, reason);
+    int rank = built_sum_judge(sum, verdict->step->nodes, reason);
     verdict->sent = *sum;
     if (rank <= verdict->told)
         return;
     json_t *record = record_of(verdict, rank, reason);
     if (!record)
         return;
-    confirmation_put_checked(verdict->all->daemon, record);
+    confirmation_put_checked(verdict->running->daemon, record);
     verdict->told = rank;
     save(verdict);
 }
@@ -283,34 +206,34 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
     const json_t *text = json_object_get(answer, "text");
     verdict->up = NULL;
     if (!answer) {
-        log_limited(&verdict->all->lost, "what was built of a step's ring can't be passed on: %s",
-                    err->text);
+        log_limited(&verdict->running->lost,
+                    "what was built of a step's ring can't be passed on: %s", err->text);
         verdict->sent.end = 0;
-        verdict->retry_at = tccl_now_ms() + VERDICTS_RETRY_MS;
+        verdict->retry_at = tccl_now_ms() + BUILT_RETRY_MS;
     } else if (text) {
-        log_limited(&verdict->all->refused, "%s has refused what was built of a step's ring: %s",
-                    verdict->step.parent, json_string_value(text));
+        log_limited(&verdict->running->lost, "%s has refused what was built of a step's ring: %s",
+                    verdict->step->parent, json_string_value(text));
     }
     advance(verdict);
 }
 
 static void send_up(struct verdict *verdict, const struct built_sum *sum)
 {
-    struct daemon *daemon = verdict->all->daemon;
+    struct daemon *daemon = verdict->running->daemon;
     cleanup_json json_t *message = tccl_message_new("built");
     cleanup_json json_t *content = built_sum_to_json(sum);
     cleanup_json json_t *rest =
-        json_pack("{s:o, s:i, s:i, s:I}", "key", tccl_key_to_json(&verdict->step.key), "node",
-                  verdict->step.index, "n_nodes", verdict->step.n_nodes, "start",
-                  (json_int_t)verdict->step.start);
+        json_pack("{s:o, s:i, s:i, s:I}", "key", tccl_key_to_json(&verdict->step->key), "node",
+                  verdict->step->node, "n_nodes", verdict->step->n_nodes, "start",
+                  (json_int_t)verdict->step->start);
     if (content && rest && json_object_update(message, content) == 0 &&
         json_object_update(message, rest) == 0)
-        verdict->up = link_ask(daemon, verdict->step.parent, message,
-                               tccl_now_ms() + VERDICTS_ANSWER_MS, on_answer, verdict);
+        verdict->up = link_ask(daemon, verdict->step->parent, message,
+                               tccl_now_ms() + BUILT_ANSWER_MS, on_answer, verdict);
     if (verdict->up)
         verdict->sent = *sum;
     else
-        verdict->retry_at = tccl_now_ms() + VERDICTS_RETRY_MS;
+        verdict->retry_at = tccl_now_ms() + BUILT_RETRY_MS;
 }
 
 /* ---- When ---- */
@@ -324,9 +247,9 @@ static bool same_sum(const struct built_sum *a, const struct built_sum *b)
 static int64_t wait_below(const struct verdict *verdict)
 {
     int64_t wait = 0;
-    for (int range = end_of(verdict, verdict->step.index) - verdict->step.index; range > 1;
+    for (int range = end_of(verdict, verdict->step->node) - verdict->step->node; range > 1;
          range = (range + TREE_FAN - 1) / TREE_FAN)
-        wait += VERDICTS_LEVEL_MS;
+        wait += BUILT_LEVEL_MS;
     return wait;
 }
 
@@ -337,14 +260,14 @@ static int64_t due(const struct verdict *verdict, const struct built_sum *sum)
     if (same_sum(sum, &verdict->sent))
         return at;
     if (verdict->sent.end)
-        at = verdict->changed_at + VERDICTS_UPDATE_MS;
+        at = verdict->changed_at + BUILT_UPDATE_MS;
     else if (built_sum_is_whole(sum))
         at = verdict->changed_at;
     else if (verdict->ended_at)
         at = verdict->ended_at + wait_below(verdict);
     else if (verdict->first_at)
         at = verdict->first_at +
-             (sum->nodes[TCCL_BUILT_DIFFERS] ? wait_below(verdict) : VERDICTS_PATIENCE_MS);
+             (sum->nodes[TCCL_BUILT_DIFFERS] ? wait_below(verdict) : BUILT_PATIENCE_MS);
     return at < verdict->retry_at ? verdict->retry_at : at;
 }
 
@@ -358,7 +281,7 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
 static void arm(struct verdict *verdict, int64_t at)
 {
     if (!verdict->timer && at < INT64_MAX)
-        verdict->timer = evtimer_new(verdict->all->daemon->base, on_timer, verdict);
+        verdict->timer = evtimer_new(verdict->running->daemon->base, on_timer, verdict);
     if (!verdict->timer)
         return;
     evtimer_del(verdict->timer);
@@ -374,7 +297,7 @@ static void advance(struct verdict *verdict)
     int64_t now = tccl_now_ms();
     add_up(verdict, &sum);
     if (!verdict->up && due(verdict, &sum) <= now) {
-        if (verdict->step.index == 0)
+        if (verdict->step->node == 0)
             put_on_record(verdict, &sum);
         else
             send_up(verdict, &sum);
@@ -382,52 +305,34 @@ static void advance(struct verdict *verdict)
     bool done = verdict->ended_at && built_sum_is_whole(&sum) && same_sum(&sum, &verdict->sent);
     int64_t at = verdict->up ? INT64_MAX : due(verdict, &sum);
     if (!verdict->up && (done || verdict->gone_at <= now))
-        drop(verdict);
+        built_drop(verdict->step);
     else
         arm(verdict, at < verdict->gone_at ? at : verdict->gone_at);
 }
 
 /* ---- Words ---- */
 
-static struct verdict *find(const struct verdicts *verdicts, const struct tccl_step_key *key)
+/* Of a step with a ring. NULL without memory. */
+static struct verdict *of_step(struct running *running, struct running_step *step)
 {
-    struct verdict *verdict;
-    TAILQ_FOREACH(verdict, &verdicts->list, link)
-    if (tccl_key_equal(&verdict->step.key, key))
+    struct verdict *verdict = step->verdict ? step->verdict : calloc(1, sizeof(*verdict));
+    if (!verdict || verdict == step->verdict)
         return verdict;
-    return NULL;
-}
-
-static struct verdict *begin(struct verdicts *verdicts, const struct alive *step)
-{
-    struct verdict *verdict = calloc(1, sizeof(*verdict));
-    if (!verdict)
-        return NULL;
-    verdict->all = verdicts;
-    verdict->step = *step;
-    verdict->gone_at = INT64_MAX;
-    verdict->lowest = -1;
-    if (find_below(verdict) != 0) {
+    verdict->below =
+        calloc((size_t)tree_children(step->node, step->n_nodes) + 1, sizeof(*verdict->below));
+    if (!verdict->below) {
         free(verdict);
         return NULL;
     }
-    if (verdicts->count == VERDICTS_MOST)
-        drop(TAILQ_FIRST(&verdicts->list));
-    TAILQ_INSERT_TAIL(&verdicts->list, verdict, link);
-    verdicts->count++;
+    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+        verdict->below[verdict->n_below++].node = c;
+    verdict->running = running;
+    verdict->step = step;
+    verdict->gone_at = INT64_MAX;
+    verdict->lowest = -1;
+    step->verdict = verdict;
     load(verdict);
     return verdict;
-}
-
-/* What is kept of another run of the step, which has ended, goes. */
-static struct verdict *of_step(struct verdicts *verdicts, const struct alive *step)
-{
-    struct verdict *verdict = find(verdicts, &step->key);
-    if (verdict && verdict->ended_at) {
-        drop(verdict);
-        verdict = NULL;
-    }
-    return verdict ? verdict : begin(verdicts, step);
 }
 
 static void changed(struct verdict *verdict)
@@ -439,9 +344,9 @@ static void changed(struct verdict *verdict)
 
 static void take_word(struct verdict *verdict, int rank, const char *text)
 {
-    bool prefix = *text && (verdict->step.n_nodes > 1 || rank >= TCCL_BUILT_FEWER);
+    bool prefix = *text && (verdict->step->n_nodes > 1 || rank >= TCCL_BUILT_FEWER);
     snprintf(verdict->text, sizeof(verdict->text), "%s%s%s",
-             prefix ? verdict->all->daemon->conf->node : "", prefix ? ": " : "", text);
+             prefix ? verdict->running->daemon->conf->node : "", prefix ? ": " : "", text);
     verdict->rank = rank;
     changed(verdict);
 }
@@ -457,58 +362,88 @@ static int rings_built(int rank, const char *text)
     return n < TCCL_CHAIN_RINGS ? n : TCCL_CHAIN_RINGS;
 }
 
-void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
-                   int lowest, int nccl)
+/* What a process says. */
+struct word {
+    int rank; /* tccl_built_rank; NOTHING: begun */
+    char text[CONFIRM_TEXT + 1];
+    bool whole;
+    int64_t lowest, nccl; /* lowest: rank on this node, -1: not known; nccl: 0: not known */
+};
+
+static int read_word(const struct tccl_lines *lines, struct word *said, struct tccl_error *err)
 {
-    struct verdict *verdict = alive->ring ? of_step(daemon->verdicts, alive) : NULL;
-    if (!alive->ring)
-        running_built(daemon->running, &alive->key, 0, nccl);
-    if (verdict && nccl > 0)
-        verdict->nccl = nccl;
-    if (!verdict || (rank <= verdict->rank && (rank > 0 || verdict->begun)))
+    int64_t ranks, gpus;
+    char word[17];
+    *said = (struct word){.lowest = -1};
+    if (tccl_line_text(lines, "text", said->text, sizeof(said->text)) < 0)
+        return tccl_fail(err, "text: a text of at most %d bytes is expected", CONFIRM_TEXT);
+    if (tccl_line_integer(lines, "ranks", -1, INT32_MAX, &ranks) != 0 ||
+        tccl_line_integer(lines, "gpus", -1, INT32_MAX, &gpus) != 0)
+        return tccl_fail(err, "ranks, gpus: numbers from -1 to %d are expected", INT32_MAX);
+    if (tccl_line_integer(lines, "lowest", -1, INT32_MAX, &said->lowest) != 0)
+        said->lowest = -1;
+    if (tccl_line_integer(lines, "nccl", 0, 999999, &said->nccl) != 0)
+        said->nccl = 0;
+    if (tccl_line_bool(lines, "whole", &said->whole) != 0)
+        return tccl_fail(err, "whole: yes or no is expected");
+    if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
+        return tccl_fail(err, "verdict: a word is expected");
+    said->rank = strcmp(word, "begun") == 0 ? TCCL_BUILT_NOTHING : tccl_built_rank(word);
+    if (said->rank < 0 || !*word)
+        return tccl_fail(err, "verdict: \"%.16s\" is unknown", word);
+    return 0;
+}
+
+static void hear(struct running *running, struct running_step *step, const struct word *said)
+{
+    struct verdict *verdict = step->ring ? of_step(running, step) : NULL;
+    if (!step->ring)
+        running_built(running, step, 0, (int)said->nccl);
+    if (verdict && said->nccl > 0)
+        verdict->nccl = (int)said->nccl;
+    if (!verdict || (said->rank <= verdict->rank && (said->rank > 0 || verdict->begun)))
         return;
     verdict->begun = true;
-    if (rank > verdict->rank) {
-        take_word(verdict, rank, text);
-        verdict->lowest = lowest;
-        running_built(daemon->running, &alive->key, rings_built(rank, text), verdict->nccl);
+    if (said->rank > verdict->rank) {
+        take_word(verdict, said->rank, said->text);
+        verdict->lowest = (int)said->lowest;
+        running_built(running, step, rings_built(said->rank, said->text), verdict->nccl);
     }
     save(verdict);
     advance(verdict);
 }
 
-static struct verdict *of_key(struct daemon *daemon, const struct tccl_step_key *key)
+void built_confirm(struct daemon *daemon, struct connection *connection,
+                   const struct tccl_lines *question)
 {
-    const struct alive *alive = alives_find(daemon, key);
-    return alive && alive->ring ? of_step(daemon->verdicts, alive) : NULL;
+    struct tccl_error err = {0};
+    struct word said;
+    struct running_step *step = running_asked(daemon, connection, question, &err);
+    if (!step || read_word(question, &said, &err) != 0) {
+        connection_refuse(connection, err.text);
+        return;
+    }
+    if (said.whole)
+        hear(daemon->running, step, &said);
+    char text[32];
+    struct tccl_line_writer answer;
+    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
+    connection_answer_lines(connection, &answer);
 }
 
-/* Nothing more is said here; nodes below may say more. */
-static void end(struct verdict *verdict)
+void built_end(struct running *running, struct running_step *step, bool silent)
 {
-    verdict->ended_at = tccl_now_ms();
-    verdict->gone_at = verdict->ended_at + VERDICTS_KEEP_MS;
-    advance(verdict);
-}
-
-void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
-{
-    struct verdict *verdict = of_key(daemon, key);
+    struct verdict *verdict = step->ring ? of_step(running, step) : NULL;
     if (!verdict)
         return;
-    if (verdict->rank == TCCL_BUILT_NOTHING && verdict->begun)
+    if (!silent && verdict->rank == TCCL_BUILT_NOTHING && verdict->begun)
         take_word(verdict, TCCL_BUILT_UNKNOWN,
                   "its processes ended before it was known what NCCL has built");
-    else if (verdict->rank == TCCL_BUILT_NOTHING)
+    else if (!silent && verdict->rank == TCCL_BUILT_NOTHING)
         take_word(verdict, TCCL_BUILT_NOT_USED, TCCL_BUILT_SILENT);
-    end(verdict);
-}
-
-void verdicts_gone(struct daemon *daemon, const struct tccl_step_key *key)
-{
-    struct verdict *verdict = of_key(daemon, key);
-    if (verdict)
-        end(verdict);
+    verdict->ended_at = tccl_now_ms();
+    verdict->gone_at = verdict->ended_at + BUILT_KEEP_MS;
+    advance(verdict);
 }
 
 /* The step of a node below. NULL with err. */
@@ -519,15 +454,15 @@ static struct verdict *of_message(struct daemon *daemon, const json_t *json, str
     if (tccl_key_from_json(json_object_get(json, "key"), &key, err) != 0 ||
         tccl_get_int(json, "start", 0, INT64_MAX, &start, err) != 0)
         return NULL;
-    struct verdict *verdict = find(daemon->verdicts, &key);
-    if (verdict && verdict->step.start == start)
-        return verdict;
-    const struct alive *alive = alives_find(daemon, &key);
-    verdict =
-        alive && alive->ring && alive->start == start ? of_step(daemon->verdicts, alive) : NULL;
-    if (!verdict)
-        tccl_fail(err, "no such step has a plan here, or it ended some time ago");
-    return verdict;
+    struct running *running = daemon->running;
+    struct running_step *step = running_planned(running, &key);
+    if (step && step->ring && step->start == start)
+        return of_step(running, step);
+    TAILQ_FOREACH(step, &running->past, link)
+    if (step->verdict && step->start == start && tccl_key_equal(&step->key, &key))
+        return step->verdict;
+    tccl_fail(err, "no such step has a plan here, or it ended some time ago");
+    return NULL;
 }
 
 static int read_sum(struct verdict *verdict, const json_t *json, struct tccl_error *err)
@@ -537,10 +472,10 @@ static int read_sum(struct verdict *verdict, const json_t *json, struct tccl_err
     if (tccl_get_int(json, "n_nodes", 1, TCCL_MAX_NODES, &n_nodes, err) != 0 ||
         tccl_get_int(json, "node", 1, TCCL_MAX_NODES, &node, err) != 0)
         return -1;
-    struct below *below = n_nodes == verdict->step.n_nodes ? below_of(verdict, (int)node) : NULL;
+    struct below *below = n_nodes == verdict->step->n_nodes ? below_of(verdict, (int)node) : NULL;
     if (!below)
-        return tccl_fail(err, "node %d is not below node %d of %d", (int)node, verdict->step.index,
-                         verdict->step.n_nodes);
+        return tccl_fail(err, "node %d is not below node %d of %d", (int)node, verdict->step->node,
+                         verdict->step->n_nodes);
     if (built_sum_from_json(json, below->node, end_of(verdict, below->node), &sum, err) != 0)
         return -1;
     below->sum = sum;
@@ -548,7 +483,7 @@ static int read_sum(struct verdict *verdict, const json_t *json, struct tccl_err
     return 0;
 }
 
-void verdicts_receive(struct daemon *daemon, struct connection *connection, json_t *json)
+void built_receive(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_error err = {0};
     struct verdict *verdict = of_message(daemon, json, &err);

@@ -1,0 +1,421 @@
+/* alongside.c: who runs beside whom. Numbers of GPUs get a meaning only when somebody asks:
+ * slurmd's list may come later than the step. */
+#include "tccld/join/alongside.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "chain/beside-text.h"
+#include "ring/neighbours.h"
+#include "tccld/join/outcome.h"
+#include "tccld/join/script.h"
+
+enum { PLACE_MS = 10, READ_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
+
+static void put_gpus(struct running_step *step, uint32_t gpus, const struct tccl_machine *machine)
+{
+    step->n_gpus = 0;
+    for (int i = 0; machine && i < machine->n_gpus; i++)
+        if (gpus >> i & 1 && tccl_bus_parse(machine->gpus[i].busid, &step->gpus[step->n_gpus]) == 0)
+            step->n_gpus++;
+}
+
+void alongside_plan(struct running *running, struct running_step *step,
+                    const struct tccl_outcome *outcome, const struct tccl_step *join,
+                    const struct tccl_node_class *class)
+{
+    const struct tccl_machine *machine = own_machine(running->daemon->own);
+    struct tccl_named_rings named;
+    struct outcome_part part;
+    char text[TCCL_RINGS_TEXT];
+    step->plan = true;
+    step->ring = outcome->state == TCCL_STATE_APPLIED;
+    step->start = outcome->start;
+    put_gpus(step, class->gpus, machine);
+    step->n_baselines = step->ring ? outcome->n_baselines : 0;
+    memcpy(step->baselines, outcome->baselines, sizeof(step->baselines));
+    free(tccl_steal(step->rings));
+    if (!step->ring || outcome_part(outcome, join, class, &part) != 0)
+        return;
+    named.n = part.set.n;
+    for (int i = 0; i < part.set.n; i++)
+        tccl_chain_name(&part.set.rings[i], machine, false, &named.chains[i]);
+    tccl_named_rings_format(&named, text);
+    step->rings = strdup(text);
+    step->alone = part.alone;
+}
+
+/* What was measured together here; NULL: nothing, or it can't be read, which is said. */
+static const struct tccl_together *read_together(struct running *running)
+{
+    struct tccl_error err = {""};
+    const struct tccl_together *known = own_together(running->daemon->own, &err);
+    if (err.text[0])
+        log_limited(&running->trouble, "steps beside others are planned by bounds: %s", err.text);
+    return known;
+}
+
+/* Steps that come beside those that run will ask for it; reading it takes some milliseconds, for
+ * which none of them should wait. */
+void alongside_read_ahead(struct running *running)
+{
+    struct own *own = running->daemon->own;
+    if (own && !TAILQ_EMPTY(&running->live) && !own_model(own))
+        read_together(running);
+}
+
+/* What the best GPUs give is found out between the answers, one set of them after the other. */
+void alongside_on_place(evutil_socket_t fd, short what, void *argument)
+{
+    struct running *running = argument;
+    struct timeval soon = daemon_in(PLACE_MS);
+    (void)fd, (void)what;
+    if (running->daemon->own && own_look_at_place(running->daemon->own))
+        event_add(running->place, &soon);
+}
+
+/* ---- seen beside them ---- */
+
+/* The others that run, each with GPUs of its own. */
+struct alongside {
+    struct tccl_side sides[SEEN];
+    uint32_t gpus; /* of all of them, and the step's own */
+    int steps;     /* of which anything counts */
+    struct tccl_beside beside;
+    struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
+};
+
+static int put_side(struct alongside *seen, double alone)
+{
+    struct tccl_beside *beside = &seen->beside;
+    if (seen->sides[beside->n].count == 0 || !(alone > 0))
+        return 0;
+    seen->sides[beside->n].alone = alone;
+    beside->others[beside->n] = &seen->sides[beside->n];
+    beside->alone[beside->n++] = alone;
+    return 1;
+}
+
+/* NCCL's own, by GPU numbers, each once, as many as one text takes. */
+static void name_chains(const struct tccl_machine *machine, const struct tccl_chain *chains, int n,
+                        struct tccl_neighbour *neighbour)
+{
+    struct tccl_named_rings *rings = &neighbour->rings;
+    neighbour->nccl = true;
+    rings->n = 0;
+    for (int i = 0; i < n && rings->n < TCCL_CHAIN_RINGS; i++) {
+        bool again = false;
+        for (int k = 0; k < i && !again; k++)
+            again = tccl_chain_equal(&chains[k], &chains[i]);
+        if (!again)
+            tccl_chain_name(&chains[i], machine, true, &rings->chains[rings->n++]);
+    }
+}
+
+/* All rings of a set, those that are alike too. */
+static void name_set(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+                     struct tccl_neighbour *neighbour)
+{
+    neighbour->nccl = false;
+    neighbour->rings.n = set->n;
+    for (int i = 0; i < set->n; i++)
+        tccl_chain_name(&set->rings[i], machine, true, &neighbour->rings.chains[i]);
+}
+
+/* What the first rings of a set have alone: as the model says; else each what it has beside the
+ * rest, at least. */
+static double alone_of_first(struct running *running, const struct running_step *step, int planned,
+                             const struct tccl_side *side)
+{
+    const struct tccl_rates rates = {.model = own_model(running->daemon->own)};
+    enum tccl_basis basis;
+    double gbps;
+    if (rates.model && tccl_rates_sides(&rates, &side, 1, &gbps, &basis, NULL) == 0)
+        return gbps;
+    return step->alone * side->rings / planned;
+}
+
+static int see_ring(struct running *running, const struct running_step *step,
+                    struct alongside *seen)
+{
+    const struct tccl_machine *machine = own_machine(running->daemon->own);
+    struct tccl_side *side = &seen->sides[seen->beside.n];
+    struct tccl_ring_set set;
+    if (tccl_ring_set_parse(step->rings, machine, &set, NULL) != 0)
+        return 0;
+    int planned = set.n;
+    if (step->built < planned)
+        set.n = step->built;
+    tccl_ring_set_side(&set, side);
+    if (seen->named)
+        name_set(machine, &set, &seen->named[seen->beside.n]);
+    return put_side(seen,
+                    set.n < planned ? alone_of_first(running, step, planned, side) : step->alone);
+}
+
+static int see_nccl(struct running *running, const struct running_step *step, uint32_t gpus,
+                    struct alongside *seen)
+{
+    struct own *own = running->daemon->own;
+    const struct tccl_table *table = own_table(own, gpus);
+    const struct tccl_baseline *baseline;
+    int generation = step->nccl > 0 ? tccl_generation_of(step->nccl) : TCCL_NEWEST;
+    if (!table)
+        return 0;
+    baseline =
+        step->n_nodes == 1 ? &table->baseline_ring[generation] : &table->baseline_chain[generation];
+    if (seen->named)
+        name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
+                    &seen->named[seen->beside.n]);
+    return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
+               ? put_side(seen, baseline->gbps)
+               : 0;
+}
+
+/* GPUs that a step before this one has, in part at least, are not seen twice. */
+static void see_step(struct running *running, const struct running_step *step,
+                     struct alongside *seen)
+{
+    struct daemon *daemon = running->daemon;
+    uint32_t gpus;
+    if (seen->beside.n == SEEN ||
+        own_gpus(daemon->own, daemon->gpus, step->gres, step->n_gres, &gpus) != 0 ||
+        (gpus & seen->gpus))
+        return;
+    seen->gpus |= gpus;
+    seen->sides[seen->beside.n] = (struct tccl_side){0};
+    if (step->rings && step->built > 0 && see_ring(running, step, seen)) {
+        seen->steps++;
+    } else {
+        seen->sides[seen->beside.n] = (struct tccl_side){0};
+        seen->steps += see_nccl(running, step, gpus, seen);
+    }
+}
+
+/* Steps of one job may have the same GPUs (--overlap), and those of its script: one with a ring
+ * counts, rather than a shell or a monitor beside it; else the latest one; last of all a script. */
+enum { RINGS, OTHERS, SCRIPTS, RANKS };
+
+static int rank_of(const struct running_step *step)
+{
+    if (step->by_script || step->launch == TCCL_LAUNCH_SCRIPT_ONLY || step->n_gres == 0)
+        return RANKS; /* it has none, or the job script's record has them */
+    if (script_is(&step->key))
+        return SCRIPTS;
+    return step->rings && step->built > 0 ? RINGS : OTHERS;
+}
+
+static void see_all(struct running *running, const struct tccl_step_key *key,
+                    struct alongside *seen)
+{
+    const struct running_step *step;
+    for (int rank = 0; rank < RANKS; rank++) {
+        TAILQ_FOREACH(step, &running->live, link)
+        if (rank_of(step) == rank && !tccl_key_equal(&step->key, key))
+            see_step(running, step, seen);
+    }
+}
+
+/* What was measured together here, as it was read last; NULL: nothing. */
+static const struct tccl_together *together(struct running *running)
+{
+    bool stale;
+    const struct tccl_together *known = own_together_read(running->daemon->own, &stale);
+    if (known && stale) { /* read it once nobody waits */
+        struct timeval soon = daemon_in(READ_MS);
+        event_add(running->save, &soon);
+    }
+    return known || !stale ? known : read_together(running);
+}
+
+/* What a model says of them, or what was measured. */
+static void know(struct running *running, struct tccl_beside *beside)
+{
+    struct own *own = running->daemon->own;
+    beside->model = own_model(own);
+    if (beside->model)
+        return;
+    beside->machine = own_machine(own);
+    beside->together = together(running);
+}
+
+/* Those that run, with what each has alone. */
+static char *name_all(struct alongside *seen)
+{
+    for (int i = 0; i < seen->beside.n && seen->named; i++)
+        seen->named[i].gbps = seen->named[i].alone = seen->beside.alone[i];
+    return seen->named && seen->beside.n > 0 ? tccl_beside_format(seen->named, seen->beside.n)
+                                             : NULL;
+}
+
+struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
+                                   struct shared_class *class, bool closed, bool hidden)
+{
+    struct own *own = running->daemon->own;
+    struct tccl_error err = {""};
+    cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
+    struct alongside seen = {.gpus = class->class->gpus, .named = named};
+    running_sweep(running);
+    see_all(running, key, &seen);
+    if (seen.steps == 0)
+        return class;
+    know(running, &seen.beside);
+    const struct tccl_table *table = own_table(own, class->class->gpus);
+    struct tccl_node_class *beside =
+        table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
+    if (beside) {
+        beside->neighbours = seen.steps;
+        beside->beside = name_all(&seen);
+    }
+    struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
+    if (!shared) {
+        log_limited(&running->trouble, "a step is planned as if it were alone: %s",
+                    err.text[0] ? err.text : "out of memory");
+        return class;
+    }
+    shared_class_drop(class);
+    return shared;
+}
+
+/* Tables one after the other: the next question may take the place of the one before. */
+static struct tccl_groups *gather_groups(struct running *running, const uint32_t *groups, int n,
+                                         bool closed, bool hidden, struct tccl_error *err)
+{
+    struct own *own = running->daemon->own;
+    struct tccl_groups *list = tccl_groups_new(own_machine(own), closed, hidden);
+    for (int i = 0; list && i < n; i++) {
+        const struct tccl_table *table = own_table(own, groups[i]);
+        if (!table || tccl_groups_add(list, table, err) != 0) {
+            tccl_groups_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+int alongside_choose(struct running *running, const struct tccl_step_key *key,
+                     const uint32_t *groups, int n, bool closed, bool hidden,
+                     struct tccl_group_choice *choices)
+{
+    struct tccl_error err = {""};
+    struct alongside seen = {0};
+    for (int i = 0; i < n; i++)
+        seen.gpus |= groups[i];
+    running_sweep(running);
+    see_all(running, key, &seen);
+    know(running, &seen.beside);
+    struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
+    int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
+    tccl_groups_free(list);
+    if (status != 0 && err.text[0])
+        log_limited(&running->trouble, "groups of a step are planned each by itself: %s", err.text);
+    return status;
+}
+
+/* ---- on record ---- */
+
+_Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record takes the whole text");
+
+/* What each reaches while all run. Returns 0, or -1: it can't be told. */
+static int rate_named(struct alongside *seen, const struct outcome_part *part)
+{
+    const struct tccl_beside *beside = &seen->beside;
+    const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    struct tccl_side own = {.alone = part->alone};
+    double gbps[TCCL_MAX_SIDES];
+    enum tccl_basis basis;
+    sides[0] = &own;
+    for (int i = 0; i < beside->n; i++)
+        sides[i + 1] = beside->others[i];
+    tccl_ring_set_side(&part->set, &own);
+    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
+        return -1;
+    for (int i = 0; i < beside->n; i++) {
+        seen->named[i].alone = beside->alone[i];
+        seen->named[i].gbps = fmin(gbps[i + 1], beside->alone[i]);
+    }
+    return 0;
+}
+
+static void describe_others(struct running *running, const struct tccl_step *join,
+                            const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    struct outcome_part part;
+    cleanup_free struct tccl_neighbour *named = calloc(TCCL_MAX_BESIDE, sizeof(*named));
+    cleanup_free struct tccl_neighbour *others = calloc(TCCL_MAX_BESIDE, sizeof(*others));
+    struct alongside seen = {.gpus = class->gpus, .named = named};
+    if (!named || !others || outcome_part(outcome, join, class, &part) != 0)
+        return;
+    see_all(running, &join->key, &seen);
+    know(running, &seen.beside);
+    int n = seen.beside.n;
+    if (n == 0 || rate_named(&seen, &part) != 0)
+        return;
+    int more = outcome->beside ? tccl_beside_parse(outcome->beside, others, NULL) : 0;
+    for (int i = 0; i < more && n < TCCL_MAX_BESIDE; i++)
+        named[n++] = others[i];
+    free(outcome->beside);
+    outcome->beside = tccl_beside_format(named, n);
+}
+
+/* All of its chains, also those that are equal: each carries its part. */
+static char *baseline_text(const struct tccl_baseline *baseline, const struct tccl_machine *machine)
+{
+    struct tccl_named_rings rings = {.n = baseline->n_chains};
+    char text[TCCL_RINGS_TEXT];
+    for (int i = 0; i < rings.n; i++)
+        tccl_chain_name(&baseline->chains[i], machine, true, &rings.chains[i]);
+    tccl_named_rings_format(&rings, text);
+    return rings.n > 0 && strlen(text) <= TCCL_OUTCOME_BASELINE ? strdup(text) : NULL;
+}
+
+static void describe_baseline(struct running *running, const struct tccl_step *join,
+                              const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
+    if (!table || !(outcome->baseline_gbps > 0) || outcome->baseline_rings)
+        return;
+    outcome->baseline_rings =
+        baseline_text(join->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
+                                         : &table->baseline_chain[TCCL_NEWEST],
+                      own_machine(running->daemon->own));
+}
+
+/* 0: not known yet. */
+static double placed_by(struct running *running, int n_gpus, int max_rings)
+{
+    struct timeval soon = daemon_in(PLACE_MS);
+    double gbps = own_placed(running->daemon->own, n_gpus,
+                             max_rings ? max_rings : running->daemon->conf->max_rings);
+    if (!(gbps > 0) && !event_pending(running->place, EV_TIMEOUT, NULL))
+        event_add(running->place, &soon);
+    return gbps;
+}
+
+/* What NCCL's own have on this node while nobody else runs, of a step that has these. */
+static void describe_alone(struct running *running, const struct tccl_node_class *class,
+                           struct tccl_outcome *outcome)
+{
+    const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
+    if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
+        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baseline_ring[TCCL_NEWEST].gbps);
+}
+
+void alongside_describe(struct running *running, const struct tccl_step *join,
+                        const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    bool ring = outcome->state == TCCL_STATE_APPLIED && outcome->choices;
+    bool own = outcome->state == TCCL_STATE_NOTHING && join->n_nodes == 1 && class->n_gpus > 1;
+    if (ring)
+        describe_baseline(running, join, class, outcome);
+    if ((ring || own) && join->n_nodes == 1 && !join->hidden)
+        outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
+    if (ring && class->neighbours > 0)
+        describe_others(running, join, class, outcome);
+    if (own)
+        describe_alone(running, class, outcome);
+}
