@@ -114,7 +114,7 @@ static void make_profile(int node, const char *name)
 {
     char path[256], file[4096];
     struct tccl_error err = {0};
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_profile *profile = NULL;
     cleanup_json json_t *description = tccl_machine_to_json(machine);
@@ -133,7 +133,6 @@ static void make_profile(int node, const char *name)
         tccl_table_free(table);
     }
     tccl_profile_close(profile);
-    tccl_model_free(model);
 }
 
 /* JOINs */
@@ -283,7 +282,6 @@ static void time_loop(int node, const char *name)
     static double cold[SETS], warm[SETS], before[SETS];
     double held;
     char title[160];
-    struct tccl_model *model = load_machine(name);
     for (uint32_t gpus = 1; gpus <= SETS; gpus++)
         cold[gpus - 1] = warm[gpus - 1] = WAIT_MS;
     for (int start = 0; start < STARTS; start++) {
@@ -297,7 +295,7 @@ static void time_loop(int node, const char *name)
         }
     }
     for (uint32_t gpus = 1; gpus <= SETS; gpus++)
-        before[gpus - 1] = search_ms(tccl_model_machine(model), gpus);
+        before[gpus - 1] = search_ms(machine_of(name), gpus);
     snprintf(title, sizeof(title), "How long a JOIN holds the event loop (%s, all %d GPU sets)",
              name, SETS);
     bench_title(title);
@@ -305,7 +303,6 @@ static void time_loop(int node, const char *name)
     bench_spread("cold: the first JOIN with each GPU set", cold, SETS, "ms", "<= 2");
     bench_spread("warm: the second JOIN with it", warm, SETS, "ms", "<= 2");
     bench_spread("NCCL's search, which a cold JOIN ran once", before, SETS, "ms", "");
-    tccl_model_free(model);
 }
 
 /* tccld from outside */

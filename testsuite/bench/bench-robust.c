@@ -78,7 +78,7 @@ static void rate_case(const char *name, int nodes, const struct planned *planned
 static void miss_rules(const char *name, const int *nodes, int n_nodes)
 {
     const json_t *all = altered_json(name), *rules = json_object_get(all, "rules");
-    struct tccl_model *right = load_machine(name);
+    const struct tccl_model *right = load_machine(name);
     uint32_t gpus = (UINT32_C(1) << tccl_model_machine(right)->n_gpus) - 1;
     size_t n = json_array_size(rules), step = (n + RULES - 1) / RULES;
     for (size_t i = 0; i < n; i += step) {
@@ -99,7 +99,6 @@ static void miss_rules(const char *name, const int *nodes, int n_nodes)
         tccl_model_free(model);
         json_decref(json);
     }
-    tccl_model_free(right);
     json_decref((json_t *)all);
 }
 
@@ -116,7 +115,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < MACHINE_NAMES; i++) {
         if (only && strcmp(only, machine_names[i]) != 0)
             continue;
-        struct tccl_model *model = load_machine(machine_names[i]);
+        const struct tccl_model *model = load_machine(machine_names[i]);
         uint32_t gpus = (UINT32_C(1) << tccl_model_machine(model)->n_gpus) - 1;
         struct tccl_table *table = plan_table(model, gpus, BUDGET);
         for (size_t k = 0; k < sizeof(nodes) / sizeof(*nodes); k++) {
@@ -125,7 +124,6 @@ int main(int argc, char **argv)
                 rate_case(machine_names[i], nodes[k], &planned, seed);
         }
         tccl_table_free(table);
-        tccl_model_free(model);
         miss_rules(machine_names[i], nodes, 2);
     }
     return bench_end();

@@ -111,10 +111,9 @@ static void contest_row(const char *what, const struct contest *contests, int co
 
 static void contest_machine(const char *name)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     struct contest only = contest(model);
     contest_row(name, &only, 1, ">= 1");
-    tccl_model_free(model);
 }
 
 static void contest_toys(int gpus, int memories, bool equal)
@@ -249,7 +248,7 @@ static struct tccl_ring two_nodes(const struct tccl_table *table,
 
 static void whole_node(const char *name)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct filled filled = fill_table(model, 0xff, BUDGET);
     struct tccl_ring ring = two_nodes(filled.table, machine);
@@ -272,7 +271,6 @@ static void whole_node(const char *name)
                100 * (ring.bound / ring.gbps - 1), ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);
     tccl_table_free(filled.table);
-    tccl_model_free(model);
 }
 
 static void whole_nodes(void)
@@ -328,13 +326,12 @@ static void growth(void)
         printf("  %-42s %6s %8s %8s %8s\n", "", "pairs", "to 16", "sets", "seconds");
     static const char *const names[] = {"epyc-8gpu", "epyc-8gpu-unequal"};
     for (int n = 0; n < 2; n++) {
-        struct tccl_model *model = load_machine(names[n]);
+        const struct tccl_model *model = load_machine(names[n]);
         for (int gpus = 2; gpus <= 8; gpus++) {
             char what[64];
             snprintf(what, sizeof(what), "%s, the first %d GPUs", names[n], gpus);
             growth_row(what, model, (1u << gpus) - 1);
         }
-        tccl_model_free(model);
     }
     for (int equal = 1; equal >= 0; equal--) {
         for (int memories = 1; memories <= 8; memories *= 2)

@@ -37,10 +37,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice device)
-{
-    return rig_ordinal(device) < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-}
+SAYS(cuDevicePrimaryCtxRelease, (CUdevice device),
+     rig_ordinal(device) < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS);
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
@@ -59,11 +57,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-    *context = handle(current());
-    return CUDA_SUCCESS;
-}
+DOES(cuCtxGetCurrent, (CUcontext * context), *context = handle(current()));
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
@@ -97,42 +91,16 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuCtxGetFlags(unsigned *flags)
-{
-    *flags = current() ? current()->flags : 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
-{
-    (void)context;
-    *version = 3020;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSynchronize(void)
-{
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-    (void)limit, (void)value;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-    (void)limit;
-    *value = 1024;
-    return CUDA_SUCCESS;
-}
+DOES(cuCtxGetFlags, (unsigned *flags), *flags = current() ? current()->flags : 0);
+DOES(cuCtxGetApiVersion, (CUcontext context, unsigned *version), *version = 3020);
+DOES(cuCtxSynchronize, (void));
+DOES(cuCtxSetLimit, (CUlimit limit, size_t value));
+DOES(cuCtxGetLimit, (size_t * value, CUlimit limit), *value = 1024);
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
     int can = 0;
 
-    (void)flags;
     if (cuDeviceCanAccessPeer(&can, rig_current(),
                               (int)((struct context *)(void *)peer - contexts)) != CUDA_SUCCESS ||
         !can)

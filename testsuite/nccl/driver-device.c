@@ -102,23 +102,9 @@ CUresult cuGetErrorString(CUresult error, const char **text)
     return result;
 }
 
-CUresult cuInit(unsigned flags)
-{
-    (void)flags;
-    return rig_visible() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-}
-
-CUresult cuDriverGetVersion(int *version)
-{
-    *version = rig_devices()->driver;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetCount(int *count)
-{
-    *count = rig_visible();
-    return CUDA_SUCCESS;
-}
+SAYS(cuInit, (unsigned flags), rig_visible() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE);
+DOES(cuDriverGetVersion, (int *version), *version = rig_devices()->driver);
+DOES(cuDeviceGetCount, (int *count), *count = rig_visible());
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {

@@ -84,7 +84,6 @@ static void *exported(const char *name)
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult *status)
 {
-    (void)flags;
     *function = hidden(name) ? NULL : exported(name);
     if (!*function)
         *function = refused_function(name);

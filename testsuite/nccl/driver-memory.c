@@ -144,69 +144,22 @@ bool rig_allocation(const void *address, struct rig_allocation *found)
     return block || rig_virtual_allocation(address, found);
 }
 
-CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
-{
-    return allocate((void **)address, size, false);
-}
-
-CUresult cuMemFree(CUdeviceptr address)
-{
-    return release((void *)address);
-}
-
-CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
-{
-    (void)stream;
-    return allocate((void **)address, size, false);
-}
-
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
-                                 CUstream stream)
-{
-    (void)pool, (void)stream;
-    return allocate((void **)address, size, false);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-    (void)stream;
-    return release((void *)address);
-}
-
-CUresult cuMemHostAlloc(void **address, size_t size, unsigned flags)
-{
-    (void)flags;
-    return allocate(address, size, true);
-}
-
-CUresult cuMemFreeHost(void *address)
-{
-    return release(address);
-}
-
-CUresult cuMemHostRegister(void *address, size_t size, unsigned flags)
-{
-    (void)flags;
-    return address && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemHostUnregister(void *address)
-{
-    return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *host, unsigned flags)
-{
-    (void)flags;
-    *device = (CUdeviceptr)host;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetInfo(size_t *unused, size_t *all)
-{
-    *unused = *all = (size_t)16 << 30;
-    return CUDA_SUCCESS;
-}
+SAYS(cuMemAlloc, (CUdeviceptr * address, size_t size), allocate((void **)address, size, false));
+SAYS(cuMemFree, (CUdeviceptr address), release((void *)address));
+SAYS(cuMemAllocAsync, (CUdeviceptr * address, size_t size, CUstream stream),
+     allocate((void **)address, size, false));
+SAYS(cuMemAllocFromPoolAsync,
+     (CUdeviceptr * address, size_t size, CUmemoryPool pool, CUstream stream),
+     allocate((void **)address, size, false));
+SAYS(cuMemFreeAsync, (CUdeviceptr address, CUstream stream), release((void *)address));
+SAYS(cuMemHostAlloc, (void **address, size_t size, unsigned flags), allocate(address, size, true));
+SAYS(cuMemFreeHost, (void *address), release(address));
+SAYS(cuMemHostRegister, (void *address, size_t size, unsigned flags),
+     address &&size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+SAYS(cuMemHostUnregister, (void *address), address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+DOES(cuMemHostGetDevicePointer, (CUdeviceptr * device, void *host, unsigned flags),
+     *device = (CUdeviceptr)host);
+DOES(cuMemGetInfo, (size_t * unused, size_t *all), *unused = *all = (size_t)16 << 30);
 
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
@@ -223,50 +176,21 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr addre
 
 /* ---- contents ---- */
 
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-    memmove((void *)to, (void *)from, size);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
-{
-    (void)stream;
-    return cuMemcpy(to, from, size);
-}
-
-CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
-{
-    return cuMemcpy(to, (CUdeviceptr)from, size);
-}
-
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream)
-{
-    (void)stream;
-    return cuMemcpy(to, (CUdeviceptr)from, size);
-}
-
-CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
-{
-    return cuMemcpy((CUdeviceptr)to, from, size);
-}
-
-CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream)
-{
-    (void)stream;
-    return cuMemcpy((CUdeviceptr)to, from, size);
-}
-
-CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
-{
-    return cuMemcpy(to, from, size);
-}
-
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
-{
-    (void)stream;
-    return cuMemcpy(to, from, size);
-}
+DOES(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size),
+     memmove((void *)to, (void *)from, size));
+SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+     cuMemcpy(to, from, size));
+SAYS(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t size),
+     cuMemcpy(to, (CUdeviceptr)from, size));
+SAYS(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t size, CUstream stream),
+     cuMemcpy(to, (CUdeviceptr)from, size));
+SAYS(cuMemcpyDtoH, (void *to, CUdeviceptr from, size_t size),
+     cuMemcpy((CUdeviceptr)to, from, size));
+SAYS(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t size, CUstream stream),
+     cuMemcpy((CUdeviceptr)to, from, size));
+SAYS(cuMemcpyDtoD, (CUdeviceptr to, CUdeviceptr from, size_t size), cuMemcpy(to, from, size));
+SAYS(cuMemcpyDtoDAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+     cuMemcpy(to, from, size));
 
 CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t size)
 {
@@ -283,11 +207,8 @@ CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t size)
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t size, CUstream stream)
-{
-    (void)stream;
-    return cuMemsetD8(address, value, size);
-}
+SAYS(cuMemsetD8Async, (CUdeviceptr address, unsigned char value, size_t size, CUstream stream),
+     cuMemsetD8(address, value, size));
 
 /* The runtime sets whole words so. */
 CUresult cuMemsetD32(CUdeviceptr address, unsigned value, size_t count)
@@ -299,11 +220,8 @@ CUresult cuMemsetD32(CUdeviceptr address, unsigned value, size_t count)
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream stream)
-{
-    (void)stream;
-    return cuMemsetD32(address, value, count);
-}
+SAYS(cuMemsetD32Async, (CUdeviceptr address, unsigned value, size_t count, CUstream stream),
+     cuMemsetD32(address, value, count));
 
 /* ---- what an address is ---- */
 
@@ -371,12 +289,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
     return CUDA_SUCCESS;
 }
 
-CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-                               CUdeviceptr address)
-{
-    (void)value, (void)attribute, (void)address;
-    return CUDA_SUCCESS;
-}
+DOES(cuPointerSetAttribute,
+     (const void *value, CUpointer_attribute attribute, CUdeviceptr address));
 
 /* ---- memory of other processes ---- */
 
@@ -421,7 +335,6 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle in, unsigned fl
     void *start;
     int fd;
 
-    (void)flags;
     memcpy(&handle, &in, sizeof(handle));
     if (handle.magic != MAGIC)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -460,20 +373,6 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 
 /* ---- pools ---- */
 
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
-{
-    (void)properties;
-    return rig_token(pool);
-}
-
-CUresult cuMemPoolDestroy(CUmemoryPool pool)
-{
-    free(pool);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-    (void)pool, (void)attribute, (void)value;
-    return CUDA_SUCCESS;
-}
+SAYS(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), rig_token(pool));
+DOES(cuMemPoolDestroy, (CUmemoryPool pool), free(pool));
+DOES(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value));

@@ -4,73 +4,20 @@
 
 #include <stdlib.h>
 
-CUresult cuStreamCreate(CUstream *stream, unsigned flags)
-{
-    (void)flags;
-    return rig_token(stream);
-}
-
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
-{
-    (void)flags, (void)priority;
-    return rig_token(stream);
-}
-
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    *least = *greatest = 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamDestroy(CUstream stream)
-{
-    free(stream);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamSynchronize(CUstream stream)
-{
-    (void)stream;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamQuery(CUstream stream)
-{
-    (void)stream;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
-{
-    (void)stream, (void)event, (void)flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
-{
-    *id = (unsigned long long)(size_t)stream;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
-{
-    (void)stream;
-    *device = rig_current();
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
-{
-    (void)stream;
-    return cuCtxGetCurrent(context);
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-    (void)stream;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
+SAYS(cuStreamCreate, (CUstream * stream, unsigned flags), rig_token(stream));
+SAYS(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority),
+     rig_token(stream));
+DOES(cuCtxGetStreamPriorityRange, (int *least, int *greatest), *least = *greatest = 0);
+DOES(cuStreamDestroy, (CUstream stream), free(stream));
+DOES(cuStreamSynchronize, (CUstream stream));
+DOES(cuStreamQuery, (CUstream stream));
+DOES(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags));
+DOES(cuStreamGetId, (CUstream stream, unsigned long long *id),
+     *id = (unsigned long long)(size_t)stream);
+DOES(cuStreamGetDevice, (CUstream stream, CUdevice *device), *device = rig_current());
+SAYS(cuStreamGetCtx, (CUstream stream, CUcontext *context), cuCtxGetCurrent(context));
+DOES(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+     *status = CU_STREAM_CAPTURE_STATUS_NONE);
 
 /* Of the versions 2 and 3 of the call, too, which differ only in what follows for a stream that
  * captures. */
@@ -78,7 +25,6 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, 
                                 CUgraph *graph, const CUgraphNode **nodes,
                                 const CUgraphEdgeData **edges, size_t *count)
 {
-    (void)id, (void)graph, (void)nodes, (void)edges, (void)count;
     return cuStreamIsCapturing(stream, status);
 }
 
@@ -92,45 +38,11 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventCreate(CUevent *event, unsigned flags)
-{
-    (void)flags;
-    return rig_token(event);
-}
-
-CUresult cuEventDestroy(CUevent event)
-{
-    free(event);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventRecord(CUevent event, CUstream stream)
-{
-    (void)event, (void)stream;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
-{
-    (void)flags;
-    return cuEventRecord(event, stream);
-}
-
-CUresult cuEventQuery(CUevent event)
-{
-    (void)event;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventSynchronize(CUevent event)
-{
-    (void)event;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
-{
-    (void)stream;
-    function(data);
-    return CUDA_SUCCESS;
-}
+SAYS(cuEventCreate, (CUevent * event, unsigned flags), rig_token(event));
+DOES(cuEventDestroy, (CUevent event), free(event));
+DOES(cuEventRecord, (CUevent event, CUstream stream));
+SAYS(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
+     cuEventRecord(event, stream));
+DOES(cuEventQuery, (CUevent event));
+DOES(cuEventSynchronize, (CUevent event));
+DOES(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), function(data));

@@ -159,7 +159,6 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
                                        CUmemAllocationGranularity_flags option)
 {
-    (void)option;
     if (!sane(properties))
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = GRANULARITY;
@@ -187,7 +186,6 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     struct physical *physical;
     int fd = -1;
 
-    (void)flags;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
@@ -239,7 +237,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment
     size_t more = size + GRANULARITY, before;
     char *start;
 
-    (void)wanted;
     if (flags != 0 || size == 0 || size % GRANULARITY != 0 || alignment > GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     start = mmap(NULL, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -253,10 +250,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
-{
-    return munmap((void *)address, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+SAYS(cuMemAddressFree, (CUdeviceptr address, size_t size),
+     munmap((void *)address, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 
 /* Until access is set, whoever touches it gets a signal, as on a GPU an error. */
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,

@@ -45,8 +45,7 @@ static void decide(uint32_t version)
     struct shim_why why = {""};
     make_members(version);
     int64_t start = shim_now_us();
-    int result =
-        shim_decide(&plan, NULL, &comm, members, plan.n_gpus, &answer, &apart_text, &why);
+    int result = shim_decide(&plan, NULL, &comm, members, plan.n_gpus, &answer, &apart_text, &why);
     long long took = shim_now_us() - start;
     printf("%s %lld %s\n",
            result != 0         ? "none"

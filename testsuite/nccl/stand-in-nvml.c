@@ -27,6 +27,19 @@ struct pci_info {
 
 #define PUBLIC __attribute__((visibility("default")))
 
+/* A function of the library that does what is said, and succeeds; one that answers so. */
+#define DOES(name, arguments, ...)                                                                 \
+    PUBLIC nvmlReturn_t name arguments                                                             \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+        return NVML_SUCCESS;                                                                       \
+    }
+#define SAYS(name, arguments, ...)                                                                 \
+    PUBLIC nvmlReturn_t name arguments                                                             \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+
 static int index_of(nvmlDevice_t device)
 {
     return (int)(device - rig_devices()->gpus);
@@ -39,20 +52,9 @@ static nvmlReturn_t put_text(char *out, unsigned size, const char *text)
     return (unsigned)length < size ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-PUBLIC nvmlReturn_t nvmlInit_v2(void)
-{
-    return NVML_SUCCESS;
-}
-
-PUBLIC nvmlReturn_t nvmlInit(void)
-{
-    return NVML_SUCCESS;
-}
-
-PUBLIC nvmlReturn_t nvmlShutdown(void)
-{
-    return NVML_SUCCESS;
-}
+DOES(nvmlInit_v2, (void));
+DOES(nvmlInit, (void));
+DOES(nvmlShutdown, (void));
 
 PUBLIC const char *nvmlErrorString(nvmlReturn_t result)
 {
@@ -68,21 +70,10 @@ PUBLIC const char *nvmlErrorString(nvmlReturn_t result)
     }
 }
 
-PUBLIC nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
-{
-    return put_text(version, length, "580.0");
-}
-
-PUBLIC nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
-{
-    *count = (unsigned)rig_devices()->n_gpus;
-    return NVML_SUCCESS;
-}
-
-PUBLIC nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
-{
-    return nvmlDeviceGetCount_v2(count);
-}
+SAYS(nvmlSystemGetDriverVersion, (char *version, unsigned length),
+     put_text(version, length, "580.0"));
+DOES(nvmlDeviceGetCount_v2, (unsigned *count), *count = (unsigned)rig_devices()->n_gpus);
+SAYS(nvmlDeviceGetCount, (unsigned *count), nvmlDeviceGetCount_v2(count));
 
 PUBLIC nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 {
@@ -92,10 +83,8 @@ PUBLIC nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
     return NVML_SUCCESS;
 }
 
-PUBLIC nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
-{
-    return nvmlDeviceGetHandleByIndex_v2(index, device);
-}
+SAYS(nvmlDeviceGetHandleByIndex, (unsigned index, nvmlDevice_t *device),
+     nvmlDeviceGetHandleByIndex_v2(index, device));
 
 PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *busid, nvmlDevice_t *device)
 {
@@ -105,16 +94,10 @@ PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *busid, nvmlDevi
                      : nvmlDeviceGetHandleByIndex_v2((unsigned)index, device);
 }
 
-PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *busid, nvmlDevice_t *device)
-{
-    return nvmlDeviceGetHandleByPciBusId_v2(busid, device);
-}
-
-PUBLIC nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
-{
-    *index = (unsigned)index_of(device);
-    return NVML_SUCCESS;
-}
+SAYS(nvmlDeviceGetHandleByPciBusId, (const char *busid, nvmlDevice_t *device),
+     nvmlDeviceGetHandleByPciBusId_v2(busid, device));
+DOES(nvmlDeviceGetIndex, (nvmlDevice_t device, unsigned *index),
+     *index = (unsigned)index_of(device));
 
 PUBLIC nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
 {
@@ -124,21 +107,12 @@ PUBLIC nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *mino
     return NVML_SUCCESS;
 }
 
-PUBLIC nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
-{
-    return put_text(name, length, device->name);
-}
-
-PUBLIC nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
-{
-    return put_text(uuid, length, device->uuid);
-}
-
-PUBLIC nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
-{
-    *current = *pending = device->mig;
-    return NVML_SUCCESS;
-}
+SAYS(nvmlDeviceGetName, (nvmlDevice_t device, char *name, unsigned length),
+     put_text(name, length, device->name));
+SAYS(nvmlDeviceGetUUID, (nvmlDevice_t device, char *uuid, unsigned length),
+     put_text(uuid, length, device->uuid));
+DOES(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned *current, unsigned *pending),
+     *current = *pending = device->mig);
 
 PUBLIC nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *info)
 {
@@ -197,7 +171,6 @@ PUBLIC nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int 
 
 PUBLIC nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int what, int *status)
 {
-    (void)what;
     *status = a == b || rig_devices()->p2p[index_of(a)][index_of(b)]
                   ? NVML_P2P_STATUS_OK
                   : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
@@ -231,11 +204,8 @@ PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, uns
     return NVML_SUCCESS;
 }
 
-PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link,
-                                                     struct pci_info *info)
-{
-    return nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, info);
-}
+SAYS(nvmlDeviceGetNvLinkRemotePciInfo, (nvmlDevice_t device, unsigned link, struct pci_info *info),
+     nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, info));
 
 /* All links can P2P, and nothing else. */
 PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link,

@@ -29,6 +29,19 @@ enum { BLOCKS = MULTIPROCESSORS * (THREADS / TCCL_COPY_THREADS) }; /* that fit a
 static const uint64_t HOST_BIT = 1ULL << 60, DEVICE_BIT = 1ULL << 59;
 static const uint64_t FATBIN = 0xba55ed50;
 
+/* A function of the driver that does what is said, and succeeds; one that answers so. */
+#define DOES(name, arguments, ...)                                                                 \
+    CUresult name arguments                                                                        \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+        return CUDA_SUCCESS;                                                                       \
+    }
+#define SAYS(name, arguments, ...)                                                                 \
+    CUresult name arguments                                                                        \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+
 struct range {
     CUdeviceptr at;
     size_t bytes;
@@ -312,11 +325,7 @@ static int version(void)
     return getenv("FAKE_CUDA_VERSION") ? atoi(getenv("FAKE_CUDA_VERSION")) : CUDA_VERSION;
 }
 
-CUresult cuDriverGetVersion(int *out)
-{
-    *out = version();
-    return CUDA_SUCCESS;
-}
+DOES(cuDriverGetVersion, (int *out), *out = version());
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
@@ -367,7 +376,6 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    (void)device;
     if (started != getpid())
         return CUDA_ERROR_NOT_INITIALIZED;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
@@ -428,7 +436,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 {
     CUresult result = usable("cuOccupancyMaxActiveBlocksPerMultiprocessor", CUDA_ERROR_UNKNOWN);
 
-    (void)shared;
     *blocks = THREADS / threads;
     return function == (CUfunction)&function_here ? result : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -644,7 +651,6 @@ CUresult cuStreamSynchronize(CUstream stream)
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    (void)flags;
     *event = calloc(1, sizeof(**event));
     return *event ? usable("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -684,17 +690,9 @@ static void *locked(const void *host, size_t bytes)
     return reach((uintptr_t)host | HOST_BIT, bytes);
 }
 
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
-{
-    return copy("cuMemcpyHtoDAsync", reach(to, bytes), locked(from, bytes), bytes, stream);
-}
-
-CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    return copy("cuMemcpyDtoHAsync", locked(to, bytes), reach(from, bytes), bytes, stream);
-}
-
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    return copy("cuMemcpyDtoDAsync", reach(to, bytes), reach(from, bytes), bytes, stream);
-}
+SAYS(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
+     copy("cuMemcpyHtoDAsync", reach(to, bytes), locked(from, bytes), bytes, stream));
+SAYS(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
+     copy("cuMemcpyDtoHAsync", locked(to, bytes), reach(from, bytes), bytes, stream));
+SAYS(cuMemcpyDtoDAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+     copy("cuMemcpyDtoDAsync", reach(to, bytes), reach(from, bytes), bytes, stream));

@@ -113,7 +113,6 @@ EXPORT(int, nvmlDeviceGetPciInfo_v3, void *device, struct pci *pci)
 
 EXPORT(int, nvmlDeviceGetName, void *device, char *text, unsigned size)
 {
-    (void)device;
     snprintf(text, size, "%s", *setting("FAKE_NVML_NAME") ? setting("FAKE_NVML_NAME") : "Fake GPU");
     return 0;
 }
@@ -161,7 +160,6 @@ EXPORT(int, nvmlDeviceGetMinorNumber, void *device, unsigned *minor)
 
 EXPORT(int, nvmlDeviceGetCudaComputeCapability, void *device, int *major, int *minor)
 {
-    (void)device;
     *major = 8;
     *minor = 6;
     return 0;
@@ -176,7 +174,6 @@ EXPORT(int, nvmlDeviceGetMigMode, void *device, unsigned *now, unsigned *later)
 /* Status 0: they reach each other; 1: the chipset can't. */
 EXPORT(int, nvmlDeviceGetP2PStatus, void *from, void *to, int how, int *status)
 {
-    (void)how;
     *status = strcmp(setting("FAKE_NVML_P2P"), "all") != 0 &&
               !listed("FAKE_NVML_P2P", index_of(from), index_of(to));
     return 0;

@@ -65,7 +65,7 @@ static void make_profile(int node, const char *name)
     static const uint32_t masks[] = {1, 3, ALL_GPUS};
     char path[256];
     struct tccl_error err = {0};
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_profile *profile = NULL;
     cleanup_json json_t *description = tccl_machine_to_json(machine);
@@ -84,7 +84,6 @@ static void make_profile(int node, const char *name)
         tccl_table_free(table);
     }
     tccl_profile_close(profile);
-    tccl_model_free(model);
 }
 
 /* The rig */

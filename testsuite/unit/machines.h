@@ -12,16 +12,26 @@ static const char *const machine_names[] = {
 };
 enum { MACHINE_NAMES = COUNT(machine_names) };
 
-/* Reads testsuite/machines/NAME.json, or ends the test. */
-static inline struct tccl_model *load_machine(const char *name)
+/* The model of testsuite/machines/NAME.json; without it the test ends. It is read once, and stays.
+ */
+static inline const struct tccl_model *load_machine(const char *name)
 {
+    static struct tccl_model *models[32];
     const char *folder = getenv("TCCL_MACHINES");
-    struct tccl_model *model;
-    char path[4096];
+    char path[PATH_MAX];
+    int i = 0;
+    while (models[i] && strcmp(tccl_model_name(models[i]), name) != 0)
+        i++;
+    if (!models[i]) {
+        snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
+        MUST(tccl_model_read(path, &models[i], ERR));
+    }
+    return models[i];
+}
 
-    snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
-    MUST(tccl_model_read(path, &model, ERR));
-    return model;
+static inline const struct tccl_machine *machine_of(const char *name)
+{
+    return tccl_model_machine(load_machine(name));
 }
 
 #endif

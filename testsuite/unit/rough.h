@@ -23,7 +23,7 @@ static struct rough {
     long calls;  /* of measure */
     int failing; /* tries of the set at work that failed */
     struct tccl_side others; /* what runs beside each set */
-    struct tccl_model *model;
+    const struct tccl_model *model;
 } rough;
 
 static int rough_open(const struct tccl_backend_options *options, void **state,
@@ -117,7 +117,6 @@ static int rough_measure(void *state, const struct tccl_set *set, struct tccl_me
 
 static void rough_close(void *state)
 {
-    tccl_model_free(rough.model);
     rough.model = NULL;
 }
 

@@ -79,7 +79,7 @@ static void make_profile(int node)
 static void make_nodes(void)
 {
     char path[256];
-    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_model *model = load_machine("amd-4gpu");
     machine = *tccl_model_machine(model);
     search_tables(model);
     for (int i = 1; i <= NODES; i++) {
@@ -88,7 +88,6 @@ static void make_nodes(void)
         mkdir(path, 0755);
         make_profile(i);
     }
-    tccl_model_free(model);
     rig_write_conf(NODES, "n3");
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);

@@ -35,13 +35,10 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
 /* Built by NCCL 2.29.7 on these machines. */
 TEST(machines)
 {
-    struct tccl_model *models[4];
     const struct tccl_machine *machines[4];
 
-    for (int i = 0; i < 4; i++) {
-        models[i] = load_machine(machine_names[i]);
-        machines[i] = tccl_model_machine(models[i]);
-    }
+    for (int i = 0; i < 4; i++)
+        machines[i] = machine_of(machine_names[i]);
     check_baseline(machines[0], 0xf, true, "0 -m0> 3 -m1> 1 -m1> 2 -m3> 0", NULL);
     check_baseline(machines[0], 0xf, false, "mlx5_0 -m0> 3 -m3> 0 -m1> 2 -m1> 1 -m1> mlx5_0", NULL);
     check_baseline(machines[0], 0x9, true, "0 -w> 3 -w> 0", NULL);
@@ -52,15 +49,13 @@ TEST(machines)
                    "mlx5_1 -g> 4 -w> 5 -m1> 7 -w> 6 -m0> 2 -w> 3 -m0> 1 -w> 0 -g> mlx5_0");
     check_baseline(machines[3], 0xff, true,
                    "0 -m2> 1 -m0> 3 -m6> 5 -m4> 7 -m1> 2 -m7> 4 -m5> 6 -m3> 0", NULL);
-    for (int i = 0; i < 4; i++)
-        tccl_model_free(models[i]);
 }
 
 /* GPUs with NICs of their own, in two sockets: the NICs are faster, and NCCL takes them. */
 TEST(by_network)
 {
     uint32_t by_network[TCCL_MAX_CHANNELS];
-    struct tccl_model *dual = load_machine("dual-8gpu");
+    const struct tccl_model *dual = load_machine("dual-8gpu");
     struct tccl_baseline baseline;
 
     CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, TCCL_NEWEST, &baseline,
@@ -73,7 +68,6 @@ TEST(by_network)
                                  by_network, NULL),
               0);
     CHECK_INT(by_network[0], 0);
-    tccl_model_free(dual);
 }
 
 static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool closed, const char *why)
@@ -85,7 +79,7 @@ static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool clos
 
 TEST(errors)
 {
-    struct tccl_model *amd = load_machine("amd-4gpu");
+    const struct tccl_model *amd = load_machine("amd-4gpu");
     struct tccl_machine machine = *tccl_model_machine(amd);
 
     check_refused(&machine, 0, false, "no GPU, or one that the machine doesn't have");
@@ -93,7 +87,6 @@ TEST(errors)
     check_refused(&machine, 2, true, "one GPU makes no ring");
     machine.n_nics = 0;
     check_refused(&machine, 2, false, "the machine has no NIC");
-    tccl_model_free(amd);
 }
 
 static int pick_switch(unsigned long *state, const struct tccl_machine *machine)
@@ -298,7 +291,7 @@ static bool nearly(double a, double b)
 /* What the search finds of it, against the model asked for all transfers at once. */
 static void test_search(const char *name, bool several)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     uint32_t gpus = (UINT32_C(1) << machine->n_gpus) - 1;
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
@@ -329,7 +322,6 @@ static void test_search(const char *name, bool several)
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
 }
 
 /* What the table says of the baseline is what NCCL's search finds, and as fast as the model is with
@@ -355,7 +347,7 @@ static void check_kept(const struct tccl_model *model, const struct tccl_table *
 
 static void test_tables(const char *name, const char *path)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_search_options options = {
@@ -374,7 +366,6 @@ static void test_tables(const char *name, const char *path)
         tccl_search_free(search);
     }
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
 }
 
 TEST(searches)

@@ -113,9 +113,7 @@ static void test_gpus(const struct tccl_machine *machine)
 
 TEST(chain_lines)
 {
-    struct tccl_model *model = load_machine("intel-4gpu");
-    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_machine *machine = machine_of("intel-4gpu");
     test_lines(*machine);
     test_gpus(machine);
-    tccl_model_free(model);
 }

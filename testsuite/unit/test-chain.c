@@ -82,10 +82,8 @@ static void check_bad(const struct tccl_machine *amd)
 
 TEST(chain)
 {
-    struct tccl_model *model = load_machine("amd-4gpu");
-    const struct tccl_machine *amd = tccl_model_machine(model);
+    const struct tccl_machine *amd = machine_of("amd-4gpu");
 
     check_sets(amd);
     check_bad(amd);
-    tccl_model_free(model);
 }

@@ -595,10 +595,7 @@ TEST(drift)
     struct tccl_fill_progress end;
     struct tccl_drift drift;
     char link[16];
-    struct tccl_model *model = load_machine("amd-4gpu");
-    int near = tccl_model_machine(model)->gpus[2].numa;
-
-    tccl_model_free(model);
+    int near = machine_of("amd-4gpu")->gpus[2].numa;
     begin();
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_HOLDS);

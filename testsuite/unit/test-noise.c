@@ -441,7 +441,7 @@ TEST(left_ring)
  */
 TEST(told_without_measuring)
 {
-    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct noisy_meter noisy = {.model = model, .stop_after = -1};
     struct tccl_search *search =
@@ -464,5 +464,4 @@ TEST(told_without_measuring)
     }
     tccl_table_free(table);
     tccl_setmap_clear(&noisy.asked);
-    tccl_model_free(model);
 }

@@ -273,7 +273,7 @@ static void check_rated(const struct tccl_model *model, const struct tccl_ring_s
  * say, and the best one is as fast as without symmetry. */
 static void check_moved(const char *name)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct tccl_model_tables *tables = tccl_model_tables_new(model, symmetry);
     struct tccl_search *search =
@@ -302,13 +302,12 @@ static void check_moved(const char *name)
     tccl_search_free(search);
     tccl_model_tables_free(tables);
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
 }
 
 static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted, double gbps,
                         double least)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_place_source source = {
         .machine = tccl_model_machine(model), .model = model, .symmetry = symmetry};
@@ -320,7 +319,6 @@ static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted,
     CHECK(fabs(places[0].least - least) < 0.01);
     free(places);
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
 }
 
 /* Values within the noise of the best are one, though they are not all within it of each other. */
@@ -344,8 +342,7 @@ static void check_noise(void)
 /* Without tables and without a model nothing is known. */
 static void check_unknown(void)
 {
-    struct tccl_model *model = load_machine("amd-4gpu");
-    const struct tccl_place_source source = {.machine = tccl_model_machine(model)};
+    const struct tccl_place_source source = {.machine = machine_of("amd-4gpu")};
     struct tccl_place *places = NULL;
     int n;
     CHECK_INT(tccl_place_rank(&source, 1, 2, 0, &places, &n, NULL), 0);
@@ -353,7 +350,6 @@ static void check_unknown(void)
     for (int i = 0; i < n; i++)
         CHECK(isnan(places[i].gbps) && isnan(places[i].least) && isnan(places[i].rest));
     free(places);
-    tccl_model_free(model);
 }
 
 int main(void)

@@ -564,7 +564,7 @@ TEST(choice_beside)
 
 static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
@@ -575,7 +575,6 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
     return class;
 }
 
@@ -719,7 +718,7 @@ static bool no_nic(void *context, tccl_transfer transfer)
  * with the reason. */
 TEST(without_nics)
 {
-    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
     struct tccl_table *table = tccl_table_new(machine, 15);
@@ -740,5 +739,4 @@ TEST(without_nics)
     tccl_node_class_free(class);
     tccl_table_free(table);
     tccl_search_free(search);
-    tccl_model_free(model);
 }

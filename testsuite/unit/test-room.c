@@ -183,8 +183,7 @@ static int random_gpus(const struct tccl_machine *machine, unsigned long *state,
 
 static void test_random(const char *name, unsigned long *state)
 {
-    struct tccl_model *model = load_machine(name);
-    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_machine *machine = machine_of(name);
     int kept = 0, left = 0;
     for (int i = 0; i < SETS; i++) {
         struct tccl_ring_set set = {.n = 2 + (i & 1)};
@@ -202,7 +201,6 @@ static void test_random(const char *name, unsigned long *state)
     }
     printf("%s: %d take room, %d don't\n", name, left, kept);
     CHECK(left > 0 && kept > 0);
-    tccl_model_free(model);
 }
 
 static bool takes(const struct tccl_machine *machine, const char *text, const char *single)
@@ -218,8 +216,7 @@ static bool takes(const struct tccl_machine *machine, const char *text, const ch
 /* What the words of room.h mean, on a machine with two NICs and four switches of two GPUs. */
 static void test_examples(void)
 {
-    struct tccl_model *model = load_machine("dual-8gpu");
-    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_machine *machine = machine_of("dual-8gpu");
     const char *alone = "0 -w> 1 -w> 0";
     /* Both GPUs of a switch, and within it; one of two switches each, over their links. */
     CHECK(!takes(machine, "0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", alone));
@@ -240,7 +237,6 @@ static void test_examples(void)
                  "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_0"));
     CHECK(takes(machine, "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0 | mlx5_0 -m0> 1 -w> 0 -m0> mlx5_0",
                 "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0"));
-    tccl_model_free(model);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static const struct tccl_step_key first_key = {.cluster = "c", .job = 1},
 static char folder[PATH_MAX];
 static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
-static struct tccl_model *model;
+static const struct tccl_model *model;
 static struct tccl_table *tables[SETS];
 
 /* In place of connection.c. */
@@ -521,7 +521,6 @@ int main(void)
     event_base_free(daemon_.base);
     for (int i = 0; i < SETS; i++)
         tccl_table_free(tables[i]);
-    tccl_model_free(model);
     remove_cache(folder);
     return check_result();
 }

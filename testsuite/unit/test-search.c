@@ -301,7 +301,7 @@ static int logged(void *context, const struct tccl_set *set, struct tccl_measure
 
 TEST(resume)
 {
-    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct counter none = {tccl_model_meter(model), 0};
     struct log log = {.meter = tccl_model_meter(model)};
@@ -323,7 +323,6 @@ TEST(resume)
     tccl_search_free(second);
     tccl_setmap_clear(&log.sets);
     tccl_symmetry_free(symmetry);
-    tccl_model_free(model);
 }
 
 static int fails(void *context, const struct tccl_set *set, struct tccl_measurement *out,
@@ -338,7 +337,7 @@ static int fails(void *context, const struct tccl_set *set, struct tccl_measurem
 /* A meter that fails ends the search with its own words. */
 TEST(broken_meter)
 {
-    struct tccl_model *model = load_machine("intel-4gpu");
+    const struct tccl_model *model = load_machine("intel-4gpu");
     struct counter counter = {tccl_model_meter(model), 0};
     struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model),
@@ -348,7 +347,6 @@ TEST(broken_meter)
     CHECK_FAILS(tccl_search_table(search, table, &options, ERR), "the meter broke");
     tccl_table_free(table);
     tccl_search_free(search);
-    tccl_model_free(model);
 }
 
 /* Whatever may be exchanged keeps its bandwidth; near exchanges raise it at most by the factor. */
@@ -356,7 +354,7 @@ TEST(symmetry)
 {
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
-        struct tccl_model *model = load_machine(machine_names[which]);
+        const struct tccl_model *model = load_machine(machine_names[which]);
         struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
         const struct tccl_machine *machine = tccl_model_machine(model);
         unsigned long state = seed + which;
@@ -390,6 +388,5 @@ TEST(symmetry)
             CHECK(is_near(own, other));
         }
         tccl_symmetry_free(symmetry);
-        tccl_model_free(model);
     }
 }

@@ -17,7 +17,7 @@ enum { ROUNDS = 60, MOST = 4, SPLITS = 4, TRANSFERS = 1024 };
 
 /* All that runs, the newcomer last. */
 struct node {
-    struct tccl_model *model;
+    const struct tccl_model *model;
     bool measured; /* what each pair of steps reaches is measured, and there is no model */
     int n;
     struct tccl_side sides[MOST];
@@ -26,7 +26,7 @@ struct node {
 
 static int cases, taken; /* taken: with planned rings */
 
-static struct tccl_table *make_table(struct tccl_model *model, uint32_t gpus, bool across,
+static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus, bool across,
                                      long budget)
 {
     struct tccl_error err = {""};
@@ -217,7 +217,7 @@ static void begin_groups(struct node *node, struct tccl_table *const tables[2], 
 }
 
 /* Steps on the parts of the GPUs, one after the other, and a last one in several shapes. */
-static void begin_all(struct tccl_model *model, const uint32_t *parts, int n, bool measured,
+static void begin_all(const struct tccl_model *model, const uint32_t *parts, int n, bool measured,
                       long budget)
 {
     static struct node node;
@@ -271,14 +271,13 @@ int main(void)
         tccl_model_free(model);
     }
     for (int i = 0; i < MACHINE_NAMES; i++) {
-        struct tccl_model *model = load_machine(machine_names[i]);
+        const struct tccl_model *model = load_machine(machine_names[i]);
         int gpus = tccl_model_machine(model)->n_gpus;
         for (int k = 0; k < SPLITS; k++) {
             int n = gpus > 4 && k % 2 ? 4 : 2;
             split(&seed, gpus, parts, n);
             begin_all(model, parts, n, k == 3, gpus > 4 ? 60 : 200);
         }
-        tccl_model_free(model);
     }
     printf("%d cases, %d with planned rings\n", cases, taken);
     CHECK(taken > cases / 20);

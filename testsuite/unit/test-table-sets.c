@@ -117,7 +117,7 @@ static bool same_sets(const struct tccl_table *a, const struct tccl_table *b)
 static void test_model(const char *name, uint32_t gpus)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     struct tccl_table *table = make_table(model, gpus), *again = make_table(model, gpus);
     struct tccl_error err = {""};
     CHECK_INT(tccl_table_find_sets(model, table, &options, &err), 0);
@@ -128,7 +128,6 @@ static void test_model(const char *name, uint32_t gpus)
     CHECK(same_sets(table, again));
     tccl_table_free(table);
     tccl_table_free(again);
-    tccl_model_free(model);
 }
 
 /* Does a set keep to the NICs of the mask? */
@@ -169,12 +168,11 @@ static void test_fabrics(void)
 static void test_one_gpu(void)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 300};
-    struct tccl_model *model = load_machine("dual-8gpu");
+    const struct tccl_model *model = load_machine("dual-8gpu");
     struct tccl_table *table = make_table(model, 4);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     CHECK(best_of(table, true, 0) == 0 && best_of(table, false, 2) > 0);
     tccl_table_free(table);
-    tccl_model_free(model);
 }
 
 /* A meter that asks a model, remembers what it said, and counts. */
@@ -215,7 +213,7 @@ static struct tccl_table *measure_table(const struct tccl_model *model, struct c
  * slower than NCCL's own or the model, and a run that is resumed asks nothing again. */
 static void test_measured(const char *name, uint32_t gpus, double least_closed, double least)
 {
-    struct tccl_model *model = load_machine(name);
+    const struct tccl_model *model = load_machine(name);
     struct counter counter = {.model = tccl_model_meter(model)};
     struct tccl_table *chains = measure_table(model, &counter, gpus, 0);
     long singles = counter.asked;
@@ -234,7 +232,6 @@ static void test_measured(const char *name, uint32_t gpus, double least_closed, 
     tccl_table_free(table);
     tccl_table_free(again);
     tccl_setmap_clear(&counter.sets);
-    tccl_model_free(model);
 }
 
 static int stop_at_once(void *context)
@@ -248,13 +245,12 @@ static void test_stopped(void)
     int called = 0;
     const struct tccl_table_sets_options options = {
         .budget = 1000, .progress = stop_at_once, .context = &called};
-    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 1);
     CHECK_INT(called, 1);
     CHECK_INT(entries(table, TCCL_SETS), 0);
     tccl_table_free(table);
-    tccl_model_free(model);
 }
 
 int main(void)
