@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "machines.h"
 #include "nccl/baseline.h"
+#include "owned.h"
 #include "profile/cache.h"
 #include "rig.h"
 
@@ -126,11 +127,10 @@ static void make_profile(int node, const char *name)
     cleanup_json json_t *json = tccl_read_json(file, 1 << 22, &err);
     check(tccl_profile_create(path, machine, "model", json, &profile, &err), &err);
     for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
-        struct tccl_table *table = make_table(model, gpus);
+        cleanup_table struct tccl_table *table = make_table(model, gpus);
         strcpy(table->source, "model");
         strcpy(table->machine, tccl_profile_id(profile));
         check(tccl_profile_put(profile, table, &err), &err);
-        tccl_table_free(table);
     }
     tccl_profile_close(profile);
 }

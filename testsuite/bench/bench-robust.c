@@ -4,6 +4,7 @@
 
 #include "altered.h"
 #include "bench.h"
+#include "owned.h"
 
 enum { SEEDS = 60, BUDGET = 5000, RULES = 6 };
 
@@ -82,12 +83,12 @@ static void miss_rules(const char *name, const int *nodes, int n_nodes)
     uint32_t gpus = (UINT32_C(1) << tccl_model_machine(right)->n_gpus) - 1;
     size_t n = json_array_size(rules), step = (n + RULES - 1) / RULES;
     for (size_t i = 0; i < n; i += step) {
-        json_t *json = json_deep_copy(all);
+        cleanup_json json_t *json = json_deep_copy(all);
         char what[40];
         snprintf(what, sizeof(what), "no rule %d", (int)i + 1);
         json_array_remove(json_object_get(json, "rules"), i);
-        struct tccl_model *model = altered_model(name, json);
-        struct tccl_table *table = plan_table(model, gpus, BUDGET);
+        cleanup_model struct tccl_model *model = altered_model(name, json);
+        cleanup_table struct tccl_table *table = plan_table(model, gpus, BUDGET);
         for (int k = 0; k < n_nodes; k++) {
             struct planned planned;
             if (plan_nodes(model, table, nodes[k], &planned) != 0)
@@ -95,9 +96,6 @@ static void miss_rules(const char *name, const int *nodes, int n_nodes)
             double ratio = rate_side(right, &planned.ours) / rate_side(right, &planned.nccl);
             print_row(name, nodes[k], what, &planned, &ratio, 1, count_near(name, &planned.ours));
         }
-        tccl_table_free(table);
-        tccl_model_free(model);
-        json_decref(json);
     }
     json_decref((json_t *)all);
 }

@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "machines.h"
+#include "owned.h"
 #include "plain-search.h"
 #include "ring/ring.h"
 #include "toy-model.h"
@@ -122,10 +123,9 @@ static void contest_toys(int gpus, int memories, bool equal)
     int draws = equal ? 1 : DRAWS;
     char what[64];
     for (int i = 0; i < draws; i++) {
-        struct tccl_model *model =
+        cleanup_model struct tccl_model *model =
             toy_model((struct toy){gpus, memories, 0, equal ? 0 : 1000UL + (unsigned long)i});
         contests[i] = contest(model);
-        tccl_model_free(model);
     }
     snprintf(what, sizeof(what), "%d GPUs, %d memories, %s", gpus, memories,
              equal ? "equal" : "unequal");
@@ -216,7 +216,7 @@ static int faster(const void *a, const void *b)
 static void gaps(const struct tccl_table *table, double *gap, double *others)
 {
     size_t count = (size_t)table->n_ports * (size_t)table->n_ports;
-    struct tccl_result *pairs = malloc(count * sizeof(*pairs));
+    cleanup_free struct tccl_result *pairs = malloc(count * sizeof(*pairs));
     if (!pairs)
         exit(1);
     memcpy(pairs, table->results, count * sizeof(*pairs));
@@ -228,7 +228,6 @@ static void gaps(const struct tccl_table *table, double *gap, double *others)
         else
             *others = fmax(*others, pairs[i].bound / pairs[PAIRS - 1].gbps - 1);
     }
-    free(pairs);
 }
 
 static struct tccl_ring two_nodes(const struct tccl_table *table,
@@ -312,11 +311,11 @@ static void growth_row(const char *what, const struct tccl_model *model, uint32_
 static void growth_toy(int gpus, int memories, int nics, bool equal)
 {
     char what[64];
-    struct tccl_model *model = toy_model((struct toy){gpus, memories, nics, equal ? 0 : 1000});
+    cleanup_model struct tccl_model *model =
+        toy_model((struct toy){gpus, memories, nics, equal ? 0 : 1000});
     snprintf(what, sizeof(what), "%d GPUs, %d memories, %d NICs, %s", gpus, memories, nics,
              equal ? "equal" : "unequal");
     growth_row(what, model, (1u << gpus) - 1);
-    tccl_model_free(model);
 }
 
 static void growth(void)

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "client/key.h"
 #include "fuzz.h"
 #include "records/record.h"

@@ -2,7 +2,6 @@
  * says the same when it is sent on. */
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "client/message.h"
 #include "fuzz.h"
 #include "tccld/join/built-sum.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "fuzz.h"
 #include "records/facts.h"
 #include "records/records.h"

@@ -22,13 +22,12 @@ static void check_again(const struct tccl_machine *machine)
     char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
     struct tccl_error err = {0};
     struct tccl_machine again;
-    json_t *json = tccl_machine_to_json(machine);
+    cleanup_json json_t *json = tccl_machine_to_json(machine);
 
     FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
     tccl_machine_id(machine, id);
     tccl_machine_id(&again, again_id);
     FUZZ_CHECK(strcmp(id, again_id) == 0);
-    json_decref(json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,10 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     struct tccl_machine machine = sample_machine();
-    json_t *json = tccl_machine_to_json(&machine);
-    char *text = json_dumps(json, JSON_COMPACT);
+    cleanup_json json_t *json = tccl_machine_to_json(&machine);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
 
     add(context, text, strlen(text));
-    free(text);
-    json_decref(json);
 }

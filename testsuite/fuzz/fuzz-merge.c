@@ -32,14 +32,13 @@ static void check_merge(const struct merge *merge)
     struct tccl_outcome outcome = {0};
 
     FUZZ_CHECK(merge->n_classes <= MERGE_CLASSES && nodes_of(merge) == NODES);
-    json_t *json = merge_to_json(merge, &err);
+    cleanup_json json_t *json = merge_to_json(merge, &err);
     struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
     tccl_outcome_clear(&outcome);
     merge_free(again);
-    json_decref(json);
 }
 
 static void check_plan(const json_t *json)
@@ -74,10 +73,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static void add_json(fuzz_add *add, void *context, json_t *json)
 {
-    char *text = json_dumps(json, JSON_COMPACT);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
 
     add(context, text, strlen(text));
-    free(text);
     json_decref(json);
 }
 

@@ -3,14 +3,16 @@
 
 #include "check.h"
 #include "fuzz.h"
+#include "owned.h"
 #include "ring/class-sets.h"
 #include "sample.h"
 
 static void check_class(const struct tccl_node_class *class)
 {
     struct tccl_error err = {0};
-    json_t *json = tccl_node_class_to_json(class);
-    struct tccl_node_class *again = json ? tccl_node_class_from_json(json, &err) : NULL;
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
+    cleanup_class struct tccl_node_class *again =
+        json ? tccl_node_class_from_json(json, &err) : NULL;
 
     FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
     FUZZ_CHECK(class->baselines[TCCL_NEWEST].n_chains >= 0 &&
@@ -25,8 +27,6 @@ static void check_class(const struct tccl_node_class *class)
                    class->sets[i].gbps > 0 && class->sets[i].bound >= class->sets[i].gbps);
     FUZZ_CHECK(class->n_sets <= TCCL_CLASS_SETS);
     FUZZ_CHECK(again && tccl_node_class_equal(class, again));
-    tccl_node_class_free(again);
-    json_decref(json);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -50,18 +50,14 @@ void fuzz_seeds(fuzz_add *add, void *context)
 
     srand(1);
     for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
-        struct tccl_table *table = sample_table(&machine, gpus);
-        struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+        cleanup_table struct tccl_table *table = sample_table(&machine, gpus);
+        cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
         for (int i = 0; i < 4; i++) {
             struct tccl_class_set set = sample_set(gpus, 2 + i % 3, gpus > 1 && i == 3);
             tccl_node_class_add_set(class, &set);
         }
-        json_t *json = tccl_node_class_to_json(class);
-        char *text = json_dumps(json, JSON_COMPACT);
+        cleanup_json json_t *json = tccl_node_class_to_json(class);
+        cleanup_free char *text = json_dumps(json, JSON_COMPACT);
         add(context, text, strlen(text));
-        free(text);
-        json_decref(json);
-        tccl_node_class_free(class);
-        tccl_table_free(table);
     }
 }

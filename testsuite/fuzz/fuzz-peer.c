@@ -140,8 +140,8 @@ void fuzz_seeds(fuzz_add *add, void *context)
     static const char hello[] = "{\"v\":1,\"type\":\"measure\",\"protocol\":1,\"nonce\":\"0\"}";
     const struct tccl_rdma_end end = {
         .device = "mlx5_0", .mtu = 3, .reads = 16, .number = 17, .key = 5, .bytes = 100};
-    json_t *json = tccl_rdma_to_json(&end);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    cleanup_json json_t *json = tccl_rdma_to_json(&end);
+    cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     uint8_t frame[sizeof(hello) + 5] = "1";
 
     if (!text)
@@ -153,6 +153,4 @@ void fuzz_seeds(fuzz_add *add, void *context)
     add_text(add, context, '2', text);
     add_text(add, context, '3', "n1:8518");
     add_text(add, context, '3', "[fe80::1]:8518");
-    free(text);
-    json_decref(json);
 }

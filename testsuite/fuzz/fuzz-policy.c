@@ -2,7 +2,6 @@
  * the same file. */
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "client/policy.h"
 #include "fuzz.h"
 

@@ -7,7 +7,6 @@
 #include "acct/acct-fields.h"
 #include "acct/acct-ring.h"
 #include "acct/acct.h"
-#include "base/cleanup.h"
 #include "draw/term.h"
 #include "fuzz.h"
 

@@ -2,7 +2,6 @@
  * folder of their own; inputs that would lead out of it are left out. */
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "fuzz.h"
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"

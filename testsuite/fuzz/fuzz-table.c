@@ -6,6 +6,7 @@
 #include "base/fileio.h"
 #include "check.h"
 #include "fuzz.h"
+#include "owned.h"
 #include "sample.h"
 
 static void fix_checksum(uint8_t *data, size_t size)
@@ -48,9 +49,8 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     tccl_node_class_free(tccl_node_class_without_p2p(table, machine));
     check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
     check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     FUZZ_CHECK(class != NULL);
-    tccl_node_class_free(class);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

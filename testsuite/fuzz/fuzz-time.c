@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "acct/acct-time.h"
-#include "base/cleanup.h"
 #include "fuzz.h"
 
 enum { NOW = 1764000000 };

@@ -12,12 +12,11 @@ static void check_machine(const struct tccl_machine *machine)
 {
     struct tccl_error err = {0};
     struct tccl_machine again;
-    json_t *json = tccl_machine_to_json(machine);
+    cleanup_json json_t *json = tccl_machine_to_json(machine);
 
     FUZZ_CHECK(machine->n_gpus > 0 && machine->n_gpus <= TCCL_MAX_GPUS);
     FUZZ_CHECK(machine->n_memories > 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
     FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
-    json_decref(json);
 }
 
 extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));

@@ -22,7 +22,7 @@ static void read_message(const char *data, size_t size)
     struct tccl_envelope envelope;
     struct tccl_step_key key;
     struct tccl_outcome plan = {0};
-    json_t *message = tccl_message_parse(data, size, &err);
+    cleanup_json json_t *message = tccl_message_parse(data, size, &err);
 
     if (!message) {
         FUZZ_CHECK(err.text[0]);
@@ -39,7 +39,6 @@ static void read_message(const char *data, size_t size)
         FUZZ_CHECK(join->node >= 0 && join->node < join->n_nodes);
     }
     tccl_step_free(join);
-    json_decref(message);
 }
 
 /* How many whole frames of allowed length the stream begins with. */
@@ -90,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static void add_both(fuzz_add *add, void *context, json_t *message)
 {
-    char *text = tccl_message_text(message);
+    cleanup_free char *text = tccl_message_text(message);
     size_t size = strlen(text);
     uint8_t input[4096] = "2";
 
@@ -102,7 +101,6 @@ static void add_both(fuzz_add *add, void *context, json_t *message)
     tccl_frame_header(size, input + 1);
     memcpy(input + 5, text, size);
     add(context, input, size + 5);
-    free(text);
     json_decref(message);
 }
 

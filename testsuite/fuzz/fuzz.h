@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 /* Feeds one input. Returns 0; what is wrong with the parser aborts. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,6 +8,7 @@
 #include "client/client.h"
 #include "machines.h"
 #include "nccl/baseline.h"
+#include "owned.h"
 #include "profile/cache.h"
 #include "rig.h"
 
@@ -77,11 +78,10 @@ static void make_profile(int node, const char *name)
     cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
     MUST(tccl_profile_create(path, machine, "model", json, &profile, ERR));
     for (size_t i = 0; i < COUNT(masks); i++) {
-        struct tccl_table *table = make_table(model, masks[i]);
+        cleanup_table struct tccl_table *table = make_table(model, masks[i]);
         strcpy(table->machine, tccl_profile_id(profile));
         if (tccl_profile_put(profile, table, &err) != 0)
             fprintf(stderr, "%s\n", err.text);
-        tccl_table_free(table);
     }
     tccl_profile_close(profile);
 }
@@ -157,9 +157,8 @@ static void leave(int node, const struct tccl_step_key *key)
 {
     char path[256];
     rig_path(path, "tccld.sock", node + 1);
-    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    cleanup_close int fd = tccl_client_connect(path, WAIT_MS, ERR);
     CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, ERR), 0);
-    close(fd);
 }
 
 static json_t *ask(int node, json_t *filter, int *complete)

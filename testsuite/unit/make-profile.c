@@ -9,6 +9,7 @@
 #include "base/fileio.h"
 #include "base/numbers.h"
 #include "machine/model.h"
+#include "owned.h"
 #include "ring/neighbours.h"
 #include "search/search.h"
 #include "search/setlog.h"
@@ -51,7 +52,7 @@ static void measure_together(const struct tccl_model *model, const char *folder,
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_joint joint = {.n = 2}, nccl = {.n = 2};
-    struct tccl_table *other;
+    cleanup_table struct tccl_table *other;
     char path[4096];
     uint32_t gpus;
     check(tccl_numberset_parse(others, machine->n_gpus, &gpus, &err));
@@ -67,7 +68,6 @@ static void measure_together(const struct tccl_model *model, const char *folder,
     append_together(model, log, &joint);
     append_together(model, log, &nccl);
     tccl_setlog_close(log);
-    tccl_table_free(other);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 #define TCCL_TEST_PROFILES_H
 
 #include "check.h"
+#include "owned.h"
 #include "profile/cache.h"
 #include "sample.h"
 
@@ -63,10 +64,9 @@ make_profile(const char *cache, const struct tccl_machine *machine, int sets, ui
         CHECK_INT(tccl_profile_append(profile, &set, &value, &err), 0);
     }
     for (uint32_t mask = 1; mask < masks; mask++) {
-        struct tccl_table *table = sample_table(machine, mask);
+        cleanup_table struct tccl_table *table = sample_table(machine, mask);
         snprintf(table->source, sizeof(table->source), "host");
         CHECK_INT(tccl_profile_put(profile, table, &err), 0);
-        tccl_table_free(table);
     }
     CHECK_STR(err.text, "");
     return profile;

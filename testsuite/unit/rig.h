@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 enum { RIG_NODES = 40, RIG_PATIENCE_MS = 120000 };
 
 static struct rig {
@@ -34,12 +36,11 @@ __attribute__((unused)) static void rig_path(char path[static 256], const char *
 
 static void rig_write(const char *path, const void *data, size_t size, mode_t mode)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
         perror(path);
         exit(1);
     }
-    close(fd);
 }
 
 static pid_t rig_spawn(char *const argv[], const char *log)

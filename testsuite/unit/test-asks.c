@@ -10,6 +10,7 @@
 #include "client/frame.h"
 #include "client/message.h"
 #include "machines.h"
+#include "owned.h"
 #include "profile/cache.h"
 #include "rig.h"
 #include "search/search.h"
@@ -37,7 +38,8 @@ static void add_set(struct tccl_table *table)
 static void search_tables(const struct tccl_model *model)
 {
     struct tccl_error err = {0};
-    struct tccl_search *search = tccl_search_new(&machine, tccl_model_meter(model), NULL);
+    cleanup_search struct tccl_search *search =
+        tccl_search_new(&machine, tccl_model_meter(model), NULL);
     for (int i = 0; i < MASKS; i++) {
         struct tccl_search_options options = {.gap = 0};
         tables[i] = tccl_table_new(&machine, masks[i]);
@@ -53,7 +55,6 @@ static void search_tables(const struct tccl_model *model)
         tables[3]->baseline_ring[i].gbps = 99;
     }
     add_set(tables[MASKS - 1]);
-    tccl_search_free(search);
 }
 
 static void make_profile(int node)
@@ -159,9 +160,8 @@ static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096]
 static void leave(const struct tccl_step_key *key, int n)
 {
     for (int i = n - 1; i >= 0; i--) {
-        int fd = connect_to(i + 1);
+        cleanup_close int fd = connect_to(i + 1);
         CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, ERR), 0);
-        close(fd);
     }
 }
 

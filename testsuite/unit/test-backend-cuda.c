@@ -18,7 +18,7 @@ static void make_machine(int gpus)
     static const char *const lists[] = {"", "0000:01:00.0", "0000:01:00.0,0000:02:00.0"};
     static const char sets[] =
         "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\"";
-    FILE *file = fopen(path, "w");
+    cleanup_file FILE *file = fopen(path, "w");
 
     setenv("FAKE_NVML_GPUS", lists[gpus], 1);
     setenv("FAKE_NVML_P2P", "all", 1);
@@ -40,7 +40,6 @@ static void make_machine(int gpus)
                 "pci_type=\"0302 [10de:20b0] [10de:144e] a1\" pci_link_speed=\"31.5\"/>\n",
                 10 + i, i);
     fputs("</object>\n</object>\n</topology>\n", file);
-    fclose(file);
 }
 
 static struct tccl_backend *open_with(const struct tccl_backend_options *options)

@@ -2,6 +2,7 @@
 #include "measure/backends/backend.h"
 
 #include "check.h"
+#include "owned.h"
 
 static const char *machine_path(const char *name)
 {
@@ -63,7 +64,7 @@ static void test_model(const char *name)
 {
     const struct tccl_backend_options options = {.model = machine_path(name)};
     struct tccl_backend *backend;
-    struct tccl_model *model;
+    cleanup_model struct tccl_model *model;
     char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
 
     CHECK_INT(tccl_model_read(options.model, &model, ERR), 0);
@@ -78,7 +79,6 @@ static void test_model(const char *name)
     for (int i = 0; i < 100; i++)
         compare(backend, model);
     tccl_backend_close(backend);
-    tccl_model_free(model);
 }
 
 TEST(impossible)

@@ -113,7 +113,7 @@ TEST(print)
     struct tccl_measured measured = {.lines = 0};
     struct tccl_matrix matrix;
     for (int i = 0; i < TCCL_MATRICES; i++) {
-        char *text = NULL;
+        cleanup_free char *text = NULL;
         size_t size;
         tccl_matrix_fill(i, &machine, &measured, &matrix);
         for (int row = 0; row < matrix.rows; row++)
@@ -126,7 +126,6 @@ TEST(print)
         CHECK(!strchr(text, '\033'));
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
             CHECK(strlen(line) <= LINE);
-        free(text);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "chain/chain.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/ring.h"
 #include "sample.h"
@@ -294,9 +295,10 @@ static void test_search(const char *name, bool several)
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     uint32_t gpus = (UINT32_C(1) << machine->n_gpus) - 1;
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    cleanup_search struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 1, .budget = 500};
     struct tccl_baseline baseline;
     struct tccl_set one;
@@ -307,7 +309,7 @@ static void test_search(const char *name, bool several)
     CHECK(nearly(table->baseline_chain[TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
         CHECK(fabs(table->baseline_chain[TCCL_NEWEST].gbps - 22.78) < 0.01);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     CHECK(class->baselines[TCCL_NEWEST].chain_gbps == table->baseline_chain[TCCL_NEWEST].gbps);
     CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
@@ -318,10 +320,6 @@ static void test_search(const char *name, bool several)
         CHECK(class->cells[chain->entry.nic * class->n_nics + chain->exit.nic].gbps >=
               gbps * (1 - 1e-9));
     }
-    tccl_node_class_free(class);
-    tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
 }
 
 /* What the table says of the baseline is what NCCL's search finds, and as fast as the model is with
@@ -349,23 +347,20 @@ static void test_tables(const char *name, const char *path)
 {
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_search_options options = {
         .gap = 100, .pairs = 1, .budget = 100, .every_nccl = machine->n_gpus <= 4};
     for (uint32_t gpus = 1; gpus >> machine->n_gpus == 0; gpus++) {
-        struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
-        struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
+        cleanup_search struct tccl_search *search =
+            tccl_search_new(machine, tccl_model_meter(model), symmetry);
+        cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK_INT(tccl_table_write(table, path, NULL), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
         for (int closed = 0; copy && closed < 2; closed++)
             for (int i = options.every_nccl ? 0 : TCCL_NEWEST; i < TCCL_GENERATIONS; i++)
                 check_kept(model, copy, closed, i);
-        tccl_table_free(copy);
-        tccl_table_free(table);
-        tccl_search_free(search);
     }
-    tccl_symmetry_free(symmetry);
 }
 
 TEST(searches)

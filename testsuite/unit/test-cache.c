@@ -3,6 +3,7 @@
 
 #include "base/fileio.h"
 #include "check.h"
+#include "owned.h"
 #include "sample.h"
 #include "search/setlog.h"
 
@@ -36,11 +37,10 @@ static struct tccl_profile *create(void)
 
 static void put(struct tccl_profile *profile, uint32_t gpus)
 {
-    struct tccl_table *table = sample_table(&machine, gpus);
+    cleanup_table struct tccl_table *table = sample_table(&machine, gpus);
 
     strcpy(table->source, "host");
     CHECK_OK(tccl_profile_put(profile, table, ERR));
-    tccl_table_free(table);
 }
 
 static int count(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
@@ -114,7 +114,7 @@ TEST(missing)
 /* Changes, or cuts off, what is at a place of a file. */
 static void damage(const char *path, long at, bool cut)
 {
-    int fd = open(path, O_RDWR);
+    cleanup_close int fd = open(path, O_RDWR);
     unsigned char byte;
 
     CHECK(fd >= 0);
@@ -125,7 +125,6 @@ static void damage(const char *path, long at, bool cut)
         byte ^= (unsigned char)(1 << rand() % 8);
         CHECK_INT(pwrite(fd, &byte, 1, at), 1);
     }
-    close(fd);
 }
 
 TEST(damaged_tables)
@@ -254,7 +253,7 @@ TEST(model)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
-    struct tccl_model *model = NULL;
+    cleanup_model struct tccl_model *model = NULL;
     struct tccl_profile *profile, *second;
 
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
@@ -274,7 +273,6 @@ TEST(model)
     json_object_set_new(json, "about", json_string("other"));
     CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
     CHECK(strstr(err.text, "another model"));
-    tccl_model_free(model);
 }
 
 TEST(altered_model)
@@ -282,7 +280,7 @@ TEST(altered_model)
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
     cleanup_json json_t *other = read_model("intel-4gpu.json");
-    struct tccl_model *model = NULL;
+    cleanup_model struct tccl_model *model = NULL;
     struct tccl_profile *profile;
 
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
@@ -300,7 +298,6 @@ TEST(altered_model)
     CHECK(tccl_profile_model(profile, &err) == NULL);
     CHECK(strstr(err.text, "model.json"));
     tccl_profile_close(profile);
-    tccl_model_free(model);
 }
 
 TEST(changed)

@@ -434,11 +434,10 @@ TEST_BOTH(long_message)
         size_t size;
         uid = i ? TCCLD : USER;
         front.untrusted = 20;
-        int fd = open_end(0);
+        cleanup_close int fd = open_end(0);
         cleanup_free char *frame = frame_of("echo", 1, &size);
         send_bytes(fd, frame, size);
         CHECK_STR(next(fd, NULL), i ? "ok" : "closed");
-        close(fd);
     }
 }
 
@@ -446,7 +445,7 @@ TEST_BOTH(refused)
 {
     static const char *const types[] = {"root", "dance"};
     for (int i = 0; i < 3; i++) {
-        int fd = open_end(0);
+        cleanup_close int fd = open_end(0);
         const char *other = front.from == FROM_UNIX ? "far" : "here";
         ask(fd, i < 2 ? types[i] : other, 1);
         CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
@@ -454,17 +453,15 @@ TEST_BOTH(refused)
             ask(fd, "echo", 1);
             CHECK_STR(next(fd, NULL), "ok");
         }
-        close(fd);
     }
     uid = TCCLD;
-    int fd = open_end(0);
+    cleanup_close int fd = open_end(0);
     ask(fd, "root", 1);
     CHECK_STR(next(fd, NULL), "ok");
     ask(fd, front.from == FROM_UNIX ? "here" : "far", 1);
     CHECK_STR(next(fd, NULL), "ok");
     send_bytes(fd, "\0\0\0\5{junk", 9);
     CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
-    close(fd);
 }
 
 /* Sends a text as a frame; the answer has to be that text. */
@@ -540,7 +537,7 @@ TEST_BOTH(slow)
 /* No timer runs while a question is under way. */
 TEST_BOTH(patient)
 {
-    int fd = open_end(0);
+    cleanup_close int fd = open_end(0);
     ask(fd, "keep", 1);
     settle();
     front.first_ms = front.next_ms = SOON_MS;
@@ -549,7 +546,6 @@ TEST_BOTH(patient)
     CHECK(is_open(fd));
     answer_kept();
     CHECK_STR(next(fd, NULL), "ok");
-    close(fd);
 }
 
 /* Answers */
@@ -596,10 +592,9 @@ TEST_BOTH(gone)
 
 TEST_BOTH(forgotten)
 {
-    int fd = open_end(0);
+    cleanup_close int fd = open_end(0);
     ask(fd, "drop", 1);
     CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
 }
 
 TEST_BOTH(stop)
@@ -618,7 +613,7 @@ TEST_BOTH(stop)
 /* Who doesn't read gets no second answer, and is closed. */
 TEST_BOTH(unread)
 {
-    int fd = open_end(4096);
+    cleanup_close int fd = open_end(4096);
     for (int i = 0; i < 20; i++)
         ask(fd, "page", i);
     settle();
@@ -634,7 +629,6 @@ TEST_BOTH(unread)
         poll(NULL, 0, 1);
     CHECK_INT(connections_count(all), 0);
     CHECK_STR(next(fd, NULL), "torn");
-    close(fd);
 }
 
 /* Unread answers, and unfinished messages, of all together. */
@@ -1196,7 +1190,7 @@ TEST_BOTH(values)
         return;
     for (int many = 0; many < 2; many++) { /* else the commas are within a text */
         unsigned char header[TCCL_FRAME_HEADER];
-        int fd = open_end(0);
+        cleanup_close int fd = open_end(0);
         int size = sprintf(text, "{\"v\":1,\"type\":\"echo\",\"n\":%s", many ? "[1" : "\"\\\"");
         for (int i = 0; i < 5000; i++)
             size += sprintf(text + size, ",1");
@@ -1205,7 +1199,6 @@ TEST_BOTH(values)
         send_bytes(fd, header, sizeof(header));
         send_bytes(fd, text, (size_t)size);
         CHECK_STR(next(fd, NULL), many ? "error" : "ok");
-        close(fd);
     }
 }
 
@@ -1217,10 +1210,9 @@ TEST_BOTH(envelope)
         return;
     cleanup_free char *frame = frame_of("echo", 1, &size);
     for (int i = 0; i < 2; i++) {
-        int fd = open_end(0);
+        cleanup_close int fd = open_end(0);
         send_bytes(fd, frame, size);
         CHECK_STR(next(fd, NULL), i == 0 ? "ok" : "closed");
-        close(fd);
     }
     strcpy(conf.node, "n3");
     int fd = open_end(0);

@@ -349,11 +349,10 @@ static void check_output(void)
     check_content(file, "good");
     CHECK_INT(mkfifo(in_folder("target/pipe"), 0600), 0);
     check_not_written("target/pipe", "nobody reads from this pipe");
-    int reader = open(in_folder("target/pipe"), O_RDONLY | O_NONBLOCK);
+    cleanup_close int reader = open(in_folder("target/pipe"), O_RDONLY | O_NONBLOCK);
     char text[8] = "";
     CHECK_INT(tccl_write_output(in_folder("target/pipe"), "piped", 5, NULL), 0);
     CHECK(read(reader, text, sizeof(text)) == 5 && strcmp(text, "piped") == 0);
-    close(reader);
 }
 
 /* What is added to: the folder's owner's file, under one name. */

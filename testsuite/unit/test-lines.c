@@ -107,7 +107,7 @@ TEST(wrong)
     }
     for (size_t size = 0; size < strlen(good); size++)
         CHECK_INT(tccl_lines_open(good, size, &lines, NULL), -1);
-    char *big = calloc(1, TCCL_LINES_SIZE + 1);
+    cleanup_free char *big = calloc(1, TCCL_LINES_SIZE + 1);
     memset(big, 'x', TCCL_LINES_SIZE);
     memcpy(big, "t 1\na ", 6);
     memcpy(big + TCCL_LINES_SIZE - 4, "\nend\n", 5);
@@ -115,7 +115,6 @@ TEST(wrong)
     memcpy(big + TCCL_LINES_SIZE - 5, "\nend\n", 5);
     CHECK_INT(tccl_lines_open(big, TCCL_LINES_SIZE, &lines, NULL), 0);
     CHECK_INT(tccl_lines_open("t 1\na b\0c\nend\n", 14, &lines, NULL), -1);
-    free(big);
 }
 
 /* Random texts, numbers and words come back as they were. */
@@ -170,7 +169,7 @@ TEST(random)
 TEST(small)
 {
     for (size_t size = 1; size < 40; size++) {
-        char *buffer = malloc(size);
+        cleanup_free char *buffer = malloc(size);
         struct tccl_line_writer writer;
         tccl_lines_begin(&writer, buffer, size, "t", 1);
         tccl_line_put(&writer, "key", "%s", "value");
@@ -178,7 +177,6 @@ TEST(small)
         CHECK_INT(tccl_lines_end(&writer),
                   size > strlen("t 1\nkey value\nn 1000000000000.0000\nend\n") ? 0 : -1);
         CHECK(memchr(buffer, '\0', size) != NULL);
-        free(buffer);
     }
 }
 

@@ -2,6 +2,7 @@
  * pathfind/machine/README.md. */
 #include "chain/chain.h"
 #include "machines.h"
+#include "owned.h"
 
 static bool near(double a, double b)
 {
@@ -176,7 +177,7 @@ TEST(small)
         "{\"name\": \"slow\", \"when\": [\"g0<m0\", \"g0>g1\"], \"gbps\": 1.5},"
         " {\"name\": \"one\", \"when\": [\"n0>g1\", \"g1>m1\"], \"limits\": [\"n0>g1\"], "
         "\"gbps\": 3}";
-    struct tccl_model *model;
+    cleanup_model struct tccl_model *model;
     struct tccl_set set = parse_set("g0>g1 g0>m0 g1>m0");
     double rates[TCCL_MAX_SET], gbps;
     const char *limits[TCCL_MAX_SET];
@@ -202,7 +203,6 @@ TEST(small)
     set = parse_set("g0>m2");
     CHECK_FAILS(tccl_model_measure(model, &set, &gbps, rates, limits, ERR),
                 "g0>m2: no such transfer: the machine has 2 GPUs, 2 memories, 1 NICs");
-    tccl_model_free(model);
 }
 
 /* What a rule caps is shared: by members of one pattern with the same ends, repeats included.
@@ -214,7 +214,7 @@ TEST(shared_caps)
         " {\"name\": \"two\", \"when\": [\"g0<m0\", \"g0<m1\"], \"gbps\": 4},"
         " {\"name\": \"both\", \"when\": [\"n0>m1\"], \"limits\": [\"n0>*\", \"n0>m1\"], "
         "\"gbps\": 8}";
-    struct tccl_model *model;
+    cleanup_model struct tccl_model *model;
     tccl_transfer again[3];
     double rates[3], gbps;
     const char *limits[3];
@@ -233,7 +233,6 @@ TEST(shared_caps)
         CHECK(near(rates[0], 6.0 / count));
         CHECK_STR(limits[0], "over");
     }
-    tccl_model_free(model);
 }
 
 /* Random models, whose definition the test knows without the library's patterns */
@@ -474,12 +473,11 @@ TEST(random_models)
     static struct known known;
 
     for (int round = 0; round < 30; round++) {
-        struct tccl_model *model = random_model(&known);
+        cleanup_model struct tccl_model *model = random_model(&known);
         for (int i = 0; i < 200; i++) {
             check_members(&known, model);
             check_set(&known, model);
         }
-        tccl_model_free(model);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/setmap.h"
 
@@ -202,7 +203,7 @@ TEST(uniform)
     static const double noises[] = {0.01, 0.03, 0.05, 0.1};
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .noise = noises[round % 4], .stop_after = -1};
         double gap = random_below(&state, 2) ? 0.05 : 0;
@@ -212,7 +213,6 @@ TEST(uniform)
         if (check_failures)
             fprintf(stderr, "round %d, noise %g, worst %g\n", round, n, worst);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
 }
 
@@ -226,7 +226,7 @@ TEST(outliers)
     double most = 1;
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model,
                                     .state = state,
                                     .noise = 0.03,
@@ -238,7 +238,6 @@ TEST(outliers)
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
     printf(
         "%d tables with outliers: %d hold a chain that should have been better (by up to %.2f)\n",
@@ -254,14 +253,13 @@ TEST(symmetric)
     double most = 1;
     for (int round = 0; round < rounds && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .noise = 0.03, .stop_after = -1, .assumed = true};
         double worst = search_noisily(&noisy, true, 0.05, random_below(&state, 2) ? 0 : 3);
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
     printf("%d tables with measured symmetry and noise: %d hold a chain that should have been "
            "better (by up to %.2f)\n",
@@ -289,7 +287,7 @@ TEST(failed)
     unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
@@ -340,7 +338,6 @@ TEST(failed)
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
 }
 
@@ -350,7 +347,7 @@ TEST(flaky)
     unsigned long seed = check_seed();
     for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model,
                                     .state = state,
                                     .noise = 0.02,
@@ -372,7 +369,6 @@ TEST(flaky)
         tccl_search_free(search);
         tccl_symmetry_free(symmetry);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
 }
 
@@ -382,7 +378,7 @@ TEST(stopped)
     unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model, .state = state};
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct tccl_search *search =
@@ -399,7 +395,6 @@ TEST(stopped)
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
 }
 
@@ -409,7 +404,7 @@ TEST(left_ring)
     unsigned long seed = check_seed();
     for (int round = 0; round < 30 && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
-        struct tccl_model *model = some_model(&state);
+        cleanup_model struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
         const struct tccl_machine *machine = tccl_model_machine(model);
@@ -433,7 +428,6 @@ TEST(left_ring)
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
-        tccl_model_free(model);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "fill/gpusets.h"
 #include "machines.h"
 #include "nccl/baseline.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/ring.h"
 
@@ -159,7 +160,7 @@ static double median(double *values, int n)
 static void look_at(const struct run *run, struct summary *summary)
 {
     struct tccl_error err = {0};
-    struct tccl_model *model = NULL;
+    cleanup_model struct tccl_model *model = NULL;
     cleanup_free uint32_t *masks = NULL;
     int count = tccl_profile_tables(run->profile, &masks, &err);
     CHECK_INT(tccl_model_read(run->path, &model, &err), 0);
@@ -180,7 +181,6 @@ static void look_at(const struct run *run, struct summary *summary)
                        masks[i], nodes, verdict.promised, verdict.truth, verdict.own_promised,
                        verdict.own);
         }
-    tccl_model_free(model);
 }
 
 static void show(const char *name, const struct run *run, struct summary *summary)

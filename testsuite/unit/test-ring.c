@@ -2,6 +2,7 @@
 #include "ring/ring.h"
 
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/search.h"
 
@@ -301,11 +302,11 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
 TEST(baseline)
 {
     const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
-    struct tccl_node_class *two = plain_class(2, fast, 30, 2),
-                           *slow = plain_class(2, uneven, 30, 2);
-    struct tccl_node_class *single = plain_class(1, one, 30, 1),
-                           *four = plain_class(2, fast, 30, 4);
-    struct tccl_node_class *none = plain_class(1, one, 0, 0);
+    cleanup_class struct tccl_node_class *two = plain_class(2, fast, 30, 2),
+                                         *slow = plain_class(2, uneven, 30, 2);
+    cleanup_class struct tccl_node_class *single = plain_class(1, one, 30, 1),
+                                         *four = plain_class(2, fast, 30, 4);
+    cleanup_class struct tccl_node_class *none = plain_class(1, one, 0, 0);
     struct tccl_ring ring;
     CHECK(tccl_baseline_hop(two, two, TCCL_NEWEST) == 20);
     CHECK(tccl_baseline_hop(two, slow, TCCL_NEWEST) == 6); /* each as the one over the slow NIC */
@@ -326,11 +327,6 @@ TEST(baseline)
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 0 && tccl_ring_gains(&ring, TCCL_NEWEST));
     tccl_ring_clear(&ring);
-    tccl_node_class_free(two);
-    tccl_node_class_free(slow);
-    tccl_node_class_free(single);
-    tccl_node_class_free(four);
-    tccl_node_class_free(none);
 }
 
 TEST(gains)
@@ -581,7 +577,8 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 /* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
 TEST(machines)
 {
-    struct tccl_node_class *amd = class_of("amd-4gpu", 15), *intel = class_of("intel-4gpu", 15);
+    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                         *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
@@ -601,8 +598,6 @@ TEST(machines)
     free(text);
     tccl_ring_clear(&one);
     tccl_ring_clear(&ring);
-    tccl_node_class_free(amd);
-    tccl_node_class_free(intel);
 }
 
 /* Do two texts have the same nodes with the same chains? */
@@ -627,7 +622,8 @@ TEST(long_text)
     enum { NODES = 600 };
     static char names[NODES][8];
     const char *list[NODES];
-    struct tccl_node_class *amd = class_of("amd-4gpu", 15), *intel = class_of("intel-4gpu", 15);
+    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                         *intel = class_of("intel-4gpu", 15);
     struct tccl_class_set two = {.gbps = 1e3, .bound = 1e6};
     struct tccl_run runs[NODES];
     for (int i = 0; i < NODES; i++) { /* in turn, but for a stretch */
@@ -655,14 +651,12 @@ TEST(long_text)
         free(whole);
         tccl_ring_clear(&ring);
     }
-    tccl_node_class_free(amd);
-    tccl_node_class_free(intel);
 }
 
 /* One node alone: its best ring, or the best set of rings if that is faster. */
 TEST(single_sets)
 {
-    struct tccl_node_class *class = class_of("amd-4gpu", 15);
+    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 15);
     const struct tccl_run run = {class, 1};
     const double factors[] = {0.9, 1.2, 1.1};
     const char *const names[] = {"n1"};
@@ -693,20 +687,18 @@ TEST(single_sets)
         CHECK_INT(ring.rings, 1);
         tccl_ring_clear(&ring);
     }
-    tccl_node_class_free(class);
 }
 
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
 TEST(single_gpus)
 {
-    struct tccl_node_class *class = class_of("amd-4gpu", 1);
+    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, ERR), 0);
     CHECK(ring.gbps > 0 && ring.choices[0].entry_nic == 0 && ring.choices[1].exit_nic == 0);
     tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
 }
 
 static bool no_nic(void *context, tccl_transfer transfer)
@@ -720,8 +712,9 @@ TEST(without_nics)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
-    struct tccl_table *table = tccl_table_new(machine, 15);
+    cleanup_search struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
     const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
     struct tccl_ring ring;
     struct tccl_error err = {0};
@@ -729,14 +722,11 @@ TEST(without_nics)
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0 &&
           table->baseline_chain[TCCL_NEWEST].n_chains == 0);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, &err), -1);
     CHECK(strstr(err.text, "has no chain between NICs for these 4 GPUs: measure them"));
     tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
-    tccl_search_free(search);
 }

@@ -3,6 +3,7 @@
  * tccl_model_sides, which test-model.c compares with their definition. */
 #include "chain/expressible.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/rings-bound.h"
 #include "search/rings.h"
@@ -370,8 +371,9 @@ static void try_any(struct trial *trial)
 
 static void check_random(unsigned long *state, int gpus, int nics)
 {
-    struct tccl_model *model = random_model(state, gpus, 1 + random_below(state, 2), nics);
-    struct trial *trial = calloc(1, sizeof(*trial));
+    cleanup_model struct tccl_model *model =
+        random_model(state, gpus, 1 + random_below(state, 2), nics);
+    cleanup_free struct trial *trial = calloc(1, sizeof(*trial));
     trial->model = model;
     trial->machine = tccl_model_machine(model);
     trial->n = gpus;
@@ -382,8 +384,6 @@ static void check_random(unsigned long *state, int gpus, int nics)
     check_rings(trial, 2);
     if (random_below(state, ANY_EACH) == 0)
         try_any(trial);
-    free(trial);
-    tccl_model_free(model);
 }
 
 /* On a machine: close to the bound in few sets, and better than one ring by this much at least. */

@@ -1,6 +1,7 @@
 /* test-robust.c: rings that jobs get by a model lose little to NCCL's own if all of its capacities
  * are wrong. */
 #include "altered.h"
+#include "owned.h"
 
 enum { SEEDS = 8, BUDGET = 300, PARTS = 4 };
 
@@ -31,13 +32,12 @@ static void check_planned(const char *name, uint32_t gpus, int nodes, const stru
 static void check_gpus(const struct tccl_model *model, const char *name, uint32_t gpus,
                        unsigned long seed)
 {
-    struct tccl_table *table = plan_table(model, gpus, BUDGET);
+    cleanup_table struct tccl_table *table = plan_table(model, gpus, BUDGET);
     for (int nodes = 1; nodes <= 2; nodes++) {
         struct planned planned;
         if (plan_nodes(model, table, nodes, &planned) == 0 && planned.nccl.count > 0)
             check_planned(name, gpus, nodes, &planned, seed);
     }
-    tccl_table_free(table);
 }
 
 TEST(plans)

@@ -6,6 +6,7 @@
 #include "chain/expressible.h"
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/node-class.h"
 
@@ -152,18 +153,15 @@ TEST(five_gpu_rings)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
-        struct tccl_model *model = random_model(&state, 5, 3, 0);
-        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-        struct tccl_search *search =
+        cleanup_model struct tccl_model *model = random_model(&state, 5, 3, 0);
+        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        cleanup_search struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
         struct tccl_search_options options = {0};
         struct tccl_result result;
         struct tccl_port none = {0};
         CHECK_INT(tccl_search_ring(search, 31, &options, &result, NULL), 0);
         check_best(model, &result, enumerate_best(model, 31, true, none, none, false), false);
-        tccl_search_free(search);
-        tccl_symmetry_free(symmetry);
-        tccl_model_free(model);
     }
 }
 
@@ -173,14 +171,14 @@ TEST(budget)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
-        struct tccl_model *model = random_model(&state, 4, 2, 1);
+        cleanup_model struct tccl_model *model = random_model(&state, 4, 2, 1);
         struct counter counter = {tccl_model_meter(model), 0};
-        struct tccl_search *search =
+        cleanup_search struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model),
                             (struct tccl_meter){.measure = counted, .context = &counter}, NULL);
         struct tccl_search_options options = {.budget = 1 + random_below(&state, 120),
                                               .pairs = random_below(&state, 5)};
-        struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK(counter.calls <= options.budget + 2);
         CHECK(counter.calls <= tccl_search_measured(search) + 2);
@@ -190,9 +188,6 @@ TEST(budget)
             CHECK(table->results[i].gbps <= best + 1e-9);
             CHECK(table->results[i].bound >= best - 1e-9);
         }
-        tccl_table_free(table);
-        tccl_search_free(search);
-        tccl_model_free(model);
     }
 }
 
@@ -220,7 +215,7 @@ static const char shared_model[] =
 TEST(shared_resource)
 {
     struct tccl_error err = {0};
-    struct tccl_model *model = NULL;
+    cleanup_model struct tccl_model *model = NULL;
     char *text = strdup(shared_model);
     for (char *quote = text; (quote = strchr(quote, '\'')); quote++)
         *quote = '"';
@@ -231,10 +226,10 @@ TEST(shared_resource)
     free(text);
     if (!model)
         return;
-    struct tccl_search *search =
+    cleanup_search struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     struct tccl_search_options options = {0};
-    struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
+    cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     long pairs = tccl_table_pairs(table);
     for (int i = 0; i < pairs; i++)
@@ -244,9 +239,6 @@ TEST(shared_resource)
                    false);
     /* 6 orders, 3 memories or P2P for each of 2 edges, P2P that writes or reads */
     CHECK(tccl_search_measured(search) <= pairs * 6 * 4 * 4 * 2);
-    tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_model_free(model);
 }
 
 /* With a gap, results are as near to the best as they say. */
@@ -255,12 +247,12 @@ TEST(gap)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
-        struct tccl_model *model = random_model(&state, 4, 3, 1);
-        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-        struct tccl_search *search =
+        cleanup_model struct tccl_model *model = random_model(&state, 4, 3, 1);
+        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        cleanup_search struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
         struct tccl_search_options options = {.gap = 0.1};
-        struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
         for (int i = 0; i < tccl_table_pairs(table); i++) {
             const struct tccl_result *result = &table->results[i];
@@ -269,10 +261,6 @@ TEST(gap)
             CHECK(result->gbps <= best + 1e-9 && result->bound >= best - 1e-9);
             CHECK(result->bound <= result->gbps * 1.1 + 1e-9);
         }
-        tccl_table_free(table);
-        tccl_search_free(search);
-        tccl_symmetry_free(symmetry);
-        tccl_model_free(model);
     }
 }
 
@@ -302,7 +290,7 @@ static int logged(void *context, const struct tccl_set *set, struct tccl_measure
 TEST(resume)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct counter none = {tccl_model_meter(model), 0};
     struct log log = {.meter = tccl_model_meter(model)};
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -322,7 +310,6 @@ TEST(resume)
     tccl_search_free(first);
     tccl_search_free(second);
     tccl_setmap_clear(&log.sets);
-    tccl_symmetry_free(symmetry);
 }
 
 static int fails(void *context, const struct tccl_set *set, struct tccl_measurement *out,
@@ -339,14 +326,12 @@ TEST(broken_meter)
 {
     const struct tccl_model *model = load_machine("intel-4gpu");
     struct counter counter = {tccl_model_meter(model), 0};
-    struct tccl_search *search =
+    cleanup_search struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model),
                         (struct tccl_meter){.measure = fails, .context = &counter}, NULL);
     struct tccl_search_options options = {0};
-    struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+    cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
     CHECK_FAILS(tccl_search_table(search, table, &options, ERR), "the meter broke");
-    tccl_table_free(table);
-    tccl_search_free(search);
 }
 
 /* Whatever may be exchanged keeps its bandwidth; near exchanges raise it at most by the factor. */
@@ -355,7 +340,7 @@ TEST(symmetry)
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
-        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
         const struct tccl_machine *machine = tccl_model_machine(model);
         unsigned long state = seed + which;
         for (int round = 0; round < 200; round++) {
@@ -387,6 +372,5 @@ TEST(symmetry)
             tccl_model_measure(model, &image, &other, NULL, NULL, NULL);
             CHECK(is_near(own, other));
         }
-        tccl_symmetry_free(symmetry);
     }
 }

@@ -67,8 +67,8 @@ static void test_pages(unsigned long seed)
 static void test_others(void)
 {
     enum { SIZE = 1 << 20 };
-    FILE *file = tmpfile();
-    char *text = malloc(SIZE);
+    cleanup_file FILE *file = tmpfile();
+    cleanup_free char *text = malloc(SIZE);
     memset(text, 7, SIZE);
     CHECK(file && fwrite(text, 1, SIZE, file) == SIZE && fflush(file) == 0);
     char *shared = map(MAP_SHARED, fileno(file), SIZE);
@@ -81,8 +81,6 @@ static void test_others(void)
     munmap(shared, SIZE);
     munmap(private, SIZE);
     munmap(locked, SIZE);
-    free(text);
-    fclose(file);
 }
 
 /* A table as malloc gives it: no page of it is written, and the pointer is as it was. */

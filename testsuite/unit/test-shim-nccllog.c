@@ -507,18 +507,16 @@ TEST(hostile)
 
     srand((unsigned)check_seed());
     for (size_t length = 0; length <= size; length++) {
-        char *copy = malloc(length ? length : 1);
+        cleanup_free char *copy = malloc(length ? length : 1);
         memcpy(copy, recorded, length);
         CHECK(shim_nccllog_take(copy, length, PID) <= length);
-        free(copy);
     }
     for (int round = 0; round < 3000; round++) {
-        char *copy = malloc(size);
+        cleanup_free char *copy = malloc(size);
         memcpy(copy, recorded, size);
         for (int i = rand() % 20; i >= 0; i--)
             copy[(size_t)rand() % size] = (char)rand();
         CHECK(shim_nccllog_take(copy, size, PID) <= size);
-        free(copy);
     }
 }
 
@@ -762,9 +760,8 @@ static void with_levels(const char *levels)
 TEST_IN_CHILD(user_levels)
 {
     with_levels("ATTN,INFO");
-    FILE *file = opened("/dev/null");
+    cleanup_file FILE *file = opened("/dev/null");
     CHECK(shim_nccllog_there());
-    fclose(file);
 }
 
 TEST_IN_CHILD(user_other_levels)

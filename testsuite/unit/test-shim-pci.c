@@ -19,9 +19,8 @@ static void write_text(const char *folder, const char *name, const char *text)
     char path[PATH_MAX];
     make_folders(folder);
     snprintf(path, sizeof(path), "%s/%s/%s", check_folder(), folder, name);
-    FILE *file = fopen(path, "w");
+    cleanup_file FILE *file = fopen(path, "w");
     fputs(text, file);
-    fclose(file);
 }
 
 /* A device by the folders above it, such as "pci0000:00/0000:00:01.0/0000:01:00.0". */

@@ -307,10 +307,9 @@ static void refused(const char *what)
 
 static void put(off_t size, mode_t mode, const char *text)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
+    cleanup_close int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
     CHECK(fd >= 0 && ftruncate(fd, size) == 0 && fchmod(fd, mode) == 0);
     CHECK(pwrite(fd, text, strlen(text), 0) == (ssize_t)strlen(text));
-    close(fd);
 }
 
 TEST(foreign_files)

@@ -121,7 +121,7 @@ TEST(conf)
 TEST(home)
 {
     check_write_file(check_at(".nccl.conf"), "NCCL_P2P_DISABLE=1\n");
-    char *before = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    cleanup_free char *before = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
     setenv("HOME", check_folder(), 1);
     CHECK_INT(shim_settings_user(), 0); /* there is NCCL_CONF_FILE */
     unsetenv("NCCL_CONF_FILE");
@@ -129,7 +129,6 @@ TEST(home)
     setenv("NCCL_CONF_FILE", conf, 1);
     if (before)
         setenv("HOME", before, 1);
-    free(before);
 }
 
 /* ---- Do settings suit a chain? ---- */

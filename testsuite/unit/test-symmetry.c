@@ -4,6 +4,7 @@
 
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/search.h"
 
@@ -94,8 +95,8 @@ TEST(machines)
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
         struct noisy_meter noisy = {.model = model};
-        struct tccl_symmetry *known = tccl_symmetry_of_model(model);
-        struct tccl_symmetry *found = measure_symmetry(&noisy);
+        cleanup_symmetry struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+        cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
         printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
                machine_names[which], tccl_symmetry_measured_sets(found),
@@ -109,8 +110,6 @@ TEST(machines)
                         : count_exchanges(found, nics) == count_exchanges(known, nics));
         CHECK(worst_image(found, model, &state, 400) < (alike ? 1.5 : 1 + 1e-9));
         CHECK(tccl_symmetry_assumed(found) && !tccl_symmetry_assumed(known));
-        tccl_symmetry_free(known);
-        tccl_symmetry_free(found);
     }
 }
 
@@ -174,7 +173,7 @@ TEST(images)
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
-        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
         const struct tccl_machine *machine = tccl_model_machine(model);
         unsigned long state = seed + which;
         int most = 0;
@@ -196,7 +195,6 @@ TEST(images)
             CHECK_INT(found.n, 1);
         }
         CHECK(count_exchanges(symmetry, false) == 0 || most > 1);
-        tccl_symmetry_free(symmetry);
     }
 }
 
@@ -205,21 +203,18 @@ TEST(noise)
 {
     unsigned long seed = check_seed();
     const struct tccl_model *model = load_machine("dual-8gpu");
-    struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+    cleanup_symmetry struct tccl_symmetry *known = tccl_symmetry_of_model(model);
     enum { ROOM = 4000 };
-    struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
+    cleanup_free struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
     struct noisy_meter noisy = {
         .model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
-    struct tccl_symmetry *found = measure_symmetry(&noisy);
+    cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
     CHECK_INT(count_exchanges(found, false), count_exchanges(known, false));
     CHECK_INT(count_exchanges(found, true), count_exchanges(known, true));
     CHECK(noisy.calls <= ROOM);
     for (long i = 0; i < noisy.calls && i < ROOM; i++)
         for (long j = 0; j < i; j++)
             CHECK(!tccl_set_equal(&sets[i], &sets[j]));
-    free(sets);
-    tccl_symmetry_free(known);
-    tccl_symmetry_free(found);
 }
 
 /* By its description alone, and with a meter that can't go on. */
@@ -232,7 +227,7 @@ static int breaks(void *context, const struct tccl_set *set, struct tccl_measure
 TEST(without_meter)
 {
     const struct tccl_model *model = load_machine("dual-8gpu-unequal");
-    struct tccl_symmetry *described =
+    cleanup_symmetry struct tccl_symmetry *described =
         tccl_symmetry_of_machine(tccl_model_machine(model), NULL, 0, NULL);
     struct tccl_meter broken = {.measure = breaks, .context = NULL};
     struct tccl_error err = {0};
@@ -240,7 +235,6 @@ TEST(without_meter)
     CHECK_INT(tccl_symmetry_measured_sets(described), 0);
     CHECK(tccl_symmetry_of_machine(tccl_model_machine(model), &broken, 0.05, &err) == NULL);
     CHECK_STR(err.text, "the meter broke");
-    tccl_symmetry_free(described);
 }
 
 /* As many devices beside each other on one NUMA node as there may be. */
@@ -259,9 +253,9 @@ TEST(crowded)
         crowded.nics[i].parent = -1;
     for (int i = 0; i < TCCL_MAX_SWITCHES; i++)
         crowded.switches[i].parent = -1;
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_machine(&crowded, NULL, 0, NULL);
+    cleanup_symmetry struct tccl_symmetry *symmetry =
+        tccl_symmetry_of_machine(&crowded, NULL, 0, NULL);
     CHECK(symmetry && count_exchanges(symmetry, true) > 0);
-    tccl_symmetry_free(symmetry);
 }
 
 /* Random machines look more alike than they are. */
@@ -275,10 +269,11 @@ TEST(random)
     for (int round = 0; round < rounds; round++) {
         unsigned long state = seed + round;
         int gpus = 3 + random_below(&state, 2), memories = 1 + random_below(&state, 2);
-        struct tccl_model *model = random_model(&state, gpus, memories, random_below(&state, 2));
+        cleanup_model struct tccl_model *model =
+            random_model(&state, gpus, memories, random_below(&state, 2));
         struct noisy_meter noisy = {.model = model};
-        struct tccl_symmetry *found = measure_symmetry(&noisy);
-        struct tccl_search *search =
+        cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
+        cleanup_search struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), found);
         struct tccl_search_options options = {0};
         struct tccl_result result;
@@ -299,9 +294,6 @@ TEST(random)
         tccl_chain_set(&result.chain, &set);
         tccl_model_measure(model, &set, &gbps, NULL, NULL, NULL);
         CHECK(fabs(gbps - result.gbps) < 1e-9);
-        tccl_search_free(search);
-        tccl_symmetry_free(found);
-        tccl_model_free(model);
     }
     printf("%d random machines: %ld sets measured each; exchanges on %d, wrong on %d (sets differ "
            "by up to %.2f); rings too slow %d (by up to %.2f)\n",

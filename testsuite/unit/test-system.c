@@ -2,6 +2,7 @@
 #include <sys/utsname.h>
 
 #include "check.h"
+#include "owned.h"
 #include "profile/cache.h"
 
 static void put(const char *folder, const char *name, const char *text)
@@ -55,11 +56,11 @@ static void test_profile(const char *source, const char *kernel)
     struct tccl_profile *profile;
     char path[512], cache[300], command[900];
     snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
-    struct tccl_model *model;
+    cleanup_model struct tccl_model *model;
     CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     machine = *tccl_model_machine(model);
     snprintf(cache, sizeof(cache), "%s/%s", check_folder(), source);
-    json_t *json = json_load_file(path, 0, NULL);
+    cleanup_json json_t *json = json_load_file(path, 0, NULL);
     json_t *given = strcmp(source, "model") == 0 ? json : NULL;
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
@@ -75,8 +76,6 @@ static void test_profile(const char *source, const char *kernel)
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
     tccl_profile_close(profile);
-    json_decref(json);
-    tccl_model_free(model);
 }
 
 TEST(profiles)

@@ -402,11 +402,10 @@ TEST(mismatch)
     struct tccl_error err = {0};
     struct tccl_outcome plan;
     join.timeout_ms = 60000;
-    int first = start_join(&join), second = start_join(&other);
+    cleanup_close int first = start_join(&join), second = start_join(&other);
     CHECK_INT(tccl_client_wait_plan(second, WAIT_MS, &plan, &err), -1);
     CHECK(strstr(err.text, "do not match") != NULL);
     close(second);
-    close(first);
 }
 
 /* The first node has another second node in its list than the one that comes: no ring, whichever
@@ -597,11 +596,10 @@ TEST(bad_merge)
                   "n_nodes", 2, "timeout_ms", 60000, "wait_ms", 60000, "classes", "runs", 0, 1);
     json_object_update(message, rest);
     cleanup_free char *cred = seal(message, "n1", "stranger");
-    int fd = dial(1);
+    cleanup_close int fd = dial(1);
     send_frame(fd, cred);
     struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, "stranger: classes: entry 0");
-    close(fd);
 }
 
 static int send_as_n2(json_t *message)

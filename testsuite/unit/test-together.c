@@ -1,6 +1,7 @@
 /* What steps reach beside each other, by what was measured: against the model that stands behind
  * the measuring back end. Bounds are never above the truth. */
 #include "fill/together.h"
+#include "owned.h"
 #include "profiles.h"
 #include "random-model.h"
 #include "ring/neighbours.h"
@@ -73,7 +74,7 @@ static void swap(const struct tccl_side **a, const struct tccl_side **b)
 /* Three sides beside each other, of which some parts, and more with a fourth, were measured. */
 static void check_random(unsigned long *state)
 {
-    struct tccl_model *model = random_model(state, 8, 3, 0);
+    cleanup_model struct tccl_model *model = random_model(state, 8, 3, 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_together *together = tccl_together_new();
     struct tccl_side memory[MOST_SIDES];
@@ -118,7 +119,6 @@ static void check_random(unsigned long *state)
     CHECK_INT(tccl_rates_sides(&nothing, sides, 3, got, &basis, NULL), 0);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0);
     tccl_together_free(together);
-    tccl_model_free(model);
 }
 
 /* ---- splits ---- */
@@ -268,7 +268,8 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
         .others = {&side},
         .alone = {side.alone}};
     table = tccl_profile_table(profile, gpus, NULL);
-    struct tccl_node_class *class = tccl_beside_class(&beside, table, true, false, NULL);
+    cleanup_class struct tccl_node_class *class =
+        tccl_beside_class(&beside, table, true, false, NULL);
     CHECK(class && class->ring.chain.n_gpus && class->ring.basis == basis);
     CHECK_INT(tccl_side_add_chain(&own, &class->ring.chain), 0);
     truth(model, sides, 2, wanted);
@@ -281,13 +282,12 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     /* With all that is measured, what a model would have answered. */
     beside.model = basis == TCCL_BASIS_MEASURED ? model : NULL;
     if (beside.model) {
-        struct tccl_node_class *by_model = tccl_beside_class(&beside, table, true, false, NULL);
+        cleanup_class struct tccl_node_class *by_model =
+            tccl_beside_class(&beside, table, true, false, NULL);
         CHECK(by_model && by_model->ring.basis == TCCL_BASIS_MODEL);
         CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].ring_gbps) < 1e-9);
         CHECK(fabs(class->ring.gbps - by_model->ring.gbps) < 1e-6);
-        tccl_node_class_free(by_model);
     }
-    tccl_node_class_free(class);
 }
 
 /* A changed byte is seen, a torn line dropped, and a file that is gone is nothing measured. */

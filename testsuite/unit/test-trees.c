@@ -3,6 +3,7 @@
 #include "chain/tree.h"
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/search.h"
 
@@ -204,8 +205,7 @@ TEST(none)
     unsigned long state = seed;
     long better = 0;
     for (int nics = 0; nics < 2; nics++) {
-        struct tccl_model *model = random_model(&state, nics ? 1 : 3, 2, nics);
+        cleanup_model struct tccl_model *model = random_model(&state, nics ? 1 : 3, 2, nics);
         CHECK_INT(check_model(model, nics ? 1 : 7, 0, 0, &better), 0);
-        tccl_model_free(model);
     }
 }
