@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bus.h"
 #include "discover/discover-parts.h"
 #include "discover/sysfs.h"
 
@@ -13,13 +14,6 @@ struct gpus {
     hwloc_obj_t object[TCCL_MAX_GPUS];
     char busid[TCCL_MAX_GPUS][TCCL_BUSID];
 };
-
-static bool is_gpu(hwloc_obj_t object)
-{
-    const struct hwloc_pcidev_attr_s *pci = &object->attr->pcidev;
-
-    return pci->vendor_id == NVIDIA && (pci->class_id == CLASS_VGA || pci->class_id == CLASS_3D);
-}
 
 /* NVML's entry of a GPU, or NULL. */
 static const struct tccl_nvml_gpu *nvml_gpu(const struct tccl_scene *scene, const char *busid)
@@ -65,7 +59,8 @@ static int collect_pci(struct tccl_scene *scene, struct gpus *gpus, struct tccl_
     char busid[TCCL_BUSID];
 
     while ((object = hwloc_get_next_pcidev(scene->topology, object))) {
-        if (!is_gpu(object))
+        const struct hwloc_pcidev_attr_s *pci = &object->attr->pcidev;
+        if (pci->vendor_id != NVIDIA || (pci->class_id != CLASS_VGA && pci->class_id != CLASS_3D))
             continue;
         tccl_scene_busid(object, busid);
         if (scene->nvml.n_gpus > 0 && !nvml_gpu(scene, busid)) {
@@ -78,21 +73,6 @@ static int collect_pci(struct tccl_scene *scene, struct gpus *gpus, struct tccl_
         if (has(gpus, busid))
             return tccl_fail(err, "two devices with bus id %s", busid);
         if (add(gpus, object, busid, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int collect(struct tccl_scene *scene, struct gpus *gpus, struct tccl_error *err)
-{
-    if (collect_pci(scene, gpus, err) != 0)
-        return -1;
-    for (int i = 0; i < scene->nvml.n_gpus; i++) {
-        const char *busid = scene->nvml.gpus[i].busid;
-        if (has(gpus, busid))
-            continue;
-        tccl_scene_note(scene, "GPU %s is not on the PCI tree that the kernel shows", busid);
-        if (add(gpus, NULL, busid, err) != 0)
             return -1;
     }
     return 0;
@@ -122,30 +102,23 @@ static void name_gpu(struct tccl_scene *scene, hwloc_obj_t object, struct tccl_g
                  object->attr->pcidev.device_id);
 }
 
-static int minor_of(struct tccl_scene *scene, const char *busid, const struct tccl_nvml_gpu *nvml)
-{
-    char text[16], *end;
-
-    if (nvml && nvml->minor >= 0)
-        return nvml->minor;
-    if (!scene->facts || !tccl_sys_member(scene->options->root, "Device Minor", text, sizeof(text),
-                                          "/proc/driver/nvidia/gpus/%s/information", busid))
-        return -1;
-    long minor = strtol(text, &end, 10);
-    return end != text && minor >= 0 && minor <= 9999 ? (int)minor : -1;
-}
-
 static void describe(struct tccl_scene *scene, const struct gpus *gpus, int i)
 {
     struct tccl_found *found = scene->found;
     struct tccl_gpu *gpu = &found->site.machine.gpus[i];
     const struct tccl_nvml_gpu *nvml = nvml_gpu(scene, gpus->busid[i]);
-    char what[TCCL_BUSID + 8];
+    char what[TCCL_BUSID + 8], minor[16] = "", *end = minor;
 
     *gpu = (struct tccl_gpu){.parent = -1, .sm = nvml ? nvml->sm : 0};
     memcpy(gpu->busid, gpus->busid[i], TCCL_BUSID);
     name_gpu(scene, gpus->object[i], gpu, nvml);
-    gpu->minor = minor_of(scene, gpu->busid, nvml);
+    if (!(nvml && nvml->minor >= 0) && scene->facts)
+        tccl_sys_member(scene->options->root, "Device Minor", minor, sizeof(minor),
+                        "/proc/driver/nvidia/gpus/%s/information", gpu->busid);
+    long number = nvml && nvml->minor >= 0 ? nvml->minor : strtol(minor, &end, 10);
+    gpu->minor = (nvml && nvml->minor >= 0) || (end != minor && number >= 0 && number <= 9999)
+                     ? (int)number
+                     : -1;
     snprintf(what, sizeof(what), "GPU %s", gpu->busid);
     gpu->numa = tccl_scene_memory_of(scene, gpus->object[i], gpu->busid, what);
     scene->gpu_object[i] = gpus->object[i];
@@ -155,23 +128,26 @@ static void describe(struct tccl_scene *scene, const struct gpus *gpus, int i)
     found->gpu_gres[i] = i;
 }
 
-static int no_gpu(const struct tccl_scene *scene, struct tccl_error *err)
-{
-    if (scene->found->recorded)
-        return tccl_fail(err, "no GPU of NVIDIA in it (or recorded without I/O devices)");
-    return tccl_fail(err, "no GPU found (%s): name a model with --model, or use --backend host",
-                     scene->nvml_trouble[0] ? scene->nvml_trouble : "NVML lists none");
-}
-
 int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = tccl_scene_machine(scene);
     struct gpus gpus = {0};
 
-    if (collect(scene, &gpus, err) != 0)
+    if (collect_pci(scene, &gpus, err) != 0)
         return -1;
+    for (int i = 0; i < scene->nvml.n_gpus; i++) {
+        const char *busid = scene->nvml.gpus[i].busid;
+        if (has(&gpus, busid))
+            continue;
+        tccl_scene_note(scene, "GPU %s is not on the PCI tree that the kernel shows", busid);
+        if (add(&gpus, NULL, busid, err) != 0)
+            return -1;
+    }
+    if (gpus.count == 0 && scene->found->recorded)
+        return tccl_fail(err, "no GPU of NVIDIA in it (or recorded without I/O devices)");
     if (gpus.count == 0)
-        return no_gpu(scene, err);
+        return tccl_fail(err, "no GPU found (%s): name a model with --model, or use --backend host",
+                         scene->nvml_trouble[0] ? scene->nvml_trouble : "NVML lists none");
     if (scene->nvml_failed)
         return tccl_fail(err, "%s", scene->nvml_trouble);
     if (scene->nvml_trouble[0] && scene->facts)
@@ -180,19 +156,6 @@ int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
     for (int i = 0; i < gpus.count; i++)
         describe(scene, &gpus, i);
     return 0;
-}
-
-static void p2p_from_nvml(struct tccl_scene *scene)
-{
-    struct tccl_machine *machine = tccl_scene_machine(scene);
-    const struct tccl_nvml *nvml = &scene->nvml;
-
-    /* The machine's GPUs are NVML's, in the same order. */
-    for (int a = 0; a < machine->n_gpus; a++)
-        for (int b = 0; b < machine->n_gpus; b++)
-            machine->p2p[a][b] = a != b && nvml->read[a][b] && nvml->read[b][a] &&
-                                 nvml->write[a][b] && nvml->write[b][a];
-    snprintf(scene->found->p2p_source, sizeof(scene->found->p2p_source), "NVML");
 }
 
 static int gpu_of(const struct tccl_scene *scene, int n_gpus, hwloc_obj_t object)
@@ -221,12 +184,6 @@ static bool is_on_nvswitch(const struct hwloc_distances_s *table, unsigned gpu)
     return false;
 }
 
-/* By an NVLink between the two, or both to NVSwitches, which are joined among themselves. */
-static bool share_links(const struct hwloc_distances_s *table, unsigned a, unsigned b)
-{
-    return is_linked(table, a, b) || (is_on_nvswitch(table, a) && is_on_nvswitch(table, b));
-}
-
 /* Bandwidths of NVLinks, which an lstopo with NVML records: those GPUs reach each other. */
 static bool add_nvlinks(struct tccl_scene *scene)
 {
@@ -242,7 +199,10 @@ static bool add_nvlinks(struct tccl_scene *scene)
         for (unsigned j = 0; j < table->nbobjs; j++) {
             int a = gpu_of(scene, machine->n_gpus, table->objs[i]);
             int b = gpu_of(scene, machine->n_gpus, table->objs[j]);
-            if (a < 0 || b < 0 || a == b || !share_links(table, i, j))
+            /* By an NVLink between the two, or both to NVSwitches, which are joined among
+             * themselves. */
+            if (a < 0 || b < 0 || a == b ||
+                !(is_linked(table, i, j) || (is_on_nvswitch(table, i) && is_on_nvswitch(table, j))))
                 continue;
             machine->p2p[a][b] = machine->p2p[b][a] = true;
             any = true;
@@ -272,22 +232,19 @@ static void p2p_from_tree(struct tccl_scene *scene)
 
 void tccl_scene_p2p(struct tccl_scene *scene)
 {
-    if (scene->nvml.knows_p2p && scene->nvml.n_gpus == tccl_scene_machine(scene)->n_gpus)
-        p2p_from_nvml(scene);
-    else
+    struct tccl_machine *machine = tccl_scene_machine(scene);
+    const struct tccl_nvml *nvml = &scene->nvml;
+
+    if (!nvml->knows_p2p || nvml->n_gpus != machine->n_gpus) {
         p2p_from_tree(scene);
-}
-
-/* The next bus id behind, which no other device has here. */
-static void bus_id_behind(const char *busid, int by, char out[static TCCL_BUSID])
-{
-    unsigned domain = 0, bus = 0, device = 0, function = 0;
-
-    sscanf(busid, "%x:%x:%x.%x", &domain, &bus, &device, &function);
-    unsigned long place =
-        ((unsigned long)domain << 16 | bus << 8 | device << 3 | function) + (unsigned long)by;
-    snprintf(out, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)(place >> 16),
-             (unsigned)(place >> 8 & 255), (unsigned)(place >> 3 & 31), (unsigned)(place & 7));
+        return;
+    }
+    /* The machine's GPUs are NVML's, in the same order. */
+    for (int a = 0; a < machine->n_gpus; a++)
+        for (int b = 0; b < machine->n_gpus; b++)
+            machine->p2p[a][b] = a != b && nvml->read[a][b] && nvml->read[b][a] &&
+                                 nvml->write[a][b] && nvml->write[b][a];
+    snprintf(scene->found->p2p_source, sizeof(scene->found->p2p_source), "NVML");
 }
 
 int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error *err)
@@ -295,6 +252,7 @@ int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error 
     struct tccl_found *found = scene->found;
     struct tccl_machine *machine = &found->site.machine;
     const struct tccl_gpu real = machine->gpus[0];
+    tccl_bus bus = 0;
 
     if (machine->n_gpus != 1)
         return tccl_fail(err,
@@ -303,10 +261,11 @@ int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error 
                          machine->n_gpus);
     if (count > TCCL_MAX_GPUS)
         return tccl_fail(err, "--devices %d: at most %d", count, TCCL_MAX_GPUS);
+    tccl_bus_parse(real.busid, &bus);
     for (int i = 0; count > 1 && i < count; i++) {
         struct tccl_gpu *gpu = &machine->gpus[i];
         *gpu = real;
-        bus_id_behind(real.busid, i, gpu->busid);
+        tccl_bus_format(bus + (tccl_bus)i, gpu->busid); /* which no other device has here */
         snprintf(gpu->model, sizeof(gpu->model), "%.40s (%d of %d stand-ins)", real.model, i + 1,
                  count);
         found->site.gpu_device[i] = 0;

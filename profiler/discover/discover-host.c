@@ -17,16 +17,6 @@ struct cores {
     hwloc_obj_t object[MAX_CORES];
 };
 
-static int usable_cpu(hwloc_const_bitmap_t set, const cpu_set_t *usable)
-{
-    unsigned cpu;
-
-    hwloc_bitmap_foreach_begin(cpu, set) if (cpu < CPU_SETSIZE &&
-                                             CPU_ISSET(cpu, usable)) return (int)cpu;
-    hwloc_bitmap_foreach_end();
-    return -1;
-}
-
 static void find_cores(struct tccl_scene *scene, hwloc_obj_type_t type, struct cores *cores)
 {
     hwloc_obj_t object = NULL;
@@ -37,7 +27,9 @@ static void find_cores(struct tccl_scene *scene, hwloc_obj_type_t type, struct c
     sched_getaffinity(0, sizeof(usable), &usable);
     while (cores->count < MAX_CORES &&
            (object = hwloc_get_next_obj_by_type(scene->topology, type, object))) {
-        int cpu = usable_cpu(object->cpuset, &usable);
+        int cpu = hwloc_bitmap_first(object->cpuset);
+        while (cpu >= 0 && !(cpu < CPU_SETSIZE && CPU_ISSET(cpu, &usable)))
+            cpu = hwloc_bitmap_next(object->cpuset, cpu);
         if (cpu < 0)
             continue;
         cores->cpu[cores->count] = cpu;
@@ -47,17 +39,16 @@ static void find_cores(struct tccl_scene *scene, hwloc_obj_type_t type, struct c
 
 static int memory_of_core(struct tccl_scene *scene, hwloc_obj_t core, int cpu)
 {
-    char what[32];
     bool nearest;
 
     for (int i = 0; i < tccl_scene_machine(scene)->n_memories; i++)
-        if (hwloc_bitmap_isset(core->nodeset, (unsigned)scene->found->site.nodes[i]))
+        if (hwloc_bitmap_isset(core->nodeset, (unsigned)tccl_scene_machine(scene)->nodes[i]))
             return i;
     int node = hwloc_bitmap_first(core->nodeset);
     int memory = tccl_scene_memory_at(scene, node, &nearest);
-    snprintf(what, sizeof(what), "core of CPU %d", cpu);
-    tccl_scene_note(scene, "%s is at NUMA node %d, which has no memory; node %d is near", what,
-                    node, scene->found->site.nodes[memory]);
+    tccl_scene_note(scene,
+                    "core of CPU %d is at NUMA node %d, which has no memory; node %d is near", cpu,
+                    node, tccl_scene_machine(scene)->nodes[memory]);
     return memory;
 }
 
@@ -104,13 +95,6 @@ static void add_loopback(struct tccl_scene *scene)
     tccl_scene_cpus(scene, 0, &found->site.nic_cpus[0]);
 }
 
-/* Spread evenly, so that all NUMA nodes have some; several to a core where there are too few. */
-static void add_cores(struct tccl_scene *scene, const struct cores *cores, int count)
-{
-    for (int i = 0; i < count; i++)
-        add_core(scene, cores, count <= cores->count ? i * cores->count / count : i % cores->count);
-}
-
 int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = tccl_scene_machine(scene);
@@ -126,7 +110,10 @@ int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
         count = cores.count < USUAL_DEVICES ? cores.count : USUAL_DEVICES;
     if (count > TCCL_MAX_GPUS)
         return tccl_fail(err, "%d devices: at most %d are supported", count, TCCL_MAX_GPUS);
-    add_cores(scene, &cores, count);
+    /* Spread evenly, so that all NUMA nodes have some; several to a core where there are too few.
+     */
+    for (int i = 0; i < count; i++)
+        add_core(scene, &cores, count <= cores.count ? i * cores.count / count : i % cores.count);
     add_loopback(scene);
     for (int a = 0; a < count; a++)
         for (int b = 0; b < count; b++)

@@ -7,26 +7,9 @@
 
 enum { MAX_NODE = 4095 };
 
-/* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
-static bool has_host_memory(hwloc_obj_t node)
-{
-    return node->attr->numanode.local_memory > 0 &&
-           !(node->subtype && strcmp(node->subtype, "GPUMemory") == 0);
-}
-
 static hwloc_obj_t node_object(struct tccl_scene *scene, int node)
 {
     return hwloc_get_numanode_obj_by_os_index(scene->topology, (unsigned)node);
-}
-
-static int package_of(struct tccl_scene *scene, int node)
-{
-    hwloc_obj_t object = node_object(scene, node);
-
-    for (object = object ? object->parent : NULL; object; object = object->parent)
-        if (object->type == HWLOC_OBJ_PACKAGE)
-            return (int)object->logical_index;
-    return -1;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -38,7 +21,9 @@ static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_er
 {
     struct tccl_machine *machine = tccl_scene_machine(scene);
 
-    if (!has_host_memory(node)) {
+    /* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
+    if (node->attr->numanode.local_memory == 0 ||
+        (node->subtype && strcmp(node->subtype, "GPUMemory") == 0)) {
         if (!node->subtype)
             tccl_scene_note(scene, "NUMA node %u has no memory; it is left out", node->os_index);
         return 0;
@@ -48,14 +33,14 @@ static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_er
     if (machine->n_memories == TCCL_MAX_MEMORIES)
         return tccl_fail(err, "more than %d NUMA nodes with memory: that many are not supported",
                          TCCL_MAX_MEMORIES);
-    scene->found->site.nodes[machine->n_memories++] = (int)node->os_index;
+    machine->nodes[machine->n_memories++] = (int)node->os_index;
     return 0;
 }
 
 int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = tccl_scene_machine(scene);
-    int *nodes = scene->found->site.nodes;
+    int *nodes = machine->nodes;
     hwloc_obj_t node = NULL;
 
     while ((node = hwloc_get_next_obj_by_type(scene->topology, HWLOC_OBJ_NUMANODE, node)))
@@ -67,8 +52,11 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
     for (int i = 0; i < machine->n_memories; i++) {
         if (i > 0 && nodes[i] == nodes[i - 1])
             return tccl_fail(err, "two NUMA nodes %d: not a sound topology", nodes[i]);
-        machine->nodes[i] = nodes[i];
-        scene->found->package_of[i] = package_of(scene, nodes[i]);
+        scene->found->package_of[i] = -1;
+        for (hwloc_obj_t at = node_object(scene, nodes[i]); at && scene->found->package_of[i] < 0;
+             at = at->parent)
+            if (at->type == HWLOC_OBJ_PACKAGE)
+                scene->found->package_of[i] = (int)at->logical_index;
     }
     return 0;
 }
@@ -76,7 +64,7 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
 static int memory_index(struct tccl_scene *scene, int node)
 {
     for (int i = 0; i < tccl_scene_machine(scene)->n_memories; i++)
-        if (scene->found->site.nodes[i] == node)
+        if (tccl_scene_machine(scene)->nodes[i] == node)
             return i;
     return -1;
 }
@@ -115,19 +103,6 @@ int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest)
     return memory < 0 ? nearest_memory(scene, node) : memory;
 }
 
-/* How many memories the place has, and the first one of them. */
-static int memories_in(struct tccl_scene *scene, hwloc_obj_t place, int *first)
-{
-    int count = 0;
-
-    for (int i = tccl_scene_machine(scene)->n_memories - 1; place && i >= 0; i--)
-        if (hwloc_bitmap_isset(place->nodeset, (unsigned)scene->found->site.nodes[i])) {
-            *first = i;
-            count++;
-        }
-    return count;
-}
-
 /* The node that the kernel knows, or that hwloc knows where there is only one. -1: none. */
 static int node_of(struct tccl_scene *scene, hwloc_obj_t place, const char *busid)
 {
@@ -145,10 +120,15 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
                          const char *what)
 {
     hwloc_obj_t place = object ? hwloc_get_non_io_ancestor_obj(scene->topology, object) : NULL;
-    const int *nodes = scene->found->site.nodes;
+    const int *nodes = tccl_scene_machine(scene)->nodes;
     int memory = 0;
     bool nearest;
-    int count = memories_in(scene, place, &memory);
+    int count = 0; /* memories that the place has */
+    for (int i = tccl_scene_machine(scene)->n_memories - 1; place && i >= 0; i--)
+        if (hwloc_bitmap_isset(place->nodeset, (unsigned)nodes[i])) {
+            memory = i;
+            count++;
+        }
     if (count == 1)
         return memory;
     int node = node_of(scene, place, busid);
@@ -165,7 +145,7 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
 
 void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus)
 {
-    hwloc_obj_t node = node_object(scene, scene->found->site.nodes[memory]);
+    hwloc_obj_t node = node_object(scene, tccl_scene_machine(scene)->nodes[memory]);
     unsigned cpu;
 
     CPU_ZERO(cpus);

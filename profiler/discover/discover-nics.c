@@ -1,6 +1,5 @@
 /* discover-nics.c: the NICs as NCCL chooses them: RDMA devices if there are any, else Ethernet
  * interfaces of PCI devices. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -126,20 +125,6 @@ static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *
         nic->nic.gbps = (double)speed / 8000;
 }
 
-/* Names that machine descriptions take: a letter, then letters, digits, '_' and '.'. */
-static void name_nic(struct tccl_scene *scene, const char *name, struct nic *nic)
-{
-    tccl_clean(nic->nic.name, sizeof(nic->nic.name), name);
-    for (char *at = nic->nic.name; *at; at++)
-        if (!isalnum((unsigned char)*at) && *at != '_' && *at != '.')
-            *at = '_';
-    if (!isalpha((unsigned char)nic->nic.name[0]))
-        nic->nic.name[0] = 'n';
-    if (strcmp(nic->nic.name, name) != 0)
-        tccl_scene_note(scene, "NIC %s is called so here; its real name has other characters",
-                        nic->nic.name);
-}
-
 /* What a PCI device is as a NIC. Returns false if it is none. */
 static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
 {
@@ -167,38 +152,19 @@ static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
     return true;
 }
 
-/* What the choice depends on: is there RDMA, is there a fast interface. */
-struct choice {
-    bool rdma, fast;
-};
-
-static struct choice survey(struct tccl_scene *scene)
-{
-    struct choice choice = {false, false};
-    hwloc_obj_t pci = NULL;
-    struct nic nic;
-
-    while ((pci = hwloc_get_next_pcidev(scene->topology, pci)))
-        if (look_at(scene, pci, &nic) && nic.up && !nic.is_virtual) {
-            choice.rdma |= nic.rdma;
-            choice.fast |= !nic.guessed && nic.nic.gbps >= usual_gbps;
-        }
-    return choice;
-}
-
 /* What isn't taken, by reason; one note each. */
 struct left_out {
     struct tccl_tally is_virtual, down, beside_rdma, slow;
 };
 
-static bool wanted(const struct nic *nic, struct choice choice, struct left_out *left_out)
+static bool wanted(const struct nic *nic, bool any_rdma, bool any_fast, struct left_out *left_out)
 {
-    struct tccl_tally *why =
-        nic->is_virtual             ? &left_out->is_virtual
-        : !nic->up                  ? &left_out->down
-        : choice.rdma && !nic->rdma ? &left_out->beside_rdma
-        : !nic->rdma && choice.fast && !nic->guessed && nic->nic.gbps < usual_gbps ? &left_out->slow
-                                                                                   : NULL;
+    struct tccl_tally *why = nic->is_virtual          ? &left_out->is_virtual
+                             : !nic->up               ? &left_out->down
+                             : any_rdma && !nic->rdma ? &left_out->beside_rdma
+                             : !nic->rdma && any_fast && !nic->guessed && nic->nic.gbps < usual_gbps
+                                 ? &left_out->slow
+                                 : NULL;
     char name[TCCL_NAME + TCCL_BUSID + 4];
 
     snprintf(name, sizeof(name), "%.40s (%s)", nic->nic.name, nic->nic.busid);
@@ -216,14 +182,6 @@ static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tall
                         tccl_tally_others(tally, others), why);
 }
 
-static void say_what_is_left_out(struct tccl_scene *scene, const struct left_out *left_out)
-{
-    say_left_out(scene, &left_out->is_virtual, "virtual functions");
-    say_left_out(scene, &left_out->down, "the link is down");
-    say_left_out(scene, &left_out->beside_rdma, "NCCL takes the RDMA devices");
-    say_left_out(scene, &left_out->slow, "slow beside the other ones");
-}
-
 static int compare(const void *a, const void *b)
 {
     const struct nic *first = a, *second = b;
@@ -236,20 +194,28 @@ static int compare(const void *a, const void *b)
 static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NICS],
                    struct tccl_error *err)
 {
-    struct choice choice = survey(scene);
+    bool any_rdma = false, any_fast = false;
     struct left_out left_out = {0};
     hwloc_obj_t pci = NULL;
     struct nic nic;
     int count = 0;
 
+    while ((pci = hwloc_get_next_pcidev(scene->topology, pci)))
+        if (look_at(scene, pci, &nic) && nic.up && !nic.is_virtual) {
+            any_rdma |= nic.rdma;
+            any_fast |= !nic.guessed && nic.nic.gbps >= usual_gbps;
+        }
     while ((pci = hwloc_get_next_pcidev(scene->topology, pci))) {
-        if (!look_at(scene, pci, &nic) || !wanted(&nic, choice, &left_out))
+        if (!look_at(scene, pci, &nic) || !wanted(&nic, any_rdma, any_fast, &left_out))
             continue;
         if (count == TCCL_MAX_NICS)
             return tccl_fail(err, "more than %d NICs: that many are not supported", TCCL_MAX_NICS);
         nics[count++] = nic;
     }
-    say_what_is_left_out(scene, &left_out);
+    say_left_out(scene, &left_out.is_virtual, "virtual functions");
+    say_left_out(scene, &left_out.down, "the link is down");
+    say_left_out(scene, &left_out.beside_rdma, "NCCL takes the RDMA devices");
+    say_left_out(scene, &left_out.slow, "slow beside the other ones");
     qsort(nics, (size_t)count, sizeof(*nics), compare);
     return count;
 }
@@ -274,13 +240,6 @@ static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nics
     }
 }
 
-static void say_what_has_ports(struct tccl_scene *scene, const struct nic *nic)
-{
-    if (nic->ports_up > 1)
-        tccl_scene_note(scene, "NIC %s has %d ports that are up; the first one counts",
-                        nic->nic.name, nic->ports_up);
-}
-
 static void keep(struct tccl_scene *scene, const struct nic *nic)
 {
     struct tccl_found *found = scene->found;
@@ -295,7 +254,9 @@ static void keep(struct tccl_scene *scene, const struct nic *nic)
     snprintf(found->nic_netdev[i], sizeof(found->nic_netdev[i]), "%s", nic->netdev);
     found->nic_up[i] = nic->up;
     scene->nic_object[i] = nic->object;
-    say_what_has_ports(scene, nic);
+    if (nic->ports_up > 1)
+        tccl_scene_note(scene, "NIC %s has %d ports that are up; the first one counts",
+                        nic->nic.name, nic->ports_up);
 }
 
 int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
@@ -307,7 +268,12 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
     if (count < 0)
         return -1;
     for (int i = 0; i < count; i++) {
-        name_nic(scene, nics[i].nic.name, &nics[i]);
+        char real[TCCL_NAME];
+        memcpy(real, nics[i].nic.name, sizeof(real));
+        tccl_nic_rename(nics[i].nic.name);
+        if (strcmp(nics[i].nic.name, real) != 0)
+            tccl_scene_note(scene, "NIC %s is called so here; its real name has other characters",
+                            nics[i].nic.name);
         if (tccl_machine_find_nic(machine, nics[i].nic.name) >= 0)
             return tccl_fail(err, "two NICs are called %s", nics[i].nic.name);
         keep(scene, &nics[i]);

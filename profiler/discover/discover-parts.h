@@ -53,9 +53,6 @@ int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest);
 /* CPUs of a memory's NUMA node; of its neighbourhood where the node has none of its own. */
 void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus);
 
-/* discover-cpu.c: the maker of the CPUs; TCCL_CPU_UNKNOWN if the topology doesn't say. */
-enum tccl_cpu tccl_scene_cpu(hwloc_topology_t topology);
-
 /* discover-gpus.c: GPUs, what NVML and the driver know of them, and which reach each other. Returns
  * 0, or -1 with err. */
 int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err);

@@ -32,14 +32,6 @@ static bool is_switch(hwloc_obj_t bridge)
     return !is_switch(above) && has_bridge_below(bridge, false);
 }
 
-static int find_switch(const struct tccl_machine *machine, const char *name)
-{
-    for (int i = 0; i < machine->n_switches; i++)
-        if (strcmp(machine->switches[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 /* The switch above a device or switch, entered with those above it; numa is for new ones. Returns
  * 0, or -1 with err. */
 static int enter_above(struct tccl_scene *scene, hwloc_obj_t object, int numa, int *parent,
@@ -56,9 +48,11 @@ static int enter_above(struct tccl_scene *scene, hwloc_obj_t object, int numa, i
     if (!is_pci_bridge(bridge))
         return 0;
     tccl_scene_busid(bridge, name);
-    *parent = find_switch(machine, name);
-    if (*parent >= 0)
-        return 0;
+    for (int i = 0; i < machine->n_switches; i++)
+        if (strcmp(machine->switches[i].name, name) == 0) {
+            *parent = i;
+            return 0;
+        }
     if (enter_above(scene, bridge, numa, &above, err) != 0)
         return -1;
     if (machine->n_switches == TCCL_MAX_SWITCHES)

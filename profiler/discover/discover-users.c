@@ -43,33 +43,23 @@ static void users_from_nvml(struct tccl_scene *scene)
     }
 }
 
-/* N of a link to /dev/nvidiaN, or -1. */
-static int minor_of_link(const char *path)
-{
-    char target[64], extra;
-    int minor;
-    ssize_t length = readlink(path, target, sizeof(target) - 1);
-
-    if (length < 0)
-        return -1;
-    target[length] = '\0';
-    return sscanf(target, "/dev/nvidia%4d%c", &minor, &extra) == 1 ? minor : -1;
-}
-
 /* GPUs (a mask) that a process has open. */
 static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
 {
     const struct tccl_machine *machine = tccl_scene_machine(scene);
-    char path[PATH_MAX];
+    char path[PATH_MAX], target[64], extra;
     unsigned mask = 0;
+    int minor;
     cleanup_dir DIR *files = opendir(folder);
     struct dirent *entry;
 
     for (int n = 0; files && n < MAX_FILES && (entry = readdir(files)); n++) {
         if (snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= PATH_MAX)
             continue;
-        int minor = minor_of_link(path);
-        for (int i = 0; minor >= 0 && i < machine->n_gpus; i++)
+        ssize_t length = readlink(path, target, sizeof(target) - 1);
+        target[length > 0 ? length : 0] = '\0';
+        bool is_gpu = sscanf(target, "/dev/nvidia%4d%c", &minor, &extra) == 1;
+        for (int i = 0; is_gpu && i < machine->n_gpus; i++)
             mask |= (unsigned)(machine->gpus[i].minor == minor) << i;
     }
     return mask;
@@ -87,18 +77,6 @@ static void add_users(struct tccl_scene *scene, const char *name, int pid)
     for (int i = 0; i < found->site.machine.n_gpus; i++)
         if (mask >> i & 1 && found->n_users[i]++ == 0)
             set_user(found, i, name, pid);
-}
-
-/* Does the control daemon hold its pipe open? One left behind has nobody at the other end. */
-static bool has_mps_pipe(void)
-{
-    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    char path[PATH_MAX];
-
-    if (snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps") >= PATH_MAX)
-        return false;
-    cleanup_close int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    return fd >= 0;
 }
 
 /* Looks at every process once. Without NVML, /dev/nvidiaN open says who uses a GPU. */
@@ -130,8 +108,15 @@ void tccl_scene_users(struct tccl_scene *scene)
     if (!scene->facts)
         return;
     users_from_nvml(scene);
+    /* Does the control daemon hold its pipe open? One left behind has nobody at the other end. */
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
     bool mps = look_at_processes(scene);
-    if (!mps && !(!scene->options->root && has_mps_pipe()))
+    cleanup_close int pipe = !mps && length < PATH_MAX && !scene->options->root
+                                 ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+                                 : -1;
+    if (!mps && pipe < 0)
         return;
     scene->found->marks |= TCCL_MARK_MPS;
     tccl_scene_note(scene, "the MPS daemon is running: no chains are made; stop it with: echo quit "

@@ -4,6 +4,7 @@
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -54,6 +55,42 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
              pci->dev & 31U, pci->func & 7U);
 }
 
+/* A fact of the topology, "" if it is not there; older files have a package's facts at the root. */
+static const char *fact(hwloc_topology_t topology, const char *name)
+{
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    const char *value = package ? hwloc_obj_get_info_by_name(package, name) : NULL;
+
+    if (!value)
+        value = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name);
+    return value ? value : "";
+}
+
+/* Who made the CPUs, as far as NCCL tells them apart. */
+static enum tccl_cpu cpu_of(hwloc_topology_t topology)
+{
+    const char *architecture = fact(topology, "Architecture"),
+               *vendor = fact(topology, "CPUVendor");
+    int family = atoi(fact(topology, "CPUFamilyNumber"));
+    int model = atoi(fact(topology, "CPUModelNumber"));
+
+    if (strncmp(architecture, "ppc64", 5) == 0)
+        return TCCL_CPU_POWER;
+    if (strcmp(architecture, "aarch64") == 0)
+        return TCCL_CPU_ARM;
+    if (strcmp(vendor, "AuthenticAMD") == 0 || strncmp(fact(topology, "CPUModel"), "AMD ", 4) == 0)
+        return TCCL_CPU_AMD;
+    /* NCCL's generations begin with the models Skylake-SP, Sapphire Rapids and Emerald Rapids. */
+    if (strcmp(vendor, "GenuineIntel") == 0 && family > 0 && model > 0)
+        return family != 6 || model < 0x55 ? TCCL_CPU_INTEL_BDW
+               : model < 0x8f              ? TCCL_CPU_INTEL_SKL
+               : model < 0xcf              ? TCCL_CPU_INTEL_SRP
+                                           : TCCL_CPU_INTEL_ERP;
+    if (strcmp(vendor, "CentaurHauls") == 0 || strstr(vendor, "Shanghai"))
+        return family == 7 && model == 0x5b ? TCCL_CPU_YONGFENG : TCCL_CPU_ZHAOXIN;
+    return TCCL_CPU_UNKNOWN;
+}
+
 /* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
 static void ask_nvml(struct tccl_scene *scene)
 {
@@ -65,16 +102,6 @@ static void ask_nvml(struct tccl_scene *scene)
     if (rc != 0)
         tccl_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
     tccl_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
-}
-
-static void set_cpus(struct tccl_scene *scene)
-{
-    struct tccl_site *site = &scene->found->site;
-
-    for (int i = 0; i < site->machine.n_gpus; i++)
-        tccl_scene_cpus(scene, site->machine.gpus[i].numa, &site->gpu_cpus[i]);
-    for (int i = 0; i < site->machine.n_nics; i++)
-        tccl_scene_cpus(scene, site->machine.nics[i].numa, &site->nic_cpus[i]);
 }
 
 /* "4x-NVIDIA-A100-PCIE-40GB": the same on all nodes of a kind, and easy to type. */
@@ -91,23 +118,19 @@ static void name_machine(struct tccl_machine *machine)
             *at = '-';
 }
 
-static void say_what_is_unplaced(struct tccl_scene *scene)
-{
-    char others[TCCL_OTHERS];
-
-    if (scene->unplaced.count > 0)
-        tccl_scene_note(scene,
-                        "which NUMA node is next to %s%s isn't known: the first one is taken",
-                        scene->unplaced.first, tccl_tally_others(&scene->unplaced, others));
-}
-
 static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 {
+    struct tccl_site *site = &scene->found->site;
+    char others[TCCL_OTHERS];
+
     ask_nvml(scene);
     if (tccl_scene_gpus(scene, err) != 0 || tccl_scene_nics(scene, err) != 0 ||
         tccl_scene_switches(scene, err) != 0)
         return -1;
-    say_what_is_unplaced(scene);
+    if (scene->unplaced.count > 0)
+        tccl_scene_note(scene,
+                        "which NUMA node is next to %s%s isn't known: the first one is taken",
+                        scene->unplaced.first, tccl_tally_others(&scene->unplaced, others));
     tccl_scene_p2p(scene);
     tccl_scene_users(scene);
     name_machine(tccl_scene_machine(scene));
@@ -115,7 +138,10 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
         tccl_scene_stand_ins(scene, scene->options->devices, err) < 0)
         return -1;
     tccl_scene_gpudirect(scene);
-    set_cpus(scene);
+    for (int i = 0; i < site->machine.n_gpus; i++)
+        tccl_scene_cpus(scene, site->machine.gpus[i].numa, &site->gpu_cpus[i]);
+    for (int i = 0; i < site->machine.n_nics; i++)
+        tccl_scene_cpus(scene, site->machine.nics[i].numa, &site->nic_cpus[i]);
     return 0;
 }
 
@@ -142,7 +168,7 @@ int tccl_discover(const struct tccl_discover_options *options, struct tccl_found
     memset(found, 0, sizeof(*found));
     if (open_topology(&scene, err) != 0)
         return -1;
-    found->site.machine.cpu = tccl_scene_cpu(scene.topology);
+    found->site.machine.cpu = cpu_of(scene.topology);
     int rc = tccl_scene_memories(&scene, err);
     if (rc == 0)
         rc = options->host ? tccl_scene_host(&scene, err) : find_devices(&scene, err);

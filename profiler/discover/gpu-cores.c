@@ -1,14 +1,5 @@
 /* gpu-cores.c: the CPU cores next to a GPU, as Slurm counts cores. */
-#include "discover/gpu-cores.h"
-
-static hwloc_obj_t numa_node(hwloc_topology_t topology, int number)
-{
-    hwloc_obj_t node = NULL;
-    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
-        if ((int)node->os_index == number)
-            return node;
-    return NULL;
-}
+#include "discover/topology.h"
 
 /* Slurm's numbers are hwloc's logical ones, not those of the kernel. */
 static int list_cores(hwloc_topology_t topology, hwloc_obj_t node,
@@ -33,7 +24,7 @@ int tccl_gpu_cores(hwloc_topology_t topology, const struct tccl_machine *machine
     int number = machine->nodes[own->numa];
     if (!hwloc_get_pcidev_by_busidstring(topology, own->busid))
         return tccl_fail(err, "GPU %d (%s) is not in this machine", gpu, own->busid);
-    hwloc_obj_t node = numa_node(topology, number);
+    hwloc_obj_t node = hwloc_get_numanode_obj_by_os_index(topology, (unsigned)number);
     if (!node || list_cores(topology, node, text) < 0)
         return tccl_fail(err, "GPU %d: the cores of NUMA node %d are not known", gpu, number);
     return 0;

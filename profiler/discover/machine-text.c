@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/numbers.h"
-#include "discover/sketch.h"
 #include "machine/meter.h"
 
 enum { GPUS_TEXT = 64, NUMBER = 12 };
@@ -63,18 +62,6 @@ static void print_gpus(FILE *out, const struct tccl_machine *machine,
         print_gpu(out, machine, found, i);
 }
 
-static void format_gpudirect(const struct tccl_machine *machine, int nic,
-                             char text[static GPUS_TEXT])
-{
-    uint32_t mask = 0;
-
-    for (int i = 0; i < machine->n_gpus; i++)
-        mask |= (uint32_t)machine->gpudirect[nic][i] << i;
-    tccl_numberset_format(mask, text, GPUS_TEXT);
-    if (!text[0])
-        strcpy(text, "-");
-}
-
 static void print_nics(FILE *out, const struct tccl_machine *machine,
                        const struct tccl_found *found)
 {
@@ -87,9 +74,12 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
     fprintf(out, found ? " %-10s %-10s %s\n" : "\n", "KIND", "INTERFACE", "STATE");
     for (int i = 0; i < machine->n_nics; i++) {
         const struct tccl_nic *nic = &machine->nics[i];
-        format_gpudirect(machine, i, direct);
+        uint32_t mask = 0;
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
+            mask |= (uint32_t)machine->gpudirect[i][gpu] << gpu;
+        tccl_numberset_format(mask, direct, sizeof(direct));
         fprintf(out, "%-12s %-13s %4d %8.2f %-12s %-9s  %-13s", nic->name, nic->busid,
-                machine->nodes[nic->numa], nic->gbps, nic->fabric, direct,
+                machine->nodes[nic->numa], nic->gbps, nic->fabric, direct[0] ? direct : "-",
                 place_name(machine, nic->parent));
         if (found)
             fprintf(out, " %-10s %-10s %s", found->nic_kind[i],
@@ -99,25 +89,19 @@ static void print_nics(FILE *out, const struct tccl_machine *machine,
     }
 }
 
-static int parent_of(const struct tccl_machine *machine, struct tccl_device device)
-{
-    return device.kind == TCCL_GPU ? machine->gpus[device.index].parent
-                                   : machine->nics[device.index].parent;
-}
-
 const char *tccl_path_name(const struct tccl_machine *machine, struct tccl_device a,
                            struct tccl_device b)
 {
     if (a.kind == b.kind && a.index == b.index)
         return "X";
-    switch (tccl_machine_path(machine, a, b)) {
-    case TCCL_PATH_SWITCH:
-        return parent_of(machine, a) == parent_of(machine, b) ? "PIX" : "PXB";
-    case TCCL_PATH_NODE:
-        return "PHB";
-    default:
-        return "SYS";
-    }
+    int above_a =
+        a.kind == TCCL_GPU ? machine->gpus[a.index].parent : machine->nics[a.index].parent;
+    int above_b =
+        b.kind == TCCL_GPU ? machine->gpus[b.index].parent : machine->nics[b.index].parent;
+    enum tccl_path path = tccl_machine_path(machine, a, b);
+    return path == TCCL_PATH_SWITCH ? above_a == above_b ? "PIX" : "PXB"
+           : path == TCCL_PATH_NODE ? "PHB"
+                                    : "SYS";
 }
 
 /* GPUs first, then NICs. */
@@ -148,24 +132,17 @@ static void print_device_name(FILE *out, const struct tccl_machine *machine, int
     fprintf(out, "%-*s", width, name);
 }
 
-static int name_width(const struct tccl_machine *machine)
-{
-    int width = 6;
-
-    for (int i = 0; i < machine->n_nics; i++)
-        if ((int)strlen(machine->nics[i].name) >= width)
-            width = (int)strlen(machine->nics[i].name) + 1;
-    return width;
-}
-
 static void print_paths(FILE *out, const struct tccl_machine *machine,
                         const struct tccl_found *found)
 {
-    int count = machine->n_gpus + machine->n_nics, width = name_width(machine);
+    int count = machine->n_gpus + machine->n_nics, width = 6;
     char entry[8];
 
     if (count < 2)
         return;
+    for (int i = 0; i < machine->n_nics; i++)
+        if ((int)strlen(machine->nics[i].name) >= width)
+            width = (int)strlen(machine->nics[i].name) + 1;
     fprintf(out, "\n%-*s", width, "PATHS");
     for (int i = 0; i < count; i++)
         print_device_name(out, machine, i, width);
@@ -193,7 +170,7 @@ void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
     print_nics(out, machine, found);
     print_paths(out, machine, found);
     fputc('\n', out);
-    tccl_sketch(out, machine, found ? found->package_of : NULL, tccl_sketch_style(out));
+    tccl_sketch(out, machine, found ? found->package_of : NULL);
 }
 
 void tccl_print_notes(FILE *out, const struct tccl_found *found)
@@ -251,15 +228,6 @@ static json_t *nics_json(const struct tccl_found *found)
     return list;
 }
 
-static json_t *packages_json(const struct tccl_found *found)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < found->site.machine.n_memories; i++)
-        json_array_append_new(list, unless_negative(found->package_of[i]));
-    return list;
-}
-
 static json_t *paths_json(const struct tccl_machine *machine)
 {
     int count = machine->n_gpus + machine->n_nics;
@@ -275,19 +243,16 @@ static json_t *paths_json(const struct tccl_machine *machine)
     return rows;
 }
 
-static json_t *notes_json(const struct tccl_found *found)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < found->n_notes; i++)
-        json_array_append_new(list, json_string(found->notes[i]));
-    return list;
-}
-
 json_t *tccl_found_to_json(const struct tccl_found *found)
 {
     const struct tccl_machine *machine = &found->site.machine;
     char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
+    json_t *sockets = json_array(), *notes = json_array();
+
+    for (int i = 0; i < machine->n_memories; i++)
+        json_array_append_new(sockets, unless_negative(found->package_of[i]));
+    for (int i = 0; i < found->n_notes; i++)
+        json_array_append_new(notes, json_string(found->notes[i]));
 
     tccl_machine_id(machine, id);
     tccl_format_marks(found->marks, marks);
@@ -295,6 +260,6 @@ json_t *tccl_found_to_json(const struct tccl_found *found)
                      "name", machine->name, "recorded", found->recorded, "driver", found->driver,
                      "p2p_source", found->p2p_source, "marks", marks, "machine",
                      tccl_machine_to_json(machine), "gpus", gpus_json(found), "nics",
-                     nics_json(found), "sockets", packages_json(found), "paths",
-                     paths_json(machine), "notes", notes_json(found));
+                     nics_json(found), "sockets", sockets, "paths", paths_json(machine), "notes",
+                     notes);
 }

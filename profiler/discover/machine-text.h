@@ -11,6 +11,11 @@
 void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
                         const struct tccl_found *found);
 
+/* The drawing alone (sketch.c): a tree of text, with the characters that the stream's locale has;
+ * colours on terminals, unless NO_COLOR is set. package_of: the socket of each memory, -1 unknown;
+ * NULL: sockets aren't drawn. */
+void tccl_sketch(FILE *out, const struct tccl_machine *machine, const int *package_of);
+
 /* The notes, one line each. */
 void tccl_print_notes(FILE *out, const struct tccl_found *found);
 

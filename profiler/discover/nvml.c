@@ -90,25 +90,29 @@ static void find_processes(struct library *library)
     }
 }
 
+/* Of the library's functions from init on. */
+static const char *const names[] = {"nvmlInit_v2",
+                                    "nvmlShutdown",
+                                    "nvmlErrorString",
+                                    "nvmlSystemGetDriverVersion",
+                                    "nvmlDeviceGetCount_v2",
+                                    "nvmlDeviceGetHandleByIndex_v2",
+                                    "nvmlDeviceGetPciInfo_v3",
+                                    "nvmlDeviceGetName",
+                                    "nvmlDeviceGetMinorNumber",
+                                    "nvmlDeviceGetCudaComputeCapability",
+                                    "nvmlDeviceGetMigMode",
+                                    "nvmlDeviceGetP2PStatus"};
+
 /* Returns false where a function is missing without which nothing can be said. */
 static bool find_all(struct library *library)
 {
     void *handle = library->handle;
 
-    find(handle, "nvmlInit_v2", &library->init);
-    find(handle, "nvmlShutdown", &library->shutdown);
-    find(handle, "nvmlErrorString", &library->error_string);
-    find(handle, "nvmlSystemGetDriverVersion", &library->driver_version);
-    find(handle, "nvmlDeviceGetCount_v2", &library->count);
-    find(handle, "nvmlDeviceGetHandleByIndex_v2", &library->by_index);
-    find(handle, "nvmlDeviceGetPciInfo_v3", &library->pci);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        find(handle, names[i], (char *)&library->init + i * sizeof(void *));
     if (!library->pci) /* ends before the longer bus id, which isn't read */
         find(handle, "nvmlDeviceGetPciInfo_v2", &library->pci);
-    find(handle, "nvmlDeviceGetName", &library->name);
-    find(handle, "nvmlDeviceGetMinorNumber", &library->minor);
-    find(handle, "nvmlDeviceGetCudaComputeCapability", &library->capability);
-    find(handle, "nvmlDeviceGetMigMode", &library->mig);
-    find(handle, "nvmlDeviceGetP2PStatus", &library->p2p);
     find_processes(library);
     return library->init && library->shutdown && library->count && library->by_index &&
            library->pci;
@@ -128,15 +132,6 @@ static int fail(const struct library *library, const char *what, int code, struc
     return tccl_fail(err, "NVML: %s: %s (error %d)%s", what, text[0] ? text : "failed", code, now);
 }
 
-static void read_user(struct tccl_nvml_gpu *gpu, unsigned pid)
-{
-    if (pid == 0 || pid > INT32_MAX || pid == (unsigned)getpid())
-        return;
-    if (gpu->n_users == 0)
-        tccl_sys_text(NULL, gpu->users_of, sizeof(gpu->users_of), "/proc/%u/comm", pid);
-    gpu->users[gpu->n_users++] = (int)pid;
-}
-
 /* Of many the first ones are kept. NVML lists all or none, and the room is for more than ever run:
  * a GPU that is crowded must not look free. */
 static void read_users(const struct library *library, device device, struct tccl_nvml_gpu *gpu)
@@ -148,7 +143,11 @@ static void read_users(const struct library *library, device device, struct tccl
         return;
     for (unsigned i = 0; i < count && gpu->n_users < TCCL_NVML_USERS; i++) {
         memcpy(&pid, room + i * library->process_size, sizeof(pid));
-        read_user(gpu, pid);
+        if (pid == 0 || pid > INT32_MAX || pid == (unsigned)getpid())
+            continue;
+        if (gpu->n_users == 0)
+            tccl_sys_text(NULL, gpu->users_of, sizeof(gpu->users_of), "/proc/%u/comm", pid);
+        gpu->users[gpu->n_users++] = (int)pid;
     }
 }
 
@@ -249,19 +248,6 @@ static int read_all(const struct library *library, struct tccl_nvml *nvml, struc
     return 0;
 }
 
-static int ask(struct library *library, struct tccl_nvml *nvml, struct tccl_error *err)
-{
-    if (!find_all(library))
-        return tccl_fail(err, "NVML: libnvidia-ml.so.1 lacks functions: it is too old, or of "
-                              "something else");
-    int code = library->init();
-    if (code != SUCCESS)
-        return fail(library, "can't start", code, err);
-    int rc = read_all(library, nvml, err);
-    library->shutdown();
-    return rc;
-}
-
 int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err)
 {
     struct library library = {.handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
@@ -269,7 +255,16 @@ int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err)
     memset(nvml, 0, sizeof(*nvml));
     if (!library.handle)
         return 1;
-    int rc = ask(&library, nvml, err);
+    int rc = 0, code = SUCCESS;
+    if (!find_all(&library))
+        rc = tccl_fail(err, "NVML: libnvidia-ml.so.1 lacks functions: it is too old, or of "
+                            "something else");
+    else if ((code = library.init()) != SUCCESS)
+        rc = fail(&library, "can't start", code, err);
+    if (rc == 0) {
+        rc = read_all(&library, nvml, err);
+        library.shutdown();
+    }
     dlclose(library.handle);
     return rc;
 }

@@ -8,7 +8,6 @@
 
 struct tccl_site {
     struct tccl_machine machine;
-    int nodes[TCCL_MAX_MEMORIES];      /* NUMA node (the kernel's number) of each memory */
     cpu_set_t gpu_cpus[TCCL_MAX_GPUS]; /* where a worker of that GPU runs; empty: anywhere */
     cpu_set_t nic_cpus[TCCL_MAX_NICS];
     int gpu_device[TCCL_MAX_GPUS]; /* which physical GPU (of bus id order) it is; two may be one */

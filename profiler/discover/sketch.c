@@ -1,5 +1,5 @@
 /* sketch.c: a machine drawn as a tree of text. */
-#include "discover/sketch.h"
+#include "discover/machine-text.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -20,7 +20,8 @@ struct sketch {
     FILE *out;
     const struct tccl_machine *machine;
     const int *package_of;
-    struct tccl_sketch_style style;
+    bool lines;  /* box-drawing characters; else ASCII */
+    bool colour; /* of a terminal */
     char prefix[PREFIX];
 };
 
@@ -28,18 +29,6 @@ struct parts {
     int count;
     struct part list[MOST_PARTS];
 };
-
-struct tccl_sketch_style tccl_sketch_style(FILE *out)
-{
-    const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
-
-    setlocale(LC_CTYPE, "");
-    return (struct tccl_sketch_style){
-        .lines = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
-        .colour =
-            isatty(fileno(out)) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0,
-    };
-}
 
 static void add(struct parts *parts, enum part_kind kind, int index)
 {
@@ -72,37 +61,15 @@ static void find_memories(const struct sketch *sketch, int package, struct parts
             add(parts, MEMORY, i);
 }
 
-static bool is_first_of_package(const struct sketch *sketch, int memory)
-{
-    for (int i = 0; i < memory; i++)
-        if (sketch->package_of[i] == sketch->package_of[memory])
-            return false;
-    return sketch->package_of[memory] >= 0;
-}
-
-static void find_top(const struct sketch *sketch, struct parts *parts)
-{
-    for (int i = 0; sketch->package_of && i < sketch->machine->n_memories; i++)
-        if (is_first_of_package(sketch, i))
-            add(parts, PACKAGE, sketch->package_of[i]);
-    find_memories(sketch, -1, parts);
-}
-
-static const char *colour_of(enum part_kind kind)
+static void print_part(const struct sketch *sketch, struct part part)
 {
     static const char *const colours[] = {
         [PACKAGE] = "1", [MEMORY] = "34", [SWITCH] = "33", [GPU] = "32", [NIC] = "36"};
-
-    return colours[kind];
-}
-
-static void print_part(const struct sketch *sketch, struct part part)
-{
     const struct tccl_machine *machine = sketch->machine;
     FILE *out = sketch->out;
 
-    if (sketch->style.colour)
-        fprintf(out, "\033[%sm", colour_of(part.kind));
+    if (sketch->colour)
+        fprintf(out, "\033[%sm", colours[part.kind]);
     if (part.kind == PACKAGE)
         fprintf(out, "socket %d", part.index);
     else if (part.kind == MEMORY)
@@ -116,46 +83,50 @@ static void print_part(const struct sketch *sketch, struct part part)
         fprintf(out, "NIC %s  %s  %.4g GB/s  %s", machine->nics[part.index].name,
                 machine->nics[part.index].busid, machine->nics[part.index].gbps,
                 machine->nics[part.index].fabric);
-    fputs(sketch->style.colour ? "\033[0m\n" : "\n", out);
-}
-
-static void find_below(const struct sketch *sketch, struct part part, struct parts *parts)
-{
-    if (part.kind == PACKAGE)
-        find_memories(sketch, part.index, parts);
-    else if (part.kind == MEMORY)
-        find_devices(sketch, -1, part.index, parts);
-    else if (part.kind == SWITCH)
-        find_devices(sketch, part.index, -1, parts);
+    fputs(sketch->colour ? "\033[0m\n" : "\n", out);
 }
 
 static void draw(struct sketch *sketch, const struct parts *parts)
 {
     static const char *const marks[2][4] = {{"|- ", "`- ", "|  ", "   "},
                                             {"├─ ", "└─ ", "│  ", "   "}};
-    const char *const *mark = marks[sketch->style.lines];
+    const char *const *mark = marks[sketch->lines];
     size_t length = strlen(sketch->prefix);
 
     for (int i = 0; i < parts->count; i++) {
+        struct part part = parts->list[i];
         struct parts below = {0};
         bool last = i == parts->count - 1;
         fprintf(sketch->out, "%s%s", sketch->prefix, mark[last]);
-        print_part(sketch, parts->list[i]);
-        find_below(sketch, parts->list[i], &below);
+        print_part(sketch, part);
+        if (part.kind == PACKAGE)
+            find_memories(sketch, part.index, &below);
+        else if (part.kind == MEMORY || part.kind == SWITCH)
+            find_devices(sketch, part.kind == SWITCH ? part.index : -1, part.index, &below);
         snprintf(sketch->prefix + length, sizeof(sketch->prefix) - length, "%s", mark[2 + last]);
         draw(sketch, &below);
         sketch->prefix[length] = '\0';
     }
 }
 
-void tccl_sketch(FILE *out, const struct tccl_machine *machine, const int *package_of,
-                 struct tccl_sketch_style style)
+void tccl_sketch(FILE *out, const struct tccl_machine *machine, const int *package_of)
 {
-    struct sketch sketch = {
-        .out = out, .machine = machine, .package_of = package_of, .style = style};
+    const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
+    struct sketch sketch = {.out = out, .machine = machine, .package_of = package_of};
     struct parts top = {0};
 
-    find_top(&sketch, &top);
+    setlocale(LC_CTYPE, "");
+    sketch.lines = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    sketch.colour =
+        isatty(fileno(out)) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
+    for (int i = 0; package_of && i < machine->n_memories; i++) {
+        bool first = package_of[i] >= 0;
+        for (int k = 0; k < i; k++)
+            first = first && package_of[k] != package_of[i];
+        if (first)
+            add(&top, PACKAGE, package_of[i]);
+    }
+    find_memories(&sketch, -1, &top);
     fprintf(out, "%s\n", machine->name);
     draw(&sketch, &top);
 }

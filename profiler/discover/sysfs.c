@@ -1,6 +1,7 @@
 /* sysfs.c: the small texts of /sys and /proc. */
 #include "discover/sysfs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -23,6 +24,15 @@ void tccl_clean(char *to, size_t size, const char *from)
     while (used > 0 && to[used - 1] == ' ')
         used--;
     to[used] = '\0';
+}
+
+void tccl_nic_rename(char *name)
+{
+    for (char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_' && *at != '.')
+            *at = '_';
+    if (!isalpha((unsigned char)name[0]))
+        name[0] = 'n';
 }
 
 /* Returns false where the path is too long. */

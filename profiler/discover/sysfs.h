@@ -10,6 +10,10 @@
  * is "". */
 void tccl_clean(char *to, size_t size, const char *from);
 
+/* Makes a NIC's name one that machine descriptions take: a letter, then letters, digits, '_' and
+ * '.'. */
+void tccl_nic_rename(char *name);
+
 /* The first line of the file root + path, cleaned ("" where there is none). root may be NULL.
  * Returns whether there is something. */
 bool tccl_sys_text(const char *root, char *text, size_t size, const char *path, ...)

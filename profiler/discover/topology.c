@@ -61,18 +61,6 @@ static bool is_far(const char *tag, size_t size)
     return counts && (!number || strtoul(number + sizeof(name) - 1, NULL, 10) > MAX_NUMBER);
 }
 
-static bool has_far_numbers(const char *text)
-{
-    for (const char *at = strstr(text, "<object"), *end; at; at = strstr(end, "<object")) {
-        end = strchr(at, '>');
-        if (!end)
-            return false;
-        if (is_far(at, (size_t)(end - at)))
-            return true;
-    }
-    return false;
-}
-
 /* Comments and carriage returns, which recorded files get from people and their tools; hwloc's own
  * reader of XML doesn't know them. */
 static void drop_comments(char *text)
@@ -114,8 +102,14 @@ static int convert(const char *text, FILE *out, struct tccl_error *err)
         return tccl_fail(err, "is no XML that lstopo wrote");
     if (nesting(start) > TCCL_MAX_NESTING)
         return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING);
-    if (has_far_numbers(start))
-        return tccl_fail(err, "has CPUs or NUMA nodes without a number from 0 to %d", MAX_NUMBER);
+    for (const char *at = strstr(start, "<object"), *close; at; at = strstr(close, "<object")) {
+        close = strchr(at, '>');
+        if (!close)
+            break;
+        if (is_far(at, (size_t)(close - at)))
+            return tccl_fail(err, "has CPUs or NUMA nodes without a number from 0 to %d",
+                             MAX_NUMBER);
+    }
     if (version && version < end && hwloc_get_api_version() < 0x30000) {
         const char *minor = version + sizeof(v3) - 1;
         fprintf(out, "%.*s version=\"2.0", (int)(version - start), start);
@@ -145,20 +139,14 @@ char *tccl_topology_as_v2(const char *text, struct tccl_error *err)
     return NULL;
 }
 
-/* Everything of the PCI tree that is a device or a bridge. */
-static int keep_devices(hwloc_topology_t topology)
-{
-    return hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL) < 0 ||
-                   hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) < 0
-               ? -1
-               : 0;
-}
-
 /* hwloc's own messages would stand beside our one line. */
 static int load(hwloc_topology_t topology, hwloc_topology_t *out, struct tccl_error *err)
 {
     setenv("HWLOC_HIDE_ERRORS", "2", 0);
-    if (keep_devices(topology) == 0 && hwloc_topology_load(topology) == 0) {
+    /* Everything of the PCI tree that is a device or a bridge. */
+    if (hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL) >= 0 &&
+        hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) >= 0 &&
+        hwloc_topology_load(topology) == 0) {
         *out = topology;
         return 0;
     }
@@ -232,15 +220,6 @@ static int try_text(const char *text, struct tccl_error *err)
     return tccl_fail(err, "hwloc breaks on it: it was altered since lstopo wrote it");
 }
 
-static int parse(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
-{
-    cleanup_free char *readable = tccl_topology_as_v2(text, err);
-
-    if (!readable || try_text(readable, err) != 0)
-        return -1;
-    return load_text(readable, topology, err);
-}
-
 int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
@@ -251,5 +230,8 @@ int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct 
         return -1;
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is no XML that lstopo wrote", path);
-    return parse(text, topology, err) != 0 ? tccl_fail_in(err, "%s", path) : 0;
+    cleanup_free char *readable = tccl_topology_as_v2(text, err);
+    if (!readable || try_text(readable, err) != 0 || load_text(readable, topology, err) != 0)
+        return tccl_fail_in(err, "%s", path);
+    return 0;
 }

@@ -3,7 +3,6 @@
 #include "base/fileio.h"
 #include "check.h"
 #include "discover/discover.h"
-#include "discover/gpu-cores.h"
 #include "discover/sysfs.h"
 #include "discover/topology.h"
 #include "machine/meter.h"
@@ -340,7 +339,7 @@ TEST(node_without_memory)
     CHECK_INT(machine->n_memories, 7);
     CHECK_INT(machine->nodes[2], 2);
     CHECK_INT(machine->nodes[3], 4);
-    CHECK_INT(found.site.nodes[6], 7);
+    CHECK_INT(found.site.machine.nodes[6], 7);
     CHECK_INT(machine->gpus[0].numa, 0); /* 0, 1, 2 are equally near, 4 to 7 farther */
     CHECK_INT(machine->nodes[machine->gpus[2].numa], 7);
     CHECK_INT(found.package_of[2], 0);

@@ -78,7 +78,7 @@ TEST(shared)
 /* The kernel is asked page by page. */
 TEST(bound)
 {
-    site.nodes[0] = site.nodes[1] = first_node();
+    site.machine.nodes[0] = site.machine.nodes[1] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
     struct tccl_error err = {0};
     unsigned char *memory = tccl_workspace_memory(workspace, 1, 63, &err);
@@ -87,7 +87,7 @@ TEST(bound)
     for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
         int node = -1, policy = -1;
         CHECK_INT(get_mempolicy(&node, NULL, 0, memory + at, MPOL_F_NODE | MPOL_F_ADDR), 0);
-        CHECK_INT(node, site.nodes[1]);
+        CHECK_INT(node, site.machine.nodes[1]);
         CHECK_INT(get_mempolicy(&policy, NULL, 0, memory + at, MPOL_F_ADDR), 0);
         CHECK_INT(policy, MPOL_BIND);
     }
@@ -98,7 +98,7 @@ static void check_refused(int node, size_t region, bool bind, const char *begins
 {
     struct tccl_error err = {0};
 
-    site.nodes[0] = site.nodes[1] = node;
+    site.machine.nodes[0] = site.machine.nodes[1] = node;
     struct tccl_workspace *workspace = make_workspace(region, bind);
     CHECK(!tccl_workspace_memory(workspace, 0, 0, &err));
     if (strncmp(err.text, begins, strlen(begins)) != 0)
@@ -120,7 +120,7 @@ TEST(bad_nodes)
     check_refused(first_node(), all, false, full);
     check_refused(first_node(), all, true, full);
     site.machine = two;
-    site.nodes[0] = site.nodes[1] = 0;
+    site.machine.nodes[0] = site.machine.nodes[1] = 0;
     struct tccl_error err = {0};
     const struct tccl_workspace_settings none = {.region = 0};
     const struct tccl_workspace_settings huge = {.region = SIZE_MAX / 2};
@@ -160,7 +160,7 @@ static void check_only_node(void)
     struct tccl_error err = {0};
 
     site.machine.n_memories = 1;
-    site.nodes[0] = first_node();
+    site.machine.nodes[0] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
     const unsigned char *memory = tccl_workspace_memory(workspace, 0, 0, &err);
     CHECK(memory && memory[0] == 0x5a && memory[(1 << 20) - 1] == 0x5a);

@@ -12,17 +12,6 @@
 /* Seconds until what an earlier run left must be gone. */
 static const double left_patience = 10;
 
-/* Said at once, not by the processes that would fail at it later. */
-static int check_driver(struct tccl_error *err)
-{
-    struct tccl_cuda cuda;
-
-    if (tccl_cuda_load(&cuda, err) != 0)
-        return -1;
-    tccl_cuda_unload(&cuda);
-    return 0;
-}
-
 static int check_users(const struct tccl_found *found, bool force, unsigned *marks,
                        struct tccl_error *err)
 {
@@ -37,24 +26,6 @@ static int check_users(const struct tccl_found *found, bool force, unsigned *mar
         *marks |= TCCL_MARK_BUSY;
     }
     return 0;
-}
-
-static int check_sharing(const struct tccl_found *found, bool force, struct tccl_error *err)
-{
-    if (force || !(found->marks & (TCCL_MARK_MIG | TCCL_MARK_MPS)))
-        return 0;
-    return tccl_fail(err,
-                     "%s: what is measured now is not what NCCL will have; end that, or measure "
-                     "all the same with --force, for reports only",
-                     found->marks & TCCL_MARK_MIG ? "a GPU is in MIG mode" : "MPS is running");
-}
-
-static bool stands_in(const struct tccl_site *site)
-{
-    for (int i = 1; i < site->machine.n_gpus; i++)
-        if (site->gpu_device[i] == site->gpu_device[0])
-            return true;
-    return false;
 }
 
 static void say_conditions(struct tccl_pooled *pooled, const struct tccl_backend_options *options)
@@ -100,47 +71,38 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
 {
     const struct tccl_discover_options what = {.devices = options->devices};
     struct tccl_found *found = &pooled->found;
+    struct tccl_cuda cuda;
 
     if (find(&what, found, err) < 0)
         return -1;
     if (found->recorded)
         return tccl_fail(err, "the topology is a recorded one: only this machine can be measured");
-    if (check_driver(err) != 0 || check_users(found, options->force, &pooled->marks, err) != 0 ||
-        check_sharing(found, options->force, err) < 0)
+    /* Said at once, not by the processes that would fail at it later. */
+    if (tccl_cuda_load(&cuda, err) != 0)
         return -1;
+    tccl_cuda_unload(&cuda);
+    if (check_users(found, options->force, &pooled->marks, err) != 0)
+        return -1;
+    if (!options->force && (found->marks & (TCCL_MARK_MIG | TCCL_MARK_MPS)))
+        return tccl_fail(
+            err,
+            "%s: what is measured now is not what NCCL will have; end that, or measure "
+            "all the same with --force, for reports only",
+            found->marks & TCCL_MARK_MIG ? "a GPU is in MIG mode" : "MPS is running");
     pooled->marks |= found->marks;
-    if (stands_in(&found->site))
-        pooled->marks |= TCCL_MARK_STAND_IN;
+    for (int i = 1; i < found->site.machine.n_gpus; i++)
+        if (found->site.gpu_device[i] == found->site.gpu_device[0])
+            pooled->marks |= TCCL_MARK_STAND_IN;
+    pooled->region = 16 << 20; /* what the buffers of NCCL's channels between two GPUs come to */
     say_conditions(pooled, options);
     return 0;
-}
-
-/* Where several processes take turns on one GPU, a run spans many turns of some 2 ms. */
-static double usual_window(const struct tccl_pooled *pooled)
-{
-    return pooled->marks & TCCL_MARK_STAND_IN ? 0.1 : 0.02;
-}
-
-/* What the buffers of NCCL's channels between two GPUs come to. */
-static size_t usual_region(const struct tccl_machine *machine)
-{
-    (void)machine;
-    return 16 << 20;
-}
-
-static bool always(const struct tccl_machine *machine)
-{
-    (void)machine;
-    return true;
 }
 
 static int cuda_open(const struct tccl_backend_options *options, void **out, struct tccl_error *err)
 {
     static const struct tccl_pooled_way way = {
         .look = look,
-        .window = usual_window,
-        .region = usual_region,
-        .bind = always,
+        .bind = true,
         .gpu = &tccl_mover_cuda,
         .nic = &tccl_mover_nic,
         .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */

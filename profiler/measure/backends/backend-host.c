@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "measure/backends/pooled.h"
-#include "measure/peer/nic-of-peer.h"
+#include "measure/peer/peer-places.h"
 
 /* Bytes of each region: larger than most caches, where there is memory for all of them. */
 static const size_t most_region = 64 << 20, least_region = 4 << 20;
@@ -21,25 +21,21 @@ static size_t choose_region(const struct tccl_machine *machine)
     return region;
 }
 
-/* Of what is read again and again, a cache that large gives much. */
-static bool is_cached(size_t region)
-{
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-
-    return cache > 0 && (size_t)cache >= region;
-}
-
 /* The NIC is the one that leads to the peer; without a peer, the loopback. */
 static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err)
 {
     const struct tccl_discover_options what = {.host = true, .devices = options->devices};
     struct tccl_machine *machine = &pooled->found.site.machine;
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 
     if (tccl_discover(&what, &pooled->found, err) < 0)
         return -1;
+    pooled->region = choose_region(machine);
+    /* Of what is read again and again, a cache that large gives much. */
+    bool cached = cache > 0 && (size_t)cache >= pooled->region;
     snprintf(pooled->conditions, sizeof(pooled->conditions), "core copies, non-temporal%s; TCP%s",
-             is_cached(choose_region(machine)) ? " (reads may come from the L3 cache)" : "",
+             cached ? " (reads may come from the L3 cache)" : "",
              options->peer ? "" : " over loopback");
     if (!options->peer)
         return 0;
@@ -47,24 +43,10 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     return tccl_nic_of_peer(options->peer, machine, &machine->nics[0], err);
 }
 
-static double usual_window(const struct tccl_pooled *pooled)
-{
-    (void)pooled;
-    return 0.02;
-}
-
-static bool has_several_memories(const struct tccl_machine *machine)
-{
-    return machine->n_memories > 1;
-}
-
 static int host_open(const struct tccl_backend_options *options, void **out, struct tccl_error *err)
 {
     static const struct tccl_pooled_way way = {
         .look = look,
-        .window = usual_window,
-        .region = choose_region,
-        .bind = has_several_memories,
         .gpu = &tccl_mover_host,
         .nic = &tccl_mover_tcp,
         .nic_alone = &tccl_mover_tcp,

@@ -14,39 +14,17 @@ static int check_peer(const struct tccl_backend_options *options, struct tccl_er
 {
     if (!options->peer)
         return 0;
-    cleanup_close int fd =
-        tccl_peer_connect(options->peer, "", &options->trust, tccl_now_ms() + PEER_MS, err);
+    cleanup_close int fd = tccl_peer_connect(options->peer, "", &options->trust, NULL, NULL,
+                                             tccl_now_ms() + PEER_MS, err);
     return fd < 0 ? -1 : 0;
-}
-
-/* The median of an odd number of runs is one of them. */
-static void choose_repeats(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
-                           const struct tccl_backend_options *options)
-{
-    int repeats = options->repeats > 0 ? options->repeats : REPEATS;
-
-    pooled->repeat = (struct tccl_repeat_options){
-        .window = options->window > 0 ? options->window : way->window(pooled),
-        .repeats = repeats < LEAST_REPEATS ? LEAST_REPEATS : repeats | 1,
-        .rounds = ROUNDS,
-        .spread = 0.05,
-    };
-}
-
-static int copy_setting(char *to, size_t size, const char *from, const char *what,
-                        struct tccl_error *err)
-{
-    if (snprintf(to, size, "%s", from ? from : "") >= (int)size)
-        return tccl_fail(err, "%s is too long: at most %zu bytes", what, size - 1);
-    return 0;
 }
 
 static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
                       const struct tccl_backend_options *options, struct tccl_error *err)
 {
     const struct tccl_machine *machine = &pooled->found.site.machine;
-    struct tccl_workspace_settings settings = {.region = way->region(machine),
-                                               .bind = way->bind(machine),
+    struct tccl_workspace_settings settings = {.region = pooled->region,
+                                               .bind = way->bind || machine->n_memories > 1,
                                                .engine = options->engine,
                                                .trust = options->trust};
     const struct tccl_workers_options pool = {
@@ -56,23 +34,14 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .run_limit = 5 + 20 * pooled->repeat.window,
     };
 
-    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0)
-        return -1;
+    if (snprintf(settings.peer, sizeof(settings.peer), "%s", options->peer ? options->peer : "") >=
+        (int)sizeof(settings.peer))
+        return tccl_fail(err, "--peer is too long: at most %zu bytes", sizeof(settings.peer) - 1);
     pooled->workspace = tccl_workspace_new(&pooled->found.site, &settings, err);
     if (!pooled->workspace)
         return -1;
     pooled->workers = tccl_workers_new(pooled->workspace, &pool, err);
     return pooled->workers ? 0 : -1;
-}
-
-static int start(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
-                 const struct tccl_backend_options *options, struct tccl_error *err)
-{
-    pooled->peer = options->peer != NULL;
-    if (way->look(pooled, options, err) < 0 || check_peer(options, err) != 0)
-        return -1;
-    choose_repeats(pooled, way, options);
-    return start_pool(pooled, way, options, err);
 }
 
 int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backend_options *options,
@@ -82,12 +51,26 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
 
     if (!pooled)
         return tccl_fail(err, "out of memory");
-    if (start(pooled, way, options, err) != 0) {
+    pooled->peer = options->peer != NULL;
+    int rc = way->look(pooled, options, err);
+    if (rc == 0)
+        rc = check_peer(options, err);
+    /* Where several processes take turns on one GPU, a run spans many turns of some 2 ms. */
+    double window = pooled->marks & TCCL_MARK_STAND_IN ? 0.1 : 0.02;
+    int repeats = options->repeats > 0 ? options->repeats : REPEATS;
+    pooled->repeat = (struct tccl_repeat_options){
+        .window = options->window > 0 ? options->window : window,
+        .repeats = repeats < LEAST_REPEATS ? LEAST_REPEATS : repeats | 1, /* the median is a run */
+        .rounds = ROUNDS,
+        .spread = 0.05,
+    };
+    if (rc == 0)
+        rc = start_pool(pooled, way, options, err);
+    if (rc == 0)
+        *out = pooled;
+    else
         tccl_pooled_close(pooled);
-        return -1;
-    }
-    *out = pooled;
-    return 0;
+    return rc == 0 ? 0 : -1;
 }
 
 const struct tccl_machine *tccl_pooled_machine(const void *state)

@@ -11,19 +11,18 @@ struct tccl_pooled {
     struct tccl_workspace *workspace;
     struct tccl_workers *workers;
     struct tccl_repeat_options repeat;
+    size_t region; /* bytes, see tccl_workspace_settings */
     unsigned marks;
     bool peer; /* there is one */
     char conditions[128];
 };
 
-/* How a back end differs from the others. look sets found, marks and conditions: 0, or -1 with err.
- */
+/* How a back end differs from the others. look sets found, marks, conditions and region: 0, or -1
+ * with err. */
 struct tccl_pooled_way {
     int (*look)(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err);
-    double (*window)(const struct tccl_pooled *pooled);   /* usual seconds of each run */
-    size_t (*region)(const struct tccl_machine *machine); /* bytes, see tccl_workspace_settings */
-    bool (*bind)(const struct tccl_machine *machine);
+    bool bind; /* memory to its NUMA node, also where there is only one */
     const struct tccl_mover *gpu, *nic, *nic_alone; /* the last: without a peer; NULL: none */
     double prepare_limit;
 };

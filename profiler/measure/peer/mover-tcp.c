@@ -72,18 +72,6 @@ static int tcp_open(struct tccl_workspace *workspace, struct tccl_device device,
     return 0;
 }
 
-static int connect_loop(struct state *state, struct tccl_error *err)
-{
-    int fd;
-
-    state->loop = tccl_peer_loop_open(&fd, err);
-    if (!state->loop)
-        return -1;
-    tccl_peer_stream_begin(&state->streams[0], fd, TCCL_PEER_WINDOW);
-    state->n_streams = 1;
-    return 0;
-}
-
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
     const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
@@ -93,7 +81,8 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     tccl_nic_interface(tccl_workspace_site(state->workspace)->machine.nics[state->nic].name,
                        interface);
     while (state->n_streams < STREAMS) {
-        int fd = tccl_peer_connect(settings->peer, interface, &settings->trust, deadline, err);
+        int fd = tccl_peer_connect(settings->peer, interface, &settings->trust, NULL, NULL,
+                                   deadline, err);
         if (fd < 0) {
             disconnect(state);
             state->lost = true;
@@ -116,10 +105,19 @@ static bool is_connected(const struct state *state)
 
 static int make_connected(struct state *state, struct tccl_error *err)
 {
+    int fd;
+
     if (is_connected(state))
         return 0;
     disconnect(state);
-    return *peer_of(state) ? connect_peer(state, err) : connect_loop(state, err);
+    if (*peer_of(state))
+        return connect_peer(state, err);
+    state->loop = tccl_peer_loop_open(&fd, err);
+    if (!state->loop)
+        return -1;
+    tccl_peer_stream_begin(&state->streams[0], fd, TCCL_PEER_WINDOW);
+    state->n_streams = 1;
+    return 0;
 }
 
 static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
@@ -180,14 +178,6 @@ static void rest(const struct state *state)
     poll(ready, (nfds_t)state->n_streams, POLL_MS);
 }
 
-static bool is_quiet(const struct state *state)
-{
-    for (int i = 0; i < state->n_streams; i++)
-        if (!tccl_peer_stream_quiet(&state->streams[i]))
-            return false;
-    return true;
-}
-
 /* What is under way must not count in the next run: waits for it, or gives the connections up. */
 static void drain(struct state *state, const struct tccl_member *member)
 {
@@ -195,7 +185,12 @@ static void drain(struct state *state, const struct tccl_member *member)
 
     if (end > tccl_member_deadline(member))
         end = tccl_member_deadline(member);
-    while (!is_quiet(state)) {
+    for (;;) {
+        bool quiet = true;
+        for (int i = 0; i < state->n_streams; i++)
+            quiet = quiet && tccl_peer_stream_quiet(&state->streams[i]);
+        if (quiet)
+            return;
         int rc = step(state, false);
         if (rc < 0 || tccl_now_ns() > end) {
             disconnect(state);

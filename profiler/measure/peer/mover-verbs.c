@@ -58,14 +58,6 @@ static int verbs_open(struct tccl_workspace *workspace, struct tccl_device devic
     return 0;
 }
 
-/* Nothing is ever said on it after the hello: what can be read is its end. */
-static bool is_connected(const struct state *state)
-{
-    char byte;
-
-    return state->fd >= 0 && recv(state->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
-}
-
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
     const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
@@ -77,8 +69,8 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
-    state->fd = tccl_peer_connect_rdma(settings->peer, "", &settings->trust, &ours, &theirs,
-                                       tccl_now_ms() + patience, err);
+    state->fd = tccl_peer_connect(settings->peer, "", &settings->trust, &ours, &theirs,
+                                  tccl_now_ms() + patience, err);
     if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) != 0)
         return -1;
     if (theirs.bytes < PIECE)
@@ -90,7 +82,10 @@ static int connect_peer(struct state *state, struct tccl_error *err)
 
 static int make_connected(struct state *state, struct tccl_error *err)
 {
-    if (is_connected(state))
+    char byte;
+
+    /* Nothing is ever said on it after the hello: what can be read is its end. */
+    if (state->fd >= 0 && recv(state->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
         return 0;
     disconnect(state);
     if (connect_peer(state, err) == 0)
@@ -102,13 +97,6 @@ static int make_connected(struct state *state, struct tccl_error *err)
 static size_t region_of(const struct state *state)
 {
     return tccl_workspace_settings(state->workspace)->region;
-}
-
-static int register_host(struct state *state, int memory, struct tccl_error *err)
-{
-    void *region = tccl_workspace_memory(state->workspace, memory, state->place, err);
-
-    return region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, false, err) : -1;
 }
 
 static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
@@ -129,9 +117,13 @@ static int register_target(struct state *state, struct tccl_device target, struc
     bool gpu = target.kind == TCCL_GPU;
     int *memory = &state->memories[gpu ? TCCL_MAX_MEMORIES + target.index : target.index];
 
-    if (*memory < 0)
+    if (*memory < 0 && gpu) {
+        *memory = register_gpu(state, target.index, err);
+    } else if (*memory < 0) {
+        void *region = tccl_workspace_memory(state->workspace, target.index, state->place, err);
         *memory =
-            gpu ? register_gpu(state, target.index, err) : register_host(state, target.index, err);
+            region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, false, err) : -1;
+    }
     state->memory = *memory;
     return *memory < 0 ? -1 : 0;
 }
@@ -149,19 +141,15 @@ static int verbs_prepare(void *context, tccl_transfer transfer, struct tccl_erro
     return 0;
 }
 
-/* Where the next piece lies in a memory that is used round and round. */
-static uint64_t offset(uint64_t piece, uint64_t bytes)
-{
-    return piece % (bytes / PIECE) * PIECE;
-}
-
 /* Returns how many pieces have ended, or -1 with err. */
 static int step(struct state *state, bool more, struct tccl_error *err)
 {
     while (more && state->begun - state->ended < TCCL_RDMA_DEPTH) {
-        if (tccl_rdma_start(state->rdma, state->inward, state->memory,
-                            offset(state->begun, region_of(state)),
-                            offset(state->begun, state->peer_bytes), PIECE, err) != 0)
+        /* Both memories are used round and round. */
+        uint64_t here = state->begun % (region_of(state) / PIECE) * PIECE;
+        uint64_t there = state->begun % (state->peer_bytes / PIECE) * PIECE;
+        if (tccl_rdma_start(state->rdma, state->inward, state->memory, here, there, PIECE, err) !=
+            0)
             return -1;
         state->begun++;
     }

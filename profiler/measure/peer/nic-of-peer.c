@@ -1,7 +1,6 @@
 /* nic-of-peer.c: the network interface through which a peer is reached. */
-#include "measure/peer/nic-of-peer.h"
+#include "measure/peer/peer-places.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <libgen.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/bus.h"
 #include "base/cleanup.h"
 #include "discover/sysfs.h"
 #include "measure/peer/peer-hello.h"
@@ -65,20 +65,14 @@ static bool is_same(const struct sockaddr *a, const struct sockaddr_storage *b)
                   sizeof(struct in6_addr)) == 0;
 }
 
-/* Any address of the loopback's net is one of its own. */
-static bool is_loopback(const struct sockaddr_storage *own)
-{
-    return own->ss_family == AF_INET &&
-           ntohl(((const struct sockaddr_in *)(const void *)own)->sin_addr.s_addr) >> 24 == 127;
-}
-
 static int find_interface(const struct sockaddr_storage *own, char name[static IF_NAMESIZE])
 {
     struct ifaddrs *list = NULL;
 
-    name[0] = '\0';
-    if (is_loopback(own))
-        snprintf(name, IF_NAMESIZE, "lo");
+    const struct sockaddr_in *four = (const void *)own;
+    /* Any address of the loopback's net is one of its own. */
+    bool loops = own->ss_family == AF_INET && ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    snprintf(name, IF_NAMESIZE, "%s", loops ? "lo" : "");
     if (getifaddrs(&list) != 0)
         return name[0] ? 0 : -1;
     for (const struct ifaddrs *at = list; at && !name[0]; at = at->ifa_next)
@@ -88,41 +82,23 @@ static int find_interface(const struct sockaddr_storage *own, char name[static I
     return name[0] ? 0 : -1;
 }
 
-/* Names that machine descriptions take: a letter, then letters, digits, '_' and '.'. */
-static void clean_name(char *name)
-{
-    for (char *at = name; *at; at++)
-        if (!isalnum((unsigned char)*at) && *at != '_' && *at != '.')
-            *at = '_';
-    if (!isalpha((unsigned char)name[0]))
-        name[0] = 'n';
-}
-
-/* The PCI device that the interface is a part of, if it is one. */
-static void read_place(const char *interface, struct tccl_nic *nic)
-{
-    char path[64], device[PATH_MAX];
-    unsigned domain, bus, slot, function;
-
-    snprintf(nic->busid, sizeof(nic->busid), "00f1:00:00.0");
-    snprintf(path, sizeof(path), "/sys/class/net/%s/device", interface);
-    if (realpath(path, device) &&
-        sscanf(basename(device), "%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4)
-        snprintf(nic->busid, sizeof(nic->busid), "%04x:%02x:%02x.%x", domain & 0xffff, bus & 0xff,
-                 slot & 0x1f, function & 7);
-}
-
 static void describe(const char *interface, const struct tccl_machine *machine,
                      struct tccl_nic *nic)
 {
     bool loops = strcmp(interface, "lo") == 0;
+    char path[64], device[PATH_MAX];
     long speed = 0, node = -1;
+    tccl_bus bus;
 
     *nic = (struct tccl_nic){.gbps = usual_gbps, .parent = -1};
     snprintf(nic->name, sizeof(nic->name), "%s", interface);
-    clean_name(nic->name);
+    tccl_nic_rename(nic->name);
     snprintf(nic->fabric, sizeof(nic->fabric), "%s", loops ? "loopback" : "ethernet");
-    read_place(interface, nic);
+    /* Of the PCI device that the interface is a part of, if it is one. */
+    snprintf(path, sizeof(path), "/sys/class/net/%s/device", interface);
+    if (!realpath(path, device) || tccl_bus_parse(basename(device), &bus) != 0)
+        bus = UINT64_C(0xf1) << 16;
+    tccl_bus_format(bus, nic->busid);
     if (tccl_sys_number(NULL, &speed, "/sys/class/net/%s/speed", interface) && speed > 0)
         nic->gbps = (double)speed / 8000;
     tccl_sys_number(NULL, &node, "/sys/class/net/%s/device/numa_node", interface);

@@ -42,15 +42,22 @@ int tccl_peer_address(const char *text, bool any, char host[static TCCL_PEER_HOS
 
 /* ---- messages ---- */
 
+static int write_text(int fd, const char *text, size_t limit, int64_t deadline,
+                      struct tccl_error *err)
+{
+    if (!text)
+        return tccl_fail(err, "out of memory");
+    int rc = tccl_frame_write(fd, text, strlen(text), limit, deadline, err);
+    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+}
+
+/* Owns the message; NULL: out of memory. */
 static int write_message(int fd, json_t *message, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *owned = message;
     cleanup_free char *text = owned ? tccl_message_text(owned) : NULL;
 
-    if (!text)
-        return tccl_fail(err, "out of memory");
-    int rc = tccl_frame_write(fd, text, strlen(text), HELLO_BYTES, deadline, err);
-    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+    return write_text(fd, text, HELLO_BYTES, deadline, err);
 }
 
 static int read_text(int fd, size_t limit, int64_t deadline, char **text, size_t *size,
@@ -58,16 +65,6 @@ static int read_text(int fd, size_t limit, int64_t deadline, char **text, size_t
 {
     int rc = tccl_frame_read(fd, limit, deadline, text, size, err);
     return rc == 1 ? tccl_fail(err, "does not say hello in time") : rc;
-}
-
-static json_t *read_message(int fd, int64_t deadline, struct tccl_error *err)
-{
-    cleanup_free char *text = NULL;
-    size_t size;
-
-    if (read_text(fd, HELLO_BYTES, deadline, &text, &size, err) < 0)
-        return NULL;
-    return tccl_message_parse(text, size, err);
 }
 
 static json_t *new_message(const char *type)
@@ -83,14 +80,10 @@ static int send_sealed(int fd, const json_t *message, const struct tccl_trust *t
 {
     cleanup_free char *text = tccl_message_text(message), *cred = NULL;
 
-    if (!text)
-        return tccl_fail(err, "out of memory");
-    if (!trust->anybody &&
+    if (text && !trust->anybody &&
         tccl_cred_encode(trust->munge, reader, text, strlen(text), deadline, &cred, err) != 0)
         return -1;
-    const char *sent = cred ? cred : text;
-    int rc = tccl_frame_write(fd, sent, strlen(sent), CRED_BYTES, deadline, err);
-    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+    return write_text(fd, cred ? cred : text, CRED_BYTES, deadline, err);
 }
 
 /* Both say the type and the protocol. */
@@ -131,40 +124,12 @@ static void name_end(int fd, bool ours, char text[static END_BYTES])
 
 /* ---- the peer ---- */
 
-/* The hello out of its credential, if there must be one. */
-static int open_hello(const char *text, size_t size, const struct tccl_trust *trust,
-                      int64_t deadline, char **hello, size_t *hello_size, uid_t *who,
-                      struct tccl_error *err)
-{
-    *who = (uid_t)-1;
-    if (!trust->anybody)
-        return tccl_cred_decode(trust->munge, text, deadline, who, hello, hello_size, err);
-    *hello = strdup(text);
-    *hello_size = size;
-    return *hello ? 0 : tccl_fail(err, "out of memory");
-}
-
-/* Who answers in our place could hand our nonce to a guest of their own, and come here with what
- * that one says. */
-static int check_end(int fd, const json_t *message, struct tccl_error *err)
-{
-    char here[END_BYTES];
-    const char *there;
-
-    if (tccl_get_text(message, "to", END_BYTES - 1, &there, err) != 0)
-        return -1;
-    name_end(fd, true, here);
-    return strcmp(here, there) == 0
-               ? 0
-               : tccl_fail(err, "the hello is for %s, this is %s: reach it without a relay", there,
-                           here);
-}
-
 static int check_hello(int fd, const char *hello, size_t size, const char *nonce, bool sealed,
                        struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
-    const char *text, *own;
+    const char *text, *own, *there;
+    char here[END_BYTES];
 
     if (!message || check_message(message, "measure", err) != 0 ||
         tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) != 0 ||
@@ -173,8 +138,14 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
     snprintf(guest->nonce, sizeof(guest->nonce), "%s", own);
     if (strcmp(text, nonce) != 0)
         return tccl_fail(err, "the hello is for another connection");
-    if (sealed && check_end(fd, message, err) != 0)
+    /* Who answers in our place could hand our nonce to a guest of their own, and come here with
+     * what that one says. */
+    if (sealed && tccl_get_text(message, "to", END_BYTES - 1, &there, err) != 0)
         return -1;
+    name_end(fd, true, here);
+    if (sealed && strcmp(here, there) != 0)
+        return tccl_fail(err, "the hello is for %s, this is %s: reach it without a relay", there,
+                         here);
     const json_t *rdma = json_object_get(message, "rdma");
     guest->rdma = rdma;
     return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
@@ -186,11 +157,15 @@ static int take_hello(int fd, const struct tccl_trust *trust, const char *nonce,
     cleanup_free char *text = NULL, *hello = NULL;
     size_t size, hello_size;
 
-    if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
-        open_hello(text, size, trust, deadline, &hello, &hello_size, &guest->user, err) != 0 ||
-        check_hello(fd, hello, hello_size, nonce, !trust->anybody, guest, err) != 0)
+    if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0)
         return -1;
-    if (trust->anybody || tccl_trust_has(trust, guest->user))
+    if (trust->anybody) /* as it is; else out of its credential */
+        return check_hello(fd, text, size, nonce, false, guest, err);
+    if (tccl_cred_decode(trust->munge, text, deadline, &guest->user, &hello, &hello_size, err) !=
+            0 ||
+        check_hello(fd, hello, hello_size, nonce, true, guest, err) != 0)
+        return -1;
+    if (tccl_trust_has(trust, guest->user))
         return 0;
     return tccl_fail(err, "user %u may not use this peer", (unsigned)guest->user);
 }
@@ -231,27 +206,20 @@ static int put_end(json_t *message, const struct tccl_rdma_end *end)
     return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
 }
 
-/* Adds what makes a message good for this connection alone: the reader's nonce, and both ends. */
-static int put_binding(json_t *message, int fd, const char *nonce)
-{
-    char from[END_BYTES], to[END_BYTES];
-
-    name_end(fd, true, from);
-    name_end(fd, false, to);
-    return json_object_set_new(message, "nonce", json_string(nonce)) == 0 &&
-                   json_object_set_new(message, "from", json_string(from)) == 0 &&
-                   json_object_set_new(message, "to", json_string(to)) == 0
-               ? 0
-               : -1;
-}
-
 int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_peer_guest *guest,
                     const struct tccl_rdma_end *ours, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *welcome = new_message("welcome");
     struct tccl_error why = {0};
+    char from[END_BYTES], to[END_BYTES];
 
-    if (!welcome || put_end(welcome, ours) != 0 || put_binding(welcome, fd, guest->nonce) != 0)
+    /* Good for this connection alone: the reader's nonce, and both ends. */
+    name_end(fd, true, from);
+    name_end(fd, false, to);
+    if (!welcome || put_end(welcome, ours) != 0 ||
+        json_object_set_new(welcome, "nonce", json_string(guest->nonce)) != 0 ||
+        json_object_set_new(welcome, "from", json_string(from)) != 0 ||
+        json_object_set_new(welcome, "to", json_string(to)) != 0)
         return tccl_fail(err, "out of memory");
     if (send_sealed(fd, welcome, trust, guest->user, deadline, &why) == 0)
         return 0;
@@ -261,20 +229,6 @@ int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_pe
 
 /* ---- our side ---- */
 
-static int send_hello(int fd, const char *nonce, const char *own, const struct tccl_rdma_end *ours,
-                      const struct tccl_trust *trust, int64_t deadline, struct tccl_error *err)
-{
-    cleanup_json json_t *hello = new_message("measure");
-    char to[END_BYTES];
-
-    name_end(fd, false, to);
-    if (!hello || json_object_set_new(hello, "nonce", json_string(nonce)) != 0 ||
-        json_object_set_new(hello, "own", json_string(own)) != 0 ||
-        json_object_set_new(hello, "to", json_string(to)) != 0 || put_end(hello, ours) != 0)
-        return tccl_fail(err, "out of memory");
-    return send_sealed(fd, hello, trust, (uid_t)TCCL_CRED_ANYONE, deadline, err);
-}
-
 static int refusal(const json_t *message, struct tccl_error *err)
 {
     const char *reason = NULL;
@@ -283,20 +237,6 @@ static int refusal(const json_t *message, struct tccl_error *err)
         return tccl_fail(err, "is no tccl-profile peer");
     tccl_get_optional_text(message, "reason", REASON_BYTES, &reason, NULL);
     return tccl_fail(err, "refuses: %s", reason ? reason : "no reason given");
-}
-
-/* Does the other side ask for as much as we do? */
-static int check_manners(const json_t *greeting, const struct tccl_trust *trust,
-                         struct tccl_error *err)
-{
-    bool proves = json_is_true(json_object_get(greeting, "munge"));
-
-    if (proves == !trust->anybody)
-        return 0;
-    if (proves)
-        return tccl_fail(err, "wants a munge credential: leave --no-munge out here");
-    return tccl_fail(err, "does not prove who runs it (--no-munge): start it with munge, or use "
-                          "--no-munge here, too, where nobody else can listen there");
 }
 
 /* Out of its credential; what is none can only be a refusal. */
@@ -335,24 +275,12 @@ static bool has_text(const json_t *message, const char *name, const char *text)
     return said && strcmp(said, text) == 0;
 }
 
-/* Is a proof for us, on this connection? */
-static int check_binding(int fd, const json_t *answer, const char *own, struct tccl_error *err)
-{
-    char from[END_BYTES], to[END_BYTES];
-
-    name_end(fd, false, from);
-    name_end(fd, true, to);
-    if (has_text(answer, "nonce", own) && has_text(answer, "from", from) &&
-        has_text(answer, "to", to))
-        return 0;
-    return tccl_fail(err, "proves itself for another connection: reach it without a relay");
-}
-
 static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
                        const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
                        int64_t deadline, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
+    char from[END_BYTES], to[END_BYTES];
     size_t size;
 
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0)
@@ -362,8 +290,12 @@ static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
         return -1;
     if (strcmp(tccl_message_type(answer), "welcome") != 0)
         return refusal(answer, err);
-    if (!trust->anybody && check_binding(fd, answer, own, err) != 0)
-        return -1;
+    /* Is it a proof for us, on this connection? */
+    name_end(fd, false, from);
+    name_end(fd, true, to);
+    if (!trust->anybody && !(has_text(answer, "nonce", own) && has_text(answer, "from", from) &&
+                             has_text(answer, "to", to)))
+        return tccl_fail(err, "proves itself for another connection: reach it without a relay");
     return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
 }
 
@@ -371,25 +303,45 @@ static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
 static int say_hello(int fd, const struct tccl_trust *trust, const struct tccl_rdma_end *ours,
                      struct tccl_rdma_end *theirs, int64_t deadline, struct tccl_error *err)
 {
-    cleanup_json json_t *greeting = read_message(fd, deadline, err);
-    char own[TCCL_NONCE];
+    cleanup_free char *text = NULL;
+    char own[TCCL_NONCE], to[END_BYTES];
     const char *nonce;
+    size_t size;
 
+    if (read_text(fd, HELLO_BYTES, deadline, &text, &size, err) < 0)
+        return -1;
+    cleanup_json json_t *greeting = tccl_message_parse(text, size, err);
     if (!greeting)
         return -1;
     if (strcmp(tccl_message_type(greeting), "refused") == 0)
         return refusal(greeting, err);
-    if (check_message(greeting, "peer", err) != 0 || check_manners(greeting, trust, err) != 0 ||
-        tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
-        tccl_nonce_make(own, err) != 0 ||
-        send_hello(fd, nonce, own, ours, trust, deadline, err) < 0)
+    if (check_message(greeting, "peer", err) != 0)
+        return -1;
+    /* Does the other side ask for as much as we do? */
+    bool proves = json_is_true(json_object_get(greeting, "munge"));
+    if (proves && trust->anybody)
+        return tccl_fail(err, "wants a munge credential: leave --no-munge out here");
+    if (!proves && !trust->anybody)
+        return tccl_fail(err,
+                         "does not prove who runs it (--no-munge): start it with munge, or use "
+                         "--no-munge here, too, where nobody else can listen there");
+    if (tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
+        tccl_nonce_make(own, err) != 0)
+        return -1;
+    cleanup_json json_t *hello = new_message("measure");
+    name_end(fd, false, to);
+    if (!hello || json_object_set_new(hello, "nonce", json_string(nonce)) != 0 ||
+        json_object_set_new(hello, "own", json_string(own)) != 0 ||
+        json_object_set_new(hello, "to", json_string(to)) != 0 || put_end(hello, ours) != 0)
+        return tccl_fail(err, "out of memory");
+    if (send_sealed(fd, hello, trust, (uid_t)TCCL_CRED_ANYONE, deadline, err) < 0)
         return -1;
     return hear_answer(fd, own, trust, ours, theirs, deadline, err);
 }
 
-int tccl_peer_connect_rdma(const char *peer, const char *device, const struct tccl_trust *trust,
-                           const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
-                           int64_t deadline, struct tccl_error *err)
+int tccl_peer_connect(const char *peer, const char *device, const struct tccl_trust *trust,
+                      const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                      int64_t deadline, struct tccl_error *err)
 {
     char host[TCCL_PEER_HOST];
     uint16_t port;
@@ -405,10 +357,4 @@ int tccl_peer_connect_rdma(const char *peer, const char *device, const struct tc
     int connected = fd;
     fd = -1;
     return connected;
-}
-
-int tccl_peer_connect(const char *peer, const char *device, const struct tccl_trust *trust,
-                      int64_t deadline, struct tccl_error *err)
-{
-    return tccl_peer_connect_rdma(peer, device, trust, NULL, NULL, deadline, err);
 }

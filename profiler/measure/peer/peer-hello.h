@@ -42,13 +42,11 @@ int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_pe
 void tccl_peer_refuse(int fd, const char *why);
 
 /* Connects to the peer, through that network interface if device is not "", and says hello, until
- * deadline. trust: who may run it. Returns the connection, which the caller closes, or -1 with err:
- * nobody there, no peer, or one that does not prove that such a user runs it. */
+ * deadline. trust: who may run it. For RDMA from our end, theirs is the peer's; ours NULL: for TCP,
+ * which sets no theirs. Returns the connection, which the caller closes, or -1 with err: nobody
+ * there, no peer, or one that does not prove that such a user runs it. */
 int tccl_peer_connect(const char *peer, const char *device, const struct tccl_trust *trust,
+                      const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
                       int64_t deadline, struct tccl_error *err);
-/* The same for RDMA from our end: theirs is the peer's. */
-int tccl_peer_connect_rdma(const char *peer, const char *device, const struct tccl_trust *trust,
-                           const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
-                           int64_t deadline, struct tccl_error *err);
 
 #endif

@@ -30,16 +30,6 @@ void tccl_nic_interface(const char *nic, char name[static TCCL_NAME])
         free(entries);
 }
 
-/* The bond or bridge that an interface is part of has the address. */
-static void find_master(char name[static TCCL_NAME])
-{
-    char path[sizeof("/sys/class/net//master") + TCCL_NAME], master[PATH_MAX];
-
-    snprintf(path, sizeof(path), "/sys/class/net/%s/master", name);
-    if (*name && realpath(path, master))
-        snprintf(name, TCCL_NAME, "%.*s", TCCL_NAME - 1, basename(master));
-}
-
 /* Returns whether it is an address by which others reach us. */
 static bool take_address(const struct sockaddr *address, uint16_t port,
                          struct tccl_peer_place *place)
@@ -69,10 +59,13 @@ static bool is_known(const struct tccl_peer_place *places, int count,
 static int add_places(const struct ifaddrs *list, const char *nic, uint16_t port,
                       struct tccl_peer_place *places, int count)
 {
-    char name[TCCL_NAME];
+    char name[TCCL_NAME], path[sizeof("/sys/class/net//master") + TCCL_NAME], master[PATH_MAX];
 
     tccl_nic_interface(nic, name);
-    find_master(name);
+    /* The bond or bridge that an interface is part of has the address. */
+    snprintf(path, sizeof(path), "/sys/class/net/%s/master", name);
+    if (*name && realpath(path, master))
+        snprintf(name, TCCL_NAME, "%.*s", TCCL_NAME - 1, basename(master));
     for (const struct ifaddrs *at = list; at && count < TCCL_PEER_PLACES; at = at->ifa_next) {
         struct tccl_peer_place place = {0};
         if (strcmp(at->ifa_name, name) == 0 && take_address(at->ifa_addr, port, &place) &&
@@ -82,18 +75,6 @@ static int add_places(const struct ifaddrs *list, const char *nic, uint16_t port
         }
     }
     return count;
-}
-
-static int no_place(const struct tccl_machine *machine, struct tccl_error *err)
-{
-    if (machine->n_nics == 0)
-        return tccl_fail(err,
-                         "this node has no NIC to serve: say where to listen by --listen ADDR");
-    return tccl_fail(
-        err,
-        "%s%s: no address: give its network interface one (of InfiniBand: IPoIB's), or "
-        "say where to listen by --listen ADDR",
-        machine->nics[0].name, machine->n_nics > 1 ? " and the other NICs" : "");
 }
 
 int tccl_peer_places(const struct tccl_machine *machine, uint16_t port,
@@ -107,5 +88,14 @@ int tccl_peer_places(const struct tccl_machine *machine, uint16_t port,
     for (int i = 0; i < machine->n_nics; i++)
         count = add_places(list, machine->nics[i].name, port, places, count);
     freeifaddrs(list);
-    return count > 0 ? count : no_place(machine, err);
+    if (count > 0)
+        return count;
+    if (machine->n_nics == 0)
+        return tccl_fail(err,
+                         "this node has no NIC to serve: say where to listen by --listen ADDR");
+    return tccl_fail(
+        err,
+        "%s%s: no address: give its network interface one (of InfiniBand: IPoIB's), or "
+        "say where to listen by --listen ADDR",
+        machine->nics[0].name, machine->n_nics > 1 ? " and the other NICs" : "");
 }

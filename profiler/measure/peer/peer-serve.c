@@ -78,14 +78,6 @@ static int swallow(struct serving *serving, struct tccl_error *err)
     return PROGRESS;
 }
 
-/* Nothing is read while an answer waits: so at most one does. */
-static int take_input(struct serving *serving, struct tccl_error *err)
-{
-    if (serving->answer_left > 0)
-        return NO_PROGRESS;
-    return serving->swallow > 0 ? swallow(serving, err) : read_head(serving, err);
-}
-
 static int give_answer(struct serving *serving, struct tccl_error *err)
 {
     ssize_t done = send(serving->fd, serving->answer + TCCL_PEER_HEAD - serving->answer_left,
@@ -109,13 +101,6 @@ static int give_bytes(struct serving *serving, struct tccl_error *err)
     return PROGRESS;
 }
 
-static int give_output(struct serving *serving, struct tccl_error *err)
-{
-    return serving->answer_left > 0 ? give_answer(serving, err)
-           : serving->owed > 0      ? give_bytes(serving, err)
-                                    : NO_PROGRESS;
-}
-
 /* Waits for the next thing to do. Returns 0, or -1 with err. */
 static int rest(const struct serving *serving, const struct tccl_peer_limits *limits,
                 struct tccl_error *err)
@@ -137,10 +122,15 @@ static int rest(const struct serving *serving, const struct tccl_peer_limits *li
 static int step(struct serving *serving, const struct tccl_peer_limits *limits,
                 struct tccl_error *err)
 {
-    int in = take_input(serving, err);
+    /* Nothing is read while an answer waits: so at most one does. */
+    int in = serving->answer_left > 0 ? NO_PROGRESS
+             : serving->swallow > 0   ? swallow(serving, err)
+                                      : read_head(serving, err);
     if (in == ENDED || in < 0)
         return in;
-    int out = give_output(serving, err);
+    int out = serving->answer_left > 0 ? give_answer(serving, err)
+              : serving->owed > 0      ? give_bytes(serving, err)
+                                       : NO_PROGRESS;
     if (out < 0 || in == PROGRESS || out == PROGRESS)
         return out;
     return rest(serving, limits, err);

@@ -34,11 +34,6 @@ static size_t piece(const struct tccl_peer_stream *stream, uint64_t wanted)
     return wanted < most ? wanted : most;
 }
 
-static void advance(struct tccl_peer_stream *stream, size_t bytes)
-{
-    stream->at = (stream->at + bytes) % stream->size;
-}
-
 static void put_head(struct tccl_peer_stream *stream, enum tccl_peer_kind kind, uint64_t bytes)
 {
     const struct tccl_peer_head head = {kind, bytes};
@@ -64,7 +59,7 @@ static int write_block(struct tccl_peer_stream *stream)
     size_t head = (size_t)done < stream->head_left ? (size_t)done : stream->head_left;
     stream->head_left -= head;
     stream->block_left -= (size_t)done - head;
-    advance(stream, (size_t)done - head);
+    stream->at = (stream->at + (size_t)done - head) % stream->size;
     return 1;
 }
 
@@ -113,7 +108,7 @@ static int read_bytes(struct tccl_peer_stream *stream)
     if (done < 1)
         return (int)done;
     stream->received += (uint64_t)done;
-    advance(stream, (size_t)done);
+    stream->at = (stream->at + (size_t)done) % stream->size;
     return 1;
 }
 

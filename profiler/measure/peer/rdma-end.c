@@ -20,32 +20,9 @@ json_t *tccl_rdma_to_json(const struct tccl_rdma_end *end)
                      (json_int_t)end->bytes);
 }
 
-static int parse_gid(const char *text, unsigned char gid[static 16], struct tccl_error *err)
-{
-    if (strlen(text) != GID_TEXT - 1 || strspn(text, "0123456789abcdef") != GID_TEXT - 1)
-        return tccl_fail(err, "gid: 32 hexadecimal digits are expected");
-    for (int i = 0; i < 16; i++)
-        sscanf(text + (size_t)2 * (size_t)i, "%2hhx", &gid[i]);
-    return 0;
-}
-
-static int get_memory(const json_t *json, struct tccl_rdma_end *end, struct tccl_error *err)
-{
-    json_int_t key, address, bytes;
-
-    if (tccl_get_int(json, "key", 0, UINT32_MAX, &key, err) != 0 ||
-        tccl_get_int(json, "address", INT64_MIN, INT64_MAX, &address, err) != 0 ||
-        tccl_get_int(json, "bytes", 0, INT64_MAX, &bytes, err) != 0)
-        return -1;
-    end->key = (uint32_t)key;
-    end->address = (uint64_t)address;
-    end->bytes = (uint64_t)bytes;
-    return 0;
-}
-
 int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tccl_error *err)
 {
-    json_int_t mtu, reads, lid, number;
+    json_int_t mtu, reads, lid, number, key, address, bytes;
     const char *device, *gid;
 
     if (tccl_get_text(json, "device", TCCL_RDMA_NAME - 1, &device, err) != 0 ||
@@ -53,13 +30,23 @@ int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tc
         tccl_get_int(json, "mtu", MTU_LEAST, MTU_MOST, &mtu, err) != 0 ||
         tccl_get_int(json, "reads", 1, UINT8_MAX, &reads, err) != 0 ||
         tccl_get_int(json, "lid", 0, UINT16_MAX, &lid, err) != 0 ||
-        tccl_get_int(json, "number", 0, NUMBER_MOST, &number, err) != 0)
+        tccl_get_int(json, "number", 0, NUMBER_MOST, &number, err) != 0 ||
+        tccl_get_int(json, "key", 0, UINT32_MAX, &key, err) != 0 ||
+        tccl_get_int(json, "address", INT64_MIN, INT64_MAX, &address, err) != 0 ||
+        tccl_get_int(json, "bytes", 0, INT64_MAX, &bytes, err) != 0)
         return -1;
+    if (strlen(gid) != GID_TEXT - 1 || strspn(gid, "0123456789abcdef") != GID_TEXT - 1)
+        return tccl_fail(err, "gid: 32 hexadecimal digits are expected");
     *end = (struct tccl_rdma_end){.ethernet = json_is_true(json_object_get(json, "ethernet")),
                                   .mtu = (uint8_t)mtu,
                                   .reads = (uint8_t)reads,
                                   .lid = (uint16_t)lid,
-                                  .number = (uint32_t)number};
+                                  .number = (uint32_t)number,
+                                  .key = (uint32_t)key,
+                                  .address = (uint64_t)address,
+                                  .bytes = (uint64_t)bytes};
     snprintf(end->device, sizeof(end->device), "%s", device);
-    return parse_gid(gid, end->gid, err) != 0 ? -1 : get_memory(json, end, err);
+    for (size_t i = 0; i < sizeof(end->gid); i++)
+        sscanf(gid + 2 * i, "%2hhx", &end->gid[i]);
+    return 0;
 }

@@ -41,14 +41,6 @@ bool tccl_rdma_is_here(const char *name)
 
 /* ---- the device and its port ---- */
 
-static struct ibv_context *open_named(struct ibv_device **list, int count, const char *name)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-            return ibv_open_device(list[i]);
-    return NULL;
-}
-
 static int least(int a, int b, int c)
 {
     int smaller = a < b ? a : b;
@@ -95,8 +87,11 @@ static int choose_device(struct tccl_rdma *rdma, const char *name, bool any, str
 {
     int count = 0;
     struct ibv_device **list = ibv_get_device_list(&count);
-    bool found = list && open_device(rdma, open_named(list, count, name));
+    bool found = false;
 
+    for (int i = 0; list && !found && i < count; i++)
+        if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+            found = open_device(rdma, ibv_open_device(list[i]));
     for (int i = 0; list && any && !found && i < count; i++)
         found = open_device(rdma, ibv_open_device(list[i]));
     if (list)
@@ -107,24 +102,20 @@ static int choose_device(struct tccl_rdma *rdma, const char *name, bool any, str
                : tccl_fail(err, "RDMA device %s can't be opened, or has no active port", name);
 }
 
-/* How good an address is for RoCE: version 2, and of IPv4, as NCCL wants it. */
-static int rank_gid(const struct ibv_gid_entry *entry)
-{
-    static const unsigned char ipv4[12] = {[10] = 0xff, [11] = 0xff};
-    bool second = entry->gid_type == IBV_GID_TYPE_ROCE_V2;
-
-    return 1 + (second ? 2 : 0) + (memcmp(entry->gid.raw, ipv4, sizeof(ipv4)) == 0);
-}
-
 static int choose_gid(struct tccl_rdma *rdma, struct tccl_error *err)
 {
+    static const unsigned char ipv4[12] = {[10] = 0xff, [11] = 0xff};
     struct ibv_gid_entry entry;
     int best = 0;
 
     for (uint32_t i = 0; i < MAX_GIDS; i++) {
         if (ibv_query_gid_ex(rdma->context, rdma->port, i, &entry, 0) != 0)
             continue;
-        int rank = rdma->here.ethernet ? rank_gid(&entry) : i == 0;
+        /* For RoCE best is version 2, and an address of IPv4, as NCCL wants it. */
+        int rank = 1 + (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) +
+                   (memcmp(entry.gid.raw, ipv4, sizeof(ipv4)) == 0);
+        if (!rdma->here.ethernet)
+            rank = i == 0;
         if (rank <= best)
             continue;
         best = rank;
@@ -191,15 +182,6 @@ void tccl_rdma_close(struct tccl_rdma *rdma)
 
 /* ---- memory ---- */
 
-static int why_not_registered(const struct tccl_rdma *rdma, struct tccl_error *err)
-{
-    int code = errno;
-    const char *hint = code == ENOMEM ? " (ulimit -l?)" : "";
-
-    return tccl_fail(err, "RDMA device %s can't use this memory: %s%s", rdma->here.device,
-                     strerror(code), hint);
-}
-
 int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf, bool shared,
                        struct tccl_error *err)
 {
@@ -215,7 +197,8 @@ int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int 
     if (!memory) /* nvidia_peermem may do what a kernel or a NIC's driver can't by dma-buf */
         memory = ibv_reg_mr(rdma->domain, address, bytes, access);
     if (!memory)
-        return why_not_registered(rdma, err);
+        return tccl_fail(err, "RDMA device %s can't use this memory: %s%s", rdma->here.device,
+                         strerror(errno), errno == ENOMEM ? " (ulimit -l?)" : "");
     if (shared) {
         rdma->here.key = memory->rkey;
         rdma->here.address = (uint64_t)(uintptr_t)address;
@@ -244,16 +227,6 @@ static struct ibv_ah_attr path_to(const struct tccl_rdma *rdma)
     path.grh.sgid_index = rdma->gid_index;
     path.grh.hop_limit = HOPS;
     return path;
-}
-
-static int set_up(struct tccl_rdma *rdma)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .port_num = rdma->port,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
-
-    return ibv_modify_qp(rdma->pair, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 /* Packets are numbered from 0 on both sides. */
@@ -293,7 +266,11 @@ int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
     if (there->ethernet != rdma->here.ethernet)
         return tccl_fail(err, "RDMA device %s and %s of the other node are of different networks",
                          rdma->here.device, there->device);
-    int code = set_up(rdma);
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
+                               .port_num = rdma->port,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
+    int code = ibv_modify_qp(rdma->pair, &init,
+                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (code == 0)
         code = open_receiving(rdma);
     if (code == 0)

@@ -240,7 +240,7 @@ void *tccl_workspace_memory(struct tccl_workspace *workspace, int memory, int pl
         tccl_fail(err, "no memory %d", memory);
         return NULL;
     }
-    return get_region(workspace, memory, place, workspace->site.nodes[memory], err);
+    return get_region(workspace, memory, place, workspace->site.machine.nodes[memory], err);
 }
 
 void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
@@ -253,5 +253,5 @@ void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
         return NULL;
     }
     return get_region(workspace, machine->n_memories + gpu, place,
-                      workspace->site.nodes[machine->gpus[gpu].numa], err);
+                      workspace->site.machine.nodes[machine->gpus[gpu].numa], err);
 }
