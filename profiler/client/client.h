@@ -41,11 +41,6 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, json_t **lost, struct tccl_error *err);
 
-/* Removes misdated records that match a filter, which has to have "arrived" (records.h): for root,
- * SlurmUser and TccldUser. Returns how many, or -1 with err. */
-long tccl_client_purge(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                       struct tccl_error *err);
-
 /* Asks the tccld of a node, also of this one, over TCP: which version it is, and whether the plugin
  * is there (NODE). job != 0: also whether it has spoken for that step, which began since_ms ago.
  * Returns the answer, a new reference, or NULL with err. */

@@ -155,18 +155,36 @@ static int set_port(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-/* 0: forever. */
-static int set_days(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+/* "730d", "forever", of which 0 days are meant; moves *text behind it. */
+static int read_days(const struct tccl_key *key, const char **text, int *days)
+{
+    bool forever = strncasecmp(*text, "forever", 7) == 0;
+    long number = forever ? 0 : tccl_value_number(text);
+    *text += forever ? 7 : **text == 'd';
+    *days = (int)number;
+    return forever || ((*text)[-1] == 'd' && number >= key->min && number <= key->max) ? 0 : -1;
+}
+
+static int set_keep(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
+    static const char misdated[] = ",misdated=";
+    const char *at = value;
+    int keep[2];
     (void)conf;
-    const char *unit = value;
-    bool forever = !strcasecmp(value, "forever");
-    long number = forever ? 0 : tccl_value_number(&unit);
-    if (!forever && (strcmp(unit, "d") != 0 || number < key->min || number > key->max))
-        return tccl_fail(err, "%s=%.80s: give a number of days, from %dd to %dd, or forever",
-                         key->name, value, key->min, key->max);
-    *(int *)field = (int)number;
+    int wrong = read_days(key, &at, &keep[0]);
+    keep[1] = keep[0];
+    if (!wrong && strncmp(at, misdated, strlen(misdated)) == 0) {
+        at += strlen(misdated);
+        wrong = read_days(key, &at, &keep[1]);
+    }
+    if (wrong || *at)
+        return tccl_fail(
+            err,
+            "%s=%.80s: give a number of days, from %dd to %dd, or forever, and behind "
+            "it, if you like, the same for records that are misdated (730d,misdated=7d)",
+            key->name, value, key->min, key->max);
+    memcpy(field, keep, sizeof(keep));
     return 0;
 }
 
@@ -190,7 +208,7 @@ static const struct tccl_key keys[] = {
     {"MungeUser", "root", set_user, FIELD(munge_user), 0, 0},
     {"SlurmUser", "slurm", set_user, FIELD(slurm_user), 0, 0},
     {"Admins", NULL, tccl_set_list, FIELD(admins), 0, 0},
-    {"KeepRecords", "forever", set_days, FIELD(keep_days), 1, 36500},
+    {"KeepRecords", "forever", set_keep, FIELD(keep_days), 1, 36500},
     {"Squeue", "squeue", set_program, FIELD(squeue), 0, PATH_LONGEST},
     {"MetricsFile", NULL, set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"Timeout", "30s", tccl_set_duration, FIELD(timeout_ms), 10, 300000},

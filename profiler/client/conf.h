@@ -45,7 +45,7 @@ struct tccl_conf {
     char *admins;                         /* Admins=a,b: users who see all records; NULL */
     char squeue[PATH_MAX];                /* Squeue=squeue: its name or path; "": none */
     char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
-    int keep_days;                        /* KeepRecords=: days; 0: for ever */
+    int keep_days, keep_misdated;         /* KeepRecords=: days; 0: for ever */
     uint16_t port;                        /* Port=8517 */
     int timeout_ms;                       /* Timeout=30s */
     int auto_timeout_ms;                  /* AutoTimeout=2s */

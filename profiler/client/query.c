@@ -1,4 +1,4 @@
-/* query.c: QUERY, SUMMARY and PURGE, over the unix socket or over munge and TCP, page by page. */
+/* query.c: QUERY and SUMMARY, over the unix socket or over munge and TCP, page by page. */
 #include <string.h>
 #include <unistd.h>
 
@@ -191,24 +191,6 @@ json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, uint32_
         json_object_set_new(question, "since_ms", json_integer(since_ms));
     }
     return ask(&home, question, "node", err);
-}
-
-long tccl_client_purge(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                       struct tccl_error *err)
-{
-    int complete;
-    json_int_t removed, all = 0;
-    cleanup_home struct home home = find_home(conf, timeout_ms, &complete);
-    do {
-        cleanup_json json_t *question = tccl_message_new("purge");
-        json_object_set(question, "filter", (json_t *)filter);
-        home.deadline = tccl_now_ms() + timeout_ms;
-        cleanup_json json_t *answer = ask(&home, question, "purged", err);
-        if (!answer || tccl_get_int(answer, "removed", 0, INT32_MAX, &removed, err) != 0)
-            return -1;
-        all += removed;
-    } while (removed > 0);
-    return (long)all;
 }
 
 /* each_ms: how long each page may take; 0: all together have the deadline that home has. */

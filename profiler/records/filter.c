@@ -174,7 +174,6 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         whole(json, "start", 0, &filter->start, err) != 0 ||
         whole(json, "end", INT64_MAX, &filter->end, err) != 0 ||
         whole(json, "limit", INT64_MAX, &filter->limit, err) != 0 ||
-        whole(json, "arrived", 0, &filter->arrived, err) != 0 ||
         whole(json, "min_nodes", 0, &filter->min_nodes, err) != 0 ||
         whole(json, "max_nodes", INT64_MAX, &filter->max_nodes, err) != 0 ||
         list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
@@ -296,9 +295,7 @@ static void write_select(struct query *query, const struct tccl_filter *filter, 
 {
     json_int_t user = one_user(filter), start, end;
     bound_times(filter, &start, &end);
-    const char *by = filter->arrived ? " INDEXED BY records_misdated"
-                     : user >= 0     ? " INDEXED BY records_by_user"
-                                     : " INDEXED BY records_facts";
+    const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
     fputs("SELECT id, start, facts", query->sql);
     for (int i = 0; i < tccl_n_step_fields; i++)
         if (filter->texts[i])
@@ -308,8 +305,6 @@ static void write_select(struct query *query, const struct tccl_filter *filter, 
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
     if (user >= 0)
         add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
-    if (filter->arrived)
-        add_value(query, " AND arrived > 0 AND arrived <= ?", filter->arrived);
     if (filter->jobs)
         add_jobs(query, filter);
     if (filter->after) {
@@ -317,8 +312,7 @@ static void write_select(struct query *query, const struct tccl_filter *filter, 
         add_value(query, beyond, json_integer_value(json_array_get(filter->after, 0)));
         add_value(query, ", ?)", json_integer_value(json_array_get(filter->after, 1)));
     }
-    if (!filter->unordered)
-        fputs(filter->newest ? " ORDER BY start DESC, id DESC" : " ORDER BY start, id", query->sql);
+    fputs(filter->newest ? " ORDER BY start DESC, id DESC" : " ORDER BY start, id", query->sql);
     if (most)
         add_value(query, " LIMIT ?", most);
 }

@@ -22,9 +22,7 @@ struct tccl_wanted_job {
 struct tccl_filter {
     int64_t uid; /* whose records may be seen; -1: everyone's */
     json_int_t start, end, limit, min_nodes, max_nodes;
-    bool newest;        /* first */
-    bool unordered;     /* in any order: not read, but set */
-    json_int_t arrived; /* misdated records that have come until then; 0: all */
+    bool newest; /* first */
     json_t *users, *states, *nodes, *classes;
     struct tccl_wanted_job *jobs; /* none twice; NULL: any */
     int n_jobs;

@@ -69,16 +69,11 @@ int tccl_records_time(struct tccl_records *records, int64_t *believed, int64_t *
 int tccl_records_set_time(struct tccl_records *records, int64_t believed, struct tccl_error *err);
 
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
- * first, and misdated ones that arrived before it, at most that many per call. Free space is
- * reused, and what exceeds a quarter of the file is returned to the file system. Returns how many
- * were removed, 0 if none are left to remove; -1 with err. */
-int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
+ * first, and misdated ones that arrived before another (0: none), at most that many per call. Free
+ * space is reused, and what exceeds a quarter of the file is returned to the file system. Returns
+ * how many were removed, 0 if none are left to remove; -1 with err. */
+int tccl_records_purge(struct tccl_records *records, int64_t before, int64_t arrived, int most,
                        struct tccl_error *err);
-
-/* Removes misdated records that match a filter (see below; it has to have "arrived"), and what was
- * built of them, at most that many per call. Returns how many were removed, -1 with err. */
-int tccl_records_purge_misdated(struct tccl_records *records, const json_t *filter, int most,
-                                struct tccl_error *err);
 
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or
  * NULL, all members are optional, and all given ones must match:
@@ -93,7 +88,6 @@ int tccl_records_purge_misdated(struct tccl_records *records, const json_t *filt
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step
  *   classes [words of base/reason.h]
- *   arrived misdated records alone, those that have come until that time (unix)
  *   order   "oldest" or "newest": which comes first
  *   limit   at most that many records in this page
  *   after   from *next of the previous page

@@ -443,7 +443,7 @@ static int purge_lost(struct tccl_records *records, int64_t before, struct tccl_
 }
 
 /* A confirmation is removed after the record that it belongs to. */
-static int purge_both(struct tccl_records *records, int64_t before, int most,
+static int purge_both(struct tccl_records *records, int64_t before, int64_t arrived, int most,
                       struct tccl_error *err)
 {
     int64_t first;
@@ -453,7 +453,7 @@ static int purge_both(struct tccl_records *records, int64_t before, int most,
                               " ORDER BY start, id LIMIT ?2)",
                               before, most, err);
     if (removed == 0)
-        removed = purge_misdated(records, before, most, err);
+        removed = purge_misdated(records, arrived, most, err);
     if (removed < 0 || purge_lost(records, before, err) != 0 ||
         tccl_store_number(records,
                           "SELECT coalesce((SELECT start " BY_TIME " LIMIT 1),"
@@ -470,12 +470,12 @@ static int purge_both(struct tccl_records *records, int64_t before, int most,
     return builds < 0 || builds > removed ? builds : removed;
 }
 
-int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
+int tccl_records_purge(struct tccl_records *records, int64_t before, int64_t arrived, int most,
                        struct tccl_error *err)
 {
     if (tccl_records_begin(records, err) != 0)
         return -1;
-    int removed = purge_both(records, before, most, err);
+    int removed = purge_both(records, before, arrived, most, err);
     if (removed < 0) {
         tccl_records_give_up(records);
         return -1;

@@ -37,7 +37,7 @@ class Speaker:
     def __init__(self, target, uid, number):
         self.target, self.uid, self.random = target, uid, random.Random(f"{SEED}-{number}")
         mine = [self.query, self.summary]
-        others = [self.join] * 10 + [self.leave, self.merge, self.built, self.agree_below, self.record, self.lost, self.purge]
+        others = [self.join] * 10 + [self.leave, self.merge, self.built, self.agree_below, self.record, self.lost]
         self.far = mine * (1 if uid == 0 else 40) + others  # what others may not say is soon refused
         self.here = self.far + [self.chain, self.confirm, self.agree] * (2 if uid == 0 else 40)
         self.held, self.count = [], 0
@@ -97,9 +97,6 @@ class Speaker:
 
     def lost(self):
         return {"type": "lost", "ledger": f"{self.random.getrandbits(64):016x}", "records": 1, "first": 1, "last": 2}
-
-    def purge(self):
-        return {"type": "purge", "filter": {"arrived": 1}}
 
     def lines(self, name, **members):
         return "\n".join([f"tccl-{name} 1", *(f"{member} {value}" for member, value in {**self.key(own=True), **members}.items()), "end", ""])

@@ -50,6 +50,7 @@ static void test_defaults(void)
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.max_rings, 8);
+    CHECK(conf.keep_days == 0 && conf.keep_misdated == 0);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
     tccl_conf_clear(&conf);
@@ -65,6 +66,7 @@ static void test_all_keys(void)
         "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
         "AccountingHost=n4\nTccldUser=tccl\nMungeUser=0\nSlurmUser=990\nAdmins=ann,bob\n"
         "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=4s\nMaxRings=4\n"
+        "KeepRecords=730d,misdated=7d\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
         &conf, &err);
     CHECK_INT(rc, 0);
@@ -87,6 +89,7 @@ static void test_all_keys(void)
     CHECK_INT(conf.auto_timeout_ms, 100);
     CHECK_INT(conf.alive_timeout_ms, 4000);
     CHECK_INT(conf.max_rings, 4);
+    CHECK(conf.keep_days == 730 && conf.keep_misdated == 7);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -186,6 +189,22 @@ static void test_bad_policies(void)
     check_bad("[policy a]\nTimeout=5\n", 2, "a number with ms, s or min");
     check_bad("[policy a]\nMaxRings=9\n", 2, "from 1 to 8");
     check_bad("[policy]\nMaxRings=0\n", 2, "from 1 to 8");
+    static const char *const days[] = {"7",
+                                       "0d",
+                                       "7d,",
+                                       "7d,misdated",
+                                       "7d,misdated=",
+                                       "7d, 3d",
+                                       "forever,misdated=3",
+                                       "7d,misdated=0d",
+                                       "foreverd",
+                                       "",
+                                       "d"};
+    for (size_t i = 0; i < sizeof(days) / sizeof(*days); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "[tccl]\nKeepRecords=%s\n", days[i]);
+        check_bad(text, 2, "give a number of days");
+    }
     for (int i = 0; i < 8; i++) {
         static const char *const gains[] = {"10%", "1.1",     "0.9x", "101x",
                                             "1.x", "1.2345x", "x",    "-2x"};

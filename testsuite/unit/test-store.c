@@ -185,7 +185,8 @@ static void test_new_columns(void)
 static int purge_all(struct tccl_records *records, int64_t before, int most)
 {
     int times = 0;
-    for (int removed; (removed = tccl_records_purge(records, before, most, NULL)) != 0; times++)
+    for (int removed; (removed = tccl_records_purge(records, before, before, most, NULL)) != 0;
+         times++)
         if (removed < 0 || removed > most)
             return -1;
     return times;
@@ -200,8 +201,8 @@ static void test_purge(void)
         put(records, confirmation(job, "applied", 1000 + job));
     }
     put(records, confirmation(99, "applied", 1001)); /* of a record that never came */
-    CHECK_INT(tccl_records_purge(records, 1001, 10, NULL), 0);
-    CHECK_INT(tccl_records_purge(records, 1021, 7, NULL), 7);
+    CHECK_INT(tccl_records_purge(records, 1001, 1001, 10, NULL), 0);
+    CHECK_INT(tccl_records_purge(records, 1021, 1021, 7, NULL), 7);
     check_jobs(records, "{\"limit\": 100, \"end\": 1010}", "8 9 10");
     CHECK_INT(purge_all(records, 1021, 7), 2);
     check_jobs(records, "{}", "21 22 23 24 25");
@@ -248,16 +249,7 @@ static void test_misdated(void)
     check_sound();
 }
 
-static int purge_named(struct tccl_records *records, const char *text, int most)
-{
-    struct tccl_error err = {0};
-    cleanup_json json_t *filter = json_loads(text, 0, NULL);
-    int removed = tccl_records_purge_misdated(records, filter, most, &err);
-    CHECK((removed < 0) == (err.text[0] != '\0'));
-    return removed;
-}
-
-/* Misdated records go as they are named, and no others. */
+/* Misdated records go by a time of their own, and no others. */
 static void test_purge_misdated(void)
 {
     remove_store();
@@ -268,20 +260,12 @@ static void test_purge_misdated(void)
         CHECK_INT(tccl_records_put_misdated(records, json, 1000 + job, NULL), 0);
         put(records, confirmation(job, "applied", job % 2 ? 3 : 99000000));
     }
-    check_jobs(records, "{\"arrived\": 1053}", "51 53 50 52");
-    check_jobs(records, "{\"arrived\": 1053, \"start\": 4}", "50 52");
-    check_jobs(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 1}, {\"job\": 55}]}", "55");
-    CHECK_INT(purge_named(records, "{}", 10), -1);
-    CHECK_INT(purge_named(records, "{\"arrived\": 0}", 10), -1);
-    CHECK_INT(purge_named(records, "{\"arrived\": \"all\"}", 10), -1);
-    CHECK_INT(purge_named(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 1}]}", 10), 0);
-    CHECK_INT(purge_named(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 55}]}", 10), 1);
-    CHECK_INT(purge_named(records, "{\"arrived\": 1053, \"start\": 4}", 10), 2);
-    CHECK_INT(purge_named(records, "{\"arrived\": 1053}", 1), 1);
-    CHECK_INT(purge_named(records, "{\"arrived\": 1053}", 10), 1);
-    check_jobs(records, "{}", "57 59 1 54 56 58");
-    CHECK_INT(number("SELECT count(*) FROM builds"), 5);
-    CHECK_INT(purge_named(records, "{\"arrived\": 9999}", 100), 5);
+    CHECK_INT(tccl_records_purge(records, 0, 1050, 10, NULL), 0);
+    CHECK_INT(tccl_records_purge(records, 0, 1054, 3, NULL), 3);
+    CHECK_INT(tccl_records_purge(records, 0, 1054, 3, NULL), 1);
+    check_jobs(records, "{}", "55 57 59 1 54 56 58");
+    CHECK_INT(number("SELECT count(*) FROM builds"), 6);
+    CHECK_INT(tccl_records_purge(records, 0, 9999, 100, NULL), 6);
     check_jobs(records, "{}", "1");
     tccl_records_close(records);
     CHECK_INT(number("SELECT count(*) FROM builds"), 0);

@@ -582,7 +582,7 @@ static void test_random(int count)
             cleanup_json json_t *filter = random_filter(start);
             check_summary(records, filter, rand() % 2 ? -1 : 1000 + rand() % 3);
         }
-        CHECK(tccl_records_purge(records, start + 100000 * (round + 1), count / 5, NULL) >= 0);
+        CHECK(tccl_records_purge(records, start + 100000 * (round + 1), 0, count / 5, NULL) >= 0);
         fill(records, count / 10, start);
     }
     CHECK(steps > count / 2);

@@ -27,6 +27,7 @@ void disk_task_set_time(struct disk_task *task)
     task->since = journal_oldest(task->journal);
     task->believed = task->journal->believed;
     task->keep_days = task->journal->daemon->conf->keep_days;
+    task->keep_misdated = task->journal->daemon->conf->keep_misdated;
 }
 
 int disk_task_submit(struct disk_task first)

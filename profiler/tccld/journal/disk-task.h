@@ -17,7 +17,7 @@ struct disk_task {
     int64_t since;           /* records of steps that started before are not kept */
     int n_expired;           /* those that came */
     struct believed believed;
-    int keep_days;
+    int keep_days, keep_misdated;
     int n_lost;     /* records that were put aside */
     int n_misdated; /* records that came and whose start can't be right */
     size_t count;   /* what the spool holds */

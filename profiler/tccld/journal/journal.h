@@ -29,7 +29,7 @@ void journal_expect(struct journal *journal, int change);
 /* The configuration was read again: what is too old now goes soon. */
 void journal_reloaded(struct journal *journal);
 
-/* Handlers of RECORD, LOST, QUERY, SUMMARY and PURGE. */
-request_handler journal_receive, journal_hear_lost, journal_query, journal_summary, journal_purge;
+/* Handlers of RECORD, LOST, QUERY and SUMMARY. */
+request_handler journal_receive, journal_hear_lost, journal_query, journal_summary;
 
 #endif

@@ -1,4 +1,4 @@
-/* KeepRecords=, and PURGE: records are removed a few at a time, with pauses, so that new ones and
+/* KeepRecords=: records are removed a few at a time, with pauses, so that new ones and
  * questions never wait long for the disk. */
 #include "tccld/journal/retention.h"
 
@@ -37,8 +37,9 @@ static void run_removal(struct disk_task *task)
         return;
     }
     int64_t before = believed_oldest(believed, task->keep_days, time(NULL), now_ms);
-    if (before > 0)
-        task->result = tccl_records_purge(store, before, ROWS, &task->err);
+    int64_t arrived = believed_oldest(believed, task->keep_misdated, time(NULL), now_ms);
+    if (before > 0 || arrived > 0)
+        task->result = tccl_records_purge(store, before, arrived, ROWS, &task->err);
 }
 
 /* Once an hour, while it is so. */
@@ -68,11 +69,13 @@ static void then_removal(struct disk_task *task)
     if (task->result < 0)
         log_limited(
             &journal->trouble,
-            "records older than KeepRecords=%dd can't be removed, tried again in an hour: %s",
-            journal->daemon->conf->keep_days, task->err.text);
+            "records older than KeepRecords= says can't be removed, tried again in an hour: %s",
+            task->err.text);
+    const struct tccl_conf *conf = journal->daemon->conf;
     if (journal->n_removed)
         log_line("removed %lld record%s older than KeepRecords=%dd", (long long)journal->n_removed,
-                 journal->n_removed > 1 ? "s" : "", journal->daemon->conf->keep_days);
+                 journal->n_removed > 1 ? "s" : "",
+                 conf->keep_days ? conf->keep_days : conf->keep_misdated);
     journal->n_removed = 0;
     say_jump(journal);
     retention_look(journal, EACH_MS);
@@ -85,37 +88,4 @@ void retention_on_time(evutil_socket_t fd, short what, void *argument)
     (void)what;
     if (disk_task_submit(task) != 0)
         retention_look(argument, RETENTION_FIRST_MS);
-}
-
-/* PURGE: misdated records, some of those that are named; who asks asks again for the rest. */
-static void run_purge(struct disk_task *task)
-{
-    struct journal *journal = task->journal;
-    task->result = opening_check(journal, &task->err);
-    if (task->result == 0)
-        task->result = tccl_records_purge_misdated(journal->store, task->record, ROWS, &task->err);
-}
-
-static void then_purge(struct disk_task *task)
-{
-    cleanup_json json_t *answer =
-        task->result < 0 ? journal_error_message(task->err.text, true) : tccl_message_new("purged");
-    if (task->result >= 0)
-        json_object_set_new(answer, "removed", json_integer(task->result));
-    if (task->result > 0)
-        log_line("removed %d misdated record%s for uid %u (tcclacct purge)", task->result,
-                 task->result > 1 ? "s" : "", connection_uid(task->connection));
-    connection_answer(task->connection, answer);
-    connection_drop(task->connection);
-}
-
-void journal_purge(struct daemon *daemon, struct connection *connection, json_t *message)
-{
-    struct disk_task task = {.journal = daemon->journal, .run = run_purge, .then = then_purge};
-    task.record = json_deep_copy(json_object_get(message, "filter"));
-    task.connection = connection_hold(connection);
-    if (disk_task_submit(task) == 0)
-        return;
-    connection_refuse(connection, "the disk does not keep up");
-    connection_drop(connection);
 }

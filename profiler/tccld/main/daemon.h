@@ -26,7 +26,6 @@ struct shares;
 struct nic_links;
 struct slurm_gpus;
 struct steps;
-struct stalls;
 struct sweep;
 struct turns;
 
@@ -44,7 +43,6 @@ struct daemon {
     struct pool *munge, *names;
     int64_t munge_ms; /* when munge has made or opened a credential last */
     struct run_dir *run_dir;
-    struct stalls *stalls; /* NULL: the kernel refuses what users would pass */
     struct resolver *resolver;
     struct seen *seen;
     struct shares *shares;

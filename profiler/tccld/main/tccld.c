@@ -34,7 +34,6 @@
 #include "tccld/main/metrics.h"
 #include "tccld/main/reload.h"
 #include "tccld/main/run-dir.h"
-#include "tccld/main/stalls.h"
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
 #include "tccld/net/listener.h"
@@ -208,8 +207,6 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
         !daemon->shares || !daemon->agreements || !daemon->metrics)
         return tccl_fail(err, "out of memory");
-    if (!listener_refuses_descriptors() && !(daemon->stalls = stalls_new(daemon->base)))
-        return tccl_fail(err, "out of memory");
     if (daemon->monitor && monitor_watch(daemon->monitor, daemon->base, on_lost, parts, err) != 0)
         return -1;
     if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
@@ -261,7 +258,6 @@ static void end(struct parts *parts)
     tcp_socket_free(parts->tcp);
     peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);
-    stalls_free(daemon->stalls);
     presence_free(daemon->presence);
     slurm_gpus_free(daemon->gpus);
     nic_links_free(daemon->links);

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "tccld/main/stalls.h"
 #include "tccld/net/connection-internal.h"
 #include "tccld/net/frames.h"
 
@@ -82,8 +81,6 @@ void connection_close(struct connection *connection)
     TAILQ_REMOVE(&all->list, connection, link);
     connections_forget(connection);
     bufferevent_free(connection->stream);
-    if (all->front->from == FROM_UNIX && !connection->trusted)
-        stalls_watch(all->daemon->stalls, -1);
     event_free(connection->timer);
     connection->stream = NULL;
     if (connection->turn.state == TURN_IN_LINE)

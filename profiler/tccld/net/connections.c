@@ -7,7 +7,6 @@
 #include <event2/buffer.h>
 
 #include "base/clock.h"
-#include "tccld/main/stalls.h"
 #include "tccld/net/connection-internal.h"
 
 enum {
@@ -199,8 +198,6 @@ bool connections_add(struct connections *all, int fd, const struct sockaddr *add
         return false;
     if (far)
         memcpy(&connection->address, address, size);
-    else if (!connection->trusted)
-        stalls_watch(all->daemon->stalls, 1);
     TAILQ_INSERT_TAIL(&all->list, connection, link);
     all->n_all++;
     share->open++;

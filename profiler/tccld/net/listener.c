@@ -90,32 +90,17 @@ static void on_connection(evutil_socket_t fd, short what, void *argument)
     evtimer_add(listener->turn, &at_once);
 }
 
-/* Nobody passes us descriptors. What a user passes ends with us when it is thrown away, in the
- * event loop: a TCP socket with SO_LINGER and data that nobody reads keeps it there as long as he
- * likes. A kernel that can't refuse them (before 6.16) takes them all the same: main/stalls.
- * Returns whether it refuses them. */
-static bool refuse_descriptors(int fd)
-{
-    int no = 0;
-    return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
-}
-
-bool listener_refuses_descriptors(void)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool refuses = fd >= 0 && refuse_descriptors(fd);
-    if (fd >= 0)
-        close(fd);
-    return refuses;
-}
-
 static int open_socket(const struct sockaddr *address, socklen_t size)
 {
-    int yes = 1, fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int no = 0, yes = 1,
+        fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    /* Nobody passes us descriptors, nor to those that are accepted. What a user passes ends with us
+     * when it is thrown away, in the event loop: a TCP socket with SO_LINGER and data that nobody
+     * reads keeps it there as long as he likes. Before Linux 6.16 that can't be refused. */
     if (address->sa_family == AF_UNIX)
-        refuse_descriptors(fd); /* those that are accepted do as it does */
+        setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
     bool good = address->sa_family == AF_UNIX ||
                 setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0;
     if (address->sa_family == AF_INET6)

@@ -16,8 +16,6 @@ typedef bool listener_accepted(void *context, int fd, const struct sockaddr *add
 /* Listens at the address. Returns NULL with errno. */
 struct listener *listener_new(struct event_base *base, const struct sockaddr *address,
                               socklen_t size, listener_accepted *accepted, void *context);
-/* Does the kernel refuse descriptors that users would pass over a unix socket? */
-bool listener_refuses_descriptors(void);
 bool listener_is_at(const struct listener *listener, const struct sockaddr *address,
                     socklen_t size);
 void listener_free(struct listener *listener);

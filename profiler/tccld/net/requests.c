@@ -22,7 +22,6 @@ const struct request tccld_requests[] = {
     {"record", FROM_TCP, true, journal_receive, NULL},
     {"node", FROM_UNIX | FROM_TCP, false, presence_ask, NULL},
     {"query", FROM_UNIX | FROM_TCP, false, journal_query, NULL},
-    {"purge", FROM_UNIX | FROM_TCP, true, journal_purge, NULL},
     {"summary", FROM_UNIX | FROM_TCP, false, journal_summary, NULL},
     {0},
 };
