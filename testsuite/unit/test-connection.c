@@ -218,6 +218,8 @@ static void settle(void)
         turn();
 }
 
+static int ends[64], n_ends; /* that are open, until the test is over */
+
 /* Connects; what is sent waits in the kernel, of which there is room for size bytes. */
 static int open_end(int size)
 {
@@ -226,7 +228,16 @@ static int open_end(int size)
     for (int i = 0; i < 2 && size; i++)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     connections_add(all, fds[1], (struct sockaddr *)&address, sizeof(address));
+    ends[n_ends++] = fds[0];
     return fds[0];
+}
+
+static void hang_up(int fd)
+{
+    for (int i = 0; i < n_ends; i++)
+        if (ends[i] == fd)
+            ends[i] = ends[--n_ends];
+    close(fd);
 }
 
 static void send_bytes(int fd, const void *data, size_t size)
@@ -304,6 +315,22 @@ static const char *next(int fd, int *n)
     return type;
 }
 
+/* Asks, and gets an answer of that type. */
+static void hears(int fd, const char *type, int n, const char *answer)
+{
+    ask(fd, type, n);
+    CHECK_STR(next(fd, NULL), answer);
+}
+
+/* A new end, whose question has come there. */
+static int asks(int size, const char *type, int n)
+{
+    int fd = open_end(size);
+    ask(fd, type, n);
+    settle();
+    return fd;
+}
+
 static void note(void *called)
 {
     if (called)
@@ -330,11 +357,33 @@ static void begin(const struct front *of)
     all = connections_new(&daemon_, &front, requests);
 }
 
+/* Other turns, until the test is over. */
+static struct turns **limited, *unlimited;
+
+static void limit(struct turns **turns, struct turns *to)
+{
+    limited = turns;
+    unlimited = *turns;
+    *turns = to;
+}
+
 static void end(void)
 {
+    while (n_ends > 0)
+        hang_up(ends[0]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+    while (n_under_way > 0)
+        finish_one();
     connections_free(all);
     settle();
     CHECK(kept == NULL);
+    if (limited) {
+        turns_free(*limited);
+        *limited = unlimited;
+        limited = NULL;
+    }
+    hosts += 8; /* of which the test has had some */
 }
 
 /* A test of each front end. */
@@ -373,9 +422,6 @@ TEST_BOTH(questions)
         CHECK_INT(n, i);
     }
     CHECK_INT(connections_count(all), 1);
-    close(fd);
-    settle();
-    CHECK_INT(connections_count(all), 0);
 }
 
 TEST_BOTH(torn)
@@ -395,7 +441,7 @@ TEST_BOTH(torn)
     CHECK_STR(next(fd, &n), "ok");
     CHECK_INT(n, 8);
     CHECK(is_open(fd));
-    close(fd);
+    hang_up(fd);
     settle();
     CHECK_INT(connections_count(all), 0);
     CHECK_INT(heard, 2);
@@ -410,7 +456,7 @@ static void check_length(size_t length, bool good)
     CHECK_INT(is_open(fd), good);
     if (!good)
         CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
+    hang_up(fd);
     settle();
 }
 
@@ -434,7 +480,7 @@ TEST_BOTH(long_message)
         size_t size;
         uid = i ? TCCLD : USER;
         front.untrusted = 20;
-        cleanup_close int fd = open_end(0);
+        int fd = open_end(0);
         cleanup_free char *frame = frame_of("echo", 1, &size);
         send_bytes(fd, frame, size);
         CHECK_STR(next(fd, NULL), i ? "ok" : "closed");
@@ -445,21 +491,17 @@ TEST_BOTH(refused)
 {
     static const char *const types[] = {"root", "dance"};
     for (int i = 0; i < 3; i++) {
-        cleanup_close int fd = open_end(0);
+        int fd = open_end(0);
         const char *other = front.from == FROM_UNIX ? "far" : "here";
-        ask(fd, i < 2 ? types[i] : other, 1);
-        CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
+        hears(fd, i < 2 ? types[i] : other, 1, front.forgiving ? "error" : "closed");
         if (front.forgiving) { /* may go on */
-            ask(fd, "echo", 1);
-            CHECK_STR(next(fd, NULL), "ok");
+            hears(fd, "echo", 1, "ok");
         }
     }
     uid = TCCLD;
-    cleanup_close int fd = open_end(0);
-    ask(fd, "root", 1);
-    CHECK_STR(next(fd, NULL), "ok");
-    ask(fd, front.from == FROM_UNIX ? "here" : "far", 1);
-    CHECK_STR(next(fd, NULL), "ok");
+    int fd = open_end(0);
+    hears(fd, "root", 1, "ok");
+    hears(fd, front.from == FROM_UNIX ? "here" : "far", 1, "ok");
     send_bytes(fd, "\0\0\0\5{junk", 9);
     CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
 }
@@ -487,7 +529,7 @@ TEST_BOTH(lines)
         int fd = open_end(0);
         exchange_text(fd, "1000 lines 1\nn 5\nend\n", "closed");
         CHECK_INT(heard, 0);
-        close(fd);
+        hang_up(fd);
         return;
     }
     int fd = open_end(0), n;
@@ -507,7 +549,6 @@ TEST_BOTH(lines)
     CHECK_STR(next(fd, &n), "ok");
     CHECK_INT(n, 6);
     exchange_text(fd, "lines 1\nn 7\nend\n", "answer 1\nn 7\nend\n");
-    close(fd);
 }
 
 /* Timers */
@@ -521,23 +562,22 @@ TEST_BOTH(slow)
     int fd = open_end(0);
     send_bytes(fd, frame, size / 2);
     CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
+    hang_up(fd);
     fd = open_end(0);
     CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
+    hang_up(fd);
     front.first_ms = PATIENCE_MS;
     fd = open_end(0);
     send_bytes(fd, frame, size);
     CHECK_STR(next(fd, NULL), "ok");
     front.first_ms = SOON_MS; /* should its timer be late */
     CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
 }
 
 /* No timer runs while a question is under way. */
 TEST_BOTH(patient)
 {
-    cleanup_close int fd = open_end(0);
+    int fd = open_end(0);
     ask(fd, "keep", 1);
     settle();
     front.first_ms = front.next_ms = SOON_MS;
@@ -558,7 +598,7 @@ TEST_BOTH(hang_up)
     CHECK(kept && !connection_closed(kept));
     ask(fd, "echo", 1); /* waits for its turn */
     CHECK_INT(heard, 1);
-    close(fd);
+    hang_up(fd);
     settle();
     CHECK(connection_closed(kept));
     CHECK_INT(connections_count(all), 0);
@@ -566,15 +606,12 @@ TEST_BOTH(hang_up)
     /* while munge opens its question, or makes the credential of its answer */
     fd = open_end(0);
     ask(fd, "echo", 1);
-    close(fd);
+    hang_up(fd);
     settle();
     fd = open_end(0);
     ask(fd, "keep", 1);
     settle();
     answer_kept();
-    close(fd);
-    settle();
-    CHECK_INT(connections_count(all), 0);
 }
 
 /* A connection that has no reader any more is seen as closed, even before the loop has seen it. */
@@ -583,7 +620,7 @@ TEST_BOTH(gone)
     int fd = open_end(0);
     ask(fd, "keep", 1);
     settle();
-    close(fd);
+    hang_up(fd);
     CHECK(connection_closed(kept));
     answer_kept();
     settle();
@@ -592,9 +629,8 @@ TEST_BOTH(gone)
 
 TEST_BOTH(forgotten)
 {
-    cleanup_close int fd = open_end(0);
-    ask(fd, "drop", 1);
-    CHECK_STR(next(fd, NULL), "closed");
+    int fd = open_end(0);
+    hears(fd, "drop", 1, "closed");
 }
 
 TEST_BOTH(stop)
@@ -606,14 +642,14 @@ TEST_BOTH(stop)
     CHECK_STR(next(fd, NULL), "closed");
     CHECK(connection_closed(kept));
     answer_kept();
-    close(fd);
+    hang_up(fd);
     all = connections_new(&daemon_, &front, requests);
 }
 
 /* Who doesn't read gets no second answer, and is closed. */
 TEST_BOTH(unread)
 {
-    cleanup_close int fd = open_end(4096);
+    int fd = open_end(4096);
     for (int i = 0; i < 20; i++)
         ask(fd, "page", i);
     settle();
@@ -637,14 +673,11 @@ TEST_BOTH(buffers)
     static char filler[20000];
     int fds[8];
     front.buffered = 4 * PAGE;
-    for (int i = 0; i < 8; i++) {
-        fds[i] = open_end(4096);
-        ask(fds[i], "page", i);
-        settle();
-    }
+    for (int i = 0; i < 8; i++)
+        fds[i] = asks(4096, "page", i);
     CHECK(connections_count(all) >= 3 && connections_count(all) <= 4);
     for (int i = 0; i < 8; i++)
-        close(fds[i]);
+        hang_up(fds[i]);
     settle();
     CHECK_INT(connections_count(all), 0);
     front.buffered = 3 * sizeof(filler);
@@ -655,9 +688,6 @@ TEST_BOTH(buffers)
         settle();
     }
     CHECK_INT(connections_count(all), 2);
-    for (int i = 0; i < 8; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* Who begins many messages loses them, and nobody who has begun less in all, whose one message is
@@ -678,37 +708,24 @@ TEST_BOTH(fullest)
     CHECK(is_open(fds[0]));
     CHECK_INT(connections_count(all), 7);
     hosts++;
-    for (int i = 0; i < 9; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* What munge has unpacked counts while it waits for its turn; what is too long doesn't wait. */
 TEST_BOTH(packed)
 {
-    struct turns *before = daemon_.questions;
     int fds[7];
     if (front.from != FROM_TCP)
         return;
-    daemon_.questions = new_turns(1, 1, 1, true);
+    limit(&daemon_.questions, new_turns(1, 1, 1, true));
     front.buffered = 100000;
     for (int i = 0; i < 7; i++) {
         packed = i < 6 ? 40000 : front.untrusted;
-        fds[i] = open_end(0);
-        ask(fds[i], "work", i);
-        settle();
+        fds[i] = asks(0, "work", i);
         CHECK_INT(connections_count(all), i < 3 ? i + 1 : 3);
     }
     packed = 0;
     CHECK_INT(n_under_way, 1);
     CHECK(is_open(fds[0]) && is_open(fds[4]) && is_open(fds[5]));
-    for (int i = 0; i < 7; i++)
-        close(fds[i]);
-    settle();
-    while (n_under_way > 0)
-        finish_one();
-    turns_free(daemon_.questions);
-    daemon_.questions = before;
 }
 
 /* Room */
@@ -718,16 +735,13 @@ TEST_BOTH(room)
 {
     int fds[6];
     front.most = 3;
-    fds[0] = open_end(0);
-    ask(fds[0], "keep", 1);
-    settle();
+    fds[0] = asks(0, "keep", 1);
     for (int i = 1; i < 4; i++)
         fds[i] = open_end(0);
     CHECK(!is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     CHECK(is_open(fds[0]));
     for (int i = 2; i < 4; i++) {
-        ask(fds[i], "echo", 1);
-        CHECK_STR(next(fds[i], NULL), "ok");
+        hears(fds[i], "echo", 1, "ok");
     }
     fds[4] = open_end(0);
     CHECK(!is_open(fds[2]) && is_open(fds[3]) && is_open(fds[4]));
@@ -738,10 +752,6 @@ TEST_BOTH(room)
     CHECK(is_open(fds[5]) && is_open(fds[0]));
     answer_kept();
     CHECK_STR(next(fds[0], NULL), "ok");
-    for (int i = 0; i < 6; i++)
-        close(fds[i]);
-    settle();
-    CHECK_INT(connections_count(all), 0);
 }
 
 /* Strangers of which each has an address of its own fill all that there is: who has shown who he
@@ -756,16 +766,12 @@ TEST_BOTH(many_strangers)
         fds[i] = open_end(0);
         if (i > 2)
             continue;
-        ask(fds[i], "echo", 1);
-        CHECK_STR(next(fds[i], NULL), "ok");
+        hears(fds[i], "echo", 1, "ok");
     }
     for (int i = 0; i < 3 && front.from == FROM_TCP; i++)
         CHECK(is_open(fds[i]));
     CHECK(is_open(fds[8]));
     CHECK_INT(connections_count(all), 5);
-    for (int i = 0; i < 9; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* Who asks and doesn't read fills all that there is: his connections go for others', those first
@@ -786,10 +792,6 @@ TEST_BOTH(unread_room)
     }
     for (int i = 3; i < 6; i++)
         CHECK(is_open(fds[i]));
-    for (int i = 0; i < 6; i++)
-        close(fds[i]);
-    settle();
-    CHECK_INT(connections_count(all), 0);
 }
 
 /* Who may only ask does not close a connection of root's. */
@@ -800,13 +802,9 @@ TEST_BOTH(trusted_room)
     for (int i = 0; i < 4; i++) {
         uid = i == 0 ? TCCLD : USER;
         fds[i] = open_end(0);
-        ask(fds[i], "echo", 1);
-        CHECK_STR(next(fds[i], NULL), "ok");
+        hears(fds[i], "echo", 1, "ok");
     }
     CHECK(is_open(fds[0]) && !is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
-    for (int i = 0; i < 4; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* Of one user, or over TCP of one address: its own oldest goes. */
@@ -822,18 +820,14 @@ TEST_BOTH(each)
     CHECK(!is_open(fds[0]) && is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     uid = TCCLD;
     if (front.from == FROM_TCP) { /* its address is trusted from now on */
-        ask(fds[3], "echo", 1);
-        CHECK_STR(next(fds[3], NULL), "ok");
+        hears(fds[3], "echo", 1, "ok");
     }
     hosts++;
     for (int i = 0; i < 4; i++) {
-        close(fds[i]);
+        hang_up(fds[i]);
         fds[i] = open_end(0);
         CHECK(is_open(fds[i]));
     }
-    for (int i = 0; i < 4; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* Whose credential it was counts, over TCP: another user at the same address has room. */
@@ -844,61 +838,40 @@ TEST_BOTH(one_address)
     for (int i = 0; i < 4; i++) {
         uid = USER + i / 2;
         fds[i] = open_end(0);
-        ask(fds[i], "echo", 1);
-        CHECK_STR(next(fds[i], NULL), "ok");
+        hears(fds[i], "echo", 1, "ok");
     }
     for (int i = 0; i < 4; i++)
         CHECK(is_open(fds[i]));
     uid = USER;
     int fd = open_end(0);
-    ask(fd, "echo", 1);
-    CHECK_STR(next(fd, NULL), "ok");
+    hears(fd, "echo", 1, "ok");
     CHECK(!is_open(fds[0]) && is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     if (front.from == FROM_TCP) { /* of two credentials, one after the other, the last one counts */
         uid = USER + 1;
-        ask(fd, "echo", 2);
-        CHECK_STR(next(fd, NULL), "ok");
+        hears(fd, "echo", 2, "ok");
         CHECK(is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
     }
-    for (int i = 0; i < 4; i++)
-        close(fds[i]);
-    close(fd);
-    settle();
-    CHECK_INT(connections_count(all), 0);
 }
 
 /* Users whose questions wait in line fill all that there is: one of who has the most goes, for
  * another user and for root, but nobody whose question is under way. */
 TEST_BOTH(line)
 {
-    struct turns *before = daemon_.questions;
     int fds[8];
-    daemon_.questions = new_turns(1, 1, 0, true);
+    limit(&daemon_.questions, new_turns(1, 1, 0, true));
     front.most = 6;
     for (int i = 0; i < 6; i++) {
         uid = i < 4 ? USER : USER + 1;
-        fds[i] = open_end(0);
-        ask(fds[i], "work", i);
-        settle();
+        fds[i] = asks(0, "work", i);
     }
     CHECK_INT(n_under_way, 2); /* one of each */
     for (int i = 6; i < 8; i++) {
         uid = i == 6 ? TCCLD : USER + 2;
-        fds[i] = open_end(0);
-        ask(fds[i], "work", i);
-        settle();
+        fds[i] = asks(0, "work", i);
         CHECK_INT(n_under_way, i - 3);
     }
     CHECK(is_open(fds[0]) && !is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
     CHECK(is_open(fds[4]) && is_open(fds[5]) && is_open(fds[6]) && is_open(fds[7]));
-    for (int i = 0; i < 8; i++)
-        close(fds[i]);
-    settle();
-    CHECK_INT(connections_count(all), 0);
-    while (n_under_way > 0)
-        finish_one();
-    turns_free(daemon_.questions);
-    daemon_.questions = before;
 }
 
 /* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
@@ -931,33 +904,26 @@ TEST_BOTH(trusted_addresses)
         fds[i] = open_end(0);
     }
     CHECK(is_open(fds[8]) && !is_open(fds[0]) && is_open(fds[1]));
-    ask(fds[8], "echo", 1);
-    CHECK_STR(next(fds[8], NULL), "ok");
+    hears(fds[8], "echo", 1, "ok");
     hosts += 3; /* a stranger */
     address.sin_addr.s_addr = htonl(hosts);
     fds[9] = open_end(0);
     CHECK(is_open(fds[9]));
-    for (int i = 0; i < 10; i++)
-        close(fds[i]);
-    settle();
 }
 
 /* Two questions of a user are under way, three of all who may only ask; one that has been answered
  * is so until the answer has been read, and one whose asker has gone until it is answered. */
 TEST_BOTH(turns)
 {
-    struct turns *before = daemon_.questions;
     int fds[8];
-    daemon_.questions = new_turns(2, 3, 1, false);
+    limit(&daemon_.questions, new_turns(2, 3, 1, false));
     for (int i = 0; i < 8; i++) {
         uid = i < 4 ? USER : i < 6 ? USER + 1 : TCCLD;
-        fds[i] = open_end(0);
-        ask(fds[i], "work", i);
-        settle();
+        fds[i] = asks(0, "work", i);
     }
     CHECK_INT(n_under_way, 5); /* two, one, and both of who is trusted */
-    close(fds[0]);             /* one that is under way */
-    close(fds[2]);             /* one that waits */
+    hang_up(fds[0]);           /* one that is under way */
+    hang_up(fds[2]);           /* one that waits */
     settle();
     CHECK_INT(n_under_way, 5);
     CHECK_INT(connections_count(all), 6);
@@ -977,47 +943,29 @@ TEST_BOTH(turns)
         settle();
     }
     CHECK_INT(n_under_way, 2);
-    for (int i = 0; i < 8; i++)
-        close(fds[i]);
-    settle();
-    CHECK_INT(connections_count(all), 0);
-    while (n_under_way > 0)
-        finish_one();
-    turns_free(daemon_.questions);
-    daemon_.questions = before;
 }
 
 /* Who doesn't read has no other question answered in the meantime, whichever connection it is on.
  */
 TEST_BOTH(unread_turns)
 {
-    struct turns *before = daemon_.questions;
     int fds[3];
-    daemon_.questions = new_turns(2, 8, 8, false);
-    for (int i = 0; i < 3; i++) {
-        fds[i] = open_end(4096);
-        ask(fds[i], "page", i);
-        settle();
-    }
+    limit(&daemon_.questions, new_turns(2, 8, 8, false));
+    for (int i = 0; i < 3; i++)
+        fds[i] = asks(4096, "page", i);
     CHECK_INT(heard, 2);
     CHECK_STR(next(fds[0], NULL), "page");
     CHECK_STR(next(fds[2], NULL), "page");
     CHECK_INT(heard, 3);
-    for (int i = 0; i < 3; i++)
-        close(fds[i]);
-    settle();
-    turns_free(daemon_.questions);
-    daemon_.questions = before;
 }
 
 /* One address waits for itself alone: for munge, and for room. */
 TEST_BOTH(addresses)
 {
-    struct turns *before = daemon_.decoding;
     int fds[8];
     if (front.from != FROM_TCP)
         return;
-    daemon_.decoding = new_turns(2, 3, 8, false);
+    limit(&daemon_.decoding, new_turns(2, 3, 8, false));
     front.each_address = 3;
     hosts++;
     for (int i = 0; i < 8; i++) {
@@ -1036,14 +984,7 @@ TEST_BOTH(addresses)
     }
     for (int i = 5; i < 8; i++)
         CHECK_STR(next(fds[i], NULL), "ok");
-    ask(fds[0], "echo", 0);
-    CHECK_STR(next(fds[0], NULL), "ok");
-    for (int i = 0; i < 8; i++)
-        close(fds[i]);
-    settle();
-    turns_free(daemon_.decoding);
-    daemon_.decoding = before;
-    hosts++;
+    hears(fds[0], "echo", 0, "ok");
 }
 
 /* What munge decodes: of an address, of all of them, trusted ones too. Who has the fewest is next.
@@ -1190,7 +1131,7 @@ TEST_BOTH(values)
         return;
     for (int many = 0; many < 2; many++) { /* else the commas are within a text */
         unsigned char header[TCCL_FRAME_HEADER];
-        cleanup_close int fd = open_end(0);
+        int fd = open_end(0);
         int size = sprintf(text, "{\"v\":1,\"type\":\"echo\",\"n\":%s", many ? "[1" : "\"\\\"");
         for (int i = 0; i < 5000; i++)
             size += sprintf(text + size, ",1");
@@ -1210,15 +1151,14 @@ TEST_BOTH(envelope)
         return;
     cleanup_free char *frame = frame_of("echo", 1, &size);
     for (int i = 0; i < 2; i++) {
-        cleanup_close int fd = open_end(0);
+        int fd = open_end(0);
         send_bytes(fd, frame, size);
         CHECK_STR(next(fd, NULL), i == 0 ? "ok" : "closed");
     }
     strcpy(conf.node, "n3");
     int fd = open_end(0);
-    ask(fd, "echo", 1);
-    CHECK_STR(next(fd, NULL), "closed");
-    close(fd);
+    hears(fd, "echo", 1, "closed");
+    hang_up(fd);
     strcpy(conf.node, "n1");
 }
 
@@ -1239,14 +1179,13 @@ TEST_BOTH(busy)
             CHECK_INT(read_bytes(fd, said, sizeof(said)), trusted ? 0 : -1);
             CHECK(!trusted || memcmp(said, busy ? "\0\0\0\4busy" : "\0\0\0\4idle", 8) == 0);
             if (trusted) {
-                ask(fd, "echo", 2);
-                CHECK_STR(next(fd, NULL), "ok");
+                hears(fd, "echo", 2, "ok");
                 send_bytes(fd, "\0\0\0\5busy?", TCCL_FRAME_HEADER + 5); /* it was told */
                 CHECK_STR(next(fd, NULL), "closed");
             }
             CHECK_STR(next(fd_work, NULL), "ok");
-            close(fd);
-            close(fd_work);
+            hang_up(fd);
+            hang_up(fd_work);
             settle();
             if (busy)
                 break;
