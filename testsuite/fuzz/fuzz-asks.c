@@ -1,9 +1,6 @@
 /* CHAIN, CONFIRM and AGREE, as any user of the node can send them: each is answered once, and what
  * comes from it on record is within its bounds; and AGREE of a node below. The first byte: may this
  * user ask about the step? */
-#include <string.h>
-#include <unistd.h>
-
 #include "client/key.h"
 #include "fuzz.h"
 #include "records/record.h"
@@ -30,14 +27,12 @@ static int answers, records, held;
 /* In place of connection.c, journal.c and link.c. */
 uid_t connection_uid(const struct connection *connection)
 {
-    (void)connection;
     return asking;
 }
 
 void connection_answer_lines(struct connection *connection, struct tccl_line_writer *writer)
 {
     struct tccl_lines lines;
-    (void)connection;
     FUZZ_CHECK(tccl_lines_end(writer) == 0);
     FUZZ_CHECK(tccl_lines_open(writer->text, writer->length, &lines, NULL) == 0);
     answers++;
@@ -51,13 +46,11 @@ struct connection *connection_hold(struct connection *connection)
 
 void connection_drop(struct connection *connection)
 {
-    (void)connection;
     FUZZ_CHECK(held-- > 0);
 }
 
 void connection_answer(struct connection *connection, json_t *message)
 {
-    (void)connection;
     FUZZ_CHECK(json_object_get(message, "rings"));
     answers++;
 }
@@ -66,26 +59,22 @@ const struct tccl_group_choice *groups_choice(struct groups *groups,
                                               const struct running_step *step,
                                               const struct tccl_node_class *class, bool closed)
 {
-    (void)groups, (void)step, (void)class, (void)closed;
     return NULL;
 }
 
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *step,
                                    struct shared_class *class, bool closed, bool hidden)
 {
-    (void)running, (void)step, (void)closed, (void)hidden;
     return class;
 }
 
 /* Nobody runs beside it. */
 void alongside_read_ahead(struct running *running)
 {
-    (void)running;
 }
 
 void alongside_on_place(evutil_socket_t fd, short what, void *running)
 {
-    (void)fd, (void)what, (void)running;
 }
 
 /* This is the first node: none of these is called. */
@@ -93,19 +82,16 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),
                       void *context)
 {
-    (void)daemon, (void)node, (void)message, (void)deadline, (void)done, (void)context;
     abort();
 }
 
 void link_cancel(struct link *link)
 {
-    (void)link;
     abort();
 }
 
 void connection_refuse(struct connection *connection, const char *text)
 {
-    (void)connection;
     FUZZ_CHECK(text[0]);
     answers++;
 }
@@ -113,7 +99,6 @@ void connection_refuse(struct connection *connection, const char *text)
 void confirmation_put_checked(struct daemon *daemon, json_t *record)
 {
     const char *reason = json_string_value(json_object_get(record, "built_reason"));
-    (void)daemon;
     FUZZ_CHECK(asking == UID && tccl_record_confirms(record));
     FUZZ_CHECK(reason && strlen(reason) <= TCCL_OUTCOME_REASON);
     records++;
@@ -214,22 +199,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     "1700000000,"                                                                                  \
     "\"n_nodes\":3,"
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
-        "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
-        "1tccl-confirm 1\n" KEY "verdict begun\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
-        "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
-        "1tccl-confirm 1\n" KEY
-        "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
-        "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
-        "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
-        "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",
-        "1" BELOW "\"node\":1,\"comm\":\"0123456789abcdef\",\"will\":true}",
-        "1" BELOW "\"node\":2,\"comm\":\"0123456789abcdef\",\"will\":false,\"why\":\"n3\"}",
-        "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
+           "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
+           "1tccl-confirm 1\n" KEY "verdict begun\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
+           "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
+           "1tccl-confirm 1\n" KEY
+           "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
+           "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
+           "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
+           "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",
+           "1" BELOW "\"node\":1,\"comm\":\"0123456789abcdef\",\"will\":true}",
+           "1" BELOW "\"node\":2,\"comm\":\"0123456789abcdef\",\"will\":false,\"why\":\"n3\"}",
+           "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n")

@@ -1,7 +1,5 @@
 /* BUILT between the tccld of two nodes: what is accepted adds up to its range, can be judged, and
  * says the same when it is sent on. */
-#include <string.h>
-
 #include "client/message.h"
 #include "fuzz.h"
 #include "tccld/join/built-sum.h"
@@ -34,16 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #define SILENT(n, at) "{\"nodes\":" #n ",\"lowest\":" #at ",\"text\":\"n17: x\"}"
 #define NONE "{\"nodes\":0,\"lowest\":-1,\"text\":\"\"}"
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "{\"said\":[" NONE "," NONE "," NONE "," SILENT(16, 16) "," NONE "],\"order\":[0,8,1]}",
-        "{\"said\":[" SILENT(2, 30) "," NONE
-                                    "," SILENT(1, 17) "," SILENT(13, 16) "," NONE
-                                                                         "],\"order\":[0,8,1]}",
-        "{\"said\":[" NONE "," SILENT(8, 16) "," NONE "," NONE
-                                             "," SILENT(8, 18) "],\"order\":[0,8,1]}",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("{\"said\":[" NONE "," NONE "," NONE "," SILENT(16, 16) "," NONE "],\"order\":[0,8,1]}",
+           "{\"said\":[" SILENT(2, 30) "," NONE
+                                       "," SILENT(1, 17) "," SILENT(13, 16) "," NONE
+                                                                            "],\"order\":[0,8,1]}",
+           "{\"said\":[" NONE "," SILENT(8, 16) "," NONE "," NONE
+                                                "," SILENT(8, 18) "],\"order\":[0,8,1]}")

@@ -1,8 +1,6 @@
 /* Texts of chains without a machine, and facts as lines, which the runtime shim reads in the
  * programs of users: no byte beyond the text is looked at, what is read is within its bounds, and
  * the same when it is written again. */
-#include <string.h>
-
 #include "base/lines.h"
 #include "chain/chain-text.h"
 #include "fuzz.h"
@@ -71,7 +69,7 @@ static void check_lines(const char *text, size_t size)
         return;
     }
     FUZZ_CHECK(lines.name[0] && lines.version >= 0 && lines.facts + lines.size + 4 == text + size);
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         const char *at = NULL;
         long length;
         int count = 0;
@@ -107,19 +105,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "0 -w> 1 -m0> 2 -m1> 0",
-        "mlx5_0-m12>3-w>1-r>2-g>mlx5_1",
-        "0000:41:00.0 -w> c1:00.0 -m0> 10000:01:1f.7 -r> 0000:41:00.0",
-        "mlx5_0-g>0-w>1-m0>2-g>mlx5_1|mlx5_1-m1>2-w>0-r>1-g>mlx5_1|a-g>1-w>0-w>2-g>a",
-        "c1:00.0 -w> 41:00.0 -w> c1:00.0 | 41:00.0 -m0> c1:00.0 -m1> 41:00.0",
-        "ib.0 -g> 00000000:C1:00.0 -m999> ib_1",
-        "tccl-plan 1\njob 7\ngbps 4.25\nchain 0 -w> 1 -w> 0\nnic a 1\nnic b 2\nend\n",
-        "t 0\nend\n",
-    };
-
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("0 -w> 1 -m0> 2 -m1> 0", "mlx5_0-m12>3-w>1-r>2-g>mlx5_1",
+           "0000:41:00.0 -w> c1:00.0 -m0> 10000:01:1f.7 -r> 0000:41:00.0",
+           "mlx5_0-g>0-w>1-m0>2-g>mlx5_1|mlx5_1-m1>2-w>0-r>1-g>mlx5_1|a-g>1-w>0-w>2-g>a",
+           "c1:00.0 -w> 41:00.0 -w> c1:00.0 | 41:00.0 -m0> c1:00.0 -m1> 41:00.0",
+           "ib.0 -g> 00000000:C1:00.0 -m999> ib_1",
+           "tccl-plan 1\njob 7\ngbps 4.25\nchain 0 -w> 1 -w> 0\nnic a 1\nnic b 2\nend\n",
+           "t 0\nend\n")

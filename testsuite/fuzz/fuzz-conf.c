@@ -1,6 +1,4 @@
 /* tccl.conf, plugstack arguments, and node lists. */
-#include <string.h>
-
 #include "client/conf.h"
 #include "client/hostlist.h"
 #include "fuzz.h"
@@ -61,20 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "[tccl]\nSocket=/run/tccl/%n.sock\nPort=8517\nTimeout=250ms ; short\nRequireTimeout=5s\n"
-        "AccountingHost=head\nAdmins=a,b\n[policy]\nDefault=auto\nMinNodes=2\n"
-        "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
-        "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\nn[2,9]=down\n",
-        ("[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"
-         "GpuTypes=A100 SXM\nForbid=yes\nMinGain=1.05x\nEnvironment=NCCL_X=a=b\n[policy b]\n"),
-        "Timeout=1min",
-        "Machine=/var/lib/%h/%%/machine.json",
-        "n[1-3,7,009-011],head,x[1-2]y",
-    };
-
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("[tccl]\nSocket=/run/tccl/%n.sock\nPort=8517\nTimeout=250ms ; short\nRequireTimeout=5s\n"
+           "AccountingHost=head\nAdmins=a,b\n[policy]\nDefault=auto\nMinNodes=2\n"
+           "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
+           "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\nn[2,9]=down\n",
+           ("[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"
+            "GpuTypes=A100 SXM\nForbid=yes\nMinGain=1.05x\nEnvironment=NCCL_X=a=b\n[policy b]\n"),
+           "Timeout=1min", "Machine=/var/lib/%h/%%/machine.json", "n[1-3,7,009-011],head,x[1-2]y")

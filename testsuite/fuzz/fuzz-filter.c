@@ -1,9 +1,6 @@
 /* Filters of QUERY and SUMMARY, as any user of the node can send them: nobody is shown what is
  * another's, pages come to an end, and the summary counts what the pages show. The same bytes as a
  * reason and as facts (facts.h). */
-#include <string.h>
-#include <unistd.h>
-
 #include "fuzz.h"
 #include "records/facts.h"
 #include "records/records.h"
@@ -91,16 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "{}",
-        "{\"jobs\":[{\"job\":3,\"step\":1,\"het_offset\":0},{\"job\":4}],\"limit\":2}",
-        "{\"users\":[4001,4002],\"start\":1003,\"end\":1020,\"order\":\"newest\"}",
-        "{\"nodes\":[\"n2\"],\"states\":[\"fallback\"],\"classes\":[\"no GPU\",\"policy\"]}",
-        "{\"partitions\":[\"gpu\"],\"accounts\":[\"\"],\"policies\":[\"\"],\"after\":[1004,4]}",
-        "n2: no plan came from n1: no answer within 300 ms",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("{}", "{\"jobs\":[{\"job\":3,\"step\":1,\"het_offset\":0},{\"job\":4}],\"limit\":2}",
+           "{\"users\":[4001,4002],\"start\":1003,\"end\":1020,\"order\":\"newest\"}",
+           "{\"nodes\":[\"n2\"],\"states\":[\"fallback\"],\"classes\":[\"no GPU\",\"policy\"]}",
+           "{\"partitions\":[\"gpu\"],\"accounts\":[\"\"],\"policies\":[\"\"],\"after\":[1004,4]}",
+           "n2: no plan came from n1: no answer within 300 ms")

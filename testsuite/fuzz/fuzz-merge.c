@@ -1,7 +1,5 @@
 /* MERGE and PLAN between the tccld of two nodes: what is accepted can be solved, and says the same
  * when it is sent on. */
-#include <string.h>
-
 #include "check.h"
 #include "fuzz.h"
 #include "sample.h"

@@ -1,7 +1,6 @@
 /* Model files (the seeds are those of testsuite/machines): what is accepted can be asked for any
  * set of its machine, and adding a transfer never helps. */
 #include <math.h>
-#include <string.h>
 
 #include "fuzz.h"
 #include "machine/model.h"

@@ -1,7 +1,5 @@
 /* NCCL's log as the runtime shim reads it: no byte behind the last newline is used, nothing is read
  * beyond the end, and what is told of a line lies within it. */
-#include <string.h>
-
 #include "fuzz.h"
 #include "verify/ncclline.h"
 #include "verify/nccllog.h"
@@ -65,6 +63,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "n:1000:7 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} ; OOB x\n"
         "n:1000:7 [0] NCCL INFO NET/IB : Made virtual device [2] name=a+b speed=400000 ndevs=2\n"};
 
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
+    for (size_t i = 0; i < COUNT(seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
 }

@@ -1,6 +1,4 @@
 /* JSON of a node class, as it comes from another node. */
-#include <string.h>
-
 #include "check.h"
 #include "fuzz.h"
 #include "owned.h"

@@ -1,9 +1,6 @@
 /* What a tccl-profile peer hears, and what it says: the first byte says whether the rest is blocks
  * after the hello, a hello, an RDMA device's end, or an address. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/frame.h"

@@ -1,7 +1,5 @@
 /* [policy] sections of a tccl.conf, and the policy that holds for steps whose facts are words of
  * the same file. */
-#include <string.h>
-
 #include "client/policy.h"
 #include "fuzz.h"
 
@@ -160,19 +158,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "[policy]\nDefault=auto\nMinNodes=2\nPartitions=gpu,dgx\n[policy a]\nPartitions=gpu,d*\n"
-        "Default=on\n[policy b]\nUsers=gpu,auto\nForbid=yes\n",
-        "[policy a]\nQos=x[1-3],y\nNodeList=n[1-4]\nNodes=1-8\nGpus=4-\nMinGain=1.05x\n"
-        "Environment=NCCL_X=a=b\n[policy b]\nDefault=require\nTimeout=1s\nJobNames=n1,n2\n"
-        "Environment=NCCL_Y=1\n[policy]\nEnvironment=NCCL_X=c\nDefault=on\n",
-        "[policy t]\nGpuTypes=a100,H100 SXM\nGpus=2\nDefault=on\n[policy u]\nAccounts=a100\n"
-        "RequireTimeout=2s\nTrafficClass=106/"
-        "3\nMinGpus=4\nNodes=2\nDefault=auto\n",
-        "[tccl]\nTimeout=250ms\n[policy x]\nNodeList=x,gpu\nNodes=1-3\nDefault=on\nMaxRings=2\n",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("[policy]\nDefault=auto\nMinNodes=2\nPartitions=gpu,dgx\n[policy a]\nPartitions=gpu,d*\n"
+           "Default=on\n[policy b]\nUsers=gpu,auto\nForbid=yes\n",
+           "[policy a]\nQos=x[1-3],y\nNodeList=n[1-4]\nNodes=1-8\nGpus=4-\nMinGain=1.05x\n"
+           "Environment=NCCL_X=a=b\n[policy b]\nDefault=require\nTimeout=1s\nJobNames=n1,n2\n"
+           "Environment=NCCL_Y=1\n[policy]\nEnvironment=NCCL_X=c\nDefault=on\n",
+           "[policy t]\nGpuTypes=a100,H100 SXM\nGpus=2\nDefault=on\n[policy u]\nAccounts=a100\n"
+           "RequireTimeout=2s\nTrafficClass=106/"
+           "3\nMinGpus=4\nNodes=2\nDefault=auto\n",
+           "[tccl]\nTimeout=250ms\n[policy x]\nNodeList=x,gpu\nNodes=1-3\nDefault=on\nMaxRings=2\n")

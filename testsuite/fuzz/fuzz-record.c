@@ -2,7 +2,6 @@
  * text, SVG, page and JSON; and the same as a summary. What is not JSON is the ring's text of a
  * record. */
 #include <locale.h>
-#include <string.h>
 
 #include "acct/acct-fields.h"
 #include "acct/acct-ring.h"
@@ -145,33 +144,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "n1[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1] n2[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] "
-        "n3[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] n4[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1]",
-        "0 -w> 1 -r> 3 -m1> 2 -w> 0",
-        "n1[a -g> 0 -w> 1 -g> b | b -m0> 1 -m0> 0 -m0> a] n2[a -g> 0 -g> b | b -g> 0 -g> a]",
-        "n1[a -g> 0 -g> b] n2[a -g> 1 -g> b] n3[a -g> 0 -g> b] n4[a -g> 1 -g> b] n5[a "
-        "-m\xe2\x80\xa6",
-        "{\"job\":7,\"step\":3,\"user\":\"u\",\"job_name\":\"<x> & y\",\"n_nodes\":1,\"gpus\":3,"
-        "\"nodes\":\"n1\",\"state\":\"applied\",\"built\":\"differs\",\"built_reason\":\"2 rings\","
-        "\"gbps\":9.5,\"baseline_gbps\":4.5,\"bound_gbps\":10,\"ratio\":2.1,\"source\":\"cuda\","
-        "\"solve_us\":1200,\"start\":1764000000,\"end\":1764000100,\"ring\":\"0 -w> 1 -w> 2 -m0> "
-        "0\"}",
-        "{\"job\":7,\"array_job\":6,\"array_task\":1,\"het_job\":5,\"het_offset\":1,\"step\":-5,"
-        "\"state\":\"fallback\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
-        "\"ring\":\"n1[ib0 -g> 0 -g> ib0] n2[ib0 -g> 0 -g> ib0]\",\"source\":\"model\"}",
-        "{\"steps\":9,\"start\":0,\"end\":99,\"states\":{\"<b>\":5,\"off\":4},\"built\":{\"x\":1},"
-        "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"fallbacks\":1,\"example\":\"\\u202e\","
-        "\"last\":5}],"
-        "\"gains\":[{\"from\":1,\"to\":2,\"steps\":3},{\"from\":2,\"to\":null,\"steps\":1}],"
-        "\"gain_median\":1.5,\"gain_mean\":1.6,\"nodes\":[{\"node\":\"n1\",\"steps\":1,\"share\":0."
-        "5,"
-        "\"fallbacks\":2}],\"days\":[{\"start\":0,\"steps\":5,\"applied\":3,\"fallback\":1,"
-        "\"gain_mean\":1.5},{\"start\":86400,\"steps\":4,\"applied\":0,\"fallback\":0,"
-        "\"gain_mean\":null}],\"solve_us\":{\"median\":1,\"p99\":2,\"max\":3}}",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS(
+    "n1[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1] n2[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] "
+    "n3[mlx5_0 -g> 0 -w> 1 -g> mlx5_1] n4[mlx5_0 -g> 0 -w> 1 -r> 2 -m0> 3 -m1> mlx5_1]",
+    "0 -w> 1 -r> 3 -m1> 2 -w> 0",
+    "n1[a -g> 0 -w> 1 -g> b | b -m0> 1 -m0> 0 -m0> a] n2[a -g> 0 -g> b | b -g> 0 -g> a]",
+    "n1[a -g> 0 -g> b] n2[a -g> 1 -g> b] n3[a -g> 0 -g> b] n4[a -g> 1 -g> b] n5[a "
+    "-m\xe2\x80\xa6",
+    "{\"job\":7,\"step\":3,\"user\":\"u\",\"job_name\":\"<x> & y\",\"n_nodes\":1,\"gpus\":3,"
+    "\"nodes\":\"n1\",\"state\":\"applied\",\"built\":\"differs\",\"built_reason\":\"2 rings\","
+    "\"gbps\":9.5,\"baseline_gbps\":4.5,\"bound_gbps\":10,\"ratio\":2.1,\"source\":\"cuda\","
+    "\"solve_us\":1200,\"start\":1764000000,\"end\":1764000100,\"ring\":\"0 -w> 1 -w> 2 -m0> "
+    "0\"}",
+    "{\"job\":7,\"array_job\":6,\"array_task\":1,\"het_job\":5,\"het_offset\":1,\"step\":-5,"
+    "\"state\":\"fallback\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
+    "\"ring\":\"n1[ib0 -g> 0 -g> ib0] n2[ib0 -g> 0 -g> ib0]\",\"source\":\"model\"}",
+    "{\"steps\":9,\"start\":0,\"end\":99,\"states\":{\"<b>\":5,\"off\":4},\"built\":{\"x\":1},"
+    "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"fallbacks\":1,\"example\":\"\\u202e\","
+    "\"last\":5}],"
+    "\"gains\":[{\"from\":1,\"to\":2,\"steps\":3},{\"from\":2,\"to\":null,\"steps\":1}],"
+    "\"gain_median\":1.5,\"gain_mean\":1.6,\"nodes\":[{\"node\":\"n1\",\"steps\":1,\"share\":0."
+    "5,"
+    "\"fallbacks\":2}],\"days\":[{\"start\":0,\"steps\":5,\"applied\":3,\"fallback\":1,"
+    "\"gain_mean\":1.5},{\"start\":86400,\"steps\":4,\"applied\":0,\"fallback\":0,"
+    "\"gain_mean\":null}],\"solve_us\":{\"median\":1,\"p99\":2,\"max\":3}}")

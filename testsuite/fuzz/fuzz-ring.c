@@ -1,7 +1,5 @@
 /* Ring notation: a chain that is read is possible on its machine, and the same when written again.
  */
-#include <string.h>
-
 #include "check.h"
 #include "fuzz.h"
 #include "sample.h"
@@ -56,17 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "0 -w> 1 -m0> 2 -m1> 0",
-        "mlx5_0 -m0> 3 -w> 1 -r> 2 -m1> mlx5_1",
-        "mlx5_0-g>1-w>0-g>mlx5_0",
-        "0000:41:00.0 -w> c1:00.0 -m0> 0000:41:00.0",
-        "n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | b -g> 1 -g> b] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]",
-        "n1[a -g> 0 -g> a | b -g> 0 -g> b] n2[= n1] n3[a -g> 1 -g> a] n4[= n3] n5 [ =n1 ]",
-    };
-
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("0 -w> 1 -m0> 2 -m1> 0", "mlx5_0 -m0> 3 -w> 1 -r> 2 -m1> mlx5_1",
+           "mlx5_0-g>1-w>0-g>mlx5_0", "0000:41:00.0 -w> c1:00.0 -m0> 0000:41:00.0",
+           "n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | b -g> 1 -g> b] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]",
+           "n1[a -g> 0 -g> a | b -g> 0 -g> b] n2[= n1] n3[a -g> 1 -g> a] n4[= n3] n5 [ =n1 ]")

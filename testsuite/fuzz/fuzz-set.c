@@ -1,6 +1,4 @@
 /* Set notation: what is read and written again is the same set; numbers of GPUs likewise. */
-#include <string.h>
-
 #include "base/numbers.h"
 #include "fuzz.h"
 #include "machine/transfer.h"
@@ -41,6 +39,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
     static const char *const seeds[] = {"g0>g1 g1>g0", "g1<g0,g2<m1, n0>g0 n0<m1 g15>m15 n15>m0",
                                         "0-3,6", "31", "0,2-4,30"};
 
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
+    for (size_t i = 0; i < COUNT(seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
 }

@@ -1,7 +1,5 @@
 /* slurm.conf and plugstack.conf, as tccl-check reads them. Their includes are followed within a
  * folder of their own; inputs that would lead out of it are left out. */
-#include <string.h>
-
 #include "fuzz.h"
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
@@ -90,17 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "# slurm.conf\nClusterName=c \\\n x=1\nTaskPlugin=task/cgroup,task/affinity # both\n"
-        "NodeName=DEFAULT Gres=gpu:2\nNodeName=n[1-4] NodeHostname=\"h[1-4]\" CPUs=8\n"
-        "NodeName=m1 gres = gpu:a100:4(S:0-1),shard:8\nPartitionName = p Nodes=n[1-4]\n",
-        "include other.conf\nPlugStackConfig=plugstack.conf\nKey+=value\n+=value\n",
-        "include *.conf\nNodeName=a\\#b\n",
-        "required lib/spank_tccl.so config=x  Timeout=1s\noptional y.so\ninclude other.conf\n",
-        "gpu:a100:4(S:0-1),shard:8,gpu,gpu:2,gpu:2147483647,gpu(IDX:0)",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("# slurm.conf\nClusterName=c \\\n x=1\nTaskPlugin=task/cgroup,task/affinity # both\n"
+           "NodeName=DEFAULT Gres=gpu:2\nNodeName=n[1-4] NodeHostname=\"h[1-4]\" CPUs=8\n"
+           "NodeName=m1 gres = gpu:a100:4(S:0-1),shard:8\nPartitionName = p Nodes=n[1-4]\n",
+           "include other.conf\nPlugStackConfig=plugstack.conf\nKey+=value\n+=value\n",
+           "include *.conf\nNodeName=a\\#b\n",
+           "required lib/spank_tccl.so config=x  Timeout=1s\noptional y.so\ninclude other.conf\n",
+           "gpu:a100:4(S:0-1),shard:8,gpu,gpu:2,gpu:2147483647,gpu(IDX:0)")

@@ -68,7 +68,7 @@ static void say(struct connection *from, const char *line)
     *from = (struct connection){.closed = false};
     if (*line != '@')
         snprintf(from->node, sizeof(from->node), "n%d", 1 + (*line & 31));
-    for (size_t i = 0; i < sizeof(handlers) / sizeof(*handlers); i++)
+    for (size_t i = 0; i < COUNT(handlers); i++)
         if (strcmp(tccl_message_type(message), handlers[i].type) == 0 &&
             handlers[i].far == (*line != '@')) {
             connection_hold(from);

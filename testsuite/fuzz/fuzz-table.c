@@ -1,7 +1,6 @@
 /* Chain table files. The checksum at the end is made right, or nothing behind it would be reached;
  * what is accepted names only chains that the machine has. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/fileio.h"
 #include "check.h"

@@ -1,6 +1,4 @@
 /* Times as tcclacct's options and SLURM_TIME_FORMAT have them. */
-#include <string.h>
-
 #include "acct/acct-time.h"
 #include "fuzz.h"
 
@@ -47,25 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {
-        "2025-11-21T18:57:51",
-        "1121",
-        "11/21/25",
-        "11.21.25-10:00 PM",
-        "now-3days",
-        "now - 5 min",
-        "noon",
-        "yesterday 16:00:01",
-        "uts1764000000",
-        "tomorrow-fika",
-        "5",
-        "%c %Y",
-        "%H:%M",
-        "12:30AM 0229",
-        "1899-12-31",
-    };
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("2025-11-21T18:57:51", "1121", "11/21/25", "11.21.25-10:00 PM", "now-3days",
+           "now - 5 min", "noon", "yesterday 16:00:01", "uts1764000000", "tomorrow-fika", "5",
+           "%c %Y", "%H:%M", "12:30AM 0229", "1899-12-31")

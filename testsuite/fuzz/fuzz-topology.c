@@ -3,7 +3,6 @@
  * the process that tries it first, which is no failure. */
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 
 #include "discover/discover.h"
 #include "fuzz.h"
@@ -28,7 +27,7 @@ static void forget_libfuzzer(void)
 
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(NULL);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+    for (size_t i = 0; i < COUNT(signals); i++)
         signal(signals[i], SIG_DFL);
 }
 

@@ -1,9 +1,6 @@
 /* Frames and messages: the first byte says whether the rest is a stream of frames or one message.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/envelope.h"

@@ -4,13 +4,9 @@
 #define TCCL_FUZZ_H
 
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "check.h"
 
 /* Feeds one input. Returns 0; what is wrong with the parser aborts. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,6 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Calls add with each good input to begin from. */
 typedef void fuzz_add(void *context, const void *data, size_t size);
 void fuzz_seeds(fuzz_add *add, void *context);
+
+/* In place of fuzz_seeds where all inputs are texts. */
+#define FUZZ_SEEDS(...)                                                                            \
+    void fuzz_seeds(fuzz_add *add, void *context)                                                  \
+    {                                                                                              \
+        static const char *const seeds_[] = {__VA_ARGS__};                                         \
+        for (size_t i = 0; i < COUNT(seeds_); i++)                                                 \
+            add(context, seeds_[i], strlen(seeds_[i]));                                            \
+    }
 
 /* A property that must hold for every input. */
 #define FUZZ_CHECK(condition)                                                                      \

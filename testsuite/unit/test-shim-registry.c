@@ -23,11 +23,18 @@ static struct shim_registry *open_one(void)
 {
     struct shim_why why = {""};
     struct shim_registry *registry = shim_registry_open(&plan, &why);
-    if (!registry) {
-        fprintf(stderr, "%s\n", why.text);
-        exit(1);
-    }
-    return registry;
+    CHECK_STR(why.text, "");
+    return registry ? registry : (exit(1), NULL);
+}
+
+BEFORE
+{
+    new_step();
+}
+
+AFTER
+{
+    unlink(path);
 }
 
 static int ended(pid_t pid)
@@ -69,7 +76,6 @@ TEST(several_processes)
     pid_t pids[PROCESSES];
     struct shim_member members[SHIM_GPUS * 2], late = member_of(0);
     int deciders = 0;
-    new_step();
     for (int i = 0; i < PROCESSES; i++)
         if ((pids[i] = fork()) == 0)
             _exit(take_part(i));
@@ -85,14 +91,12 @@ TEST(several_processes)
         CHECK(members[i - 1].gpu < members[i].gpu);
     CHECK_INT(members[0].rank, PROCESSES - 1);
     CHECK_INT(shim_entry_join(entry, &late), -1);
-    unlink(path);
 }
 
 /* A decision is put into effect only once all ranks are there to take it. */
 TEST(asked)
 {
     static const struct shim_why why = {"given up"};
-    new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 5, 0);
     shim_entry_asked(entry, -1, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
     shim_entry_asked(entry, SHIM_GPUS * 2, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
@@ -113,14 +117,12 @@ TEST(asked)
     CHECK_INT(shim_entry_aside(entry, &why), SHIM_ASIDE);
     CHECK_INT(shim_entry_await(entry, 3, INT64_MAX), -1);
     CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_ASIDE);
-    unlink(path);
 }
 
 /* A process dies wherever it is; what it leaves keeps nobody from anything. */
 TEST(killed_processes)
 {
     unsigned long seed = check_seed();
-    new_step();
     struct shim_registry *registry = open_one();
     for (int round = 0; round < 30; round++) {
         pid_t pid = fork();
@@ -146,13 +148,11 @@ TEST(killed_processes)
             return;
     }
     CHECK(shim_registry_entry(registry, 5, 0) != NULL);
-    unlink(path);
 }
 
 TEST(decisions)
 {
     struct shim_why first = {"the first"}, second = {"the second"}, why = {""};
-    new_step();
     struct shim_registry *registry = open_one();
     struct shim_entry *entry = shim_registry_entry(registry, 1, 0);
     CHECK_INT(shim_entry_aside(entry, &first), SHIM_ASIDE);
@@ -181,14 +181,12 @@ TEST(decisions)
     CHECK_INT(shim_entry_join(entry, &member), -1);
     struct shim_member members[SHIM_GPUS * 2];
     CHECK_INT(shim_entry_members(entry, members), SHIM_GPUS * 2);
-    unlink(path);
 }
 
 TEST(verdicts)
 {
     char text[256];
     int worst = -1;
-    new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     CHECK(!shim_entry_done(entry, 4, 0, "", &worst, text));
     CHECK(!shim_entry_done(entry, 4, 3, "differs here", &worst, text));
@@ -206,12 +204,10 @@ TEST(verdicts)
     CHECK(!shim_entry_done(entry, 3, 2, "2 of 3 rings", &worst, text));
     CHECK(shim_entry_done(entry, 3, 2, "1 of 3 rings", &worst, text));
     CHECK_STR(text, "2 of 3 rings");
-    unlink(path);
 }
 
 TEST(full_table)
 {
-    new_step();
     struct shim_registry *registry = open_one();
     for (uint64_t key = 1; key <= SHIM_ENTRIES; key++)
         CHECK(shim_registry_entry(registry, key * 31, 0) != NULL);
@@ -224,7 +220,6 @@ TEST(full_table)
     CHECK(shim_registry_closed(registry));
     struct stat status;
     CHECK(stat(path, &status) == 0 && status.st_nlink == 1);
-    unlink(path);
 }
 
 enum { GROUPS = 2000, OPEN = 40 };
@@ -260,7 +255,6 @@ static int make_groups(int i, unsigned seed)
 TEST(many_groups)
 {
     unsigned long seed = check_seed();
-    new_step();
     pid_t pids[PROCESSES];
     for (int i = 0; i < PROCESSES; i++)
         if ((pids[i] = fork()) == 0)
@@ -270,13 +264,11 @@ TEST(many_groups)
     CHECK(!shim_registry_closed(open_one()));
     for (uint64_t key = 1; key <= SHIM_ENTRIES; key++) /* all places are free again */
         CHECK(shim_registry_entry(open_one(), GROUPS + key, 0) != NULL);
-    unlink(path);
 }
 
 /* Who is the first to come and go leaves the entry to the others that are expected. */
 TEST(expected_ranks)
 {
-    new_step();
     struct shim_registry *registry = open_one();
     struct shim_member own = member_of(0), members[SHIM_GPUS * 2];
     struct shim_entry *first = shim_registry_entry(registry, 9, 2);
@@ -288,7 +280,6 @@ TEST(expected_ranks)
     struct shim_entry *again = shim_registry_entry(registry, 9, 2);
     CHECK_INT(shim_entry_members(again, members), 0);
     CHECK_INT(shim_entry_stands(again), SHIM_UNDECIDED);
-    unlink(path);
 }
 
 /* In a new process each, since one registry is kept. */
@@ -315,7 +306,6 @@ static void put(off_t size, mode_t mode, const char *text)
 TEST(foreign_files)
 {
     char other[160];
-    new_step();
     open_one();
     struct stat status;
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
@@ -350,14 +340,12 @@ TEST(foreign_files)
         CHECK(chown(path, 65534, 65534) == 0);
         refused("a file of another user");
     }
-    unlink(path);
 }
 
 /* Another process of the user's has written to the file. */
 TEST(damaged_answers)
 {
     static struct shim_answer read;
-    new_step();
     struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     struct shim_answer *answer = shim_entry_answer(entry);
     const struct shim_answer good = {.chain.n_rings = 2,
@@ -371,28 +359,21 @@ TEST(damaged_answers)
     memset(answer->chain.rings[0].path.exit.nic, 'x', SHIM_NAME);
     CHECK(shim_entry_read(entry, &read) &&
           strlen(read.chain.rings[0].path.exit.nic) == SHIM_NAME - 1);
-    answer->graph_size++;
-    CHECK(!shim_entry_read(entry, &read));
-    *answer = good;
-    answer->topo_size = SHIM_TOPO_SIZE + 1;
-    CHECK(!shim_entry_read(entry, &read));
-    *answer = good;
-    answer->chain.rings[1].path.n_gpus = SHIM_GPUS + 1;
-    CHECK(!shim_entry_read(entry, &read));
-    *answer = good;
-    answer->chain.n_rings = TCCL_CHAIN_RINGS + 1;
-    CHECK(!shim_entry_read(entry, &read));
-    *answer = good;
-    answer->chain.rings[0].path.edges[1].kind = TCCL_BOUNCE + 1;
-    CHECK(!shim_entry_read(entry, &read));
-    unlink(path);
+    for (int i = 0; i < 5; i++) {
+        *answer = good;
+        answer->graph_size += i == 0;
+        answer->topo_size += i == 1 ? SHIM_TOPO_SIZE + 1 : 0;
+        answer->chain.rings[1].path.n_gpus += i == 2 ? SHIM_GPUS : 0;
+        answer->chain.n_rings += i == 3 ? TCCL_CHAIN_RINGS : 0;
+        answer->chain.rings[0].path.edges[1].kind += i == 4 ? TCCL_BOUNCE + 1 : 0;
+        CHECK(!shim_entry_read(entry, &read));
+    }
 }
 
 /* The kernel would end the program with SIGXFSZ. */
 TEST(limited_files)
 {
     struct rlimit limit;
-    new_step();
     pid_t pid = fork();
     if (pid == 0) {
         struct shim_why why = {""};
@@ -410,7 +391,6 @@ TEST(limited_files)
         _exit(check_failures != 0);
     }
     CHECK_INT(ended(pid), 0);
-    unlink(path);
 }
 
 TEST(claims)
@@ -418,7 +398,6 @@ TEST(claims)
     int told[2], stop[2];
     char byte;
     const shim_bus gpus[] = {0x100, 0x200};
-    new_step();
     struct shim_registry *registry = open_one();
     CHECK(pipe(told) == 0 && pipe(stop) == 0);
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));
@@ -437,7 +416,6 @@ TEST(claims)
     close(stop[1]);
     CHECK_INT(ended(pid), 0);
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));
-    unlink(path);
 }
 
 /* Communicators may have a quarter of what was free in /dev/shm, as long as any of their ranks is
@@ -447,7 +425,6 @@ TEST(files_in_shm)
     struct shim_why why = {""};
     struct shim_entry *entries[3];
     struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
-    new_step();
     struct shim_registry *registry = open_one();
     for (int i = 0; i < 3; i++) {
         entries[i] = shim_registry_entry(registry, (uint64_t)i + 1, 1);
@@ -464,14 +441,12 @@ TEST(files_in_shm)
     CHECK_INT(shim_registry_charge(registry, entries[2], 1, &why), -1);
     shim_registry_drop(registry, entries[0]);
     CHECK_INT(shim_registry_charge(registry, entries[2], 600, &why), 0);
-    unlink(path);
 }
 
 /* What killed processes had is there for others. */
 TEST(files_of_killed)
 {
     struct shim_why why = {""};
-    new_step();
     struct shim_registry *registry = open_one();
     shim_registry_begin(registry, 4000);
     pid_t pid = fork();
@@ -484,7 +459,6 @@ TEST(files_of_killed)
     CHECK_INT(ended(pid), 0);
     struct shim_entry *entry = shim_registry_entry(registry, 2, 1);
     CHECK_INT(shim_registry_charge(registry, entry, 1000, &why), 0);
-    unlink(path);
 }
 
 /* ---- Memory ---- */
@@ -516,7 +490,6 @@ TEST(memory)
 {
     unsigned long seed = check_seed();
     pid_t pids[PROCESSES];
-    new_step();
     struct shim_registry *registry = open_one();
     CHECK(shim_registry_reserve(registry, 600, ROOM));
     CHECK(!shim_registry_reserve(registry, 401, ROOM));
@@ -535,5 +508,4 @@ TEST(memory)
     shim_registry_release(registry, 2 * ROOM);
     CHECK(!shim_registry_reserve(registry, ROOM + 1, ROOM));
     CHECK(shim_registry_reserve(registry, ROOM, ROOM));
-    unlink(path);
 }

@@ -405,7 +405,6 @@ TEST(mismatch)
     cleanup_close int first = start_join(&join), second = start_join(&other);
     CHECK_INT(tccl_client_wait_plan(second, WAIT_MS, &plan, &err), -1);
     CHECK(strstr(err.text, "do not match") != NULL);
-    close(second);
 }
 
 /* The first node has another second node in its list than the one that comes: no ring, whichever
