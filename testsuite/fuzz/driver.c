@@ -95,7 +95,7 @@ static void erase(struct input *input)
 }
 
 /* Puts a piece of one input into another, or again into itself. */
-static void splice(struct input *input, const struct corpus *corpus)
+static void insert_piece(struct input *input, const struct corpus *corpus)
 {
     const struct input *other = &corpus->inputs[below((size_t)corpus->count)];
     size_t at = below(other->size);
@@ -120,7 +120,7 @@ static void mutate(struct input *input, const struct corpus *corpus)
         insert_token(input);
         return;
     case 5:
-        splice(input, corpus);
+        insert_piece(input, corpus);
         return;
     case 6:
         input->size -= below(8) == 0 ? below(input->size) : 0;
