@@ -48,7 +48,7 @@ static void begin(void)
                                         .gres = {0, 1},
                                         .n_gres = 2,
                                         .launch = TCCL_LAUNCH_SCRIPT};
-    fake_has_script = true;
+    fake_has_script = fake_strangers = true;
     atexit(end);
 }
 
