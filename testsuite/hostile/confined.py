@@ -44,7 +44,7 @@ MAY = {"tccld": {"reads the kernel's settings"},
                         "has memory that is written and executed"}}
 
 
-# What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/README.md has the same table.
+# What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/SECURITY.md has the same table.
 MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/step": 0o600,
          "state/records.db": 0o600, "state/records.db-wal": 0o600, "state/records.db-shm": 0o600, "state/tccld.lock": 0o600,
          "state/spool": 0o700, "state/spool/bad": 0o700, "state/spool/BATCH": 0o600}

@@ -1,5 +1,5 @@
 /* deadline.h: the times of a step; there are no others. T is its timeout, from the first message
- * about it; A is AliveTimeout=, T if that is less (profiler/tccld/README.md):
+ * about it; A is AliveTimeout=, T if that is less (profiler/tccld/join/README.md):
  *
  *   1/4 s, at most A / 4   nodes from which nothing has come are asked whether they are alive
  *                          (probe.c)

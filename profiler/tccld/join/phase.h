@@ -1,5 +1,5 @@
 /* phase.h: the phases in a step's life on one node, and the events that lead from one to the next.
- * The table itself is in phase.c; profiler/tccld/README.md draws it. */
+ * The table itself is in phase.c; profiler/tccld/join/README.md draws it. */
 #ifndef TCCL_PHASE_H
 #define TCCL_PHASE_H
 
