@@ -749,7 +749,7 @@ static bool others_end_step(void)
     struct policy_rule rule;
     struct policy_choice choice;
     return remote.plan.state == TCCL_STATE_FALLBACK && remote.step.n_nodes > 1 &&
-           policy_by_gpus(&remote.conf) &&
+           remote.step.n_gres > 0 && policy_by_gpus(&remote.conf) &&
            policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
                               TCCL_MODE_REQUIRE, &rule, &choice) &&
            is_ended(2);

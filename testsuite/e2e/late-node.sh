@@ -65,10 +65,9 @@ job=$(user sbatch --parsable --output="$work/batch" $two "$work/wait")
 eventually "the job" test -e "$work/allocated"
 kill -STOP "$(<"$cluster/pid/slurmd@n2")"
 touch "$work/go"
-waits() { [ -n "$(pgrep -f "slurmstepd: \[$job\.0\]")" ]; }
-eventually "its step on n1" waits
+eventually "its step on n1" has_stepd "$job.0"
 user scancel "$job"
-ended() { ! waits; }
+ended() { ! has_stepd "$job.0"; }
 eventually "the step's end on n1, before the timeout" ended
 kill -CONT "$(<"$cluster/pid/slurmd@n2")"
 eventually "end of job $job" job_ended "$job"

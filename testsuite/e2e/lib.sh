@@ -198,6 +198,11 @@ record_matches() { # JOB STEP FIELD VALUE-PATTERN
     [[ $(record "$1" "$2" "$3") == $4 ]]
 }
 
+# Has the step a slurmstepd on a node of this cluster? By its socket: other clusters number their jobs alike.
+has_stepd() { # JOB.STEP
+    grep -qE " $cluster/[^ ]*_${1//./\\.}\$" /proc/net/unix
+}
+
 # ---- how long steps wait ---------------------------------------------------------------------------
 
 # Where a test is about a node that never comes: as little as nodes need that do. Steps that must have their ring

@@ -42,7 +42,7 @@ job=$(user sbatch --parsable --output="$work/batch" -w n1,n2 -N2 --gpus-per-node
 eventually "the job" test -e "$work/allocated"
 signal STOP slurmd@n2
 touch "$work/go"
-eventually "its step on n1" pgrep -f "slurmstepd: \[$job\.0\]"
+eventually "its step on n1" has_stepd "$job.0"
 signal STOP slurmctld
 mini stop-tccld n2
 eventually "what is said" grep -q "can't be ended" "$work/batch"

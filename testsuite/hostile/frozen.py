@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """frozen: RunDir is on a disk that hangs (an ext4 of its own, frozen). tccld goes on: a step is told that it has no ring, and why; a step's
 end, questions and records of another node are answered. Once the disk goes on there are rings again, and nothing is left of the steps that
-had none. Where no file system can be mounted, nothing is tried.
+had none. A tccld that is started while the disk hangs says so, can be ended, and begins once the disk goes on, with the steps that run. Where no
+file system can be mounted, nothing is tried.
 # level: quick
 """
 import itertools
@@ -31,6 +32,18 @@ class Frozen(Target):
     def freeze(self):
         self.undo.callback(subprocess.run, ["fsfreeze", "-u", self.disk], stderr=subprocess.DEVNULL)
         subprocess.run(["fsfreeze", "-f", self.disk], check=True)
+
+    def spawn_frozen(self):
+        """A tccld that can't begin yet, and has said so."""
+        said = self.said()
+        process = daemons.spawn([daemons.TCCLD, "--config", f"{self.folder}/tccl.conf", "--node", "n1"], f"{self.folder}/n1/log")
+        check(comes(lambda: self.said() > said), "a tccld that is started says that its RunDir hangs")
+        check(process.poll() is None, "and waits")
+        return process
+
+    def said(self):
+        with open(f"{self.folder}/n1/log") as file:
+            return file.read().count("(RunDir) does not answer")
 
     def thaw(self):
         self.undo.close()
@@ -81,4 +94,16 @@ with Frozen() as target:
     check(comes(lambda: not any(name.startswith(("2.", "3.")) for name in target.plans())), "what was written late is taken back")
     check(all(target.end_of(job) == "ok" for job in range(1, next(jobs))), "all steps end")
     check(comes(lambda: not target.left()), "and nothing is left of them")
+    check(target.begin(1).get("state") == "applied", "a step runs")
+    target.freeze()
+    target.stop()
+    process = target.spawn_frozen()
+    process.terminate()
+    process.wait(SOON)
+    daemons.children.remove(process)
+    target.tcclds[0] = target.spawn_frozen()
+    target.thaw()
+    check(daemons.wait_for_socket(f"{target.folder}/n1/tccld.sock", target.tcclds[0]), "it begins once the disk goes on")
+    check(len(target.plans()) == 1, "the step has its plan")
+    check(target.end_of(1) == "ok" and comes(lambda: not target.left()), "and ends")
 verdict()

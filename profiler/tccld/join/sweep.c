@@ -130,12 +130,6 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
     return removed + sweep_steps(daemon);
 }
 
-/* Writes, as a sweep would, and changes nothing: a file system that takes that goes on. */
-static void try(void *task)
-{
-    utimensat(AT_FDCWD, task, NULL, 0);
-}
-
 static void on_time(evutil_socket_t fd, short what, void *argument)
 {
     struct sweep *sweep = argument;
@@ -143,7 +137,7 @@ static void on_time(evutil_socket_t fd, short what, void *argument)
     struct timeval next = daemon_in(sweep->period_ms);
     char path[PATH_MAX];
     strcpy(path, daemon->conf->run_dir);
-    bool answers = run_dir_do(daemon->run_dir, try, NULL, path, sizeof(path), NULL) == 0;
+    bool answers = run_dir_do(daemon->run_dir, run_dir_try, NULL, path, sizeof(path), NULL) == 0;
     int removed = answers ? sweep_run_dir(daemon, time(NULL)) : 0;
     (void)fd;
     (void)what;

@@ -16,6 +16,12 @@ enum { RUN_DIR_MS = 1000 };
 
 struct run_dir;
 
+/* Before anything else is done there: returns once RunDir takes writes; the log says so where it does
+ * not within RUN_DIR_MS. A child tries it, so that this process can be ended meanwhile. */
+void run_dir_await(const char *path);
+/* Writes, as a sweep would, and changes nothing: a file system that takes that goes on. */
+void run_dir_try(void *path);
+
 /* NULL with err. */
 struct run_dir *run_dir_new(struct tccl_error *err);
 /* Waits for what is under way, RUN_DIR_MS at most. NULL is fine. Returns 0; 1: it hangs, and is

@@ -355,6 +355,8 @@ int main(int argc, char **argv)
         log_line("%s", err.text);
         return 1;
     }
+    if (!options.conf.check)
+        run_dir_await(parts.daemon.conf->run_dir);
     if (!options.conf.check && become_user(&parts.daemon, &options.conf, &err) != 0) {
         log_line("%s", err.text);
         return 1;
