@@ -1,166 +1,321 @@
-/* acct-summary.c: the summary for a terminal. */
-#include "acct/acct.h"
+/* acct-summary.c: the summary of many records, for a terminal and as a page. */
+#include "acct/acct-summary.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "acct/acct-summary-parts.h"
 #include "acct/acct-time.h"
-#include "base/cleanup.h"
+#include "acct/acct.h"
 #include "base/fields.h"
-#include "draw/term.h"
+#include "draw/doc.h"
+#include "draw/html.h"
+#include "draw/svg.h"
 
-enum { LEAST_COLUMNS = 72, BAR = 30 };
+enum { DAY = 86400, LEAST_COLUMNS = 72, WORDS = 33, NAME = 64, REASON = 512, LEAD = 512 };
 
-/* A text, cut and padded to that many columns. */
-static void put_column(struct tccl_pen *pen, const char *text, int columns)
+static double real_of(const json_t *object, const char *name)
 {
-    int begin = pen->used;
-    tccl_pen_cut(pen, text, columns);
-    if (pen->used - begin < columns)
-        tccl_pen_print(pen, "%*s", columns - (pen->used - begin), "");
+    return json_number_value(json_object_get(object, name));
 }
 
-static void put_time(struct tccl_pen *page, json_int_t when, const char *format)
+/* A count or a time, clamped to 0 … 10^12, so that sums can't overflow. */
+static long long count_of(const json_t *object, const char *name)
 {
-    char text[64];
-    acct_time_print((time_t)when, time(NULL), format, text, sizeof(text));
-    fputs(text, page->out);
+    const json_int_t most = 1000000000000;
+    json_int_t count = tccl_number_of(object, name);
+    return count < 0 ? 0 : count > most ? most : count;
 }
 
-static void put_head(struct tccl_pen *page, const json_t *summary)
+static double share(double part, double all)
 {
-    const char *format = getenv("SLURM_TIME_FORMAT");
-    json_int_t steps = tccl_number_of(summary, "steps");
-    if (steps == 0) {
-        fputs("no steps in this time that you may see\n", page->out);
+    return all > 0 ? part / all : 0;
+}
+
+static const char *ending(long long count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void format_time(json_int_t when, const char *format, char *text, size_t size)
+{
+    acct_time_print((time_t)when, time(NULL), format, text, size);
+}
+
+/* ---- tables ---- */
+
+struct word {
+    const char *word; /* borrowed */
+    json_int_t steps;
+};
+
+/* Words and their numbers of steps, most first. Returns how many words. */
+static int sort_words(const json_t *words, struct word list[static WORDS])
+{
+    int count = 0;
+    const char *word;
+    json_t *value;
+    json_object_foreach((json_t *)words, word, value)
+    {
+        int at = count < WORDS ? count++ : WORDS;
+        for (; at > 0 && list[at - 1].steps < json_integer_value(value); at--)
+            if (at < WORDS)
+                list[at] = list[at - 1];
+        if (at < WORDS)
+            list[at] = (struct word){word, json_integer_value(value)};
+    }
+    return count;
+}
+
+static void put_words(struct tccl_doc *doc, const char *heading, const char *what,
+                      const json_t *words, long long all)
+{
+    const struct tccl_doc_column columns[] = {{what, -18}, {"Steps", 9}, {"Share", 9}};
+    struct word list[WORDS];
+    int count = sort_words(words, list);
+    if (count == 0 && !doc->html)
         return;
-    }
-    fprintf(page->out, "%lld step%s, started from ", (long long)steps, steps == 1 ? "" : "s");
-    put_time(page, tccl_number_of(summary, "start"), format);
-    fputs(" to ", page->out);
-    put_time(page, tccl_number_of(summary, "end"), format);
-    fputc('\n', page->out);
-}
-
-static void put_words(struct tccl_pen *page, const char *title, const json_t *words, json_int_t all)
-{
-    struct acct_word list[ACCT_WORDS];
-    int count = acct_summary_words(words, list);
+    tccl_doc_begin(doc, heading, NULL);
     if (count > 0)
-        fprintf(page->out, "\n%s\n", title);
+        tccl_doc_table(doc, "", columns, 3);
+    else
+        tccl_doc_line(doc, "No data yet.");
     for (int i = 0; i < count; i++) {
-        double steps = (double)list[i].steps;
-        fputs("  ", page->out);
-        put_column(page, list[i].word, 18);
-        fprintf(page->out, "%9lld  %5.1f %%  ", (long long)list[i].steps,
-                all ? 100.0 * steps / (double)all : 0);
-        tccl_pen_bar(page, all ? steps / (double)all : 0, BAR);
-        fputc('\n', page->out);
+        double part = share((double)list[i].steps, (double)all);
+        tccl_doc_text(doc, list[i].word, NAME);
+        tccl_doc_cell(doc, "%lld", (long long)list[i].steps);
+        tccl_doc_cell(doc, "%.1f %%", 100 * part);
+        tccl_doc_bar(doc, part);
+        tccl_doc_row(doc);
     }
+    if (count > 0)
+        tccl_doc_table_end(doc);
+    tccl_doc_end(doc);
 }
 
-static void put_reasons(struct tccl_pen *page, const json_t *reasons)
+static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
 {
+    static const struct tccl_doc_column columns[] = {{"Class of reason", -18},
+                                                     {"Steps", 9},
+                                                     {"Fell back", 11},
+                                                     {"Last", 18},
+                                                     {"The latest one", 0}};
     size_t i;
     json_t *reason;
-    if (json_array_size(reasons) > 0)
-        fputs("\nReasons by class\n", page->out);
+    bool any = json_array_size(reasons) > 0;
+    if (!any && !doc->html)
+        return;
+    tccl_doc_begin(doc, "Why there was no ring", NULL);
+    if (any)
+        tccl_doc_table(doc, "four", columns, 5);
+    else
+        tccl_doc_line(doc, "No step has a reason: every step that asked for a ring got one.");
     json_array_foreach(reasons, i, reason)
     {
-        fputs("  ", page->out);
-        put_column(page, tccl_text_of(reason, "class"), 18);
-        fprintf(page->out, "%9lld  last ", (long long)tccl_number_of(reason, "steps"));
-        put_time(page, tccl_number_of(reason, "last"), "%Y-%m-%d %H:%M");
-        fputs("\n      ", page->out);
-        tccl_pen_cut(page, tccl_text_of(reason, "example"), page->columns - 6);
-        fputc('\n', page->out);
+        char last[64];
+        format_time(count_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
+        tccl_doc_text(doc, tccl_text_of(reason, "class"), NAME);
+        tccl_doc_cell(doc, "%lld", count_of(reason, "steps"));
+        tccl_doc_cell(doc, "%lld", count_of(reason, "fallbacks"));
+        tccl_doc_cell(doc, "%s", last);
+        tccl_doc_text(doc, tccl_text_of(reason, "example"), REASON);
+        tccl_doc_row(doc);
     }
+    if (any)
+        tccl_doc_table_end(doc);
+    tccl_doc_end(doc);
 }
 
-static void put_gains(struct tccl_pen *page, const json_t *summary)
+/* Is the node slow, or did steps fall back because of it? */
+static bool stands_out(const json_t *node)
+{
+    return real_of(node, "share") < 0.95 || tccl_number_of(node, "fallbacks");
+}
+
+static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
+{
+    static const struct tccl_doc_column columns[] = {
+        {"Node", -18}, {"Of best", 9}, {"Steps", 9}, {"Fell back", 11}};
+    size_t i, shown = 0;
+    json_t *node;
+    if (json_array_size(nodes) == 0 && !doc->html)
+        return;
+    tccl_doc_begin(doc, "Nodes that stand out", NULL);
+    tccl_doc_line(doc, "Bandwidth of a node's rings alone (beside no other step) relative to the "
+                       "best ring over as many nodes and GPUs. Listed are nodes below 95 %% and "
+                       "nodes that a fallback blames.");
+    json_array_foreach(nodes, i, node)
+    {
+        if (!stands_out(node))
+            continue;
+        if (shown++ == 0)
+            tccl_doc_table(doc, "", columns, 4);
+        tccl_doc_text(doc, tccl_text_of(node, "node"), NAME);
+        if (json_is_number(json_object_get(node, "share"))) {
+            tccl_doc_cell(doc, "%.1f %%", 100 * real_of(node, "share"));
+            tccl_doc_bar(doc, real_of(node, "share"));
+        } else {
+            tccl_doc_cell(doc, "-");
+        }
+        tccl_doc_cell(doc, "%lld", count_of(node, "steps"));
+        tccl_doc_cell(doc, "%lld", count_of(node, "fallbacks"));
+        tccl_doc_row(doc);
+    }
+    if (shown)
+        tccl_doc_table_end(doc);
+    else
+        tccl_doc_line(doc, "No node stands out.");
+    tccl_doc_end(doc);
+}
+
+/* What sharing nodes costs, and what placement would have given, a line each. */
+static void put_losses(struct tccl_doc *doc, const json_t *summary)
+{
+    const json_t *sharing = json_object_get(summary, "sharing"),
+                 *placement = json_object_get(summary, "placement");
+    long long shared = count_of(sharing, "steps"), known = count_of(placement, "steps"),
+              unknown = count_of(placement, "unknown");
+    double beside = real_of(sharing, "gbps"), alone = real_of(placement, "alone_gbps"),
+           placed = real_of(placement, "placed_gbps");
+    if (shared + known + unknown <= 0)
+        return;
+    tccl_doc_begin(doc, "Sharing and placement", NULL);
+    if (shared > 0)
+        tccl_doc_line(doc,
+                      "Sharing: %lld step%s began beside others: mean %.2f GB/s, %.2f alone (%.0f "
+                      "%% lost)",
+                      shared, ending(shared), beside, real_of(sharing, "alone_gbps"),
+                      fmax(0, 100 * (1 - share(beside, real_of(sharing, "alone_gbps")))));
+    if (known > 0)
+        tccl_doc_line(doc,
+                      "Placement: %lld step%s alone: mean %.2f GB/s, %.2f on their machines' best "
+                      "GPUs (+%.0f %%)",
+                      known, ending(known), alone, placed, 100 * (share(placed, alone) - 1));
+    else if (unknown > 0)
+        tccl_doc_line(doc, "Placement: unknown what the best GPUs would have given (%lld step%s)",
+                      unknown, ending(unknown));
+    tccl_doc_end(doc);
+}
+
+/* ---- spans of days ---- */
+
+/* Days since the first one. */
+static json_int_t days_after(const json_t *days, size_t i)
+{
+    json_int_t first = count_of(json_array_get(days, 0), "start");
+    json_int_t start = count_of(json_array_get(days, i), "start");
+    return start < first ? 0 : (start - first + DAY / 2) / DAY;
+}
+
+/* Folds the days from index first on that belong to its span. Returns the index past them. */
+static size_t add_days(const json_t *days, size_t first, json_int_t each, struct acct_span *span)
+{
+    size_t i = first;
+    double gains = 0;
+    json_int_t n_gains = 0, place = days_after(days, first) / each;
+    *span = (struct acct_span){.place = (int)place,
+                               .noon = count_of(json_array_get(days, 0), "start") +
+                                       place * each * DAY + DAY / 2};
+    for (; i < json_array_size(days) && days_after(days, i) / each == place; i++) {
+        const json_t *day = json_array_get(days, i);
+        json_int_t applied = count_of(day, "applied"), times = applied ? applied : 1;
+        span->steps += count_of(day, "steps");
+        span->applied += applied;
+        span->built += count_of(day, "built");
+        span->fallback += count_of(day, "fallback");
+        if (json_is_number(json_object_get(day, "gain_mean"))) {
+            gains += real_of(day, "gain_mean") * (double)times;
+            n_gains += times;
+        }
+    }
+    span->gain = n_gains ? gains / (double)n_gains : 0;
+    return i;
+}
+
+int acct_summary_spans(const json_t *summary, struct acct_span spans[static ACCT_SPANS],
+                       json_int_t *each)
+{
+    const json_t *days = json_object_get(summary, "days");
+    size_t count = json_array_size(days);
+    int n = 0;
+    *each = count > 0 ? days_after(days, count - 1) / ACCT_SPANS + 1 : 1;
+    for (size_t i = 0; i < count && n < ACCT_SPANS; n++)
+        i = add_days(days, i, *each, &spans[n]);
+    return n;
+}
+
+/* ---- gains ---- */
+
+/* The histogram of gains from the first part with steps to the last. Returns whether there are any.
+ */
+static bool find_gains(const json_t *summary, size_t *first, size_t *last)
 {
     const json_t *gains = json_object_get(summary, "gains");
+    *first = json_array_size(gains);
+    *last = 0;
+    for (size_t i = 0; i < json_array_size(gains); i++) {
+        if (real_of(json_array_get(gains, i), "steps") <= 0)
+            continue;
+        if (*first > i)
+            *first = i;
+        *last = i;
+    }
+    return *first < json_array_size(gains);
+}
+
+/* Bounds of such a part: "1.50 - 2.00", or "6.00 -". */
+static void gain_range(const json_t *part, char *text, size_t size)
+{
+    const json_t *to = json_object_get(part, "to");
+    double from = real_of(part, "from");
+    if (json_is_number(to))
+        snprintf(text, size, "%.2f - %.2f", from, json_number_value(to));
+    else
+        snprintf(text, size, "%.2f -", from);
+}
+
+/* ---- for a terminal ---- */
+
+static void put_gains(struct tccl_doc *doc, const json_t *summary)
+{
+    static const struct tccl_doc_column columns[] = {{"Gain", -18}, {"Steps", 9}};
+    const json_t *gains = json_object_get(summary, "gains"),
+                 *built = json_object_get(summary, "gain_built");
     size_t first, last;
     double most = 0;
-    if (!acct_summary_gains(summary, &first, &last))
+    long long rings = count_of(built, "steps");
+    if (!find_gains(summary, &first, &last))
         return;
     for (size_t i = first; i <= last; i++)
-        most = fmax(most, acct_real_of(json_array_get(gains, i), "steps"));
-    const json_t *built = json_object_get(summary, "gain_built");
-    if (tccl_number_of(built, "steps") > 0)
-        fprintf(page->out, "\nGain over the baseline: median %.2f of %lld ring%s that NCCL built\n",
-                acct_real_of(built, "median"), (long long)tccl_number_of(built, "steps"),
-                tccl_number_of(built, "steps") == 1 ? "" : "s");
+        most = fmax(most, real_of(json_array_get(gains, i), "steps"));
+    tccl_doc_begin(doc, "Gain over the baseline", NULL);
+    if (rings > 0)
+        tccl_doc_line(doc, "median %.2f of %lld ring%s that NCCL built", real_of(built, "median"),
+                      rings, ending(rings));
     else
-        fputs("\nGain over the baseline: of no ring is it known that NCCL built it\n", page->out);
-    fprintf(page->out, "  predicted for all: median %.2f, mean %.2f\n",
-            acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
+        tccl_doc_line(doc, "of no ring is it known that NCCL built it");
+    tccl_doc_line(doc, "predicted for all: median %.2f, mean %.2f", real_of(summary, "gain_median"),
+                  real_of(summary, "gain_mean"));
+    tccl_doc_table(doc, "", columns, 2);
     for (size_t i = first; i <= last; i++) {
         const json_t *part = json_array_get(gains, i);
         char range[32];
-        acct_gain_range(part, range, sizeof(range));
-        fprintf(page->out, "  %-18s%9lld  ", range, (long long)tccl_number_of(part, "steps"));
-        tccl_pen_bar(page, acct_real_of(part, "steps") / most, BAR);
-        fputc('\n', page->out);
+        gain_range(part, range, sizeof(range));
+        tccl_doc_cell(doc, "%s", range);
+        tccl_doc_cell(doc, "%lld", count_of(part, "steps"));
+        tccl_doc_bar(doc, real_of(part, "steps") / most);
+        tccl_doc_row(doc);
     }
-}
-
-static void put_nodes(struct tccl_pen *page, const json_t *nodes)
-{
-    size_t i, shown = 0;
-    json_t *node;
-    if (json_array_size(nodes) > 0)
-        fputs("\nNodes that stand out: their rings' GB/s alone, of the best of that size\n",
-              page->out);
-    json_array_foreach(nodes, i, node)
-    {
-        if (!acct_node_stands_out(node))
-            continue;
-        shown++;
-        fputs("  ", page->out);
-        put_column(page, tccl_text_of(node, "node"), 18);
-        if (json_is_number(json_object_get(node, "share")))
-            fprintf(page->out, "%7.1f %%", 100 * acct_real_of(node, "share"));
-        else
-            fprintf(page->out, "%9s", "-");
-        fprintf(page->out, "  %8lld steps", (long long)tccl_number_of(node, "steps"));
-        if (tccl_number_of(node, "fallbacks"))
-            fprintf(page->out, "  %6lld fell back", (long long)tccl_number_of(node, "fallbacks"));
-        fputc('\n', page->out);
-    }
-    if (json_array_size(nodes) > 0 && shown == 0)
-        fputs("  none stands out: all reach 95 % or more\n", page->out);
-}
-
-static void put_losses(struct tccl_pen *page, const json_t *summary)
-{
-    char text[ACCT_LOSS];
-    for (int which = 0; which < ACCT_LOSSES; which++)
-        if (acct_summary_loss(summary, which, text))
-            fprintf(page->out, "%s%s\n", which ? "" : "\n", text);
-}
-
-static void put_span(struct tccl_pen *page, const struct acct_span *span, double most)
-{
-    fputs("  ", page->out);
-    put_time(page, span->noon, "%Y-%m-%d");
-    fprintf(page->out, " %7lld  %8lld  %8lld", (long long)span->steps, (long long)span->applied,
-            (long long)span->fallback);
-    if (span->gain > 0)
-        fprintf(page->out, "  %5.2f  ", span->gain);
-    else
-        fprintf(page->out, "  %5s  ", "");
-    tccl_pen_bar(page, most > 0 ? (double)span->steps / most : 0, 22);
-    fputc('\n', page->out);
 }
 
 /* A row per day with steps; over a long time several days per row, so that the table stays
  * short. */
-static void put_days(struct tccl_pen *page, const json_t *summary)
+static void put_spans(struct tccl_doc *doc, const json_t *summary)
 {
+    char day[32] = "Day";
+    const struct tccl_doc_column columns[] = {
+        {day, -12}, {"Steps", 8}, {"Applied", 9}, {"Fallback", 10}, {"Gain", 7}};
     struct acct_span spans[ACCT_SPANS];
     json_int_t each;
     double most = 0;
@@ -169,38 +324,291 @@ static void put_days(struct tccl_pen *page, const json_t *summary)
         return;
     for (int i = 0; i < count; i++)
         most = fmax(most, (double)spans[i].steps);
-    if (each == 1)
-        fputs("\nDay            steps   applied  fallback   gain\n", page->out);
-    else
-        fprintf(page->out, "\n%4lld days from  steps   applied  fallback   gain\n",
-                (long long)each);
-    for (int i = 0; i < count; i++)
-        put_span(page, &spans[i], most);
+    if (each > 1)
+        snprintf(day, sizeof(day), "%lld days from", (long long)each);
+    tccl_doc_begin(doc, "Over time", NULL);
+    tccl_doc_table(doc, "", columns, 5);
+    for (int i = 0; i < count; i++) {
+        char from[64];
+        format_time(spans[i].noon, "%Y-%m-%d", from, sizeof(from));
+        tccl_doc_cell(doc, "%s", from);
+        tccl_doc_cell(doc, "%lld", (long long)spans[i].steps);
+        tccl_doc_cell(doc, "%lld", (long long)spans[i].applied);
+        tccl_doc_cell(doc, "%lld", (long long)spans[i].fallback);
+        if (spans[i].gain > 0)
+            tccl_doc_cell(doc, "%.2f", spans[i].gain);
+        else
+            tccl_doc_cell(doc, " ");
+        tccl_doc_bar(doc, share((double)spans[i].steps, most));
+        tccl_doc_row(doc);
+    }
 }
 
-static void put_solve(struct tccl_pen *page, const json_t *solve)
+static void format_span(const json_t *summary, char from[static 64], char to[static 64])
 {
-    if (acct_real_of(solve, "max") > 0)
-        fprintf(page->out,
-                "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
-                acct_real_of(solve, "median") / 1e3, acct_real_of(solve, "p99") / 1e3,
-                acct_real_of(solve, "max") / 1e3);
+    const char *format = getenv("SLURM_TIME_FORMAT");
+    format_time(count_of(summary, "start"), format, from, 64);
+    format_time(count_of(summary, "end"), format, to, 64);
 }
 
 void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
 {
-    struct tccl_pen page = {
-        .out = out, .columns = columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns, .utf8 = utf8};
-    json_int_t steps = tccl_number_of(summary, "steps");
-    put_head(&page, summary);
-    if (steps == 0)
+    struct tccl_doc doc = {.pen = {.out = out,
+                                   .columns = columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns,
+                                   .utf8 = utf8}};
+    const json_t *solve = json_object_get(summary, "solve_us");
+    long long steps = count_of(summary, "steps");
+    char from[64], to[64];
+    if (steps == 0) {
+        fputs("no steps in this time that you may see\n", out);
         return;
-    put_words(&page, "Outcome", json_object_get(summary, "states"), steps);
-    put_words(&page, "What NCCL built, where known", json_object_get(summary, "built"), steps);
-    put_reasons(&page, json_object_get(summary, "reasons"));
-    put_gains(&page, summary);
-    put_losses(&page, summary);
-    put_nodes(&page, json_object_get(summary, "nodes"));
-    put_solve(&page, json_object_get(summary, "solve_us"));
-    put_days(&page, summary);
+    }
+    format_span(summary, from, to);
+    tccl_doc_line(&doc, "%lld step%s, started from %s to %s", steps, ending(steps), from, to);
+    put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
+    put_words(&doc, "What NCCL built, where known", "Built", json_object_get(summary, "built"),
+              steps);
+    put_reasons(&doc, json_object_get(summary, "reasons"));
+    put_gains(&doc, summary);
+    put_losses(&doc, summary);
+    put_nodes(&doc, json_object_get(summary, "nodes"));
+    if (real_of(solve, "max") > 0)
+        fprintf(out, "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
+                real_of(solve, "median") / 1e3, real_of(solve, "p99") / 1e3,
+                real_of(solve, "max") / 1e3);
+    put_spans(&doc, summary);
+}
+
+/* ---- as a page ---- */
+
+static void put_count(const char *name, long long count, long long all, FILE *out)
+{
+    if (all > 0)
+        tccl_html_fact(out, name, "%lld (%.0f %%)", count, 100 * share((double)count, (double)all));
+    else
+        tccl_html_fact(out, name, "%lld", count);
+}
+
+static long long with_ring(const json_t *states)
+{
+    return count_of(states, "applied") + count_of(states, "partial") + count_of(states, "differs");
+}
+
+static void put_tiles(const json_t *summary, FILE *out)
+{
+    const json_t *states = json_object_get(summary, "states");
+    const json_t *solve = json_object_get(summary, "solve_us");
+    const json_t *of_built = json_object_get(summary, "gain_built");
+    long long steps = count_of(summary, "steps"), rings = with_ring(states);
+    char from[64], to[64];
+    format_span(summary, from, to);
+    fputs("<h2>In short</h2>\n<p class=\"dim\">Started from ", out);
+    tccl_svg_escape(from, out);
+    fputs(" to ", out);
+    tccl_svg_escape(to, out);
+    fputs("</p>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
+    put_count("Steps", steps, 0, out);
+    put_count("With a ring", rings, steps, out);
+    put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "applied"), rings, out);
+    put_count("Fallbacks", count_of(states, "fallback"), steps, out);
+    if (real_of(of_built, "median") > 0)
+        tccl_html_fact(out, "Gain of rings that NCCL built, median", "%.2f×",
+                       real_of(of_built, "median"));
+    if (real_of(summary, "gain_median") > 0)
+        tccl_html_fact(out, "Gain predicted for all, median (mean)", "%.2f× (%.2f×)",
+                       real_of(summary, "gain_median"), real_of(summary, "gain_mean"));
+    if (real_of(solve, "max") > 0)
+        tccl_html_fact(out, "Time to a ring, median (99 % within)", "%.1f ms (%.1f ms)",
+                       real_of(solve, "median") / 1e3, real_of(solve, "p99") / 1e3);
+    fputs("</dl></div>\n", out);
+}
+
+static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *column)
+{
+    format_time(noon, "%Y-%m-%d", column->name, sizeof(column->name));
+    format_time(noon, with_year ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
+}
+
+/* The outcome of steps, in the order of state_series. */
+static const char *const state_series[] = {"applied, built by NCCL",
+                                           "applied, not known to be built", "fallback",
+                                           "others: off, nothing to do, partial, differs"};
+static const int state_colours[] = {3, 0, 1, 2};
+enum { STATE_SERIES = 4 };
+_Static_assert((int)STATE_SERIES <= (int)TCCL_CHART_SERIES, "one for each");
+
+static void put_states(const struct acct_span *span, double values[static STATE_SERIES])
+{
+    values[0] = (double)span->built;
+    values[1] = fmax(0, (double)(span->applied - span->built));
+    values[2] = (double)span->fallback;
+    values[3] = fmax(0, (double)(span->steps - span->applied - span->fallback));
+}
+
+/* Spans without steps keep their column, so that the time axis is even. Returns how many columns.
+ */
+static int day_columns(const json_t *summary, struct tccl_chart_column columns[static ACCT_SPANS],
+                       bool gain, json_int_t *each)
+{
+    struct acct_span spans[ACCT_SPANS];
+    int n = acct_summary_spans(summary, spans, each);
+    int count = n > 0 ? spans[n - 1].place + 1 : 0;
+    bool years = *each * count > 300;
+    if (count > ACCT_SPANS)
+        count = ACCT_SPANS;
+    for (int i = 0; i < count; i++) {
+        columns[i] = (struct tccl_chart_column){.values = {gain ? -1 : 0}};
+        name_day(spans[0].noon + i * *each * DAY, years, &columns[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        const struct acct_span *span = &spans[i];
+        if (span->place < 0 || span->place >= count)
+            continue;
+        double *values = columns[span->place].values;
+        if (gain)
+            values[0] = span->gain > 0 ? span->gain : -1;
+        else
+            put_states(span, values);
+    }
+    return count;
+}
+
+/* The day up to the last step, hour by hour. */
+static void put_hour_chart(const json_t *summary, FILE *out)
+{
+    enum { HOURS = 24, HOUR = 3600 };
+    const json_t *hours = json_object_get(summary, "hours"), *hour;
+    json_int_t last = count_of(
+        json_array_get(hours, json_array_size(hours) ? json_array_size(hours) - 1 : 0), "start");
+    struct tccl_chart_column columns[HOURS];
+    struct tccl_chart chart = {.name = "Outcome of steps by hour",
+                               .x_axis = "hour from",
+                               .y_axis = "steps",
+                               .n_series = STATE_SERIES,
+                               .colours = state_colours,
+                               .columns = columns,
+                               .n_columns = HOURS};
+    size_t i;
+    memcpy(chart.series, state_series, sizeof(state_series));
+    for (int k = 0; k < HOURS; k++) {
+        json_int_t start = last + (k - HOURS + 1) * HOUR;
+        columns[k] = (struct tccl_chart_column){.values = {0}};
+        format_time(start, "%Y-%m-%d %H:%M", columns[k].name, sizeof(columns[k].name));
+        format_time(start, "%H:%M", columns[k].label, sizeof(columns[k].label));
+    }
+    json_array_foreach((json_t *)hours, i, hour)
+    {
+        json_int_t place = HOURS - 1 - (last - count_of(hour, "start")) / HOUR;
+        struct acct_span span = {.steps = count_of(hour, "steps"),
+                                 .applied = count_of(hour, "applied"),
+                                 .built = count_of(hour, "built"),
+                                 .fallback = count_of(hour, "fallback")};
+        if (place >= 0 && place < HOURS)
+            put_states(&span, columns[place].values);
+    }
+    if (json_array_size(hours) > 0)
+        tccl_html_chart("The last day by the hour", &chart, out);
+}
+
+static void put_day_charts(const json_t *summary, FILE *out)
+{
+    struct tccl_chart_column columns[ACCT_SPANS];
+    char axis[64] = "day";
+    json_int_t each;
+    struct tccl_chart chart = {.name = "Outcome of steps by day",
+                               .x_axis = axis,
+                               .y_axis = "steps",
+                               .n_series = STATE_SERIES,
+                               .colours = state_colours,
+                               .columns = columns};
+    memcpy(chart.series, state_series, sizeof(state_series));
+    chart.n_columns = day_columns(summary, columns, false, &each);
+    if (each > 1)
+        snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
+    tccl_html_chart("States by day", &chart, out);
+    chart.name = "Mean predicted gain of rings by day";
+    chart.y_axis = "times the baseline";
+    chart.series[0] = "mean predicted gain";
+    chart.n_series = 1;
+    chart.colours = NULL;
+    chart.line = true;
+    chart.base = "baseline: 1";
+    chart.digits = 2;
+    chart.n_columns = day_columns(summary, columns, true, &each);
+    if (real_of(summary, "gain_mean") > 0)
+        tccl_html_chart("Predicted gain by day", &chart, out);
+}
+
+static void put_gain_chart(const json_t *summary, FILE *out)
+{
+    enum { PARTS = 32 };
+    struct tccl_chart_column columns[PARTS];
+    struct tccl_chart chart = {.name = "Steps by the predicted gain of their ring",
+                               .x_axis = "times the baseline, from",
+                               .y_axis = "steps",
+                               .series = {"steps with a ring"},
+                               .n_series = 1,
+                               .columns = columns};
+    size_t first, last;
+    if (!find_gains(summary, &first, &last))
+        return;
+    for (size_t i = first; i <= last && chart.n_columns < PARTS; i++) {
+        const json_t *part = json_array_get(json_object_get(summary, "gains"), i);
+        struct tccl_chart_column *column = &columns[chart.n_columns++];
+        *column = (struct tccl_chart_column){.values = {real_of(part, "steps")}};
+        gain_range(part, column->name, sizeof(column->name));
+        snprintf(column->label, sizeof(column->label), "%.2f", real_of(part, "from"));
+    }
+    tccl_html_chart("Predicted gains", &chart, out);
+}
+
+/* What is to be said first: how many steps have a ring, what is gained, and why others have none.
+ * Of the rings that NCCL built; where none is known to be, what is predicted. */
+static void format_lead(const json_t *summary, char text[static LEAD])
+{
+    const json_t *states = json_object_get(summary, "states"),
+                 *built = json_object_get(summary, "gain_built");
+    const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
+    long long steps = count_of(summary, "steps"), rings = with_ring(states);
+    double median = real_of(built, "median"), predicted = real_of(summary, "gain_median");
+    char gain[160] = "", back[120] = "";
+    if (rings > 0 && count_of(built, "steps") > 0 && median > 0)
+        snprintf(gain, sizeof(gain),
+                 "; NCCL built %lld of them, %.2f times as fast as its own at the median",
+                 count_of(built, "steps"), median);
+    else if (rings > 0 && predicted > 0)
+        snprintf(gain, sizeof(gain),
+                 "; predicted to be %.2f times as fast as NCCL's own at the median", predicted);
+    if (count_of(states, "fallback") > 0)
+        snprintf(back, sizeof(back), "; %lld fell back%s%.60s", count_of(states, "fallback"),
+                 count_of(reason, "fallbacks") > 0 ? ", most often: " : "",
+                 count_of(reason, "fallbacks") > 0 ? tccl_text_of(reason, "class") : "");
+    snprintf(text, LEAD, "%lld step%s, %lld with a ring%s%s", steps, ending(steps), rings, gain,
+             back);
+}
+
+void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
+{
+    struct tccl_doc doc = {.pen = {.out = out}, .html = true};
+    char lead[LEAD] = "No steps in this time that you may see";
+    long long steps = count_of(summary, "steps");
+    if (steps > 0)
+        format_lead(summary, lead);
+    tccl_html_begin("tcclacct", "Rings of job steps", lead, out);
+    if (steps > 0) {
+        put_tiles(summary, out);
+        put_hour_chart(summary, out);
+        put_day_charts(summary, out);
+        put_gain_chart(summary, out);
+        put_losses(&doc, summary);
+        fputs("<div class=\"grid\">\n<div>\n", out);
+        put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
+        fputs("</div>\n<div>\n", out);
+        put_words(&doc, "What NCCL built", "Built", json_object_get(summary, "built"), steps);
+        fputs("</div>\n</div>\n", out);
+        put_reasons(&doc, json_object_get(summary, "reasons"));
+        put_nodes(&doc, json_object_get(summary, "nodes"));
+    }
+    acct_html_asked(asked, out);
+    tccl_html_end("tcclacct", out);
 }
