@@ -128,17 +128,22 @@ void tccl_doc_table_end(struct tccl_doc *doc)
         fputs("</table>\n", doc->pen.out);
 }
 
-/* Begins the next cell of a page; the one before it stays open for a bar. */
+/* The cell that is open stays so for a bar. */
+static const char *end_of(const struct tccl_doc *doc)
+{
+    return doc->at == 1 && doc->columns[0].width < 0 ? "</th>" : "</td>";
+}
+
+/* Begins the next cell of a page. */
 static void open_cell(struct tccl_doc *doc)
 {
     FILE *out = doc->pen.out;
     int width = doc->columns[doc->at].width;
-    if (doc->at > 0)
-        fputs(doc->at == 1 ? "</th>" : "</td>", out);
-    fputs(doc->at == 0 ? "<tr><th scope=\"row\">"
-          : width > 0  ? "<td class=\"n\">"
-          : width == 0 ? "<td class=\"long\">"
-                       : "<td>",
+    fputs(doc->at > 0 ? end_of(doc) : "<tr>", out);
+    fputs(width > 0      ? "<td class=\"n\">"
+          : width == 0   ? "<td class=\"long\">"
+          : doc->at == 0 ? "<th scope=\"row\">"
+                         : "<td>",
           out);
 }
 
@@ -176,9 +181,12 @@ void tccl_doc_text(struct tccl_doc *doc, const char *text, int most)
 void tccl_doc_code(struct tccl_doc *doc, const char *text)
 {
     if (!doc->html) {
-        if (!doc->open)
+        int behind = doc->open ? doc->behind : doc->pen.used + 2;
+        bool fits = doc->bar < 0 && behind + tccl_term_width(text) <= doc->pen.columns;
+        if (!doc->open && !fits)
             end_line(doc);
-        tccl_pen_print(&doc->pen, "%*s", INDENT, "");
+        doc->behind = behind;
+        tccl_pen_print(&doc->pen, "%*s", fits ? behind - doc->pen.used : INDENT, "");
         put_words(doc, text, "        ");
     } else {
         if (!doc->open)
@@ -201,7 +209,7 @@ void tccl_doc_bar(struct tccl_doc *doc, double part)
 void tccl_doc_row(struct tccl_doc *doc)
 {
     if (doc->html)
-        fputs(doc->at == 1 ? "</th></tr>\n" : "</td></tr>\n", doc->pen.out);
+        fprintf(doc->pen.out, "%s</tr>\n", end_of(doc));
     else if (!doc->open)
         end_line(doc);
     doc->at = 0;

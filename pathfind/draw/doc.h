@@ -5,8 +5,8 @@
 
 #include "draw/term.h"
 
-/* width: on a terminal; below 0: to the left; 0: what is long, on lines of its own behind the
- * others. The first column names its row. Numbers are those to the right. */
+/* width: on a terminal; below 0: to the left; 0: what is long, behind the others or on
+ * lines of its own. Numbers are those to the right; a first column that is none names its row. */
 struct tccl_doc_column {
     const char *head;
     int width;
@@ -18,7 +18,8 @@ struct tccl_doc {
     const struct tccl_doc_column *columns; /* of the table that is open */
     int n_columns, at;                     /* at: the next cell */
     double bar;                            /* of this row, on a terminal; below 0: none */
-    bool open;                             /* the row's line, or its long cell, has begun */
+    bool open;                             /* its long cell has begun */
+    int behind;                            /* where that is on a terminal */
 };
 
 /* A heading; of a page with a card around what follows, up to the next tccl_doc_end. about: a line

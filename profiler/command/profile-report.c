@@ -2,22 +2,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fileio.h"
 #include "command/profile-command.h"
-#include "report/page.h"
+#include "draw/term.h"
 #include "report/report.h"
 
 enum { CONGESTED_SHOWN = 20 };
 static const double THRESHOLD = 0.9;
-
-static bool wants_colours(void)
-{
-    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
-}
 
 /* What is wrong with the profile, but not so wrong that there is no report. Returns 1 if anything
  * is. */
@@ -32,7 +24,7 @@ static int warn(const struct tccl_report *report)
 static int print_page(FILE *out, const void *report, struct tccl_error *err)
 {
     (void)err;
-    tccl_page_write(report, out);
+    tccl_report_page(report, out);
     return 0;
 }
 
@@ -46,7 +38,7 @@ static int show(const struct profile_options *options, const struct tccl_report 
                    : 0;
     if (options->json)
         return profile_print(tccl_report_to_json(report));
-    tccl_report_print(report, wants_colours(), CONGESTED_SHOWN, stdout);
+    tccl_report_print(report, tccl_term_colour(), CONGESTED_SHOWN, stdout);
     return 0;
 }
 

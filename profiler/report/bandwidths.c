@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "measure/pool/repeat.h"
+
 enum { LABEL_WIDTH = 10, CELL_WIDTH = 9 };
 
 /* The transfers of a cell: who starts them, and which way. */
@@ -100,13 +102,6 @@ static bool has_value(const struct tccl_matrix_cell *cell)
     return cell->state == TCCL_CELL_MEASURED || cell->state == TCCL_CELL_MODEL;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void summarize(struct tccl_matrix *matrix)
 {
     double values[TCCL_SIDE * TCCL_SIDE];
@@ -122,9 +117,8 @@ static void summarize(struct tccl_matrix *matrix)
     matrix->known = n;
     if (n == 0)
         return;
-    qsort(values, (size_t)n, sizeof(*values), compare);
+    matrix->median = tccl_median(values, n);
     matrix->min = values[0];
-    matrix->median = (values[(n - 1) / 2] + values[n / 2]) / 2;
     matrix->max = values[n - 1];
 }
 

@@ -9,25 +9,11 @@
 #include "base/cleanup.h"
 #include "base/numbers.h"
 #include "chain/chain.h"
+#include "measure/pool/repeat.h"
 #include "profile/cache-internal.h"
 #include "ring/class-sets.h"
 
 enum { GPUS_TEXT = 64 };
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    if (count == 0)
-        return 0;
-    qsort(values, count, sizeof(*values), compare);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
 
 /* One measurement's part in the statistics. */
 static void rate(struct tccl_quality *quality, const struct tccl_measurement *value,
@@ -61,8 +47,8 @@ static int rate_all(struct tccl_report *report, struct tccl_error *err)
         return tccl_fail(err, "out of memory");
     for (size_t i = 0; i < count; i++)
         rate(quality, &measured->sets.entries[i].best, spreads, skews);
-    quality->median_spread = median(spreads, (size_t)quality->sets);
-    quality->median_skew = median(skews, (size_t)quality->timed);
+    quality->median_spread = quality->sets > 0 ? tccl_median(spreads, (int)quality->sets) : 0;
+    quality->median_skew = quality->timed > 0 ? tccl_median(skews, (int)quality->timed) : 0;
     quality->sets = (long)count;
     return 0;
 }
@@ -83,13 +69,12 @@ static int find_of(const struct tccl_table *table, const struct tccl_machine *ma
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
-    *found = (struct tccl_found_rings){.gpus = table->gpus,
-                                       .ring = *tccl_table_ring(table),
-                                       .baseline_ring = table->baseline_ring[TCCL_NEWEST],
-                                       .chain = best ? *best : (struct tccl_result){0},
-                                       .ring_set = sets[1],
-                                       .chain_set = sets[0],
-                                       .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
+    *found = (struct tccl_found_rings){
+        .gpus = table->gpus,
+        .noise = table->noise,
+        .alone = {*tccl_table_ring(table), sets[1], table->baseline_ring[TCCL_NEWEST]},
+        .open = {best ? *best : (struct tccl_result){0}, sets[0],
+                 table->baseline_chain[TCCL_NEWEST]}};
     return 0;
 }
 
@@ -159,9 +144,9 @@ void tccl_report_free(struct tccl_report *report)
     *report = (struct tccl_report){0};
 }
 
-double tccl_report_gap(const struct tccl_result *result)
+double tccl_report_gap(double gbps, double bound)
 {
-    return result->gbps > 0 && isfinite(result->bound) ? result->bound / result->gbps - 1 : 0;
+    return gbps > 0 && isfinite(bound) ? bound / gbps - 1 : 0;
 }
 
 /* JSON. */
@@ -190,11 +175,6 @@ static json_t *quality_to_json(const struct tccl_quality *quality)
                      timed ? json_real(quality->least_overlap) : json_null());
 }
 
-double tccl_report_set_gap(const struct tccl_class_set *result)
-{
-    return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
-}
-
 static json_t *result_to_json(const struct tccl_result *result, const struct tccl_machine *machine)
 {
     char text[TCCL_CHAIN_TEXT];
@@ -202,8 +182,8 @@ static json_t *result_to_json(const struct tccl_result *result, const struct tcc
     if (result->gbps <= 0 || result->chain.n_gpus == 0)
         return json_null();
     tccl_chain_format(&result->chain, machine, text);
-    return json_pack("{s:f, s:f, s:s}", "gbps", result->gbps, "gap", tccl_report_gap(result),
-                     "chain", text);
+    return json_pack("{s:f, s:f, s:s}", "gbps", result->gbps, "gap",
+                     tccl_report_gap(result->gbps, result->bound), "chain", text);
 }
 
 static json_t *set_to_json(const struct tccl_class_set *result, const struct tccl_machine *machine)
@@ -219,7 +199,8 @@ static json_t *set_to_json(const struct tccl_class_set *result, const struct tcc
     }
     bool known = isfinite(result->bound);
     return json_pack("{s:f, s:o, s:o}", "gbps", result->gbps, "gap",
-                     known ? json_real(tccl_report_set_gap(result)) : json_null(), "rings", rings);
+                     known ? json_real(tccl_report_gap(result->gbps, result->bound)) : json_null(),
+                     "rings", rings);
 }
 
 static json_t *baseline_to_json(const struct tccl_baseline *baseline,
@@ -249,12 +230,12 @@ static json_t *rings_to_json(const struct tccl_report *report)
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
         json_array_append_new(
             list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
-                            result_to_json(&found->ring, report->machine), "baseline_ring",
-                            baseline_to_json(&found->baseline_ring, report->machine), "ring_set",
-                            set_to_json(&found->ring_set, report->machine), "chain_set",
-                            set_to_json(&found->chain_set, report->machine), "chain",
-                            result_to_json(&found->chain, report->machine), "baseline_chain",
-                            baseline_to_json(&found->baseline_chain, report->machine)));
+                            result_to_json(&found->alone.one, report->machine), "baseline_ring",
+                            baseline_to_json(&found->alone.baseline, report->machine), "ring_set",
+                            set_to_json(&found->alone.several, report->machine), "chain_set",
+                            set_to_json(&found->open.several, report->machine), "chain",
+                            result_to_json(&found->open.one, report->machine), "baseline_chain",
+                            baseline_to_json(&found->open.baseline, report->machine)));
     }
     return list;
 }

@@ -5,6 +5,7 @@
 
 #include "report/bandwidths.h"
 #include "report/congestion.h"
+#include "report/limit.h"
 #include "ring/class-sets.h"
 
 /* How well it was measured. */
@@ -19,14 +20,18 @@ struct tccl_quality {
     long timed; /* sets that know skew and overlap */
 };
 
+/* The best that was found, and NCCL's own. */
+struct tccl_found {
+    struct tccl_result one;        /* without GPUs: nothing */
+    struct tccl_class_set several; /* at once, as jobs get them (tccl_job_sets) */
+    struct tccl_baseline baseline;
+};
+
 /* What was found for a GPU set. */
 struct tccl_found_rings {
     uint32_t gpus;
-    struct tccl_result ring;  /* closed: one node alone */
-    struct tccl_result chain; /* the best over all ports: one node of several */
-    struct tccl_baseline baseline_ring, baseline_chain;
-    struct tccl_class_set ring_set,
-        chain_set; /* several at once, as jobs get them (tccl_job_sets) */
+    double noise;                  /* of its table */
+    struct tccl_found alone, open; /* open: on one node of several, over all ports */
 };
 
 struct tccl_report {
@@ -53,13 +58,19 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
 void tccl_report_free(struct tccl_report *report);
 
 /* bound / bandwidth - 1; 0 where nothing is known. */
-double tccl_report_gap(const struct tccl_result *result);
-
-/* The same of a set. */
-double tccl_report_set_gap(const struct tccl_class_set *result);
+double tccl_report_gap(double gbps, double bound);
 
 /* A new reference; NULL only without memory. */
 json_t *tccl_report_to_json(const struct tccl_report *report);
+
+/* As one page, with all that it needs inside, which is well-formed XML too. */
+void tccl_report_page(const struct tccl_report *report, FILE *out);
+/* What it says first: "11.45 in place of 7.86 GB/s: NCCL reads and writes memory 1 from three GPUs
+ * at once", of several rings where a job gets these; "" without rings. And its section with the
+ * drawings; of the machine alone where no ring was found. */
+enum { TCCL_LEAD = TCCL_LIMIT_TEXT + 128 };
+void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LEAD]);
+void tccl_report_draw(const struct tccl_report *report, FILE *out);
 
 /* For people, in at most 100 columns with 8 GPUs. limit: congested sets to be shown, 0: all. */
 void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out);

@@ -1,6 +1,4 @@
-/* page-rings.c: the best rings of a report, drawn beside what NCCL builds by itself. */
-#include "report/page-rings.h"
-
+/* report-draw.c: the best rings of a report, drawn beside what NCCL builds by itself. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,9 +6,11 @@
 #include "draw/html.h"
 #include "draw/svg.h"
 #include "machine/meter.h"
+#include "report/report.h"
+#include "ring/latency.h"
 #include "ring/ring.h"
 
-enum { MOST_WIDTH = 1280, LEAST_WIDTH = 330 };
+enum { MOST_WIDTH = 1280, LEAST_WIDTH = 330, SEVERAL = 2 /* nodes, for the decision */ };
 #define SAME 1.005 /* bandwidths that differ by less are called equal */
 
 /* Chains that run at once, and what is known of them. */
@@ -28,41 +28,38 @@ struct pair {
     struct drawn ours, nccl;
 };
 
-/* What was found for a node: alone, or as one of several. */
-struct found {
-    const struct tccl_result *ring; /* without a chain: nothing */
-    const struct tccl_class_set *set;
-    const struct tccl_baseline *baseline;
-};
-
-static struct found found_of(const struct tccl_found_rings *all, bool open)
-{
-    return open ? (struct found){&all->chain, &all->chain_set, &all->baseline_chain}
-                : (struct found){&all->ring, &all->ring_set, &all->baseline_ring};
-}
-
 /* What a job gets: several rings where they are worth it. */
-static struct drawn drawn_of(const struct tccl_report *report, const struct found *found)
+static struct drawn drawn_of(const struct tccl_report *report, const struct tccl_found *found,
+                             int nodes)
 {
-    const struct tccl_ring_set *set = &found->set->set;
+    const struct tccl_found_rings *all = &report->rings[0];
+    const struct tccl_ring_set *set = &found->several.set;
     const struct tccl_decision_case one = {
-        .ours = {.gbps = found->ring->gbps, .share = 1},
-        .nccl = {.gbps = found->baseline->gbps, .share = 1},
+        .ours = {.gbps = found->one.gbps,
+                 .share = 1,
+                 .bounces = tccl_bounces(&found->one.chain, 1)},
+        .nccl = {.gbps = found->baseline.gbps,
+                 .share = 1,
+                 .bounces = tccl_bounces(found->baseline.chains, found->baseline.n_chains)},
+        .nodes = nodes,
+        .gpus = nodes * __builtin_popcount(all->gpus),
+        .noise = all->noise,
         .measured = tccl_meter_measured(tccl_profile_source(report->profile))};
     struct tccl_decision_case several = one;
-    several.ours.gbps = found->set->gbps;
+    several.ours.gbps = found->several.gbps;
     several.ours.rings = set->n;
-    if (tccl_decide_several(&several, &one))
+    several.ours.bounces = tccl_bounces(set->rings, set->n);
+    if (set->n > 1 && tccl_decide_several(&several, &one))
         return (struct drawn){.who = "best rings, all at once",
                               .what = "the best rings at once",
                               .chains = set->rings,
                               .n = set->n,
-                              .gbps = found->set->gbps};
+                              .gbps = found->several.gbps};
     return (struct drawn){.who = "best ring",
                           .what = "the best single ring",
-                          .chains = &found->ring->chain,
+                          .chains = &found->one.chain,
                           .n = 1,
-                          .gbps = found->ring->gbps};
+                          .gbps = found->one.gbps};
 }
 
 static void find_limit(const struct tccl_report *report, struct drawn *drawn)
@@ -72,12 +69,12 @@ static void find_limit(const struct tccl_report *report, struct drawn *drawn)
                         &drawn->limit);
 }
 
-static void find_pair(const struct tccl_report *report, const struct found *found,
+static void find_pair(const struct tccl_report *report, const struct tccl_found *found, int nodes,
                       struct pair *pair)
 {
-    const struct tccl_baseline *baseline = found->baseline;
+    const struct tccl_baseline *baseline = &found->baseline;
     *pair = (struct pair){
-        .ours = drawn_of(report, found),
+        .ours = drawn_of(report, found, nodes),
         .nccl = {.who = "NCCL's own", .chains = baseline->chains, .gbps = baseline->gbps}};
     if (baseline->gbps > 0)
         pair->nccl.n = baseline->n_chains;
@@ -112,15 +109,15 @@ static const struct tccl_found_rings *all_gpus(const struct tccl_report *report)
     return report->n_rings > 0 ? &report->rings[0] : NULL;
 }
 
-void tccl_page_lead(const struct tccl_report *report, char text[static TCCL_LEAD])
+void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LEAD])
 {
     const struct tccl_found_rings *all = all_gpus(report);
     struct pair pair;
     text[0] = '\0';
-    if (!all || (all->ring.chain.n_gpus == 0 && all->chain.chain.n_gpus == 0))
+    if (!all || (all->alone.one.chain.n_gpus == 0 && all->open.one.chain.n_gpus == 0))
         return;
-    struct found found = found_of(all, all->ring.chain.n_gpus == 0);
-    find_pair(report, &found, &pair);
+    bool alone = all->alone.one.chain.n_gpus > 0;
+    find_pair(report, alone ? &all->alone : &all->open, alone ? 1 : SEVERAL, &pair);
     say_pair(report, &pair, text);
 }
 
@@ -200,17 +197,17 @@ static void put_rates(const struct pair *pair, FILE *out)
 }
 
 /* Returns whether it could be drawn. */
-static bool put_pair(const struct tccl_report *report, const char *what, struct found found,
-                     bool first, FILE *out)
+static bool put_pair(const struct tccl_report *report, const char *what,
+                     const struct tccl_found *found, int nodes, bool first, FILE *out)
 {
     struct pair pair;
     char lead[TCCL_LEAD];
     struct tccl_panels panels = {.n = 0};
     cleanup_free struct tccl_panel *list = calloc(2, sizeof(*list));
-    if (!list || found.ring->chain.n_gpus == 0)
+    if (!list || found->one.chain.n_gpus == 0)
         return false;
     panels.list = list;
-    find_pair(report, &found, &pair);
+    find_pair(report, found, nodes, &pair);
     say_pair(report, &pair, lead);
     make_panel(report, report->rings[0].gpus, &pair.ours, &list[panels.n++]);
     if (pair.nccl.n > 0)
@@ -240,13 +237,13 @@ static void put_machine(const struct tccl_report *report, FILE *out)
     fputs("</div>\n", out);
 }
 
-void tccl_page_rings(const struct tccl_report *report, FILE *out)
+void tccl_report_draw(const struct tccl_report *report, FILE *out)
 {
     const struct tccl_found_rings *all = all_gpus(report);
     fputs("<h2>The best rings, and NCCL's own</h2>\n", out);
-    bool ring = all && put_pair(report, "On one node", found_of(all, false), true, out);
+    bool ring = all && put_pair(report, "On one node", &all->alone, 1, true, out);
     bool chain =
-        all && put_pair(report, "On each of several nodes", found_of(all, true), !ring, out);
+        all && put_pair(report, "On each of several nodes", &all->open, SEVERAL, !ring, out);
     if (!ring && !chain)
         put_machine(report, out);
 }
