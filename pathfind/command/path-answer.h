@@ -1,4 +1,5 @@
-/* path-answer.h: the output of solve, eval and explain, as JSON and as text. */
+/* path-answer.h: the commands of tccl-path, and the output of solve, eval and explain, as JSON and
+ * as text. */
 #ifndef TCCL_PATH_ANSWER_H
 #define TCCL_PATH_ANSWER_H
 
@@ -47,5 +48,24 @@ typedef int answer_finder(const struct options *options, struct nodes *nodes, st
                           struct tccl_error *err);
 /* A whole command: opens the nodes, finds the answer and prints it. Returns 0, or -1 with err. */
 int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err);
+
+/* ---- commands ---- */
+
+/* Each does its work and prints the result. Returns 0, or -1 with err. */
+int command_solve(const struct options *options, struct tccl_error *err);
+int command_eval(const struct options *options, struct tccl_error *err);
+int command_explain(const struct options *options, struct tccl_error *err);
+int command_measure(const struct options *options, struct tccl_error *err);
+int command_draw(const struct options *options, struct tccl_error *err);
+int command_place(const struct options *options, struct tccl_error *err);
+
+/* Finds the best ring or set of rings for the nodes: from the profiles' tables, else by searching.
+ * answer is the caller's to clear in any case. Returns 0, or -1 with err. */
+int solve(const struct options *options, struct nodes *nodes, struct answer *answer,
+          struct tccl_error *err);
+
+/* Rates the ring of --ring, or without it the baseline. As above. */
+int evaluate(const struct options *options, struct nodes *nodes, struct answer *answer,
+             struct tccl_error *err);
 
 #endif

@@ -1,70 +1,141 @@
-/* path-draw.c: tccl-path draw: a picture of the nodes and the rings through them. */
-#include "command/path-draw.h"
-
+/* path-draw.c: tccl-path draw: of each kind of node its chains and, beside it, what NCCL builds
+ * there by itself, as SVG with all that it needs inside. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/fileio.h"
-#include "command/path-commands.h"
+#include "command/path-answer.h"
+#include "draw/svg.h"
 
-/* Appends "n1-n4" to the panel's names, or "…" once there are too many. */
-static void add_names(struct panel *panel, int first, int count)
+enum { NAMES_TEXT = 80 };
+
+enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
+
+/* What each transfer reaches: of a profile without a model only which ones hold the rest back. */
+static void rate(const struct stop *stop, struct tccl_rated *rated)
+{
+    struct limit limit;
+    *rated = (struct tccl_rated){.set = {.count = 0}};
+    if (limit_find(stop, &limit, NULL) != 0)
+        return;
+    limit_set(&limit.side, &rated->set);
+    for (int i = 0; limit.detailed && i < rated->set.count; i++)
+        for (int k = 0; k < limit.side.count; k++)
+            if (limit.side.transfers[k] == rated->set.transfers[i])
+                rated->gbps[i] = limit.rates[k];
+    struct tccl_set part;
+    limit_set(&limit.part, &part);
+    tccl_rated_slow(rated, &part, stop_slowest(stop));
+}
+
+static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
+{
+    const struct source *source = stop->class->source;
+    struct tccl_named_rings named = {.n = 0};
+    struct tccl_rated rated;
+    rate(stop, &rated);
+    for (; named.n < stop->set.n; named.n++)
+        tccl_chain_name(&stop->set.rings[named.n], &source->machine, true, &named.chains[named.n]);
+    snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
+             stop->gbps, source->name);
+    tccl_named_rings_format(&named, panel->detail);
+    tccl_picture_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n, &rated,
+                      &panel->picture);
+}
+
+/* Nodes with the same chains share a panel. */
+struct shared {
+    const struct stop *stop;
+    char names[NAMES_TEXT]; /* "n1-n4, n7" */
+};
+
+/* Appends "n1-n4" to the names, or "..." once there are too many. */
+static void add_names(struct shared *shared, int first, int count)
 {
     char name[32];
-    size_t length = strlen(panel->names);
+    size_t length = strlen(shared->names);
     format_nodes(first, count, name);
-    panel->count += count;
-    if (length + strlen(name) + 8 < sizeof(panel->names))
-        snprintf(panel->names + length, sizeof(panel->names) - length, "%s%s", length ? ", " : "",
+    if (length + strlen(name) + 8 < sizeof(shared->names))
+        snprintf(shared->names + length, sizeof(shared->names) - length, "%s%s", length ? ", " : "",
                  name);
-    else if (!strstr(panel->names, "..."))
-        strcat(panel->names, ", ...");
+    else if (!strstr(shared->names, "..."))
+        strcat(shared->names, ", ...");
 }
 
-static struct panel *find_panel(struct drawing *drawing, const struct stop *stop)
+/* Returns 0, or -1: out of memory. */
+static int make_panels(const struct answer *answer, struct tccl_panels *panels)
 {
-    for (int i = 0; i < drawing->n_panels; i++) {
-        const struct stop *other = drawing->panels[i].stop;
-        if (other->class == stop->class && memcmp(&other->set, &stop->set, sizeof(stop->set)) == 0)
-            return &drawing->panels[i];
-    }
-    struct panel *panel = &drawing->panels[drawing->n_panels++];
-    panel->stop = stop;
-    return panel;
-}
-
-static int make_panels(struct drawing *drawing, struct tccl_error *err)
-{
-    const struct route *route = &drawing->answer->route;
-    drawing->panels = calloc(route->n, sizeof(*drawing->panels));
-    if (!drawing->panels)
-        return tccl_fail(err, "out of memory");
-    for (int i = 0, n; i < route->n; i += n) {
+    const struct route *route = &answer->route, *own = &answer->baseline;
+    cleanup_free struct shared *shared = calloc((size_t)route->n, sizeof(*shared));
+    int kinds = 0;
+    for (int i = 0, n; shared && i < route->n; i += n) {
+        const struct stop *stop = &route->stops[i];
+        int k = 0;
         n = route_alike(route, i);
-        add_names(find_panel(drawing, &route->stops[i]), i, n);
+        while (k < kinds && (shared[k].stop->class != stop->class ||
+                             memcmp(&shared[k].stop->set, &stop->set, sizeof(stop->set)) != 0))
+            k++;
+        kinds += k == kinds;
+        shared[k].stop = shared[k].stop ? shared[k].stop : stop;
+        add_names(&shared[k], i, n);
+    }
+    panels->list = calloc((size_t)kinds * 2 + 1, sizeof(*panels->list));
+    if (!shared || !panels->list)
+        return -1;
+    for (int i = 0; i < kinds; i++) {
+        const struct stop *other = own->n ? &own->stops[shared[i].stop - route->stops] : NULL;
+        char who[NAMES_TEXT + 32];
+        make_panel(shared[i].stop, shared[i].names, &panels->list[panels->n++]);
+        snprintf(who, sizeof(who), "NCCL's own on %s", shared[i].names);
+        if (other && other->gbps > 0)
+            make_panel(other, who, &panels->list[panels->n++]);
     }
     return 0;
 }
 
-static int print_svg(FILE *out, const void *drawing, struct tccl_error *err)
+static void put_title(const struct answer *answer, FILE *out)
 {
-    return draw_svg(drawing, out, err);
+    char text[200];
+    int n = answer->route.n;
+    int rings = route_rings(&answer->route), length = 0;
+    if (rings > 1)
+        length = snprintf(text, sizeof(text), "%d rings at once", rings);
+    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %.2f GB/s",
+             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", answer->route.gbps);
+    tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
+    text[0] = '\0';
+    if (answer->baseline.n && answer->baseline.gbps > 0)
+        snprintf(text, sizeof(text),
+                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast",
+                 answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps);
+    tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
 }
 
-static int draw(const struct options *options, struct nodes *nodes, struct answer *answer,
-                struct tccl_error *err)
+static int print_svg(FILE *out, const void *what, struct tccl_error *err)
 {
-    struct drawing drawing = {.answer = answer};
-    int rc =
-        options->ring ? evaluate(options, nodes, answer, err) : solve(options, nodes, answer, err);
-    if (rc == 0 && answer->nothing)
-        rc = tccl_fail(err, "one GPU in all: there is no ring to draw");
-    if (rc == 0)
-        rc = make_panels(&drawing, err);
-    if (rc == 0)
-        rc = tccl_print_output(options->output, print_svg, &drawing, err);
-    free(drawing.panels);
-    return rc;
+    const struct answer *answer = what;
+    struct tccl_panels panels = {.n = 0};
+    if (make_panels(answer, &panels) != 0) {
+        free(panels.list);
+        return tccl_fail(err, "out of memory");
+    }
+    tccl_panels_place(&panels, MOST_WIDTH);
+    double width = fmax(MIN_WIDTH, panels.width + 2 * MARGIN);
+    double height = TITLE + panels.height + MARGIN;
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+            "viewBox=\"0 0 %.0f %.0f\">\n",
+            width, height, width, height);
+    tccl_svg_style(out);
+    fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
+    put_title(answer, out);
+    fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
+    tccl_panels_svg(&panels, out);
+    fputs("</g>\n</svg>\n", out);
+    free(panels.list);
+    return 0;
 }
 
 int command_draw(const struct options *options, struct tccl_error *err)
@@ -73,7 +144,12 @@ int command_draw(const struct options *options, struct tccl_error *err)
     struct answer answer = {.nothing = false};
     int rc = nodes_open(options, &nodes, err);
     if (rc == 0)
-        rc = draw(options, &nodes, &answer, err);
+        rc = options->ring ? evaluate(options, &nodes, &answer, err)
+                           : solve(options, &nodes, &answer, err);
+    if (rc == 0 && answer.nothing)
+        rc = tccl_fail(err, "one GPU in all: there is no ring to draw");
+    if (rc == 0)
+        rc = tccl_print_output(options->output, print_svg, &answer, err);
     answer_clear(&answer);
     nodes_clear(&nodes);
     return rc;

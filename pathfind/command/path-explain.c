@@ -4,8 +4,8 @@
 
 #include "base/cleanup.h"
 #include "chain/expressible.h"
-#include "command/path-commands.h"
-#include "command/path-limit.h"
+#include "command/path-answer.h"
+#include "command/path-route.h"
 #include "ring/latency.h"
 
 enum { RUNNERS = 5 };

@@ -1,5 +1,5 @@
 /* path-limit.c: what limits the chains of a node. */
-#include "command/path-limit.h"
+#include "command/path-route.h"
 
 void limit_set(const struct tccl_side *side, struct tccl_set *set)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/cleanup.h"
-#include "command/path-commands.h"
+#include "command/path-answer.h"
 
 /* One set, measured; rates and limits only where a model knows them. */
 struct measured {

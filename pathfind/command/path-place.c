@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
-#include "command/path-commands.h"
+#include "command/path-answer.h"
 #include "search/place.h"
 
 enum { SHOWN = 10, NOISE_PERCENT = 3 };

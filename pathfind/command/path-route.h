@@ -74,4 +74,32 @@ int route_expressible(const struct route *route, struct tccl_error *err);
 /* The texts of all of its rings, null for one without memory; none without nodes. */
 json_t *route_to_json(const struct route *route);
 
+/* ---- what limits a stop (path-limit.c) ---- */
+
+/* What limits the transfers of a stop: one that several rings make is there as often. */
+struct limit {
+    struct tccl_side side, part; /* part: the smallest one known to be as slow */
+    bool detailed;               /* rates and limits are known (from a model) */
+    double rates[TCCL_MAX_SIDE];
+    const char *limits[TCCL_MAX_SIDE];
+};
+
+/* Returns 0, or -1 with err. */
+int limit_find(const struct stop *stop, struct limit *limit, struct tccl_error *err);
+
+/* The transfers of a side, each once; at most TCCL_MAX_SET. */
+void limit_set(const struct tccl_side *side, struct tccl_set *set);
+
+/* ---- ring sets of node classes, by their models (path-rings.c) ---- */
+
+/* Are sets of several rings wanted (--rings is not 1), and has the class a model to ask? */
+bool rings_wanted(const struct options *options, const struct node_class *class);
+
+/* Finds the best sets of all classes of the route of which rings_wanted, and puts them into their
+ * tables, where the best single rings are already. closed: of a single node. *rated grows by the
+ * sets that were rated. bounds[i]: no set on the i-th class is faster (GB/s), where one was
+ * searched. Returns 0, or -1 with err. */
+int rings_find(const struct options *options, const struct nodes *nodes, const struct route *route,
+               bool closed, double *bounds, long *rated, struct tccl_error *err);
+
 #endif

@@ -1,11 +1,11 @@
 /* path-solve.c: tccl-path solve: the best ring, or set of rings at once, for the nodes. */
-#include "command/path-commands.h"
+#include "command/path-answer.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "command/path-rings.h"
+#include "command/path-route.h"
 #include "ring/ring.h"
 
 /* SMALL: with up to so many GPUs per node the search for single rings is exact by default. FIRST:

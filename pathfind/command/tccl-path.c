@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "command/path-commands.h"
+#include "command/path-answer.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -250,36 +250,23 @@ static json_t *labels_to_json(const struct tccl_machine *machine, uint8_t kind, 
     return list;
 }
 
-static json_t *gbps_of(const struct tccl_matrix_cell *cell)
+/* One value of a cell: its GB/s, spread, state, or whether it is noisy. */
+static json_t *cell_to_json(const struct tccl_matrix_cell *cell, char what)
 {
-    return has_value(cell) ? json_real(cell->gbps) : json_null();
+    if (what == 'g' || what == 's')
+        return has_value(cell) ? json_real(what == 'g' ? cell->gbps : cell->spread) : json_null();
+    return what == 'n' ? json_boolean(cell->noisy) : json_string(state_names[cell->state]);
 }
 
-static json_t *spread_of(const struct tccl_matrix_cell *cell)
-{
-    return has_value(cell) ? json_real(cell->spread) : json_null();
-}
-
-static json_t *state_of(const struct tccl_matrix_cell *cell)
-{
-    return json_string(state_names[cell->state]);
-}
-
-static json_t *noisy_of(const struct tccl_matrix_cell *cell)
-{
-    return json_boolean(cell->noisy);
-}
-
-/* One value of each cell, row by row. */
-static json_t *cells_to_json(const struct tccl_matrix *matrix,
-                             json_t *(*value)(const struct tccl_matrix_cell *cell))
+/* Row by row. */
+static json_t *cells_to_json(const struct tccl_matrix *matrix, char what)
 {
     json_t *rows = json_array();
 
     for (int i = 0; i < matrix->rows; i++) {
         json_t *row = json_array();
         for (int j = 0; j < matrix->columns; j++)
-            json_array_append_new(row, value(&matrix->cells[i][j]));
+            json_array_append_new(row, cell_to_json(&matrix->cells[i][j], what));
         json_array_append_new(rows, row);
     }
     return rows;
@@ -296,8 +283,8 @@ json_t *tccl_matrix_to_json(const struct tccl_matrix *matrix, const struct tccl_
                      matrix->name, "title", matrix->title, "rows",
                      labels_to_json(machine, matrix->row_kind, matrix->rows), "columns",
                      labels_to_json(machine, matrix->column_kind, matrix->columns), "gbps",
-                     cells_to_json(matrix, gbps_of), "spread", cells_to_json(matrix, spread_of),
-                     "state", cells_to_json(matrix, state_of), "noisy",
-                     cells_to_json(matrix, noisy_of), "min", known(matrix, matrix->min), "median",
-                     known(matrix, matrix->median), "max", known(matrix, matrix->max));
+                     cells_to_json(matrix, 'g'), "spread", cells_to_json(matrix, 's'), "state",
+                     cells_to_json(matrix, 't'), "noisy", cells_to_json(matrix, 'n'), "min",
+                     known(matrix, matrix->min), "median", known(matrix, matrix->median), "max",
+                     known(matrix, matrix->max));
 }

@@ -23,7 +23,7 @@ for ago in [*range(1, 26), 90, 300]:
     for i in range(1 + ago * 7 % 5):
         job, start = 10000 + ago * 10 + i, now - ago * 86400 - i * 60
         if ago % 9 == 4:
-            put(job, state="fallback", start=start, reason=f"n{ago % 4 + 1}: no profile of this machine")
+            put(job, state="fallback", start=start, reason=f"n{ago % 4 + 1}: no profile of this machine", reason_class="no profile")
         elif (ago + i) % 4 == 3:
             put(job, state="off", start=start)
         else:
