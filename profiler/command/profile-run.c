@@ -10,7 +10,7 @@
 #include "command/profile-command.h"
 #include "fill/gpusets.h"
 #include "fill/progress.h"
-#include "fill/together.h"
+#include "fill/fill.h"
 #include "measure/pool/member.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };

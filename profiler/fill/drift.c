@@ -38,57 +38,48 @@ static int store(void *context, const struct tccl_set *set, const struct tccl_me
     return tccl_setmap_note(&sample->stored, set, measured) ? 0 : -1;
 }
 
-static bool has(const struct sample *sample, const struct tccl_set *set)
-{
-    for (int i = 0; i < sample->count; i++)
-        if (tccl_set_equal(&sample->sets[i].set, set))
-            return true;
-    return false;
-}
-
-/* gbps: as a table says, for a set whose bandwidth was known from a symmetric one. */
+/* gbps: as a table says, for a set whose bandwidth was known from a symmetric one. gpus: of the
+ * table, else 0. */
 static void add(struct sample *sample, int most, const struct tccl_set *set, double gbps,
-                const char *what)
+                uint32_t gpus, const char *what)
 {
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&sample->stored, set);
+    struct tccl_drift_set *one = &sample->sets[sample->count];
+    char names[24] = "";
 
-    if (sample->count >= most || sample->count >= sample->room || has(sample, set) ||
-        (!entry && gbps <= 0))
+    for (int i = 0; i < sample->count; i++)
+        if (tccl_set_equal(&sample->sets[i].set, set))
+            return;
+    if (sample->count >= most || sample->count >= sample->room || (!entry && gbps <= 0))
         return;
-    struct tccl_drift_set *one = &sample->sets[sample->count++];
-    *one = (struct tccl_drift_set){.set = *set, .then = entry ? entry->best.gbps : gbps};
-    if (entry)
-        one->spread_then = entry->best.spread;
-    snprintf(one->what, sizeof(one->what), "%s", what);
+    sample->count++;
+    *one = (struct tccl_drift_set){.set = *set,
+                                   .then = entry ? entry->best.gbps : gbps,
+                                   .spread_then = entry ? entry->best.spread : 0};
+    tccl_numberset_format(gpus, names, sizeof(names));
+    snprintf(one->what, sizeof(one->what), "%s%s%s", what, gpus ? " of GPUs " : "", names);
 }
 
 static void add_chain(struct sample *sample, int most, const struct tccl_result *result,
                       uint32_t gpus, const char *what)
 {
-    char text[TCCL_DRIFT_WHAT], names[24] = "";
     struct tccl_set set = {0};
 
     if (result->chain.n_gpus == 0 || result->gbps <= 0 || tccl_chain_edges(&result->chain) == 0)
         return;
     tccl_chain_set(&result->chain, &set);
-    tccl_numberset_format(gpus, names, sizeof(names));
-    snprintf(text, sizeof(text), "%s of GPUs %s", what, names);
-    add(sample, most, &set, result->gbps, text);
+    add(sample, most, &set, result->gbps, gpus, what);
 }
 
 /* The baseline: the set of all of its chains. */
 static void add_baseline(struct sample *sample, int most, const struct tccl_baseline *baseline,
                          uint32_t gpus, const char *what)
 {
-    char text[TCCL_DRIFT_WHAT], names[24] = "";
     struct tccl_set set;
 
-    if (baseline->gbps <= 0 || baseline->chains[0].n_gpus < 2 ||
-        tccl_baseline_set(baseline, &set, NULL) != 0)
-        return;
-    tccl_numberset_format(gpus, names, sizeof(names));
-    snprintf(text, sizeof(text), "%s of GPUs %s", what, names);
-    add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), text);
+    if (baseline->gbps > 0 && baseline->chains[0].n_gpus > 1 &&
+        tccl_baseline_set(baseline, &set, NULL) == 0)
+        add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), gpus, what);
 }
 
 static void add_table(struct sample *sample, int most, const struct tccl_table *table)
@@ -118,25 +109,12 @@ static int add_tables(struct sample *sample, int most, struct tccl_profile *prof
     return count < 0 ? -1 : 0;
 }
 
-static void add_singles(struct sample *sample, int most)
-{
-    for (size_t i = 0; i < sample->stored.count; i++)
-        if (sample->stored.entries[i].set.count == 1)
-            add(sample, most, &sample->stored.entries[i].set, 0, "alone");
-}
-
-static void add_random(struct sample *sample, int most, unsigned seed)
-{
-    size_t count = sample->stored.count;
-
-    for (int tries = 0; count > 0 && sample->count < most && tries < 20 * most; tries++)
-        add(sample, most, &sample->stored.entries[(size_t)rand_r(&seed) % count].set, 0, "random");
-}
-
 static int draw(struct sample *sample, struct tccl_profile *profile,
                 const struct tccl_drift_options *options, struct tccl_error *err)
 {
     int most = options->sets < TCCL_DRIFT_SETS ? options->sets : TCCL_DRIFT_SETS;
+    const struct tccl_setmap *stored = &sample->stored;
+    unsigned seed = options->seed;
 
     sample->room = most;
     sample->sets = calloc((size_t)most + 1, sizeof(*sample->sets));
@@ -145,8 +123,12 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
     if (tccl_profile_sets(profile, store, sample, NULL, err) < 0 ||
         add_tables(sample, (int)ceil(most * CHAINS), profile, err) != 0)
         return -1;
-    add_singles(sample, (int)ceil(most * SINGLES));
-    add_random(sample, most, options->seed);
+    for (size_t i = 0; i < stored->count; i++)
+        if (stored->entries[i].set.count == 1)
+            add(sample, (int)ceil(most * SINGLES), &stored->entries[i].set, 0, 0, "alone");
+    for (int tries = 0; stored->count > 0 && sample->count < most && tries < 20 * most; tries++)
+        add(sample, most, &stored->entries[(size_t)rand_r(&seed) % stored->count].set, 0, 0,
+            "random");
     if (sample->count == 0)
         return tccl_fail(err, "%s: has no measured sets to check: tccl-profile run measures them",
                          tccl_profile_folder(profile));
@@ -158,11 +140,6 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
 static double change(const struct tccl_drift_set *one)
 {
     return one->now / one->then - 1;
-}
-
-static bool is_off(const struct tccl_drift_set *one)
-{
-    return fabs(change(one)) > one->limit;
 }
 
 struct repeated {
@@ -182,7 +159,7 @@ static bool is_as_then(void *context, const struct tccl_measurement *now)
     one->spread = now->spread;
     one->noisy = !now->failed && wide > TOO_NOISY;
     one->limit = MARGIN * fmax(tccl_backend_noise(repeated->backend), wide) + EQUAL;
-    return !one->failed && !one->noisy && !is_off(one);
+    return !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
 }
 
 /* Again while it is off; a try that is not decides. */
@@ -195,21 +172,6 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
     if (tccl_retry(backend, &one->set, TCCL_TRIES, is_as_then, &repeated, &now, &why, err) != 0)
         return -1;
     one->drifted = !is_as_then(&repeated, &now) && !one->failed && !one->noisy;
-    return 0;
-}
-
-static int measure_all(struct tccl_backend *backend, const struct tccl_drift_options *options,
-                       struct tccl_drift *drift, int count, struct tccl_error *err)
-{
-    double end = options->seconds > 0 ? tccl_seconds() + options->seconds : INFINITY;
-
-    for (int i = 0; i < count && (i == 0 || tccl_seconds() < end); i++) {
-        if (options->progress && options->progress(options->context, i, count) != 0)
-            return 1;
-        if (measure(backend, &drift->sets[i], err) != 0)
-            return -1;
-        drift->count++;
-    }
     return 0;
 }
 
@@ -245,13 +207,18 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
                      const struct tccl_drift_options *options, struct tccl_drift *drift,
                      struct tccl_error *err)
 {
+    double end = options->seconds > 0 ? tccl_seconds() + options->seconds : INFINITY;
     struct sample sample = {.backend = backend};
 
     *drift = (struct tccl_drift){.worst = -1};
     int rc = draw(&sample, profile, options, err);
     drift->sets = sample.sets;
-    if (rc == 0)
-        rc = measure_all(backend, options, drift, sample.count, err);
+    for (int i = 0; rc == 0 && i < sample.count && (i == 0 || tccl_seconds() < end); i++) {
+        rc = options->progress && options->progress(options->context, i, sample.count) != 0;
+        if (rc == 0)
+            rc = measure(backend, &drift->sets[i], err);
+        drift->count += rc == 0;
+    }
     judge(drift, tccl_backend_noise(backend));
     tccl_setmap_clear(&sample.stored);
     return rc;

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
-#include "fill/firstsets.h"
 #include "fill/gpusets.h"
 #include "fill/run-meter.h"
 #include "measure/pool/member.h"
@@ -59,55 +58,31 @@ static double work(uint32_t gpus)
     return n * n * n * n;
 }
 
-static bool is_measured(const struct fill *fill)
-{
-    return !tccl_backend_model(fill->backend);
-}
-
 /* ---- when to stop ---- */
-
-static void tell(struct fill *fill)
-{
-    const struct tccl_fill_options *options = fill->options;
-    struct tccl_fill_progress *progress = &fill->progress;
-
-    progress->known = fill->meter.before;
-    progress->measured = fill->meter.measured;
-    progress->failed = fill->meter.failed;
-    progress->noisy = fill->meter.noisy;
-    progress->why = fill->meter.why;
-    progress->left = fill->end > 0 ? fmax(fill->end - tccl_seconds(), 0) : -1;
-    if (options->progress && options->progress(options->context, progress) != 0)
-        fill->stopped = true;
-}
-
-/* A ring that had its time gives way to the chains between ports. */
-static bool ring_over(struct fill *fill)
-{
-    if (fill->ring_over || fill->ring_end <= 0 || tccl_seconds() < fill->ring_end)
-        return false;
-    fill->ring_over = fill->part_over = true;
-    return true;
-}
-
-static bool over(const struct fill *fill, double time)
-{
-    return fill->part_end > 0 && time >= fill->part_end;
-}
 
 /* part: how much of the table at work is done, by the search's count, which may
  * also go back. */
 static bool stop(struct fill *fill, double part)
 {
+    const struct tccl_fill_options *options = fill->options;
+    struct tccl_fill_progress *progress = &fill->progress;
     double done = part > 1 ? 1 : part, time = tccl_seconds();
     double fraction = (fill->work_done + done * fill->work_now) / fill->work_total;
+    bool over = fill->part_end > 0 && time >= fill->part_end;
 
-    if (fraction > fill->progress.fraction)
-        fill->progress.fraction = fmin(fraction, 1);
-    tell(fill);
+    if (fraction > progress->fraction)
+        progress->fraction = fmin(fraction, 1);
+    progress->known = fill->meter.before;
+    progress->measured = fill->meter.measured;
+    progress->failed = fill->meter.failed;
+    progress->noisy = fill->meter.noisy;
+    progress->why = fill->meter.why;
+    progress->left = fill->end > 0 ? fmax(fill->end - time, 0) : -1;
+    if (options->progress && options->progress(options->context, progress) != 0)
+        fill->stopped = true;
     fill->time_over = fill->time_over || (fill->end > 0 && time >= fill->end);
-    fill->part_over = fill->part_over || over(fill, time);
-    return fill->stopped || fill->time_over || over(fill, time);
+    fill->part_over = fill->part_over || over;
+    return fill->stopped || fill->time_over || over;
 }
 
 static bool ended(const struct fill *fill)
@@ -218,7 +193,11 @@ static int follow(void *context, const struct tccl_search_progress *search)
     fill->progress.pruned = search->pruned;
     if (stop(fill, part))
         return TCCL_SEARCH_STOP;
-    return search->ring && ring_over(fill) ? TCCL_SEARCH_LEAVE_RING : TCCL_SEARCH_GO_ON;
+    /* A ring that had its time gives way to the chains between ports. */
+    if (!search->ring || fill->ring_over || fill->ring_end <= 0 || tccl_seconds() < fill->ring_end)
+        return TCCL_SEARCH_GO_ON;
+    fill->ring_over = fill->part_over = true;
+    return TCCL_SEARCH_LEAVE_RING;
 }
 
 /* For the search: port pairs that can't be measured are left out. */
@@ -323,26 +302,6 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     table->measured += old->measured;
 }
 
-static bool has_chain(const struct tccl_table *table)
-{
-    const struct tccl_result *best = tccl_table_best(table, -1, -1);
-    return (best && best->gbps > 0) || tccl_table_ring(table)->gbps > 0;
-}
-
-/* Sets that may still be measured for the table. */
-static long budget_left(struct fill *fill, uint32_t gpus)
-{
-    const struct tccl_table *old = there_is(fill, gpus);
-    long left = fill->options->budget - (old ? (long)old->measured : 0);
-
-    return fill->options->budget <= 0 ? 0 : left > 0 ? left : 1;
-}
-
-static void leave_result(struct tccl_result *result)
-{
-    result->bound = fmax(result->bound, UNPROVEN * result->gbps);
-}
-
 /* Cut short when its chains were proven already, a table has still to get what comes behind them,
  * ring sets for one. So that the next run doesn't take it for complete, it says less of its ring
  * than is known, or, where it has none, of its chains. */
@@ -350,10 +309,12 @@ static void leave_open(struct fill *fill, struct tccl_table *table)
 {
     const struct tccl_fill_options *options = fill->options;
 
-    if (tccl_table_ring(table)->gbps > 0)
-        leave_result(tccl_table_ring(table));
-    for (int i = 0; i < tccl_table_pairs(table) && tccl_table_ring(table)->gbps <= 0; i++)
-        leave_result(&table->results[i]);
+    struct tccl_result *ring = tccl_table_ring(table);
+
+    if (ring->gbps > 0)
+        ring->bound = fmax(ring->bound, UNPROVEN * ring->gbps);
+    for (int i = 0; i < tccl_table_pairs(table) && ring->gbps <= 0; i++)
+        table->results[i].bound = fmax(table->results[i].bound, UNPROVEN * table->results[i].gbps);
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         table->measured = (unsigned long)options->budget - 1;
 }
@@ -364,8 +325,10 @@ static void put(struct fill *fill, struct tccl_table *table)
     struct tccl_error err = {0};
     bool cut = ended(fill) || fill->part_over;
     char gpus[TCCL_MAX_GPUS * 3];
+    const struct tccl_result *best = tccl_table_best(table, -1, -1);
+    bool has_chain = (best && best->gbps > 0) || tccl_table_ring(table)->gbps > 0;
 
-    if (tccl_backend_marks(fill->backend) || (cut && !has_chain(table)))
+    if (tccl_backend_marks(fill->backend) || (cut && !has_chain))
         return;
     keep_old(fill, table);
     if (cut && is_proven(fill, table))
@@ -376,23 +339,14 @@ static void put(struct fill *fill, struct tccl_table *table)
     tccl_fail(&fill->fault, "GPUs %s: %.400s", gpus, err.text);
 }
 
-/* A model says what steps do to each other. (Hardware would have to be asked for it.) */
-static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
-{
-    const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
-    const struct tccl_search_options options = {.gap = fill->options->gap,
-                                                .budget = TCCL_TABLE_REPLIES};
-
-    return model ? tccl_beside_replies(model, table, &options, err) : 0;
-}
-
 static int stop_now(void *context)
 {
     return stop(context, 0);
 }
 
-/* Several rings at once, by the model. */
-static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
+/* What a model says: what steps do to each other (hardware would have to be asked for it), and
+ * several rings at once. */
+static int add_by_model(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
@@ -403,19 +357,19 @@ static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_err
                                                     .progress = stop_now,
                                                     .context = fill};
 
-    return model ? tccl_table_find_sets(model, table, &options, err) : 0;
-}
+    const struct tccl_search_options replies = {.gap = fill->options->gap,
+                                                .budget = TCCL_TABLE_REPLIES};
 
-/* Where measurements hardly differ, once is enough. */
-static int settle_times(const struct fill *fill)
-{
-    if (tccl_backend_noise(fill->backend) <= 0)
-        return 0;
-    return fill->deviation < FEW_DIFFER ? 1 : TCCL_VALUES - 1;
+    if (model && !ended(fill) && tccl_beside_replies(model, table, &replies, err) < 0)
+        return -1;
+    return model && !ended(fill) ? tccl_table_find_sets(model, table, &options, err) : 0;
 }
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
+    const struct tccl_table *old = there_is(fill, table->gpus);
+    long left = fill->options->budget - (old ? (long)old->measured : 0);
+    double noise = tccl_backend_noise(fill->backend);
     const struct tccl_search_options options = {
         .gap = fill->options->gap,
         .every_nccl = true,
@@ -423,10 +377,15 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         .hosts = HOST_SETS,
         .others = TCCL_TABLE_OTHERS,
         .sets = tccl_profile_model(fill->profile, NULL) ? 0 : METER_SETS,
-        .noise = tccl_backend_noise(fill->backend),
+        .noise = noise,
         .blur = BLUR * fill->deviation,
-        .settle = settle_times(fill),
-        .budget = budget_left(fill, table->gpus),
+        /* Where measurements hardly differ, once is enough. */
+        .settle = noise <= 0                     ? 0
+                  : fill->deviation < FEW_DIFFER ? 1
+                                                 : TCCL_VALUES - 1,
+        .budget = fill->options->budget <= 0 ? 0
+                  : left > 0                 ? left
+                                             : 1,
         .pairs = fill->options->pairs,
         .can = can,
         .progress = follow,
@@ -437,72 +396,54 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     int rc = tccl_search_table(fill->search, table, &options, err);
     table->noise = fmax(table->noise, MAY_BE_OFF * fill->deviation);
     fill->progress.sets += tccl_search_measured_sets(fill->search) - before;
-    if (rc >= 0 && !ended(fill))
-        rc = add_replies(fill, table, err);
-    if (rc >= 0 && !ended(fill))
-        rc = add_sets(fill, table, err);
+    if (rc >= 0)
+        rc = add_by_model(fill, table, err);
     if (rc >= 0)
         put(fill, table);
     return rc < 0 ? -1 : 0;
 }
 
-/* Sets that failed in an earlier run: the search may find that it needs them no
- * more, and nobody would know. */
-static int retry_failed(struct fill *fill, uint32_t gpus, struct tccl_error *err)
-{
-    int rc = 0;
-
-    while (rc == 0 && !stop(fill, 0))
-        rc = tccl_run_meter_retry(&fill->meter, gpus, err);
-    return rc < 0 ? -1 : 0;
-}
-
-/* One search knows all. */
-static int make_search(struct fill *fill, struct tccl_error *err)
+static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
     const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
-    if (fill->search)
-        return 0;
-    fill->search =
-        tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), own ? own : fill->symmetry);
-    return fill->search ? 0 : tccl_fail(err, "out of memory");
-}
+    int rc = 0;
 
-static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
-{
-    if (make_search(fill, err) != 0 || retry_failed(fill, gpus, err) != 0)
-        return -1;
-    struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
+    if (!fill->search) /* one search knows all */
+        fill->search = tccl_search_new(machine, tccl_run_meter_meter(&fill->meter),
+                                       own ? own : fill->symmetry);
+    /* Sets that failed in an earlier run: the search may find that it needs them no more, and
+     * nobody would know. */
+    while (fill->search && rc == 0 && !stop(fill, 0))
+        rc = tccl_run_meter_retry(&fill->meter, gpus, err);
+    struct tccl_table *table = rc < 0 ? NULL : tccl_table_new(machine, gpus);
 
-    if (!table)
-        return tccl_fail(err, "out of memory");
-    int rc = search_table(fill, table, err);
+    if (rc < 0 || !table || !fill->search) {
+        tccl_table_free(table);
+        return rc < 0 ? -1 : tccl_fail(err, "out of memory");
+    }
+    rc = search_table(fill, table, err);
     tccl_table_free(table);
     return rc;
-}
-
-/* The whole node and its aligned halves and quarters: what Slurm mostly
- * allocates. */
-static bool comes_first(const struct fill *fill, uint32_t gpus)
-{
-    int n = tccl_profile_machine(fill->profile)->n_gpus, size = __builtin_popcount(gpus);
-    uint32_t block = ((UINT32_C(1) << size) - 1) << __builtin_ctz(gpus);
-
-    return block == gpus && __builtin_ctz(gpus) % size == 0 &&
-           (size == n || size == n / 2 || size == n / 4);
 }
 
 /* Which part of the time left is a table's. */
 static double part_of(const struct fill *fill, int i)
 {
     const uint32_t *sets = fill->options->sets;
+    int n = tccl_profile_machine(fill->profile)->n_gpus, size = __builtin_popcount(sets[i]);
+    int begin = __builtin_ctz(sets[i]);
+    uint32_t block = ((UINT32_C(1) << size) - 1) << begin;
     double rest = 0;
 
     for (int j = i; j < fill->options->n_sets; j++)
         rest += fill->cut[j] ? work(sets[j]) : 0;
     double part = work(sets[i]) / rest;
-    return comes_first(fill, sets[i]) && part < 1 ? PART : part;
+    /* What Slurm mostly allocates comes first: the whole node, and its aligned halves and quarters.
+     */
+    bool first =
+        block == sets[i] && begin % size == 0 && (size == n || size == n / 2 || size == n / 4);
+    return first && part < 1 ? PART : part;
 }
 
 static int fill_one(struct fill *fill, int i, struct tccl_error *err)
@@ -523,8 +464,13 @@ static int fill_one(struct fill *fill, int i, struct tccl_error *err)
     return 0;
 }
 
-static int first_pass(struct fill *fill, struct tccl_error *err)
+static int find_chains(struct fill *fill, struct tccl_error *err)
 {
+    fill->progress.phase = TCCL_FILL_CHAINS;
+    for (int i = 0; i < fill->options->n_sets; i++) {
+        fill->cut[i] = true; /* all want time */
+        fill->work_total += work(fill->options->sets[i]);
+    }
     for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
         if (fill_one(fill, i, err) != 0)
             return -1;
@@ -534,45 +480,25 @@ static int first_pass(struct fill *fill, struct tccl_error *err)
         fill->progress.done++;
     }
     fill->work_now = 0;
-    return 0;
-}
-
-/* Tables that had not the time that they needed share what is left. Returns 1:
- * there were some. */
-static int another_pass(struct fill *fill, struct tccl_error *err)
-{
-    int kept = fill->progress.kept, some = 0;
-
-    for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
-        if (!fill->cut[i])
-            continue;
-        some = 1;
-        if (fill_one(fill, i, err) != 0)
-            return -1;
+    /* Tables that had not the time that they needed share what is left. */
+    int kept = fill->progress.kept;
+    for (bool some = true; some && !ended(fill);) {
+        some = false;
+        for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
+            if (!fill->cut[i])
+                continue;
+            some = true;
+            if (fill_one(fill, i, err) != 0)
+                return -1;
+        }
+        fill->work_now = 0;
+        fill->progress.kept = kept;
     }
-    fill->work_now = 0;
-    fill->progress.kept = kept;
-    return some;
-}
-
-static int find_chains(struct fill *fill, struct tccl_error *err)
-{
-    int rc = 1;
-
-    fill->progress.phase = TCCL_FILL_CHAINS;
-    for (int i = 0; i < fill->options->n_sets; i++) {
-        fill->cut[i] = true; /* all want time */
-        fill->work_total += work(fill->options->sets[i]);
-    }
-    if (first_pass(fill, err) != 0)
-        return -1;
-    while (rc > 0 && !ended(fill))
-        rc = another_pass(fill, err);
     if (!ended(fill)) {
         fill->part_end = 0;
         stop(fill, 0);
     }
-    return rc < 0 ? -1 : 0;
+    return 0;
 }
 
 /* ---- all of it ---- */
@@ -584,11 +510,12 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
         return tccl_fail(err, "out of memory");
-    if (is_measured(fill) && measure_matrix(fill, err) != 0)
+    bool measured = !tccl_backend_model(fill->backend);
+    if (measured && measure_matrix(fill, err) != 0)
         return -1;
     if (tccl_backend_noise(fill->backend) > 0 && learn_noise(fill, err) != 0)
         return -1;
-    if (is_measured(fill) && learn_symmetry(fill, err) != 0)
+    if (measured && learn_symmetry(fill, err) != 0)
         return -1;
     if (find_chains(fill, err) != 0)
         return -1;
@@ -596,17 +523,6 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
         return tccl_fail(err, "%d of %d chain tables could not be written; the first: %s",
                          fill->faults, fill->options->n_sets, fill->fault.text);
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
-}
-
-/* How the tables are in the end, also those that this run didn't come to. */
-static void judge(struct fill *fill)
-{
-    for (int i = 0; i < fill->options->n_sets; i++) {
-        bool complete = is_complete(fill, fill->options->sets[i], true);
-
-        fill->progress.proven += complete;
-        fill->progress.partial += !complete && there_is(fill, fill->options->sets[i]);
-    }
 }
 
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
@@ -621,7 +537,13 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
                         .progress = {.total = options->n_sets, .left = -1}};
 
     int rc = fill_all(&fill, err);
-    judge(&fill);
+    /* How the tables are in the end, also those that this run didn't come to. */
+    for (int i = 0; i < options->n_sets; i++) {
+        bool complete = is_complete(&fill, options->sets[i], true);
+
+        fill.progress.proven += complete;
+        fill.progress.partial += !complete && there_is(&fill, options->sets[i]);
+    }
     tccl_search_free(fill.search);
     tccl_symmetry_free(fill.symmetry);
     free(fill.cut);

@@ -2,12 +2,13 @@
 #ifndef TCCL_FILL_H
 #define TCCL_FILL_H
 
+#include "fill/gpusets.h"
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
 
-/* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers
+/* What a run does now: measured hardware first gets its matrix (firstsets.c), then the transfers
  * that show which parts of it are alike, then its chains; --neighbours: then what steps do to each
- * other (together.h). */
+ * other (fill-together.c). */
 enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS, TCCL_FILL_TOGETHER };
 
 struct tccl_fill_progress {
@@ -58,5 +59,39 @@ enum { TCCL_FILL_DONE, TCCL_FILL_STOPPED, TCCL_FILL_TIME };
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               const struct tccl_fill_options *options, struct tccl_fill_progress *end,
               struct tccl_error *err);
+
+/* Rings and chains of several sets of GPUs, measured while all of them run: what steps do to each
+ * other (machine/together.h). */
+struct tccl_together_options {
+    const struct tccl_split *splits;
+    int n_splits;
+    double seconds; /* for all of it; 0: no limit */
+    /* As of tccl_fill_options. */
+    int (*progress)(void *context, const struct tccl_fill_progress *progress);
+    void *context;
+};
+
+/* Of each set of a split its chain table gives candidates: the best ring, NCCL's own, the best
+ * chain between NICs, NCCL's chains, then others, the fastest first; 20 of each set of two, fewer
+ * of more. They are run together, one of each set: all combinations in which at most one set has
+ * another than the first two of them, which a step runs that started alone. The
+ * transfers of one side are rated while those of the others run, then those of the next one, so
+ * nobody is judged by the neighbour's slowest transfer. What the profile has is not measured again;
+ * each result is in its log before the next one is measured. Sets without a table, and candidates
+ * that the back end can't measure, are left out. *end (as tccl_fill left it) counts on. Returns as
+ * tccl_fill. */
+int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profile,
+                       const struct tccl_together_options *options, struct tccl_fill_progress *end,
+                       struct tccl_error *err);
+
+/* firstsets.c. */
+enum { TCCL_FIRST_SETS = 600 };
+
+/* Lists the sets that a person wants to know of any machine, what says most first: GPUs and NICs
+ * with their own memory, GPUs among each other; a GPU writing and reading at once, two GPUs on one
+ * memory, both ways between two GPUs and at a NIC; then the memories farther away. Of large
+ * machines the first TCCL_FIRST_SETS. Returns how many and *sets (the caller's), or -1 with err. */
+int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
+                    struct tccl_error *err);
 
 #endif

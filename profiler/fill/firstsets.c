@@ -1,6 +1,6 @@
 /* firstsets.c: the transfers that a report shows: each alone, both ways at once, and two at one
  * memory. */
-#include "fill/firstsets.h"
+#include "fill/fill.h"
 
 #include <stdlib.h>
 

@@ -16,17 +16,12 @@ struct list {
     int count;
 };
 
-static bool has(const struct list *list, uint32_t set)
+static void add(struct list *list, uint32_t set)
 {
     for (int i = 0; i < list->count; i++)
         if (list->sets[i] == set)
-            return true;
-    return false;
-}
-
-static void add(struct list *list, uint32_t set)
-{
-    if (set && list->count < MAX_SETS && !has(list, set))
+            return;
+    if (set && list->count < MAX_SETS)
         list->sets[list->count++] = set;
 }
 
@@ -62,18 +57,6 @@ int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
     return list.count;
 }
 
-static int parse_one(const char *text, int n_gpus, struct list *list, struct tccl_error *err)
-{
-    uint32_t set = 0;
-
-    if (tccl_numberset_parse(text, n_gpus, &set, err) != 0)
-        return tccl_fail_in(err, "GPUs \"%.40s\"", text);
-    if (list->count == MAX_SETS)
-        return tccl_fail(err, "more than %d sets of GPUs", MAX_SETS);
-    add(list, set);
-    return 0;
-}
-
 int tccl_gpusets_parse(const char *text, int n_gpus, uint32_t **sets, struct tccl_error *err)
 {
     cleanup_free char *copy = strdup(text);
@@ -85,9 +68,14 @@ int tccl_gpusets_parse(const char *text, int n_gpus, uint32_t **sets, struct tcc
         return tccl_fail(err, "out of memory");
     if (strcmp(text, "all") == 0)
         return tccl_gpusets_all(n_gpus, sets, err);
-    for (char *one = strtok_r(copy, " ;\t\n", &rest); one; one = strtok_r(NULL, " ;\t\n", &rest))
-        if (parse_one(one, n_gpus, &list, err) != 0)
-            return -1;
+    for (char *one = strtok_r(copy, " ;\t\n", &rest); one; one = strtok_r(NULL, " ;\t\n", &rest)) {
+        uint32_t set = 0;
+        if (tccl_numberset_parse(one, n_gpus, &set, err) != 0)
+            return tccl_fail_in(err, "GPUs \"%.40s\"", one);
+        if (list.count == MAX_SETS)
+            return tccl_fail(err, "more than %d sets of GPUs", MAX_SETS);
+        add(&list, set);
+    }
     if (list.count == 0)
         return tccl_fail(err, "no GPUs are named: give sets such as \"0-3 4-7\", or \"all\"");
     *sets = tccl_steal(memory);

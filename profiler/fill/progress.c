@@ -19,13 +19,6 @@ void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char 
     line->terminal = out && isatty(fileno(out));
 }
 
-static bool due(const struct tccl_progress_line *line, double time)
-{
-    double pause = line->terminal ? 0.1 : time - line->begun < 10 ? 1 : 10;
-
-    return line->out && (line->shown == 0 || time - line->shown >= pause);
-}
-
 /* "15,220" */
 static void format_count(long count, char text[static COUNT_TEXT])
 {
@@ -126,23 +119,12 @@ static void format_numbers(const struct tccl_fill_progress *progress, double ela
              place, measured, rate < 100, rate, shared, pruned, failed, rest);
 }
 
-static void draw_bar(int percent, int width, char *text, size_t size)
-{
-    char bar[MAX_BAR + 1];
-    int full = percent * width / 100;
-
-    memset(bar, ' ', (size_t)width);
-    memset(bar, '#', (size_t)full);
-    bar[width] = '\0';
-    snprintf(text, size, "[%s]", bar);
-}
-
 /* With the machine's name, without it, or in short words: what fits. */
 static void format_drawn(const struct tccl_progress_line *line, int percent_,
                          const char *const numbers[2], int width,
                          char text[static TCCL_PROGRESS_TEXT])
 {
-    char name[TCCL_NAME + 2] = "", bar[MAX_BAR + 3];
+    char name[TCCL_NAME + 2] = "", bar[MAX_BAR];
     int room = 0;
 
     for (int level = 0; level < 3 && room < MIN_BAR; level++) {
@@ -151,12 +133,10 @@ static void format_drawn(const struct tccl_progress_line *line, int percent_,
         room = width - 14 - (int)strlen(name) - (int)strlen(numbers[level == 2]);
         if (room < MIN_BAR && level < 2)
             continue;
-        draw_bar(percent_,
-                 room < MIN_BAR   ? MIN_BAR
-                 : room > MAX_BAR ? MAX_BAR
-                                  : room,
-                 bar, sizeof(bar));
-        snprintf(text, TCCL_PROGRESS_TEXT, "tccl: %s%s %d %% %s", name, bar, percent_,
+        room = room < MIN_BAR ? MIN_BAR : room > MAX_BAR ? MAX_BAR : room;
+        memset(bar, ' ', (size_t)room);
+        memset(bar, '#', (size_t)(percent_ * room / 100));
+        snprintf(text, TCCL_PROGRESS_TEXT, "tccl: %s[%.*s] %d %% %s", name, room, bar, percent_,
                  numbers[level == 2]);
         break;
     }
@@ -200,7 +180,8 @@ void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_
     double time = tccl_seconds();
     char text[TCCL_PROGRESS_TEXT];
 
-    if (!due(line, time))
+    double pause = line->terminal ? 0.1 : time - line->begun < 10 ? 1 : 10;
+    if (!line->out || (line->shown > 0 && time - line->shown < pause))
         return;
     line->shown = time;
     line->drawn = true;
@@ -211,27 +192,14 @@ void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_
     fflush(line->out);
 }
 
-static const char *ending(int rc)
-{
-    return rc == TCCL_FILL_STOPPED ? "; interrupted: run it again to go on"
-           : rc == TCCL_FILL_TIME  ? "; the time is over: run it again to go on"
-                                   : "";
-}
-
-/* A set that failed is said, so that somebody looks what is wrong. */
-static void say_failed(FILE *out, const struct tccl_fill_progress *progress)
-{
-    if (progress->failed > 0)
-        fprintf(out,
-                "tccl: %ld set%s can't be measured, the last %s: another run tries them again\n",
-                progress->failed, progress->failed == 1 ? "" : "s", progress->why.text);
-}
-
 void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,
                        int rc, const char *note)
 {
     char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT], noisy[48] = "";
     char sets[64] = "";
+    const char *ending = rc == TCCL_FILL_STOPPED ? "; interrupted: run it again to go on"
+                         : rc == TCCL_FILL_TIME  ? "; the time is over: run it again to go on"
+                                                 : "";
 
     if (!line->out)
         return;
@@ -251,6 +219,9 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
             "measured%s%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
             line->machine, progress->done, progress->total, progress->kept, progress->proven,
             progress->partial, measured, noisy, sets, progress->known, shared, pruned,
-            tccl_seconds() - line->begun, note, ending(rc));
-    say_failed(line->out, progress);
+            tccl_seconds() - line->begun, note, ending);
+    if (progress->failed > 0) /* so that somebody looks what is wrong */
+        fprintf(line->out,
+                "tccl: %ld set%s can't be measured, the last %s: another run tries them again\n",
+                progress->failed, progress->failed == 1 ? "" : "s", progress->why.text);
 }

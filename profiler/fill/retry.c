@@ -1,6 +1,10 @@
 /* retry.c: a set is tried until the back end gives an answer that will do. */
 #include "fill/retry.h"
 
+#include "base/clock.h"
+
+enum { SYNC_MS = 2000 };
+
 /* Once. Returns 0, or -1 with err. */
 static int try_once(struct tccl_backend *backend, const struct tccl_set *set,
                     struct tccl_measurement *out, struct tccl_error *why, struct tccl_error *err)
@@ -30,4 +34,14 @@ int tccl_retry(struct tccl_backend *backend, const struct tccl_set *set, int tri
             break;
     }
     return 0;
+}
+
+int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err)
+{
+    int64_t now = tccl_now_ms();
+
+    if (now - *synced < SYNC_MS)
+        return 0;
+    *synced = now;
+    return tccl_profile_sync(profile, err);
 }

@@ -13,6 +13,7 @@
 #define TCCL_RETRY_H
 
 #include "measure/backends/backend.h"
+#include "profile/cache.h"
 
 enum { TCCL_TRIES = 3, TCCL_FAILURES = 10, TCCL_MEASURED = 2 };
 
@@ -25,5 +26,9 @@ typedef bool tccl_accept(void *context, const struct tccl_measurement *measureme
 int tccl_retry(struct tccl_backend *backend, const struct tccl_set *set, int tries,
                tccl_accept *accept, void *context, struct tccl_measurement *out,
                struct tccl_error *why, struct tccl_error *err);
+
+/* Syncs what was written to the profile, once in two seconds. synced: when it was, 0 at first
+ * (tccl_now_ms). Returns 0, or -1 with err. */
+int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err);
 
 #endif

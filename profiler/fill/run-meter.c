@@ -1,10 +1,6 @@
 /* run-meter.c: the meter of a run, over a back end and the log of a profile. */
 #include "fill/run-meter.h"
 
-#include "base/clock.h"
-
-enum { SYNC_MS = 2000 };
-
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
  * round. */
 static int know(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
@@ -33,31 +29,15 @@ void tccl_run_meter_clear(struct tccl_run_meter *meter)
     tccl_setmap_clear(&meter->sets);
 }
 
-typedef bool entry_filter(const struct tccl_setmap_entry *entry);
-
-static bool ever_failed(const struct tccl_setmap_entry *entry)
-{
-    return entry->failed;
-}
-
-static bool has_failed(const struct tccl_setmap_entry *entry)
-{
-    return entry->failed && entry->measured == 0;
-}
-
-static bool failed_before(const struct tccl_setmap_entry *entry)
-{
-    return has_failed(entry) && !entry->given_up;
-}
-
-/* The first set among these GPUs that the filter lets through; NULL: none. */
-static const struct tccl_setmap_entry *find(const struct tccl_run_meter *meter, uint32_t gpus,
-                                            entry_filter *filter)
+/* The first set among these GPUs that has failed; NULL: none. ever: also if it was measured since;
+ * now: also if this run has given it up. */
+static const struct tccl_setmap_entry *find_failed(const struct tccl_run_meter *meter,
+                                                   uint32_t gpus, bool ever, bool now)
 {
     for (size_t i = 0; i < meter->sets.count; i++) {
         const struct tccl_setmap_entry *entry = &meter->sets.entries[i];
-
-        if (filter(entry) && !(tccl_set_gpus(&entry->set) & ~gpus))
+        bool counts = ever || (entry->measured == 0 && (now || !entry->given_up));
+        if (entry->failed && counts && !(tccl_set_gpus(&entry->set) & ~gpus))
             return entry;
     }
     return NULL;
@@ -65,33 +45,23 @@ static const struct tccl_setmap_entry *find(const struct tccl_run_meter *meter, 
 
 bool tccl_run_meter_failed(const struct tccl_run_meter *meter, uint32_t gpus, bool now)
 {
-    return find(meter, gpus, now ? has_failed : failed_before) != NULL;
+    return find_failed(meter, gpus, false, now) != NULL;
 }
 
 bool tccl_run_meter_ever_failed(const struct tccl_run_meter *meter, uint32_t gpus)
 {
-    return find(meter, gpus, ever_failed) != NULL;
+    return find_failed(meter, gpus, true, false) != NULL;
 }
 
 int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *entry = find(meter, gpus, failed_before);
+    const struct tccl_setmap_entry *entry = find_failed(meter, gpus, false, false);
     struct tccl_measurement out;
 
     if (!entry)
         return 1;
     struct tccl_set set = entry->set;
     return tccl_run_meter_measure(meter, &set, &out, err);
-}
-
-static int sync_sometimes(struct tccl_run_meter *meter, struct tccl_error *err)
-{
-    int64_t now = tccl_now_ms();
-
-    if (now - meter->synced < SYNC_MS)
-        return 0;
-    meter->synced = now;
-    return tccl_profile_sync(meter->profile, err);
 }
 
 /* Returns 0, or -1 with err if it makes no sense to go on. */
@@ -115,15 +85,6 @@ static int count(struct tccl_run_meter *meter, const struct tccl_set *set,
                      meter->in_a_row, meter->why.text);
 }
 
-/* Writes it down: in the log first. Returns 0, or -1 with err. */
-static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
-                const struct tccl_measurement *out, struct tccl_error *err)
-{
-    if (tccl_profile_append(meter->profile, set, out, err) != 0)
-        return -1;
-    return tccl_setmap_note(&meter->sets, set, out) ? 0 : tccl_fail(err, "out of memory");
-}
-
 /* known: a failure changes nothing, and isn't written down. */
 static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, bool known,
                    struct tccl_measurement *out, struct tccl_error *err)
@@ -134,9 +95,15 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
 
     if (tccl_retry(meter->backend, set, tries, NULL, NULL, out, &why, &ended) != 0)
         return tccl_fail(err, "%s: what was measured is kept", ended.text);
-    if (!(known && out->failed) && note(meter, set, out, err) != 0)
-        return -1;
-    return count(meter, set, out, &why, err) != 0 ? -1 : sync_sometimes(meter, err);
+    if (!(known && out->failed)) { /* in the log first */
+        if (tccl_profile_append(meter->profile, set, out, err) != 0)
+            return -1;
+        if (!tccl_setmap_note(&meter->sets, set, out))
+            return tccl_fail(err, "out of memory");
+    }
+    return count(meter, set, out, &why, err) != 0
+               ? -1
+               : tccl_retry_sync(meter->profile, &meter->synced, err);
 }
 
 int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,

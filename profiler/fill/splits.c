@@ -1,5 +1,5 @@
 /* splits.c: lists of sets of GPUs that jobs have side by side. */
-#include "fill/splits.h"
+#include "fill/gpusets.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,15 +15,11 @@ struct list {
     int count;
 };
 
-static bool is_same(const struct tccl_split *a, const struct tccl_split *b)
-{
-    return a->n == b->n && memcmp(a->parts, b->parts, (size_t)a->n * sizeof(*a->parts)) == 0;
-}
-
 static void add(struct list *list, const struct tccl_split *split)
 {
     for (int i = 0; i < list->count; i++)
-        if (is_same(&list->splits[i], split))
+        if (list->splits[i].n == split->n && memcmp(list->splits[i].parts, split->parts,
+                                                    (size_t)split->n * sizeof(*split->parts)) == 0)
             return;
     if (split->n > 1 && list->count < MAX_SPLITS)
         list->splits[list->count++] = *split;

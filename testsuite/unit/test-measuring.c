@@ -6,7 +6,6 @@
 #include "check.h"
 #include "fill/drift.h"
 #include "fill/fill.h"
-#include "fill/firstsets.h"
 #include "fill/run-meter.h"
 #include "rough.h"
 #include "sample.h"

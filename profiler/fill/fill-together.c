@@ -1,11 +1,10 @@
-/* together.c: measures candidates of several sets of GPUs while all of them run. */
-#include "fill/together.h"
+/* fill-together.c: measures candidates of several sets of GPUs while all of them run. */
+#include "fill/fill.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "fill/retry.h"
 #include "measure/pool/member.h"
 #include "measure/pool/workspace.h"
@@ -13,7 +12,7 @@
 
 /* A step that started alone runs its best ring, or NCCL's own: of two sides one has one of these.
  */
-enum { CANDIDATES = 20, COMMON = 2, SYNC_MS = 2000 };
+enum { CANDIDATES = 20, COMMON = 2 };
 
 struct candidates {
     int n;
@@ -47,12 +46,6 @@ static void split_repeats(const struct tccl_side *side, struct tccl_set *once,
             rest->transfers[rest->count++] = side->transfers[i];
 }
 
-static bool is_same(const struct tccl_side *a, const struct tccl_side *b)
-{
-    return a->count == b->count &&
-           memcmp(a->transfers, b->transfers, (size_t)a->count * sizeof(*a->transfers)) == 0;
-}
-
 static void offer(struct work *work, struct candidates *candidates, int most,
                   const struct tccl_side *side)
 {
@@ -65,7 +58,9 @@ static void offer(struct work *work, struct candidates *candidates, int most,
     if (tccl_backend_can(work->backend, &set, NULL) != 0)
         return;
     for (int i = 0; i < candidates->n; i++)
-        if (is_same(&candidates->sides[i], side))
+        if (candidates->sides[i].count == side->count &&
+            memcmp(candidates->sides[i].transfers, side->transfers,
+                   (size_t)side->count * sizeof(*side->transfers)) == 0)
             return;
     candidates->sides[candidates->n++] = *side;
 }
@@ -144,18 +139,6 @@ static bool stop(struct work *work)
     return work->stopped || work->time_over;
 }
 
-/* It is said in the end, so what works after it doesn't take its place. */
-static void note_failed(struct tccl_fill_progress *progress, const struct tccl_set *set,
-                        const struct tccl_error *why)
-{
-    char text[TCCL_SET_TEXT];
-
-    tccl_set_format(set, text);
-    progress->why = (struct tccl_error){0};
-    tccl_fail(&progress->why, "\"%.80s\" beside others: %s", text,
-              why->text[0] ? why->text : "no reason given");
-}
-
 /* One side while the others run. Returns 0; 1: it can't be measured; -1 with err: the back end
  * can't go on. */
 static int measure_side(struct work *work, struct tccl_joint *joint, int which,
@@ -165,6 +148,7 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     struct tccl_side others = {0};
     struct tccl_measurement out;
     struct tccl_error why = {0};
+    char text[TCCL_SET_TEXT];
     struct tccl_set set;
 
     split_repeats(&joint->sides[which], &set, &others);
@@ -181,7 +165,11 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     progress->failed += out.failed;
     progress->noisy += out.noisy;
     if (out.failed) {
-        note_failed(progress, &set, &why);
+        /* It is said in the end, so what works after it doesn't take its place. */
+        tccl_set_format(&set, text);
+        progress->why = (struct tccl_error){0};
+        tccl_fail(&progress->why, "\"%.80s\" beside others: %s", text,
+                  why.text[0] ? why.text : "no reason given");
         return 1;
     }
     joint->gbps[which] = out.gbps;
@@ -190,47 +178,24 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     return 0;
 }
 
-static int fail_in_a_row(struct work *work, struct tccl_error *err)
-{
-    if (++work->in_a_row < TCCL_FAILURES)
-        return 0;
-    return tccl_fail(err, "%d sets failed in a row, the last %.200s: what was measured is kept",
-                     work->in_a_row, work->progress->why.text);
-}
-
-static int sync_sometimes(struct work *work, struct tccl_error *err)
-{
-    int64_t now = tccl_now_ms();
-
-    if (now - work->synced < SYNC_MS)
-        return 0;
-    work->synced = now;
-    return tccl_profile_sync(work->profile, err);
-}
-
-/* Returns 0, or -1 with err: nobody would read one more. */
-static int check_room(const struct work *work, struct tccl_error *err)
-{
-    return tccl_together_count(work->known) < TCCL_MAX_JOINTS
-               ? 0
-               : tccl_fail(err,
-                           "a profile has room for %d results of steps beside each other, which "
-                           "are there: for other --splits remove %s/together.jsonl",
-                           TCCL_MAX_JOINTS, tccl_profile_folder(work->profile));
-}
-
 static int measure_joint(struct work *work, struct tccl_joint *joint, struct tccl_error *err)
 {
-    if (check_room(work, err) != 0)
-        return -1;
+    if (tccl_together_count(work->known) >= TCCL_MAX_JOINTS) /* nobody would read one more */
+        return tccl_fail(err,
+                         "a profile has room for %d results of steps beside each other, which are "
+                         "there: for other --splits remove %s/together.jsonl",
+                         TCCL_MAX_JOINTS, tccl_profile_folder(work->profile));
     for (int i = 0; i < joint->n; i++) {
         int rc = measure_side(work, joint, i, err);
         if (rc < 0)
             return -1;
-        if (rc > 0) {
-            work->parts[i].failed[work->parts[i].now] = true;
-            return fail_in_a_row(work, err);
-        }
+        if (rc == 0)
+            continue;
+        work->parts[i].failed[work->parts[i].now] = true;
+        if (++work->in_a_row < TCCL_FAILURES)
+            return 0;
+        return tccl_fail(err, "%d sets failed in a row, the last %.200s: what was measured is kept",
+                         work->in_a_row, work->progress->why.text);
     }
     work->in_a_row = 0;
     if (tccl_profile_append_joint(work->profile, joint, err) != 0)
@@ -238,7 +203,7 @@ static int measure_joint(struct work *work, struct tccl_joint *joint, struct tcc
     if (tccl_together_add(work->known, joint) != 0)
         return tccl_fail(err, "out of memory");
     work->progress->together++;
-    return sync_sometimes(work, err);
+    return tccl_retry_sync(work->profile, &work->synced, err);
 }
 
 /* ---- combinations ---- */
@@ -259,23 +224,6 @@ static int combine(struct work *work, int n, int number, struct tccl_joint *join
         uncommon += part->now >= COMMON;
     }
     return uncommon <= 1 && count <= TCCL_WORKSPACE_PLACES ? 0 : -1;
-}
-
-static bool has_failed(const struct work *work, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (work->parts[i].failed[work->parts[i].now])
-            return true;
-    return false;
-}
-
-static bool is_known(const struct work *work, const struct tccl_joint *joint)
-{
-    const struct tccl_side *sides[TCCL_MAX_SIDES];
-
-    for (int i = 0; i < joint->n; i++)
-        sides[i] = &joint->sides[i];
-    return tccl_together_has(work->known, sides, joint->n);
 }
 
 /* Finds the candidates of a split. Returns how many combinations there are, or -1 with err. */
@@ -305,11 +253,17 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
     for (int i = 0; i < count && rc == 0; i++) {
         if (combine(work, split->n, i, &joint) != 0)
             continue;
-        bool known = is_known(work, &joint);
+        const struct tccl_side *sides[TCCL_MAX_SIDES];
+        bool failed = false;
+        for (int k = 0; k < joint.n; k++) {
+            sides[k] = &joint.sides[k];
+            failed = failed || work->parts[k].failed[work->parts[k].now];
+        }
+        bool known = tccl_together_has(work->known, sides, joint.n);
         if (!measure) {
             work->progress->together_total++;
             work->progress->together += known;
-        } else if (!known && !has_failed(work, split->n)) {
+        } else if (!known && !failed) {
             if (stop(work))
                 break;
             rc = measure_joint(work, &joint, err);
