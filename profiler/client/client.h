@@ -41,9 +41,10 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, json_t **lost, struct tccl_error *err);
 
-/* Asks the tccld of a node, also of this one, over TCP: which version it is, and whether the plugin
- * is there (NODE). job != 0: also whether it has spoken for that step, which began since_ms ago.
- * Returns the answer, a new reference, or NULL with err. */
+/* Asks the tccld of a node, also of this one, over TCP, or (NULL) this node's over its socket:
+ * which version it is, whether the plugin is there, and more (NODE). job != 0: also whether it has
+ * spoken for that step, which began since_ms ago. Returns the answer, a new reference, or NULL with
+ * err. */
 json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, uint32_t job,
                          uint32_t step, int64_t since_ms, int timeout_ms, struct tccl_error *err);
 

@@ -104,6 +104,7 @@ static bool is_in_unit(int pid)
 struct arguments {
     const char *program, *node, *conf;
     bool server; /* --conf-server: its configuration is slurmctld's */
+    bool says;   /* it prints something and ends */
 };
 
 static bool is_long(const char *word, const char *name)
@@ -118,6 +119,7 @@ static bool read_short(const char *word, const char *next, struct arguments *arg
     for (const char *at = word + 1; *at; at++) {
         if (*at == 'F')
             return false; /* its value can only be in the same word */
+        arguments->says = arguments->says || strchr("CGhV", *at);
         if (!strchr("dfLnN", *at))
             continue;
         const char *value = at[1] ? at + 1 : next;
@@ -160,10 +162,11 @@ static const char *variable(const char *text, size_t size, const char *name)
     return NULL;
 }
 
-/* The file that runs; after an update the one in its place. Without CAP_SYS_PTRACE that can't be
- * seen: then what slurmd was called by, and the usual places. Returns 1 if it was seen, 0 if not,
- * or -1: it is another program. */
-static int find_program(int pid, const struct arguments *arguments, char program[static PATH_MAX])
+/* The file that runs; after an update (*replaced) the one in its place. Without CAP_SYS_PTRACE that
+ * can't be seen: then what slurmd was called by, and the usual places. Returns 1 if it was seen, 0
+ * if not, or -1: it is another program. */
+static int find_program(int pid, const struct arguments *arguments, char program[static PATH_MAX],
+                        bool *replaced)
 {
     static const char gone[] = " (deleted)";
     static const char *const usual[] = {"/usr/sbin/slurmd", "/usr/sbin/slurmd",
@@ -173,7 +176,8 @@ static int find_program(int pid, const struct arguments *arguments, char program
     ssize_t length = readlink(path, program, PATH_MAX - 1);
     program[length > 0 ? length : 0] = '\0';
     char *mark = strstr(program, gone);
-    if (mark && mark[sizeof(gone) - 1] == '\0')
+    *replaced = mark && mark[sizeof(gone) - 1] == '\0';
+    if (*replaced)
         *mark = '\0';
     for (size_t i = 0; access(program, X_OK) != 0 && i < sizeof(usual) / sizeof(*usual); i++)
         snprintf(program, PATH_MAX, "%s",
@@ -253,10 +257,12 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
     if (size <= 0)
         return false;
     read_arguments(text, (size_t)size, &arguments);
-    *slurmd = (struct tccl_slurmd){.pid = pid, .named = arguments.node != NULL};
-    if (arguments.node && strcmp(arguments.node, node) != 0)
+    *slurmd = (struct tccl_slurmd){.pid = pid};
+    if (arguments.says || (arguments.node && node && strcmp(arguments.node, node) != 0))
         return false;
-    int seen = find_program(pid, &arguments, slurmd->program);
+    if (arguments.node)
+        snprintf(slurmd->node, sizeof(slurmd->node), "%s", arguments.node);
+    int seen = find_program(pid, &arguments, slurmd->program, &slurmd->replaced);
     find_conf(pid, &arguments, slurmd->program, slurmd->conf);
     if (conf && strcmp(conf, slurmd->conf) != 0)
         return false;
@@ -313,7 +319,8 @@ static bool has_pid_file(struct choice *choice, const struct tccl_slurmd *slurmd
         return false;
     bool read = tccl_slurm_conf_read(slurmd->conf, &conf, NULL) == 0;
     const char *value = read ? tccl_slurm_get(&conf, "SlurmdPidFile") : NULL;
-    name_pid_file(value ? value : "/var/run/slurmd.pid", choice->node, path);
+    name_pid_file(value ? value : "/var/run/slurmd.pid", choice->node ? choice->node : slurmd->node,
+                  path);
     tccl_slurm_conf_clear(&conf);
     return read && check_file(path, choice->slurm_user, NULL) == 0 &&
            tccl_read_file(path, PID_TEXT, &text, &size, NULL) == 0 && atoi(text) == slurmd->pid;
@@ -338,8 +345,8 @@ static bool is_better(struct choice *choice, struct candidate *a)
         return false;
     if (vouched(choice, a) != vouched(choice, b))
         return a->vouched > b->vouched;
-    if (a->slurmd.named != b->slurmd.named)
-        return a->slurmd.named;
+    if (!*a->slurmd.node != !*b->slurmd.node)
+        return *a->slurmd.node;
     return a->slurmd.started < b->slurmd.started;
 }
 
@@ -487,7 +494,7 @@ static int ask(const struct tccl_slurmd *slurmd, const char *node, const char *s
                int64_t deadline, struct tccl_command_output *output, struct tccl_error *err)
 {
     char conf[PATH_MAX + 32], program[PATH_MAX], named[TCCL_HOST_NAME + 3];
-    const char *const words[] = {"env", conf, program, "-G", slurmd->named ? named : NULL, NULL};
+    const char *const words[] = {"env", conf, program, "-G", *slurmd->node ? named : NULL, NULL};
     if (!*slurmd->conf)
         return tccl_fail(err,
                          "the slurm.conf of slurmd (process %d, %s) isn't in a usual place: set "

@@ -9,21 +9,23 @@
 
 #include "base/command.h"
 #include "base/error.h"
+#include "client/hostlist.h"
 
 struct tccl_slurmd {
     pid_t pid;
-    int64_t started;        /* clock ticks after boot: with the pid, which process this is */
-    int64_t age_us;         /* how long it has been running, when it was looked for */
-    bool named;             /* it was started with -N */
+    int64_t started;               /* clock ticks after boot: with the pid, which process this is */
+    int64_t age_us;                /* how long it has been running, when it was looked for */
+    char node[TCCL_HOST_NAME + 1]; /* -N; "" if it was started without */
+    bool replaced;          /* its executable file is another one by now; root alone sees that */
     char program[PATH_MAX]; /* its executable */
     char conf[PATH_MAX];    /* its slurm.conf; "": not known */
 };
 
 /* The slurmd of this node among root's processes (or our own) that have the same root folder as we.
- * Where its program can't be seen, that and slurm.conf must be root's, whoever we are. conf: only
- * one that has this slurm.conf; NULL: whichever it has. slurm_user: who may own slurm.conf, and the
- * program, beside root. Of several, the one that its pid file names, or that is in a unit
- * slurmd….service. Returns 0; 1: there is none; -1 with err. */
+ * Where its program can't be seen, that and slurm.conf must be root's, whoever we are. node: NULL:
+ * of any name. conf: only one that has this slurm.conf; NULL: whichever it has. slurm_user: who may
+ * own slurm.conf, and the program, beside root. Of several, the one that its pid file names, or
+ * that is in a unit slurmd….service. Returns 0; 1: there is none; -1 with err. */
 int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
                      struct tccl_slurmd *slurmd, struct tccl_error *err);
 

@@ -11,12 +11,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/command.h"
+#include "base/fields.h"
 #include "check/check-items.h"
 #include "check/check-peers.h"
 #include "client/client.h"
 #include "client/credential.h"
-#include "client/frame.h"
-#include "client/message.h"
 #include "client/users.h"
 
 enum {
@@ -81,26 +80,6 @@ void check_item_munge(const struct check_site *site, struct check_result *result
 }
 
 /* ---- tccld ---- */
-
-/* A minimal query: one record. Returns the answer, or NULL with err. */
-static json_t *ask(int fd, int64_t deadline, struct tccl_error *err)
-{
-    cleanup_json json_t *question = tccl_message_new("query");
-    cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
-    cleanup_free char *text = NULL, *answer = NULL;
-    size_t size;
-    if (!question || !filter || json_object_set(question, "filter", filter) != 0 ||
-        !(text = tccl_message_text(question))) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
-    int late = tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, err);
-    if (!late)
-        late = tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &answer, &size, err);
-    if (late > 0)
-        tccl_fail(err, "no answer in time");
-    return late ? NULL : tccl_message_parse(answer, size, err);
-}
 
 static void check_user(const struct check_site *site, int fd, struct check_result *result)
 {
@@ -180,26 +159,18 @@ static bool check_disk(const struct check_site *site, struct check_result *resul
 static void check_store(const struct check_site *site, const json_t *answer,
                         struct check_result *result)
 {
-    const char *type = tccl_message_type(answer);
     const char *trouble = json_string_value(json_object_get(answer, "trouble"));
-    const char *text = json_string_value(json_object_get(answer, "text"));
-    if (!check_disk(site, result))
-        return;
-    if (strcmp(type, "records") != 0)
-        check_say(result, CHECK_FAIL, "tccld answers \"%.300s\": see its log", text ? text : type);
-    else if (trouble)
+    if (check_disk(site, result) && trouble)
         check_say(result, CHECK_FAIL, "new records are not stored: %.300s: see tccld's log",
                   trouble);
 }
 
 static void check_version(const json_t *answer, struct check_result *result)
 {
-    const char *version = json_string_value(json_object_get(answer, "version"));
-    if (strcmp(tccl_message_type(answer), "records") != 0)
-        return;
-    if (!version || strcmp(version, TCCL_VERSION) != 0)
+    const char *version = tccl_text_of(answer, "version");
+    if (strcmp(version, TCCL_VERSION) != 0)
         check_say(result, CHECK_WARN, "tccld has version %.40s, this is %s: restart tccld",
-                  version ? version : "0.1.0 or older", TCCL_VERSION);
+                  *version ? version : "0.1.0 or older", TCCL_VERSION);
     else
         check_say(result, CHECK_OK, "tccld %s answers", version);
 }
@@ -260,7 +231,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
                   err.text);
         return;
     }
-    cleanup_json json_t *answer = ask(fd, within(site, DAEMON_MS), &err);
+    cleanup_json json_t *answer = check_site_ask(site, DAEMON_MS, &err);
     if (!answer) {
         check_say(result, CHECK_FAIL, "tccld at %s: %s: restart it, see its log", socket, err.text);
         return;

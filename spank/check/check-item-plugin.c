@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slurm/slurm_version.h>
@@ -128,29 +129,33 @@ static void ask_client(const struct check_site *site, struct check_result *resul
 
 static void ask_slurmd(const struct check_site *site, struct check_result *result)
 {
-    const struct check_slurmd *slurmd = &site->slurmd;
-    if (!slurmd->pid) {
+    struct tccl_slurmd slurmd;
+    struct timespec up = {0};
+    check_site_slurmd(site, &slurmd);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    time_t started = time(NULL) - (up.tv_sec - (time_t)(slurmd.started / sysconf(_SC_CLK_TCK)));
+    if (!slurmd.pid) {
         if (site->known)
             check_say(result, CHECK_WARN, "no slurmd of this node was found%s: start it",
                       geteuid() ? " (as seen by this user)" : "");
         return;
     }
-    if (slurmd->replaced)
+    if (slurmd.replaced)
         check_say(result, CHECK_WARN,
                   "the executable of slurmd (pid %d) was replaced after its start: "
                   "restart slurmd",
-                  slurmd->pid);
+                  slurmd.pid);
     if (site->configless) /* each scontrol reconfigure rewrites the copies, so their times mean
                              nothing */
-        check_say(result, CHECK_OK, "slurmd (pid %d) runs", slurmd->pid);
-    else if (slurmd->started && site->plugstack.changed > slurmd->started + CLOCK_S)
+        check_say(result, CHECK_OK, "slurmd (pid %d) runs", slurmd.pid);
+    else if (site->plugstack.changed > started + CLOCK_S)
         check_say(result, CHECK_WARN,
                   "plugstack.conf has changed since slurmd (pid %d) was started: restart slurmd",
-                  slurmd->pid);
+                  slurmd.pid);
     else
         check_say(result, CHECK_OK,
                   "slurmd (pid %d) was started after the last change of plugstack.conf%s",
-                  slurmd->pid,
+                  slurmd.pid,
                   geteuid() ? "; whether its executable was replaced, only root can see" : "");
 }
 

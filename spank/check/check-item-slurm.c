@@ -29,7 +29,7 @@ static void compare_versions(const struct check_site *site, struct check_result 
 
 void check_item_slurm(const struct check_site *site, struct check_result *result)
 {
-    struct check_slurmd other;
+    struct tccl_slurmd other;
     compare_versions(site, result);
     if (site->slurm_good)
         check_say(result, CHECK_OK, "%s (%s)", site->slurm.path, site->slurm_from);
@@ -38,7 +38,7 @@ void check_item_slurm(const struct check_site *site, struct check_result *result
                   site->slurm_error.text);
     else if (check_site_fetched(site))
         check_say(result, CHECK_OK, "no slurm.conf here: slurmctld is asked");
-    else if (check_slurmd_find(NULL, NULL, &other) && other.conf[0] && other.conf[1])
+    else if (tccl_slurmd_find(NULL, NULL, (uid_t)-1, &other, NULL) == 0 && *other.conf)
         check_say(result, CHECK_WARN,
                   "no slurm.conf in the usual places, but slurmd (pid %d) uses %s: export "
                   "SLURM_CONF=%s",
@@ -64,7 +64,7 @@ void check_item_node(const struct check_site *site, struct check_result *result)
     else if (site->options.node)
         check_say(result, CHECK_FAIL, "%s is not in %s: give a NodeName with --node", node,
                   *site->slurm.path ? site->slurm.path : "slurm.conf");
-    else if (site->slurmd.pid && site->slurm_good)
+    else if (site->compute && site->slurm_good)
         check_say(result, CHECK_FAIL,
                   "a slurmd runs, but %s has no node on host %s: start tccld and tccl-check with "
                   "--node NAME",

@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/command.h"
+#include "base/fields.h"
 #include "base/fileio.h"
 #include "check/check-result.h"
+#include "client/client.h"
+#include "client/users.h"
 
 enum {
     ASK_MS = 3000, /* timeout of one of Slurm's programs */
@@ -29,6 +33,7 @@ static int64_t soon(const struct check_site *site)
 struct search {
     struct check_site *site;
     char first[256]; /* of those on this host */
+    struct tccl_slurmd slurmd;
 };
 
 static int look_for_host(void *context, const struct tccl_slurm_node *node)
@@ -67,9 +72,9 @@ static const char *choose_node(struct check_site *site, struct search *search)
         return here;
     if (site->nodes_here)
         return search->first;
-    return check_slurmd_find(NULL, conf, &site->slurmd) && *site->slurmd.node && conf
-               ? site->slurmd.node
-               : NULL;
+    if (!conf || tccl_slurmd_find(NULL, conf, (uid_t)-1, &search->slurmd, NULL) != 0)
+        return NULL;
+    return *search->slurmd.node ? search->slurmd.node : NULL;
 }
 
 /* ---- files ---- */
@@ -151,6 +156,34 @@ static bool is_cache(const char *path)
                      (realpath(path, real) && strstr(real, "/conf-cache/")));
 }
 
+/* With slurmctld's configuration, or with the slurm.conf that is read here. */
+static void look_for_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd)
+{
+    const char *node = site->conf.node, *conf = *site->slurm.path ? site->slurm.path : NULL;
+    struct tccl_users users = {.slurm = (uid_t)-1};
+    tccl_users_find(&site->conf, &users, NULL);
+    if (tccl_slurmd_find(node, conf, users.slurm, slurmd, NULL) != 0 && conf &&
+        (tccl_slurmd_find(node, NULL, users.slurm, slurmd, NULL) != 0 || !is_cache(slurmd->conf)))
+        *slurmd = (struct tccl_slurmd){.pid = 0};
+}
+
+json_t *check_site_ask(const struct check_site *site, int ms, struct tccl_error *err)
+{
+    int64_t left = check_run_until(site->deadline, ms) - tccl_now_ms();
+    return tccl_client_node(&site->conf, NULL, 0, 0, 0, left > 0 ? (int)left : 0, err);
+}
+
+void check_site_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd)
+{
+    cleanup_json json_t *answer = check_site_ask(site, ASK_MS, NULL);
+    const json_t *told = json_object_get(answer, "slurmd");
+    *slurmd = (struct tccl_slurmd){.pid = (pid_t)tccl_number_of(told, "pid"),
+                                   .started = tccl_number_of(told, "started"),
+                                   .replaced = json_is_true(json_object_get(told, "replaced"))};
+    if (!slurmd->pid)
+        look_for_slurmd(site, slurmd);
+}
+
 void check_site_read(const struct check_options *options, int64_t deadline, struct check_site *site)
 {
     struct search search = {.site = site};
@@ -162,10 +195,10 @@ void check_site_read(const struct check_options *options, int64_t deadline, stru
     read_plugstack(site);
     read_conf(site, choose_node(site, &search));
     tccl_slurm_nodes(&site->slurm, look_for_name, site);
-    bool running = check_slurmd_find(site->conf.node, site->slurm.path, &site->slurmd);
-    site->compute = site->known || running;
+    look_for_slurmd(site, &search.slurmd);
+    site->compute = site->known || search.slurmd.pid;
     site->accounting = strcmp(site->conf.accounting_host, site->conf.node) == 0;
-    site->configless = site->slurmd.configless || is_cache(site->slurm.path) ||
+    site->configless = is_cache(search.slurmd.conf) || is_cache(site->slurm.path) ||
                        (!*site->slurm.path && getenv("SLURM_CONF_SERVER"));
 }
 

@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "check/check-slurmd.h"
+#include <jansson.h>
+
 #include "client/policy.h"
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
+#include "gres/slurmd.h"
 
 enum { CHECK_NODES_MAX = 65536 };
 
@@ -52,7 +54,6 @@ struct check_site {
     bool plugstack_good;
     struct tccl_error plugstack_error;
 
-    struct check_slurmd slurmd;
     bool configless;    /* slurmctld hands out the configuration */
     char hostname[256]; /* short */
     int nodes_here;     /* nodes of slurm.conf that are on this host */
@@ -65,6 +66,13 @@ struct check_site {
 /* Reads all of it. Errors are kept in site for the items. */
 void check_site_read(const struct check_options *options, int64_t deadline,
                      struct check_site *site);
+
+/* Asks this node's tccld what it knows: NODE of profiler/client/README.md. Returns a new reference,
+ * or NULL with err: it doesn't answer within ms. */
+json_t *check_site_ask(const struct check_site *site, int ms, struct tccl_error *err);
+
+/* The slurmd of this node as its tccld sees it, or, without one, as this user does; pid 0: none. */
+void check_site_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd);
 
 /* A value of slurm.conf; if this node has no such file, from scontrol. Copied to text. Returns
  * false if it is unknown. */

@@ -11,9 +11,9 @@
 #include "check/check-open.h"
 #include "check/check-result.h"
 #include "check/check-site.h"
-#include "check/check-slurmd.h"
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
+#include "gres/slurmd.h"
 
 static char folder[] = "/tmp/tccl-check-XXXXXX";
 
@@ -261,7 +261,7 @@ static pid_t start_slurmd(const char *program, const char *conf, const char *opt
 static void test_slurmd(void)
 {
     char program[128], conf[128], command[512];
-    struct check_slurmd found;
+    struct tccl_slurmd found;
     snprintf(program, sizeof(program), "%s/slurmd", folder);
     snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", folder);
     snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
@@ -270,7 +270,7 @@ static void test_slurmd(void)
         pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D", NULL);
         bool there = false;
         for (int i = 0; i < (says ? 20 : 3000) && !there; i++) {
-            there = check_slurmd_find("n1", conf, &found);
+            there = tccl_slurmd_find("n1", conf, 0, &found, NULL) == 0;
             usleep(20000);
         }
         CHECK_INT(there, !says);
@@ -278,39 +278,6 @@ static void test_slurmd(void)
         kill(-pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    unlink(program);
-    unlink(conf);
-}
-
-/* As a user who can't see what the first one's environment names: the slurmd whose command line
- * names this slurm.conf is taken, though the other one stands first. */
-static void test_other_slurmd(void)
-{
-    char program[128], conf[128], command[512];
-    struct check_slurmd found;
-    int status;
-    snprintf(program, sizeof(program), "%s/slurmd", folder);
-    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", folder);
-    snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
-    if (geteuid() != 0) /* who could see it then */
-        return;
-    CHECK_INT(system(command), 0);
-    CHECK_INT(chmod(folder, 0711), 0);
-    pid_t other = start_slurmd(program, "/nowhere/slurm.conf", "-D", NULL);
-    pid_t ours = start_slurmd(program, conf, "-f", conf);
-    for (int i = 0; i < 3000 && !check_slurmd_find("n1", conf, &found); i++)
-        usleep(20000);
-    CHECK_INT(found.pid, ours);
-    pid_t user = fork();
-    if (user == 0) {
-        bool there = setuid(65534) == 0 && check_slurmd_find("n1", conf, &found);
-        _exit(!there || found.pid != ours);
-    }
-    CHECK(waitpid(user, &status, 0) == user && status == 0);
-    kill(-other, SIGKILL);
-    kill(-ours, SIGKILL);
-    waitpid(other, NULL, 0);
-    waitpid(ours, NULL, 0);
     unlink(program);
     unlink(conf);
 }
@@ -349,7 +316,6 @@ int main(void)
     test_run_until();
     test_path();
     test_slurmd();
-    test_other_slurmd();
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);

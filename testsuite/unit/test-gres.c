@@ -265,7 +265,7 @@ static void check_slurmd(void)
     put("x", "%s", "slurm.conf");
     put("gres of this slurmd\n", "%s", "gres.conf");
     CHECK_INT(tccl_slurmd_find("n7", conf, 0, &slurmd, &err), 1);
-    slurmd = (struct tccl_slurmd){.named = true};
+    slurmd = (struct tccl_slurmd){.node = "n1"};
     snprintf(slurmd.conf, sizeof(slurmd.conf), "%s", conf);
     check_asked(&slurmd,
                 "#!/bin/sh\n[ $1 != -V ] || { echo slurm 24.11.5; exit; }\n"

@@ -16,6 +16,7 @@
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
 #include "tccld/join/running.h"
+#include "tccld/journal/journal.h"
 
 enum {
     FRESH_MS = 10000, /* what was found is believed that long */
@@ -27,8 +28,9 @@ enum {
 struct look {
     char node[TCCL_CONF_NAME], conf[PATH_MAX]; /* conf: slurm.conf; "": any */
     uid_t slurm_user;
-    bool missing, named; /* neither: not known */
-    char text[512];      /* why it is missing, or not known */
+    struct tccl_slurmd slurmd; /* pid 0: none was found */
+    bool missing, named;       /* neither: not known */
+    char text[512];            /* why it is missing, or not known */
 };
 
 struct asker {
@@ -77,7 +79,6 @@ static void read_stack(const char *path, const char *folders, struct look *look)
 static void run_look(void *task)
 {
     struct look *look = task;
-    struct tccl_slurmd slurmd;
     struct tccl_slurm_conf conf = {.count = 0};
     struct tccl_error err = {""};
     char path[PATH_MAX];
@@ -85,12 +86,12 @@ static void run_look(void *task)
     look->missing = look->named = false;
     look->text[0] = '\0';
     int rc = tccl_slurmd_find(look->node, *look->conf ? look->conf : NULL, look->slurm_user,
-                              &slurmd, &err);
+                              &look->slurmd, &err);
     if (rc > 0)
         tccl_fail(&err, "no slurmd runs here");
-    else if (rc == 0 && !*slurmd.conf)
+    else if (rc == 0 && !*look->slurmd.conf)
         rc = tccl_fail(&err, "where slurmd has its slurm.conf is not known");
-    if (rc == 0 && tccl_slurm_conf_read(slurmd.conf, &conf, &err) == 0) {
+    if (rc == 0 && tccl_slurm_conf_read(look->slurmd.conf, &conf, &err) == 0) {
         folders = tccl_slurm_get(&conf, "PluginDir");
         tccl_plugstack_path(&conf, path);
         read_stack(path, folders ? folders : TCCL_PLUGINDIR, look);
@@ -130,9 +131,17 @@ static const char *state_of(const struct presence *presence)
 static void answer(struct presence *presence, struct connection *connection, const json_t *question)
 {
     cleanup_json json_t *message = tccl_message_new("node");
+    const struct tccl_slurmd *slurmd = &presence->look.slurmd;
+    const char *trouble = journal_trouble(presence->daemon->journal);
     json_int_t job = 0, step = 0, since = 0;
     tccl_put_text(message, "version", TCCL_VERSION, 64);
     tccl_put_text(message, "plugin", state_of(presence), 16);
+    if (trouble)
+        tccl_put_text(message, "trouble", trouble, 511);
+    if (slurmd->pid)
+        json_object_set_new(message, "slurmd",
+                            json_pack("{s:i, s:I, s:b}", "pid", (int)slurmd->pid, "started",
+                                      (json_int_t)slurmd->started, "replaced", slurmd->replaced));
     if (*presence->look.text)
         tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
@@ -175,7 +184,10 @@ static void start(struct presence *presence)
 
 static bool is_fresh(struct presence *presence)
 {
-    bool fresh = presence->looked_ms && tccl_now_ms() < presence->looked_ms + FRESH_MS;
+    const struct tccl_slurmd *slurmd = &presence->look.slurmd;
+    bool fresh = !presence->looking && presence->looked_ms &&
+                 tccl_now_ms() < presence->looked_ms + FRESH_MS &&
+                 (!slurmd->pid || tccl_slurmd_runs(slurmd));
     if (!fresh)
         start(presence);
     return fresh;
@@ -184,7 +196,7 @@ static bool is_fresh(struct presence *presence)
 const char *presence_missing(struct daemon *daemon)
 {
     struct presence *presence = daemon->presence;
-    bool known = is_fresh(presence) && !presence->looking;
+    bool known = is_fresh(presence);
     bool spoke =
         presence->daemon->running->joins > 0; /* then it is there, whatever the files look like */
     return known && presence->look.missing && !spoke ? presence->look.text : NULL;

@@ -244,3 +244,8 @@ void journal_close(struct journal *journal)
     if (!stuck && !asked)
         free(journal); /* else a thread uses it until the end of the process */
 }
+
+const char *journal_trouble(const struct journal *journal)
+{
+    return *journal->closed.text ? journal->closed.text : NULL;
+}

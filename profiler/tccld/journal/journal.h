@@ -26,6 +26,9 @@ void journal_put(struct journal *journal, json_t *record);
  * killed meanwhile. */
 void journal_expect(struct journal *journal, int change);
 
+/* Why no records are stored here; NULL: they are. */
+const char *journal_trouble(const struct journal *journal);
+
 /* The configuration was read again: what is too old now goes soon. */
 void journal_reloaded(struct journal *journal);
 
