@@ -110,12 +110,11 @@ long shim_read_file(const char *path, char *text, size_t size)
         length += (size_t)n;
     }
     close(fd);
-    if (length >= size) {
-        errno = EFBIG;
-        return -1;
-    }
-    text[length] = '\0';
-    return (long)length;
+    text[length < size ? length : size - 1] = '\0';
+    if (length < size)
+        return (long)length;
+    errno = EFBIG;
+    return -1;
 }
 
 int shim_write_all(int fd, const char *text, size_t size)

@@ -47,7 +47,7 @@ uint64_t shim_hash(uint64_t hash, const void *bytes, size_t size);
 int shim_number(const char *text, int base, uint64_t max, uint64_t *number);
 
 /* Reads a file of at most size - 1 bytes and puts a zero byte behind. Returns its length, or -1: it
- * can't be read or is longer (errno EFBIG). */
+ * can't be read, or is longer (errno EFBIG; text is its beginning then). */
 long shim_read_file(const char *path, char *text, size_t size);
 
 /* A file without a name that holds the text, to be opened as /proc/self/fd/N. Returns its

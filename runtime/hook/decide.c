@@ -200,7 +200,7 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
         .gbps = own->ring.speed_intra,
         .tree_gbps = own->tree.channels * own->tree.speed_inter,
         .nics = shim_nics_there(),
-        .ways = shim_steer_has_ways(version),
+        .ways = tccl_release_does(version, TCCL_FACT_PAIR_WAYS),
         .all_cpus = shim_islands_all_cpus(version),
         .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
     if (chain->tree.along > 0) /* it goes where the ring does */
@@ -334,7 +334,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         return 0;
     if (islands < 0)
         return -1;
-    if (numbers->by_rank && !shim_graph_has_ranks(version))
+    if (numbers->by_rank && !tccl_release_does(version, TCCL_FACT_GRAPH_RANKS))
         return shim_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from "
                               "2.30.3 on: ask for --gpus-per-node in place of --gpus-per-task or "
                               "--gpu-bind");

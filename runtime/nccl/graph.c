@@ -79,18 +79,6 @@ static void add_graph(const struct shim_chain *chain, const struct shim_nominal 
                   within, outside);
 }
 
-/* Of a balanced tree the second NIC is that of the second GPU. */
-static void add_tree_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                             struct shim_text *text)
-{
-    shim_text_add(text, "<channel>\n");
-    add_net(numbers->tree, text);
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        add_gpu(numbers, chain->tree.order[i], text);
-    add_net(numbers->tree, text);
-    shim_text_add(text, "</channel>\n");
-}
-
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                             double tree, double speed_tree, double speed_ring)
 {
@@ -125,8 +113,14 @@ static void add_tree(const struct shim_chain *chain, const struct shim_numbers *
               "speedinter", text);
     shim_text_add(text,
                   " latencyinter=\"0\" typeintra=\"SYS\" typeinter=\"SYS\" samechannels=\"1\">\n");
-    for (int i = 0; i < channels; i++)
-        add_tree_channel(chain, numbers, text);
+    for (int i = 0; i < channels; i++) {
+        shim_text_add(text, "<channel>\n");
+        add_net(numbers->tree, text);
+        for (int at = 0; at < chain->rings[0].path.n_gpus; at++)
+            add_gpu(numbers, chain->tree.order[at], text);
+        add_net(numbers->tree, text); /* of a balanced tree: that of the second GPU */
+        shim_text_add(text, "</channel>\n");
+    }
     shim_text_add(text, "</graph>\n");
 }
 
@@ -160,11 +154,6 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
         shim_text_add(text, "</graphs>\n");
     }
     return text->full ? shim_fail(why, "the graph file is too long") : 0;
-}
-
-bool shim_graph_has_ranks(uint32_t version)
-{
-    return tccl_release_does(version, TCCL_FACT_GRAPH_RANKS);
 }
 
 bool shim_graph_is_costly(uint32_t version)

@@ -43,8 +43,6 @@ double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_ba
 /* Has a graph file a tree? NCCL reads it once for each graph. */
 bool shim_graph_tells_tree(const char *file);
 
-/* May a graph file name ranks, so that GPUs need no number by which all know them? */
-bool shim_graph_has_ranks(uint32_t version);
 /* Does reading a graph file take NCCL hundreds of megabytes? version 0 (unknown): yes. */
 bool shim_graph_is_costly(uint32_t version);
 /* Memory that NCCL takes for a moment when one graph is answered, for each rank, in bytes. */

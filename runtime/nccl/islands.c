@@ -86,13 +86,6 @@ static int find_ends(const struct shim_chain *chain, const struct shim_pci *pci,
     return n;
 }
 
-static void join_ring(struct map *map, const struct shim_ring *ring)
-{
-    for (int i = 0; i < tccl_named_edges(&ring->path); i++)
-        if (ring->path.edges[i].kind != TCCL_BOUNCE)
-            join(map, place_in(map->chain, ring, i), place_in(map->chain, ring, i + 1));
-}
-
 /* Islands: what is joined by P2P edges of any ring. One NIC can only be near several ends if they
  * are near each other. */
 static void find_islands(struct map *map)
@@ -100,8 +93,12 @@ static void find_islands(struct map *map)
     const struct shim_chain *chain = map->chain;
     for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         map->island[i] = i;
-    for (int i = 0; i < chain->n_rings; i++)
-        join_ring(map, &chain->rings[i]);
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct shim_ring *ring = &chain->rings[i];
+        for (int j = 0; j < tccl_named_edges(&ring->path); j++)
+            if (ring->path.edges[j].kind != TCCL_BOUNCE)
+                join(map, place_in(chain, ring, j), place_in(chain, ring, j + 1));
+    }
     for (int i = 0; i < map->n_ends; i++)
         for (int j = 0; j < i; j++)
             if (map->ends[i].nic == map->ends[j].nic && map->ends[i].gpudirect &&
@@ -142,14 +139,6 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
     return owner;
 }
 
-static bool is_end(const struct map *map, int gpu)
-{
-    for (int i = 0; i < map->n_ends; i++)
-        if (map->ends[i].gpu == gpu)
-            return true;
-    return false;
-}
-
 /* The NUMA node that most GPUs of an island are at; of equals the first. But the rings' ends stay
  * at their CPU, where their threads for the network run; where P2P or one NIC joins several of
  * them, the others go to the first one's. */
@@ -161,8 +150,9 @@ static int16_t node_of(const struct map *map, const struct shim_pci *pci, int is
         int count = 0;
         if (map->island[i] != island)
             continue;
-        if (is_end(map, i))
-            return gpu_of(map, pci, i)->node;
+        for (int end = 0; end < map->n_ends; end++)
+            if (map->ends[end].gpu == i)
+                return gpu_of(map, pci, i)->node;
         for (int other = 0; other < n; other++)
             count += map->island[other] == island &&
                      gpu_of(map, pci, i)->node == gpu_of(map, pci, other)->node;
@@ -249,41 +239,30 @@ static bool drawn_nic_serves(const struct map *map, const struct shim_pci_device
     return nic_serves(map->ends, map->n_ends, nic, gpus);
 }
 
-/* Below the bridge that is above the GPU, and above all of its island. */
-static int put_near(struct map *map, const struct shim_pci *pci, int gpu, shim_bus nic,
-                    struct shim_pci_device *place, struct shim_why *why)
-{
-    struct shim_pci_device *at = &map->gpus[gpu];
-    if (at->depth == 0 && put_below(at, shim_pci_unused(pci, map->island[gpu]), why) != 0)
-        return -1;
-    *place = (struct shim_pci_device){.bus = nic, .node = at->node, .depth = 1};
-    place->above[0] = at->above[0];
-    return 0;
-}
-
-/* The first GPU that reaches the NIC directly, -1: none. */
-static int near_to(const struct map *map, shim_bus nic)
-{
-    for (int i = 0; i < map->n_ends; i++)
-        if (map->ends[i].nic == nic && map->ends[i].gpudirect)
-            return map->ends[i].gpu;
-    return -1;
-}
-
 /* A NIC stays where it is if that is right for the ends that have it; else it is put near one that
  * it reaches directly, or away from all. */
 static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
                      struct shim_why *why)
 {
-    int at = shim_pci_find(pci, nic), gpu = near_to(map, nic);
+    int at = shim_pci_find(pci, nic);
+    struct shim_pci_device *near = NULL; /* the first GPU that reaches it directly */
     if (at < 0)
         return shim_fail(why, "a NIC's place is not known");
+    for (int i = 0; i < map->n_ends && !near; i++)
+        if (map->ends[i].nic == nic && map->ends[i].gpudirect)
+            near = &map->gpus[map->ends[i].gpu];
     struct shim_pci_device place = place_other(map, &pci->devices[at]);
     if (drawn_nic_serves(map, &place))
         return 0;
     place = (struct shim_pci_device){.bus = nic, .node = pci->devices[at].node};
-    if (gpu >= 0 && put_near(map, pci, gpu, nic, &place, why) != 0)
-        return -1;
+    if (near) { /* below the bridge that is above this GPU, and above all of its island */
+        int island = map->island[near - map->gpus];
+        if (near->depth == 0 && put_below(near, shim_pci_unused(pci, island), why) != 0)
+            return -1;
+        place.node = near->node;
+        place.depth = 1;
+        place.above[0] = near->above[0];
+    }
     if (!drawn_nic_serves(map, &place))
         return shim_fail(why, "NCCL can't be made to use GPUDirect as the chain does at its ends");
     map->gpus[map->n++] = place;
@@ -308,25 +287,6 @@ static void move_nics_away(struct map *map, const struct shim_pci *pci)
     }
 }
 
-/* Is it the first of the ends with this NIC? */
-static bool is_first(const struct end *ends, int i)
-{
-    for (int before = 0; before < i; before++)
-        if (ends[before].nic == ends[i].nic)
-            return false;
-    return true;
-}
-
-static int place_nics(struct map *map, const struct shim_pci *pci, struct shim_why *why)
-{
-    if (map->chain->rings[0].path.closed && pci->net_intra)
-        move_nics_away(map, pci);
-    for (int i = 0; i < map->n_ends; i++)
-        if (is_first(map->ends, i) && place_nic(map, pci, map->ends[i].nic, why) != 0)
-            return -1;
-    return 0;
-}
-
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
                 struct shim_why *why)
 {
@@ -346,7 +306,16 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
     for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         if (apart[i] && put_below(&map->gpus[i], shim_pci_unused(pci, map->island[i]), why) != 0)
             return -1;
-    return place_nics(map, pci, why);
+    if (chain->rings[0].path.closed && pci->net_intra)
+        move_nics_away(map, pci);
+    for (int i = 0; i < map->n_ends; i++) {
+        bool first = true; /* of the ends with this NIC */
+        for (int before = 0; before < i; before++)
+            first = first && map->ends[before].nic != map->ends[i].nic;
+        if (first && place_nic(map, pci, map->ends[i].nic, why) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Where a device that was read is; map NULL: really. */
@@ -405,25 +374,18 @@ static bool takes_net(const struct map *map, const struct shim_chain *chain,
     return false;
 }
 
-/* Does NCCL take P2P or not between the neighbours of a ring, as planned? */
-static bool ring_as_planned(const struct shim_chain *chain, const struct shim_ring *ring,
-                            const struct reach *reach)
-{
-    for (int i = 0; i < tccl_named_edges(&ring->path); i++)
-        if (is_direct(chain, reach, place_in(chain, ring, i), place_in(chain, ring, i + 1)) ==
-            (ring->path.edges[i].kind == TCCL_BOUNCE))
-            return false;
-    return true;
-}
-
 static bool as_planned(const struct map *map, const struct shim_chain *chain,
                        const struct shim_pci *pci, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
     struct reach reach = {gpus, level, linked};
-    for (int i = 0; i < chain->n_rings; i++)
-        if (!ring_as_planned(chain, &chain->rings[i], &reach))
-            return false;
+    for (int i = 0; i < chain->n_rings; i++) {
+        const struct shim_ring *ring = &chain->rings[i];
+        for (int j = 0; j < tccl_named_edges(&ring->path); j++)
+            if (is_direct(chain, &reach, place_in(chain, ring, j), place_in(chain, ring, j + 1)) ==
+                (ring->path.edges[j].kind == TCCL_BOUNCE))
+                return false;
+    }
     return !takes_net(map, chain, pci, &reach);
 }
 
@@ -487,21 +449,16 @@ static void add_below(struct map *map, const struct shim_pci_device *place, int 
     }
 }
 
-static bool holds_gpu(const struct map *map, int node)
-{
-    for (int i = 0; i < map->n; i++)
-        if (map->gpus[i].node == node)
-            return true;
-    return false;
-}
-
 /* CPUs without GPUs, which NICs may be at. NCCL drops those that it does not need. */
 static int add_others(const struct map *map, const struct shim_pci *pci, bool disguised,
                       struct shim_text *text)
 {
     int n = 0;
     for (int node = -1; node < SHIM_PCI_NODES; node++) {
-        if (holds_gpu(map, node) || !shim_pci_has_node(pci, node))
+        bool there = !shim_pci_has_node(pci, node);
+        for (int i = 0; i < map->n; i++)
+            there = there || map->gpus[i].node == node;
+        if (there)
             continue;
         add_cpu(pci, node, disguised, text);
         shim_text_add(text, "</cpu>\n");
@@ -563,26 +520,16 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
     return write_file(&map, pci, version, disguised, text, why);
 }
 
-static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,
-                      struct shim_pci_device *place)
-{
-    int i = shim_pci_find(pci, bus);
-    if (i < 0)
-        return -1;
-    *place = place_of(map, pci, i);
-    return 0;
-}
-
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
                                  bool islands, shim_bus a, shim_bus b)
 {
-    struct shim_pci_device first, second;
+    int i = shim_pci_find(pci, a), j = shim_pci_find(pci, b);
     struct map map;
     if (!islands)
         return shim_pci_path(pci, a, b);
-    if (draw(&map, chain, pci, NULL) != 0 || find_place(&map, pci, a, &first) != 0 ||
-        find_place(&map, pci, b, &second) != 0)
+    if (i < 0 || j < 0 || draw(&map, chain, pci, NULL) != 0)
         return SHIM_SYS;
+    struct shim_pci_device first = place_of(&map, pci, i), second = place_of(&map, pci, j);
     return shim_pci_distance(&first, &second);
 }
 
@@ -596,7 +543,7 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
         devices[n++] = chain->rings[i].entry;
         devices[n++] = chain->rings[i].exit;
     }
-    if (shim_pci_read(devices, n, pci, why) != 0)
+    if (shim_pci_read("", devices, n, pci, why) != 0)
         return -1;
     shim_pci_add_nics(pci);
     return 0;

@@ -21,15 +21,6 @@ const struct shim_pci_device *shim_layout_gpu(const struct shim_layout *layout, 
     return &layout->pci->devices[shim_pci_find(layout->pci, bus)];
 }
 
-/* A ring may begin anywhere: behind a bounce, so that no island is cut in two. */
-static void choose_first(struct shim_layout *layout)
-{
-    const struct tccl_named_chain *path = &layout->chain->rings[0].path;
-    for (int i = 0; path->closed && i < path->n_gpus; i++)
-        if (path->edges[i].kind == TCCL_BOUNCE)
-            layout->first = (i + 1) % path->n_gpus;
-}
-
 /* The NUMA node that most GPUs of an island are at; of equals the first. */
 static int16_t node_of(const struct shim_layout *layout, int begin, int end)
 {
@@ -114,7 +105,10 @@ int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
     for (int i = 0; i < layout->n; i++)
         if (shim_pci_find(layout->pci, path->gpus[i]) < 0)
             return shim_fail(why, "a GPU's place is not known");
-    choose_first(layout);
+    /* A ring may begin anywhere: behind a bounce, so that no island is cut in two. */
+    for (int i = 0; path->closed && i < path->n_gpus; i++)
+        if (path->edges[i].kind == TCCL_BOUNCE)
+            layout->first = (i + 1) % path->n_gpus;
     find_islands(layout);
     /* Through Intel's CPUs NCCL takes no P2P. */
     layout->intel = layout->pci->intel || (facts->far_p2p && layout->islands > 1);

@@ -36,4 +36,8 @@ int shim_layout_count_ways(const struct shim_layout *layout, int island);
 bool shim_layout_can_have_ways(const struct shim_layout *layout, int island);
 bool shim_layout_needs_ways(const struct shim_layout *layout, int island);
 
+/* Writes the topology file (topo-file.c). Returns 1, with why if GPUs become direct that are not to
+ * (steer.h); or 0 with why: NCCL would not read it. */
+int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, struct shim_why *why);
+
 #endif

@@ -14,7 +14,7 @@ enum { NODES = 1024, WORD = 8 * sizeof(unsigned long) };
 /* linux/mempolicy.h: MPOL_PREFERRED | MPOL_F_STATIC_NODES. The flag is for cpusets that change
  * meanwhile; programs hardly ever give it, so it tells our policies from theirs. */
 enum { PREFERRED = 1 | 1 << 15 };
-#define NO_LIMIT (UINT64_MAX / 2)
+#define MOST (UINT64_MAX / 64) /* numbers beyond are no limits */
 
 /* By the kernel's own word: /sys may show another machine's. What can't be read: yes. */
 static bool node_exists(int node)
@@ -82,48 +82,43 @@ void shim_policy_restore(struct shim_policy *saved)
     saved->changed = false;
 }
 
-/* The number in a file that holds only that. UINT64_MAX: none ("max"). */
-static uint64_t number_in(const char *folder, const char *name)
+/* The number behind a name that begins a line, or else the text; UINT64_MAX: none ("max"), or too
+ * large. */
+static uint64_t number_behind(const char *name, const char *text)
 {
-    char path[SHIM_PATH + 64], text[64];
-    uint64_t number;
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    if (shim_read_file(path, text, sizeof(text)) < 0)
-        return UINT64_MAX;
-    text[strcspn(text, "\n")] = '\0';
-    if (shim_number(text, 10, UINT64_MAX, &number) || number > NO_LIMIT)
-        return UINT64_MAX;
-    return number;
+    size_t length = strlen(name);
+    uint64_t number = 0;
+    while (strncmp(text, name, length) != 0) {
+        text = strchr(text, '\n');
+        if (!text++)
+            return UINT64_MAX;
+    }
+    text += length;
+    text += strspn(text, " \t");
+    const char *digits = text;
+    for (; *text >= '0' && *text <= '9' && number < MOST; text++)
+        number = number * 10 + (uint64_t)(*text - '0');
+    return text > digits && strchr(" \n", *text) ? number : UINT64_MAX;
 }
 
-/* A value of memory.stat, in bytes; 0: not there. */
-static uint64_t stat_in(const char *folder, const char *name)
+/* The same in a file of a cgroup. */
+static uint64_t number_in(const char *folder, const char *file, const char *name)
 {
     char path[SHIM_PATH + 64], text[8192];
-    uint64_t number;
-    snprintf(path, sizeof(path), "%s/memory.stat", folder);
-    if (shim_read_file(path, text, sizeof(text)) < 0)
-        return 0;
-    size_t length = strlen(name);
-    for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        if (strncmp(line, name, length) || line[length] != ' ')
-            continue;
-        char *value = line + length + 1;
-        value[strcspn(value, "\n")] = '\0';
-        return shim_number(value, 10, UINT64_MAX, &number) ? 0 : number;
-    }
-    return 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    return shim_read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : number_behind(name, text);
 }
 
 /* What one cgroup leaves: files in the page cache that nobody uses can be dropped. */
 static uint64_t left_in(const char *folder, const char *limit_file, const char *used_file,
                         const char *cache)
 {
-    uint64_t limit = number_in(folder, limit_file), used = number_in(folder, used_file);
+    uint64_t limit = number_in(folder, limit_file, ""), used = number_in(folder, used_file, "");
     if (limit == UINT64_MAX || used == UINT64_MAX)
         return UINT64_MAX;
-    uint64_t droppable = stat_in(folder, cache);
-    used = used > droppable ? used - droppable : 0;
+    uint64_t droppable = number_in(folder, "memory.stat", cache);
+    if (droppable != UINT64_MAX)
+        used = used > droppable ? used - droppable : 0;
     return limit > used ? limit - used : 0;
 }
 
@@ -137,9 +132,9 @@ static uint64_t left_above(const char *mount, const char *group, bool unified)
         return UINT64_MAX;
     size_t end = strlen(mount);
     for (;;) {
-        uint64_t left = unified ? left_in(folder, "memory.max", "memory.current", "inactive_file")
+        uint64_t left = unified ? left_in(folder, "memory.max", "memory.current", "inactive_file ")
                                 : left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                          "total_inactive_file");
+                                          "total_inactive_file ");
         least = left < least ? left : least;
         char *slash = strrchr(folder, '/');
         if (!slash || slash < folder + end)
@@ -164,41 +159,12 @@ static uint64_t left_by_line(char *line)
     return UINT64_MAX;
 }
 
-static uint64_t left_of_machine(void)
-{
-    char text[8192];
-    if (shim_read_file("/proc/meminfo", text, sizeof(text)) < 0)
-        return UINT64_MAX;
-    char *value = strstr(text, "MemAvailable:");
-    uint64_t kib;
-    if (!value)
-        return UINT64_MAX;
-    value += strlen("MemAvailable:");
-    value += strspn(value, " ");
-    value[strcspn(value, " \n")] = '\0';
-    return shim_number(value, 10, UINT64_MAX >> 10, &kib) ? UINT64_MAX : kib << 10;
-}
-
-/* A line of /proc/self/status in KiB, as bytes; 0: not there. */
-static uint64_t used_of(const char *status, const char *name)
-{
-    const char *line = strstr(status, name);
-    uint64_t kib = 0;
-    if (!line)
-        return 0;
-    line += strlen(name);
-    line += strspn(line, " \t");
-    for (; *line >= '0' && *line <= '9' && kib < UINT64_MAX >> 20; line++)
-        kib = kib * 10 + (uint64_t)(*line - '0');
-    return kib << 10;
-}
-
 uint64_t shim_memory_limits_left(void)
 {
     static const struct {
         int limit;
         const char *used;
-    } limits[] = {{RLIMIT_AS, "\nVmSize:"}, {RLIMIT_DATA, "\nVmData:"}};
+    } limits[] = {{RLIMIT_AS, "VmSize:"}, {RLIMIT_DATA, "VmData:"}};
     char text[8192] = "";
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
@@ -207,7 +173,8 @@ uint64_t shim_memory_limits_left(void)
             continue;
         if (!text[0] && shim_read_file("/proc/self/status", text, sizeof(text)) < 0)
             return 0;
-        uint64_t used = used_of(text, limits[i].used);
+        uint64_t used = number_behind(limits[i].used, text);
+        used = used > UINT64_MAX >> 10 ? 0 : used << 10;
         uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
         least = left < least ? left : least;
     }
@@ -217,7 +184,10 @@ uint64_t shim_memory_limits_left(void)
 uint64_t shim_memory_left(void)
 {
     char text[8192];
-    uint64_t least = left_of_machine();
+    uint64_t least = UINT64_MAX;
+    if (shim_read_file("/proc/meminfo", text, sizeof(text)) >= 0)
+        least = number_behind("MemAvailable:", text);
+    least = least > UINT64_MAX >> 10 ? UINT64_MAX : least << 10;
     if (shim_read_file("/proc/self/cgroup", text, sizeof(text)) < 0)
         return least;
     for (char *line = text; line && *line;) {

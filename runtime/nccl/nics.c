@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,17 +89,10 @@ static bool reads(const char *name, int port, const char *file, const char *text
     return *there && strncmp(content, text, strlen(text)) == 0;
 }
 
-static int bus_of(const char *name, shim_bus *bus)
-{
-    char path[SYSFS], target[PATH_MAX];
-
-    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
-    return realpath(path, target) ? tccl_bus_parse(strrchr(target, '/') + 1, bus) : -1;
-}
-
 static int add_ports(const char *name, const struct filters *filters, struct ports *ports,
                      struct shim_why *why)
 {
+    char path[SYSFS], target[PATH_MAX];
     bool there = true;
 
     if (strlen(name) >= SHIM_NAME || strchr(name, '/'))
@@ -115,7 +107,8 @@ static int add_ports(const char *name, const struct filters *filters, struct por
             continue;
         strcpy(port->name, name);
         port->number = number;
-        if (bus_of(name, &port->bus) != 0)
+        snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
+        if (!realpath(path, target) || tccl_bus_parse(strrchr(target, '/') + 1, &port->bus) != 0)
             return shim_fail(why, "the NIC %s has no bus id", name);
         ports->n++;
     }
@@ -153,12 +146,6 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
 
 /* ---- doubts ---- */
 
-static int find_plugin(struct dl_phdr_info *object, size_t size, void *unused)
-{
-    (void)size, (void)unused;
-    return strncmp(shim_file_name(object->dlpi_name), "libnccl-net", 11) == 0;
-}
-
 static int refuse_settings(struct shim_why *why)
 {
     /* And what each of them may be: as without it. */
@@ -174,7 +161,7 @@ static int refuse_settings(struct shim_why *why)
         if (value && strcasecmp(value, names[i][1]) != 0)
             return shim_fail(why, "%s is set: NCCL's numbering of NICs is unknown", names[i][0]);
     }
-    if (dl_iterate_phdr(find_plugin, NULL))
+    if (shim_loaded("libnccl-net"))
         return shim_fail(why, "NCCL has loaded a net plugin");
     return 0;
 }
@@ -209,17 +196,6 @@ static int refuse_doubts(const struct ports *ports, uint32_t version, struct shi
 
 /* ---- the number ---- */
 
-/* In the order of PCI addresses; equal ones stay as they are. */
-static void sort_ports(struct ports *ports)
-{
-    for (int i = 1; i < ports->n; i++)
-        for (int k = i; k > 0 && ports->list[k - 1].bus > ports->list[k].bus; k--) {
-            struct port moved = ports->list[k];
-            ports->list[k] = ports->list[k - 1];
-            ports->list[k - 1] = moved;
-        }
-}
-
 static int number_in(const struct ports *ports, const char *name, struct shim_why *why)
 {
     int found = -1;
@@ -245,31 +221,32 @@ static int scan(const char *name, uint32_t version, int *count, struct shim_why 
     if (refuse_settings(why) || read_filters(shim_env("NCCL_IB_HCA"), &filters, why) ||
         list_ports(&filters, &ports, why) || refuse_doubts(&ports, version, why))
         return -1;
-    if (tccl_release_does(version, TCCL_FACT_NICS_BY_BUS))
-        sort_ports(&ports);
+    /* In the order of PCI addresses; equal ones stay as they are. */
+    for (int i = 1; tccl_release_does(version, TCCL_FACT_NICS_BY_BUS) && i < ports.n; i++)
+        for (int k = i; k > 0 && ports.list[k - 1].bus > ports.list[k].bus; k--) {
+            struct port moved = ports.list[k];
+            ports.list[k] = ports.list[k - 1];
+            ports.list[k - 1] = moved;
+        }
     *count = ports.n;
     return number_in(&ports, name, why);
-}
-
-/* Virtual NICs have the numbers behind all real ones, in the same order. NCCL makes them while it
- * reads the topology, so its log does not have them yet. */
-static bool has_virtual(uint32_t version)
-{
-    return tccl_release_does(version, TCCL_FACT_VIRTUAL_NICS);
 }
 
 int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why)
 {
     int count = 0, said = -1;
+    /* They have the numbers behind all real ones, in the same order. NCCL makes them while it reads
+     * the topology, so its log does not have them yet. */
+    bool are_virtual = tccl_release_does(nccl->version, TCCL_FACT_VIRTUAL_NICS);
 
     if (shim_nccllog_there()) {
         shim_nccllog_read();
         said = shim_nccllog_nic(name, &count, why);
-        if (said < 0 || !has_virtual(nccl->version))
+        if (said < 0 || !are_virtual)
             return said;
     }
     int said_count = count, number = scan(name, nccl->version, &count, why);
-    if (number < 0 || !has_virtual(nccl->version))
+    if (number < 0 || !are_virtual)
         return number;
     if (said >= 0 && (said != number || said_count != count))
         return shim_fail(why, "NCCL's numbers of NICs are not as expected");

@@ -3,13 +3,21 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BDF_LENGTH = 12 }; /* "0000:41:00.0" */
+
+/* Reads a file below a folder, as shim_read_file. */
+static long read_below(const char *folder, const char *file, char *content, size_t size)
+{
+    char path[PATH_MAX];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    shim_text_add(&text, "%s%s", folder, file);
+    errno = ENAMETOOLONG;
+    return text.full ? -1 : shim_read_file(path, content, size);
+}
 
 const char *shim_path_name(enum shim_path path)
 {
@@ -34,11 +42,9 @@ static void cut(char *path)
 /* numa_node of the device with that path: a number, or -1. */
 static int read_node(const char *path, int16_t *node)
 {
-    char file[PATH_MAX], value[16];
+    char value[16];
     uint64_t number;
-    struct shim_text text = {file, sizeof(file), 0, false};
-    shim_text_add(&text, "%s/numa_node", path);
-    long length = text.full ? -1 : shim_read_file(file, value, sizeof(value));
+    long length = read_below(path, "/numa_node", value, sizeof(value));
     if (length < 1)
         return -1;
     if (value[length - 1] == '\n')
@@ -95,23 +101,6 @@ static int read_device(const char *root, shim_bus bus, struct shim_pci_device *d
     return 0;
 }
 
-/* The first bytes of a file, with a zero byte behind. Returns 0, or -1. */
-static int read_start(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t length;
-    do
-        length = read(fd, text, size - 1);
-    while (length < 0 && errno == EINTR);
-    close(fd);
-    if (length < 0)
-        return -1;
-    text[length] = '\0';
-    return 0;
-}
-
 /* The value of an attribute in the first <cpu> of an XML text; "" if it has none. */
 static void find_attribute(const char *cpu, const char *name, char *value, size_t size)
 {
@@ -143,14 +132,10 @@ static int32_t find_number(const char *cpu, const char *name)
 static int read_topology_file(const char *root, struct shim_pci *pci, struct shim_why *why)
 {
     static const char file[] = "/var/run/nvidia-topologyd/virtualTopology.xml";
-    char path[PATH_MAX], content[8192];
-    struct shim_text text = {path, sizeof(path), 0, false};
+    char content[8192];
     pci->family = pci->model = -1;
     pci->vendor[0] = '\0';
-    shim_text_add(&text, "%s%s", root, file);
-    if (text.full)
-        return shim_fail(why, "a path is too long");
-    long length = shim_read_file(path, content, sizeof(content));
+    long length = read_below(root, file, content, sizeof(content));
     if (length < 0 && errno == ENOENT)
         return 0;
     if (length < 0 || strstr(content, "<pci"))
@@ -167,11 +152,9 @@ static int read_topology_file(const char *root, struct shim_pci *pci, struct shi
 /* The CPU's maker as cpuid says it, which stands in /proc/cpuinfo, too. */
 static int read_maker(const char *root, char *maker, size_t size)
 {
-    char path[PATH_MAX], content[2048];
-    struct shim_text text = {path, sizeof(path), 0, false};
+    char content[2048];
     *maker = '\0';
-    shim_text_add(&text, "%s/proc/cpuinfo", root);
-    if (text.full || read_start(path, content, sizeof(content)) != 0)
+    if (read_below(root, "/proc/cpuinfo", content, sizeof(content)) < 0 && errno != EFBIG)
         return -1;
     const char *at = strstr(content, "vendor_id");
     at = at ? strstr(at, ": ") : NULL;
@@ -202,19 +185,11 @@ static int find_maker(const char *root, struct shim_pci *pci)
     return 0;
 }
 
-static void add_nodes(struct shim_pci *pci, uint64_t first, uint64_t last)
-{
-    for (uint64_t i = first; i <= last && i < SHIM_PCI_NODES; i++)
-        pci->nodes[i / 64] |= UINT64_C(1) << i % 64;
-}
-
 /* "0-3,8": in place of a list that can't be read there are no nodes. */
 static void read_nodes(const char *root, struct shim_pci *pci)
 {
-    char path[PATH_MAX], list[1024];
-    struct shim_text text = {path, sizeof(path), 0, false};
-    shim_text_add(&text, "%s/sys/devices/system/node/online", root);
-    if (text.full || shim_read_file(path, list, sizeof(list)) < 0)
+    char list[1024];
+    if (read_below(root, "/sys/devices/system/node/online", list, sizeof(list)) < 0)
         return;
     list[strcspn(list, "\n")] = '\0';
     for (char *part = list, *next; part; part = next) {
@@ -228,7 +203,8 @@ static void read_nodes(const char *root, struct shim_pci *pci)
         if (shim_number(part, 10, SHIM_PCI_NODES, &first) != 0 ||
             shim_number(dash ? dash : part, 10, SHIM_PCI_NODES, &last) != 0)
             return;
-        add_nodes(pci, first, last);
+        for (uint64_t i = first; i <= last && i < SHIM_PCI_NODES; i++)
+            pci->nodes[i / 64] |= UINT64_C(1) << i % 64;
     }
 }
 
@@ -238,30 +214,25 @@ static int add_device(const char *root, shim_bus bus, struct shim_pci *pci, stru
     struct shim_pci_device *device = &pci->devices[pci->n];
     if (read_device(root, bus, device, why) != 0)
         return -1;
-    if (device->node >= 0)
-        add_nodes(pci, (uint64_t)device->node, (uint64_t)device->node);
+    if (device->node >= 0 && device->node < SHIM_PCI_NODES)
+        pci->nodes[device->node / 64] |= UINT64_C(1) << device->node % 64;
     pci->n++;
     return 0;
 }
 
-/* Broadcom's switches can be joined past the CPU, which NCCL follows. */
-static bool has_joined_switches(const char *root)
+int shim_pci_read(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
+                  struct shim_why *why)
 {
-    char path[PATH_MAX];
-    struct shim_text text = {path, sizeof(path), 0, false};
-    shim_text_add(&text, "%s/sys/kernel/pci_switch_link/virtual_switch_links", root);
-    return text.full || access(path, F_OK) == 0;
-}
-
-int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
-                        struct shim_why *why)
-{
+    char links[8];
     memset(pci, 0, sizeof(*pci));
     if (read_topology_file(root, pci, why) != 0)
         return -1;
     if (find_maker(root, pci) != 0)
         return shim_fail(why, "/proc/cpuinfo can't be read");
-    if (has_joined_switches(root))
+    /* Broadcom's switches can be joined past the CPU, which NCCL follows. */
+    if (read_below(root, "/sys/kernel/pci_switch_link/virtual_switch_links", links,
+                   sizeof(links)) >= 0 ||
+        errno != ENOENT)
         return shim_fail(why, "this machine's PCI switches are joined with each other");
     for (int i = 0; i < n; i++) {
         if (shim_pci_find(pci, devices[i]) >= 0)
@@ -303,11 +274,6 @@ void shim_pci_add_nics(struct shim_pci *pci)
             add_device("", nics[i], pci, NULL);
 }
 
-int shim_pci_read(const shim_bus *devices, int n, struct shim_pci *pci, struct shim_why *why)
-{
-    return shim_pci_read_below("", devices, n, pci, why);
-}
-
 int shim_pci_find(const struct shim_pci *pci, shim_bus bus)
 {
     for (int i = 0; i < pci->n; i++)
@@ -329,21 +295,16 @@ bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge)
     return false;
 }
 
-static bool is_taken(const struct shim_pci *pci, shim_bus bus)
-{
-    for (int i = 0; i < pci->n; i++)
-        if (pci->devices[i].bus == bus || shim_pci_is_below(&pci->devices[i], bus))
-            return true;
-    return false;
-}
-
 /* The last ones of the last domain. */
 shim_bus shim_pci_unused(const struct shim_pci *pci, int i)
 {
     enum { APART = 64 };
     shim_bus bus = UINT64_C(0xffff) << 16 | (shim_bus)(0xff - i) << 8 | 0x1f << 3;
-    while (is_taken(pci, bus))
-        bus -= APART << 8;
+    for (int at = 0; at < pci->n; at++)
+        if (pci->devices[at].bus == bus || shim_pci_is_below(&pci->devices[at], bus)) {
+            bus -= APART << 8;
+            at = -1; /* all of them again */
+        }
     return bus;
 }
 

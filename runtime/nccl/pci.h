@@ -37,13 +37,11 @@ struct shim_pci {
     struct shim_pci_device devices[SHIM_PCI_DEVICES];
 };
 
-/* Reads the places of n devices from /sys. Returns 0, or -1 with why: they can't be read, or NCCL
- * would not go by them (the machine has a topology file, or switches that are joined otherwise). A
- * device that is there twice is kept once. */
-int shim_pci_read(const shim_bus *devices, int n, struct shim_pci *pci, struct shim_why *why);
-/* The same with another root folder ("" is the real one): <root>/sys, <root>/proc, <root>/var. */
-int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
-                        struct shim_why *why);
+/* Reads the places of n devices from root's sys, proc and var ("" is the real one). Returns 0, or
+ * -1 with why: they can't be read, or NCCL would not go by them (the machine has a topology file,
+ * or switches that are joined otherwise). A device that is there twice is kept once. */
+int shim_pci_read(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
+                  struct shim_why *why);
 
 /* Adds the machine's NICs whose places can be read, as far as there is room. */
 void shim_pci_add_nics(struct shim_pci *pci);

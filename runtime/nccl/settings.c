@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -23,11 +24,8 @@ enum {
 /* Which values count. Numbers as NCCL reads them: those of strtoll, 0 if it is none. */
 enum test {
     SET,
-    NONZERO,
-    IS_ZERO,
-    NOT_ONE,
-    NOT_TWO,
-    IS_ONE,
+    IS, /* that number */
+    UNLIKE,
     LEVEL_PXB,
     NOT_LEVEL_PXB,
     NOT_IB,
@@ -40,37 +38,38 @@ static const struct variable {
     const char *name;
     uint32_t bit;
     enum test test;
+    int number;
 } variables[] = {
-    {"NCCL_GRAPH_FILE", SHIM_USER_FILES, SET},
-    {"NCCL_TOPO_FILE", SHIM_USER_FILES, SET},
-    {"NCCL_ENV_PLUGIN", SHIM_USER_FILES, OTHER_PLUGIN},
-    {"NCCL_P2P_DISABLE", SHIM_USER_P2P, NONZERO},
-    {"NCCL_P2P_LEVEL", SHIM_USER_P2P, NOT_LEVEL_PXB},
-    {"NCCL_P2P_LEVEL", SHIM_USER_PXB, LEVEL_PXB},
-    {"NCCL_P2P_READ_ENABLE", SHIM_USER_P2P, NONZERO},
-    {"NCCL_P2P_READ_ENABLE", SHIM_USER_READ, SET},
-    {"NCCL_P2P_USE_CUDA_MEMCPY", SHIM_USER_P2P, NONZERO},
-    {"NCCL_SHM_DISABLE", SHIM_USER_SHM, NONZERO},
-    {"NCCL_SHM_LOCALITY", SHIM_USER_SHM, NOT_TWO},
-    {"NCCL_SHM_USE_CUDA_MEMCPY", SHIM_USER_SHM, NONZERO},
-    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_HOST, NONZERO},
-    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_NO_HOST, IS_ZERO},
-    {"NCCL_CUMEM_ENABLE", SHIM_USER_NO_HOST, IS_ZERO},
-    {"NCCL_NET", SHIM_USER_NET, NOT_IB},
-    {"NCCL_NET_PLUGIN", SHIM_USER_NET, NOT_NONE},
-    {"NCCL_IB_DISABLE", SHIM_USER_NET, NONZERO},
-    {"NCCL_NET_MERGE_LEVEL", SHIM_USER_NET, SET},
-    {"NCCL_NET_MERGE_POLICY", SHIM_USER_NET, SET},
-    {"NCCL_NET_FORCE_MERGE", SHIM_USER_NET, SET},
-    {"NCCL_IB_MERGE_VFS", SHIM_USER_NET, SET},
-    {"NCCL_IB_MERGE_NICS", SHIM_USER_NET, NONZERO},
-    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, NOT_ONE},
-    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NO_NET_INTRA, IS_ONE},
-    {"NCCL_NET_GDR_LEVEL", SHIM_USER_GDR, SET},
-    {"NCCL_NET_GDR_READ", SHIM_USER_GDR, SET},
-    {"NCCL_COLLNET_ENABLE", SHIM_USER_SHARP, NONZERO},
-    {"NCCL_ALGO", SHIM_USER_ALGO, NO_RING},
-    {"NCCL_CROSS_NIC", SHIM_USER_ALGO, IS_ONE},
+    {"NCCL_GRAPH_FILE", SHIM_USER_FILES, SET, 0},
+    {"NCCL_TOPO_FILE", SHIM_USER_FILES, SET, 0},
+    {"NCCL_ENV_PLUGIN", SHIM_USER_FILES, OTHER_PLUGIN, 0},
+    {"NCCL_P2P_DISABLE", SHIM_USER_P2P, UNLIKE, 0},
+    {"NCCL_P2P_LEVEL", SHIM_USER_P2P, NOT_LEVEL_PXB, 0},
+    {"NCCL_P2P_LEVEL", SHIM_USER_PXB, LEVEL_PXB, 0},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_P2P, UNLIKE, 0},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_READ, SET, 0},
+    {"NCCL_P2P_USE_CUDA_MEMCPY", SHIM_USER_P2P, UNLIKE, 0},
+    {"NCCL_SHM_DISABLE", SHIM_USER_SHM, UNLIKE, 0},
+    {"NCCL_SHM_LOCALITY", SHIM_USER_SHM, UNLIKE, 2},
+    {"NCCL_SHM_USE_CUDA_MEMCPY", SHIM_USER_SHM, UNLIKE, 0},
+    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_HOST, UNLIKE, 0},
+    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_NO_HOST, IS, 0},
+    {"NCCL_CUMEM_ENABLE", SHIM_USER_NO_HOST, IS, 0},
+    {"NCCL_NET", SHIM_USER_NET, NOT_IB, 0},
+    {"NCCL_NET_PLUGIN", SHIM_USER_NET, NOT_NONE, 0},
+    {"NCCL_IB_DISABLE", SHIM_USER_NET, UNLIKE, 0},
+    {"NCCL_NET_MERGE_LEVEL", SHIM_USER_NET, SET, 0},
+    {"NCCL_NET_MERGE_POLICY", SHIM_USER_NET, SET, 0},
+    {"NCCL_NET_FORCE_MERGE", SHIM_USER_NET, SET, 0},
+    {"NCCL_IB_MERGE_VFS", SHIM_USER_NET, SET, 0},
+    {"NCCL_IB_MERGE_NICS", SHIM_USER_NET, UNLIKE, 0},
+    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, UNLIKE, 1},
+    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NO_NET_INTRA, IS, 1},
+    {"NCCL_NET_GDR_LEVEL", SHIM_USER_GDR, SET, 0},
+    {"NCCL_NET_GDR_READ", SHIM_USER_GDR, SET, 0},
+    {"NCCL_COLLNET_ENABLE", SHIM_USER_SHARP, UNLIKE, 0},
+    {"NCCL_ALGO", SHIM_USER_ALGO, NO_RING, 0},
+    {"NCCL_CROSS_NIC", SHIM_USER_ALGO, IS, 1},
 };
 enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 
@@ -147,37 +146,10 @@ static const char *find_value(const struct conf *conf, const char *name,
     return value;
 }
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
-/* strtoll(text, NULL, 0), which itself would be bound to the newest libc. Large ones stay large. */
-static long number_of(const char *text)
-{
-    while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
-        text++;
-    bool negative = *text == '-';
-    if (*text == '-' || *text == '+')
-        text++;
-    int base = 10;
-    if (*text == '0')
-        base = (text[1] | 0x20) == 'x' && digit_of(text[2]) < 16 ? 16 : 8;
-    if (base == 16)
-        text += 2;
-    long number = 0;
-    for (; digit_of(*text) < base && number < LONG_MAX / 32; text++)
-        number = number * base + digit_of(*text);
-    return negative ? -number : number;
-}
-
 /* "2" is how it was written once. */
 static bool is_level_pxb(const char *value)
 {
-    return strcmp(value, "PXB") == 0 || (*value == '2' && number_of(value) == 2);
+    return strcmp(value, "PXB") == 0 || (*value == '2' && strtoll(value, NULL, 0) == 2);
 }
 
 /* NCCL_ALGO is a list of what may be used, ^ before one of what may not, each for all collectives
@@ -198,28 +170,16 @@ static bool has_no_ring(const char *value)
     return false;
 }
 
-/* Neither none nor the shim itself (env.c). */
-static bool is_other_plugin(const char *value)
+/* NCCL takes its default for an empty number. */
+static bool passes(const struct variable *variable, const char *value)
 {
-    return strcasecmp(value, "none") != 0 && strcmp(shim_file_name(value), "libtccl-nccl.so") != 0;
-}
-
-static bool passes(enum test test, const char *value)
-{
-    bool empty = !*value; /* NCCL takes its default for an empty number */
-    switch (test) {
+    switch (variable->test) {
     case SET:
         return true;
-    case NONZERO:
-        return !empty && number_of(value) != 0;
-    case IS_ZERO:
-        return !empty && number_of(value) == 0;
-    case NOT_ONE:
-        return !empty && number_of(value) != 1;
-    case NOT_TWO:
-        return !empty && number_of(value) != 2;
-    case IS_ONE:
-        return !empty && number_of(value) == 1;
+    case IS:
+        return *value && strtoll(value, NULL, 0) == variable->number;
+    case UNLIKE:
+        return *value && strtoll(value, NULL, 0) != variable->number;
     case LEVEL_PXB:
         return is_level_pxb(value);
     case NOT_LEVEL_PXB:
@@ -228,18 +188,13 @@ static bool passes(enum test test, const char *value)
         return strcasecmp(value, "IB") != 0;
     case NOT_NONE:
         return strcasecmp(value, "none") != 0;
-    case OTHER_PLUGIN:
-        return is_other_plugin(value);
+    case OTHER_PLUGIN: /* neither none nor the shim itself (env.c) */
+        return strcasecmp(value, "none") != 0 &&
+               strcmp(shim_file_name(value), "libtccl-nccl.so") != 0;
     case NO_RING:
         return has_no_ring(value);
     }
     return true;
-}
-
-static void read_all(struct conf *conf)
-{
-    read_own(conf);
-    read_conf("/etc/nccl.conf", conf->site, conf);
 }
 
 /* The bits of variables that are set so that they count, and words for them. */
@@ -256,7 +211,7 @@ static uint32_t collect_from(const struct conf *conf, uint32_t wanted, struct sh
     }
     for (int i = 0; i < VARIABLES; i++) {
         if (!(variables[i].bit & wanted) || !find_value(conf, variables[i].name, value) ||
-            !passes(variables[i].test, value))
+            !passes(&variables[i], value))
             continue;
         bits |= variables[i].bit;
         if (words)
@@ -271,7 +226,8 @@ static uint32_t collect(uint32_t wanted, struct shim_text *words)
     struct conf *conf = shim_scratch(sizeof(*conf));
     if (!conf)
         return SHIM_USER_FILES & wanted;
-    read_all(conf);
+    read_own(conf);
+    read_conf("/etc/nccl.conf", conf->site, conf);
     uint32_t bits = collect_from(conf, wanted, words);
     shim_scratch_free(conf, sizeof(*conf));
     return bits;
@@ -300,18 +256,12 @@ static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
     return false;
 }
 
-/* Is that another memory than the GPU's own, where NCCL puts a buffer by itself? */
-static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
-{
-    int i = shim_pci_find(pci, gpu);
-    return node >= 0 && (i < 0 || pci->devices[i].node != node);
-}
-
 bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu)
 {
+    int at = shim_pci_find(pci, gpu), own = at < 0 ? INT_MAX : pci->devices[at].node;
     for (int i = 0; i < chain->n_rings; i++) {
         struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
-        if (is_moved(pci, gpu, memories.in) || is_moved(pci, gpu, memories.out))
+        if ((memories.in >= 0 && memories.in != own) || (memories.out >= 0 && memories.out != own))
             return true;
     }
     return false;
@@ -360,55 +310,26 @@ int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, str
     return shim_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
 }
 
-static int check_gdr(uint32_t user, struct shim_why *why)
-{
-    return user & SHIM_USER_GDR
-               ? shim_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ")
-               : 0;
-}
-
-/* P2P reads where a process is told so, for all of its communicators. */
-static int check_reads(const struct shim_chain *chain, struct shim_why *why)
-{
-    return has_edge(chain, TCCL_P2P_READ)
-               ? shim_fail(why, "P2P would read in other communicators, too")
-               : 0;
-}
-
-static int check_level(const struct shim_chain *chain, const uint32_t *user, struct shim_why *why)
-{
-    for (int i = 1; i < chain->rings[0].path.n_gpus; i++)
-        if ((user[i] ^ user[0]) & SHIM_USER_PXB)
-            return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
-    return 0;
-}
-
-/* Of the members at a ring's ends. */
-static int check_ends_gdr(const struct shim_chain *chain, const uint32_t *user,
-                          struct shim_why *why)
-{
-    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
-        const struct tccl_named_chain *path = &chain->rings[i].path;
-        int head = shim_ring_find(&chain->rings[0], path->gpus[0]);
-        int tail = shim_ring_find(&chain->rings[0], path->gpus[path->n_gpus - 1]);
-        if (check_gdr(user[head] | user[tail], why) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
                        uint32_t version, struct shim_why *why)
 {
     bool pxb = user[0] & SHIM_USER_PXB;
-    if (check_ends_gdr(chain, user, why) != 0)
-        return -1;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
+    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
+        const struct tccl_named_chain *path = &chain->rings[i].path;
+        int head = shim_ring_find(&chain->rings[0], path->gpus[0]);
+        int tail = shim_ring_find(&chain->rings[0], path->gpus[path->n_gpus - 1]);
+        if ((user[head] | user[tail]) & SHIM_USER_GDR)
+            return shim_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ");
+    }
+    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
         if (shim_settings_user_allows(chain, user[i], why) != 0)
             return -1;
-    }
-    if (check_level(chain, user, why) != 0 || check_reads(chain, why) != 0)
-        return -1;
+    for (int i = 1; i < chain->rings[0].path.n_gpus; i++)
+        if ((user[i] ^ user[0]) & SHIM_USER_PXB)
+            return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
+    /* A process is told to read for all of its communicators. */
+    if (has_edge(chain, TCCL_P2P_READ))
+        return shim_fail(why, "P2P would read in other communicators, too");
     pci->net_intra = true;
     if (find_islands(chain, pci, pxb, version, NULL) >= 0)
         return 0;

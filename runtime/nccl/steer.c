@@ -20,10 +20,8 @@
  */
 #include "nccl/steer.h"
 
-#include "chain/nccl-version.h"
 #include "chain/tree-rate.h"
 #include "nccl/layout.h"
-#include "nccl/topo-file.h"
 
 enum {
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
@@ -63,22 +61,15 @@ static int check_nics(const struct shim_layout *layout, struct shim_why *why)
     return 0;
 }
 
-static bool has_nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n)
-{
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++)
-            if (linked[i][j])
-                return true;
-    return false;
-}
-
 static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_GPUS],
                  struct shim_why *why)
 {
     if (layout->chain->n_rings > 1)
         return shim_fail(why, "the plan has %d rings", layout->chain->n_rings);
-    if (has_nvlink(linked, layout->n))
-        return shim_fail(why, "GPUs are joined by NVLink");
+    for (int i = 0; i < layout->n; i++)
+        for (int j = 0; j < layout->n; j++)
+            if (linked[i][j])
+                return shim_fail(why, "GPUs are joined by NVLink");
     if (layout->n < 2)
         return shim_fail(why, "there is one GPU");
     if (!layout->pci->amd && !layout->pci->intel)
@@ -96,11 +87,6 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
     if (shim_layout(chain, pci, facts, &layout, why) != 0 || check(&layout, linked, why) != 0)
         return 0;
     return shim_topo_file(&layout, text, why);
-}
-
-bool shim_steer_has_ways(uint32_t version)
-{
-    return tccl_release_does(version, TCCL_FACT_PAIR_WAYS);
 }
 
 bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,

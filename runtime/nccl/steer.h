@@ -16,7 +16,8 @@ struct shim_steer {
     bool far_p2p;               /* NCCL takes P2P at any distance */
     int nics;                   /* on this node; those that NCCL leaves out count, too */
     bool given;    /* a graph file gives NCCL the ring, which its search need not find */
-    bool ways;     /* NCCL knows ways between single GPUs: shim_steer_has_ways */
+    bool ways;     /* NCCL reads links between PCI switches, and takes P2P along one of them only:
+                      from 2.30.7 on it takes any number of switches in a row */
     bool all_cpus; /* NUMA nodes without GPUs have to be in the file, too */
 };
 
@@ -27,10 +28,6 @@ struct shim_steer {
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
                struct shim_text *text, struct shim_why *why);
-
-/* Does an NCCL of this version read links between PCI switches, and take P2P along one of them
- * only? From 2.30.7 on it takes any number of switches in a row. */
-bool shim_steer_has_ways(uint32_t version);
 
 /* Does a bridge above the chain's P2P neighbours make other GPUs direct to each other that NCCL
  * alone joins by host memory? Beside a graph file (facts->given) shim_steer's file is better then:

@@ -4,9 +4,8 @@
  * order of the ranks. What all ranks know comes first: a bridge above each GPU, invented here,
  * which NCCL is told to keep where it has found no device below it. CPUs must be described in full,
  * as each rank would complete only its own. */
-#include "nccl/topo-file.h"
-
 #include "chain/tree-rate.h"
+#include "nccl/layout.h"
 
 enum {
     INVENTED_CPU = 4096,       /* numbers of NUMA nodes from here on are nobody's */
@@ -76,14 +75,24 @@ static int open_cpu(struct drawing *drawing, int node, int number, struct shim_w
     return 0;
 }
 
-static void open_bridge(struct drawing *drawing, int bridge, bool keep)
+enum { BRIDGE = 0x060400, GPU = 0x030000, NIC = 0x020000 };
+
+/* A device of that class with the end of its tag; lanes: of a link of 2.5 GT/s, 0: a wide one. */
+static void add_pci(struct drawing *drawing, shim_bus device, unsigned class, int lanes,
+                    const char *end)
 {
     char bus[TCCL_BUS_TEXT];
-    tccl_bus_format(shim_pci_unused(drawing->layout->pci, bridge), bus);
+    tccl_bus_format(device, bus);
     shim_text_add(drawing->text,
-                  "<pci busid=\"%s\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\""
-                  " link_width=\"128\"%s>\n",
-                  bus, keep ? " keep=\"1\"" : "");
+                  "<pci busid=\"%s\" class=\"0x%06x\" link_speed=\"%s GT/s PCIe\""
+                  " link_width=\"%d\"%s>\n",
+                  bus, class, lanes ? "2.5" : "32.0", lanes ? lanes : 128, end);
+}
+
+static void open_bridge(struct drawing *drawing, int bridge, bool keep)
+{
+    add_pci(drawing, shim_pci_unused(drawing->layout->pci, bridge), BRIDGE, 0,
+            keep ? " keep=\"1\"" : "");
 }
 
 static void add_link(struct drawing *drawing, int bridge)
@@ -111,24 +120,9 @@ static int lanes_of(const struct shim_layout *layout, int i)
                : tccl_tree_lanes(i, layout->n, ring, layout->facts->tree_gbps);
 }
 
-static void add_gpu(struct drawing *drawing, int i)
-{
-    char bus[TCCL_BUS_TEXT];
-    tccl_bus_format(shim_layout_gpu(drawing->layout, i)->bus, bus);
-    shim_text_add(drawing->text,
-                  "<pci busid=\"%s\" class=\"0x030000\" link_speed=\"2.5 GT/s PCIe\""
-                  " link_width=\"%d\"/>\n",
-                  bus, lanes_of(drawing->layout, i));
-}
-
 static void add_nic(struct drawing *drawing)
 {
-    char bus[TCCL_BUS_TEXT];
-    tccl_bus_format(drawing->layout->chain->rings[0].entry, bus);
-    shim_text_add(drawing->text,
-                  "<pci busid=\"%s\" class=\"0x020000\" link_speed=\"32.0 GT/s PCIe\""
-                  " link_width=\"128\"/>\n",
-                  bus);
+    add_pci(drawing, drawing->layout->chain->rings[0].entry, NIC, 0, "/");
 }
 
 /* The NIC below a bridge of its own, which is linked to an end that it is near to. Where it is near
@@ -146,16 +140,6 @@ static void add_nic_with_ways(struct drawing *drawing)
     shim_text_add(drawing->text, "</pci>\n");
 }
 
-static void add_ways(struct drawing *drawing, int i, int end)
-{
-    for (int j = i + 1; j < end; j++)
-        if (shim_layout_wants_p2p(drawing->layout, i, j))
-            add_way(drawing, i, j);
-    for (int from = 0; from <= drawing->layout->n; from++)
-        if (drawing->ways[from][i])
-            add_link(drawing, drawing->ways[from][i]);
-}
-
 static void add_island(struct drawing *drawing, int island)
 {
     int begin = drawing->layout->begins[island], end = drawing->layout->begins[island + 1];
@@ -170,27 +154,27 @@ static void add_island(struct drawing *drawing, int island)
         add_nic(drawing);
     for (int i = begin; i < end; i++) {
         open_bridge(drawing, i, true);
-        add_gpu(drawing, i);
-        if (ways)
-            add_ways(drawing, i, end);
+        add_pci(drawing, shim_layout_gpu(drawing->layout, i)->bus, GPU,
+                lanes_of(drawing->layout, i), "/");
+        for (int j = i + 1; ways && j < end; j++)
+            if (shim_layout_wants_p2p(drawing->layout, i, j))
+                add_way(drawing, i, j);
+        for (int from = 0; ways && from <= drawing->layout->n; from++)
+            if (drawing->ways[from][i])
+                add_link(drawing, drawing->ways[from][i]);
         shim_text_add(drawing->text, "</pci>\n");
     }
     if (bridge)
         shim_text_add(drawing->text, "</pci>\n");
 }
 
-/* P2P through an Intel CPU takes NCCL more of its nominal bandwidth than from one CPU to another,
- * so there each island has one of its own. */
-static bool has_own_cpu(const struct drawing *drawing, int island)
-{
-    return island == 0 || drawing->layout->intel ||
-           drawing->layout->node[island] != drawing->layout->node[island - 1];
-}
-
 static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why *why)
 {
     for (int i = 0; i < drawing->layout->islands; i++) {
-        if (has_own_cpu(drawing, i)) {
+        /* P2P through an Intel CPU takes NCCL more of its nominal bandwidth than from one CPU to
+         * another, so there each island has one of its own. */
+        if (i == 0 || drawing->layout->intel ||
+            drawing->layout->node[i] != drawing->layout->node[i - 1]) {
             if (i > 0)
                 shim_text_add(drawing->text, "</cpu>\n");
             if (open_cpu(drawing, drawing->layout->node[i], number_of(drawing, i), why) != 0)
@@ -202,31 +186,6 @@ static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why 
     }
     shim_text_add(drawing->text, "</cpu>\n");
     return 0;
-}
-
-/* NICs may be at them. NCCL drops those that it does not need. */
-static int add_other_cpus(struct drawing *drawing, struct shim_why *why)
-{
-    for (int node = -1; drawing->layout->facts->all_cpus && node < SHIM_PCI_NODES; node++) {
-        if (drawing->has_cpu[node + 1] || !shim_pci_has_node(drawing->layout->pci, node))
-            continue;
-        if (open_cpu(drawing, node, node, why) != 0)
-            return -1;
-        shim_text_add(drawing->text, "</cpu>\n");
-    }
-    return 0;
-}
-
-/* Says where a bridge makes more GPUs direct to each other than wanted. */
-static void tell_direct(const struct drawing *drawing, struct shim_why *why)
-{
-    for (int i = 0; i < drawing->layout->islands; i++)
-        if (shim_layout_count_ways(drawing->layout, i) > 0 &&
-            !shim_layout_can_have_ways(drawing->layout, i))
-            shim_fail(why, "%s",
-                      !drawing->layout->facts->ways ? "this NCCL knows no ways between single GPUs"
-                      : drawing->layout->crowded ? "NCCL would not read so many ways between GPUs"
-                                                 : "other NICs would be nearer to its first GPUs");
 }
 
 /* The same for the NIC, if all GPUs are in one island: then it has a CPU to itself. */
@@ -244,13 +203,25 @@ int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, str
         add_nic(drawing);
         shim_text_add(drawing->text, "</cpu>\n");
     }
-    if (add_other_cpus(drawing, why) != 0)
-        return 0;
+    /* Other CPUs, which NICs may be at. NCCL drops those that it does not need. */
+    for (int node = -1; layout->facts->all_cpus && node < SHIM_PCI_NODES; node++) {
+        if (drawing->has_cpu[node + 1] || !shim_pci_has_node(layout->pci, node))
+            continue;
+        if (open_cpu(drawing, node, node, why) != 0)
+            return 0;
+        shim_text_add(drawing->text, "</cpu>\n");
+    }
     shim_text_add(drawing->text, "</system>\n");
     if (drawing->text->full) {
         shim_fail(why, "the topology file is too long");
         return 0;
     }
-    tell_direct(drawing, why);
+    /* Where a bridge makes more GPUs direct to each other than wanted. */
+    for (int i = 0; i < layout->islands; i++)
+        if (shim_layout_count_ways(layout, i) > 0 && !shim_layout_can_have_ways(layout, i))
+            shim_fail(why, "%s",
+                      !layout->facts->ways ? "this NCCL knows no ways between single GPUs"
+                      : layout->crowded    ? "NCCL would not read so many ways between GPUs"
+                                           : "other NICs would be nearer to its first GPUs");
     return 1;
 }

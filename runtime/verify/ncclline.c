@@ -125,12 +125,6 @@ static bool read_channel(struct piece piece, struct shim_line *line)
     return line->channel < second && piece.at < piece.end && digit(*piece.at) < 10;
 }
 
-static bool read_virtual(struct piece piece, struct shim_line *line)
-{
-    line->kind = SHIM_LINE_VIRTUAL;
-    return skip_to(&piece, " ndevs=") && take_int(&piece, &line->devices);
-}
-
 static bool rest(struct piece piece, enum shim_line_kind kind, struct shim_line *line)
 {
     line->kind = kind;
@@ -145,8 +139,10 @@ static bool read_text(struct piece text, struct shim_line *line)
 
     if (skip(&piece, "NET/IB : Using"))
         return rest(piece, SHIM_LINE_NICS, line);
-    if (skip(&piece, "NET/IB : Made virtual device"))
-        return read_virtual(piece, line);
+    if (skip(&piece, "NET/IB : Made virtual device")) {
+        line->kind = SHIM_LINE_VIRTUAL;
+        return skip_to(&piece, " ndevs=") && take_int(&piece, &line->devices);
+    }
     if (skip(&piece, "Using network "))
         return rest(piece, SHIM_LINE_NETWORK, line);
     if (skip(&piece, "Connected all rings"))

@@ -321,12 +321,6 @@ static void note_nics(const struct shim_line *line)
     notes.nics_unclear = more != 0;
 }
 
-static void note_network(const struct shim_line *line)
-{
-    snprintf(notes.network, sizeof(notes.network), "%.*s", (int)(line->end - line->text),
-             line->text);
-}
-
 static void note(const struct shim_line *line)
 {
     switch (line->kind) {
@@ -347,7 +341,8 @@ static void note(const struct shim_line *line)
         note_nics(line);
         break;
     case SHIM_LINE_NETWORK:
-        note_network(line);
+        snprintf(notes.network, sizeof(notes.network), "%.*s", (int)(line->end - line->text),
+                 line->text);
         break;
     case SHIM_LINE_VIRTUAL:
         notes.nics_fused |= line->devices > 1;
@@ -427,28 +422,6 @@ static bool user_logs_enough(void)
            is_listed(list ? list : default_list, "INIT");
 }
 
-/* NCCL's: %h is the host name up to the first dot, %p the process id, %% a %. */
-static bool expand(const char *name, struct shim_text *path)
-{
-    char host[256] = "";
-
-    gethostname(host, sizeof(host) - 1);
-    host[strcspn(host, ".")] = '\0';
-    for (; *name; name++) {
-        bool two = name[0] == '%' && name[1] != '\0';
-        if (two && name[1] == 'h')
-            shim_text_add(path, "%s", host);
-        else if (two && name[1] == 'p')
-            shim_text_add(path, "%d", (int)getpid());
-        else if (two && name[1] == '%')
-            shim_text_add(path, "%%");
-        else
-            shim_text_add(path, two ? "%c%c" : "%c", name[0], name[1]);
-        name += two;
-    }
-    return !path->full && path->length > 0;
-}
-
 static const char memory_name[] = "tccl-nccl-log";
 
 static void nowhere(const char *why)
@@ -472,7 +445,10 @@ static void users_log(void)
     const char *name = shim_env("NCCL_DEBUG_FILE");
 
     nowhere("with the user's NCCL_DEBUG NCCL does not log what it connects (INFO, INIT)");
-    if (!user_logs_enough() || !expand(name ? name : users_output, &path))
+    if (!user_logs_enough())
+        return;
+    shim_text_expand(&path, name ? name : users_output); /* as NCCL does */
+    if (path.full || path.length == 0)
         return;
     file.place = USERS;
     file.why = "NCCL has not opened its log where the shim sees it";
@@ -567,14 +543,6 @@ int shim_nccllog_missing(struct shim_why *why)
 
 /* ---- reading ---- */
 
-static void give_back(off_t from)
-{
-    off_t start = from & ~4095L, end = file.offset & ~4095L;
-
-    if (end > start)
-        syscall(SYS_fallocate, file.fd, HOLE_KEEP_SIZE, start, end - start);
-}
-
 /* A line that is longer than the buffer is not NCCL's: it is left out piece by piece. */
 static long read_some(void)
 {
@@ -600,7 +568,9 @@ static void read_file(void)
         /* Once NCCL has opened it, which empties it. */
         if (start == 0 && ftruncate(file.fd, MOST_LOG) == 0)
             fcntl(file.fd, ADD_SEALS, SEAL_GROW);
-        give_back(start);
+        off_t first = start & ~4095L, end = file.offset & ~4095L;
+        if (end > first)
+            syscall(SYS_fallocate, file.fd, HOLE_KEEP_SIZE, first, end - first);
         file.done = file.offset > MOST_LOG - LONGEST_LINE;
     }
 }
@@ -705,20 +675,16 @@ int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
     return found ? 0 : -1;
 }
 
-static bool fits(const struct member *member, const void *comm, shim_bus gpu, int rank, int ranks)
-{
-    return member->order && !member->done && member->gpu == gpu &&
-           (rank < 0 || member->rank == rank) && (ranks < 0 || member->ranks == ranks) &&
-           (!comm || member->comm == (uint64_t)(uintptr_t)comm);
-}
-
 static struct member *find_built(const void *comm, shim_bus gpu, int rank, int ranks)
 {
     struct member *newest = NULL;
 
     for (int i = 0; i < MEMBERS; i++) {
         struct member *member = &notes.members[i];
-        if (fits(member, comm, gpu, rank, ranks) && (!newest || member->order > newest->order))
+        if (member->order && !member->done && member->gpu == gpu &&
+            (rank < 0 || member->rank == rank) && (ranks < 0 || member->ranks == ranks) &&
+            (!comm || member->comm == (uint64_t)(uintptr_t)comm) &&
+            (!newest || member->order > newest->order))
             newest = member;
     }
     return newest;

@@ -13,6 +13,8 @@ static const char *name_of(shim_bus gpu, char name[static NAME])
 {
     size_t length;
 
+    if (gpu == (shim_bus)SHIM_NO_BUS)
+        return "another node";
     tccl_bus_format(gpu, name);
     length = strlen(name);
     if (length > 5 && strcmp(name + length - 5, ":00.0") == 0)
@@ -39,11 +41,6 @@ static shim_bus gpu_of(const struct shim_member *members, int n, int rank)
     return (shim_bus)SHIM_NO_BUS;
 }
 
-static const char *beside_name(shim_bus gpu, char name[static NAME])
-{
-    return gpu == (shim_bus)SHIM_NO_BUS ? "another node" : name_of(gpu, name);
-}
-
 static enum shim_verdict compare_order(const struct tccl_named_chain *path, int i, shim_bus prev,
                                        shim_bus next, char text[static 256])
 {
@@ -53,9 +50,8 @@ static enum shim_verdict compare_order(const struct tccl_named_chain *path, int 
 
     if (prev == planned_prev && next == planned_next)
         return SHIM_APPLIED;
-    snprintf(text, 256, "order %s %s %s in place of %s %s %s", beside_name(prev, a), self,
-             beside_name(next, c), beside_name(planned_prev, d), self,
-             beside_name(planned_next, e));
+    snprintf(text, 256, "order %s %s %s in place of %s %s %s", name_of(prev, a), self,
+             name_of(next, c), name_of(planned_prev, d), self, name_of(planned_next, e));
     return SHIM_DIFFERS;
 }
 
@@ -150,14 +146,6 @@ static enum shim_verdict unknown(char text[static 256], const char *why)
     return SHIM_UNKNOWN;
 }
 
-static bool ranks_known(const struct shim_member *members, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (members[i].rank < 0 || members[i].gpu == (shim_bus)SHIM_NO_BUS)
-            return false;
-    return true;
-}
-
 /* What a channel is compared with: the parts of all rings, and how many channels are still to come
  * of each. */
 struct wanted {
@@ -206,43 +194,20 @@ static enum shim_verdict compare_channel(struct wanted *wanted, int channel,
     return SHIM_DIFFERS;
 }
 
-static enum shim_verdict compare_all(struct wanted *wanted, const struct shim_member *members,
-                                     int n, const struct shim_built *built, char text[static 256])
-{
-    enum shim_verdict worst = SHIM_APPLIED;
-    char one[256];
-    for (int i = 0; i < built->channels; i++) {
-        one[0] = '\0';
-        enum shim_verdict verdict = compare_channel(wanted, i, members, n, &built->parts[i], one);
-        if (verdict > worst) {
-            worst = verdict;
-            memcpy(text, one, sizeof(one));
-        }
-    }
-    return worst;
-}
-
-/* Are the channels the first n rings, one after the other, again and again? */
-static bool has_first(const struct wanted *wanted, int n, const struct shim_member *members,
-                      int n_members, const struct shim_built *built)
-{
-    char ignored[256];
-    for (int i = 0; i < built->channels; i++)
-        if (compare_part(wanted, i % n, members, n_members, &built->parts[i], ignored) !=
-            SHIM_APPLIED)
-            return false;
-    return true;
-}
-
-/* How many of the first rings there are, but not all; 0: that is not so. NCCL has each channel
+/* How many of the first rings there are, one channel after the other, again and again, but not all;
+ * 0: that is not so. NCCL has each channel
  * twice, so where rings are alike for this rank half as many are the likely ones. */
 static int first_rings(const struct wanted *wanted, const struct shim_member *members, int n,
                        const struct shim_built *built)
 {
+    char ignored[256];
     for (int i = 0; i < wanted->n; i++) {
         int rings = i == 0 ? built->channels / 2 : wanted->n - i;
-        if (rings > 0 && rings < wanted->n && rings <= built->channels &&
-            has_first(wanted, rings, members, n, built))
+        bool first = rings > 0 && rings < wanted->n && rings <= built->channels;
+        for (int k = 0; first && k < built->channels; k++)
+            first = compare_part(wanted, k % rings, members, n, &built->parts[k], ignored) ==
+                    SHIM_APPLIED;
+        if (first)
             return rings;
     }
     return 0;
@@ -266,9 +231,18 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
     }
     if (!built->complete || built->channels <= 0)
         return unknown(text, "NCCL's log does not say what it built");
-    if (!ranks_known(members, n))
-        return unknown(text, "the ranks of the GPUs are not known");
-    enum shim_verdict verdict = compare_all(&wanted, members, n, built, text);
+    for (int i = 0; i < n; i++)
+        if (members[i].rank < 0 || members[i].gpu == (shim_bus)SHIM_NO_BUS)
+            return unknown(text, "the ranks of the GPUs are not known");
+    enum shim_verdict verdict = SHIM_APPLIED;
+    for (int i = 0; i < built->channels; i++) {
+        char why[256] = "";
+        enum shim_verdict one = compare_channel(&wanted, i, members, n, &built->parts[i], why);
+        if (one <= verdict)
+            continue;
+        verdict = one;
+        memcpy(text, why, sizeof(why));
+    }
     int rings = verdict == SHIM_DIFFERS ? first_rings(&wanted, members, n, built) : 0;
     if ((verdict == SHIM_APPLIED || rings > 0) && !built->connected)
         return unknown(text, "NCCL has not connected it so far");

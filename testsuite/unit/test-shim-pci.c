@@ -56,7 +56,7 @@ static int read_devices(struct shim_pci *pci, struct shim_why *why, int n, ...)
     for (int i = 0; i < n; i++)
         devices[i] = bus_of(va_arg(list, const char *));
     va_end(list);
-    return shim_pci_read_below(check_folder(), devices, n, pci, why);
+    return shim_pci_read(check_folder(), devices, n, pci, why);
 }
 
 static const char *path(const struct shim_pci *pci, const char *a, const char *b)
@@ -151,7 +151,7 @@ TEST(refused)
     shim_bus far = UINT64_C(0x10000) << 16, many[SHIM_PCI_DEVICES + 1];
     CHECK_INT(read_devices(&pci, &why, 1, "0000:99:00.0"), -1);
     CHECK_STR(why.text, "the place of 0000:99:00.0 can't be read in /sys");
-    CHECK_INT(shim_pci_read_below(check_folder(), &far, 1, &pci, NULL), -1);
+    CHECK_INT(shim_pci_read(check_folder(), &far, 1, &pci, NULL), -1);
     write_text("sys/devices/pci0000:00/0000:00:03.0/0000:0b:00.0", "numa_node", "one\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:0b:00.0"), -1);
     for (int i = 0; i <= SHIM_PCI_DEVICES; i++) {
@@ -160,8 +160,8 @@ TEST(refused)
         add_device(place, "0\n");
         many[i] = bus_of(strrchr(place, '/') + 1);
     }
-    CHECK_INT(shim_pci_read_below(check_folder(), many, SHIM_PCI_DEVICES, &pci, NULL), 0);
-    CHECK_INT(shim_pci_read_below(check_folder(), many, SHIM_PCI_DEVICES + 1, &pci, NULL), -1);
+    CHECK_INT(shim_pci_read(check_folder(), many, SHIM_PCI_DEVICES, &pci, NULL), 0);
+    CHECK_INT(shim_pci_read(check_folder(), many, SHIM_PCI_DEVICES + 1, &pci, NULL), -1);
     make_folders("sys/kernel/pci_switch_link/virtual_switch_links");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), -1);
 }

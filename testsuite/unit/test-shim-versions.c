@@ -118,7 +118,8 @@ TEST(unknown)
             CHECK(!tccl_release_does(version, (enum tccl_fact)(1 << fact)));
         CHECK(!shim_settings_cumem_host(version, 13000, SHIM_USER_HOST));
         CHECK(!shim_nccllog_answer("NCCL_DEBUG", version));
-        CHECK(!shim_graph_has_ranks(version) && !shim_steer_has_ways(version));
+        CHECK(!tccl_release_does(version, TCCL_FACT_GRAPH_RANKS) &&
+              !tccl_release_does(version, TCCL_FACT_PAIR_WAYS));
         CHECK_INT(shim_nic_number("mlx5_0", &nccl, &why), -1);
         check_left(version);
     }
