@@ -62,28 +62,26 @@ int tccl_exit_transfers(struct tccl_port exit, int tail, tccl_transfer out[stati
     return 2;
 }
 
-static void add_all(struct tccl_set *set, const tccl_transfer *transfers, int count)
+void tccl_chain_walk(const struct tccl_chain *chain, struct tccl_set *walk)
 {
-    for (int i = 0; i < count; i++)
-        tccl_set_add(set, transfers[i]);
+    int n = chain->n_gpus;
+    bool ports = !chain->closed && n > 0;
+    walk->count = 0;
+    if (ports)
+        walk->count += tccl_entry_transfers(chain->entry, chain->gpus[0], walk->transfers);
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        walk->count += tccl_edge_transfers(chain->edges[i], chain->gpus[i],
+                                           chain->gpus[(i + 1) % n], walk->transfers + walk->count);
+    if (ports)
+        walk->count +=
+            tccl_exit_transfers(chain->exit, chain->gpus[n - 1], walk->transfers + walk->count);
 }
 
 void tccl_chain_set(const struct tccl_chain *chain, struct tccl_set *set)
 {
-    int edges = tccl_chain_edges(chain);
-    tccl_transfer transfers[2];
-
-    set->count = 0;
-    for (int i = 0; i < edges; i++) {
-        int to = chain->gpus[(i + 1) % chain->n_gpus];
-        add_all(set, transfers,
-                tccl_edge_transfers(chain->edges[i], chain->gpus[i], to, transfers));
-    }
-    if (chain->closed || chain->n_gpus == 0)
-        return;
-    int tail = chain->gpus[chain->n_gpus - 1];
-    add_all(set, transfers, tccl_entry_transfers(chain->entry, chain->gpus[0], transfers));
-    add_all(set, transfers, tccl_exit_transfers(chain->exit, tail, transfers));
+    struct tccl_set walk;
+    tccl_chain_walk(chain, &walk);
+    *set = tccl_set_sorted(walk.transfers, walk.count);
 }
 
 static int check_gpus(const struct tccl_chain *chain, const struct tccl_machine *machine,
@@ -107,16 +105,6 @@ static int check_gpus(const struct tccl_chain *chain, const struct tccl_machine 
     return 0;
 }
 
-/* Are all of them possible on the machine? */
-static int check_transfers(const tccl_transfer *transfers, int count,
-                           const struct tccl_machine *machine, struct tccl_error *err)
-{
-    for (int i = 0; i < count; i++)
-        if (tccl_machine_allows(machine, transfers[i], err) != 0)
-            return -1;
-    return 0;
-}
-
 static int check_port(struct tccl_port port, int end, const char *what, struct tccl_error *err)
 {
     if (port.via.kind == TCCL_NIC)
@@ -127,38 +115,25 @@ static int check_port(struct tccl_port port, int end, const char *what, struct t
     return 0;
 }
 
-static int check_ports(const struct tccl_chain *chain, const struct tccl_machine *machine,
-                       struct tccl_error *err)
-{
-    int head = chain->gpus[0], tail = chain->gpus[chain->n_gpus - 1];
-    tccl_transfer transfers[2];
-
-    if (check_port(chain->entry, head, "entry", err) != 0 ||
-        check_port(chain->exit, tail, "exit", err) != 0)
-        return -1;
-    int count = tccl_entry_transfers(chain->entry, head, transfers);
-    if (check_transfers(transfers, count, machine, err) != 0)
-        return -1;
-    count = tccl_exit_transfers(chain->exit, tail, transfers);
-    return check_transfers(transfers, count, machine, err);
-}
-
 int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *machine,
                      struct tccl_error *err)
 {
+    struct tccl_set walk;
     if (check_gpus(chain, machine, err) != 0)
         return -1;
-    for (int i = 0; i < tccl_chain_edges(chain); i++) {
-        int to = chain->gpus[(i + 1) % chain->n_gpus];
-        tccl_transfer transfers[2];
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
         if (chain->edges[i].kind > TCCL_BOUNCE)
             return tccl_fail(err, "the edge from GPU %d to GPU %d is of no known kind",
-                             chain->gpus[i], to);
-        int count = tccl_edge_transfers(chain->edges[i], chain->gpus[i], to, transfers);
-        if (check_transfers(transfers, count, machine, err) != 0)
+                             chain->gpus[i], chain->gpus[(i + 1) % chain->n_gpus]);
+    if (!chain->closed &&
+        (check_port(chain->entry, chain->gpus[0], "entry", err) != 0 ||
+         check_port(chain->exit, chain->gpus[chain->n_gpus - 1], "exit", err) != 0))
+        return -1;
+    tccl_chain_walk(chain, &walk);
+    for (int i = 0; i < walk.count; i++)
+        if (tccl_machine_allows(machine, walk.transfers[i], err) != 0)
             return -1;
-    }
-    return chain->closed ? 0 : check_ports(chain, machine, err);
+    return 0;
 }
 
 bool tccl_port_equal(struct tccl_port a, struct tccl_port b)

@@ -39,8 +39,10 @@ int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer o
 int tccl_entry_transfers(struct tccl_port entry, int head, tccl_transfer out[static 2]);
 int tccl_exit_transfers(struct tccl_port exit, int tail, tccl_transfer out[static 2]);
 
-/* All transfers of the chain, which run together: edges, and ports when open. */
+/* All transfers of the chain, which run together: edges, and ports when open. walk: in the order of
+ * the way from entry to exit, not sorted as a set is. */
 void tccl_chain_set(const struct tccl_chain *chain, struct tccl_set *set);
+void tccl_chain_walk(const struct tccl_chain *chain, struct tccl_set *walk);
 
 /* Is the chain possible on the machine: devices exist, GPUs not repeated, p2p and GPUDirect where
  * it uses them, a GPU port naming the head or tail? Returns 0, or -1 with err. */

@@ -1,6 +1,7 @@
 /* ring-set.c: several rings that run at once over the same GPUs of a node. */
 #include "chain/ring-set.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,21 @@ void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
     side->rings = side->count = 0;
     for (int i = 0; i < set->n; i++)
         tccl_side_add_chain(side, &set->rings[i]); /* there is room for all */
+}
+
+double tccl_ring_set_line(const struct tccl_ring_set *set, const struct tccl_machine *machine)
+{
+    int counts[TCCL_MAX_NICS][2] = {{0}};
+    double rate = INFINITY;
+    for (int i = 0; i < set->n && !set->rings[0].closed; i++) {
+        counts[set->rings[i].entry.nic][0]++;
+        counts[set->rings[i].exit.nic][1]++;
+    }
+    for (int i = 0; i < machine->n_nics; i++)
+        for (int k = 0; k < 2; k++)
+            if (counts[i][k])
+                rate = fmin(rate, machine->nics[i].gbps / counts[i][k]);
+    return rate;
 }
 
 static int compare_transfers(const void *a, const void *b)

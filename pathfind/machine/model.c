@@ -645,16 +645,12 @@ static bool counts(const struct exchange *exchange, tccl_transfer transfer)
 }
 
 /* Fills image. Returns whether possible transfers stay possible. */
-static bool map_transfers(struct exchange *exchange, const uint8_t *const *maps)
+static bool map_transfers(struct exchange *exchange, const struct tccl_exchange *devices)
 {
     const struct tccl_model *model = exchange->model;
 
     for (int i = 0; i < model->n_possible; i++) {
-        struct tccl_device from = tccl_transfer_initiator(model->possible[i]);
-        struct tccl_device to = tccl_transfer_target(model->possible[i]);
-        from.index = maps[from.kind][from.index];
-        to.index = maps[to.kind][to.index];
-        tccl_transfer image = tccl_transfer_make(from, tccl_transfer_reads(model->possible[i]), to);
+        tccl_transfer image = tccl_exchange_transfer(devices, model->possible[i]);
         if (!model->allowed[image] && counts(exchange, model->possible[i]))
             return false;
         exchange->image[model->possible[i]] = image;
@@ -769,13 +765,13 @@ double tccl_model_limit(const struct tccl_model *model, int limit)
     return model->limits[limit].gbps;
 }
 
-bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
-                      double tolerance, uint16_t *image)
+bool tccl_model_alike(const struct tccl_model *model, const struct tccl_exchange *devices,
+                      bool nics, double tolerance, uint16_t *image)
 {
     struct exchange exchange = {
         .model = model, .nics = nics, .tolerance = tolerance, .limits = image};
 
-    return map_transfers(&exchange, maps) &&
+    return map_transfers(&exchange, devices) &&
            all_become(&exchange, 0, 0, model->n_resources, limit_becomes, image) &&
            all_become(&exchange, 0, 0, model->n_rules, rule_becomes, NULL);
 }

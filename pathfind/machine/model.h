@@ -57,11 +57,10 @@ int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
                     const struct tccl_model_use **uses);
 
 /* Does exchanging devices leave the model as it is, but for capacities that differ by the ratio
- * tolerance (0: not at all)? maps give the image of each GPU, memory and NIC, by enum
- * tccl_device_kind. Without nics only transfers between GPUs and memories count. image gets, for
- * each limit, the one that it becomes. */
-bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
-                      double tolerance, uint16_t *image);
+ * tolerance (0: not at all)? Without nics only transfers between GPUs and memories count. image
+ * gets, for each limit, the one that it becomes. */
+bool tccl_model_alike(const struct tccl_model *model, const struct tccl_exchange *devices,
+                      bool nics, double tolerance, uint16_t *image);
 
 /* A meter that asks the model; it lives as long as the model. */
 struct tccl_meter tccl_model_meter(const struct tccl_model *model);

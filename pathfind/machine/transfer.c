@@ -87,6 +87,15 @@ int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
     return tccl_set_has(set, transfer) ? 1 : tccl_set_add_again(set, transfer);
 }
 
+struct tccl_set tccl_set_sorted(const tccl_transfer *transfers, int count)
+{
+    struct tccl_set set = {.count = 0};
+
+    for (int i = 0; i < count; i++)
+        tccl_set_add(&set, transfers[i]);
+    return set;
+}
+
 bool tccl_set_repeats(const struct tccl_set *set)
 {
     for (int i = 1; i < set->count; i++)
@@ -134,6 +143,30 @@ bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b)
 {
     return a->count == b->count &&
            memcmp(a->transfers, b->transfers, a->count * sizeof(a->transfers[0])) == 0;
+}
+
+_Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES && TCCL_MAX_GPUS == TCCL_MAX_NICS,
+               "one width for all images");
+
+struct tccl_device tccl_exchange_device(const struct tccl_exchange *exchange,
+                                        struct tccl_device device)
+{
+    return (struct tccl_device){device.kind, exchange->image[device.kind][device.index]};
+}
+
+tccl_transfer tccl_exchange_transfer(const struct tccl_exchange *exchange, tccl_transfer transfer)
+{
+    return tccl_transfer_make(tccl_exchange_device(exchange, tccl_transfer_initiator(transfer)),
+                              tccl_transfer_reads(transfer),
+                              tccl_exchange_device(exchange, tccl_transfer_target(transfer)));
+}
+
+void tccl_exchange_set(const struct tccl_exchange *exchange, const struct tccl_set *set,
+                       struct tccl_set *image)
+{
+    image->count = 0;
+    for (int i = 0; i < set->count; i++)
+        tccl_set_add(image, tccl_exchange_transfer(exchange, set->transfers[i]));
 }
 
 /* Reads "g12" and moves *text behind it. Returns 0, or -1. */

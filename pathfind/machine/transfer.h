@@ -48,6 +48,8 @@ struct tccl_set {
 int tccl_set_add(struct tccl_set *set, tccl_transfer transfer);
 /* The same, also if it is there: it runs once more. Returns 0, or -1. */
 int tccl_set_add_again(struct tccl_set *set, tccl_transfer transfer);
+/* The same set, sorted, each member once. */
+struct tccl_set tccl_set_sorted(const tccl_transfer *transfers, int count);
 /* Does one stand there several times? */
 bool tccl_set_repeats(const struct tccl_set *set);
 bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer);
@@ -55,6 +57,16 @@ bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset
 /* The GPUs that start or meet its transfers, as a mask. */
 uint32_t tccl_set_gpus(const struct tccl_set *set);
 bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
+
+/* Where each GPU, memory and NIC goes, by enum tccl_device_kind. */
+struct tccl_exchange {
+    uint8_t image[3][TCCL_MAX_GPUS];
+};
+struct tccl_device tccl_exchange_device(const struct tccl_exchange *exchange,
+                                        struct tccl_device device);
+tccl_transfer tccl_exchange_transfer(const struct tccl_exchange *exchange, tccl_transfer transfer);
+void tccl_exchange_set(const struct tccl_exchange *exchange, const struct tccl_set *set,
+                       struct tccl_set *image);
 
 /* Notation, the one who starts first, g GPU, m memory, n NIC: "g0>g1" GPU 0 writes to GPU 1,
  * "g1<g0" GPU 1 reads from GPU 0, "g0>m2", "g1<m2", "n0>g0" NIC 0 writes to GPU 0, "n0<m1" NIC 0

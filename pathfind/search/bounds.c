@@ -127,19 +127,12 @@ void tccl_bounds_set_blur(struct tccl_bounds *bounds, double blur)
     bounds->blur = blur;
 }
 
-static void set_of_walk(const tccl_transfer *walk, int count, struct tccl_set *set)
-{
-    set->count = 0;
-    for (int i = 0; i < count; i++)
-        tccl_set_add(set, walk[i]);
-}
-
-static void canonical_set(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
+static void canonical_set(const struct tccl_bounds *bounds, const struct tccl_set *walk,
                           struct tccl_set *set)
 {
     tccl_transfer image[TCCL_MAX_SET];
     tccl_symmetry_relabel(bounds->symmetry, walk->transfers, walk->count, image);
-    set_of_walk(image, walk->count, set);
+    *set = tccl_set_sorted(image, walk->count);
 }
 
 static void bits_of_set(const struct tccl_bounds *bounds, const struct tccl_set *set,
@@ -167,16 +160,14 @@ static double gbps_asked(const struct tccl_bounds *bounds, size_t i)
     return bounds->sets->entries[bounds->asked[i]].gbps;
 }
 
-double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_walk *walk)
+double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_set *walk)
 {
-    struct tccl_set set;
     uint64_t bits[WORDS];
     double best = 0;
     int words = (bounds->n_transfers + 63) / 64;
     if (words > WORDS)
         return 0;
-    set_of_walk(walk->transfers, walk->count, &set);
-    bits_of_set(bounds, &set, bits);
+    bits_of_set(bounds, walk, bits);
     size_t count = bounds->n_asked, first = count > RECENT ? count - RECENT : 0;
     for (size_t i = first; i < count; i++)
         if (gbps_asked(bounds, i) > best && covers(bounds->covers[i], bits, words))
@@ -304,10 +295,9 @@ static int each_image(struct tccl_bounds *bounds, const struct tccl_set *set, bo
     return 0;
 }
 
-int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps)
+int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_set *walk, double gbps)
 {
-    struct tccl_set set;
-    set_of_walk(walk->transfers, walk->count, &set);
+    struct tccl_set set = tccl_set_sorted(walk->transfers, walk->count);
     double near = gbps * tccl_symmetry_factor(bounds->symmetry, &set);
     struct tccl_setmap_entry *own = tccl_setmap_find(bounds->sets, &set);
     if (own)
@@ -407,8 +397,7 @@ static int raise_limit(struct tccl_bounds *bounds, const struct tccl_set *set, d
 static int raise_images(struct tccl_bounds *bounds, const tccl_transfer *transfers, int count,
                         double gbps)
 {
-    struct tccl_set set;
-    set_of_walk(transfers, count, &set);
+    struct tccl_set set = tccl_set_sorted(transfers, count);
     return each_image(bounds, &set, false, gbps, raise_limit);
 }
 
@@ -538,7 +527,7 @@ static struct tccl_setmap_entry *take_up(struct tccl_bounds *bounds, const struc
 
 /* The entry that all symmetric sets share; NULL without one. */
 static struct tccl_setmap_entry *shared_entry(const struct tccl_bounds *bounds,
-                                              const struct tccl_walk *walk)
+                                              const struct tccl_set *walk)
 {
     struct tccl_set set;
     if (!bounds->symmetry)
@@ -547,8 +536,7 @@ static struct tccl_setmap_entry *shared_entry(const struct tccl_bounds *bounds,
     return tccl_setmap_find(&bounds->canonical, &set);
 }
 
-static int share(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps,
-                 double upper)
+static int share(struct tccl_bounds *bounds, const struct tccl_set *walk, double gbps, double upper)
 {
     struct tccl_set set;
     if (!bounds->symmetry)
@@ -566,7 +554,7 @@ static int share(struct tccl_bounds *bounds, const struct tccl_walk *walk, doubl
 
 /* The bound from above or from below that the set can't be told from, the nearest one; else what
  * was measured. */
-static double blurred(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps)
+static double blurred(struct tccl_bounds *bounds, const struct tccl_set *walk, double gbps)
 {
     if (bounds->blur <= 0 || bounds->depth > 0 || gbps <= 0)
         return gbps;
@@ -576,10 +564,9 @@ static double blurred(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
     return nearest > 0 && fabs(nearest - gbps) <= bounds->blur * gbps ? nearest : gbps;
 }
 
-int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper)
+int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_set *walk, double upper)
 {
-    struct tccl_set set;
-    set_of_walk(walk->transfers, walk->count, &set);
+    struct tccl_set set = tccl_set_sorted(walk->transfers, walk->count);
     struct tccl_setmap_entry *entry = take_up(bounds, &set);
     if (!entry)
         return -1;
@@ -595,15 +582,14 @@ int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, do
 }
 
 static struct tccl_setmap_entry *own_entry(const struct tccl_bounds *bounds,
-                                           const struct tccl_walk *walk)
+                                           const struct tccl_set *walk)
 {
-    struct tccl_set set;
-    set_of_walk(walk->transfers, walk->count, &set);
+    struct tccl_set set = tccl_set_sorted(walk->transfers, walk->count);
     struct tccl_setmap_entry *entry = tccl_setmap_find(bounds->sets, &set);
     return entry && entry->asked ? entry : NULL;
 }
 
-bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
+bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_set *walk,
                       struct tccl_known *known)
 {
     const struct tccl_setmap_entry *own = own_entry(bounds, walk);
@@ -614,20 +600,20 @@ bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *
     return found != NULL;
 }
 
-bool tccl_bounds_confirmed(const struct tccl_bounds *bounds, const struct tccl_walk *walk)
+bool tccl_bounds_confirmed(const struct tccl_bounds *bounds, const struct tccl_set *walk)
 {
     const struct tccl_setmap_entry *own = own_entry(bounds, walk);
     return own && own->confirmed;
 }
 
-void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_walk *walk)
+void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_set *walk)
 {
     struct tccl_setmap_entry *own = own_entry(bounds, walk);
     if (own)
         own->confirmed = true;
 }
 
-int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk)
+int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_set *walk)
 {
     uint16_t members[TCCL_MAX_SET];
     for (int i = 0; i < walk->count; i++) {

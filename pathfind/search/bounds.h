@@ -11,12 +11,8 @@
 #include "search/setmap.h"
 #include "search/symmetry.h"
 
-/* Transfers in the order of a walk along a chain. */
-struct tccl_walk {
-    int count;
-    tccl_transfer transfers[TCCL_MAX_SET];
-};
-
+/* All sets that are given to it have their transfers in the order of a walk along a chain, by which
+ * symmetries go, and need not be sorted. */
 struct tccl_bounds;
 
 /* symmetry may be NULL; it is borrowed, and so is the store of measured sets, of which these bounds
@@ -42,24 +38,24 @@ struct tccl_known {
  * its parts that are lower; what it may reach in truth (upper, GB/s); or that it failed, which says
  * nothing of symmetric sets. To be called again when it was measured again. Returns 0, or -1
  * without memory. */
-int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper);
+int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_set *walk, double upper);
 /* Was the set, or a symmetric one, measured, or did it fail? */
-bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
+bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_set *walk,
                       struct tccl_known *known);
 /* Is the limit of this set confirmed by a second measurement? Confirm says that it is. */
-bool tccl_bounds_confirmed(const struct tccl_bounds *bounds, const struct tccl_walk *walk);
-void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_walk *walk);
+bool tccl_bounds_confirmed(const struct tccl_bounds *bounds, const struct tccl_set *walk);
+void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_set *walk);
 /* A proven lower bound: the largest bandwidth of a set measured lately that contains the walk; 0 if
  * there is none. */
-double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_walk *walk);
+double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_set *walk);
 
 /* Makes a measured set, and those symmetric to it, limit the sets on the stack below. Returns 0, or
  * -1 without memory. */
-int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps);
+int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_set *walk, double gbps);
 
 /* Keeps the search off all sets that contain this one, which failed. Returns 0, or -1 without
  * memory. */
-int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk);
+int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_set *walk);
 /* Bounds without what is avoided: true, or with it. The stack must be empty. */
 void tccl_bounds_ignore_avoided(struct tccl_bounds *bounds, bool ignore);
 /* Is, or was, any set avoided? */

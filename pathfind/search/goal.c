@@ -74,10 +74,10 @@ void tccl_goal_keep(struct tccl_goal *goal, const struct tccl_chain *chain, doub
 int tccl_goal_offer(struct tccl_task *task, struct tccl_goal *goal, const struct tccl_chain *chain,
                     double *gbps)
 {
-    struct tccl_walk walk;
+    struct tccl_set walk;
     if (*gbps <= goal->result->gbps)
         return 0;
-    tccl_route_walk(chain, &walk);
+    tccl_chain_walk(chain, &walk);
     int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, gbps, task->err);
     if (status == 0)
         tccl_goal_keep(goal, chain, *gbps);
@@ -111,7 +111,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
 
 /* Measures a pigeonholes. Returns as tccl_search_meter_measure; *learnt: it is too slow, and the
  * route search knows that now. */
-static int settle_suspect(struct tccl_task *task, const struct tccl_walk *walk, double above,
+static int settle_suspect(struct tccl_task *task, const struct tccl_set *walk, double above,
                           bool *learnt)
 {
     struct tccl_search_meter *meter = &task->search->meter;
@@ -129,7 +129,7 @@ static int settle_suspect(struct tccl_task *task, const struct tccl_walk *walk, 
  * there is no room for more limits. Returns as tccl_search_meter_measure. */
 static int settle_suspects(struct tccl_task *task, const struct tccl_route *route)
 {
-    struct tccl_walk walks[TCCL_MAX_SUSPECTS];
+    struct tccl_set walks[TCCL_MAX_SUSPECTS];
     bool learnt = true;
     for (int round = 0; learnt && round < MAX_ROUNDS; round++) {
         learnt = false;
@@ -171,7 +171,7 @@ static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *g
 {
     struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_chain chain;
-    struct tccl_walk walk;
+    struct tccl_set walk;
     struct tccl_known known;
     double gbps;
     int status;
@@ -184,7 +184,7 @@ static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *g
         give_up(task, goal, above);
     if (found <= 0)
         return TCCL_GOAL_PROVEN;
-    tccl_route_walk(&chain, &walk);
+    tccl_chain_walk(&chain, &walk);
     status = tccl_search_meter_measure(meter, &walk, &gbps, task->err);
     if (status == 0) {
         task->latest = chain;
@@ -214,10 +214,10 @@ struct visit {
     struct tccl_task *task;
     struct tccl_goal *goal;
     enum tccl_improvement outcome;
-    struct tccl_walk failed; /* the chain that it ended with; count 0: none */
+    struct tccl_set failed; /* the chain that it ended with; count 0: none */
 };
 
-bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_walk *walk)
+bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_set *walk)
 {
     struct tccl_known known;
     return tccl_bounds_find(task->search->meter.bounds, walk, &known) && known.failed;
@@ -226,9 +226,9 @@ bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_walk *
 static int visit(void *context, const struct tccl_chain *chain, double *above)
 {
     struct visit *visit = context;
-    struct tccl_walk walk;
+    struct tccl_set walk;
     double gbps;
-    tccl_route_walk(chain, &walk);
+    tccl_chain_walk(chain, &walk);
     int status =
         tccl_search_meter_measure(&visit->task->search->meter, &walk, &gbps, visit->task->err);
     if (status == 0)

@@ -33,26 +33,6 @@ struct question {
     tccl_transfer moved[TCCL_TRANSFERS], others[TCCL_TRANSFERS];
 };
 
-static struct tccl_device image_of(const struct tccl_exchange *exchange, struct tccl_device device)
-{
-    return (struct tccl_device){device.kind, exchange->image[device.kind][device.index]};
-}
-
-static tccl_transfer image_of_transfer(const struct tccl_exchange *exchange, tccl_transfer transfer)
-{
-    return tccl_transfer_make(image_of(exchange, tccl_transfer_initiator(transfer)),
-                              tccl_transfer_reads(transfer),
-                              image_of(exchange, tccl_transfer_target(transfer)));
-}
-
-void tccl_exchange_set(const struct tccl_exchange *exchange, const struct tccl_set *set,
-                       struct tccl_set *image)
-{
-    image->count = 0;
-    for (int i = 0; i < set->count; i++)
-        tccl_set_add(image, image_of_transfer(exchange, set->transfers[i]));
-}
-
 /* ---- by description ---- */
 
 static bool gpu_alike(const struct tccl_machine *machine, const struct tccl_exchange *exchange,
@@ -67,7 +47,7 @@ static bool gpu_alike(const struct tccl_machine *machine, const struct tccl_exch
 static bool two_alike(const struct tccl_machine *machine, const struct tccl_exchange *exchange,
                       struct tccl_device a, struct tccl_device b)
 {
-    struct tccl_device c = image_of(exchange, a), d = image_of(exchange, b);
+    struct tccl_device c = tccl_exchange_device(exchange, a), d = tccl_exchange_device(exchange, b);
     if (tccl_machine_path(machine, a, b) != tccl_machine_path(machine, c, d) ||
         (tccl_machine_numa(machine, a) == tccl_machine_numa(machine, b)) !=
             (tccl_machine_numa(machine, c) == tccl_machine_numa(machine, d)))
@@ -372,7 +352,7 @@ static void list_transfers(struct question *question, bool nics)
         if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0 ||
             (!nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC))
             continue;
-        if (image_of_transfer(question->exchange, transfer) != transfer)
+        if (tccl_exchange_transfer(question->exchange, transfer) != transfer)
             question->moved[question->n_moved++] = transfer;
         else
             question->others[question->n_others++] = transfer;

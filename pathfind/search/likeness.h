@@ -6,14 +6,6 @@
 #include "machine/machine.h"
 #include "machine/meter.h"
 
-/* The image of each GPU, memory and NIC, by enum tccl_device_kind. */
-struct tccl_exchange {
-    uint8_t image[3][TCCL_MAX_GPUS];
-};
-
-void tccl_exchange_set(const struct tccl_exchange *exchange, const struct tccl_set *set,
-                       struct tccl_set *image);
-
 /* Does the description stay as it is: GPU models, P2P, GPUDirect, paths, NIC rates? Without nics
  * only GPUs and memories count. */
 bool tccl_likeness_described(const struct tccl_machine *machine,

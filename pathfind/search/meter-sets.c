@@ -159,7 +159,7 @@ static int learn_alone(struct guesser *guesser)
     struct tccl_search_meter *meter = &guesser->task->search->meter;
     for (int i = 0; i < TCCL_TRANSFERS; i++) {
         tccl_transfer transfer = (tccl_transfer)i;
-        struct tccl_walk walk = {.count = 1, .transfers = {transfer}};
+        struct tccl_set walk = {.count = 1, .transfers = {transfer}};
         if (!tccl_transfer_valid(transfer) || !may_use(guesser, transfer))
             continue;
         guesser->alone[i] = tccl_bounds_alone(meter->bounds, transfer);
@@ -449,28 +449,6 @@ static void explain(struct guesser *guesser, const struct tccl_set *set, double 
 
 /* ---- sets ---- */
 
-static void set_of(const struct tccl_ring_set *rings, struct tccl_side *side)
-{
-    *side = (struct tccl_side){0};
-    tccl_ring_set_side(rings, side);
-}
-
-double tccl_ring_set_lines(const struct tccl_ring_set *rings, const struct tccl_machine *machine)
-{
-    const struct tccl_nic *nics = machine->nics;
-    int counts[TCCL_MAX_NICS][2] = {{0}};
-    double least = INFINITY;
-    for (int i = 0; i < rings->n && !rings->rings[0].closed; i++) {
-        counts[rings->rings[i].entry.nic][0]++;
-        counts[rings->rings[i].exit.nic][1]++;
-    }
-    for (int i = 0; i < TCCL_MAX_NICS; i++)
-        for (int k = 0; k < 2; k++)
-            if (counts[i][k])
-                least = fmin(least, nics[i].gbps / counts[i][k]);
-    return rings->n * least;
-}
-
 /* Of sets of so many rings; 0: none. */
 static double best_kept(const struct tccl_table *table, bool closed, int rings)
 {
@@ -490,12 +468,12 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
     struct tccl_side side;
     struct tccl_set set;
     double slowest, noise = unlike(guesser);
-    set_of(rings, &side);
+    tccl_ring_set_side(rings, &side);
     if (make_set(side.transfers, side.count, &set) != 0 || is_bad(guesser, &set) ||
         measure(guesser, &set, &slowest) != 0 || slowest <= 0)
         return 0;
     double gbps =
-        fmin(rings->n * slowest, tccl_ring_set_lines(rings, guesser->task->search->machine));
+        rings->n * fmin(slowest, tccl_ring_set_line(rings, guesser->task->search->machine));
     if (rings->n > 1 && gbps > best_kept(guesser->table, guesser->closed, rings->n))
         tccl_table_keep_set(guesser->table, rings, gbps, fmax(bound, gbps));
     if (rings->n * slowest < guessed * (1 - noise - 1e-6))

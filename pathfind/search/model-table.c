@@ -16,7 +16,7 @@ enum { BUDGET = 5000 };
 struct origin {
     struct tccl_table *table; /* NULL: not searched yet */
     bool searched;            /* it is this set's own */
-    struct tccl_move move;
+    struct tccl_exchange move;
 };
 
 struct tccl_model_tables {
@@ -71,7 +71,7 @@ struct spread {
 };
 
 /* A set to which the table's can be moved has its rings from there. */
-static bool spread(void *context, uint32_t gpus, const struct tccl_move *move)
+static bool spread(void *context, uint32_t gpus, const struct tccl_exchange *move)
 {
     const struct spread *from = context;
     struct origin *origin = &from->tables->origins[gpus];
@@ -81,13 +81,13 @@ static bool spread(void *context, uint32_t gpus, const struct tccl_move *move)
     return true;
 }
 
-static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct tccl_move *move)
+static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct tccl_exchange *move)
 {
     struct tccl_chain out = *ring;
     for (int i = 0; i < ring->n_gpus; i++) {
-        out.gpus[i] = move->gpus[ring->gpus[i]];
+        out.gpus[i] = move->image[TCCL_GPU][ring->gpus[i]];
         if (ring->edges[i].kind == TCCL_BOUNCE)
-            out.edges[i].memory = move->memories[ring->edges[i].memory];
+            out.edges[i].memory = move->image[TCCL_MEMORY][ring->edges[i].memory];
     }
     return out;
 }

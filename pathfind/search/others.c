@@ -107,11 +107,11 @@ static int find_chains(struct tccl_task *task, struct tccl_table *table)
 static int keep_measured(struct tccl_task *task, struct tccl_table *table,
                          const struct tccl_chain *chain)
 {
-    struct tccl_walk walk;
+    struct tccl_set walk;
     double gbps;
     if (tccl_expressible(task->search->machine, chain, 1, NULL) != 0)
         return 0;
-    tccl_route_walk(chain, &walk);
+    tccl_chain_walk(chain, &walk);
     int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, &gbps, task->err);
     if (status == 0 && gbps > 0 && gbps >= WORTH_KEEPING * tccl_table_ring(table)->gbps)
         keep(table, chain, gbps);

@@ -112,7 +112,7 @@ static int try_first(struct tccl_task *task, struct tccl_goal *goal, double abov
 {
     struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_chain chain;
-    struct tccl_walk walk;
+    struct tccl_set walk;
     double gbps;
     int status;
     *found = tccl_goal_find_route(task, goal, above, &chain, &status);
@@ -122,7 +122,7 @@ static int try_first(struct tccl_task *task, struct tccl_goal *goal, double abov
         goal->result->bound = fmax(above, goal->result->gbps);
         return 0;
     }
-    tccl_route_walk(&chain, &walk);
+    tccl_chain_walk(&chain, &walk);
     status = tccl_search_meter_measure(meter, &walk, &gbps, task->err);
     if (status == 0)
         status = tccl_goal_offer(task, goal, &chain, &gbps);
@@ -169,7 +169,7 @@ static int first_chains(struct tccl_task *task)
 static int bound_by(struct tccl_task *task, tccl_transfer transfer, struct tccl_result *result)
 {
     struct tccl_search_meter *meter = &task->search->meter;
-    struct tccl_walk one = {.count = 1, .transfers = {transfer}};
+    struct tccl_set one = {.count = 1, .transfers = {transfer}};
     struct tccl_known known = {0};
     double gbps;
     int status = tccl_search_meter_measure(meter, &one, &gbps, task->err);
@@ -308,9 +308,9 @@ int tccl_task_prove_ring(struct tccl_task *task)
 static int visit_rest(void *context, const struct tccl_chain *chain, double *above)
 {
     const struct tccl_task *task = context;
-    struct tccl_walk walk;
+    struct tccl_set walk;
     struct tccl_known known;
-    tccl_route_walk(chain, &walk);
+    tccl_chain_walk(chain, &walk);
     return !tccl_bounds_find(task->search->meter.bounds, &walk, &known) || known.failed ||
            known.gbps > *above;
 }

@@ -1,7 +1,15 @@
-/* rings-bound.c: bounds of ring sets by linear programs. A memory stands for itself between who
+/* rings-bound.c: bounds of ring sets by linear programs.
+ *
+ * All rings together enter and leave each GPU as often as there are rings, and each group of GPUs
+ * at least as often; over several nodes they pass its NICs as often. So the numbers of transfers,
+ * fractions allowed, solve a linear program whose limits are the model's resources: how many
+ * transfers at the rings' rate each has room for, in whole numbers. A rate at which the program has
+ * no solution is out of reach. Rules count where they limit a single transfer, or both of a
+ * bounce. A GPU receives through one memory in all rings: where the solution has several, each is
+ * tried by itself. A memory stands for itself between who
  * writes to it and who reads from it, so who gives to whom through it is left open; groups of GPUs
  * that the program's solution enters too seldom are added as limits until there are none. */
-#include "search/rings-bound.h"
+#include "search/rings.h"
 
 #include <math.h>
 #include <stdlib.h>

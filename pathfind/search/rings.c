@@ -9,8 +9,6 @@
 
 #include "base/cleanup.h"
 #include "chain/expressible.h"
-#include "search/rings-bound.h"
-#include "search/rings-order.h"
 
 /* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
  * then BEFORE sets by chance are enough to begin with. */
@@ -139,22 +137,6 @@ static bool meets_itself(const struct finder *finder, const struct tccl_ring_set
     return all;
 }
 
-/* What the lines of the NICs leave to a ring. */
-static double line_rate(const struct finder *finder, const struct tccl_ring_set *set)
-{
-    int counts[TCCL_MAX_NICS][2] = {{0}};
-    double rate = INFINITY;
-    for (int i = 0; i < set->n && !finder->closed; i++) {
-        counts[set->rings[i].entry.nic][0]++;
-        counts[set->rings[i].exit.nic][1]++;
-    }
-    for (int i = 0; i < finder->machine->n_nics; i++)
-        for (int k = 0; k < 2; k++)
-            if (counts[i][k])
-                rate = fmin(rate, finder->machine->nics[i].gbps / counts[i][k]);
-    return rate;
-}
-
 static int rate_transfers(struct finder *finder, const tccl_transfer *transfers, int count,
                           double *rates)
 {
@@ -185,7 +167,8 @@ static bool is_hopeless(struct finder *finder, const struct tccl_side *side)
 static int rate_set(struct finder *finder, const struct tccl_ring_set *set, double *gbps,
                     double *spread)
 {
-    double rates[TCCL_MAX_SIDE], line = line_rate(finder, set), sum = 0, least = line;
+    double rates[TCCL_MAX_SIDE], line = tccl_ring_set_line(set, finder->machine), sum = 0,
+                                 least = line;
     struct tccl_side side;
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
         (!finder->options->any &&
@@ -538,7 +521,7 @@ static bool may_gain(struct counting *counting, const struct tccl_ring_set *part
     side.rings = counting->rings;
     if (!counting->all || tccl_model_sides(finder->model, sides, 1, &gbps, NULL) != 0)
         return false;
-    gbps = fmin(gbps, counting->rings * line_rate(finder, part));
+    gbps = fmin(gbps, counting->rings * tccl_ring_set_line(part, finder->machine));
     if (gbps <= finder->result->gbps * (1 + 1e-9))
         return false;
     if (part->n == counting->rings &&
@@ -713,17 +696,51 @@ static int rate_starts(struct finder *finder)
     return 0;
 }
 
-/* The best rings first; the last ones go where any number will do and the others are as fast
- * without them. */
+/* Of the first n rings together, GB/s; 0: not known. */
+static double rate_first(struct finder *finder, const struct tccl_ring_set *set, int n)
+{
+    struct tccl_ring_set first = *set;
+    struct tccl_side side;
+    double rates[TCCL_MAX_SIDE];
+    first.n = n;
+    tccl_ring_set_side(&first, &side);
+    finder->result->rated++;
+    if (rate_transfers(finder, side.transfers, side.count, rates) != 0)
+        return 0;
+    double least = tccl_ring_set_line(&first, finder->machine);
+    for (int i = 0; i < side.count; i++)
+        least = fmin(least, rates[i]);
+    return n * least;
+}
+
+/* The best rings first: the one that is fastest by itself, then the one that is fastest together
+ * with it, and so on, since NCCL builds as many of them, in order, as the node with the fewest
+ * channels has room for (runtime/README.md, "Several rings"). Of those alike what was first stays.
+ * The last ones go where any number will do and the others are as fast without them. */
 static void order_rings(struct finder *finder)
 {
     struct tccl_rings_result *result = finder->result;
-    double gbps[TCCL_CHAIN_RINGS];
-    result->rated += tccl_rings_order(finder->model, finder->options->rater, &result->set, gbps);
-    for (int n = result->set.n - 1; n > 0 && !finder->options->rings; n--)
+    struct tccl_ring_set *set = &result->set;
+    double gbps[TCCL_CHAIN_RINGS] = {0};
+    for (int place = 0; place < set->n; place++) {
+        struct tccl_ring_set best = *set;
+        for (int i = place; i < set->n; i++) {
+            struct tccl_ring_set tried = *set;
+            memmove(&tried.rings[place + 1], &tried.rings[place],
+                    (size_t)(i - place) * sizeof(tried.rings[0]));
+            tried.rings[place] = set->rings[i];
+            double together = rate_first(finder, &tried, place + 1);
+            if (together > gbps[place] * (1 + 1e-9)) {
+                gbps[place] = together;
+                best = tried;
+            }
+        }
+        *set = best;
+    }
+    for (int n = set->n - 1; n > 0 && !finder->options->rings; n--)
         if (gbps[n - 1] >= result->gbps * (1 - 1e-9)) {
             result->gbps = fmax(result->gbps, gbps[n - 1]);
-            result->set.n = n;
+            set->n = n;
         }
 }
 

@@ -4,7 +4,7 @@
  * The search changes a few things of a set at a time, by chance, keeps what is better, and now and
  * then what is not (simulated annealing), from several beginnings. Only sets that a stock NCCL can
  * be made to build are rated, unless any are wanted. What it finds is compared with a proven bound
- * (search/rings-bound.h); it ends when it is as close to that as is wanted, or when its budget is
+ * (rings-bound.c); it ends when it is as close to that as is wanted, or when its budget is
  * used up. */
 #ifndef TCCL_RINGS_H
 #define TCCL_RINGS_H
@@ -37,7 +37,7 @@ struct tccl_rings_options {
 };
 
 struct tccl_rings_result {
-    struct tccl_ring_set set; /* by a model the first rings are the best ones (rings-order.h) */
+    struct tccl_ring_set set; /* by a model the first rings are the best ones */
     double gbps;              /* of all rings together, GB/s; 0: no set was found */
     double bound; /* no set (any: of all; else that a stock NCCL can be made to build) is faster */
     long rated;
@@ -50,5 +50,12 @@ struct tccl_rings_result {
 int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
                     const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
                     int n, struct tccl_rings_result *result, struct tccl_error *err);
+
+/* What no set of from to to rings at once over the GPUs can be faster than, GB/s of all together,
+ * by their number in bounds; none is below least, which is known to be in reach. closed: of a
+ * single node. any: also of sets that a stock NCCL can't be made to build. Returns 0, or -1 with
+ * err. */
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool any,
+                      int from, int to, double least, double *bounds, struct tccl_error *err);
 
 #endif

@@ -13,6 +13,89 @@ enum {
     POLL = 1 << 16, /* transfers tried from one poll to the next */
 };
 
+/* ---- memories that take one bounce ---- */
+
+/* Puts a bounce's two transfers on the stack; returns the bound of the stack. */
+static double push_bounce(struct tccl_bounds *bounds, int memory, int from, int to, double above)
+{
+    tccl_transfer transfers[2];
+    tccl_edge_transfers((struct tccl_edge){TCCL_BOUNCE, memory}, from, to, transfers);
+    tccl_bounds_push(bounds, transfers[0], above);
+    return tccl_bounds_push(bounds, transfers[1], above);
+}
+
+static void pop_bounce(struct tccl_bounds *bounds)
+{
+    tccl_bounds_pop(bounds);
+    tccl_bounds_pop(bounds);
+}
+
+/* Looks for a second bounce that goes together with the first one, which is on the stack. */
+static bool second_fits(struct tccl_bounds *bounds, uint32_t gpus, int memory, int from, int to,
+                        double above, uint8_t *other_from, uint8_t *other_to)
+{
+    for (int a = from + 1; a < TCCL_MAX_GPUS; a++) {
+        for (int b = 0; b < TCCL_MAX_GPUS; b++) {
+            if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b || b == to)
+                continue;
+            double bound = push_bounce(bounds, memory, a, b, above);
+            pop_bounce(bounds);
+            if (bound > above) {
+                *other_from = a;
+                *other_to = b;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool pair_fits(struct tccl_bounds *bounds, uint32_t gpus, int memory, double above,
+                      uint8_t from[2], uint8_t to[2])
+{
+    for (int a = 0; a < TCCL_MAX_GPUS; a++) {
+        for (int b = 0; b < TCCL_MAX_GPUS; b++) {
+            if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b)
+                continue;
+            bool found = push_bounce(bounds, memory, a, b, above) > above &&
+                         second_fits(bounds, gpus, memory, a, b, above, &from[1], &to[1]);
+            pop_bounce(bounds);
+            if (found) {
+                from[0] = a;
+                to[0] = b;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Is there no pair of bounces through the memory, between different GPUs of the mask, whose bound
+ * is above the threshold? The bounds' stack must be empty. */
+static bool is_exclusive(struct tccl_pigeonholes *pigeonholes, struct tccl_bounds *bounds,
+                         uint32_t gpus, int memory, double above)
+{
+    __typeof__(pigeonholes->memories[0]) *known = &pigeonholes->memories[memory];
+    if (known->proven && above >= known->exclusive_above)
+        return true;
+    if (known->seen) {
+        push_bounce(bounds, memory, known->from[0], known->to[0], above);
+        double bound = push_bounce(bounds, memory, known->from[1], known->to[1], above);
+        pop_bounce(bounds);
+        pop_bounce(bounds);
+        if (bound > above)
+            return false;
+    }
+    known->seen = pair_fits(bounds, gpus, memory, above, known->from, known->to);
+    if (!known->seen) {
+        known->proven = true;
+        known->exclusive_above = above;
+    }
+    return !known->seen;
+}
+
+/* ---- the walk ---- */
+
 /* A step of the walk: from a GPU to the next, into the head, or out of the tail. */
 struct step {
     struct tccl_edge edge;
@@ -38,7 +121,7 @@ struct walker {
     int slots[TCCL_MAX_MEMORIES]; /* bounces that each memory can still take */
     int free_slots;               /* their sum */
     uint32_t exclusive;           /* memories that take one bounce only */
-    struct tccl_walk beside[3];   /* an end and a bounce in its memory, entry and exit; both ends */
+    struct tccl_set beside[3];    /* an end and a bounce in its memory, entry and exit; both ends */
     int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
     bool stopped; /* by a poll */
@@ -429,7 +512,7 @@ static const struct step *bounce_beside(struct walker *walker, int memory, const
     return found;
 }
 
-static void add_to_walk(struct tccl_walk *walk, const struct step *step)
+static void add_to_walk(struct tccl_set *walk, const struct step *step)
 {
     for (int i = 0; i < step->count; i++)
         walk->transfers[walk->count++] = step->transfers[i];
@@ -438,7 +521,7 @@ static void add_to_walk(struct tccl_walk *walk, const struct step *step)
 /* A port's memory has no slot left where none of its bounces goes together with any head or tail.
  * Otherwise beside gets an end and a bounce that do. */
 static void take_port_slot(struct walker *walker, struct tccl_port port, bool is_head,
-                           struct tccl_walk *beside)
+                           struct tccl_set *beside)
 {
     uint32_t ends = is_head ? walker->heads : walker->tails;
     const struct step *steps = is_head ? walker->first : walker->last;
@@ -459,7 +542,7 @@ static void take_port_slot(struct walker *walker, struct tccl_port port, bool is
 }
 
 /* A head and a tail that go together; the chain is impossible where there are none. */
-static void join_ends(struct walker *walker, const struct step *fixed, struct tccl_walk *both)
+static void join_ends(struct walker *walker, const struct step *fixed, struct tccl_set *both)
 {
     both->count = 0;
     for (int head = 0; head < walker->n; head++) {
@@ -517,8 +600,7 @@ static void find_exclusive(struct walker *walker)
 {
     const struct tccl_route *route = walker->route;
     for (int m = 0; m < route->machine->n_memories; m++)
-        if (tccl_pigeonholes_exclusive(route->pigeonholes, route->bounds, route->gpus, m,
-                                       route->above))
+        if (is_exclusive(route->pigeonholes, route->bounds, route->gpus, m, route->above))
             walker->exclusive |= 1u << m;
 }
 
@@ -562,7 +644,7 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
 }
 
 /* Two bounces through one memory that nothing forbids. */
-static void pair_walk(const struct walker *walker, int memory, struct tccl_walk *walk)
+static void pair_walk(const struct walker *walker, int memory, struct tccl_set *walk)
 {
     const struct tccl_pigeonholes *pigeonholes = walker->route->pigeonholes;
     struct tccl_edge edge = {TCCL_BOUNCE, memory};
@@ -573,7 +655,7 @@ static void pair_walk(const struct walker *walker, int memory, struct tccl_walk 
                                 pigeonholes->memories[memory].to[i], walk->transfers + walk->count);
 }
 
-int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks)
+int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks)
 {
     struct step fixed = {.count = 0};
     struct walker *walker = calloc(1, sizeof(*walker));
@@ -600,18 +682,4 @@ long tccl_route_count(const struct tccl_route *route, long limit)
     for (int i = 0; i < edges && count < limit; i++)
         count *= ways;
     return count < limit ? count : limit;
-}
-
-void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk)
-{
-    int edges = tccl_chain_edges(chain), n = chain->n_gpus;
-    walk->count = 0;
-    if (!chain->closed)
-        walk->count += tccl_entry_transfers(chain->entry, chain->gpus[0], walk->transfers);
-    for (int i = 0; i < edges; i++)
-        walk->count += tccl_edge_transfers(chain->edges[i], chain->gpus[i],
-                                           chain->gpus[(i + 1) % n], walk->transfers + walk->count);
-    if (!chain->closed)
-        walk->count +=
-            tccl_exit_transfers(chain->exit, chain->gpus[n - 1], walk->transfers + walk->count);
 }

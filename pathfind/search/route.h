@@ -3,7 +3,19 @@
 #ifndef TCCL_ROUTE_H
 #define TCCL_ROUTE_H
 
-#include "search/pigeonhole.h"
+#include "chain/chain.h"
+#include "search/bounds.h"
+
+/* Memories that known bounds allow only one bounce of a chain. Counting them ends searches that
+ * trying one way after the other would not (more bounces than memories: the pigeonhole).
+ * Zero-initialise for a GPU set; what is found out is kept. */
+struct tccl_pigeonholes {
+    struct {
+        double exclusive_above; /* from this threshold on, if proven */
+        bool proven, seen;
+        uint8_t from[2], to[2]; /* two bounces that went together when last seen */
+    } memories[TCCL_MAX_MEMORIES];
+};
 
 struct tccl_route {
     const struct tccl_machine *machine;
@@ -37,12 +49,9 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain);
  * port's own. If they turn out to be too slow, the memory can be counted as taken, and searches
  * that gave up may end. walks has room for TCCL_MAX_SUSPECTS. Returns how many. */
 enum { TCCL_MAX_SUSPECTS = TCCL_MAX_MEMORIES + 3 };
-int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks);
+int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks);
 
 /* How many chains a stock NCCL could be made to build there are at most, counted up to limit. */
 long tccl_route_count(const struct tccl_route *route, long limit);
-
-/* The transfers of a chain in the order of the walk from entry to exit. */
-void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk);
 
 #endif

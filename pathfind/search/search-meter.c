@@ -19,15 +19,8 @@ static bool used_up(const struct tccl_search_meter *meter)
     return meter->budget > 0 && meter->measured >= meter->budget;
 }
 
-static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
-{
-    set->count = 0;
-    for (int i = 0; i < walk->count; i++)
-        tccl_set_add(set, walk->transfers[i]);
-}
-
 /* What was measured of the set, or is in the store, counts from now on. */
-static int keep(struct tccl_search_meter *meter, const struct tccl_walk *walk, double gbps,
+static int keep(struct tccl_search_meter *meter, const struct tccl_set *walk, double gbps,
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
     double upper = gbps * (measured->noisy ? 1 + measured->spread : 1);
@@ -101,12 +94,11 @@ int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_
     return 0;
 }
 
-static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *walk, double *gbps,
+static int measure_now(struct tccl_search_meter *meter, const struct tccl_set *walk, double *gbps,
                        struct tccl_error *err)
 {
     struct tccl_measurement measurement;
-    struct tccl_set set;
-    set_of_walk(walk, &set);
+    struct tccl_set set = tccl_set_sorted(walk->transfers, walk->count);
     int status = measure_set(meter, &set, &measurement, err);
     if (status != 0)
         return status;
@@ -118,7 +110,7 @@ static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *
     return 0;
 }
 
-int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_set *walk,
                               double *gbps, struct tccl_error *err)
 {
     struct tccl_known known;
@@ -130,14 +122,14 @@ int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl
 }
 
 /* Measures a known set anew; *known becomes the larger of both: what disturbs only slows down. */
-static int measure_again(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+static int measure_again(struct tccl_search_meter *meter, const struct tccl_set *walk,
                          struct tccl_known *known, struct tccl_error *err)
 {
     struct tccl_measurement again;
     struct tccl_set set;
     if (meter->stopped || used_up(meter))
         return 1;
-    set_of_walk(walk, &set);
+    set = tccl_set_sorted(walk->transfers, walk->count);
     if (ask(meter, meter->source.again ? meter->source.again : meter->source.measure, &set, &again,
             err) != 0)
         return -1;
@@ -159,7 +151,7 @@ static bool differ(const struct tccl_search_meter *meter, double low, double hig
 }
 
 /* The set itself was measured: is it what a symmetric one is? */
-static int compare(struct tccl_search_meter *meter, const struct tccl_walk *walk, double shared,
+static int compare(struct tccl_search_meter *meter, const struct tccl_set *walk, double shared,
                    double *gbps, struct tccl_error *err)
 {
     struct tccl_known own;
@@ -179,7 +171,7 @@ static int compare(struct tccl_search_meter *meter, const struct tccl_walk *walk
     return 0;
 }
 
-int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_set *walk,
                                      double *gbps, struct tccl_error *err)
 {
     struct tccl_known known;
@@ -195,15 +187,15 @@ int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const stru
 /* The search for a smallest explanation; subsets of the walk are bit masks. */
 struct explain {
     struct tccl_search_meter *meter;
-    const struct tccl_walk *walk;
+    const struct tccl_set *walk;
     double most;
     struct tccl_error *err;
     int status; /* 0, or why it had to stop */
 };
 
-static struct tccl_walk part_of(const struct tccl_walk *walk, uint64_t mask)
+static struct tccl_set part_of(const struct tccl_set *walk, uint64_t mask)
 {
-    struct tccl_walk part = {.count = 0};
+    struct tccl_set part = {.count = 0};
     for (int i = 0; i < walk->count; i++)
         if (mask >> i & 1)
             part.transfers[part.count++] = walk->transfers[i];
@@ -214,7 +206,7 @@ static struct tccl_walk part_of(const struct tccl_walk *walk, uint64_t mask)
 static bool is_slow(struct explain *explain, uint64_t mask)
 {
     struct tccl_search_meter *meter = explain->meter;
-    struct tccl_walk part = part_of(explain->walk, mask);
+    struct tccl_set part = part_of(explain->walk, mask);
     struct tccl_known known = {0};
     double gbps;
     if (explain->status != 0 || mask == 0)
@@ -251,7 +243,7 @@ static uint64_t shrink(struct explain *explain, uint64_t base, bool added, uint6
 /* The smallest slow part of a set that is itself slow. */
 static uint64_t smallest_part(struct explain *explain, uint64_t all)
 {
-    const struct tccl_walk *walk = explain->walk;
+    const struct tccl_set *walk = explain->walk;
     uint64_t inside = 0;
     for (int i = 0; i < walk->count; i++)
         if (tccl_transfer_initiator(walk->transfers[i]).kind != TCCL_NIC)
@@ -263,7 +255,7 @@ static uint64_t smallest_part(struct explain *explain, uint64_t all)
 
 /* Measures the part again if it may be wrong. Returns as measure; *slow: it is still no faster than
  * most. */
-static int confirm(struct explain *explain, const struct tccl_walk *part, bool *slow)
+static int confirm(struct explain *explain, const struct tccl_set *part, bool *slow)
 {
     struct tccl_search_meter *meter = explain->meter;
     struct tccl_known known;
@@ -279,7 +271,7 @@ static int confirm(struct explain *explain, const struct tccl_walk *part, bool *
 }
 
 /* Finds a part that is slow for sure; the whole where none is. */
-static int find_part(struct explain *explain, struct tccl_walk *part)
+static int find_part(struct explain *explain, struct tccl_set *part)
 {
     uint64_t all = explain->walk->count == 64 ? ~0ULL : (1ULL << explain->walk->count) - 1;
     for (int try = 0; try < MAX_TRIES; try++) {
@@ -294,7 +286,7 @@ static int find_part(struct explain *explain, struct tccl_walk *part)
 }
 
 /* Did the part fail? A part of what could be measured is not asked. */
-static bool has_failed(struct explain *explain, const struct tccl_walk *part)
+static bool has_failed(struct explain *explain, const struct tccl_set *part)
 {
     struct tccl_bounds *bounds = explain->meter->bounds;
     struct tccl_known known;
@@ -308,12 +300,12 @@ static bool has_failed(struct explain *explain, const struct tccl_walk *part)
 /* Of a set that failed, follows the half that fails, too, as long as one does alone. */
 static int avoid_part(struct explain *explain)
 {
-    struct tccl_walk part = *explain->walk;
+    struct tccl_set part = *explain->walk;
     bool smaller = true;
     while (smaller && part.count > 1) {
-        struct tccl_walk halves[2] = {{.count = 0}};
+        struct tccl_set halves[2] = {{.count = 0}};
         for (int i = 0; i < part.count; i++) {
-            struct tccl_walk *half = &halves[i >= part.count / 2];
+            struct tccl_set *half = &halves[i >= part.count / 2];
             half->transfers[half->count++] = part.transfers[i];
         }
         smaller = false;
@@ -326,11 +318,11 @@ static int avoid_part(struct explain *explain)
     return explain->status;
 }
 
-int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_set *walk,
                               double most, struct tccl_error *err)
 {
     struct explain explain = {meter, walk, most, err, 0};
-    struct tccl_walk part;
+    struct tccl_set part;
     struct tccl_known known;
     if (tccl_bounds_find(meter->bounds, walk, &known) && known.failed)
         return avoid_part(&explain);

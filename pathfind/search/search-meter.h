@@ -29,7 +29,7 @@ struct tccl_search_meter {
 /* Bandwidth of a set, GB/s: known, symmetric to a known one, or measured now. A noisy or failed
  * meter's answer is kept for what it is: a set that failed has 0. Returns 0; 1 if the budget is
  * used up, or stopped; -1 with err if the meter can't go on or without memory. */
-int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_set *walk,
                               double *gbps, struct tccl_error *err);
 
 /* The same of a set with repeats, which bounds know nothing of: it may itself be known, or is
@@ -40,7 +40,7 @@ int tccl_search_meter_measure_repeats(struct tccl_search_meter *meter, const str
 /* The same, but where symmetries are only assumed the set itself is measured. If it turns out
  * slower than it should be by symmetry, also when measured again, the meter distrusts the symmetry:
  * the search has to do something about it when the bounds' stack is empty. */
-int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_set *walk,
                                      double *gbps, struct tccl_error *err);
 
 /* What a set reaches, measured some more times, so often in all (fewer than TCCL_VALUES, beside the
@@ -52,7 +52,7 @@ int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_
  * which no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later
  * routes. With noise the part is measured again first, since it will speak for many others. For a
  * set that failed: a few measurements find a small part to be avoided. Returns as measure. */
-int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_set *walk,
                               double most, struct tccl_error *err);
 
 #endif

@@ -54,28 +54,20 @@ long tccl_search_failed(const struct tccl_search *search)
     return search->meter.failed;
 }
 
-static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
-{
-    walk->count = set->count;
-    memcpy(walk->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
-}
-
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                         struct tccl_error *err)
 {
-    struct tccl_walk walk;
-    walk_of_set(set, &walk);
     long budget = search->meter.budget;
     search->meter.budget = 0;
     search->meter.stopped = false;
     bool repeats = tccl_set_repeats(set);
     int status = repeats ? tccl_search_meter_measure_repeats(&search->meter, set, gbps, err)
-                         : tccl_search_meter_measure(&search->meter, &walk, gbps, err);
+                         : tccl_search_meter_measure(&search->meter, set, gbps, err);
     search->meter.budget = budget;
     struct tccl_known known;
     if (status == 0 && repeats && *gbps <= 0)
         return tccl_fail(err, "the set could not be measured");
-    if (status == 0 && !repeats && tccl_bounds_find(search->meter.bounds, &walk, &known) &&
+    if (status == 0 && !repeats && tccl_bounds_find(search->meter.bounds, set, &known) &&
         known.failed)
         return tccl_fail(err, "the set could not be measured");
     return status;
@@ -94,12 +86,10 @@ static bool can_measure(const struct tccl_search_options *options, const tccl_tr
 static int measure_own(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                        struct tccl_error *err)
 {
-    struct tccl_walk walk;
-    walk_of_set(set, &walk);
     long before = search->meter.measured;
     int status = tccl_set_repeats(set)
                      ? tccl_search_meter_measure_repeats(&search->meter, set, gbps, err)
-                     : tccl_search_meter_measure_itself(&search->meter, &walk, gbps, err);
+                     : tccl_search_meter_measure_itself(&search->meter, set, gbps, err);
     search->baselines += search->meter.measured - before;
     if (status != 0)
         *gbps = 0;
@@ -321,19 +311,6 @@ static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_ta
     return goals;
 }
 
-static int search_pairs(struct tccl_task *task, struct tccl_table *table)
-{
-    int status = measure_baselines(task->search, task->options, task->gpus, false,
-                                   table->baseline_chain, task->err);
-    if (status == 0)
-        status = keep_baseline(task);
-    if (status == 0)
-        status = tccl_task_prove(task);
-    if (status >= 0)
-        tccl_task_bound_without_avoided(task);
-    return status;
-}
-
 static int find_pairs(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err)
 {
@@ -343,36 +320,28 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
     if (!goals)
         return tccl_fail(err, "out of memory for %d port pairs", tccl_table_pairs(table));
     task.goals = goals;
-    int status = search_pairs(&task, table);
+    int status = measure_baselines(search, options, table->gpus, false, table->baseline_chain, err);
+    if (status == 0)
+        status = keep_baseline(&task);
+    if (status == 0)
+        status = tccl_task_prove(&task);
+    if (status >= 0)
+        tccl_task_bound_without_avoided(&task);
     search->meter.poll = NULL;
     return status;
 }
 
-static int find_trees(struct tccl_search *search, struct tccl_table *table,
-                      const struct tccl_search_options *options, struct tccl_error *err)
-{
-    struct tccl_task task;
-    if (!options->trees || options->any)
-        return 0;
-    set_up(&task, search, options, table->gpus, err);
-    search->meter.budget = 0; /* they have one of their own */
-    int status = tccl_task_find_trees(&task, table);
-    search->meter.poll = NULL;
-    return status;
-}
-
-/* What goes beside the best chains, by a budget of its own: sets to ask for at most. */
+/* What goes beside the best chains, by a budget of its own: sets to ask for at most; 0: find has
+ * one. */
 static int find_beside(struct tccl_search *search, struct tccl_table *table,
                        const struct tccl_search_options *options, long most,
                        int (*find)(struct tccl_task *task, struct tccl_table *table),
                        struct tccl_error *err)
 {
     struct tccl_task task;
-    if (most <= 0 || options->any)
-        return 0;
     set_up(&task, search, options, table->gpus, err);
     search->meter.budget = 0;
-    search->meter.most_asked = search->meter.asked + most;
+    search->meter.most_asked = most > 0 ? search->meter.asked + most : 0;
     int status = find(&task, table);
     search->meter.most_asked = 0;
     search->meter.poll = NULL;
@@ -401,23 +370,10 @@ static int find_sets(struct tccl_search *search, struct tccl_table *table,
     long before = search->meter.asked, measured = search->meter.measured;
     long most = before - 2 * search->sets;
     most = most < FEW_SETS ? FEW_SETS : most;
-    int status = find_beside(search, table, options, most < options->sets ? most : options->sets,
-                             tccl_task_find_sets, err);
+    most = most < options->sets ? most : options->sets;
+    int status = find_beside(search, table, options, most, tccl_task_find_sets, err);
     search->sets += search->meter.asked - before;
     search->sets_measured += search->meter.measured - measured;
-    return status;
-}
-
-static int settle(struct tccl_search *search, struct tccl_table *table,
-                  const struct tccl_search_options *options, struct tccl_error *err)
-{
-    struct tccl_task task;
-    if (options->settle <= 0)
-        return 0;
-    set_up(&task, search, options, table->gpus, err);
-    search->meter.budget = 0;
-    int status = tccl_task_settle(&task, table);
-    search->meter.poll = NULL;
     return status;
 }
 
@@ -484,16 +440,21 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     size_t pairs_then = tccl_bounds_raises(bounds, &raises);
     rest = left_of(options, search->meter.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
-    int trees = find_trees(search, table, options, err);
+    bool built = !options->any;
+    int more = ring;
+    if (more >= 0 && built && options->trees)
+        more |= find_beside(search, table, options, 0, tccl_task_find_trees, err);
     lift_pairs(search, table, pairs_then);
-    int hosts = trees < 0 ? -1 : find_hosts(search, table, options, err);
-    int others = hosts < 0 ? -1
-                           : find_beside(search, table, options, options->others,
-                                         tccl_task_find_others, err);
+    if (more >= 0 && built && options->hosts > 0)
+        more |= find_hosts(search, table, options, err);
+    if (more >= 0 && built && options->others > 0)
+        more |= find_beside(search, table, options, options->others, tccl_task_find_others, err);
     lift_pairs(search, table, pairs_then);
-    int sets = others < 0 ? -1 : find_sets(search, table, options, err);
-    int settled = ring < 0 || sets < 0 ? -1 : settle(search, table, options, err);
-    return settled < 0 ? -1 : pairs | status | ring | trees | hosts | others | sets | settled;
+    if (more >= 0 && built && options->sets > 0)
+        more |= find_sets(search, table, options, err);
+    if (more >= 0 && options->settle > 0)
+        more |= find_beside(search, table, options, 0, tccl_task_settle, err);
+    return more < 0 ? -1 : pairs | status | more;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

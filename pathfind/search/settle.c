@@ -194,8 +194,8 @@ static int settle_rings(struct settler *settler, struct tccl_result *result)
     int status = settle_set(settler, &set, &gbps);
     if (status != 0 || gbps <= 0)
         return status;
-    gbps = fmin(result->set->n * gbps,
-                tccl_ring_set_lines(result->set, settler->task->search->machine));
+    gbps = result->set->n *
+           fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
     note(settler, result->gbps, gbps);
     result->gbps = gbps;
     result->bound = fmax(result->bound, gbps);

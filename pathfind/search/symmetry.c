@@ -14,19 +14,16 @@ enum {
     MAX_CHILDREN = TCCL_MAX_SWITCHES + DEVICES,
 };
 
-/* A part of the machine: the whole, a group of like NUMA nodes, a NUMA node, a switch or a device.
- */
+/* What a part of the machine is: a device (enum tccl_device_kind), a switch, a NUMA node, a group
+ * of like NUMA nodes, or the whole. */
+enum { SWITCH = TCCL_NIC + 1, NUMA_NODE, GROUP, WHOLE };
+
 struct part {
     int parent;
-    int siblings; /* siblings with the same number may be exchanged */
-    int device;   /* index in the table of devices, -1 for an inner part */
-    char kind;    /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
+    int siblings;            /* siblings with the same number may be exchanged */
+    struct tccl_device what; /* the index is that of a device */
     int n_children;
     int children[MAX_CHILDREN];
-};
-
-struct permutation {
-    uint8_t device[DEVICES];
 };
 
 /* Siblings exactly alike, or alike but for capacities that differ a little. */
@@ -46,9 +43,9 @@ struct tree {
     double tolerance;
     int n_parts;
     struct part parts[MAX_PARTS];
-    int part_of[DEVICES];
+    int part_of[3][TCCL_MAX_GPUS]; /* of each device */
     int n_exchanges;
-    struct permutation exchanges[MAX_EXCHANGES];
+    struct tccl_exchange exchanges[MAX_EXCHANGES];
     uint16_t *class_of_limit; /* limits that exchanges turn into one another */
     uint16_t *image;          /* room for one exchange */
 };
@@ -60,32 +57,13 @@ struct tccl_symmetry {
     bool assumed;
 };
 
-static int device_number(struct tccl_device device)
-{
-    static const int first[] = {
-        [TCCL_GPU] = 0,
-        [TCCL_MEMORY] = TCCL_MAX_GPUS,
-        [TCCL_NIC] = TCCL_MAX_GPUS + TCCL_MAX_MEMORIES,
-    };
-    return first[device.kind] + device.index;
-}
-
-static struct tccl_device device_of_number(int number)
-{
-    if (number < TCCL_MAX_GPUS)
-        return (struct tccl_device){TCCL_GPU, number};
-    if (number < TCCL_MAX_GPUS + TCCL_MAX_MEMORIES)
-        return (struct tccl_device){TCCL_MEMORY, number - TCCL_MAX_GPUS};
-    return (struct tccl_device){TCCL_NIC, number - TCCL_MAX_GPUS - TCCL_MAX_MEMORIES};
-}
-
-static int add_part(struct tree *tree, int parent, char kind, int device)
+static int add_part(struct tree *tree, int parent, int kind, int device)
 {
     int index = tree->n_parts++;
-    struct part *part = &tree->parts[index];
-    *part = (struct part){.parent = parent, .siblings = index, .device = device, .kind = kind};
-    if (device >= 0)
-        tree->part_of[device] = index;
+    tree->parts[index] =
+        (struct part){.parent = parent, .siblings = index, .what = {kind, (uint8_t)device}};
+    if (kind <= TCCL_NIC)
+        tree->part_of[kind][device] = index;
     if (parent >= 0) {
         struct part *above = &tree->parts[parent];
         above->children[above->n_children++] = index;
@@ -98,57 +76,37 @@ static void add_devices(struct tree *tree, int part, int numa, int parent_switch
     const struct tccl_machine *machine = tree->machine;
     for (int i = 0; i < machine->n_gpus; i++)
         if (machine->gpus[i].numa == numa && machine->gpus[i].parent == parent_switch)
-            add_part(tree, part, 'g', device_number((struct tccl_device){TCCL_GPU, i}));
+            add_part(tree, part, TCCL_GPU, i);
     for (int i = 0; tree->nics && i < machine->n_nics; i++)
         if (machine->nics[i].numa == numa && machine->nics[i].parent == parent_switch)
-            add_part(tree, part, 'n', device_number((struct tccl_device){TCCL_NIC, i}));
+            add_part(tree, part, TCCL_NIC, i);
     for (int i = 0; i < machine->n_switches; i++)
         if (machine->switches[i].numa == numa && machine->switches[i].parent == parent_switch)
-            add_devices(tree, add_part(tree, part, 's', -1), numa, i);
+            add_devices(tree, add_part(tree, part, SWITCH, 0), numa, i);
 }
 
-static int add_numa(struct tree *tree, int parent, int numa)
+/* All devices stay where they are. */
+static void keep_all(struct tccl_exchange *map)
 {
-    int part = add_part(tree, parent, 'u', -1);
-    add_part(tree, part, 'm', device_number((struct tccl_device){TCCL_MEMORY, numa}));
-    add_devices(tree, part, numa, -1);
-    return part;
-}
-
-/* Devices whose switch belongs to another NUMA node hang from the root. */
-static void add_strays(struct tree *tree)
-{
-    const struct tccl_machine *machine = tree->machine;
-    int counts[] = {machine->n_gpus, machine->n_memories, tree->nics ? machine->n_nics : 0};
-    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++) {
-        for (int i = 0; i < counts[kind]; i++) {
-            int number = device_number((struct tccl_device){kind, i});
-            if (tree->part_of[number] < 0)
-                add_part(tree, 0, "gmn"[kind], number);
-        }
-    }
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+            map->image[kind][i] = (uint8_t)i;
 }
 
 /* Pairs up the devices below two parts in order. Returns 0, or -1 if their shapes differ. */
-static int pair_up(const struct tree *tree, int a, int b, struct permutation *map)
+static int pair_up(const struct tree *tree, int a, int b, struct tccl_exchange *map)
 {
     const struct part *x = &tree->parts[a], *y = &tree->parts[b];
-    if (x->kind != y->kind || x->n_children != y->n_children)
+    if (x->what.kind != y->what.kind || x->n_children != y->n_children)
         return -1;
-    if (x->device >= 0) {
-        map->device[x->device] = y->device;
-        map->device[y->device] = x->device;
+    if (x->what.kind <= TCCL_NIC) {
+        map->image[x->what.kind][x->what.index] = y->what.index;
+        map->image[x->what.kind][y->what.index] = x->what.index;
     }
     for (int i = 0; i < x->n_children; i++)
         if (pair_up(tree, x->children[i], y->children[i], map) != 0)
             return -1;
     return 0;
-}
-
-static void identity(struct permutation *map)
-{
-    for (int i = 0; i < DEVICES; i++)
-        map->device[i] = i;
 }
 
 /* The state of one relabelling: each part's image, and which images are taken. */
@@ -184,12 +142,12 @@ static int image_of(struct relabel *state, int part)
 
 static struct tccl_device image_of_device(struct relabel *state, struct tccl_device device)
 {
-    int part = state->tree->part_of[device_number(device)];
-    return device_of_number(state->tree->parts[image_of(state, part)].device);
+    return state->tree->parts[image_of(state, state->tree->part_of[device.kind][device.index])]
+        .what;
 }
 
-static void relabel(const struct tree *tree, const tccl_transfer *walk, int count,
-                    tccl_transfer *out)
+/* tree: a struct tree. */
+static void relabel(const void *tree, const tccl_transfer *walk, int count, tccl_transfer *out)
 {
     struct relabel state = {.tree = tree};
     memset(state.image, -1, sizeof(state.image));
@@ -200,12 +158,6 @@ static void relabel(const struct tree *tree, const tccl_transfer *walk, int coun
         bool reads = tccl_transfer_reads(walk[i]);
         out[i] = tccl_transfer_make(reads ? sink : source, reads, reads ? source : sink);
     }
-}
-
-static void relabel_in_view(const void *context, const tccl_transfer *walk, int count,
-                            tccl_transfer *out)
-{
-    relabel(context, walk, count, out);
 }
 
 /* Are the same of the one's children alike as of the other's? */
@@ -223,37 +175,23 @@ static bool same_shapes(const struct tree *tree, int a, int b)
     return true;
 }
 
-/* Does an exchange leave a machine that is measured as it is? */
-static bool machine_alike(struct tree *tree, const struct tccl_exchange *exchange)
-{
-    struct tccl_likeness_view view = {relabel_in_view, tree->view};
-    if (!tccl_likeness_described(tree->machine, exchange, tree->nics) || tree->status < 0)
-        return false;
-    if (!tree->likeness)
-        return true;
-    int alike = tccl_likeness_measured(tree->likeness, exchange, tree->nics, view, tree->err);
-    tree->status = alike < 0 ? -1 : 0;
-    return alike > 0;
-}
-
 /* Does exchanging two parts leave everything as it is? map gets the exchange. */
-static bool exchangeable(struct tree *tree, int a, int b, struct permutation *map)
+static bool exchangeable(struct tree *tree, int a, int b, struct tccl_exchange *map)
 {
-    struct tccl_exchange exchange;
-    _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES && TCCL_MAX_GPUS == TCCL_MAX_NICS,
-                   "one width for all images");
-    const uint8_t *const maps[] = {exchange.image[TCCL_GPU], exchange.image[TCCL_MEMORY],
-                                   exchange.image[TCCL_NIC]};
-    identity(map);
+    keep_all(map);
     if (pair_up(tree, a, b, map) != 0)
         return false;
-    for (int number = 0; number < DEVICES; number++) {
-        struct tccl_device device = device_of_number(number);
-        exchange.image[device.kind][device.index] = device_of_number(map->device[number]).index;
-    }
-    if (!tree->model)
-        return same_shapes(tree, a, b) && machine_alike(tree, &exchange);
-    return tccl_model_alike(tree->model, maps, tree->nics, tree->tolerance, tree->image);
+    if (tree->model)
+        return tccl_model_alike(tree->model, map, tree->nics, tree->tolerance, tree->image);
+    if (tree->status < 0 || !same_shapes(tree, a, b) ||
+        !tccl_likeness_described(tree->machine, map, tree->nics))
+        return false;
+    struct tccl_likeness_view view = {relabel, tree->view};
+    int alike = tree->likeness
+                    ? tccl_likeness_measured(tree->likeness, map, tree->nics, view, tree->err)
+                    : 1;
+    tree->status = alike < 0 ? -1 : 0;
+    return alike > 0;
 }
 
 /* Limits that the last exchange turns into one another come into one class. */
@@ -272,7 +210,7 @@ static void join_limits(struct tree *tree)
  * kept. Being exchangeable is transitive. */
 static void find_siblings(struct tree *tree, int part)
 {
-    struct permutation map;
+    struct tccl_exchange map;
     const struct part *above = &tree->parts[part];
     for (int i = 1; i < above->n_children; i++) {
         for (int j = i - 1; j >= 0; j--) {
@@ -304,23 +242,31 @@ static void group_numa_nodes(struct tree *tree)
     root->n_children = 0;
     for (int i = 0; i < count; i++) {
         struct part *child = &tree->parts[children[i]];
-        if (child->kind != 'u') {
+        if (child->what.kind != NUMA_NODE) {
             move_child(tree, children[i], 0);
             continue;
         }
         if (group_of[child->siblings] < 0)
-            group_of[child->siblings] = add_part(tree, 0, 'c', -1);
+            group_of[child->siblings] = add_part(tree, 0, GROUP, 0);
         move_child(tree, children[i], group_of[child->siblings]);
     }
 }
 
 static void build(struct tree *tree)
 {
+    const struct tccl_machine *machine = tree->machine;
+    const int counts[] = {machine->n_gpus, machine->n_memories, tree->nics ? machine->n_nics : 0};
     memset(tree->part_of, -1, sizeof(tree->part_of));
-    add_part(tree, -1, 'r', -1);
-    for (int numa = 0; numa < tree->machine->n_memories; numa++)
-        add_numa(tree, 0, numa);
-    add_strays(tree);
+    add_part(tree, -1, WHOLE, 0);
+    for (int numa = 0; numa < machine->n_memories; numa++) {
+        int node = add_part(tree, 0, NUMA_NODE, 0);
+        add_part(tree, node, TCCL_MEMORY, numa);
+        add_devices(tree, node, numa, -1);
+    }
+    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+        for (int i = 0; i < counts[kind]; i++)
+            if (tree->part_of[kind][i] < 0) /* its switch belongs to another NUMA node */
+                add_part(tree, 0, kind, i);
     for (int part = tree->n_parts - 1; part >= 0; part--)
         find_siblings(tree, part);
     group_numa_nodes(tree);
@@ -480,22 +426,10 @@ int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct t
     return symmetry ? tree_for(symmetry, set, near)->n_exchanges : 0;
 }
 
-static struct tccl_device exchange(const struct permutation *map, struct tccl_device device)
-{
-    return device_of_number(map->device[device_number(device)]);
-}
-
 void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
                             bool near, int which, struct tccl_set *image)
 {
-    const struct permutation *map = &tree_for(symmetry, set, near)->exchanges[which];
-    image->count = 0;
-    for (int i = 0; i < set->count; i++) {
-        tccl_transfer transfer = set->transfers[i];
-        tccl_set_add(image, tccl_transfer_make(exchange(map, tccl_transfer_initiator(transfer)),
-                                               tccl_transfer_reads(transfer),
-                                               exchange(map, tccl_transfer_target(transfer))));
-    }
+    tccl_exchange_set(&tree_for(symmetry, set, near)->exchanges[which], set, image);
 }
 
 /* ---- GPU sets that are alike ---- */
@@ -504,46 +438,36 @@ void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct t
 struct images {
     const struct tree *tree; /* NULL: there are no symmetries */
     uint32_t gpus;
-    bool (*visit)(void *context, uint32_t image, const struct tccl_move *move);
+    bool (*visit)(void *context, uint32_t image, const struct tccl_exchange *move);
     void *context;
 };
 
-/* The move, then one exchange more. */
-static struct tccl_move move_on(const struct permutation *map, const struct tccl_move *move)
-{
-    struct tccl_move out;
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        out.gpus[i] = exchange(map, (struct tccl_device){TCCL_GPU, move->gpus[i]}).index;
-    for (int i = 0; i < TCCL_MAX_MEMORIES; i++)
-        out.memories[i] = exchange(map, (struct tccl_device){TCCL_MEMORY, move->memories[i]}).index;
-    return out;
-}
-
-static void visit_from(const struct images *images, const struct tccl_move *move)
+static void visit_from(const struct images *images, const struct tccl_exchange *move)
 {
     uint32_t image = 0;
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (images->gpus >> i & 1)
-            image |= UINT32_C(1) << move->gpus[i];
+            image |= UINT32_C(1) << move->image[TCCL_GPU][i];
     if (!images->visit(images->context, image, move))
         return;
     for (int i = 0; images->tree && i < images->tree->n_exchanges; i++) {
-        struct tccl_move next = move_on(&images->tree->exchanges[i], move);
+        struct tccl_exchange next; /* the move, then one exchange more */
+        for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+            for (int k = 0; k < TCCL_MAX_GPUS; k++)
+                next.image[kind][k] = images->tree->exchanges[i].image[kind][move->image[kind][k]];
         visit_from(images, &next);
     }
 }
 
 void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
                           bool (*visit)(void *context, uint32_t image,
-                                        const struct tccl_move *move),
+                                        const struct tccl_exchange *move),
                           void *context)
 {
     const struct images images = {symmetry ? &symmetry->trees[false][EXACT] : NULL, gpus, visit,
                                   context};
-    struct tccl_move none;
-    _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES, "one width for all images");
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        none.gpus[i] = none.memories[i] = (uint8_t)i;
+    struct tccl_exchange none;
+    keep_all(&none);
     visit_from(&images, &none);
 }
 

@@ -42,17 +42,12 @@ int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct t
                             bool near);
 void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
                             bool near, int exchange, struct tccl_set *image);
-/* Where each GPU and each memory goes. */
-struct tccl_move {
-    uint8_t gpus[TCCL_MAX_GPUS], memories[TCCL_MAX_MEMORIES];
-};
-
 /* Calls visit for each GPU set that is exactly like this one without NICs, beginning with the set
  * itself: image, and a move that leads there. visit returns false for an image that it has had
  * before. symmetry NULL: for the set alone. */
 void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
                           bool (*visit)(void *context, uint32_t image,
-                                        const struct tccl_move *move),
+                                        const struct tccl_exchange *move),
                           void *context);
 
 /* Whatever near exchanges are applied to the set, its bandwidth grows at most by this factor, >= 1.

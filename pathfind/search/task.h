@@ -104,7 +104,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
 int tccl_goal_find_route(struct tccl_task *task, const struct tccl_goal *goal, double above,
                          struct tccl_chain *chain, int *status);
 
-bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_walk *walk);
+bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_set *walk);
 
 /* Tries one chain that may be better than above; all that are left where learning has cost more.
  * BETTER: it is. LEARNED: it is not, and what makes it slow is known now. PROVEN: there is none.
@@ -165,9 +165,6 @@ void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int c
 /* Finds ring sets by measuring and keeps them in the table: of the node alone, and between NICs;
  * the best number of rings, and 2 and 4. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table);
-
-/* What the lines of the NICs leave to all rings together, GB/s; infinite for closed ones. */
-double tccl_ring_set_lines(const struct tccl_ring_set *rings, const struct tccl_machine *machine);
 
 /* ---- settle.c: measured again ---- */
 

@@ -21,7 +21,7 @@ struct growth {
     const struct tccl_tree_ways *ways;
     double above; /* the bound of what is looked for is above this, GB/s */
     long steps;
-    struct tccl_walk walk; /* what is on the bounds' stack */
+    struct tccl_set walk; /* what is on the bounds' stack */
     struct tccl_tree tree;
 };
 
@@ -31,7 +31,7 @@ static void take_back(struct growth *growth, int count)
         tccl_bounds_pop(growth->task->search->meter.bounds);
 }
 
-static bool has(const struct tccl_walk *walk, tccl_transfer transfer)
+static bool has(const struct tccl_set *walk, tccl_transfer transfer)
 {
     for (int i = 0; i < walk->count; i++)
         if (walk->transfers[i] == transfer)
@@ -43,7 +43,7 @@ static bool has(const struct tccl_walk *walk, tccl_transfer transfer)
 static bool put(struct growth *growth, const tccl_transfer *transfers, int count)
 {
     const struct tccl_search_options *options = growth->task->options;
-    struct tccl_walk *walk = &growth->walk;
+    struct tccl_set *walk = &growth->walk;
     for (int i = 0; i < count; i++) {
         if (has(walk, transfers[i]))
             continue;
@@ -119,7 +119,7 @@ static int measure_along(struct growth *growth, struct tccl_tree *tree)
     bool fits = true;
     for (int i = 0; fits && i < growth->ways->chain->n_gpus; i++)
         fits = put_gpu(growth, i, tree->gpus[i]);
-    struct tccl_walk walk = growth->walk;
+    struct tccl_set walk = growth->walk;
     take_back(growth, 0);
     int status = fits ? tccl_search_meter_measure(&growth->task->search->meter, &walk, &tree->along,
                                                   growth->task->err)
@@ -133,7 +133,7 @@ static int measure_along(struct growth *growth, struct tccl_tree *tree)
 static int learn(struct growth *growth, double gbps)
 {
     struct tccl_search_meter *meter = &growth->task->search->meter;
-    const struct tccl_walk *walk = &growth->walk;
+    const struct tccl_set *walk = &growth->walk;
     int status = 0;
     if (growth->ways->chain->n_gpus > FEW_GPUS)
         status = tccl_search_meter_explain(meter, walk, growth->above, growth->task->err);

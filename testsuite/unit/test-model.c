@@ -542,27 +542,23 @@ TEST(copies)
 }
 
 /* Exchanges of devices: all stay, but for the pairs of the list. */
-struct exchange {
-    uint8_t maps[3][16];
-};
-
-static struct exchange swap(const char *pairs)
+static struct tccl_exchange swap(const char *pairs)
 {
-    struct exchange exchange;
+    struct tccl_exchange exchange;
 
     for (int kind = 0; kind < 3; kind++)
         for (int i = 0; i < 16; i++)
-            exchange.maps[kind][i] = (uint8_t)i;
+            exchange.image[kind][i] = (uint8_t)i;
     for (const char *at = pairs; at && *at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL) {
         int kind = (int)(strchr("gmn", at[0]) - "gmn");
-        exchange.maps[kind][at[1] - '0'] = (uint8_t)(at[2] - '0');
-        exchange.maps[kind][at[2] - '0'] = (uint8_t)(at[1] - '0');
+        exchange.image[kind][at[1] - '0'] = (uint8_t)(at[2] - '0');
+        exchange.image[kind][at[2] - '0'] = (uint8_t)(at[1] - '0');
     }
     return exchange;
 }
 
 /* Does the bandwidth of random sets survive the exchange? */
-static bool survives(const struct tccl_model *model, const struct exchange *exchange)
+static bool survives(const struct tccl_model *model, const struct tccl_exchange *exchange)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
 
@@ -576,8 +572,8 @@ static bool survives(const struct tccl_model *model, const struct exchange *exch
                 continue;
             struct tccl_device from = tccl_transfer_initiator(transfer);
             struct tccl_device to = tccl_transfer_target(transfer);
-            from.index = exchange->maps[from.kind][from.index];
-            to.index = exchange->maps[to.kind][to.index];
+            from.index = exchange->image[from.kind][from.index];
+            to.index = exchange->image[to.kind][to.index];
             tccl_set_add(&set, transfer);
             tccl_set_add(&image, tccl_transfer_make(from, tccl_transfer_reads(transfer), to));
         }
@@ -589,11 +585,10 @@ static bool survives(const struct tccl_model *model, const struct exchange *exch
     return true;
 }
 
-static bool is_invariant(const struct tccl_model *model, const struct exchange *exchange)
+static bool is_invariant(const struct tccl_model *model, const struct tccl_exchange *exchange)
 {
-    const uint8_t *const maps[] = {exchange->maps[0], exchange->maps[1], exchange->maps[2]};
     uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
-    bool found = tccl_model_alike(model, maps, true, 0, image);
+    bool found = tccl_model_alike(model, exchange, true, 0, image);
 
     free(image);
     return found;
@@ -601,7 +596,7 @@ static bool is_invariant(const struct tccl_model *model, const struct exchange *
 
 static void check_exchange(const struct tccl_model *model, const char *pairs, bool expected)
 {
-    struct exchange exchange = swap(pairs);
+    struct tccl_exchange exchange = swap(pairs);
     bool found = is_invariant(model, &exchange);
 
     if (found != expected)

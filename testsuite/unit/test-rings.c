@@ -5,7 +5,6 @@
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"
-#include "search/rings-bound.h"
 #include "search/rings.h"
 
 enum { ROUNDS = 300, MOST_CHAINS = 20000, GPUS = 4, NICS = 2, ANY_EACH = 8 };

@@ -122,15 +122,15 @@ struct found_images {
     int n;
 };
 
-static struct tccl_device moved(const struct tccl_move *move, struct tccl_device device)
+static struct tccl_device moved(const struct tccl_exchange *move, struct tccl_device device)
 {
-    device.index =
-        device.kind == TCCL_GPU ? move->gpus[device.index] : move->memories[device.index];
+    device.index = device.kind == TCCL_GPU ? move->image[TCCL_GPU][device.index]
+                                           : move->image[TCCL_MEMORY][device.index];
     return device;
 }
 
 /* Its transfers, moved, are among the GPUs of the image, and as fast. */
-static bool note_image(void *context, uint32_t image, const struct tccl_move *move)
+static bool note_image(void *context, uint32_t image, const struct tccl_exchange *move)
 {
     struct found_images *found = context;
     struct tccl_set set = {.count = 0};
