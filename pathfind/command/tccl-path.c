@@ -228,7 +228,11 @@ int main(int argc, char **argv)
     char own[PATH_MAX];
     struct tccl_error err = {""};
     int command = tccl_command_of(&program, argc, argv);
-    int rc = tccl_options_read(&program, command, argc, argv, &options, &err);
+    bool moved = argc > 1 && strcmp(argv[1], "policy") == 0;
+    int rc = moved
+                 ? tccl_fail(&err, "policy: no such command: site policies are shown by tccl-check "
+                                   "policy")
+                 : tccl_options_read(&program, command, argc, argv, &options, &err);
     if (rc > 0)
         return tccl_end_output(0);
     if (rc == 0 && command == NONE)
