@@ -151,9 +151,8 @@ void nodes_clear(struct nodes *nodes)
 int node_class_refresh(struct node_class *class, struct tccl_error *err)
 {
     tccl_node_class_free(class->class);
-    class->class = class->as_job
-                       ? tccl_node_class_from_table(class->table, &class->source->machine)
-                       : tccl_node_class_of_all_sets(class->table, &class->source->machine);
+    class->class = tccl_node_class_from_table(class->table, &class->source->machine,
+                                              class->as_job ? TCCL_VIEW_JOB : TCCL_VIEW_ALL);
     return class->class ? 0 : tccl_fail(err, "%s: out of memory", class->source->path);
 }
 

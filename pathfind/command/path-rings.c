@@ -32,18 +32,10 @@ bool rings_wanted(const struct options *options, const struct node_class *class)
 static double single_bound(const struct node_class *class, bool closed)
 {
     const struct tccl_node_class *own = class->class;
-    double bound = closed ? own->ring.bound : 0;
-    for (int i = 0; i < own->n_nics * own->n_nics && !closed; i++)
-        bound = fmax(bound, own->cells[i].bound);
+    double bound = closed ? tccl_class_ring(own)->bound : 0;
+    for (int i = 0; i < tccl_class_pairs(own) && !closed; i++)
+        bound = fmax(bound, own->seen[i].bound);
     return bound;
-}
-
-static void add_start(struct tccl_ring_set *starts, int *n, const struct tccl_cell *cell)
-{
-    if (cell->chain.n_gpus == 0)
-        return;
-    starts[*n].n = 1;
-    starts[(*n)++].rings[0] = cell->chain;
 }
 
 /* The baseline, and the best single rings. Returns how many. */
@@ -55,10 +47,9 @@ static int list_starts(const struct finding *finding, const struct node_class *c
     for (int i = 0; i < finding->baseline.n && n == 0; i++)
         if (finding->baseline.stops[i].class == class)
             starts[n++] = finding->baseline.stops[i].set;
-    if (finding->closed)
-        add_start(starts, &n, &own->ring);
-    for (int i = 0; i < own->n_nics * own->n_nics && !finding->closed; i++)
-        add_start(starts, &n, &own->cells[i]);
+    for (int i = 0; i < tccl_class_first_set(own); i++)
+        if (own->seen[i].set.n > 0 && (i == tccl_class_pairs(own)) == finding->closed)
+            starts[n++] = own->seen[i].set;
     return n;
 }
 

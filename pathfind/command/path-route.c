@@ -170,9 +170,8 @@ const struct tccl_tree *stop_tree(const struct stop *stop)
     const struct tccl_chain *chain = stop_first(stop);
     if (!class || stop->baseline || stop->set.n != 1 || chain->closed)
         return NULL;
-    const struct tccl_cell *cell =
-        &class->cells[chain->entry.nic * class->n_nics + chain->exit.nic];
-    return cell->tree.gbps > 0 && tccl_chain_equal(&cell->chain, chain) ? &cell->tree : NULL;
+    const struct tccl_seen *seen = &class->seen[chain->entry.nic * class->n_nics + chain->exit.nic];
+    return seen->tree.gbps > 0 && tccl_chain_equal(&seen->set.rings[0], chain) ? &seen->tree : NULL;
 }
 
 int route_rings(const struct route *route)

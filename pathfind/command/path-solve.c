@@ -122,15 +122,6 @@ static int solve_class(const struct options *options, bool single, struct node_c
     return node_class_refresh(class, err);
 }
 
-/* What a class has of its sets: those that were found or measured are there. */
-static double set_gbps(const struct tccl_node_class *class, const struct tccl_ring *ring, int node)
-{
-    const struct tccl_ring_choice *choice = &ring->choices[node];
-    if (ring->rings > 1)
-        return class->sets[choice->set].gbps;
-    return tccl_ring_cell(class, *choice)->gbps;
-}
-
 /* Looks up the chains of the ring's choices. */
 static int take_choices(const struct tccl_ring *ring, struct route *route, struct tccl_error *err)
 {
@@ -140,7 +131,7 @@ static int take_choices(const struct tccl_ring *ring, struct route *route, struc
         tccl_ring_set_of(ring, class, i, &stop->set);
         if (stop->set.n == 0 || stop->set.rings[0].n_gpus == 0)
             return tccl_fail(err, "n%d: no chain for its NICs", i + 1);
-        stop->gbps = set_gbps(class, ring, i);
+        stop->gbps = class->seen[ring->choices[i].seen].gbps;
     }
     route_rate(route);
     return 0;
@@ -198,21 +189,21 @@ static double table_bound(const struct options *options, const struct tccl_node_
                           bool closed)
 {
     double bound = 0;
-    for (int i = 0; i < class->n_nics * class->n_nics && options->rings <= 1 && !closed; i++)
-        bound = fmax(bound, class->cells[i].bound);
-    if (options->rings <= 1 && closed)
-        bound = class->ring.bound;
-    for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.rings[0].closed == closed &&
-            (options->rings <= 0 || options->rings == class->sets[i].set.n))
-            bound = fmax(bound, class->sets[i].bound);
+    for (int i = 0; i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        bool single = i <= tccl_class_pairs(class);
+        bool is_closed = single ? i == tccl_class_pairs(class) : seen->set.rings[0].closed;
+        int rings = single ? 1 : seen->set.n;
+        if (is_closed == closed && (options->rings <= 0 || options->rings == rings))
+            bound = fmax(bound, seen->bound);
+    }
     return bound;
 }
 
 static bool has_sets(const struct tccl_node_class *class, bool closed, long rings)
 {
-    for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.n == rings && class->sets[i].set.rings[0].closed == closed)
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+        if (class->seen[i].set.n == rings && class->seen[i].set.rings[0].closed == closed)
             return true;
     return false;
 }

@@ -594,19 +594,12 @@ static int fill_cells(struct tccl_groups *groups, const struct assignment *plann
 {
     for (int i = 0; i < groups->n; i++) {
         const struct tccl_result *result = &groups->lists[i].results[planned->chosen[i]];
-        struct tccl_cell *cell = &choices[i].cell;
+        struct tccl_seen *cell = &choices[i].cell;
         struct tccl_worth worth;
         if (rate(groups, planned->sides, i, &planned->sides[i], &worth, err) != 0)
             return -1;
-        *cell = (struct tccl_cell){.gbps = fmin(worth.gbps, result->gbps),
-                                   .bound = fmax(result->bound, result->gbps),
-                                   .alone = result->gbps,
-                                   .share = worth.left,
-                                   .basis = worth.basis,
-                                   .chain = result->chain,
-                                   .tree = result->tree};
-        cell->tree.gbps *= cell->gbps / cell->alone;
-        cell->tree.along *= cell->gbps / cell->alone;
+        *cell = (struct tccl_seen){.bound = result->bound};
+        tccl_seen_take(cell, result, &worth, false);
     }
     return 0;
 }

@@ -40,8 +40,9 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
 {
     const struct tccl_machine *machine =
         beside->model ? tccl_model_machine(beside->model) : beside->machine;
-    struct tccl_node_class *class = beside->n ? tccl_beside_class(beside, table, true, false, err)
-                                              : tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = beside->n
+                                        ? tccl_beside_class(beside, table, true, false, err)
+                                        : tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 1};
     struct tccl_ring ring = {0};
     int rings, status = 0;

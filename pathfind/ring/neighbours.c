@@ -113,19 +113,20 @@ static void list_candidates(struct candidates *candidates, const struct tccl_tab
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
 }
 
-static void take(struct tccl_cell *cell, const struct tccl_result *result,
-                 const struct tccl_worth *worth, bool harms)
+void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
+                    const struct tccl_worth *worth, bool harms)
 {
-    cell->chain = result->chain;
-    cell->alone = result->gbps;
-    cell->gbps = fmin(worth->gbps, result->gbps);
-    cell->share = worth->left;
-    cell->basis = worth->basis;
-    cell->harms = harms;
-    cell->tree = result->tree;
-    cell->tree.gbps *= cell->gbps / cell->alone;
-    cell->tree.along *= cell->gbps / cell->alone;
-    cell->bound = fmax(cell->bound, cell->alone);
+    const double gbps = fmin(worth->gbps, result->gbps), part = gbps / result->gbps;
+    *seen = (struct tccl_seen){.gbps = gbps,
+                               .bound = fmax(seen->bound, result->gbps),
+                               .alone = result->gbps,
+                               .share = worth->left,
+                               .harms = harms,
+                               .basis = worth->basis,
+                               .set = {1, {result->chain}},
+                               .tree = result->tree};
+    seen->tree.gbps *= part;
+    seen->tree.along *= part;
 }
 
 /* Does a come before b, which may be NULL? */
@@ -189,7 +190,7 @@ static const struct candidate *leave_room(const struct candidates *candidates, i
 
 static int choose(struct tccl_beside *beside, const struct tccl_floor *floor,
                   struct candidates *candidates, double noise, const struct tccl_machine *machine,
-                  struct tccl_cell *cell, struct tccl_error *err)
+                  struct tccl_seen *seen, struct tccl_error *err)
 {
     int best;
     if (rate_candidates(beside, floor, candidates, noise, &best, err) != 0)
@@ -197,7 +198,7 @@ static int choose(struct tccl_beside *beside, const struct tccl_floor *floor,
     if (best < 0)
         return 0;
     const struct candidate *taken = leave_room(candidates, best, machine);
-    take(cell, taken->result, &taken->worth, taken->harms);
+    tccl_seen_take(seen, taken->result, &taken->worth, taken->harms);
     return 0;
 }
 
@@ -244,17 +245,13 @@ static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline 
     return 0;
 }
 
-static bool is_sure(const struct tccl_cell *cell)
-{
-    return cell->gbps > 0 && cell->basis < TCCL_BASIS_BOUNDS;
-}
-
 static bool any_is_sure(const struct tccl_node_class *class, bool closed)
 {
-    bool sure = closed && is_sure(&class->ring);
-    for (int i = 0; !closed && !sure && i < class->n_nics * class->n_nics; i++)
-        sure = is_sure(&class->cells[i]);
-    return sure;
+    for (int i = 0; i < tccl_class_first_set(class); i++)
+        if ((i == tccl_class_pairs(class)) == closed && class->seen[i].gbps > 0 &&
+            class->seen[i].basis < TCCL_BASIS_BOUNDS)
+            return true;
+    return false;
 }
 
 static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
@@ -288,13 +285,11 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
     int status = 0;
     if (!list)
         return tccl_fail(err, "out of memory");
-    if (closed) {
-        list_candidates(&candidates, table, 0, 0, true, hidden);
-        status = choose(beside, floor, &candidates, table->noise, machine, &class->ring, err);
-    }
-    for (int i = 0; !closed && status == 0 && i < class->n_nics * class->n_nics; i++) {
-        list_candidates(&candidates, table, i / class->n_nics, i % class->n_nics, false, hidden);
-        status = choose(beside, floor, &candidates, table->noise, machine, &class->cells[i], err);
+    for (int i = closed ? tccl_class_pairs(class) : 0;
+         i < tccl_class_pairs(class) + closed && status == 0; i++) {
+        list_candidates(&candidates, table, closed ? 0 : i / class->n_nics,
+                        closed ? 0 : i % class->n_nics, closed, hidden);
+        status = choose(beside, floor, &candidates, table->noise, machine, &class->seen[i], err);
     }
     return status;
 }
@@ -303,15 +298,15 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
 static int rate_sets(struct tccl_beside *beside, const struct tccl_floor *floor, bool closed,
                      struct tccl_node_class *class, struct tccl_error *err)
 {
-    int n = class->n_sets;
-    class->n_sets = 0;
-    for (int i = 0; i < n; i++) {
-        struct tccl_class_set *set = &class->sets[class->n_sets];
-        *set = class->sets[i];
+    int n = class->n_seen;
+    class->n_seen = tccl_class_first_set(class);
+    for (int i = class->n_seen; i < n; i++) {
+        struct tccl_seen *set = &class->seen[class->n_seen];
+        *set = class->seen[i];
         struct tccl_side side;
         struct tccl_worth worth;
         if (set->set.rings[0].closed != closed) {
-            class->n_sets++;
+            class->n_seen++;
             continue;
         }
         tccl_ring_set_side(&set->set, &side);
@@ -322,7 +317,7 @@ static int rate_sets(struct tccl_beside *beside, const struct tccl_floor *floor,
         set->share = worth.left;
         set->basis = worth.basis;
         set->bound = fmax(set->bound, set->alone);
-        class->n_sets += !tccl_floor_harms(floor, beside, &worth, class->noise);
+        class->n_seen += !tccl_floor_harms(floor, beside, &worth, class->noise);
     }
     return 0;
 }
@@ -333,9 +328,8 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
 {
     const struct tccl_machine *machine =
         beside->model ? tccl_model_machine(beside->model) : beside->machine;
-    cleanup_class struct tccl_node_class *class = hidden
-                                                      ? tccl_node_class_without_p2p(table, machine)
-                                                      : tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, hidden ? TCCL_VIEW_HIDDEN : TCCL_VIEW_JOB);
     struct tccl_floor floor = {.known = {0}};
     beside->selfish = false;
     if (!class) {

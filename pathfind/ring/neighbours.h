@@ -39,6 +39,10 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 
+/* A chain as it is seen when it is worth that beside the others; its bound is there. */
+void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
+                    const struct tccl_worth *worth, bool harms);
+
 /* What each of those that run has beside NCCL's own choice for a newcomer, GB/s. Nobody is to get
  * less: where NCCL's own is not known there, or by bounds only, what each has alone; beside a
  * newcomer that is known by bounds, too, it is the same bounds that count. */
@@ -60,10 +64,10 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; ring
  * sets, and what a stock NCCL builds, are rated in the same way. Nobody who runs gets less than
- * beside NCCL's own choice, of any generation: a cell for which there is no other chain says that
+ * beside NCCL's own choice, of any generation: a pair for which there is no other chain says that
  * its one harms, and such sets are left out. Where that is known by bounds
  * only, and a chain's bandwidth is not, it counts as it is alone. hidden: as
- * tccl_node_class_without_p2p. own and selfish are set here. NULL with err. */
+ * TCCL_VIEW_HIDDEN. own and selfish are set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed, bool hidden,
                                           struct tccl_error *err);

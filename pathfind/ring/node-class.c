@@ -1,5 +1,5 @@
-/* node-class.c: the properties of a node that matter to the ring, from its chain table or from a
- * message. */
+/* node-class.c: a chain table as the ring sees it: of its entries the best one for each way through
+ * the node. */
 #include "ring/node-class.h"
 
 #include <math.h>
@@ -8,9 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/beside-text.h"
-#include "chain/expressible.h"
-#include "ring/class-sets.h"
 #include "ring/latency.h"
 #include "ring/room.h"
 
@@ -18,8 +15,7 @@ void tccl_node_class_free(struct tccl_node_class *class)
 {
     if (!class)
         return;
-    free(class->cells);
-    free(class->sets);
+    free(class->seen);
     free(class->beside);
     free(class);
 }
@@ -30,106 +26,88 @@ static void cleanup_node_class_(struct tccl_node_class **class)
 }
 #define cleanup_node_class __attribute__((cleanup(cleanup_node_class_)))
 
-/* A class with cells for n_nics NICs. */
-static struct tccl_node_class *class_alloc(int n_nics)
+struct tccl_node_class *tccl_node_class_new(int n_nics)
 {
     struct tccl_node_class *class = calloc(1, sizeof(*class));
     if (!class)
         return NULL;
     class->n_nics = n_nics;
-    class->cells = calloc(n_nics * n_nics + 1, sizeof(*class->cells));
-    if (!class->cells) {
+    class->n_seen = tccl_class_first_set(class);
+    class->seen = calloc((size_t) class->n_seen, sizeof(*class->seen));
+    if (!class->seen) {
         free(class);
         return NULL;
     }
     return class;
 }
 
-/* From a table. */
+/* ---- chains and rings ---- */
 
-static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
+static struct tccl_seen *place_of(const struct tccl_node_class *class,
+                                  const struct tccl_chain *chain)
 {
-    if (!result->chain.n_gpus)
-        return;
-    cell->gbps = cell->alone = result->gbps;
-    cell->share = 1;
-    cell->chain = result->chain;
-    cell->tree = result->tree;
+    return chain->closed ? tccl_class_ring(class)
+                         : &class->seen[chain->entry.nic * class->n_nics + chain->exit.nic];
 }
 
-/* For each pair of NICs the best port pair, and the highest bound of all of them. */
-static void fill_cells(struct tccl_node_class *class, const struct tccl_table *table)
+static void take(struct tccl_seen *seen, const struct tccl_result *result)
+{
+    *seen = (struct tccl_seen){.gbps = result->gbps,
+                               .bound = fmax(seen->bound, result->gbps),
+                               .alone = result->gbps,
+                               .share = 1,
+                               .set = {1, {result->chain}},
+                               .tree = result->tree};
+}
+
+/* For each pair of NICs the best port pair, and the highest bound of all of them. Without P2P the
+ * bounds of all chains hold, too. */
+static void fill_singles(struct tccl_node_class *class, const struct tccl_table *table, bool hidden)
 {
     const int n = table->n_ports;
+    const struct tccl_result *own = NULL;
+    struct tccl_seen *ring = tccl_class_ring(class);
     for (int i = 0; i < tccl_table_pairs(table); i++) {
-        const struct tccl_result *result = &table->results[i];
-        struct tccl_cell *cell =
-            &class->cells[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
-        cell->bound = fmax(cell->bound, result->bound);
-        if (result->gbps > cell->gbps)
-            set_chain(cell, result);
+        struct tccl_seen *seen =
+            &class->seen[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
+        seen->bound = fmax(seen->bound, table->results[i].bound);
+    }
+    ring->bound = class->n_gpus > 1 ? tccl_table_ring(table)->bound : 0;
+    if (hidden)
+        ring->bound = fmin(ring->bound, tccl_table_host_ring(table)->bound);
+    while ((own = tccl_table_next(table, own, 1 << TCCL_BEST | (hidden ? TCCL_HOSTS : 0)))) {
+        struct tccl_seen *seen = place_of(class, &own->chain);
+        if (own->part == TCCL_HOST)
+            seen->bound = fmin(seen->bound, own->bound);
+        if (own->gbps > seen->gbps && !(hidden && tccl_chain_has_p2p(&own->chain)))
+            take(seen, own);
     }
 }
 
-/* The best chain without P2P, which bounds of all chains hold for, too. */
-static void offer_host(struct tccl_cell *cell, const struct tccl_result *result)
-{
-    if (!result->chain.n_gpus || tccl_chain_has_p2p(&result->chain) || result->gbps <= cell->gbps)
-        return;
-    set_chain(cell, result);
-    cell->bound = fmax(cell->bound, cell->gbps);
-}
-
-static void fill_host_cells(struct tccl_node_class *class, const struct tccl_table *table)
-{
-    int n = table->n_ports;
-    for (int i = 0; i < n * n; i++) {
-        struct tccl_cell *cell =
-            &class->cells[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
-        cell->bound = fmax(cell->bound, table->results[i].bound);
-        offer_host(cell, &table->results[i]);
-    }
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_HOSTS));)
-        if (!own->chain.closed) {
-            struct tccl_cell *cell =
-                &class->cells[own->chain.entry.nic * class->n_nics + own->chain.exit.nic];
-            cell->bound = fmin(cell->bound, own->bound);
-            offer_host(cell, own);
-        }
-}
-
-/* Takes the chain in place of the cell's, if it is as fast as the best one but for the noise, and
- * leaves more memories to other GPUs; or as many, and is faster. */
-static void offer_room(struct tccl_cell *cell, double best, const struct tccl_result *result,
-                       double noise, const struct tccl_machine *machine)
-{
-    if (!(result->gbps > 0) || result->gbps < best * (1 - fmax(noise, 1e-9)))
-        return;
-    int far = tccl_chain_far(machine, &result->chain);
-    int now = tccl_chain_far(machine, &cell->chain);
-    if (far > now || (far == now && result->gbps <= cell->gbps))
-        return;
-    set_chain(cell, result);
-    cell->bound = fmax(cell->bound, cell->gbps);
-}
-
-/* On a part of a node: chains that are as good stay out of memories that are next to other GPUs
- * only, for steps that come. hidden: without P2P alone. */
+/* On a part of a node: chains that are as fast but for the noise, and leave more memories that are
+ * next to other GPUs only to these, or as many, and are faster, for steps that come. */
 static void leave_room(struct tccl_node_class *class, const struct tccl_table *table,
                        const struct tccl_machine *machine, bool hidden)
 {
-    double best[TCCL_MAX_NICS * TCCL_MAX_NICS], noise = fmin(table->noise, TCCL_MOST_FOR_ROOM);
+    double best[TCCL_MAX_NICS * TCCL_MAX_NICS];
+    double noise = fmax(fmin(table->noise, TCCL_MOST_FOR_ROOM), 1e-9);
     if (class->n_gpus == machine->n_gpus)
         return;
-    for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        best[i] = class->cells[i].gbps;
+    for (int i = 0; i < tccl_class_pairs(class); i++)
+        best[i] = class->seen[i].gbps;
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
-        const struct tccl_chain *chain = &own->chain;
-        int cell = chain->entry.nic * class->n_nics + chain->exit.nic;
-        if (!chain->closed && !(hidden && tccl_chain_has_p2p(chain)))
-            offer_room(&class->cells[cell], best[cell], own, noise, machine);
+        struct tccl_seen *seen = place_of(class, &own->chain);
+        if (own->chain.closed || (hidden && tccl_chain_has_p2p(&own->chain)) || !(own->gbps > 0) ||
+            own->gbps < best[seen - class->seen] * (1 - noise))
+            continue;
+        int far = tccl_chain_far(machine, &own->chain);
+        int now = tccl_chain_far(machine, &seen->set.rings[0]);
+        if (far < now || (far == now && own->gbps > seen->gbps))
+            take(seen, own);
     }
 }
+
+/* ---- what NCCL builds ---- */
 
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
 {
@@ -141,35 +119,26 @@ static void add_ascending(uint8_t *nics, int count, uint8_t nic)
 static void fill_baseline(struct tccl_class_baseline *baseline, const struct tccl_baseline *rings,
                           const struct tccl_baseline *chains)
 {
-    baseline->ring_gbps = rings->gbps;
-    baseline->chain_gbps = chains->gbps;
-    baseline->ring_share = baseline->chain_share = 1;
-    baseline->ring_bounces = tccl_bounces(rings->chains, rings->n_chains);
-    baseline->chain_bounces = tccl_bounces(chains->chains, chains->n_chains);
-    baseline->n_chains = chains->n_chains;
+    *baseline = (struct tccl_class_baseline){
+        .ring_gbps = rings->gbps,
+        .chain_gbps = chains->gbps,
+        .ring_share = 1,
+        .chain_share = 1,
+        .ring_bounces = tccl_bounces(rings->chains, rings->n_chains),
+        .chain_bounces = tccl_bounces(chains->chains, chains->n_chains),
+        .n_chains = chains->n_chains,
+        .ring = {chains->ring, rings->ring},
+        .tree = {chains->tree, rings->tree},
+    };
     for (int i = 0; i < chains->n_chains; i++) {
         add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
         add_ascending(baseline->exit_nics, i, chains->chains[i].exit.nic);
     }
-    baseline->ring[0] = chains->ring;
-    baseline->tree[0] = chains->tree;
-    baseline->ring[1] = rings->ring;
-    baseline->tree[1] = rings->tree;
 }
 
 static bool is_on(const struct tccl_machine *machine, int nic, const char *fabric)
 {
     return strcmp(machine->nics[nic].fabric, fabric) == 0;
-}
-
-static bool all_on(const struct tccl_machine *machine, const struct tccl_baseline *own,
-                   const char *fabric)
-{
-    for (int i = 0; i < own->n_chains; i++)
-        if (!is_on(machine, own->chains[i].entry.nic, fabric) ||
-            !is_on(machine, own->chains[i].exit.nic, fabric))
-            return false;
-    return own->n_chains > 0;
 }
 
 const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine)
@@ -183,17 +152,204 @@ const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_
     if (newest->n_chains == 0)
         return NULL;
     const char *fabric = machine->nics[newest->chains[0].entry.nic].fabric;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (!all_on(machine, &table->baseline_chain[i], fabric))
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_baseline *own = &table->baseline_chain[i];
+        for (int k = 0; k < own->n_chains; k++)
+            if (!is_on(machine, own->chains[k].entry.nic, fabric) ||
+                !is_on(machine, own->chains[k].exit.nic, fabric))
+                return NULL;
+        if (own->n_chains == 0)
             return NULL;
+    }
     return fabric;
 }
 
-/* All but cells and ring. */
-static struct tccl_node_class *class_of(const struct tccl_table *table,
-                                        const struct tccl_machine *machine)
+/* ---- ring sets ---- */
+
+void tccl_set_nics(const struct tccl_ring_set *set, int *in, int *out)
 {
-    cleanup_node_class struct tccl_node_class *class = class_alloc(machine->n_nics);
+    for (int i = 0; i < set->n; i++) {
+        in[i] = set->rings[i].closed ? -1 : set->rings[i].entry.nic;
+        out[i] = set->rings[i].closed ? -1 : set->rings[i].exit.nic;
+    }
+}
+
+double tccl_class_hops(const struct tccl_node_class *class, const int *in, const int *out,
+                       int rings)
+{
+    int counts[2][TCCL_MAX_NICS] = {{0}};
+    double rate = INFINITY;
+    for (int i = 0; i < rings; i++) {
+        counts[0][in[i]]++;
+        counts[1][out[i]]++;
+    }
+    for (int i = 0; i < rings; i++)
+        rate = fmin(rate, fmin(class->nics[in[i]].gbps / counts[0][in[i]],
+                               class->nics[out[i]].gbps / counts[1][out[i]]));
+    return rings * rate;
+}
+
+static bool one_fabric(const struct tccl_node_class *class, int a, int b)
+{
+    return a == b ||
+           (class && a >= 0 && b >= 0 && strcmp(class->nics[a].fabric, class->nics[b].fabric) == 0);
+}
+
+/* Do the set's chains have these NICs, in some order? With a class: NICs of the same fabrics. */
+static bool fits(const struct tccl_node_class *class, const struct tccl_ring_set *set,
+                 const int *in, const int *out, int rings, uint8_t *order)
+{
+    int own_in[TCCL_CHAIN_RINGS], own_out[TCCL_CHAIN_RINGS];
+    uint32_t taken = 0;
+    if (set->n != rings)
+        return false;
+    tccl_set_nics(set, own_in, own_out);
+    for (int i = 0; i < rings; i++) {
+        int j = 0;
+        while (j < rings && (taken >> j & 1 || !one_fabric(class, in[i], own_in[j]) ||
+                             !one_fabric(class, out[i], own_out[j])))
+            j++;
+        if (j == rings)
+            return false;
+        taken |= UINT32_C(1) << j;
+        order[i] = (uint8_t)j;
+    }
+    return true;
+}
+
+/* Between equal nodes, GB/s. */
+static double reached(const struct tccl_node_class *class, const struct tccl_seen *seen)
+{
+    int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
+    if (seen->set.n == 0 || seen->set.rings[0].closed)
+        return seen->gbps;
+    tccl_set_nics(&seen->set, in, out);
+    return fmin(seen->gbps, tccl_class_hops(class, in, out, seen->set.n));
+}
+
+int tccl_class_best_rings(const struct tccl_node_class *class)
+{
+    double best = 0;
+    int rings = 0;
+    for (int i = 0; i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        if (seen->set.n == 0 || seen->set.rings[0].closed ||
+            !(reached(class, seen) > best * (seen->set.n > 1 ? 1 + 1e-3 : 1)))
+            continue;
+        best = reached(class, seen);
+        rings = seen->set.n;
+    }
+    return rings;
+}
+
+const struct tccl_seen *tccl_class_best_set(const struct tccl_node_class *class, bool closed)
+{
+    const struct tccl_seen *best = NULL;
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+        if (class->seen[i].set.rings[0].closed == closed &&
+            (!best || reached(class, &class->seen[i]) > reached(class, best)))
+            best = &class->seen[i];
+    return best;
+}
+
+int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
+                  struct tccl_seen best[static 2])
+{
+    cleanup_node_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    for (int closed = 0; class && closed < 2; closed++) {
+        const struct tccl_seen *own = tccl_class_best_set(class, closed);
+        best[closed] = own ? *own : (struct tccl_seen){0};
+    }
+    return class ? 0 : -1;
+}
+
+/* The bound is of all sets of as many rings, whichever of them stays. */
+static void keep_better(const struct tccl_node_class *class, struct tccl_seen *own,
+                        const struct tccl_seen *other)
+{
+    double bound = fmin(own->bound, other->bound);
+    if (reached(class, other) > reached(class, own))
+        *own = *other;
+    own->bound = fmax(bound, own->gbps);
+}
+
+int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_seen *set)
+{
+    int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
+    uint8_t order[TCCL_CHAIN_RINGS];
+    struct tccl_seen own = *set;
+    if (!(own.alone > 0)) {
+        own.alone = own.gbps;
+        own.share = 1;
+    }
+    tccl_set_nics(&own.set, in, out);
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+        if (fits(class, &class->seen[i].set, in, out, own.set.n, order)) {
+            keep_better(class, &class->seen[i], &own);
+            return 0;
+        }
+    if (class->n_seen == tccl_class_first_set(class) + TCCL_CLASS_SETS)
+        return 0;
+    struct tccl_seen *seen = realloc(class->seen, sizeof(*seen) * ((size_t) class->n_seen + 1));
+    if (!seen)
+        return -1;
+    class->seen = seen;
+    seen[class->n_seen++] = own;
+    return 0;
+}
+
+const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, const int *in,
+                                        const int *out, int rings,
+                                        uint8_t order[static TCCL_CHAIN_RINGS])
+{
+    for (int i = 0; i < class->n_seen; i++)
+        if (fits(NULL, &class->seen[i].set, in, out, rings, order))
+            return &class->seen[i];
+    return NULL;
+}
+
+/* ---- from a table ---- */
+
+static bool has_p2p(const struct tccl_ring_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        if (tccl_chain_has_p2p(&set->rings[i]))
+            return true;
+    return false;
+}
+
+/* The best single one that is there. */
+static const struct tccl_chain *best_chain(const struct tccl_node_class *class, bool closed)
+{
+    const struct tccl_seen *best = closed ? tccl_class_ring(class) : &class->seen[0];
+    for (int i = 1; i < tccl_class_pairs(class) && !closed; i++)
+        if (class->seen[i].gbps > best->gbps)
+            best = &class->seen[i];
+    return &best->set.rings[0];
+}
+
+/* What is single is there. Returns 0, or -1 if out of memory. */
+static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
+                     const struct tccl_machine *machine, enum tccl_view view)
+{
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        const struct tccl_seen set = {.gbps = own->gbps, .bound = own->bound, .set = *own->set};
+        if ((view == TCCL_VIEW_HIDDEN && has_p2p(own->set)) ||
+            (view != TCCL_VIEW_ALL &&
+             tccl_set_takes_room(machine, own->set, best_chain(class, own->chain.closed))))
+            continue;
+        if (tccl_node_class_add_set(class, &set) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
+                                                   const struct tccl_machine *machine,
+                                                   enum tccl_view view)
+{
+    cleanup_node_class struct tccl_node_class *class = tccl_node_class_new(machine->n_nics);
     if (!class)
         return NULL;
     memcpy(class->machine, table->machine, sizeof(class->machine));
@@ -210,87 +366,9 @@ static struct tccl_node_class *class_of(const struct tccl_table *table,
     class->noise = table->noise;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
-    class->ring.bound = class->n_gpus > 1 ? tccl_table_ring(table)->bound : 0;
-    return tccl_steal(class);
-}
-
-static bool has_p2p(const struct tccl_ring_set *set)
-{
-    for (int i = 0; i < set->n; i++)
-        if (tccl_chain_has_p2p(&set->rings[i]))
-            return true;
-    return false;
-}
-
-/* The best single one that is there. */
-static const struct tccl_chain *best_chain(const struct tccl_node_class *class, bool closed)
-{
-    const struct tccl_cell *best = closed ? &class->ring : &class->cells[0];
-    for (int i = 1; i < class->n_nics * class->n_nics && !closed; i++)
-        if (class->cells[i].gbps > best->gbps)
-            best = &class->cells[i];
-    return &best->chain;
-}
-
-static bool takes_room(const struct tccl_node_class *class, const struct tccl_ring_set *set,
-                       const struct tccl_machine *machine)
-{
-    return tccl_set_takes_room(machine, set, best_chain(class, set->rings[0].closed));
-}
-
-/* Which of a table's sets a class has. */
-enum which { JOB, HIDDEN /* without P2P */, ALL };
-
-/* Cells and ring are there. Returns 0, or -1 if out of memory. */
-static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table,
-                     const struct tccl_machine *machine, enum which which)
-{
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
-        struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = *own->set};
-        if ((which == HIDDEN && has_p2p(&set.set)) ||
-            (which != ALL && takes_room(class, &set.set, machine)))
-            continue;
-        if (tccl_node_class_add_set(class, &set) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static struct tccl_node_class *from_table(const struct tccl_table *table,
-                                          const struct tccl_machine *machine, enum which which)
-{
-    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
-    if (!class)
-        return NULL;
-    if (which == HIDDEN) {
-        fill_host_cells(class, table);
-        class->ring.bound = fmin(class->ring.bound, tccl_table_host_ring(table)->bound);
-        offer_host(&class->ring, tccl_table_ring(table));
-        offer_host(&class->ring, tccl_table_host_ring(table));
-    } else {
-        fill_cells(class, table);
-        set_chain(&class->ring, tccl_table_ring(table));
-    }
-    leave_room(class, table, machine, which == HIDDEN);
-    return fill_sets(class, table, machine, which) == 0 ? tccl_steal(class) : NULL;
-}
-
-struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
-                                                   const struct tccl_machine *machine)
-{
-    return from_table(table, machine, JOB);
-}
-
-struct tccl_node_class *tccl_node_class_of_all_sets(const struct tccl_table *table,
-                                                    const struct tccl_machine *machine)
-{
-    return from_table(table, machine, ALL);
-}
-
-struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
-                                                    const struct tccl_machine *machine)
-{
-    return from_table(table, machine, HIDDEN);
+    fill_singles(class, table, view == TCCL_VIEW_HIDDEN);
+    leave_room(class, table, machine, view == TCCL_VIEW_HIDDEN);
+    return fill_sets(class, table, machine, view) == 0 ? tccl_steal(class) : NULL;
 }
 
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
@@ -301,323 +379,4 @@ void tccl_node_class_format(const struct tccl_node_class *class, const struct tc
     tccl_chain_name_nics(chain, ports ? class->nics[chain->entry.nic].name : "",
                          ports ? class->nics[chain->exit.nic].name : "", &named);
     tccl_named_format(&named, text);
-}
-
-/* JSON. An unknown bound (infinite) is null. */
-
-static json_t *cell_to_json(const struct tccl_node_class *class, const struct tccl_cell *cell)
-{
-    char text[TCCL_CHAIN_TEXT];
-    tccl_node_class_format(class, &cell->chain, text);
-    return json_pack("{s:f, s:f, s:f, s:b, s:s, s:o, s:o}", "gbps", cell->gbps, "alone",
-                     cell->alone, "share", cell->share, "harms", (int)cell->harms, "basis",
-                     tccl_basis_name(cell->basis), "bound",
-                     isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
-                     *text ? json_string(text) : json_null());
-}
-
-static json_t *numbers_to_json(const uint8_t *numbers, int count)
-{
-    json_t *json = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(json, json_integer(numbers[i]));
-    return json;
-}
-
-static bool baseline_equal(const struct tccl_class_baseline *a, const struct tccl_class_baseline *b)
-{
-    return a->ring_gbps == b->ring_gbps && a->chain_gbps == b->chain_gbps &&
-           a->ring_share == b->ring_share && a->chain_share == b->chain_share &&
-           a->ring_bounces == b->ring_bounces && a->chain_bounces == b->chain_bounces &&
-           a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
-           memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
-}
-
-static json_t *baseline_to_json(const struct tccl_class_baseline *baseline)
-{
-    return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "ring_gbps", baseline->ring_gbps,
-                     "chain_gbps", baseline->chain_gbps, "ring_share", baseline->ring_share,
-                     "chain_share", baseline->chain_share, "ring_bounces", baseline->ring_bounces,
-                     "chain_bounces", baseline->chain_bounces, "entry_nics",
-                     numbers_to_json(baseline->entry_nics, baseline->n_chains), "exit_nics",
-                     numbers_to_json(baseline->exit_nics, baseline->n_chains));
-}
-
-/* Most generations have the baseline of the one before: that is null. */
-static json_t *baselines_to_json(const struct tccl_node_class *class)
-{
-    json_t *json = json_array();
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        json_array_append_new(
-            json, i > 0 && baseline_equal(&class->baselines[i], &class->baselines[i - 1])
-                      ? json_null()
-                      : baseline_to_json(&class->baselines[i]));
-    return json;
-}
-
-json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
-{
-    json_t *nics = json_array(), *cells = json_array();
-    for (int i = 0; i < class->n_nics; i++)
-        json_array_append_new(nics,
-                              json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
-                                        class->nics[i].fabric, "gbps", class->nics[i].gbps));
-    for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:i, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
-                     class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
-                     "neighbours", class->neighbours, "beside", class->beside, "nics", nics,
-                     "cells", cells, "ring", cell_to_json(class, &class->ring), "sets",
-                     tccl_class_sets_to_json(class), "noise", class->noise, "baselines",
-                     baselines_to_json(class));
-}
-
-/* Copies a name of printable ASCII characters. Returns 0, or -1. */
-static int take_name(const char *text, char *name, size_t size, bool may_be_empty)
-{
-    size_t length = strlen(text);
-    if (length >= size || (length == 0 && !may_be_empty))
-        return -1;
-    for (const char *at = text; *at; at++)
-        if (*at < ' ' || *at > '~')
-            return -1;
-    memcpy(name, text, length + 1);
-    return 0;
-}
-
-static bool is_rate(double gbps)
-{
-    return gbps >= 0 && gbps <= 1e6;
-}
-
-static bool is_share(double share)
-{
-    return share >= 0 && share <= 1;
-}
-
-/* A chain over the GPUs of the class, between these NICs; entry < 0: the closed one. */
-static int chain_from_text(const char *text, const struct tccl_node_class *class, int entry,
-                           int exit, struct tccl_chain *chain)
-{
-    struct tccl_named_chain named;
-    uint32_t gpus = 0;
-    if (tccl_named_parse(text, &named, NULL) != 0 || named.closed != (entry < 0) ||
-        tccl_chain_resolve_nics(&named, entry, exit, chain, NULL) != 0)
-        return -1;
-    for (int i = 0; i < chain->n_gpus; i++)
-        gpus |= UINT32_C(1) << chain->gpus[i];
-    if (gpus != class->gpus)
-        return -1;
-    return named.closed || (strcmp(named.entry.nic, class->nics[entry].name) == 0 &&
-                            strcmp(named.exit.nic, class->nics[exit].name) == 0)
-               ? 0
-               : -1;
-}
-
-static int cell_from_json(json_t *json, const struct tccl_node_class *class, int entry, int exit,
-                          struct tccl_cell *cell)
-{
-    json_t *bound, *chain;
-    const char *basis;
-    int harms;
-    if (json_unpack(json, "{s:F, s:F, s:F, s:b, s:s, s:o, s:o!}", "gbps", &cell->gbps, "alone",
-                    &cell->alone, "share", &cell->share, "harms", &harms, "basis", &basis, "bound",
-                    &bound, "chain", &chain) != 0 ||
-        tccl_basis_parse(basis) < 0)
-        return -1;
-    cell->basis = (enum tccl_basis)tccl_basis_parse(basis);
-    cell->harms = harms;
-    cell->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
-    if (!is_rate(cell->gbps) || !is_rate(cell->alone) || !(cell->alone >= cell->gbps) ||
-        !is_share(cell->share) || !(cell->bound >= cell->gbps) ||
-        !(json_is_null(bound) || (json_is_number(bound) && is_rate(cell->bound))))
-        return -1;
-    if (json_is_null(chain))
-        return cell->gbps == 0 ? 0 : -1;
-    if (!json_is_string(chain) ||
-        chain_from_text(json_string_value(chain), class, entry, exit, &cell->chain) != 0)
-        return -1;
-    if (tccl_expressible(NULL, &cell->chain, 1, NULL) != 0)
-        *cell = (struct tccl_cell){.bound = cell->bound, .share = 1};
-    return 0;
-}
-
-static int nic_from_json(json_t *json, struct tccl_node_class *class, int i)
-{
-    const char *name, *fabric;
-    if (json_unpack(json, "{s:s, s:s, s:F!}", "name", &name, "fabric", &fabric, "gbps",
-                    &class->nics[i].gbps) != 0 ||
-        !is_rate(class->nics[i].gbps) ||
-        take_name(name, class->nics[i].name, TCCL_NAME, false) != 0)
-        return -1;
-    return take_name(fabric, class->nics[i].fabric, TCCL_NAME, true);
-}
-
-/* An array of count NICs in ascending order. */
-static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
-{
-    json_int_t least = 0;
-    if (!json_is_array(json) || json_array_size(json) != count)
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *entry = json_array_get(json, i);
-        json_int_t nic = json_is_integer(entry) ? json_integer_value(entry) : -1;
-        if (nic < least || nic >= n_nics)
-            return -1;
-        nics[i] = (uint8_t)nic;
-        least = nic;
-    }
-    return 0;
-}
-
-static bool are_bounces(int bounces)
-{
-    return bounces >= 0 && bounces <= TCCL_MAX_GPUS + 1;
-}
-
-static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
-{
-    json_t *entries, *exits;
-    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:o, s:o!}", "ring_gbps",
-                    &baseline->ring_gbps, "chain_gbps", &baseline->chain_gbps, "ring_share",
-                    &baseline->ring_share, "chain_share", &baseline->chain_share, "ring_bounces",
-                    &baseline->ring_bounces, "chain_bounces", &baseline->chain_bounces,
-                    "entry_nics", &entries, "exit_nics", &exits) != 0)
-        return -1;
-    size_t count = json_array_size(entries);
-    if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
-        !is_share(baseline->ring_share) || !is_share(baseline->chain_share) ||
-        !are_bounces(baseline->ring_bounces) || !are_bounces(baseline->chain_bounces) ||
-        count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
-        return -1;
-    baseline->n_chains = (int)count;
-    if (nics_from_json(entries, n_nics, count, baseline->entry_nics) != 0)
-        return -1;
-    return nics_from_json(exits, n_nics, count, baseline->exit_nics);
-}
-
-static int baselines_from_json(json_t *json, struct tccl_node_class *class)
-{
-    const json_t *list = json_object_get(json, "baselines");
-    if (json_unpack(json, "{s:F}", "noise", &class->noise) != 0 ||
-        !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
-        return -1;
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        json_t *own = json_array_get(list, (size_t)i);
-        if (i > 0 && json_is_null(own))
-            class->baselines[i] = class->baselines[i - 1];
-        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int identity_from_json(json_t *json, struct tccl_node_class *class)
-{
-    const char *machine, *source;
-    json_int_t gpus;
-    if (json_unpack(json, "{s:s, s:s, s:I, s:i}", "machine", &machine, "source", &source, "gpus",
-                    &gpus, "neighbours", &class->neighbours) != 0 ||
-        class->neighbours < 0 || class->neighbours > TCCL_MAX_GPUS)
-        return -1;
-    if (strlen(machine) != TCCL_HASH_HEX - 1 ||
-        strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
-        gpus >= 1 << TCCL_MAX_GPUS)
-        return -1;
-    memcpy(class->machine, machine, TCCL_HASH_HEX);
-    class->gpus = gpus;
-    class->n_gpus = __builtin_popcount(class->gpus);
-    return take_name(source, class->source, TCCL_NAME, true);
-}
-
-/* Returns 0, or -1: it is no such text, or too long. */
-static int beside_from_json(const json_t *json, struct tccl_node_class *class)
-{
-    const char *text = json_string_value(json);
-    if (!json)
-        return 0;
-    if (!text || strlen(text) > TCCL_BESIDE_TEXT)
-        return -1;
-    cleanup_free struct tccl_neighbour *list = calloc(TCCL_MAX_BESIDE, sizeof(*list));
-    class->beside = list && tccl_beside_parse(text, list, NULL) >= 0 ? strdup(text) : NULL;
-    return class->beside ? 0 : -1;
-}
-
-static int parts_from_json(const json_t *json, struct tccl_node_class *class,
-                           struct tccl_error *err)
-{
-    json_t *object = (json_t *)json, *nics = json_object_get(json, "nics");
-    json_t *cells = json_object_get(json, "cells");
-    if (identity_from_json(object, class) != 0)
-        return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
-    if (baselines_from_json(object, class) != 0)
-        return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
-    for (int i = 0; i < class->n_nics; i++)
-        if (nic_from_json(json_array_get(nics, i), class, i) != 0)
-            return tccl_fail(err, "NIC %d of a node class is wrong", i);
-    for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        if (cell_from_json(json_array_get(cells, i), class, i / class->n_nics, i % class->n_nics,
-                           &class->cells[i]) != 0)
-            return tccl_fail(err, "cell %d of a node class is wrong", i);
-    if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) != 0)
-        return tccl_fail(err, "the ring of a node class is missing or wrong");
-    if (beside_from_json(json_object_get(json, "beside"), class) != 0)
-        return tccl_fail(err, "the neighbours of a node class are wrong");
-    return tccl_class_sets_from_json(json_object_get(json, "sets"), class, err);
-}
-
-struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err)
-{
-    const json_t *nics = json_object_get(json, "nics"), *cells = json_object_get(json, "cells");
-    size_t n = json_array_size(nics);
-    if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n) {
-        tccl_fail(err, "nics and cells of a node class do not fit together");
-        return NULL;
-    }
-    cleanup_node_class struct tccl_node_class *class = class_alloc(n);
-    if (!class) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
-    return parts_from_json(json, class, err) != 0 ? NULL : tccl_steal(class);
-}
-
-/* Comparison. */
-
-static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
-{
-    return a->gbps == b->gbps && a->bound == b->bound && a->alone == b->alone &&
-           a->share == b->share && a->harms == b->harms && a->basis == b->basis &&
-           tccl_chain_equal(&a->chain, &b->chain);
-}
-
-static bool nics_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
-{
-    for (int i = 0; i < a->n_nics; i++)
-        if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||
-            strcmp(a->nics[i].fabric, b->nics[i].fabric) != 0 || a->nics[i].gbps != b->nics[i].gbps)
-            return false;
-    return true;
-}
-
-static bool baselines_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
-{
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (!baseline_equal(&a->baselines[i], &b->baselines[i]))
-            return false;
-    return true;
-}
-
-bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
-{
-    if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
-        strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
-        a->gpus != b->gpus || a->neighbours != b->neighbours || a->n_nics != b->n_nics ||
-        !nics_equal(a, b) || a->noise != b->noise || !baselines_equal(a, b) ||
-        !cell_equal(&a->ring, &b->ring) || !tccl_class_sets_equal(a, b))
-        return false;
-    for (int i = 0; i < a->n_nics * a->n_nics; i++)
-        if (!cell_equal(&a->cells[i], &b->cells[i]))
-            return false;
-    return true;
 }

@@ -1,5 +1,6 @@
-/* node-class.h: the properties of a node that matter to the ring: the best chain for each pair of
- * NICs. Nodes with the same profile and GPU set are of one class (struct tccl_node_class). */
+/* node-class.h: what of a node's chain table matters to the ring: its entries as they are seen
+ * beside the steps that run on the node, of those with the same NICs only the best one. Nodes with
+ * the same profile and GPU set are of one class (struct tccl_node_class). */
 #ifndef TCCL_NODE_CLASS_H
 #define TCCL_NODE_CLASS_H
 
@@ -7,27 +8,16 @@
 #include "machine/together.h"
 #include "ring/table.h"
 
-/* A hop depends only on the pair of NICs, so of all port pairs with the same NICs only the best one
- * matters. */
-struct tccl_cell {
-    double gbps;             /* beside the steps that run on the node; 0: no chain */
-    double bound;            /* proven upper bound over all port pairs of these NICs */
-    double alone;            /* what the chain reaches when nobody else runs */
-    double share;            /* what it leaves to those that run, as tccl_worth; 1: all */
-    bool harms;              /* one of those has less than beside NCCL's own choice */
-    enum tccl_basis basis;   /* by what gbps and share are known beside them */
-    struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
-    struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
-};
-
-/* Several chains on the node that run at once, or rings of the node alone: of those with these NICs
- * the best ones known. */
-struct tccl_class_set {
-    double gbps;  /* of all of them together, as of a cell */
-    double bound; /* proven upper bound of all sets of as many rings; INFINITY: unknown */
-    struct tccl_ring_set set; /* all open or all closed; NICs are indices into nics */
-    double alone, share;      /* as of a cell; alone = 0: nobody runs beside them */
-    enum tccl_basis basis;
+/* Rings of the node alone, or chains of one of several, that run at once. */
+struct tccl_seen {
+    double gbps;              /* of all of them together beside the steps that run; 0: none */
+    double bound;             /* proven upper bound, of several that of all sets of as many */
+    double alone;             /* what they reach when nobody else runs */
+    double share;             /* what they leave to those that run, as tccl_worth; 1: all */
+    bool harms;               /* one of those has less than beside NCCL's own choice */
+    enum tccl_basis basis;    /* by what gbps and share are known beside them */
+    struct tccl_ring_set set; /* n = 0: none; NICs are indices into nics */
+    struct tccl_tree tree;    /* only for the node itself: neither sent nor compared */
 };
 
 /* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,
@@ -35,7 +25,7 @@ struct tccl_class_set {
  * chains, in ascending order. */
 struct tccl_class_baseline {
     double ring_gbps, chain_gbps;
-    double ring_share, chain_share;  /* as of a cell */
+    double ring_share, chain_share;  /* as of what is seen */
     int ring_bounces, chain_bounces; /* of the one that has most (latency.h) */
     int n_chains;
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
@@ -57,15 +47,32 @@ struct tccl_node_class {
         char fabric[TCCL_NAME];
         double gbps;
     } nics[TCCL_MAX_NICS];
-    struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
-    struct tccl_cell ring;   /* single-node ring */
-    /* Sets of two rings and more (class-sets.h), open and closed ones. */
-    struct tccl_class_set *sets;
-    int n_sets;
+    /* First the best chain of each pair of NICs, [entry NIC * n_nics + exit NIC], and the best
+     * ring; then sets of two rings and more. */
+    struct tccl_seen *seen;
+    int n_seen;
     char meets[TCCL_NAME]; /* tccl_table_fabric, "": none. Only for the node itself, as trees */
     double noise;          /* of the measurements: values closer than this ratio count as equal */
     struct tccl_class_baseline baselines[TCCL_GENERATIONS];
 };
+
+enum { TCCL_CLASS_SETS = 64 /* of one class; more are left out */ };
+
+/* How many pairs of NICs there are, and where the sets begin. */
+static inline int tccl_class_pairs(const struct tccl_node_class *class)
+{
+    return class->n_nics * class->n_nics;
+}
+
+static inline int tccl_class_first_set(const struct tccl_node_class *class)
+{
+    return tccl_class_pairs(class) + 1;
+}
+
+static inline struct tccl_seen *tccl_class_ring(const struct tccl_node_class *class)
+{
+    return &class->seen[tccl_class_pairs(class)];
+}
 
 /* On which fabric groups of these GPUs may be over several nodes, each node of which knows itself
  * alone: where the NICs of all chains of NCCL's own, of any generation, are on one, those of other
@@ -74,26 +81,58 @@ struct tccl_node_class {
  * Borrowed from the machine. */
 const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine);
 
-/* As jobs get it: on a part of a node without the sets that take room (ring/room.h). The caller
- * frees. NULL without memory. */
+enum tccl_view {
+    TCCL_VIEW_JOB,    /* on a part of a node without the sets that take room (ring/room.h) */
+    TCCL_VIEW_HIDDEN, /* so, for tasks that see only their own GPUs: what has no P2P, against the
+                         same baselines (what NCCL does about P2P to GPUs that it can't open is not
+                         known here) */
+    TCCL_VIEW_ALL     /* all sets */
+};
+/* The table as it is with nobody beside. The caller frees. NULL without memory. */
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
-                                                   const struct tccl_machine *machine);
-/* The same with all of the table's sets. */
-struct tccl_node_class *tccl_node_class_of_all_sets(const struct tccl_table *table,
-                                                    const struct tccl_machine *machine);
-/* The same for tasks that see only their own GPUs: chains, ring and sets without P2P, against the
- * same baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
-struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
-                                                    const struct tccl_machine *machine);
-/* Adds a set of two rings or more, if it is the best one of as many that pass through the node in
- * the same way. Returns 0, or -1 if out of memory. */
-int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_class_set *set);
+                                                   const struct tccl_machine *machine,
+                                                   enum tccl_view view);
+/* A class of that many NICs that has nothing yet. The caller frees. NULL without memory. */
+struct tccl_node_class *tccl_node_class_new(int n_nics);
 void tccl_node_class_free(struct tccl_node_class *class);
+
+/* Adds a set of two rings or more, if it is the best one of as many that pass through the node in
+ * the same way, from and to the same fabrics. alone = 0: nobody runs beside it. Returns 0, or -1 if
+ * out of memory. */
+int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_seen *set);
+
+/* The NICs of a set's chains, as many as it has; -1 each: closed. */
+void tccl_set_nics(const struct tccl_ring_set *set, int *in, int *out);
+
+/* What the line rates of the node's NICs leave to so many rings that come in and go out by these,
+ * GB/s of all of them together: those by one NIC share its rate. */
+double tccl_class_hops(const struct tccl_node_class *class, const int *in, const int *out,
+                       int rings);
+
+/* How many rings at once are best between nodes of this class alone, as far as its chains and NICs
+ * go; 0: it has no chain. */
+int tccl_class_best_rings(const struct tccl_node_class *class);
+
+/* The fastest set of a node alone (closed) or, as the NICs' line rates leave it, between nodes of
+ * this class; NULL: there is none. */
+const struct tccl_seen *tccl_class_best_set(const struct tccl_node_class *class, bool closed);
+
+/* The fastest sets of a table that jobs get: [0] of one of several nodes like this one, [1] of this
+ * node alone; gbps 0: there is none. Returns 0, or -1 if out of memory. */
+int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
+                  struct tccl_seen best[static 2]);
+
+/* What has these NICs, in any order; -1 each: the closed ones. order[i]: which of its chains has
+ * the NICs i. NULL: the class has no such NICs, or no such set. */
+const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, const int *in,
+                                        const int *out, int rings,
+                                        uint8_t order[static TCCL_CHAIN_RINGS]);
+
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
                             char text[static TCCL_CHAIN_TEXT]);
-/* For messages between nodes. from_json validates and bounds everything, and leaves out
- * chains and sets that no NCCL can be made to build; NULL with err. */
+/* For messages between nodes (class-message.c). from_json validates and bounds everything, and
+ * leaves out chains and sets that no NCCL can be made to build; NULL with err. */
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class);
 struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err);
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b);

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "machine/meter.h"
-#include "ring/class-sets.h"
 #include "ring/latency.h"
 #include "ring/segment.h"
 
@@ -192,35 +191,29 @@ static void add_way(struct lists *lists, const struct tccl_node_class *class, co
     ((struct tccl_way *)ways->ways)[ways->n++] = way;
 }
 
-/* The cells, for one ring: a way's index is the cell's. With their bounds in place of what they
- * reach, or not; with a share below 0 also those that harm. */
-static void add_cells(struct lists *lists, const struct tccl_node_class *class, double share,
-                      bool bound, struct tccl_ways *ways)
+/* What runs so many rings between NICs: a way's index is that of what is seen. All else, and what
+ * leaves less than that share, has no bandwidth; of single chains, with a share below 0 also those
+ * that harm, and their bounds in place of what they reach, if so wanted. */
+static void add_ways(struct lists *lists, const struct tccl_node_class *class, int rings,
+                     double share, bool bound, struct tccl_ways *ways)
 {
-    for (int i = 0; i < class->n_nics * class->n_nics; i++) {
-        int in = i / class->n_nics, out = i % class->n_nics;
-        double hops = tccl_class_hops(class, &in, &out, 1);
-        bool left_out = class->cells[i].harms && share >= 0;
-        float gbps = bound      ? rounded_up(fmin(class->cells[i].bound, hops))
-                     : left_out ? 0
-                                : (float)fmin(class->cells[i].gbps, hops);
-        add_way(lists, class, &in, &out, 1, gbps, ways);
-    }
-}
-
-/* The sets: a way's index is the set's. Those of other numbers of rings, and those that leave less
- * than that share, have no bandwidth. */
-static void add_sets(struct lists *lists, const struct tccl_node_class *class, int rings,
-                     double share, struct tccl_ways *ways)
-{
-    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
-    for (int i = 0; i < class->n_sets; i++) {
-        const struct tccl_class_set *set = &class->sets[i];
-        bool fits = set->set.n == rings && !set->set.rings[0].closed && set->share >= share;
-        if (fits)
-            tccl_set_nics(&set->set, in, out);
-        double gbps = fits ? fmin(set->gbps, tccl_class_hops(class, in, out, rings)) : 0;
-        add_way(lists, class, in, out, fits ? rings : 0, (float)gbps, ways);
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0}, pairs = tccl_class_pairs(class);
+    for (int i = 0; i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        bool fits = i < pairs ? rings == 1
+                              : seen->set.n == rings && rings > 1 && !seen->set.rings[0].closed;
+        double gbps = bound                                                ? seen->bound
+                      : (seen->harms && share >= 0) || seen->share < share ? 0
+                                                                           : seen->gbps;
+        if (i >= pairs && fits)
+            tccl_set_nics(&seen->set, in, out);
+        else if (fits) {
+            in[0] = i / class->n_nics;
+            out[0] = i % class->n_nics;
+        }
+        gbps = fits ? fmin(gbps, tccl_class_hops(class, in, out, rings)) : 0;
+        add_way(lists, class, in, out, fits ? rings : 0, bound ? rounded_up(gbps) : (float)gbps,
+                ways);
     }
 }
 
@@ -229,14 +222,10 @@ static int make_ways(struct lists *lists, int rings, double share, bool bound,
 {
     for (int i = 0; i < lists->n_kinds; i++) {
         const struct tccl_node_class *class = lists->classes[i];
-        int n = rings == 1 ? class->n_nics * class->n_nics : class->n_sets;
-        kinds[i].ways = calloc(n + 1, sizeof(*kinds[i].ways));
+        kinds[i].ways = calloc((size_t) class->n_seen, sizeof(*kinds[i].ways));
         if (!kinds[i].ways)
             return -1;
-        if (rings == 1)
-            add_cells(lists, class, share, bound, &kinds[i]);
-        else
-            add_sets(lists, class, rings, share, &kinds[i]);
+        add_ways(lists, class, rings, share, bound, &kinds[i]);
     }
     return 0;
 }
@@ -287,9 +276,9 @@ static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_ru
 static double set_bound(const struct tccl_node_class *class, int rings)
 {
     double bound = 0;
-    for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.n == rings && !class->sets[i].set.rings[0].closed)
-            bound = bound > 0 ? fmin(bound, class->sets[i].bound) : class->sets[i].bound;
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+        if (class->seen[i].set.n == rings && !class->seen[i].set.rings[0].closed)
+            bound = bound > 0 ? fmin(bound, class->seen[i].bound) : class->seen[i].bound;
     return bound;
 }
 
@@ -311,19 +300,11 @@ static int find_bound(const struct lists *lists, const struct tccl_nodes *nodes,
     return status < 0 ? -1 : 0;
 }
 
-static void take_choices(const struct lists *lists, const struct tccl_node_way *ways,
-                         struct tccl_ring *ring)
+static void take_choices(const struct tccl_node_way *ways, struct tccl_ring *ring)
 {
-    for (int run = 0, node = 0; run < lists->n_runs; run++) {
-        int n_nics = lists->classes[lists->runs[run].kind]->n_nics;
-        for (int i = 0; i < lists->runs[run].count; i++, node++) {
-            struct tccl_ring_choice *choice = &ring->choices[node];
-            int way = ways[node].way;
-            *choice = (struct tccl_ring_choice){.entry_nic = -1, .exit_nic = -1, .set = way};
-            memcpy(choice->order, ways[node].order, sizeof(choice->order));
-            if (ring->rings == 1)
-                *choice = (struct tccl_ring_choice){way / n_nics, way % n_nics, -1, {0}};
-        }
+    for (int node = 0; node < ring->n_nodes; node++) {
+        ring->choices[node].seen = ways[node].way;
+        memcpy(ring->choices[node].order, ways[node].order, sizeof(ways[node].order));
     }
 }
 
@@ -333,7 +314,7 @@ static double share_of(const struct lists *lists, const struct tccl_node_way *wa
     double share = 1;
     for (int run = 0, node = 0; run < lists->n_runs; run++)
         for (int i = 0; i < lists->runs[run].count; i++, node++)
-            share = fmin(share, lists->classes[lists->runs[run].kind]->sets[ways[node].way].share);
+            share = fmin(share, lists->classes[lists->runs[run].kind]->seen[ways[node].way].share);
     return share;
 }
 
@@ -374,7 +355,7 @@ static int try_rings(const struct tccl_run *runs, int n_runs, int rings, double 
     if (rings == 1 || share_of(&lists, ways) >= wanted->share) {
         ring->gbps = gbps;
         ring->rings = rings;
-        take_choices(&lists, ways, ring);
+        take_choices(ways, ring);
     }
     return 1;
 }
@@ -404,34 +385,26 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
                       struct tccl_ring_set *set)
 {
     const struct tccl_ring_choice *choice = &ring->choices[node];
-    set->n = 0;
-    if (ring->rings > 1) {
-        for (int r = 0; r < ring->rings; r++)
-            set->rings[set->n++] = class->sets[choice->set].set.rings[choice->order[r]];
-        return;
-    }
-    const struct tccl_cell *cell = tccl_ring_cell(class, *choice);
-    if (cell)
-        set->rings[set->n++] = cell->chain;
+    const struct tccl_ring_set *own = &class->seen[choice->seen].set;
+    set->n = own->n;
+    for (int r = 0; r < own->n; r++)
+        set->rings[r] = own->rings[choice->order[r]];
 }
 
 /* What one node says of a choice, and what its NICs leave to it. */
 static void take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
                        struct tccl_ring *ring)
 {
-    const struct tccl_class_set *set = ring->rings > 1 ? &class->sets[choice.set] : NULL;
-    const struct tccl_cell *cell = set ? NULL : tccl_ring_cell(class, choice);
-    int in[TCCL_CHAIN_RINGS] = {choice.entry_nic}, out[TCCL_CHAIN_RINGS] = {choice.exit_nic};
-    if (set)
-        tccl_set_nics(&set->set, in, out);
+    const struct tccl_seen *seen = &class->seen[choice.seen];
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+    tccl_set_nics(&seen->set, in, out);
     double hops = in[0] < 0 ? INFINITY : tccl_class_hops(class, in, out, ring->rings);
-    enum tccl_basis basis = set ? set->basis : cell->basis;
-    ring->gbps = fmin(ring->gbps, fmin(set ? set->gbps : cell->gbps, hops));
-    ring->alone = fmin(ring->alone, fmin(set ? set->alone : cell->alone, hops));
-    ring->share = fmin(ring->share, set ? set->share : cell->share);
-    ring->harms |= cell && cell->harms;
-    ring->basis = basis > ring->basis ? basis : ring->basis;
-    ring->bounces += set ? tccl_bounces(set->set.rings, set->set.n) : tccl_bounces(&cell->chain, 1);
+    ring->gbps = fmin(ring->gbps, fmin(seen->gbps, hops));
+    ring->alone = fmin(ring->alone, fmin(seen->alone, hops));
+    ring->share = fmin(ring->share, seen->share);
+    ring->harms |= seen->harms;
+    ring->basis = seen->basis > ring->basis ? seen->basis : ring->basis;
+    ring->bounces += tccl_bounces(seen->set.rings, seen->set.n);
 }
 
 /* The products are in single precision: computes the rings' bandwidth again from what was chosen in
@@ -447,14 +420,10 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
             take_least(runs[run].class, ring->choices[node], ring);
 }
 
-/* What the fastest of its rings and sets has alone, GB/s. */
-static double most_alone(const struct tccl_node_class *class, const struct wanted *wanted)
+/* Is it of the node alone, and of a number of rings that is looked for? */
+static bool is_closed(const struct tccl_seen *seen, const struct wanted *wanted)
 {
-    double most = is_wanted(wanted, 1) ? class->ring.alone : 0;
-    for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.rings[0].closed && is_wanted(wanted, class->sets[i].set.n))
-            most = fmax(most, class->sets[i].alone);
-    return most;
+    return seen->set.n > 0 && seen->set.rings[0].closed && is_wanted(wanted, seen->set.n);
 }
 
 /* The best of its rings and sets of rings: beside other steps that with the largest least share
@@ -463,30 +432,27 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
                        struct tccl_ring *ring, struct tccl_error *err)
 {
     const struct tccl_node_class *class = run->class;
-    double alone = most_alone(class, wanted), least = 0;
-    ring->choices[0] = (struct tccl_ring_choice){-1, -1, -1, {0}};
-    if (is_wanted(wanted, 1)) {
-        ring->gbps = class->ring.gbps;
-        ring->bound = class->ring.bound;
-        least = class->ring.harms ? 0 : fmin(class->ring.gbps / alone, class->ring.share);
-    }
-    for (int i = 0; i < class->n_sets; i++) {
-        const struct tccl_class_set *set = &class->sets[i];
-        if (!set->set.rings[0].closed || !is_wanted(wanted, set->set.n))
+    double alone = 0, least = 0;
+    for (int i = tccl_class_pairs(class); i < class->n_seen; i++)
+        if (is_closed(&class->seen[i], wanted))
+            alone = fmax(alone, class->seen[i].alone);
+    if (is_wanted(wanted, 1))
+        ring->bound = tccl_class_ring(class)->bound;
+    for (int i = tccl_class_pairs(class); i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        if (!is_closed(seen, wanted))
             continue;
-        ring->bound = fmax(ring->bound, set->bound);
-        ring->closes |= UINT32_C(1) << set->set.n;
-        if (set->share < wanted->share)
-            continue;
-        double share = fmin(set->gbps / alone, set->share);
-        if (share < least * (1 - 1e-6) ||
-            (share <= least * (1 + 1e-6) && set->gbps <= ring->gbps * (1 + 1e-6)))
+        ring->bound = fmax(ring->bound, seen->bound);
+        ring->closes |= UINT32_C(1) << seen->set.n;
+        double share = seen->harms ? 0 : fmin(seen->gbps / alone, seen->share);
+        if (seen->share < wanted->share || share < least * (1 - 1e-6) ||
+            (share <= least * (1 + 1e-6) && seen->gbps <= ring->gbps * (1 + 1e-6)))
             continue;
         least = share;
-        ring->gbps = set->gbps;
-        ring->rings = set->set.n;
-        ring->choices[0].set = i;
-        for (int r = 0; r < set->set.n; r++)
+        ring->gbps = seen->gbps;
+        ring->rings = seen->set.n;
+        ring->choices[0].seen = i;
+        for (int r = 0; r < seen->set.n; r++)
             ring->choices[0].order[r] = (uint8_t)r;
     }
     if (ring->gbps <= 0)
@@ -498,8 +464,8 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
 
 static bool has_chain(const struct tccl_node_class *class)
 {
-    for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        if (class->cells[i].gbps > 0)
+    for (int i = 0; i < tccl_class_pairs(class); i++)
+        if (class->seen[i].gbps > 0)
             return true;
     return false;
 }
@@ -630,17 +596,6 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
     return 0;
 }
 
-const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
-                                       struct tccl_ring_choice choice)
-{
-    if (choice.entry_nic < 0)
-        return &class->ring;
-    if (choice.entry_nic >= class->n_nics || choice.exit_nic < 0 ||
-        choice.exit_nic >= class->n_nics)
-        return NULL;
-    return &class->cells[choice.entry_nic * class->n_nics + choice.exit_nic];
-}
-
 static void put_node(FILE *stream, const char *name, const struct tccl_node_class *class,
                      const struct tccl_ring_set *set)
 {
@@ -662,8 +617,7 @@ struct written {
 static bool same_choice(const struct tccl_ring *ring, int a, int b)
 {
     const struct tccl_ring_choice *x = &ring->choices[a], *y = &ring->choices[b];
-    return x->entry_nic == y->entry_nic && x->exit_nic == y->exit_nic && x->set == y->set &&
-           memcmp(x->order, y->order, (size_t)ring->rings) == 0;
+    return x->seen == y->seen && memcmp(x->order, y->order, (size_t)ring->rings) == 0;
 }
 
 /* The first node with these chains, itself if there is none before it. */

@@ -12,9 +12,8 @@ struct tccl_run {
 };
 
 struct tccl_ring_choice {
-    int entry_nic, exit_nic;         /* of one ring; -1 in a single-node ring, and of several */
-    int set;                         /* of several rings: index into the class's sets */
-    uint8_t order[TCCL_CHAIN_RINGS]; /* and which chain of the set each of them has */
+    int seen;                        /* index into what the class has */
+    uint8_t order[TCCL_CHAIN_RINGS]; /* and which chain of that each ring has */
 };
 
 struct tccl_ring {
@@ -80,12 +79,7 @@ bool tccl_ring_gains(const struct tccl_ring *ring, int generation);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 
-/* The cell of a choice of one ring on a node of that class; NULL: the class has no such NICs. */
-const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
-                                       struct tccl_ring_choice choice);
-
-/* The chains of all rings on a node of that class, the first ring's first; none (n = 0) if the
- * class has no such NICs. */
+/* The chains of all rings on a node of that class, the first ring's first. */
 void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
                       struct tccl_ring_set *set);
 

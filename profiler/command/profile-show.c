@@ -11,7 +11,7 @@
 #include "command/profile-command.h"
 #include "command/profile-machine.h"
 #include "discover/machine-text.h"
-#include "ring/class-sets.h"
+#include "ring/node-class.h"
 
 enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 
@@ -37,7 +37,7 @@ static int describe(const struct tccl_table *table, const struct tccl_machine *m
                     struct row *row)
 {
     const struct tccl_result *ring = tccl_table_ring(table), *best = tccl_table_best(table, -1, -1);
-    struct tccl_class_set sets[2];
+    struct tccl_seen sets[2];
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;

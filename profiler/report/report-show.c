@@ -266,7 +266,7 @@ static void put_chains(struct tccl_doc *doc, const struct tccl_report *report, u
 static void put_found(struct tccl_doc *doc, const struct tccl_report *report, uint32_t gpus,
                       const char *what, const struct tccl_found *found)
 {
-    const struct tccl_class_set *several = &found->several;
+    const struct tccl_seen *several = &found->several;
     double own = found->baseline.gbps;
 
     if (found->one.chain.n_gpus > 0)

@@ -11,7 +11,7 @@
 #include "chain/chain.h"
 #include "measure/pool/repeat.h"
 #include "profile/cache-internal.h"
-#include "ring/class-sets.h"
+#include "ring/node-class.h"
 
 enum { GPUS_TEXT = 64 };
 
@@ -65,7 +65,7 @@ static int find_of(const struct tccl_table *table, const struct tccl_machine *ma
                    struct tccl_found_rings *found)
 {
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
-    struct tccl_class_set sets[2];
+    struct tccl_seen sets[2];
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
@@ -186,7 +186,7 @@ static json_t *result_to_json(const struct tccl_result *result, const struct tcc
                      tccl_report_gap(result->gbps, result->bound), "chain", text);
 }
 
-static json_t *set_to_json(const struct tccl_class_set *result, const struct tccl_machine *machine)
+static json_t *set_to_json(const struct tccl_seen *result, const struct tccl_machine *machine)
 {
     char text[TCCL_CHAIN_TEXT];
 

@@ -6,7 +6,7 @@
 #include "report/bandwidths.h"
 #include "report/congestion.h"
 #include "report/limit.h"
-#include "ring/class-sets.h"
+#include "ring/node-class.h"
 
 /* How well it was measured. */
 struct tccl_quality {
@@ -22,8 +22,8 @@ struct tccl_quality {
 
 /* The best that was found, and NCCL's own. */
 struct tccl_found {
-    struct tccl_result one;        /* without GPUs: nothing */
-    struct tccl_class_set several; /* at once, as jobs get them (tccl_job_sets) */
+    struct tccl_result one;   /* without GPUs: nothing */
+    struct tccl_seen several; /* at once, as jobs get them (tccl_job_sets) */
     struct tccl_baseline baseline;
 };
 

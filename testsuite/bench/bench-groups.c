@@ -175,9 +175,10 @@ static void print_nics(const struct node *node, const struct tccl_group_choice *
         text += sprintf(
             text, "%s%.*s", i ? " " : "", 3,
             !choices[i].better[TCCL_NEWEST] ? "own"
-            : choices[i].cell.chain.closed
+            : choices[i].cell.set.rings[0].closed
                 ? "-"
-                : strrchr(node->machine->nics[choices[i].cell.chain.entry.nic].name, '_') + 1);
+                : strrchr(node->machine->nics[choices[i].cell.set.rings[0].entry.nic].name, '_') +
+                      1);
 }
 
 static void print_row(const char *name, const struct layout *layout, int n,
@@ -211,7 +212,7 @@ static void rate_layout(struct node *node, const char *name, const struct layout
         put_own(&own[i], table_of(node, masks[i]), layout->closed);
         put_alone(&alone[i], table_of(node, masks[i]), layout->closed);
         if (choices[i].better[TCCL_NEWEST])
-            put_chain(&joint[i], &choices[i].cell.chain);
+            put_chain(&joint[i], &choices[i].cell.set.rings[0]);
         else
             joint[i] = own[i];
     }

@@ -144,9 +144,9 @@ static double launch_across(const struct machine *machine, struct tccl_beside *b
                             const struct step *step, struct tccl_side *side)
 {
     struct tccl_error err = {""};
-    struct tccl_node_class *class = beside->n
-                                        ? tccl_beside_class(beside, step->table, false, false, &err)
-                                        : tccl_node_class_from_table(step->table, machine->machine);
+    struct tccl_node_class *class =
+        beside->n ? tccl_beside_class(beside, step->table, false, false, &err)
+                  : tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring_set set;
     struct tccl_ring ring;
@@ -187,7 +187,8 @@ static void begin_across(const struct machine *machine, uint32_t gpus, struct st
 {
     struct tccl_error err = {""};
     *step = (struct step){.gpus = gpus, .across = true, .table = make_table(machine, gpus, true)};
-    struct tccl_node_class *class = tccl_node_class_from_table(step->table, machine->machine);
+    struct tccl_node_class *class =
+        tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring ring;
     struct tccl_ring_set set;
@@ -437,10 +438,10 @@ static int n_cells(const struct kept *kept)
     return kept->closed ? 1 : kept->alone->n_nics * kept->alone->n_nics;
 }
 
-static const struct tccl_cell *cell_of(const struct kept *kept, const struct tccl_node_class *class,
+static const struct tccl_seen *cell_of(const struct kept *kept, const struct tccl_node_class *class,
                                        int i)
 {
-    return kept->closed ? &class->ring : &class->cells[i];
+    return kept->closed ? tccl_class_ring(class) : &class->seen[i];
 }
 
 static void add_beside(struct kept *kept, const struct tccl_chain *chain, double gbps)
@@ -455,12 +456,13 @@ static void add_beside(struct kept *kept, const struct tccl_chain *chain, double
  * well; NCCL's own. */
 static void list_beside(struct kept *kept, const struct tccl_table *rest)
 {
-    struct tccl_node_class *class = tccl_node_class_from_table(rest, kept->machine->machine);
+    struct tccl_node_class *class =
+        tccl_node_class_from_table(rest, kept->machine->machine, TCCL_VIEW_JOB);
     const struct tccl_baseline *own =
         kept->closed ? &rest->baseline_ring[TCCL_NEWEST] : &rest->baseline_chain[TCCL_NEWEST];
     kept->n = 0;
     for (int i = 0; class && i < n_cells(kept); i++)
-        add_beside(kept, &cell_of(kept, class, i)->chain, cell_of(kept, class, i)->gbps);
+        add_beside(kept, &cell_of(kept, class, i)->set.rings[0], cell_of(kept, class, i)->gbps);
     int n = 0;
     for (const struct tccl_result *other = NULL;
          n++ < BENCH_OTHERS - 1 && (other = tccl_table_next(rest, other, TCCL_OTHERS));)
@@ -483,7 +485,7 @@ static struct tccl_node_class *see(const struct kept *kept, const struct tccl_ta
     return class;
 }
 
-static double share_of(const struct tccl_cell *cell, double alone)
+static double share_of(const struct tccl_seen *cell, double alone)
 {
     return cell->gbps > 0 ? fmin(cell->gbps / alone, cell->share) : 0;
 }
@@ -509,12 +511,12 @@ static double compare(const struct kept *kept, const struct tccl_table *few,
         struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
         struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
         for (int j = 0; j < n_cells(kept); j++) {
-            const struct tccl_cell *best = cell_of(kept, all, j);
+            const struct tccl_seen *best = cell_of(kept, all, j);
             double alone = cell_of(kept, kept->alone, j)->gbps, with = share_of(best, alone),
                    left = with > 0 ? share_of(cell_of(kept, now, j), alone) / with : 1;
             if (left < least * (1 - 1e-9)) {
                 least = left;
-                *missed = other_of(kept->table, &best->chain);
+                *missed = other_of(kept->table, &best->set.rings[0]);
             }
         }
         tccl_node_class_free(all);
@@ -559,7 +561,7 @@ static void rate_table(const struct machine *machine, const struct tccl_table *t
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_OTHERS));)
         count += own->chain.closed == closed;
     need->kept = count > need->kept ? count : need->kept;
-    kept.alone = tccl_node_class_from_table(table, machine->machine);
+    kept.alone = tccl_node_class_from_table(table, machine->machine, TCCL_VIEW_JOB);
     list_beside(&kept, rest);
     find_needed(&kept, need);
     tccl_node_class_free(kept.alone);

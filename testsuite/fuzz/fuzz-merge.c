@@ -81,7 +81,8 @@ static struct shared_class *sample_class(uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
     struct tccl_table *table = sample_table(&machine, gpus);
-    struct shared_class *class = shared_class_new(tccl_node_class_from_table(table, &machine));
+    struct shared_class *class =
+        shared_class_new(tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB));
 
     tccl_table_free(table);
     return class;

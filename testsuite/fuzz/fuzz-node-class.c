@@ -2,7 +2,7 @@
 #include "check.h"
 #include "fuzz.h"
 #include "owned.h"
-#include "ring/class-sets.h"
+#include "ring/node-class.h"
 #include "sample.h"
 
 static void check_class(const struct tccl_node_class *class)
@@ -19,11 +19,11 @@ static void check_class(const struct tccl_node_class *class)
         FUZZ_CHECK(class->baselines[TCCL_NEWEST].entry_nics[i] < class->n_nics &&
                    class->baselines[TCCL_NEWEST].exit_nics[i] < class->n_nics);
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        FUZZ_CHECK(class->cells[i].gbps >= 0 && class->cells[i].bound >= class->cells[i].gbps);
-    for (int i = 0; i < class->n_sets; i++)
-        FUZZ_CHECK(class->sets[i].set.n >= 2 && class->sets[i].set.n <= TCCL_CHAIN_RINGS &&
-                   class->sets[i].gbps > 0 && class->sets[i].bound >= class->sets[i].gbps);
-    FUZZ_CHECK(class->n_sets <= TCCL_CLASS_SETS);
+        FUZZ_CHECK(class->seen[i].gbps >= 0 && class->seen[i].bound >= class->seen[i].gbps);
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+        FUZZ_CHECK(class->seen[i].set.n >= 2 && class->seen[i].set.n <= TCCL_CHAIN_RINGS &&
+                   class->seen[i].gbps > 0 && class->seen[i].bound >= class->seen[i].gbps);
+    FUZZ_CHECK(class->n_seen <= tccl_class_first_set(class) + TCCL_CLASS_SETS);
     FUZZ_CHECK(again && tccl_node_class_equal(class, again));
 }
 
@@ -49,9 +49,10 @@ void fuzz_seeds(fuzz_add *add, void *context)
     srand(1);
     for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
         cleanup_table struct tccl_table *table = sample_table(&machine, gpus);
-        cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+        cleanup_class struct tccl_node_class *class =
+            tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
         for (int i = 0; i < 4; i++) {
-            struct tccl_class_set set = sample_set(gpus, 2 + i % 3, gpus > 1 && i == 3);
+            struct tccl_seen set = sample_set(gpus, 2 + i % 3, gpus > 1 && i == 3);
             tccl_node_class_add_set(class, &set);
         }
         cleanup_json json_t *json = tccl_node_class_to_json(class);

@@ -45,10 +45,11 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
             FUZZ_CHECK(own->gbps > 0 && own->set->n >= 2 &&
                        tccl_ring_set_check(own->set, machine, NULL) == 0);
     }
-    tccl_node_class_free(tccl_node_class_without_p2p(table, machine));
+    tccl_node_class_free(tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN));
     check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
     check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);
-    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     FUZZ_CHECK(class != NULL);
 }
 

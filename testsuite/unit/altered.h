@@ -92,7 +92,8 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
 static int plan_nodes(const struct tccl_model *model, const struct tccl_table *table, int nodes,
                       struct planned *planned)
 {
-    struct tccl_node_class *class = tccl_node_class_from_table(table, tccl_model_machine(model));
+    struct tccl_node_class *class =
+        tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_baseline *own =
         nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
     const struct tccl_run run = {class, nodes};

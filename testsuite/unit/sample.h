@@ -89,10 +89,9 @@ static void sample_ports(struct tccl_chain *chain)
 }
 
 /* So many chains between random NICs, or rings. */
-__attribute__((unused)) static struct tccl_class_set sample_set(uint32_t gpus, int rings,
-                                                                bool closed)
+__attribute__((unused)) static struct tccl_seen sample_set(uint32_t gpus, int rings, bool closed)
 {
-    struct tccl_class_set set = {.gbps = 1 + rand() % 1000 / 97.0, .bound = INFINITY};
+    struct tccl_seen set = {.gbps = 1 + rand() % 1000 / 97.0, .bound = INFINITY};
     set.set.n = rings;
     for (int r = 0; r < rings; r++) {
         set.set.rings[r] = sample_chain(gpus, closed);
@@ -178,10 +177,10 @@ __attribute__((unused)) static void sample_baselines(const struct tccl_table *ta
 }
 
 /* Of so many rings, open ones between ports of the table, as memories are. */
-__attribute__((unused)) static struct tccl_class_set
-sample_table_set(const struct tccl_table *table, bool closed, int rings)
+__attribute__((unused)) static struct tccl_seen sample_table_set(const struct tccl_table *table,
+                                                                 bool closed, int rings)
 {
-    struct tccl_class_set result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
+    struct tccl_seen result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
     result.bound = rand() % 2 ? result.gbps * 1.03 : INFINITY;
     for (int i = 0; i < rings; i++) {
         struct tccl_chain *chain = &result.set.rings[i];
@@ -196,7 +195,7 @@ __attribute__((unused)) static void sample_sets(struct tccl_table *table)
 {
     for (int i = 0; i < 8; i++) {
         bool closed = __builtin_popcount(table->gpus) > 1 && rand() % 2;
-        struct tccl_class_set set = sample_table_set(table, closed, 2 + rand() % 7);
+        struct tccl_seen set = sample_table_set(table, closed, 2 + rand() % 7);
         tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
     }
 }

@@ -309,7 +309,8 @@ static void test_search(const char *name, bool several)
     CHECK(nearly(table->baseline_chain[TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
         CHECK(fabs(table->baseline_chain[TCCL_NEWEST].gbps - 22.78) < 0.01);
-    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK(class->baselines[TCCL_NEWEST].chain_gbps == table->baseline_chain[TCCL_NEWEST].gbps);
     CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
@@ -317,7 +318,7 @@ static void test_search(const char *name, bool several)
         const struct tccl_chain *chain = &baseline.chains[i];
         tccl_chain_set(chain, &one);
         CHECK_INT(tccl_model_measure(model, &one, &gbps, NULL, NULL, NULL), 0);
-        CHECK(class->cells[chain->entry.nic * class->n_nics + chain->exit.nic].gbps >=
+        CHECK(class->seen[chain->entry.nic * class->n_nics + chain->exit.nic].gbps >=
               gbps * (1 - 1e-9));
     }
 }

@@ -124,19 +124,21 @@ static int check_ring(const struct tccl_beside *beside, const struct tccl_table 
                       const struct tccl_node_class *class)
 {
     struct tccl_set set;
-    tccl_chain_set(&class->ring.chain, &set);
+    tccl_chain_set(&tccl_class_ring(class)->set.rings[0], &set);
     double share = least_share((void *)beside, &set);
-    CHECK(class->ring.gbps <= class->ring.alone * (1 + 1e-9));
-    CHECK(fabs(fmin(class->ring.gbps / beside->own, class->ring.share) - share) < 1e-6);
-    const struct tccl_side own = side_of(&class->ring.chain);
+    CHECK(tccl_class_ring(class)->gbps <= tccl_class_ring(class)->alone * (1 + 1e-9));
+    CHECK(fabs(fmin(tccl_class_ring(class)->gbps / beside->own, tccl_class_ring(class)->share) -
+               share) < 1e-6);
+    const struct tccl_side own = side_of(&tccl_class_ring(class)->set.rings[0]);
     double floor = floor_of(beside, table);
-    CHECK_INT(class->ring.harms, leaves(beside, &own) < floor * (1 - 1e-9));
-    int harm =
-        check_rival(beside, &tccl_table_ring(table)->chain, &class->ring.chain, share, floor);
+    CHECK_INT(tccl_class_ring(class)->harms, leaves(beside, &own) < floor * (1 - 1e-9));
+    int harm = check_rival(beside, &tccl_table_ring(table)->chain,
+                           &tccl_class_ring(class)->set.rings[0], share, floor);
     for (const struct tccl_result *other = NULL;
          (other = tccl_table_next(table, other, TCCL_OTHERS));)
         if (other->chain.closed)
-            harm += check_rival(beside, &other->chain, &class->ring.chain, share, floor);
+            harm += check_rival(beside, &other->chain, &tccl_class_ring(class)->set.rings[0], share,
+                                floor);
     return harm;
 }
 
@@ -176,7 +178,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     int harm = check_ring(beside, table, class);
     check_baseline(beside, table, class);
     beside->own = own;
-    double share = fmin(class->ring.gbps / own, class->ring.share);
+    double share = fmin(tccl_class_ring(class)->gbps / own, tccl_class_ring(class)->share);
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
         CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);

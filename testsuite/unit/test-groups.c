@@ -173,14 +173,15 @@ static double check_choices(const struct trial *trial, const struct tccl_group_c
     struct tccl_side sides[PAIR];
     double gbps[PAIR + 1];
     for (int i = 0; i < PAIR; i++) {
-        const struct tccl_cell *cell = &choices[i].cell;
+        const struct tccl_seen *cell = &choices[i].cell;
         uint32_t gpus = 0;
-        for (int j = 0; j < cell->chain.n_gpus; j++)
-            gpus |= 1u << cell->chain.gpus[j];
+        for (int j = 0; j < cell->set.rings[0].n_gpus; j++)
+            gpus |= 1u << cell->set.rings[0].gpus[j];
         CHECK_INT(gpus, trial->tables[i]->gpus);
-        CHECK_INT(cell->chain.closed, trial->closed);
-        CHECK_INT(tccl_expressible(tccl_model_machine(trial->model), &cell->chain, 1, NULL), 0);
-        sides[i] = side_of(&cell->chain);
+        CHECK_INT(cell->set.rings[0].closed, trial->closed);
+        CHECK_INT(tccl_expressible(tccl_model_machine(trial->model), &cell->set.rings[0], 1, NULL),
+                  0);
+        sides[i] = side_of(&cell->set.rings[0]);
     }
     double least = least_of(trial, &sides[0], &sides[1], gbps);
     for (int i = 0; i < PAIR; i++)
@@ -205,7 +206,7 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
             if (!(baseline_of(trial, i, v)->gbps > 0))
                 return;
             CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
-            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.chain) : own[i];
+            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
         }
         double least = least_of(trial, &own[0], &own[1], gbps);
         double enough = fmin(gbps[0], gbps[1]);
@@ -295,7 +296,7 @@ static void check_bounds(const struct trial *trial, const struct tccl_group_choi
             if (!(baseline_of(trial, i, v)->gbps > 0))
                 return;
             CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
-            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.chain) : own[i];
+            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
             bounded += choices[i].better[v];
         }
         double least = least_of(trial, &own[0], &own[1], gbps);
@@ -328,7 +329,7 @@ static void check_without_model(const struct trial *trial, const struct tccl_gro
     for (int i = 0; i < PAIR; i++) {
         CHECK_INT(choices[i].cell.basis, TCCL_BASIS_MODEL);
         CHECK_INT(got[i].cell.basis, TCCL_BASIS_MEASURED);
-        CHECK(tccl_chain_equal(&got[i].cell.chain, &choices[i].cell.chain));
+        CHECK(tccl_chain_equal(&got[i].cell.set.rings[0], &choices[i].cell.set.rings[0]));
         CHECK(fabs(got[i].cell.gbps - choices[i].cell.gbps) < 1e-6);
         for (int v = 0; v < TCCL_GENERATIONS; v++) {
             CHECK(fabs(got[i].baseline_gbps[v] - choices[i].baseline_gbps[v]) < 1e-6);
@@ -354,7 +355,7 @@ static void check_trial(const struct trial *trial)
     check_without_model(trial, choices);
     CHECK_INT(choose(trial, again), 0);
     for (int i = 0; i < PAIR; i++)
-        CHECK(tccl_chain_equal(&choices[i].cell.chain, &again[i].cell.chain));
+        CHECK(tccl_chain_equal(&choices[i].cell.set.rings[0], &again[i].cell.set.rings[0]));
 }
 
 /* A step on the last GPU. */
@@ -425,7 +426,7 @@ static void check_fabrics(const struct trial *trial)
     if (added == PAIR) {
         CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, &err), 0);
         for (int i = 0; i < PAIR; i++) {
-            const struct tccl_chain *chain = &choices[i].cell.chain;
+            const struct tccl_chain *chain = &choices[i].cell.set.rings[0];
             CHECK_INT(1u << chain->entry.nic | 1u << chain->exit.nic, own_nics(trial->tables[i]));
         }
     }
@@ -502,7 +503,7 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
     CHECK_INT(tccl_groups_choose(groups, &beside, choices, NULL), 0);
     for (int i = 0; i < EIGHT; i++) {
         tccl_side_add_baseline(&own[i], &tables[i]->baseline_chain[TCCL_NEWEST]);
-        had[i] = choices[i].better[TCCL_NEWEST] ? side_of(&choices[i].cell.chain) : own[i];
+        had[i] = choices[i].better[TCCL_NEWEST] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
     }
     CHECK(slowest(model, had) >= slowest(model, own) * (1 - 1e-6));
 }

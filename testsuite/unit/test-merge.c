@@ -9,13 +9,17 @@ static struct shared_class *make_class(int number)
     struct tccl_error err = {0};
     cleanup_json json_t *json = NULL;
     struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
-    struct tccl_cell cell = {
-        .gbps = 1 + number, .alone = 1 + number, .share = 1, .bound = 1 + number};
-    cell.chain = (struct tccl_chain){.n_gpus = 2,
+    const struct tccl_chain chain = {.n_gpus = 2,
                                      .gpus = {1, 0},
                                      .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},
                                      .exit = {.via = {.kind = TCCL_MEMORY, .index = 0}}};
-    class.cells = &cell;
+    struct tccl_seen seen[2] = {{.gbps = 1 + number,
+                                 .alone = 1 + number,
+                                 .share = 1,
+                                 .bound = 1 + number,
+                                 .set = {1, {chain}}}};
+    class.seen = seen;
+    class.n_seen = 2;
     snprintf(class.machine, sizeof(class.machine), "%032x", number);
     strcpy(class.source, "model");
     strcpy(class.nics[0].name, "mlx5_0");
@@ -75,7 +79,7 @@ TEST(round)
     CHECK_INT(read->n_classes, merge->n_classes);
     for (int run = 0, node = 0; run < read->n_runs; run++)
         for (int i = 0; i < read->runs[run].count; i++, node++)
-            CHECK(read->classes[read->runs[run].class]->class->cells[0].gbps == 1 + classes[node]);
+            CHECK(read->classes[read->runs[run].class]->class->seen[0].gbps == 1 + classes[node]);
     CHECK(merge_from_json(json, 0, nodes - 1, &err) == NULL);
     CHECK(merge_from_json(json, 0, nodes + 1, &err) == NULL);
     merge_free(read);

@@ -4,7 +4,7 @@
 #include "check.h"
 
 #include "base/cleanup.h"
-#include "ring/class-sets.h"
+#include "ring/node-class.h"
 #include "sample.h"
 
 /* In how many memories that are next to none of its GPUs a chain has something to do, as often. */
@@ -63,17 +63,17 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
         }
         if (gbps > 0 && table->gpus != 15) /* others may come to the rest of the node */
             gbps = roomy(table, cell / 2, cell % 2, gbps, false, machine);
-        CHECK(class->cells[cell].gbps == gbps);
-        CHECK(class->cells[cell].bound == fmax(bound, gbps));
-        CHECK((class->cells[cell].chain.n_gpus > 0) == (gbps > 0));
+        CHECK(class->seen[cell].gbps == gbps);
+        CHECK(class->seen[cell].bound == fmax(bound, gbps));
+        CHECK((class->seen[cell].set.n > 0) == (gbps > 0));
         struct tccl_chain chain;
         char text[TCCL_CHAIN_TEXT];
-        tccl_node_class_format(class, &class->cells[cell].chain, text);
+        tccl_node_class_format(class, &class->seen[cell].set.rings[0], text);
         CHECK(!*text == !(gbps > 0));
         if (!*text)
             continue;
         CHECK_INT(tccl_chain_parse(text, machine, &chain, NULL), 0);
-        CHECK(tccl_chain_equal(&chain, &class->cells[cell].chain));
+        CHECK(tccl_chain_equal(&chain, &class->seen[cell].set.rings[0]));
         CHECK(chain.entry.nic == cell / 2 && chain.exit.nic == cell % 2 && !chain.closed);
     }
 }
@@ -119,10 +119,11 @@ static void test_leaves_room(const struct tccl_machine *machine)
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
             tccl_table_keep_other(table, &chain, gbps);
-            struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
-            const struct tccl_cell *cell = &class->cells[chain.entry.nic * 2 + chain.exit.nic];
+            struct tccl_node_class *class =
+                tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+            const struct tccl_seen *cell = &class->seen[chain.entry.nic * 2 + chain.exit.nic];
             CHECK(cell->gbps == (all || slow ? other->gbps : gbps));
-            CHECK(all || cell->chain.entry.via.index == (slow ? !near : near));
+            CHECK(all || cell->set.rings[0].entry.via.index == (slow ? !near : near));
             CHECK(cell->bound >= other->gbps);
             tccl_node_class_free(class);
             tccl_table_free(table);
@@ -133,13 +134,13 @@ static void test_from_table(const struct tccl_machine *machine)
 {
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_table *table = sample_table(machine, gpus);
-        struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+        struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
         CHECK(class != NULL);
         CHECK_INT(class->n_gpus, __builtin_popcount(gpus));
         CHECK_STR(class->machine, table->machine);
         CHECK_STR(class->nics[1].fabric, "ib1");
         check_cells(table, class, machine);
-        CHECK(class->ring.gbps == (class->n_gpus > 1 ? 7.25 : 0));
+        CHECK(tccl_class_ring(class)->gbps == (class->n_gpus > 1 ? 7.25 : 0));
         CHECK(class->baselines[TCCL_NEWEST].ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
         CHECK(class->noise == 0.01);
         check_baseline_nics(table, class);
@@ -153,7 +154,8 @@ static void test_without_p2p(const struct tccl_machine *machine)
 {
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
         struct tccl_table *table = sample_table(machine, gpus);
-        struct tccl_node_class *class = tccl_node_class_without_p2p(table, machine);
+        struct tccl_node_class *class =
+            tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
         for (int cell = 0; cell < 4; cell++) {
             double gbps = 0;
             for (const struct tccl_result *own = NULL;
@@ -163,11 +165,11 @@ static void test_without_p2p(const struct tccl_machine *machine)
                     gbps = fmax(gbps, own->gbps);
             if (gbps > 0 && gpus != 15)
                 gbps = roomy(table, cell / 2, cell % 2, gbps, true, machine);
-            CHECK(class->cells[cell].gbps == gbps && class->cells[cell].bound >= gbps);
-            CHECK((class->cells[cell].chain.n_gpus > 0) == (gbps > 0));
-            CHECK(!tccl_chain_has_p2p(&class->cells[cell].chain));
+            CHECK(class->seen[cell].gbps == gbps && class->seen[cell].bound >= gbps);
+            CHECK((class->seen[cell].set.n > 0) == (gbps > 0));
+            CHECK(!tccl_chain_has_p2p(&class->seen[cell].set.rings[0]));
         }
-        CHECK(class->ring.gbps ==
+        CHECK(tccl_class_ring(class)->gbps ==
               (tccl_chain_has_p2p(&tccl_table_ring(table)->chain) ? 4.5 : 7.25));
         tccl_node_class_free(class);
         tccl_table_free(table);
@@ -178,9 +180,9 @@ static void test_no_nic(struct tccl_machine machine)
 {
     machine.n_nics = 0;
     struct tccl_table *table = tccl_table_new(&machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
     CHECK(class && class->n_nics == 0 && class->baselines[TCCL_NEWEST].n_chains == 0 &&
-          isinf(class->ring.bound));
+          isinf(tccl_class_ring(class)->bound));
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
@@ -192,14 +194,14 @@ static void test_no_nic(struct tccl_machine machine)
 static void test_json(const struct tccl_machine *machine)
 {
     struct tccl_table *table = sample_table(machine, 13);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     cleanup_json json_t *again = json_loads(text, 0, NULL);
     struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
-        copy->cells[3].bound = 1e5;
+        copy->seen[3].bound = 1e5;
         CHECK(!tccl_node_class_equal(class, copy));
     }
     tccl_node_class_free(copy);
@@ -219,7 +221,7 @@ static void check_refused(const json_t *json)
 static void test_refused(const struct tccl_machine *machine)
 {
     struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     const char *key;
     json_t *value;
@@ -263,8 +265,8 @@ static void test_refused(const struct tccl_machine *machine)
 static void test_unbuilt(const struct tccl_machine *machine)
 {
     struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
-    struct tccl_class_set set = {.set = {.n = 2}};
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    struct tccl_seen set = {.set = {.n = 2}};
     set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
     set.set.rings[1].edges[2] = (struct tccl_edge){.kind = TCCL_P2P_READ};
     set.gbps = 5000; /* better than any of the table's */
@@ -277,10 +279,9 @@ static void test_unbuilt(const struct tccl_machine *machine)
     json_object_set_new(cell, "bound", json_real(7));
     json_object_set_new(cell, "chain", json_string("mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -g> mlx5_0"));
     struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
-    CHECK(left && left->cells[0].chain.n_gpus == 0 && left->cells[0].gbps <= 0 &&
-          left->cells[0].bound > 6);
-    CHECK(left && left->ring.chain.n_gpus == 4);
-    CHECK_INT(left ? left->n_sets : -1, class->n_sets - 1);
+    CHECK(left && left->seen[0].set.n == 0 && left->seen[0].gbps <= 0 && left->seen[0].bound > 6);
+    CHECK(left && tccl_class_ring(left)->set.rings[0].n_gpus == 4);
+    CHECK_INT(left ? left->n_seen : -1, class->n_seen - 1);
     tccl_node_class_free(left);
     tccl_node_class_free(class);
     tccl_table_free(table);
@@ -301,12 +302,13 @@ static void test_chains_refused(const struct tccl_machine *machine)
         "",
     };
     struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
     struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
-    CHECK(good && good->cells[1].chain.n_gpus == 4 && good->cells[1].chain.exit.nic == 1);
+    CHECK(good && good->seen[1].set.n == 1 && good->seen[1].set.rings[0].n_gpus == 4 &&
+          good->seen[1].set.rings[0].exit.nic == 1);
     tccl_node_class_free(good);
     for (size_t i = 0; i < sizeof(chains) / sizeof(*chains); i++) {
         json_object_set_new(cell, "chain", json_string(chains[i]));
@@ -323,9 +325,9 @@ static void test_chains_refused(const struct tccl_machine *machine)
 static struct tccl_node_class *class_with_sets(const struct tccl_machine *machine, uint32_t gpus)
 {
     struct tccl_table *table = sample_table(machine, gpus);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     for (int i = 0; i < 12; i++) {
-        struct tccl_class_set set = sample_set(gpus, 2 + rand() % 3, rand() % 4 == 0);
+        struct tccl_seen set = sample_set(gpus, 2 + rand() % 3, rand() % 4 == 0);
         set.bound = rand() % 2 ? set.gbps * 1.5 : INFINITY;
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
     }
@@ -350,11 +352,11 @@ static int way_of(const struct tccl_ring_set *set)
 static void check_best(const struct tccl_node_class *class)
 {
     for (int closed = 0; closed < 2; closed++) {
-        const struct tccl_class_set *best = tccl_class_best_set(class, closed);
+        const struct tccl_seen *best = tccl_class_best_set(class, closed);
         double most = 0;
-        for (int i = 0; i < class->n_sets; i++)
-            if (class->sets[i].set.rings[0].closed == closed)
-                most = fmax(most, class->sets[i].gbps);
+        for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+            if (class->seen[i].set.rings[0].closed == closed)
+                most = fmax(most, class->seen[i].gbps);
         CHECK(!best == !(most > 0) && (!best || best->set.rings[0].closed == closed));
         CHECK(!best || best->gbps == most);
     }
@@ -366,23 +368,23 @@ static void test_sets(const struct tccl_machine *machine)
 {
     for (int round = 0; round < 100 && !check_failures; round++) {
         struct tccl_node_class *class = class_with_sets(machine, 15);
-        struct tccl_class_set set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
+        struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
         struct tccl_error err = {""};
         double best = set.gbps, found = 0;
-        int before = class->n_sets, same = 0;
+        int before = class->n_seen, same = 0;
         check_best(class);
         for (int i = 0; i < before; i++) {
-            if (way_of(&class->sets[i].set) != way_of(&set.set))
+            if (way_of(&class->seen[i].set) != way_of(&set.set))
                 continue;
-            best = fmax(best, class->sets[i].gbps);
+            best = fmax(best, class->seen[i].gbps);
             same++;
         }
         CHECK(same <= 1);
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
-        CHECK_INT(class->n_sets, before + 1 - same);
-        for (int i = 0; i < class->n_sets; i++)
-            if (way_of(&class->sets[i].set) == way_of(&set.set))
-                found = class->sets[i].gbps;
+        CHECK_INT(class->n_seen, before + 1 - same);
+        for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+            if (way_of(&class->seen[i].set) == way_of(&set.set))
+                found = class->seen[i].gbps;
         CHECK(found == best);
         int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS], n = set.set.n;
         uint8_t order[TCCL_CHAIN_RINGS];
@@ -393,7 +395,7 @@ static void test_sets(const struct tccl_machine *machine)
         swap = out[0];
         out[0] = out[n - 1];
         out[n - 1] = swap;
-        const struct tccl_class_set *own = tccl_class_find_set(class, in, out, n, order);
+        const struct tccl_seen *own = tccl_class_find(class, in, out, n, order);
         CHECK(own && own->gbps == best && own->share == 1);
         for (int r = 0; own && r < n && in[0] >= 0; r++)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
@@ -403,11 +405,11 @@ static void test_sets(const struct tccl_machine *machine)
         CHECK_STR(err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
         if (copy)
-            copy->sets[0].set.rings[1].gpus[0] ^= 1;
+            copy->seen[5].set.rings[1].gpus[0] ^= 1;
         CHECK(copy && !tccl_node_class_equal(class, copy));
         json_object_del(json, "sets");
         struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
-        CHECK(older && older->n_sets == 0 && !tccl_node_class_equal(class, older));
+        CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));
         tccl_node_class_free(older);
         tccl_node_class_free(copy);
         tccl_node_class_free(class);

@@ -105,7 +105,7 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     const struct tccl_machine *machine = tccl_profile_machine(run->profile);
     const struct tccl_baseline *own =
         nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run runs = {class, nodes};
     struct tccl_ring ring = {0};
     struct tccl_set set;

@@ -22,9 +22,8 @@ static double default_gbps; /* NCCL's own choice; 0: unknown */
 static struct shared_class *make_class(int number, const char *source)
 {
     struct tccl_error err = {0};
-    struct tccl_cell cells[4];
-    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
-    class.cells = cells;
+    struct tccl_seen seen[5] = {0};
+    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2, .seen = seen, .n_seen = 5};
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         class.baselines[i].chain_gbps = default_gbps;
         class.baselines[i].ring_share = class.baselines[i].chain_share = 1;
@@ -35,15 +34,16 @@ static struct shared_class *make_class(int number, const char *source)
     snprintf(class.machine, sizeof(class.machine), "%032x", number);
     strcpy(class.source, source);
     for (int i = 0; i < 4; i++)
-        cells[i] = (struct tccl_cell){
+        seen[i] = (struct tccl_seen){
             .gbps = 1 + (number * 7 + i * 5) % 9,
             .alone = 10,
             .share = 1,
             .bound = 10,
-            .chain = {.n_gpus = 2,
+            .set = {1,
+                    {{.n_gpus = 2,
                       .gpus = {0, 1},
                       .entry = {.nic = (uint8_t)(i / 2), .via = {.kind = TCCL_MEMORY}},
-                      .exit = {.nic = (uint8_t)(i % 2), .via = {.kind = TCCL_MEMORY}}}};
+                      .exit = {.nic = (uint8_t)(i % 2), .via = {.kind = TCCL_MEMORY}}}}}};
     for (int i = 0; i < 2; i++) {
         snprintf(class.nics[i].name, sizeof(class.nics[i].name), "mlx5_%d", i);
         strcpy(class.nics[i].fabric, "ib");
@@ -95,9 +95,9 @@ static void test_ranges(void)
 }
 
 /* Chains of a class, between NICs, as many as rings. */
-static struct tccl_class_set set_of(const int (*nics)[2], int rings, double gbps)
+static struct tccl_seen set_of(const int (*nics)[2], int rings, double gbps)
 {
-    struct tccl_class_set set = {.gbps = gbps, .bound = 100};
+    struct tccl_seen set = {.gbps = gbps, .bound = 100};
     for (int r = 0; r < rings; r++)
         set.set.rings[set.set.n++] =
             (struct tccl_chain){.n_gpus = 2,
@@ -139,7 +139,7 @@ static void test_parts(void)
     struct shared_class *shared = make_class(1, "model");
     struct tccl_node_class *class = shared->class;
     strcpy(class->nics[1].fabric, "other"); /* sets are told apart by fabrics */
-    struct tccl_class_set two = set_of(crossed, 2, 12), same = set_of(alike, 2, 9);
+    struct tccl_seen two = set_of(crossed, 2, 12), same = set_of(alike, 2, 9);
     CHECK_INT(tccl_node_class_add_set(class, &two), 0);
     CHECK_INT(tccl_node_class_add_set(class, &same), 0);
     check_part(class, "[[0,1,1,0,1]]", 2, crossed, 12);
@@ -157,7 +157,7 @@ static void test_parts(void)
 static void test_fewer(void)
 {
     struct shared_class *two = make_class(1, "model"), *one = make_class(2, "model");
-    struct tccl_class_set set = set_of(crossed, 2, 20);
+    struct tccl_seen set = set_of(crossed, 2, 20);
     CHECK_INT(tccl_node_class_add_set(two->class, &set), 0);
     for (int round = 0; round < 3; round++) {
         struct merge *merge = merge_new(0);
@@ -169,8 +169,8 @@ static void test_fewer(void)
             CHECK_INT(merge_add(merge, one, 1, NULL), 0);
         if (round == 2) { /* each on a network of its own; one way remains */
             strcpy(two->class->nics[1].fabric, "other");
-            two->class->cells[1].gbps = two->class->cells[2].gbps = 0;
-            two->class->sets[0].set.rings[1].entry.nic = 0;
+            two->class->seen[1].gbps = two->class->seen[2].gbps = 0;
+            two->class->seen[5].set.rings[1].entry.nic = 0;
         }
         outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
         CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
@@ -198,7 +198,7 @@ static void test_long_ring(void)
 {
     static const int four[][2] = {{0, 1}, {1, 0}, {0, 1}, {1, 0}};
     struct shared_class *class = make_class(1, "model");
-    struct tccl_class_set set = set_of(four, 4, 20);
+    struct tccl_seen set = set_of(four, 4, 20);
     struct merge *merge = merge_new(0);
     struct tccl_outcome outcome = {0}, read = {0};
     struct tccl_error err = {""};
@@ -265,7 +265,7 @@ static void test_beside(void)
             class->class->beside = strdup(others[i / 2]);
         class->class->neighbours = i != 1;
         for (int k = 0; k < 4 && i == 2; k++)
-            class->class->cells[k].share = 0.5;
+            class->class->seen[k].share = 0.5;
         cleanup_json json_t *json = tccl_node_class_to_json(class->class);
         struct tccl_node_class *read = tccl_node_class_from_json(json, NULL);
         CHECK(read && tccl_node_class_equal(read, class->class));
@@ -299,9 +299,9 @@ static void test_no_gain(void)
         char reason[128];
         default_gbps = 0;
         struct shared_class *class = make_class(1, "cuda");
-        double ring = class->class->cells[0].gbps;
+        double ring = class->class->seen[0].gbps;
         for (int k = 1; k < 4; k++)
-            ring = fmax(ring, class->class->cells[k].gbps);
+            ring = fmax(ring, class->class->seen[k].gbps);
         shared_class_drop(class);
         default_gbps = own[i] * ring;
         class = make_class(1, "cuda");
@@ -350,9 +350,9 @@ static void test_min_gain(void)
         strcpy(asks.policy, cases[i].policy);
         default_gbps = 0;
         struct shared_class *class = make_class(1, "cuda");
-        double ring = class->class->cells[0].gbps;
+        double ring = class->class->seen[0].gbps;
         for (int k = 1; k < 4; k++)
-            ring = fmax(ring, class->class->cells[k].gbps);
+            ring = fmax(ring, class->class->seen[k].gbps);
         shared_class_drop(class);
         default_gbps = cases[i].own * ring;
         class = make_class(1, "cuda");

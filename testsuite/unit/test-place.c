@@ -48,7 +48,7 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
     struct tccl_beside beside = *running;
     struct tccl_node_class *class =
         beside.n ? tccl_beside_class(&beside, table, true, false, NULL)
-                 : tccl_node_class_from_table(table, tccl_model_machine(model));
+                 : tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 1};
     struct tccl_ring ring;
     struct tccl_ring_set set;

@@ -8,13 +8,23 @@
 
 enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 
-static struct tccl_node_class *random_class(unsigned long *state)
+/* Of each pair of NICs a chain of that bandwidth. */
+static struct tccl_node_class *new_class(int n_nics, double gbps)
 {
-    struct tccl_node_class *class = calloc(1, sizeof(*class));
+    struct tccl_node_class *class = tccl_node_class_new(n_nics);
     class->n_gpus = 2;
     class->gpus = 3;
-    class->n_nics = 1 + random_below(state, MAX_NIC);
-    class->cells = calloc(class->n_nics * class->n_nics, sizeof(*class->cells));
+    for (int i = 0; i < tccl_class_pairs(class); i++) {
+        struct tccl_chain chain = {
+            .n_gpus = 1, .entry.nic = (uint8_t)(i / n_nics), .exit.nic = (uint8_t)(i % n_nics)};
+        class->seen[i] = (struct tccl_seen){.gbps = gbps, .bound = gbps, .set = {1, {chain}}};
+    }
+    return class;
+}
+
+static struct tccl_node_class *random_class(unsigned long *state)
+{
+    struct tccl_node_class *class = new_class(1 + random_below(state, MAX_NIC), 0);
     for (int i = 0; i < class->n_nics; i++) {
         snprintf(class->nics[i].name, sizeof(class->nics[i].name), "nic%d", i);
         snprintf(class->nics[i].fabric, sizeof(class->nics[i].fabric), "f%d",
@@ -22,9 +32,8 @@ static struct tccl_node_class *random_class(unsigned long *state)
         class->nics[i].gbps = random_gbps(state);
     }
     for (int i = 0; i < class->n_nics * class->n_nics; i++) {
-        class->cells[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
-        class->cells[i].bound = class->cells[i].gbps * 1.02;
-        class->cells[i].chain.n_gpus = 1;
+        class->seen[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
+        class->seen[i].bound = class->seen[i].gbps * 1.02;
     }
     class->baselines[TCCL_NEWEST].chain_gbps = random_gbps(state) / 4;
     class->baselines[TCCL_NEWEST].n_chains = 1; /* in and out by NIC 0 */
@@ -39,7 +48,7 @@ static double best_of(const struct tccl_node_class *const *nodes, int count, int
     const struct tccl_node_class *next = nodes[(node + 1) % count];
     double best = 0;
     for (int exit = 0; exit < own->n_nics; exit++) {
-        double chain = own->cells[entry * own->n_nics + exit].gbps;
+        double chain = own->seen[entry * own->n_nics + exit].gbps;
         for (int in = 0; in < next->n_nics; in++) {
             bool last = node + 1 == count;
             if (last && in != first)
@@ -94,7 +103,7 @@ TEST(best_of_all)
 static void add_random_sets(struct tccl_node_class *class, int rings, unsigned long *state)
 {
     for (int i = 1 + random_below(state, 4); i > 0; i--) {
-        struct tccl_class_set set = {.gbps = random_gbps(state) / 2, .bound = 30};
+        struct tccl_seen set = {.gbps = random_gbps(state) / 2, .bound = 30};
         set.set.n = rings;
         for (int r = 0; r < rings; r++) {
             set.set.rings[r].entry.nic = random_below(state, class->n_nics);
@@ -126,11 +135,11 @@ static int list_vectors(const struct tccl_node_class *class, int rings, struct v
     static const int orders[][MAX_RINGS] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                             {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     int n = 0;
-    for (int i = 0; i < class->n_sets; i++) {
-        for (int k = 0; k < (rings == 2 ? 2 : 6) && class->sets[i].set.n == rings; k++) {
-            list[n].gbps = class->sets[i].gbps;
+    for (int i = tccl_class_first_set(class); i < class->n_seen; i++) {
+        for (int k = 0; k < (rings == 2 ? 2 : 6) && class->seen[i].set.n == rings; k++) {
+            list[n].gbps = class->seen[i].gbps;
             for (int r = 0; r < rings; r++) {
-                const struct tccl_chain *chain = &class->sets[i].set.rings[orders[k][r]];
+                const struct tccl_chain *chain = &class->seen[i].set.rings[orders[k][r]];
                 list[n].nics[0][r] = chain->entry.nic;
                 list[n].nics[1][r] = chain->exit.nic;
             }
@@ -225,7 +234,7 @@ static double value_of(const struct tccl_node_class *const *nodes, const struct 
             out[r] = set.rings[r].exit.nic;
             in[r] = after.rings[r].entry.nic;
         }
-        least = least_of(least, own->sets[ring->choices[i].set].gbps,
+        least = least_of(least, own->seen[ring->choices[i].seen].gbps,
                          hop_of(own, out, next, in, ring->rings));
     }
     return least;
@@ -247,8 +256,10 @@ TEST(best_sets)
         for (int i = 0; i < n_runs; i++) {
             classes[i] = random_class(&state);
             runs[i] = (struct tccl_run){classes[i], 1 + random_below(&state, 2)};
-            for (int k = 0; k < classes[i]->n_nics * classes[i]->n_nics; k++)
-                classes[i]->cells[k] = (struct tccl_cell){.gbps = 0.5, .bound = 1, .alone = 0.5};
+            for (int k = 0; k < tccl_class_pairs(classes[i]); k++) {
+                classes[i]->seen[k].gbps = classes[i]->seen[k].alone = 0.5;
+                classes[i]->seen[k].bound = 1;
+            }
             for (int rings = 2; rings <= MAX_RINGS; rings++)
                 if (i + 1 < n_runs || rings != without)
                     add_random_sets(classes[i], rings, &state);
@@ -282,14 +293,9 @@ TEST(best_sets)
 static struct tccl_node_class *plain_class(int n_nics, const double *gbps, double chains,
                                            int n_chains)
 {
-    struct tccl_node_class *class = calloc(1, sizeof(*class));
-    class->n_nics = n_nics;
-    class->n_gpus = 2;
-    class->cells = calloc(n_nics * n_nics, sizeof(*class->cells));
+    struct tccl_node_class *class = new_class(n_nics, 4);
     for (int i = 0; i < n_nics; i++)
         class->nics[i].gbps = gbps[i];
-    for (int i = 0; i < n_nics * n_nics; i++)
-        class->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
     class->baselines[TCCL_NEWEST].chain_gbps = chains;
     class->baselines[TCCL_NEWEST].n_chains = n_chains;
     for (int i = 0; i < n_chains; i++)
@@ -352,15 +358,14 @@ static bool takes(double own, double several, const char *source, int *rings)
     int best;
     class->baselines[TCCL_NEWEST].chain_share = 1;
     for (int i = 0; i < 4; i++)
-        class->cells[i].share = 1;
-    class->sets = calloc(1, sizeof(*class->sets));
-    class->n_sets = 1;
-    class->sets[0] = (struct tccl_class_set){
+        class->seen[i].share = 1;
+    struct tccl_seen set = {
         .set.n = 2, .gbps = several, .alone = several, .share = 1, .bound = several};
     for (int i = 0; i < 2; i++) {
-        class->sets[0].set.rings[i] = (struct tccl_chain){.n_gpus = 1};
-        class->sets[0].set.rings[i].entry.nic = class->sets[0].set.rings[i].exit.nic = i;
+        set.set.rings[i] = (struct tccl_chain){.n_gpus = 1};
+        set.set.rings[i].entry.nic = set.set.rings[i].exit.nic = (uint8_t)i;
     }
+    CHECK_INT(tccl_node_class_add_set(class, &set), 0);
     snprintf(class->source, sizeof(class->source), "%s", source);
     CHECK_INT(tccl_ring_choose((struct tccl_run[]){{class, 3}}, 1, 8, &ring, &best, NULL), 0);
     CHECK_INT(best, several > 4 ? 2 : 1);
@@ -410,24 +415,21 @@ TEST(gains_beside)
 TEST(set_beside)
 {
     struct tccl_chain chain = {.closed = true, .n_gpus = 2, .gpus = {0, 1}};
-    struct tccl_class_set sets[2] = {
+    struct tccl_seen seen[3] = {
+        {.set = {.n = 1, .rings = {chain}}, .gbps = 7, .alone = 10, .share = 0.9},
         {.set = {.n = 2, .rings = {chain, chain}}, .gbps = 9, .alone = 12, .share = 0.5},
         {.set = {.n = 2, .rings = {chain, chain}}, .gbps = 8, .alone = 11, .share = 0.8}};
-    struct tccl_node_class class = {.n_gpus = 2,
-                                    .neighbours = 1,
-                                    .ring = {.gbps = 7, .alone = 10, .share = 0.9, .chain = chain},
-                                    .sets = sets,
-                                    .n_sets = 2};
+    struct tccl_node_class class = {.n_gpus = 2, .neighbours = 1, .seen = seen, .n_seen = 3};
     struct tccl_run run = {&class, 1};
     struct tccl_ring ring;
     CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
     CHECK(ring.gbps == 8 && ring.rings == 2 && ring.share == 0.8); /* 0.67; 0.5 and 0.58 */
     tccl_ring_clear(&ring);
-    sets[0].share = sets[1].share = class.ring.share = 1;
+    seen[0].share = seen[1].share = seen[2].share = 1;
     CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
     CHECK(ring.gbps == 9 && ring.alone == 12);
     tccl_ring_clear(&ring);
-    sets[0].share = sets[1].share = 0.4;
+    seen[1].share = seen[2].share = 0.4;
     CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
     CHECK(ring.gbps == 7 && ring.rings == 1);
     tccl_ring_clear(&ring);
@@ -443,12 +445,12 @@ static double best_beside(const struct tccl_node_class *const *nodes, int count,
     double best = 0;
     for (int i = 0; i < count; i++) {
         struct tccl_node_class class = *nodes[i];
-        struct tccl_class_set sets[16];
-        class.sets = sets;
-        class.n_sets = 0;
-        for (int k = 0; k < nodes[i]->n_sets; k++)
-            if (nodes[i]->sets[k].share >= share)
-                sets[class.n_sets++] = nodes[i]->sets[k];
+        struct tccl_seen seen[32];
+        class.seen = seen;
+        class.n_seen = tccl_class_first_set(nodes[i]);
+        for (int k = class.n_seen; k < nodes[i]->n_seen; k++)
+            if (nodes[i]->seen[k].share >= share)
+                seen[class.n_seen++] = nodes[i]->seen[k];
         n[i] = list_vectors(&class, rings, list[i]);
         if (n[i] == 0)
             return 0;
@@ -475,8 +477,7 @@ static double share_left(const struct tccl_node_class *const *nodes, const struc
 {
     double share = 1;
     for (int i = 0; i < ring->n_nodes; i++) {
-        double left = ring->rings > 1 ? nodes[i]->sets[ring->choices[i].set].share
-                                      : tccl_ring_cell(nodes[i], ring->choices[i])->share;
+        double left = nodes[i]->seen[ring->choices[i].seen].share;
         share = left < share ? left : share;
     }
     return share;
@@ -493,15 +494,15 @@ static struct tccl_node_class *random_beside(unsigned long *state)
             strcpy(class->nics[i].fabric, class->nics[0].fabric);
     }
     for (int k = 0; k < class->n_nics * class->n_nics; k++) {
-        class->cells[k].alone = class->cells[k].gbps * (1 + 0.1 * random_below(state, 6));
-        class->cells[k].share = shares[1 + random_below(state, 2)];
+        class->seen[k].alone = class->seen[k].gbps * (1 + 0.1 * random_below(state, 6));
+        class->seen[k].share = shares[1 + random_below(state, 2)];
     }
     class->baselines[TCCL_NEWEST].chain_gbps = 0;
     for (int rings = 2; rings <= MAX_RINGS; rings++)
         add_random_sets(class, rings, state);
-    for (int k = 0; k < class->n_sets; k++) {
-        class->sets[k].alone = class->sets[k].gbps * 1.5;
-        class->sets[k].share = shares[random_below(state, 3)];
+    for (int k = tccl_class_first_set(class); k < class->n_seen; k++) {
+        class->seen[k].alone = class->seen[k].gbps * 1.5;
+        class->seen[k].share = shares[random_below(state, 3)];
     }
     return class;
 }
@@ -567,7 +568,7 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0.03};
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_symmetry_free(symmetry);
@@ -585,14 +586,15 @@ TEST(machines)
     CHECK_INT(tccl_ring_solve(runs, 2, &ring, ERR), 0);
     CHECK_INT(ring.n_nodes, 4);
     double weaker =
-        amd->cells[0].gbps < intel->cells[0].gbps ? amd->cells[0].gbps : intel->cells[0].gbps;
+        amd->seen[0].gbps < intel->seen[0].gbps ? amd->seen[0].gbps : intel->seen[0].gbps;
     CHECK(ring.gbps == weaker);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] > 0 && ring.gbps > 1.5 * ring.baseline_gbps[TCCL_NEWEST]);
     char *text = tccl_ring_format(runs, 2, &ring, names, 4096);
     CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
     free(text);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, ERR), 0);
-    CHECK(one.gbps == amd->ring.gbps && one.choices[0].entry_nic == -1);
+    CHECK(one.gbps == tccl_class_ring(amd)->gbps &&
+          amd->seen[one.choices[0].seen].set.rings[0].closed);
     text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names, 4096);
     CHECK(text && strncmp(text, "n1[0 -", 6) == 0);
     free(text);
@@ -624,16 +626,16 @@ TEST(long_text)
     const char *list[NODES];
     cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
                                          *intel = class_of("intel-4gpu", 15);
-    struct tccl_class_set two = {.gbps = 1e3, .bound = 1e6};
+    struct tccl_seen two = {.gbps = 1e3, .bound = 1e6};
     struct tccl_run runs[NODES];
     for (int i = 0; i < NODES; i++) { /* in turn, but for a stretch */
         snprintf(names[i], sizeof(names[i]), "n%d", i + 1);
         list[i] = names[i];
         runs[i] = (struct tccl_run){i % 2 && i > 100 ? intel : amd, 1};
     }
-    two.set = (struct tccl_ring_set){2, {amd->cells[0].chain, amd->cells[0].chain}};
+    two.set = (struct tccl_ring_set){2, {amd->seen[0].set.rings[0], amd->seen[0].set.rings[0]}};
     CHECK_INT(tccl_node_class_add_set(amd, &two), 0);
-    two.set = (struct tccl_ring_set){2, {intel->cells[0].chain, intel->cells[0].chain}};
+    two.set = (struct tccl_ring_set){2, {intel->seen[0].set.rings[0], intel->seen[0].set.rings[0]}};
     CHECK_INT(tccl_node_class_add_set(intel, &two), 0);
     for (int rings = 1; rings <= 2; rings++) {
         struct tccl_ring ring;
@@ -661,15 +663,16 @@ TEST(single_sets)
     const double factors[] = {0.9, 1.2, 1.1};
     const char *const names[] = {"n1"};
     for (int i = 0; i < 3; i++) {
-        struct tccl_class_set set = {.gbps = factors[i] * class->ring.gbps, .bound = 1e6};
+        struct tccl_seen set = {.gbps = factors[i] * tccl_class_ring(class)->gbps, .bound = 1e6};
         struct tccl_ring ring;
         set.set.n = 2 + i;
         for (int r = 0; r < set.set.n; r++)
-            set.set.rings[r] = class->ring.chain;
+            set.set.rings[r] = tccl_class_ring(class)->set.rings[0];
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
         CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
         CHECK_INT(ring.rings, i == 0 ? 1 : 3);
-        CHECK(ring.gbps == class->ring.gbps * (i == 0 ? 1 : 1.2) && ring.alone == ring.gbps);
+        CHECK(ring.gbps == tccl_class_ring(class)->gbps * (i == 0 ? 1 : 1.2) &&
+              ring.alone == ring.gbps);
         CHECK(ring.bound >= ring.gbps && ring.share == 1);
         char *text = tccl_ring_format(&run, 1, &ring, names, 4096);
         int bars = 0;
@@ -679,7 +682,7 @@ TEST(single_sets)
         free(text);
         tccl_ring_clear(&ring);
         CHECK_INT(tccl_ring_solve_rings(&run, 1, 1, &ring, NULL), 0);
-        CHECK(ring.rings == 1 && ring.gbps == class->ring.gbps);
+        CHECK(ring.rings == 1 && ring.gbps == tccl_class_ring(class)->gbps);
         tccl_ring_clear(&ring);
         CHECK_INT(tccl_ring_solve_rings(&run, 1, 8, &ring, NULL), -1);
         tccl_ring_clear(&ring);
@@ -697,7 +700,7 @@ TEST(single_gpus)
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, ERR), 0);
-    CHECK(ring.gbps > 0 && ring.choices[0].entry_nic == 0 && ring.choices[1].exit_nic == 0);
+    CHECK(ring.gbps > 0 && ring.choices[0].seen == 0 && ring.choices[1].seen == 0);
     tccl_ring_clear(&ring);
 }
 
@@ -722,7 +725,8 @@ TEST(without_nics)
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0 &&
           table->baseline_chain[TCCL_NEWEST].n_chains == 0);
-    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);

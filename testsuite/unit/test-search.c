@@ -53,8 +53,8 @@ static void check_best(const struct tccl_model *model, const struct tccl_result 
 static int check_hosts(const struct tccl_model *model, const struct tccl_table *table)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_node_class *host = tccl_node_class_without_p2p(table, machine);
-    struct tccl_node_class *whole = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *host = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
+    struct tccl_node_class *whole = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_port none = {0};
     struct tccl_set p2p = {0};
     int n = table->n_ports, worse = 0;
@@ -69,26 +69,27 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
                 best = fmax(best,
                             enumerate_best_without(model, table->gpus, false, table->ports[i / n],
                                                    table->ports[i % n], false, &p2p));
-        const struct tccl_cell *own = &host->cells[cell];
-        CHECK(!tccl_chain_has_p2p(&own->chain));
-        CHECK(own->gbps == 0 || own->chain.entry.nic * host->n_nics + own->chain.exit.nic == cell);
+        const struct tccl_seen *own = &host->seen[cell];
+        CHECK(!tccl_chain_has_p2p(&own->set.rings[0]));
+        CHECK(own->gbps == 0 ||
+              own->set.rings[0].entry.nic * host->n_nics + own->set.rings[0].exit.nic == cell);
         struct tccl_result result = {
-            .gbps = own->gbps, .bound = fmax(own->bound, own->gbps), .chain = own->chain};
-        if (own->chain.n_gpus)
+            .gbps = own->gbps, .bound = fmax(own->bound, own->gbps), .chain = own->set.rings[0]};
+        if (own->set.n)
             check_best(model, &result, best, false);
         else
             CHECK(best == 0);
-        worse += own->gbps < whole->cells[cell].gbps * (1 - 1e-9);
+        worse += own->gbps < whole->seen[cell].gbps * (1 - 1e-9);
     }
     if (host->n_gpus > 1) {
-        const struct tccl_cell *ring = &host->ring;
+        const struct tccl_seen *ring = tccl_class_ring(host);
         struct tccl_result result = {
-            .gbps = ring->gbps, .bound = ring->bound, .chain = ring->chain};
-        CHECK(!tccl_chain_has_p2p(&ring->chain));
+            .gbps = ring->gbps, .bound = ring->bound, .chain = ring->set.rings[0]};
+        CHECK(!tccl_chain_has_p2p(&ring->set.rings[0]));
         check_best(model, &result,
                    enumerate_best_without(model, table->gpus, true, none, none, false, &p2p),
                    false);
-        worse += ring->gbps < whole->ring.gbps * (1 - 1e-9);
+        worse += ring->gbps < tccl_class_ring(whole)->gbps * (1 - 1e-9);
     }
     tccl_node_class_free(host);
     tccl_node_class_free(whole);

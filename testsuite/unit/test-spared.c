@@ -204,7 +204,7 @@ static void begin_groups(struct node *node, struct tccl_table *const tables[2], 
                 closed ? &tables[k]->baseline_ring[i] : &tables[k]->baseline_chain[i];
             known = known && tccl_side_add_baseline(&own[k], nccl) == 0 && own[k].count > 0;
             if (choices[k].better[i])
-                CHECK_INT(tccl_side_add_chain(&new[k], &choices[k].cell.chain), 0);
+                CHECK_INT(tccl_side_add_chain(&new[k], &choices[k].cell.set.rings[0]), 0);
             else
                 new[k] = own[k];
         }

@@ -256,7 +256,7 @@ static void test_older(const struct tccl_machine *machine)
 static void test_keep_set(const struct tccl_machine *machine)
 {
     struct tccl_table *table = tccl_table_new(machine, 15);
-    struct tccl_class_set set = sample_table_set(table, false, 2), other;
+    struct tccl_seen set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
     set.bound = INFINITY;
     set.set.rings[0].entry.nic = 0;
@@ -296,19 +296,19 @@ static void test_keep_set(const struct tccl_machine *machine)
 static void test_class_sets(const struct tccl_machine *machine)
 {
     struct tccl_table *table = tccl_table_new(machine, 15);
-    struct tccl_class_set set = sample_table_set(table, false, 2);
+    struct tccl_seen set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
     set = sample_table_set(table, true, 3);
     for (int i = 0; i < 3; i++)
         set.set.rings[i] = sample_host_chain(15, true);
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
-    struct tccl_node_class *hosts = tccl_node_class_without_p2p(table, machine);
-    CHECK_INT(class->n_sets, 2);
-    CHECK_INT(hosts->n_sets, 1);
-    CHECK_INT(hosts->sets[0].set.n, 3);
-    CHECK(hosts->sets[0].gbps == set.gbps && hosts->sets[0].bound == set.bound);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    struct tccl_node_class *hosts = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
+    CHECK_INT(class->n_seen, 5 + 2);
+    CHECK_INT(hosts->n_seen, 5 + 1);
+    CHECK_INT(hosts->seen[5].set.n, 3);
+    CHECK(hosts->seen[5].gbps == set.gbps && hosts->seen[5].bound == set.bound);
     tccl_node_class_free(class);
     tccl_node_class_free(hosts);
     tccl_table_free(table);

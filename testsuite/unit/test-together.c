@@ -270,13 +270,15 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     table = tccl_profile_table(profile, gpus, NULL);
     cleanup_class struct tccl_node_class *class =
         tccl_beside_class(&beside, table, true, false, NULL);
-    CHECK(class && class->ring.chain.n_gpus && class->ring.basis == basis);
-    CHECK_INT(tccl_side_add_chain(&own, &class->ring.chain), 0);
+    CHECK(class && tccl_class_ring(class)->set.rings[0].n_gpus &&
+          tccl_class_ring(class)->basis == basis);
+    CHECK_INT(tccl_side_add_chain(&own, &tccl_class_ring(class)->set.rings[0]), 0);
     truth(model, sides, 2, wanted);
-    CHECK(class->ring.gbps <= wanted[0] + 1e-9 && class->ring.gbps > 0);
-    CHECK(class->ring.share * side.alone <= wanted[1] + 1e-9);
+    CHECK(tccl_class_ring(class)->gbps <= wanted[0] + 1e-9 && tccl_class_ring(class)->gbps > 0);
+    CHECK(tccl_class_ring(class)->share * side.alone <= wanted[1] + 1e-9);
     if (basis == TCCL_BASIS_MEASURED)
-        CHECK(fabs(class->ring.gbps - fmin(wanted[0], class->ring.alone)) < 1e-9);
+        CHECK(fabs(tccl_class_ring(class)->gbps - fmin(wanted[0], tccl_class_ring(class)->alone)) <
+              1e-9);
     double nccl = class->baselines[TCCL_NEWEST].ring_gbps;
     CHECK(nccl > 0 && nccl <= table->baseline_ring[TCCL_NEWEST].gbps + 1e-9);
     /* With all that is measured, what a model would have answered. */
@@ -284,9 +286,9 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     if (beside.model) {
         cleanup_class struct tccl_node_class *by_model =
             tccl_beside_class(&beside, table, true, false, NULL);
-        CHECK(by_model && by_model->ring.basis == TCCL_BASIS_MODEL);
+        CHECK(by_model && tccl_class_ring(by_model)->basis == TCCL_BASIS_MODEL);
         CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].ring_gbps) < 1e-9);
-        CHECK(fabs(class->ring.gbps - by_model->ring.gbps) < 1e-6);
+        CHECK(fabs(tccl_class_ring(class)->gbps - tccl_class_ring(by_model)->gbps) < 1e-6);
     }
 }
 

@@ -249,8 +249,8 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidd
     if (!table)
         return NULL;
     cut_off(own, &machine);
-    struct tccl_node_class *class = hidden ? tccl_node_class_without_p2p(table, &machine)
-                                           : tccl_node_class_from_table(table, &machine);
+    struct tccl_node_class *class =
+        tccl_node_class_from_table(table, &machine, hidden ? TCCL_VIEW_HIDDEN : TCCL_VIEW_JOB);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");

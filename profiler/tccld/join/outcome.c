@@ -15,7 +15,6 @@
 #include "client/message.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
-#include "ring/class-sets.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/node-profile.h"
 
@@ -341,41 +340,26 @@ static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_ste
     return 0;
 }
 
-/* A set of several rings, in their order. */
-static int find_set(const struct tccl_node_nics *nics, int rings,
-                    const struct tccl_node_class *class, struct outcome_part *part)
-{
-    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
-    uint8_t order[TCCL_CHAIN_RINGS];
-    for (int r = 0; r < rings; r++) {
-        in[r] = nics->entry[r];
-        out[r] = nics->exit[r];
-    }
-    const struct tccl_class_set *set = tccl_class_find_set(class, in, out, rings, order);
-    if (!set)
-        return -1;
-    for (int r = 0; r < rings; r++)
-        part->set.rings[part->set.n++] = set->set.rings[order[r]];
-    part->alone = set->alone;
-    part->share = set->alone > 0 ? set->share : 1;
-    return 0;
-}
-
 int outcome_part(const struct tccl_outcome *outcome, const struct tccl_step *join,
                  const struct tccl_node_class *class, struct outcome_part *part)
 {
     const struct tccl_node_nics *nics = &outcome->choices[join->node - outcome->first];
+    int rings = outcome->rings > 1 ? (int)outcome->rings : 1;
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+    uint8_t order[TCCL_CHAIN_RINGS];
     *part = (struct outcome_part){0};
-    if (outcome->rings > 1)
-        return find_set(nics, (int)outcome->rings, class, part);
-    const struct tccl_cell *cell = tccl_ring_cell(
-        class, (struct tccl_ring_choice){.entry_nic = nics->entry[0], .exit_nic = nics->exit[0]});
-    if (!cell || !cell->chain.n_gpus)
+    for (int r = 0; r < rings; r++) {
+        in[r] = nics->entry[r];
+        out[r] = nics->exit[r];
+    }
+    const struct tccl_seen *seen = tccl_class_find(class, in, out, rings, order);
+    if (!seen)
         return -1;
-    part->set.rings[part->set.n++] = cell->chain;
-    part->tree = cell->tree;
-    part->alone = cell->alone;
-    part->share = cell->share;
+    for (int r = 0; r < rings; r++)
+        part->set.rings[part->set.n++] = seen->set.rings[order[r]];
+    part->tree = seen->tree;
+    part->alone = seen->alone;
+    part->share = seen->alone > 0 ? seen->share : 1;
     return 0;
 }
 

@@ -54,26 +54,26 @@ static void answer(struct tccl_line_writer *lines, enum tccl_state state, const 
 }
 
 /* What harms a step beside it comes last. b: may be NULL. */
-static bool is_better(const struct tccl_cell *a, const struct tccl_cell *b)
+static bool is_better(const struct tccl_seen *a, const struct tccl_seen *b)
 {
     return !b || (a->harms == b->harms ? a->gbps > b->gbps : b->harms);
 }
 
 /* The best over all pairs of NICs that meet those of the other nodes. */
-static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
+static const struct tccl_seen *best_cell(const struct tccl_node_class *class)
 {
-    const struct tccl_cell *best = NULL;
-    for (int i = 0; i < class->n_nics * class->n_nics; i++)
-        if (class->cells[i].chain.n_gpus && is_better(&class->cells[i], best) &&
+    const struct tccl_seen *best = NULL;
+    for (int i = 0; i < tccl_class_pairs(class); i++)
+        if (class->seen[i].set.n && is_better(&class->seen[i], best) &&
             strcmp(class->nics[i / class->n_nics].fabric, class->meets) == 0 &&
             strcmp(class->nics[i % class->n_nics].fabric, class->meets) == 0)
-            best = &class->cells[i];
+            best = &class->seen[i];
     return best;
 }
 
 /* A chain of that class, and what NCCL's own reach, if nothing else of this step runs. How many
  * nodes a group has is not known here: two, if there are several. */
-static void choose_alone(const struct tccl_node_class *class, const struct tccl_cell *cell,
+static void choose_alone(const struct tccl_node_class *class, const struct tccl_seen *cell,
                          bool closed, struct tccl_group_choice *choice)
 {
     struct tccl_ring ring = {.gbps = cell->gbps,
@@ -85,7 +85,7 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
                              .rings = 1,
                              .n_nodes = closed ? 1 : 2,
                              .gpus = class->n_gpus * (closed ? 1 : 2),
-                             .bounces = tccl_bounces(&cell->chain, 1) * (closed ? 1 : 2)};
+                             .bounces = tccl_bounces(&cell->set.rings[0], 1) * (closed ? 1 : 2)};
     choice->cell = *cell;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
@@ -112,8 +112,8 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
 {
     struct tccl_error err = {0};
     bool better = false;
-    if (tccl_chain_check(&choice->cell.chain, machine, &err) != 0 ||
-        tccl_expressible(machine, &choice->cell.chain, 1, &err) != 0) {
+    if (tccl_chain_check(&choice->cell.set.rings[0], machine, &err) != 0 ||
+        tccl_expressible(machine, &choice->cell.set.rings[0], 1, &err) != 0) {
         answer(lines, TCCL_STATE_FALLBACK, err.text);
         return;
     }
@@ -129,15 +129,15 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
                                                                  .better = !choice->better[i]},
                                  class, closed);
     if (better)
-        chain_lines_put(lines, &(struct tccl_ring_set){1, {choice->cell.chain}}, &choice->cell.tree,
-                        machine);
+        chain_lines_put(lines, &(struct tccl_ring_set){1, {choice->cell.set.rings[0]}},
+                        &choice->cell.tree, machine);
 }
 
 void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                    const struct tccl_machine *machine, const struct tccl_group_choice *joint,
                    bool closed)
 {
-    const struct tccl_cell *cell = closed ? &class->ring : best_cell(class);
+    const struct tccl_seen *cell = closed ? tccl_class_ring(class) : best_cell(class);
     struct tccl_group_choice alone;
     if (closed && class->n_gpus == 1)
         answer(lines, TCCL_STATE_NOTHING, "one GPU");
@@ -146,7 +146,7 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
     else if (!closed && !*class->meets)
         answer(lines, TCCL_STATE_FALLBACK,
                "NCCL's own NICs of these GPUs are on several fabrics: nodes would have to agree");
-    else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
+    else if (!cell || !cell->set.n || !(cell->gbps > 0))
         answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
     else if (joint)
         put_choice(lines, class, machine, joint, closed);
