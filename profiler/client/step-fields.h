@@ -1,6 +1,6 @@
 /* step-fields.h: the facts of a job step in one struct, and the table of all members that a step
  * has in the messages JOIN and PLAN, in records (records/record.h), in the store, in filters and in
- * tcclacct's output. profiler/client/README.md shows the table. */
+ * tcclacct's output. profiler/client/members.md shows the table. */
 #ifndef TCCL_STEP_FIELDS_H
 #define TCCL_STEP_FIELDS_H
 

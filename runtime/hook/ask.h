@@ -1,4 +1,4 @@
-/* ask.h: this node's tccld, over its unix socket (profiler/client/README.md: CHAIN, CONFIRM,
+/* ask.h: this node's tccld, over its unix socket (profiler/client/shim.md: CHAIN, CONFIRM,
  * AGREE). Never waits beyond a deadline. */
 #ifndef SHIM_ASK_H
 #define SHIM_ASK_H

@@ -1,4 +1,4 @@
-/* plan.h: this node's part of the step's ring, as tccld wrote it (profiler/client/README.md, "The
+/* plan.h: this node's part of the step's ring, as tccld wrote it (profiler/client/shim.md, "The
  * plan file"). */
 #ifndef SHIM_PLAN_H
 #define SHIM_PLAN_H

@@ -1,6 +1,6 @@
 /* The table of a step's members (client/step-fields.c): a value of each goes from Slurm's
  * environment through JOIN, PLAN, record and store to tcclacct's output, and a filter finds it
- * where the table says so. profiler/client/README.md shows the table. Usage: test-step-fields
+ * where the table says so. profiler/client/members.md shows the table. Usage: test-step-fields
  * [--show COLUMN]   COLUMN: prints what tcclacct shows there last, and leaves README and manual out
  */
 #include <stdbool.h>
@@ -435,7 +435,7 @@ static void test_readme(void)
     cleanup_free char *text = NULL;
     size_t size;
     struct tccl_error err = {0};
-    snprintf(file, sizeof(file), "%s/profiler/client/README.md", getenv("TCCL_SOURCES"));
+    snprintf(file, sizeof(file), "%s/profiler/client/members.md", getenv("TCCL_SOURCES"));
     CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, &err), 0);
     const char *at = text ? strstr(text, "| member | type | bounds |") : NULL;
     CHECK(at != NULL);
@@ -446,7 +446,7 @@ static void test_readme(void)
             write_row(&tccl_step_fields[i], out);
         fclose(out);
         if (strncmp(at, row, strlen(row)) != 0) {
-            fprintf(stderr, "README.md has %.*s\nthe table: %s\n", (int)strcspn(at, "\n"), at, row);
+            fprintf(stderr, "members.md has %.*s\nthe table: %s\n", (int)strcspn(at, "\n"), at, row);
             check_failures++;
         }
         at += strcspn(at, "\n");

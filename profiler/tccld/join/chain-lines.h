@@ -1,5 +1,5 @@
 /* chain-lines.h: a chain as the runtime shim reads it, in plan files and in answers to CHAIN
- * (profiler/client/README.md): with all that the shim, which has no description of the machine,
+ * (profiler/client/shim.md): with all that the shim, which has no description of the machine,
  * needs to know of its devices. */
 #ifndef TCCL_CHAIN_LINES_H
 #define TCCL_CHAIN_LINES_H
