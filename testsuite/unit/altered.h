@@ -25,10 +25,9 @@ static json_t *altered_json(const char *name)
 
 static struct tccl_model *altered_model(const char *name, const json_t *json)
 {
-    struct tccl_error err = {""};
     struct tccl_model *model;
-    if (tccl_model_from_json(json, &model, &err) != 0) {
-        fprintf(stderr, "%s: %s\n", name, err.text);
+    if (tccl_model_from_json(json, &model, ERR) != 0) {
+        fprintf(stderr, "%s: %s\n", name, check_err.text);
         exit(1);
     }
     return model;
@@ -78,10 +77,9 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
     struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.03, .budget = budget};
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = budget};
-    struct tccl_error err = {""};
-    if (tccl_search_table(search, table, &options, &err) < 0 ||
-        tccl_table_find_sets(model, table, &sets, &err) < 0) {
-        fprintf(stderr, "%s: %s\n", tccl_model_name(model), err.text);
+    if (tccl_search_table(search, table, &options, ERR) < 0 ||
+        tccl_table_find_sets(model, table, &sets, ERR) < 0) {
+        fprintf(stderr, "%s: %s\n", tccl_model_name(model), check_err.text);
         exit(1);
     }
     tccl_search_free(search);

@@ -60,7 +60,7 @@ bool check_that(bool ok, const char *file, int line);
             fprintf(stderr, "no \"%s\" in:\n%s\n", p_, t_ ? t_ : "(null)");                        \
     } while (0)
 
-/* An error text that is empty where it is passed, for the two below. */
+/* An error text that is empty where it is passed, for the three below. */
 extern struct tccl_error check_err;
 #define ERR (check_err.text[0] = '\0', &check_err)
 
@@ -74,6 +74,12 @@ extern struct tccl_error check_err;
     do {                                                                                           \
         CHECK_INT(call, -1);                                                                       \
         CHECK_STR(check_err.text, text_);                                                          \
+    } while (0)
+/* A condition with a call with ERR, whose error has this part. */
+#define CHECK_SAYS(condition, part)                                                                \
+    do {                                                                                           \
+        CHECK(condition);                                                                          \
+        CHECK_HOLDS(check_err.text, part);                                                         \
     } while (0)
 
 /* A call with ERR without which the test can't go on: what it returns but 0 ends the program. */

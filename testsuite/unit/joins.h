@@ -27,17 +27,16 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_table *table = tccl_table_new(machine, gpus);
-    struct tccl_error err = {0};
     struct tccl_set set;
     strcpy(table->source, "model");
     for (int closed = 0; closed < 2; closed++) {
         struct tccl_baseline *baseline =
             &(closed ? table->baseline_ring : table->baseline_chain)[TCCL_NEWEST];
-        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, &err) != 0)
+        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, ERR) != 0)
             continue;
         tccl_chain_set(&baseline->chains[0], &set);
-        if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err) != 0)
-            fprintf(stderr, "%s\n", err.text);
+        if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR) != 0)
+            fprintf(stderr, "%s\n", check_err.text);
     }
     double ring_gbps = table->baseline_ring[TCCL_NEWEST].gbps,
            chain_gbps = table->baseline_chain[TCCL_NEWEST].gbps;
@@ -65,23 +64,22 @@ static void make_profile(int node, const char *name)
 {
     static const uint32_t masks[] = {1, 3, ALL_GPUS};
     char path[256];
-    struct tccl_error err = {0};
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_profile *profile = NULL;
     cleanup_json json_t *description = tccl_machine_to_json(machine);
     rig_path(path, "machine.json", node);
-    CHECK_INT(tccl_write_json(path, 0644, description, &err), 0);
+    CHECK_INT(tccl_write_json(path, 0644, description, ERR), 0);
     rig_path(path, "cache", node);
     char file[4096];
     snprintf(file, sizeof(file), "%s/%s.json", getenv("TCCL_MACHINES"), name);
-    cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
+    cleanup_json json_t *json = tccl_read_json(file, 1 << 20, ERR);
     MUST(tccl_profile_create(path, machine, "model", json, &profile, ERR));
     for (size_t i = 0; i < COUNT(masks); i++) {
         cleanup_table struct tccl_table *table = make_table(model, masks[i]);
         strcpy(table->machine, tccl_profile_id(profile));
-        if (tccl_profile_put(profile, table, &err) != 0)
-            fprintf(stderr, "%s\n", err.text);
+        if (tccl_profile_put(profile, table, ERR) != 0)
+            fprintf(stderr, "%s\n", check_err.text);
     }
     tccl_profile_close(profile);
 }
@@ -127,21 +125,19 @@ static struct tccl_step new_join(struct tccl_step_key key, int node, int n_nodes
 static int start_join(const struct tccl_step *join)
 {
     char path[256];
-    struct tccl_error err = {0};
     rig_path(path, "tccld.sock", join->node + 1);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
-    if (fd < 0 || tccl_client_join(fd, join, WAIT_MS, &err) != 0)
-        fprintf(stderr, "%s\n", err.text);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
+    if (fd < 0 || tccl_client_join(fd, join, WAIT_MS, ERR) != 0)
+        fprintf(stderr, "%s\n", check_err.text);
     return fd;
 }
 
 static struct tccl_outcome end_join(int fd)
 {
     struct tccl_outcome plan;
-    struct tccl_error err = {0};
-    int late = tccl_client_wait_plan(fd, WAIT_MS, &plan, &err);
+    int late = tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR);
     if (late != 0) {
-        fprintf(stderr, "no plan (%d): %s\n", late, err.text);
+        fprintf(stderr, "no plan (%d): %s\n", late, check_err.text);
         check_failures++;
     }
     close(fd);
@@ -165,13 +161,12 @@ static json_t *ask(int node, json_t *filter, int *complete)
 {
     char path[256], name[16];
     struct tccl_conf conf;
-    struct tccl_error err = {0};
     rig_path(path, "tccl.conf", 0);
     snprintf(name, sizeof(name), "n%d", node + 1);
-    CHECK_INT(tccl_conf_read(path, name, &conf, &err), 0);
-    json_t *records = tccl_client_query(&conf, filter, WAIT_MS, complete, &err);
+    CHECK_INT(tccl_conf_read(path, name, &conf, ERR), 0);
+    json_t *records = tccl_client_query(&conf, filter, WAIT_MS, complete, ERR);
     if (!records)
-        fprintf(stderr, "query: %s\n", err.text);
+        fprintf(stderr, "query: %s\n", check_err.text);
     tccl_conf_clear(&conf);
     json_decref(filter);
     return records;

@@ -124,11 +124,10 @@ static inline struct tccl_model *random_model(unsigned long *state, int gpus, in
                                               int nics)
 {
     char *text = random_model_text(state, gpus, memories, nics);
-    struct tccl_error err = {0};
     struct tccl_model *model = NULL;
     json_t *json = json_loads(text, 0, NULL);
-    if (!json || tccl_model_from_json(json, &model, &err) < 0) {
-        fprintf(stderr, "random model: %s\n%s\n", err.text, text);
+    if (!json || tccl_model_from_json(json, &model, ERR) < 0) {
+        fprintf(stderr, "random model: %s\n%s\n", check_err.text, text);
         exit(1);
     }
     json_decref(json);

@@ -37,14 +37,13 @@ static void add_set(struct tccl_table *table)
 
 static void search_tables(const struct tccl_model *model)
 {
-    struct tccl_error err = {0};
     cleanup_search struct tccl_search *search =
         tccl_search_new(&machine, tccl_model_meter(model), NULL);
     for (int i = 0; i < MASKS; i++) {
         struct tccl_search_options options = {.gap = 0};
         tables[i] = tccl_table_new(&machine, masks[i]);
-        CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
-        CHECK_STR(err.text, "");
+        CHECK(tccl_search_table(search, tables[i], &options, ERR) >= 0);
+        CHECK_STR(check_err.text, "");
         strcpy(tables[i]->source, "model");
     }
     for (int i = 0; i < TCCL_GENERATIONS; i++) { /* of three GPUs NCCL's own rings are faster, */
@@ -113,11 +112,10 @@ static struct tccl_step_key new_key(void)
 static int connect_to(int node)
 {
     char path[256];
-    struct tccl_error err = {0};
     rig_path(path, "tccld.sock", node);
-    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    int fd = tccl_client_connect(path, WAIT_MS, ERR);
     if (fd < 0)
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", check_err.text);
     return fd;
 }
 

@@ -52,10 +52,9 @@ static void check_measured(const char *text)
 static void check_refused(const char *text)
 {
     struct tccl_measurement out;
-    struct tccl_error err = {0};
 
-    CHECK_INT(measure(text, &out, &err), 1);
-    CHECK(err.text[0]);
+    CHECK_INT(measure(text, &out, ERR), 1);
+    CHECK(check_err.text[0]);
 }
 
 /* Measured twice, a set comes out the same within what is stated: spread and noise. Not those that
@@ -112,11 +111,10 @@ static void check_options(void)
 static int open_two(void)
 {
     const struct tccl_backend_options options = {.devices = 2};
-    struct tccl_error err = {0};
 
-    if (tccl_backend_open("host", &options, &backend, &err) == 0)
+    if (tccl_backend_open("host", &options, &backend, ERR) == 0)
         return 0;
-    fprintf(stderr, "%s\n", err.text);
+    fprintf(stderr, "%s\n", check_err.text);
     return -1;
 }
 

@@ -16,22 +16,15 @@ TEST(refused)
 {
     struct tccl_backend *backend;
     struct tccl_backend_options options = {0};
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_backend_open("abacus", &options, &backend, &err), -1);
+    CHECK_INT(tccl_backend_open("abacus", &options, &backend, ERR), -1);
     CHECK(backend == NULL);
-    CHECK(strstr(err.text, "no back end \"abacus\" in this build: it has model"));
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
-    CHECK(strstr(err.text, "--model FILE"));
-    err = (struct tccl_error){0};
+    CHECK_HOLDS(check_err.text, "no back end \"abacus\" in this build: it has model");
+    CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, "--model FILE");
     options.model = "/nonexistent/model.json";
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
-    CHECK(strstr(err.text, options.model));
-    err = (struct tccl_error){0};
+    CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, options.model);
     options.model = machine_path("README.md");
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
-    CHECK(strstr(err.text, "README.md:1:"));
+    CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, "README.md:1:");
     tccl_backend_close(NULL);
 }
 
@@ -86,13 +79,12 @@ TEST(impossible)
     const struct tccl_backend_options options = {.model = machine_path("amd-4gpu.json")};
     struct tccl_measurement measured;
     struct tccl_backend *backend;
-    struct tccl_error err = {0};
     struct tccl_set set = {0};
 
-    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
-    CHECK_INT(tccl_set_parse("g0>g7", &set, &err), 0);
-    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), 1);
-    CHECK(err.text[0]);
+    CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
+    CHECK_INT(tccl_set_parse("g0>g7", &set, ERR), 0);
+    CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 1);
+    CHECK(check_err.text[0]);
     tccl_backend_close(backend);
 }
 

@@ -249,23 +249,22 @@ static struct tccl_chain ring_through(int n, int memory, bool backwards)
 TEST(set)
 {
     struct tccl_baseline baseline = {.n_chains = 3};
-    struct tccl_error err = {0};
     struct tccl_set set;
     baseline.chains[0] = ring_through(4, 0, false);
     baseline.chains[1] = ring_through(4, 1, false);
     baseline.chains[2] = ring_through(4, 1, true); /* makes them once more */
-    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), 0);
+    CHECK_INT(tccl_baseline_set(&baseline, &set, ERR), 0);
     CHECK_INT(set.count, 24);
     CHECK(tccl_set_repeats(&set));
     CHECK(tccl_baseline_gbps(&baseline, 2.5) == 7.5);
     for (int i = 0; i < TCCL_MAX_CHANNELS; i++)
         baseline.chains[i] = ring_through(16, i, false);
     baseline.n_chains = 4;
-    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), 0);
+    CHECK_INT(tccl_baseline_set(&baseline, &set, ERR), 0);
     CHECK_INT(set.count, 128);
     baseline.n_chains = 5;
-    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), -1);
-    CHECK(strstr(err.text, "the 5 rings of the baseline make more than 144 transfers at once"));
+    CHECK_SAYS(tccl_baseline_set(&baseline, &set, ERR) == -1,
+               "the 5 rings of the baseline make more than 144 transfers at once");
 }
 
 /* What all chains reach together by the model, a transfer of several as often. */

@@ -91,24 +91,19 @@ TEST(round)
 
 TEST(missing)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile = create();
 
-    CHECK(tccl_profile_table(profile, 0x7, &err) == NULL);
+    CHECK(tccl_profile_table(profile, 0x7, ERR) == NULL);
     CHECK_INT(errno, ENOENT);
-    CHECK_STR(err.text, "no chains for GPUs 0-2: run tccl-profile run --gpus 0-2");
-    err = (struct tccl_error){0};
-    CHECK(tccl_profile_table(profile, 0x31, &err) == NULL);
-    CHECK_STR(err.text, "the machine has 4 GPUs, and no GPU 4-5");
+    CHECK_STR(check_err.text, "no chains for GPUs 0-2: run tccl-profile run --gpus 0-2");
+    CHECK(tccl_profile_table(profile, 0x31, ERR) == NULL);
+    CHECK_STR(check_err.text, "the machine has 4 GPUs, and no GPU 4-5");
     tccl_profile_close(profile);
 
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_open(cache, "0123456789abcdef0123456789abcdef", &profile, &err), -1);
+    CHECK_INT(tccl_profile_open(cache, "0123456789abcdef0123456789abcdef", &profile, ERR), -1);
     CHECK_INT(errno, ENOENT);
-    CHECK(strstr(err.text, "no profile of this machine in"));
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_open(cache, "../../etc", &profile, &err), -1);
-    CHECK(strstr(err.text, "is not a machine id"));
+    CHECK_HOLDS(check_err.text, "no profile of this machine in");
+    CHECK_SAYS(tccl_profile_open(cache, "../../etc", &profile, ERR) == -1, "is not a machine id");
 }
 
 /* Changes, or cuts off, what is at a place of a file. */
@@ -151,7 +146,6 @@ TEST(damaged_tables)
 
 TEST(foreign_tables)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile = create();
     char from[PATH_MAX], to[PATH_MAX];
 
@@ -159,34 +153,28 @@ TEST(foreign_tables)
     strcpy(from, in_folder(profile, "chains/00000003.chains"));
     strcpy(to, in_folder(profile, "chains/00000006.chains"));
     CHECK_INT(rename(from, to), 0);
-    CHECK(tccl_profile_table(profile, 0x6, &err) == NULL);
-    CHECK(strstr(err.text, "00000006.chains"));
-    CHECK(strstr(err.text, "another set of GPUs"));
+    CHECK_SAYS(tccl_profile_table(profile, 0x6, ERR) == NULL, "00000006.chains");
+    CHECK_HOLDS(check_err.text, "another set of GPUs");
 
     struct tccl_table *table = sample_table(&machine, 0xf);
     strcpy(table->source, "cuda");
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_profile_put(profile, table, &err), -1);
-    CHECK(strstr(err.text, "takes no chains"));
+    CHECK_SAYS(tccl_profile_put(profile, table, ERR) == -1, "takes no chains");
     CHECK(!tccl_profile_has_table(profile, 0xf));
     CHECK_INT(tccl_table_write(table, in_folder(profile, "chains/0000000f.chains"), NULL), 0);
-    err = (struct tccl_error){0};
-    CHECK(tccl_profile_table(profile, 0xf, &err) == NULL);
-    CHECK(strstr(err.text, "comes from \"cuda\""));
+    CHECK_SAYS(tccl_profile_table(profile, 0xf, ERR) == NULL, "comes from \"cuda\"");
     tccl_table_free(table);
     tccl_profile_close(profile);
 }
 
 static void check_refused(const char *folder, const char *text)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile;
 
-    CHECK_INT(tccl_profile_open_folder(folder, &profile, &err), -1);
+    CHECK_INT(tccl_profile_open_folder(folder, &profile, ERR), -1);
     CHECK(profile == NULL);
-    CHECK(strstr(err.text, text));
-    if (!strstr(err.text, text))
-        fprintf(stderr, "\"%s\" has no \"%s\"\n", err.text, text);
+    CHECK_HOLDS(check_err.text, text);
+    if (!strstr(check_err.text, text))
+        fprintf(stderr, "\"%s\" has no \"%s\"\n", check_err.text, text);
 }
 
 TEST(other_machine)
@@ -277,26 +265,22 @@ TEST(model)
 
 TEST(altered_model)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
     cleanup_json json_t *other = read_model("intel-4gpu.json");
     cleanup_model struct tccl_model *model = NULL;
     struct tccl_profile *profile;
 
-    CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    CHECK(json && tccl_model_from_json(json, &model, ERR) == 0);
     if (!model)
         return;
     empty_cache();
-    CHECK_INT(tccl_profile_create(cache, tccl_model_machine(model), "model", json, &profile, &err),
+    CHECK_INT(tccl_profile_create(cache, tccl_model_machine(model), "model", json, &profile, ERR),
               0);
     CHECK_INT(tccl_write_json(in_folder(profile, "model.json"), 0644, other, NULL), 0);
-    CHECK(tccl_profile_model(profile, &err) == NULL);
-    CHECK(strstr(err.text, "model.json"));
-    CHECK(strstr(err.text, "altered"));
+    CHECK_SAYS(tccl_profile_model(profile, ERR) == NULL, "model.json");
+    CHECK_HOLDS(check_err.text, "altered");
     unlink(in_folder(profile, "model.json"));
-    err = (struct tccl_error){0};
-    CHECK(tccl_profile_model(profile, &err) == NULL);
-    CHECK(strstr(err.text, "model.json"));
+    CHECK_SAYS(tccl_profile_model(profile, ERR) == NULL, "model.json");
     tccl_profile_close(profile);
 }
 

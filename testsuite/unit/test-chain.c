@@ -40,7 +40,6 @@ static void check_sets(const struct tccl_machine *amd)
 static void check_refused(const struct tccl_machine *machine, const struct tccl_chain *chain,
                           const char *why)
 {
-
     CHECK_FAILS(tccl_chain_check(chain, machine, ERR), why);
 }
 

@@ -19,10 +19,9 @@ static void know_gbps(struct tccl_measured *measured, const char *text, double g
 
 static struct tccl_congested *find(const struct tccl_measured *measured, long *count)
 {
-    struct tccl_error err = {""};
     struct tccl_congested *list = NULL;
-    *count = tccl_congestion_find(measured, threshold, &list, &err);
-    CHECK_STR(err.text, "");
+    *count = tccl_congestion_find(measured, threshold, &list, ERR);
+    CHECK_STR(check_err.text, "");
     return list;
 }
 

@@ -299,7 +299,6 @@ static const char *next(int fd, int *n)
 {
     static char type[32];
     unsigned char header[TCCL_FRAME_HEADER];
-    struct tccl_error err = {0};
     if (read_bytes(fd, (char *)header, sizeof(header)) != 0)
         return "closed";
     size_t size = tccl_frame_size(header);
@@ -308,8 +307,8 @@ static const char *next(int fd, int *n)
         return "torn";
     data[size] = '\0';
     const char *text = front.from == FROM_TCP ? strchr(data, ' ') + 1 : data;
-    cleanup_json json_t *answer = tccl_message_parse(text, strlen(text), &err);
-    snprintf(type, sizeof(type), "%.31s", answer ? tccl_message_type(answer) : err.text);
+    cleanup_json json_t *answer = tccl_message_parse(text, strlen(text), ERR);
+    snprintf(type, sizeof(type), "%.31s", answer ? tccl_message_type(answer) : check_err.text);
     if (n)
         *n = (int)json_integer_value(json_object_get(answer, "n"));
     return type;

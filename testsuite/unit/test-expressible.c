@@ -17,25 +17,22 @@ static struct tccl_chain parse(const struct tccl_machine *machine, const char *t
 static void check_expressible(const struct tccl_machine *machine, const char *text, bool good)
 {
     struct tccl_chain chain = parse(machine, text);
-    struct tccl_error err = {0};
 
-    CHECK_INT(tccl_expressible(machine, &chain, 1, &err), good ? 0 : -1);
-    CHECK_INT(err.text[0] == '\0', good);
+    CHECK_INT(tccl_expressible(machine, &chain, 1, ERR), good ? 0 : -1);
+    CHECK_INT(check_err.text[0] == '\0', good);
 }
 
 /* why: NULL if it can be built. */
 static void check_rings(const struct tccl_machine *machine, const char *text, const char *why)
 {
     struct tccl_ring_set set;
-    struct tccl_error err = {0};
     char printed[TCCL_RINGS_TEXT];
 
-    CHECK_INT(tccl_ring_set_parse(text, machine, &set, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_ring_set_parse(text, machine, &set, ERR));
     tccl_ring_set_format(&set, machine, printed);
     CHECK_STR(printed, text);
-    CHECK_INT(tccl_expressible(machine, set.rings, set.n, &err), why ? -1 : 0);
-    CHECK_STR(err.text, why ? why : "");
+    CHECK_INT(tccl_expressible(machine, set.rings, set.n, ERR), why ? -1 : 0);
+    CHECK_STR(check_err.text, why ? why : "");
     /* In any order, and twice, it is the same. */
     struct tccl_ring_set twice = {.n = 2 * set.n};
     for (int i = 0; i < set.n && twice.n <= TCCL_CHAIN_RINGS; i++)

@@ -34,11 +34,9 @@ TEST(order)
 
 static void check_refused(const char *text, const char *why)
 {
-    struct tccl_error err = {0};
     uint32_t *sets;
 
-    CHECK_INT(tccl_gpusets_parse(text, 8, &sets, &err), -1);
-    CHECK(strstr(err.text, why));
+    CHECK_SAYS(tccl_gpusets_parse(text, 8, &sets, ERR) == -1, why);
 }
 
 TEST(parse)

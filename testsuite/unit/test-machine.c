@@ -137,18 +137,17 @@ static void check_round_trip(const struct tccl_machine *machine)
 {
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     struct tccl_machine back;
-    struct tccl_error err = {0};
     char path[] = "/tmp/tccl-machine-XXXXXX";
     int fd = mkstemp(path);
 
-    CHECK_INT(tccl_machine_from_json(json, &back, &err), 0);
+    CHECK_INT(tccl_machine_from_json(json, &back, ERR), 0);
     CHECK(memcmp(machine, &back, sizeof(back)) == 0);
-    CHECK_INT(tccl_write_json(path, 0600, json, &err), 0);
-    CHECK_INT(tccl_machine_read(path, &back, &err), 0);
+    CHECK_INT(tccl_write_json(path, 0600, json, ERR), 0);
+    CHECK_INT(tccl_machine_read(path, &back, ERR), 0);
     CHECK(memcmp(machine, &back, sizeof(back)) == 0);
-    CHECK_INT(tccl_write_file(path, 0600, "{}", 2, &err), 0);
-    CHECK_INT(tccl_machine_read(path, &back, &err), -1);
-    CHECK(strncmp(err.text, path, strlen(path)) == 0);
+    CHECK_INT(tccl_write_file(path, 0600, "{}", 2, ERR), 0);
+    CHECK_INT(tccl_machine_read(path, &back, ERR), -1);
+    CHECK(strncmp(check_err.text, path, strlen(path)) == 0);
     close(fd);
     unlink(path);
 }
@@ -235,13 +234,12 @@ TEST(paths)
 static void check_allows(const char *text, const char *why)
 {
     struct tccl_machine machine;
-    struct tccl_error err = {0};
     struct tccl_set set;
 
     load("sample", "sample", &machine);
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    CHECK_INT(tccl_machine_allows(&machine, set.transfers[0], &err), *why ? -1 : 0);
-    CHECK_STR(err.text, why);
+    CHECK_INT(tccl_machine_allows(&machine, set.transfers[0], ERR), *why ? -1 : 0);
+    CHECK_STR(check_err.text, why);
 }
 
 /* Nodes of memories: written, and part of the id, only where they aren't 0, 1, 2... */

@@ -91,14 +91,13 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
 
 static void read_log(void)
 {
-    struct tccl_error err = {0};
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_profile(backend);
 
     tccl_setmap_clear(&log_.seen);
     log_ = (struct log){0};
-    CHECK(tccl_profile_sets(profile, count, NULL, NULL, &err) >= 0);
-    CHECK_STR(err.text, "");
+    CHECK(tccl_profile_sets(profile, count, NULL, NULL, ERR) >= 0);
+    CHECK_STR(check_err.text, "");
     tccl_profile_close(profile);
     tccl_backend_close(backend);
 }

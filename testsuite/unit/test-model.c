@@ -45,11 +45,10 @@ static int load_small(const char *resources, const char *rules, struct tccl_mode
 static void check_refused(const char *resources, const char *rules, const char *why)
 {
     struct tccl_model *model;
-    struct tccl_error err = {0};
 
-    CHECK_INT(load_small(resources, rules, &model, &err), -1);
+    CHECK_INT(load_small(resources, rules, &model, ERR), -1);
     CHECK(model == NULL);
-    CHECK_STR(err.text, why);
+    CHECK_STR(check_err.text, why);
 }
 
 static double measure(const struct tccl_model *model, const char *text)

@@ -37,29 +37,27 @@ static int encode(struct monitor *monitor, uid_t reader, const char *text, char 
 /* By somebody without any right: 0, or the number of the line that failed. */
 static int use(struct monitor *monitor, const char *foreign)
 {
-    struct tccl_error err = {0};
     char *cred, *data;
     size_t size = 0;
     uid_t uid = 12345;
-    if (drop_to_user(SOMEBODY, &err) != 0 || getuid() != SOMEBODY || setuid(0) == 0)
+    if (drop_to_user(SOMEBODY, ERR) != 0 || getuid() != SOMEBODY || setuid(0) == 0)
         return __LINE__;
     if (encode(monitor, 0, MESSAGE, &cred) != 0)
         return __LINE__;
-    if (tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err) == 0)
+    if (tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, ERR) == 0)
         return __LINE__; /* root's alone */
-    if (monitor_decode(monitor, "/nowhere", cred, soon(), &uid, &data, &size, &err) != 0)
+    if (monitor_decode(monitor, "/nowhere", cred, soon(), &uid, &data, &size, ERR) != 0)
         return __LINE__;
     if (uid != 0 || size != strlen(MESSAGE) || strcmp(data, MESSAGE) != 0)
         return __LINE__;
     if (encode(monitor, SOMEBODY, MESSAGE, &cred) != 0 ||
-        tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err) != 0 || uid != 0)
+        tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, ERR) != 0 || uid != 0)
         return __LINE__; /* an answer */
     if (encode(monitor, 0, "RPC of Slurm", &cred) == 0 ||
         encode(monitor, (uid_t)TCCL_CRED_ANYONE, MESSAGE, &cred) == 0)
         return __LINE__;
-    err.text[0] = '\0';
-    if (monitor_decode(monitor, "/nowhere", foreign, soon(), &uid, &data, &size, &err) == 0 ||
-        strcmp(err.text, "munge: the credential holds no message of tccl's") != 0)
+    if (monitor_decode(monitor, "/nowhere", foreign, soon(), &uid, &data, &size, ERR) == 0 ||
+        strcmp(check_err.text, "munge: the credential holds no message of tccl's") != 0)
         return __LINE__;
     return 0;
 }

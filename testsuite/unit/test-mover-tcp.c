@@ -38,13 +38,12 @@ TEST(counts_agree)
     static unsigned char region[300001]; /* no multiple of anything */
     struct tccl_peer_count count;
     struct tccl_peer_stream stream;
-    struct tccl_error err = {0};
     uint64_t sent = 0, received = 0;
     int fd;
 
     srand((unsigned)check_seed());
-    struct tccl_peer_loop *loop = tccl_peer_loop_open(&fd, &err);
-    CHECK_STR(err.text, "");
+    struct tccl_peer_loop *loop = tccl_peer_loop_open(&fd, ERR);
+    CHECK_STR(check_err.text, "");
     tccl_peer_stream_begin(&stream, fd, 1 << 20);
     stream.region = region;
     stream.size = sizeof(region);
@@ -84,10 +83,9 @@ static struct tccl_workers *new_workers(struct tccl_workspace *workspace)
 {
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 60, .run_limit = 60};
-    struct tccl_error err = {0};
-    struct tccl_workers *workers = tccl_workers_new(workspace, &options, &err);
+    struct tccl_workers *workers = tccl_workers_new(workspace, &options, ERR);
 
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     return workers;
 }
 
@@ -121,7 +119,6 @@ TEST(loopback)
 {
     struct tccl_workspace *workspace = new_workspace("", "");
     struct tccl_workers *workers = new_workers(workspace);
-    struct tccl_error err = {0};
     struct tccl_run_result run;
 
     for (int i = 0; i < 3; i++) {
@@ -131,8 +128,7 @@ TEST(loopback)
         check_good(workers, "n0>m0 n1>m0");
     }
     CHECK_INT(tccl_workers_replaced(workers), 0);
-    CHECK_INT(run_set(workers, "n0>g0", &run, &err), 1);
-    CHECK(strstr(err.text, "GPUDirect") != NULL);
+    CHECK_SAYS(run_set(workers, "n0>g0", &run, ERR) == 1, "GPUDirect");
     check_good(workers, "n0>m0");
     tccl_workers_free(workers);
     tccl_workspace_free(workspace);

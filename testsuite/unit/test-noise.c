@@ -142,10 +142,9 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
 static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
     struct tccl_meter meter = {.measure = ask, .context = noisy};
-    struct tccl_error err = {0};
     struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
-    CHECK_STR(err.text, "");
+        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, ERR);
+    CHECK_STR(check_err.text, "");
     noisy->calls = noisy->failed = 0;
     return symmetry;
 }

@@ -100,8 +100,7 @@ static double truth_of(const struct tccl_model *model, const struct tccl_ring_se
 static bool judge(const struct run *run, const struct tccl_model *model, uint32_t gpus, int nodes,
                   struct verdict *verdict)
 {
-    struct tccl_error err = {0};
-    const struct tccl_table *table = tccl_profile_table(run->profile, gpus, &err);
+    const struct tccl_table *table = tccl_profile_table(run->profile, gpus, ERR);
     const struct tccl_machine *machine = tccl_profile_machine(run->profile);
     const struct tccl_baseline *own =
         nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
@@ -110,8 +109,8 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     struct tccl_ring ring = {0};
     struct tccl_set set;
     int best;
-    bool some = own->n_chains > 0 &&
-                tccl_ring_choose(&runs, 1, nodes == 1 ? 1 : 8, &ring, &best, &err) == 0;
+    bool some =
+        own->n_chains > 0 && tccl_ring_choose(&runs, 1, nodes == 1 ? 1 : 8, &ring, &best, ERR) == 0;
     *verdict = (struct verdict){0};
     if (some) {
         CHECK_INT(tccl_baseline_set(own, &set, NULL), 0);
@@ -159,11 +158,10 @@ static double median(double *values, int n)
 
 static void look_at(const struct run *run, struct summary *summary)
 {
-    struct tccl_error err = {0};
     cleanup_model struct tccl_model *model = NULL;
     cleanup_free uint32_t *masks = NULL;
-    int count = tccl_profile_tables(run->profile, &masks, &err);
-    CHECK_INT(tccl_model_read(run->path, &model, &err), 0);
+    int count = tccl_profile_tables(run->profile, &masks, ERR);
+    CHECK_INT(tccl_model_read(run->path, &model, ERR), 0);
     *summary = (struct summary){.worst = INFINITY};
     for (int i = 0; i < count && !check_failures; i++)
         for (int nodes = 1; nodes <= 2; nodes++) {

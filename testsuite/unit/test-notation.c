@@ -189,7 +189,6 @@ static void check_mutated(const char *text)
     char changed[TCCL_CHAIN_TEXT + 2], printed[TCCL_CHAIN_TEXT];
     size_t length = strlen(text), at = (size_t)rand() % length;
     struct tccl_named_chain chain, again;
-    struct tccl_error err = {0};
 
     strcpy(changed, text);
     if (rand() % 3 == 0)
@@ -198,8 +197,8 @@ static void check_mutated(const char *text)
         changed[at] = bytes[(size_t)rand() % (sizeof(bytes) - 1)];
     else
         memmove(changed + at + 1, changed + at, length - at + 1);
-    if (tccl_named_parse(changed, &chain, &err) != 0) {
-        CHECK(err.text[0]);
+    if (tccl_named_parse(changed, &chain, ERR) != 0) {
+        CHECK(check_err.text[0]);
         return;
     }
     tccl_named_format(&chain, printed);
@@ -302,10 +301,9 @@ static void check_read(const char *text, int result, const char *expected, const
 {
     struct tccl_ring_reader ring = {.text = text};
     struct tccl_named_chain chain;
-    struct tccl_error err = {0};
     char read[2 * TCCL_CHAIN_TEXT + 512] = "", printed[TCCL_CHAIN_TEXT];
     int more;
-    while ((more = tccl_ring_next(&ring, &chain, &err)) > 0) {
+    while ((more = tccl_ring_next(&ring, &chain, ERR)) > 0) {
         size_t length = strlen(read);
         tccl_named_format(&chain, printed);
         CHECK(length < 256);
@@ -313,7 +311,7 @@ static void check_read(const char *text, int result, const char *expected, const
     }
     CHECK_INT(more, result);
     CHECK_STR(read, expected);
-    CHECK_STR(err.text, why);
+    CHECK_STR(check_err.text, why);
 }
 
 TEST(reads)

@@ -12,12 +12,11 @@ static void check_parse(const char *text, int limit, uint32_t expected)
 
 static void check_refused(const char *text, int limit, const char *why)
 {
-    struct tccl_error err = {0};
     uint32_t mask = 77;
 
-    CHECK_INT(tccl_numberset_parse(text, limit, &mask, &err), -1);
+    CHECK_INT(tccl_numberset_parse(text, limit, &mask, ERR), -1);
     CHECK_INT(mask, 77);
-    CHECK_STR(err.text, why);
+    CHECK_STR(check_err.text, why);
 }
 
 TEST(numberset)

@@ -18,20 +18,16 @@ static struct tccl_nvml nvml;
 
 static void read_well(const char *gpus)
 {
-
     setenv("FAKE_NVML_GPUS", gpus, 1);
     CHECK_OK(tccl_nvml_read(&nvml, ERR));
 }
 
 static void check_failure(const char *why)
 {
-    struct tccl_error err = {0};
-
-    CHECK_INT(tccl_nvml_read(&nvml, &err), -1);
-    CHECK(strstr(err.text, why));
-    CHECK(!strchr(err.text, '\n'));
-    if (!strstr(err.text, why))
-        fprintf(stderr, "  \"%s\" not in \"%s\"\n", why, err.text);
+    CHECK_SAYS(tccl_nvml_read(&nvml, ERR) == -1, why);
+    CHECK(!strchr(check_err.text, '\n'));
+    if (!strstr(check_err.text, why))
+        fprintf(stderr, "  \"%s\" not in \"%s\"\n", why, check_err.text);
 }
 
 TEST(order)

@@ -118,26 +118,24 @@ static void check_apart(void)
 static void check_never_together(void)
 {
     struct tccl_measurement out;
-    struct tccl_error err = {0};
 
     puppet->alone[0] = 2;
     CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
     CHECK_INT(puppet->alone[0], 0);
     CHECK(out.gbps > 0.5 && out.overlap > 0);
     puppet->alone[0] = 1000;
-    CHECK_INT(repeat("g0>m0 g1>m0", &out, &err), 1);
-    CHECK_STR(err.text, "its transfers hardly run at the same time here");
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, ERR), 1);
+    CHECK_STR(check_err.text, "its transfers hardly run at the same time here");
     puppet->alone[0] = 0;
 }
 
 static void check_failure(void)
 {
     struct tccl_measurement out;
-    struct tccl_error err = {0};
 
     puppet->act[1] = PUPPET_DIES;
-    CHECK_INT(repeat("g0>m0 g1>m0", &out, &err), 1);
-    CHECK_STR(err.text, "g1>m0: its worker was killed by signal 9");
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, ERR), 1);
+    CHECK_STR(check_err.text, "g1>m0: its worker was killed by signal 9");
     puppet->act[1] = PUPPET_MOVES;
     CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
 }

@@ -343,13 +343,10 @@ static bool check_any(const struct trial *trial, double built)
 {
     struct tccl_rings_options options = {.rings = 2, .any = true, .seed = 1};
     struct tccl_rings_result result;
-    struct tccl_error err = {""};
     uint32_t gpus = (1u << trial->n) - 1;
     double best = trial->best[2];
-    CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
-              0);
-    CHECK_STR(err.text, "");
-    CHECK(tccl_ring_set_check(&result.set, trial->machine, &err) == 0);
+    CHECK_OK(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, ERR));
+    CHECK(tccl_ring_set_check(&result.set, trial->machine, ERR) == 0);
     CHECK(result.gbps <= best * (1 + 1e-9) && result.gbps >= built * (1 - 1e-9));
     CHECK(result.bound >= best * (1 - 1e-9));
     return result.gbps >= best * (1 - 1e-6);

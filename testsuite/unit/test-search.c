@@ -33,19 +33,18 @@ static void check_best(const struct tccl_model *model, const struct tccl_result 
                        double best, bool any)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
     double gbps;
     CHECK(is_near(result->gbps, best));
     CHECK(is_near(result->bound, best));
     if (result->chain.n_gpus == 0)
         return;
     tccl_chain_set(&result->chain, &set);
-    CHECK(tccl_chain_check(&result->chain, tccl_model_machine(model), &err) == 0);
-    CHECK(any || tccl_expressible(tccl_model_machine(model), &result->chain, 1, &err) == 0);
-    CHECK(tccl_model_measure(model, &set, &gbps, NULL, NULL, &err) == 0);
+    CHECK(tccl_chain_check(&result->chain, tccl_model_machine(model), ERR) == 0);
+    CHECK(any || tccl_expressible(tccl_model_machine(model), &result->chain, 1, ERR) == 0);
+    CHECK(tccl_model_measure(model, &set, &gbps, NULL, NULL, ERR) == 0);
     CHECK(is_near(gbps, result->gbps));
-    if (err.text[0])
-        fprintf(stderr, "%s\n", err.text);
+    if (check_err.text[0])
+        fprintf(stderr, "%s\n", check_err.text);
 }
 
 /* Tasks that see only their own GPUs: the best of all chains without P2P, for each pair of NICs,
@@ -105,9 +104,7 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_port none = {0};
     int worse;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_search_table(search, table, &options, ERR));
     for (int i = 0; i < tccl_table_pairs(table); i++)
         check_best(model, &table->results[i],
                    enumerate_best(model, gpus, false, table->ports[i / table->n_ports],
@@ -116,7 +113,7 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     if (__builtin_popcount(gpus) > 1)
         check_best(model, tccl_table_ring(table),
                    enumerate_best(model, gpus, true, none, none, any), any);
-    CHECK_INT(tccl_table_check(table, machine, &err), 0);
+    CHECK_INT(tccl_table_check(table, machine, ERR), 0);
     worse = any ? 0 : check_hosts(model, table);
     tccl_table_free(table);
     tccl_search_free(search);
@@ -215,14 +212,12 @@ static const char shared_model[] =
  * sets). */
 TEST(shared_resource)
 {
-    struct tccl_error err = {0};
     cleanup_model struct tccl_model *model = NULL;
     char *text = strdup(shared_model);
     for (char *quote = text; (quote = strchr(quote, '\'')); quote++)
         *quote = '"';
     json_t *json = json_loads(text, 0, NULL);
-    CHECK_INT(tccl_model_from_json(json, &model, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_model_from_json(json, &model, ERR));
     json_decref(json);
     free(text);
     if (!model)
@@ -231,7 +226,7 @@ TEST(shared_resource)
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     struct tccl_search_options options = {0};
     cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
-    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
+    CHECK_INT(tccl_search_table(search, table, &options, ERR), 0);
     long pairs = tccl_table_pairs(table);
     for (int i = 0; i < pairs; i++)
         check_best(model, &table->results[i],

@@ -74,11 +74,10 @@ static void fill(struct lines *lines, int n)
 static long check_read(const struct lines *expected, int n, int torn)
 {
     static struct lines lines;
-    struct tccl_error err = {""};
     int dropped = -1;
     lines.n = 0;
-    long count = tccl_setlog_read(path, collect, &lines, &dropped, &err);
-    CHECK_STR(err.text, "");
+    long count = tccl_setlog_read(path, collect, &lines, &dropped, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(count >= n);
     CHECK_INT(dropped, torn);
     for (int i = 0; i < n && i < lines.n; i++) {
@@ -106,10 +105,8 @@ TEST(roundtrip)
 
 TEST(one_writer)
 {
-    struct tccl_error err = {""};
     struct tccl_setlog *first = tccl_setlog_open(path, "model", NULL);
-    CHECK(tccl_setlog_open(path, "model", &err) == NULL);
-    CHECK(strstr(err.text, "another process") != NULL);
+    CHECK_SAYS(tccl_setlog_open(path, "model", ERR) == NULL, "another process");
     tccl_setlog_close(first);
     first = tccl_setlog_open(path, "model", NULL);
     CHECK(first != NULL);
@@ -323,9 +320,8 @@ TEST(members)
 
 TEST(no_file)
 {
-    struct tccl_error err = {""};
-    CHECK(tccl_setlog_open("/dev/full", "model", &err) == NULL);
-    CHECK(strstr(err.text, "/dev/full: ") == err.text);
+    CHECK(tccl_setlog_open("/dev/full", "model", ERR) == NULL);
+    CHECK(strstr(check_err.text, "/dev/full: ") == check_err.text);
     CHECK_INT(tccl_setlog_read("/dev/zero", collect, NULL, NULL, NULL), -1);
     CHECK(tccl_setlog_open("/nonexistent/sets.jsonl", "model", NULL) == NULL);
 }

@@ -512,9 +512,8 @@ static void compare_tree(const struct sample *sample, double gbps)
 static bool is_found(struct reader *reader, const struct sample *sample)
 {
     struct tccl_rings rings;
-    struct tccl_error err;
     bool closed = sample->chain.rings[0].path.closed;
-    CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, &err), 0);
+    CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, ERR), 0);
     if (rings.n_channels != sample->facts.channels || rings.ring.channels != rings.n_channels ||
         (double)rings.ring.intra != sample->facts.gbps ||
         (double)rings.ring.inter != sample->facts.gbps)

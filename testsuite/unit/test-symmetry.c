@@ -38,11 +38,10 @@ static int ask(void *context, const struct tccl_set *set, struct tccl_measuremen
 
 static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
-    struct tccl_error err = {0};
     struct tccl_meter meter = {.measure = ask, .context = noisy};
     struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
-    CHECK_STR(err.text, "");
+        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, ERR);
+    CHECK_STR(check_err.text, "");
     CHECK(symmetry != NULL);
     return symmetry;
 }
@@ -230,11 +229,10 @@ TEST(without_meter)
     cleanup_symmetry struct tccl_symmetry *described =
         tccl_symmetry_of_machine(tccl_model_machine(model), NULL, 0, NULL);
     struct tccl_meter broken = {.measure = breaks, .context = NULL};
-    struct tccl_error err = {0};
     CHECK(count_exchanges(described, false) > 0);
     CHECK_INT(tccl_symmetry_measured_sets(described), 0);
-    CHECK(tccl_symmetry_of_machine(tccl_model_machine(model), &broken, 0.05, &err) == NULL);
-    CHECK_STR(err.text, "the meter broke");
+    CHECK(tccl_symmetry_of_machine(tccl_model_machine(model), &broken, 0.05, ERR) == NULL);
+    CHECK_STR(check_err.text, "the meter broke");
 }
 
 /* As many devices beside each other on one NUMA node as there may be. */

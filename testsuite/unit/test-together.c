@@ -128,7 +128,6 @@ TEST(splits)
     static const char *const bad[] = {"0-1",      "0-1/1-2",  "0-1/8",    "",      ",",    "a/b",
                                       "0-1/2-3/", "/0-1/2-3", "0-1//2-3", "0+0/1", "0 / 1"};
     struct tccl_split *splits;
-    struct tccl_error err = {""};
     uint32_t *sets;
     CHECK_INT(tccl_splits_parse(NULL, 4, &splits, NULL), 1 + 4 + 6 + 2 + 1);
     CHECK(splits[0].n == 2 && splits[0].parts[0] == 3 && splits[0].parts[1] == 12);
@@ -144,13 +143,11 @@ TEST(splits)
     CHECK_INT(tccl_splits_sets(splits, count, &sets), 6);
     free(sets);
     free(splits);
-    CHECK_INT(tccl_splits_parse("0+3/1-2,0-1/2/3", 4, &splits, &err), 2);
+    CHECK_INT(tccl_splits_parse("0+3/1-2,0-1/2/3", 4, &splits, ERR), 2);
     CHECK(splits[0].parts[0] == 9 && splits[0].parts[1] == 6 && splits[1].n == 3);
     free(splits);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        err = (struct tccl_error){""};
-        CHECK_INT(tccl_splits_parse(bad[i], 8, &splits, &err), -1);
-        CHECK(strstr(err.text, "--splits"));
+        CHECK_SAYS(tccl_splits_parse(bad[i], 8, &splits, ERR) == -1, "--splits");
     }
 }
 
@@ -219,9 +216,8 @@ static int check_line(void *context, const struct tccl_joint *joint)
 static int check_lines(struct tccl_profile *profile, const struct tccl_model *model)
 {
     struct lines lines = {.model = model, .seen = tccl_together_new()};
-    struct tccl_error err = {""};
-    CHECK_INT((int)tccl_profile_joints(profile, check_line, &lines, NULL, &err), lines.n);
-    CHECK_STR(err.text, "");
+    CHECK_INT((int)tccl_profile_joints(profile, check_line, &lines, NULL, ERR), lines.n);
+    CHECK_STR(check_err.text, "");
     tccl_together_free(lines.seen);
     return lines.n;
 }
@@ -230,23 +226,22 @@ static int check_lines(struct tccl_profile *profile, const struct tccl_model *mo
 static void check_stops(void)
 {
     struct tccl_fill_progress end;
-    struct tccl_error err;
     stop_at = 5;
-    CHECK_INT(run(&end, &err), TCCL_FILL_STOPPED);
+    CHECK_INT(run(&end, ERR), TCCL_FILL_STOPPED);
     CHECK(end.together == 5 && end.together_total > 20);
     stop_at = 0;
     rough.bad = "";
-    CHECK_INT(run(&end, &err), -1); /* nothing works */
-    CHECK(strstr(err.text, "in a row"));
+    CHECK_INT(run(&end, ERR), -1); /* nothing works */
+    CHECK_HOLDS(check_err.text, "in a row");
     rough.bad = "g0>m0"; /* some don't */
-    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK_INT(run(&end, ERR), TCCL_FILL_DONE);
     CHECK(end.together > 5 && end.together <= end.together_total);
     CHECK(end.failed > 0 && strstr(end.why.text, "g0>m0")); /* though the last ones worked */
     rough.bad = NULL;
-    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK_INT(run(&end, ERR), TCCL_FILL_DONE);
     CHECK_INT(end.together, end.together_total);
     long calls = rough.calls;
-    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK_INT(run(&end, ERR), TCCL_FILL_DONE);
     CHECK(end.together_before == end.together_total && end.measured == 0);
     CHECK(rough.calls <= calls);
 }
@@ -296,7 +291,6 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
 static void check_file(struct tccl_profile *profile)
 {
     char path[PATH_MAX + 32];
-    struct tccl_error err = {""};
     snprintf(path, sizeof(path), "%s/together.jsonl", tccl_profile_folder(profile));
     int n = tccl_together_count(tccl_profile_together(profile, NULL));
     bool stale;
@@ -307,23 +301,20 @@ static void check_file(struct tccl_profile *profile)
     CHECK(file && fputs("{\"sides\":[\"g0>", file) >= 0 && fclose(file) == 0);
     const struct tccl_together *together = tccl_profile_together_read(profile, &stale);
     CHECK(stale && tccl_together_count(together) == n); /* as it was */
-    together = tccl_profile_together(profile, &err);
+    together = tccl_profile_together(profile, ERR);
     CHECK_INT(tccl_together_count(together), n);
     tccl_profile_together_read(profile, &stale);
     CHECK(!stale);
     file = fopen(path, "r+");
     CHECK(file && fseek(file, 12, SEEK_SET) == 0 && fputc('?', file) == '?' && fclose(file) == 0);
-    CHECK(!tccl_profile_together(profile, &err));
-    CHECK(strstr(err.text, "together.jsonl:1: checksum does not match"));
+    CHECK_SAYS(!tccl_profile_together(profile, ERR), "together.jsonl:1: checksum does not match");
     CHECK_INT(truncate(path, (8 << 20) + 1), 0); /* tccld would read it while steps wait */
-    err = (struct tccl_error){""};
-    CHECK(!tccl_profile_together(profile, &err));
-    CHECK(strstr(err.text, "together.jsonl: has 8388609 bytes, more than 8388608"));
-    err = (struct tccl_error){""};
+    CHECK_SAYS(!tccl_profile_together(profile, ERR),
+               "together.jsonl: has 8388609 bytes, more than 8388608");
     CHECK_INT(unlink(path), 0);
     CHECK(!tccl_profile_together_read(profile, &stale) && stale);
-    CHECK(!tccl_profile_together(profile, &err));
-    CHECK_STR(err.text, "");
+    CHECK(!tccl_profile_together(profile, ERR));
+    CHECK_STR(check_err.text, "");
 }
 
 /* One result more than a profile has room for, as earlier versions could leave: the others count,
@@ -358,9 +349,7 @@ static int count_line(void *context, const struct tccl_joint *joint)
 static void check_full_run(void)
 {
     struct tccl_fill_progress end;
-    struct tccl_error err;
-    CHECK_INT(run(&end, &err), -1);
-    CHECK(strstr(err.text, "room for 4096 results"));
+    CHECK_SAYS(run(&end, ERR) == -1, "room for 4096 results");
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_rough(backend);
     CHECK_INT((int)tccl_profile_joints(profile, count_line, NULL, NULL, NULL), TCCL_MAX_JOINTS + 1);

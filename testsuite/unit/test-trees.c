@@ -149,11 +149,10 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
     struct tccl_search_options options = {.gap = gap, .pairs = pairs, .trees = true};
     struct tccl_table *table = tccl_table_new(machine, gpus);
-    struct tccl_error err = {""};
     int count = 0;
-    CHECK(tccl_search_table(search, table, &options, &err) >= 0);
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_table_check(table, machine, &err), 0);
+    CHECK(tccl_search_table(search, table, &options, ERR) >= 0);
+    CHECK_STR(check_err.text, "");
+    CHECK_INT(tccl_table_check(table, machine, ERR), 0);
     for (int i = 0; i < tccl_table_pairs(table); i++) {
         const struct tccl_result *result = &table->results[i];
         if (result->tree.gbps == 0)

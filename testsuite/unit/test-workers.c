@@ -31,13 +31,12 @@ struct pool {
 static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
 {
     const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 60, .run_limit = 60};
-    struct tccl_error err = {0};
-    struct pool pool = {.workspace = tccl_workspace_new(site, &settings, &err)};
+    struct pool pool = {.workspace = tccl_workspace_new(site, &settings, ERR)};
 
     if (pool.workspace)
-        pool.workers = tccl_workers_new(pool.workspace, &options, &err);
+        pool.workers = tccl_workers_new(pool.workspace, &options, ERR);
     if (!pool.workers) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", check_err.text);
         exit(1);
     }
     return pool;
@@ -256,12 +255,11 @@ TEST(idle_death)
 {
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set set = parse("g0>m0");
-    struct tccl_error err = {0};
     struct tccl_run_result run;
 
     puppet->act[0] = PUPPET_FAILS_TO_OPEN;
-    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, &err), 1);
-    CHECK_STR(err.text, "g0>m0: the strings are tangled");
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, ERR), 1);
+    CHECK_STR(check_err.text, "g0>m0: the strings are tangled");
     puppet->act[0] = PUPPET_MOVES;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, NULL), 0);
     kill(puppet->pid[0], SIGKILL);
@@ -296,10 +294,9 @@ TEST(workers_are_kept)
     CHECK_INT(tccl_workers_run(pool.workers, &one, 100000, &run, NULL), 0);
     puppet->act[0] = PUPPET_MOVES;
     struct tccl_set none = {0}, nic = parse("n0>m0");
-    struct tccl_error err = {0};
     CHECK_INT(tccl_workers_run(pool.workers, &none, 100000, &run, NULL), 1);
-    CHECK_INT(tccl_workers_run(pool.workers, &nic, 100000, &run, &err), 1);
-    CHECK_STR(err.text, "n0: there are no NICs here");
+    CHECK_INT(tccl_workers_run(pool.workers, &nic, 100000, &run, ERR), 1);
+    CHECK_STR(check_err.text, "n0: there are no NICs here");
     free_pool(&pool);
     close(own[0]);
     close(own[1]);
@@ -347,7 +344,6 @@ TEST(keepers)
 {
     struct pool pool = make_pool(puppet_site(2), &mover);
     struct tccl_set set = parse("g0>m0");
-    struct tccl_error err = {0};
     struct tccl_run_result run;
 
     CHECK_INT(tccl_workers_count(pool.workers), 2);
@@ -356,7 +352,7 @@ TEST(keepers)
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     kill(puppet->keeper[1], SIGKILL);
     for (int i = 0; i < 1000 && tccl_workspace_loan(pool.workspace, 1)->turn == 1; i++) {
-        tccl_workers_run(pool.workers, &set, 1000, &run, &err);
+        tccl_workers_run(pool.workers, &set, 1000, &run, ERR);
         puppet_nap();
     }
     CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->turn, 2);
@@ -367,11 +363,10 @@ TEST(keepers)
     struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
     const struct tccl_workers_options options = {
         .gpu = &mover, .prepare_limit = 60, .run_limit = 60};
-    err.text[0] = '\0';
     puppet->keep_fails = 1;
-    CHECK(!tccl_workers_new(workspace, &options, &err));
-    CHECK_INT(strncmp(err.text, "g", 1), 0);
-    CHECK_STR(err.text + 2, ": nothing to lend");
+    CHECK(!tccl_workers_new(workspace, &options, ERR));
+    CHECK_INT(strncmp(check_err.text, "g", 1), 0);
+    CHECK_STR(check_err.text + 2, ": nothing to lend");
     puppet->keep_fails = 0;
     tccl_workspace_free(workspace);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
@@ -399,28 +394,26 @@ TEST(copies)
 {
     struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
-    struct tccl_error err = {0};
     struct tccl_run_result run;
 
     for (int i = 0; i < 3; i++)
         puppet->runs[i] = 0;
     set_copies(&pool, 2);
     puppet->gbps[1] = 0.001;
-    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_workers_run(pool.workers, &set, 2000000, &run, ERR));
     CHECK_INT(puppet->runs[0], 3);
     CHECK_INT(puppet->runs[1], 2);
     CHECK_INT(puppet->runs[2], 0);
     CHECK_INT(tccl_workers_count(pool.workers), 5);
     CHECK(run.slowest > 0.1 && run.gbps[0] == run.slowest && run.gbps[1] == 0);
-    CHECK_INT(tccl_workers_run(pool.workers, &memory, 2000000, &run, &err),
+    CHECK_INT(tccl_workers_run(pool.workers, &memory, 2000000, &run, ERR),
               0); /* the same copy twice */
     CHECK_INT(puppet->runs[0], 6);
     CHECK_INT(puppet->runs[1], 4);
     puppet->gbps[1] = 100;
     puppet->act[1] = PUPPET_FAILS;
-    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, &err), 1);
-    CHECK_INT(strncmp(err.text, "g1", 2), 0);
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, ERR), 1);
+    CHECK_INT(strncmp(check_err.text, "g1", 2), 0);
     puppet->act[1] = PUPPET_MOVES;
     puppet->gbps[1] = 1;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, NULL), 0);

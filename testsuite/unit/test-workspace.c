@@ -32,11 +32,10 @@ static int first_node(void)
 static struct tccl_workspace *make_workspace(size_t region, bool bind)
 {
     const struct tccl_workspace_settings settings = {.region = region, .bind = bind};
-    struct tccl_error err = {0};
-    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, ERR);
 
     if (!workspace) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", check_err.text);
         exit(1);
     }
     return workspace;
@@ -80,10 +79,9 @@ TEST(bound)
 {
     site.machine.nodes[0] = site.machine.nodes[1] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
-    struct tccl_error err = {0};
-    unsigned char *memory = tccl_workspace_memory(workspace, 1, 63, &err);
+    unsigned char *memory = tccl_workspace_memory(workspace, 1, 63, ERR);
 
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
         int node = -1, policy = -1;
         CHECK_INT(get_mempolicy(&node, NULL, 0, memory + at, MPOL_F_NODE | MPOL_F_ADDR), 0);
@@ -96,14 +94,12 @@ TEST(bound)
 
 static void check_refused(int node, size_t region, bool bind, const char *begins)
 {
-    struct tccl_error err = {0};
-
     site.machine.nodes[0] = site.machine.nodes[1] = node;
     struct tccl_workspace *workspace = make_workspace(region, bind);
-    CHECK(!tccl_workspace_memory(workspace, 0, 0, &err));
-    if (strncmp(err.text, begins, strlen(begins)) != 0)
-        CHECK_STR(err.text, begins);
-    CHECK(!strchr(err.text, '\n'));
+    CHECK(!tccl_workspace_memory(workspace, 0, 0, ERR));
+    if (strncmp(check_err.text, begins, strlen(begins)) != 0)
+        CHECK_STR(check_err.text, begins);
+    CHECK(!strchr(check_err.text, '\n'));
     tccl_workspace_free(workspace);
 }
 
@@ -121,12 +117,10 @@ TEST(bad_nodes)
     check_refused(first_node(), all, true, full);
     site.machine = two;
     site.machine.nodes[0] = site.machine.nodes[1] = 0;
-    struct tccl_error err = {0};
     const struct tccl_workspace_settings none = {.region = 0};
     const struct tccl_workspace_settings huge = {.region = SIZE_MAX / 2};
-    CHECK(!tccl_workspace_new(&site, &none, &err) && err.text[0]);
-    err.text[0] = '\0';
-    CHECK(!tccl_workspace_new(&site, &huge, &err) && err.text[0]);
+    CHECK(!tccl_workspace_new(&site, &none, ERR) && check_err.text[0]);
+    CHECK(!tccl_workspace_new(&site, &huge, ERR) && check_err.text[0]);
 }
 
 /* As in a container that may not: that call fails with EPERM. */
@@ -157,14 +151,12 @@ static bool is_only_node(void)
 
 static void check_only_node(void)
 {
-    struct tccl_error err = {0};
-
     site.machine.n_memories = 1;
     site.machine.nodes[0] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
-    const unsigned char *memory = tccl_workspace_memory(workspace, 0, 0, &err);
+    const unsigned char *memory = tccl_workspace_memory(workspace, 0, 0, ERR);
     CHECK(memory && memory[0] == 0x5a && memory[(1 << 20) - 1] == 0x5a);
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     tccl_workspace_free(workspace);
 }
 
