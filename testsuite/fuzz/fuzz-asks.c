@@ -5,13 +5,11 @@
 #include "fuzz.h"
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
-#include "tccld/join/agree.h"
+#include "tccld/join/running.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/built.h"
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/subset.h"
 #include "tccld/net/link.h"
 
 enum { UID = 4001, RANKS = 4 };

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "check.h"
 #include "client/message.h"
-#include "tccld/join/agree.h"
+#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 #include "tccld/net/link.h"
 

@@ -10,8 +10,8 @@
 #include "client/frame.h"
 #include "client/message.h"
 #include "tccld/net/front.h"
-#include "tccld/net/peer-trust.h"
 #include "tccld/net/replay.h"
+#include "tccld/net/resolver.h"
 #include "tccld/net/seal.h"
 #include "tccld/net/share.h"
 #include "tccld/net/turns.h"
@@ -1197,7 +1197,7 @@ SETUP
     signal(SIGPIPE, SIG_IGN); /* as tccld does */
     daemon_.base = event_base_new();
     CHECK_INT(event_base_priority_init(daemon_.base, DAEMON_PRIORITIES), 0);
-    daemon_.seen = seen_new();
+    daemon_.replay = replay_new();
     daemon_.shares = shares_new();
     daemon_.decoding = new_turns(8, 16, 16, false);
     daemon_.questions = new_turns(8, 16, 16, true);
@@ -1205,7 +1205,7 @@ SETUP
 
 TEARDOWN
 {
-    seen_free(daemon_.seen);
+    replay_free(daemon_.replay);
     turns_free(daemon_.decoding);
     turns_free(daemon_.questions);
     shares_free(daemon_.shares);

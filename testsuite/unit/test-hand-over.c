@@ -1,5 +1,5 @@
 /* What root's tccld has left becomes the user's, and nothing else does. */
-#include "tccld/rights/hand-over.h"
+#include "tccld/rights/monitor.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

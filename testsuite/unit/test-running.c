@@ -16,7 +16,7 @@
 #include "tccld/join/groups.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/script.h"
+#include "tccld/join/running.h"
 #include "tccld/main/daemon.h"
 
 enum { FIRST = 9, SECOND = 6, PAIRS = 2, SETS = 4 }; /* GPUs 0 and 3; 1 and 2; 1; 2 */

@@ -6,7 +6,6 @@
 
 #include "check.h"
 #include "tccld/net/resolver.h"
-#include "tccld/net/slurm-node.h"
 
 static struct event_base *base;
 

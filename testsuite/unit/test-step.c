@@ -3,8 +3,7 @@
 #include "base/cleanup.h"
 #include "client/step-json.h"
 #include "step-fakes.h"
-#include "tccld/join/deadline.h"
-#include "tccld/join/join.h"
+#include "tccld/join/step.h"
 #include "tccld/join/tree.h"
 
 enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };

@@ -11,12 +11,10 @@
 #include "base/cleanup.h"
 #include "check.h"
 #include "client/key.h"
-#include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/script.h"
-#include "tccld/join/stepd-socket.h"
+#include "tccld/join/running.h"
+#include "tccld/join/step.h"
 #include "tccld/join/stepd.h"
-#include "tccld/join/sweep.h"
 
 static char run_dir[] = "/tmp/tccl-sweep-XXXXXX";
 static struct tccl_conf conf;

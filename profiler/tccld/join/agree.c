@@ -1,7 +1,7 @@
 /* agree.c: AGREE. A node passes its word on once all nodes of its range have said "yes", or at the
  * first "no". Whoever has asked is answered when node 0 has decided, or his time is over; that
  * stays, so who comes later gets the same answer. */
-#include "tccld/join/agree.h"
+#include "tccld/join/running.h"
 
 #include <stdio.h>
 #include <stdlib.h>

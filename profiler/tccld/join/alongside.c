@@ -11,7 +11,7 @@
 #include "chain/beside-text.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
-#include "tccld/join/script.h"
+#include "tccld/join/running.h"
 
 enum { PLACE_MS = 10, READ_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
 

@@ -1,6 +1,6 @@
 /* Gives the outcome of a step out. The outcome is the same for all nodes; where this node alone
  * can't have the ring, `partial` and `reason` in it say so. */
-#include "tccld/join/answer.h"
+#include "tccld/join/step.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/tree.h"

@@ -3,7 +3,7 @@
  * the first word, whoever is missing then; and again if more comes afterwards. What is known is in
  * the step's record, for a tccld that is started again, until the step ends here: who has not
  * passed its word on by then, and ends, is a silent node. */
-#include "tccld/join/built.h"
+#include "tccld/join/running.h"
 
 #include <stdio.h>
 #include <stdlib.h>

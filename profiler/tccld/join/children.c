@@ -1,6 +1,6 @@
 /* MERGE: what children report of their ranges. It is kept until the MERGE of each child is there
  * (step.c), and so is its connection, on which the PLAN goes down (answer.c). */
-#include "tccld/join/children.h"
+#include "tccld/join/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +8,7 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
-#include "tccld/join/answer.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/deadline.h"
-#include "tccld/join/join.h"
-#include "tccld/join/leave.h"
-#include "tccld/join/probe.h"
-#include "tccld/join/report.h"
-#include "tccld/join/script.h"
+#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 
 const char child_hung_up[] = "its tccld closed the connection before its plan was sent";

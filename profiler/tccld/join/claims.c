@@ -1,7 +1,7 @@
 /* claims.c: what a step's environment says of its job is its user's to write, on each node another
  * text. Nodes whose policy depends on it send it up, and the root compares it with what slurmctld
  * says. So one node of a step asks, and only where something depends on it. */
-#include "tccld/join/claims.h"
+#include "tccld/join/step.h"
 
 #include <stdlib.h>
 #include <string.h>

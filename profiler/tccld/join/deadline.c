@@ -1,9 +1,8 @@
 /* One timer for each step. What it is set to, and what is done when it fires, is said by the step's
  * phase alone. */
-#include "tccld/join/deadline.h"
+#include "tccld/join/step.h"
 
 #include "base/clock.h"
-#include "tccld/join/probe.h"
 #include "tccld/join/tree.h"
 
 enum {

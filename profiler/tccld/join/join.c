@@ -1,5 +1,5 @@
 /* JOIN: a step starts on this node, and what this node brings along. */
-#include "tccld/join/join.h"
+#include "tccld/join/step.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +11,6 @@
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/answer.h"
-#include "tccld/join/children.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/leave.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/main/metrics.h"
 

@@ -1,15 +1,13 @@
 /* LEAVE: a step has ended on this node. */
-#include "tccld/join/leave.h"
+#include "tccld/join/step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "client/message.h"
-#include "tccld/join/agree.h"
-#include "tccld/join/built.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/script.h"
+#include "tccld/join/running.h"
 #include "tccld/main/run-dir.h"
 
 /* A folder that goes; where RunDir does not answer, a sweep removes it. */

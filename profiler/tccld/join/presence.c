@@ -1,6 +1,6 @@
 /* NODE: has this node the plugin, and has it spoken for a step? Files are looked at by a thread, at
  * most once in ten seconds for all who ask. */
-#include "tccld/join/presence.h"
+#include "tccld/join/running.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -15,7 +15,6 @@
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
-#include "tccld/join/running.h"
 #include "tccld/journal/journal.h"
 
 enum {

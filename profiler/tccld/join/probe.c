@@ -3,7 +3,7 @@
  * PLAN. A tccld answers at once, whatever its node does. The question carries the names of the
  * nodes below the one that is asked: a node whose JOIN is late asks them all the same, so that a
  * dead one is found at once in any place. */
-#include "tccld/join/probe.h"
+#include "tccld/join/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "tccld/join/children.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/deadline.h"
-#include "tccld/join/presence.h"
-#include "tccld/join/report.h"
+#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Up the tree. One message of a step is under way at a time, on a connection of its own (link.h);
  * `up` in the step says that there is one. */
-#include "tccld/join/report.h"
+#include "tccld/join/step.h"
 
 #include <stdio.h>
 
@@ -10,9 +10,6 @@
 #include "client/peers.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
-#include "tccld/join/children.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/deadline.h"
 #include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 

@@ -19,7 +19,7 @@
 #include "tccld/join/tree.h"
 #include "tccld/main/run-dir.h"
 
-enum { SAVE_MS = 100, AGAIN_MS = 10000, SWEEP_MS = 100 };
+enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };
 
 /* ---- written down ---- */
 
@@ -443,7 +443,7 @@ void running_sweep(struct running *running)
 {
     struct running_step *step;
     int64_t now = tccl_now_ms();
-    if (now - running->swept < SWEEP_MS)
+    if (now - running->swept < LOOK_MS)
         return;
     running->swept = now;
     TAILQ_FOREACH(step, &running->live, link)

@@ -1,8 +1,8 @@
 /* running.h: the steps of this node: one record each, from JOIN to LEAVE, kept once on disk
  * (RunDir/<step>/step) for a tccld that is started again. What knows of a step here looks at its
- * record: who runs beside whom (alongside.h), what the shim asks (CHAIN, AGREE), what was built
- * (built.h), job scripts (script.h), and the plugin's presence. Steps that have ended stay known as
- * long as there is room. */
+ * record: who runs beside whom (alongside.h), what the shim asks (CHAIN, AGREE), what was built,
+ * job scripts, and the plugin's presence. Steps that have ended stay known as long as there is
+ * room. */
 #ifndef TCCL_RUNNING_H
 #define TCCL_RUNNING_H
 
@@ -13,6 +13,8 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "machine/machine.h"
+#include "ring/groups.h"
+#include "tccld/join/merge.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -117,5 +119,125 @@ char *running_text(const struct running_step *step);
 /* Writes it down, now or soon. */
 void running_save(struct running *running, struct running_step *step);
 void running_save_soon(struct running *running, struct running_step *step);
+
+/* script.c: job scripts that may start an MPI launcher, and the steps that they take part in. */
+
+/* Is it the step of a job script, or of an interactive shell (salloc)? */
+bool script_is(const struct tccl_step_key *key);
+/* A step that runs by the part that the script's node takes in it; NULL: there is none. */
+struct running_step *script_next_below(const struct running *running,
+                                       const struct running_step *script);
+
+/* This node's JOIN in a step of a launcher that has no daemon here: like that of a node below,
+ * which came with its MERGE, but with the GPUs of the job script. With the reason in it if there is
+ * none. NULL with err: the node below is not to be believed. Caller frees. */
+struct tccl_step *script_join(struct daemon *daemon, const struct tccl_step_key *key,
+                              const json_t *below, struct tccl_error *err);
+
+/* sweep.c: what steps that ended without LEAVE have left in RunDir goes. */
+
+enum {
+    SWEEP_MS = 3600000,
+    SWEEP_KEEP_S = 7 * 86400, /* what is of an unknown step, */
+    SWEEP_MANY = 4096,        /* or, beyond so many of them, */
+    SWEEP_MANY_KEEP_S = 86400
+};
+
+struct sweep;
+
+/* Sweeps when the event loop begins, and then every period_ms. NULL without memory. */
+struct sweep *sweep_new(struct daemon *daemon, int period_ms);
+/* Sweeps soon. */
+void sweep_hurry(struct sweep *sweep);
+void sweep_free(struct sweep *sweep); /* NULL is fine */
+
+/* Before anything is written there: files that a tccld was killed while it wrote. */
+void sweep_unfinished(const char *run_dir);
+
+/* Sweeps now. now: unix time. Returns of how many steps something was removed. */
+int sweep_run_dir(struct daemon *daemon, time_t now);
+
+/* presence.c: is the plugin on this node? What slurmd's plugstack.conf says, and which steps have
+ * sent a JOIN; for NODE, by which tccl-check and srun ask, since Slurm drops --tccl in silence
+ * where nobody knows it. */
+
+struct presence;
+
+/* NULL with err. */
+struct presence *presence_new(struct daemon *daemon, struct tccl_error *err);
+/* NULL is fine. */
+void presence_free(struct presence *presence);
+
+/* Why this node has no plugin, by slurmd's plugstack.conf; NULL: it has one, or that is not known
+ * yet: ask again in a second. Valid until the event loop goes on. */
+const char *presence_missing(struct daemon *daemon);
+
+/* NODE (profiler/client/README.md). */
+void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message);
+
+/* built.c: what all nodes of a step say that NCCL built, one message per level of the tree: each
+ * node adds its own word to those of the nodes below it, and node 0 puts the whole on record. */
+
+enum {
+    BUILT_LEVEL_MS = 3000,     /* after the step's end here, or "differs": for each level below, */
+    BUILT_PATIENCE_MS = 60000, /* for the others, after the first word of all, */
+    BUILT_UPDATE_MS = 1000,    /* for another word to follow soon on one that was sent, */
+    BUILT_RETRY_MS = 5000,     /* until the parent is tried again, */
+    BUILT_ANSWER_MS = 20000,   /* for it to answer, */
+    BUILT_KEEP_MS = 600000     /* for nodes on which the step ends later */
+};
+
+/* Handler of CONFIRM: what the shim of a process on this node says. Of several words the highest
+ * counts. */
+lines_handler built_confirm;
+enum { CONFIRM_TEXT = 255 };
+
+/* The step has ended on this node. silent: nobody has said so, so a node that had not said what was
+ * built stays silent. */
+void built_end(struct running *running, struct running_step *step, bool silent);
+/* Nothing of it is needed any more. */
+void built_drop(struct running_step *step);
+
+/* Handler of BUILT, of a node right below this one. */
+request_handler built_receive;
+
+/* agree.c: does every node of a step build all of its rings in a communicator? NCCL takes the least
+ * number of channels and the least speed of all nodes, each by itself, so several rings at once are
+ * told to it on all nodes or on none. One message per level of the tree, as BUILT; node 0 answers
+ * for all. */
+
+enum {
+    AGREE_MOST = 1024,    /* communicators that are remembered; beyond, the oldest one goes, */
+    AGREE_USER = 64,      /* of these of one user, whose oldest one goes */
+    AGREE_SECOND = 16,    /* of one user, that begin within a second; more are answered "not" */
+    AGREE_ROOT_MS = 600,  /* that node 0 waits, after its first word, for all others; */
+    AGREE_BELOW_MS = 800, /* others, for node 0. The shim waits for a second */
+    AGREE_TELL_MS = 5000, /* for the parent to hear of it, whoever still waits */
+    AGREE_KEEP_MS = 60000 /* an answer is there for who comes later */
+};
+
+struct agreements;
+
+struct agreements *agree_new(struct daemon *daemon); /* NULL without memory */
+void agree_free(struct agreements *agreements);      /* NULL is fine */
+/* The step is about to be forgotten. */
+void agree_drop(struct agreements *agreements, const struct running_step *step);
+
+/* Handlers of AGREE: of the shim on this node, of a node right below this one. */
+lines_handler agree_hear;
+request_handler agree_receive;
+
+/* subset.c: the best chain of some of a step's GPUs, for the communicators that hold only those. */
+
+/* Handler of CHAIN. */
+lines_handler subset_ask;
+
+enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
+
+/* The answer for a class of that GPU set, added to the lines. joint: its chain beside the step's
+ * other groups; NULL: the class's own. */
+void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
+                   const struct tccl_machine *machine, const struct tccl_group_choice *joint,
+                   bool closed);
 
 #endif

@@ -1,7 +1,7 @@
 /* Job scripts. Open MPI's mpirun, started by a job script, starts its daemons by a step on all
  * nodes but its own: the ranks there are its children, and so the script's. No plugin is called for
  * that step here. This node takes part in it all the same, by what the script's JOIN has said. */
-#include "tccld/join/script.h"
+#include "tccld/join/running.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,14 +10,7 @@
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/answer.h"
-#include "tccld/join/children.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/deadline.h"
-#include "tccld/join/join.h"
-#include "tccld/join/probe.h"
-#include "tccld/join/report.h"
-#include "tccld/join/step-internal.h"
+#include "tccld/join/step.h"
 #include "tccld/join/tree.h"
 
 static void log_refused(const struct step *step, enum step_event event)

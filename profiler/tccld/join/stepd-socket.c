@@ -4,7 +4,7 @@
  * says who listens, and by which path, so slurm.conf need not be read; processes of several slurmd
  * on one machine would look alike. Anybody can give a socket that name, but not in a folder in
  * which only root (or this tccld's user) can write. */
-#include "tccld/join/stepd-socket.h"
+#include "tccld/join/stepd.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -7,11 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tccld/join/children.h"
-#include "tccld/join/claims.h"
-#include "tccld/join/deadline.h"
-#include "tccld/join/probe.h"
-#include "tccld/join/step-internal.h"
+#include "tccld/join/step.h"
 
 void step_free(struct step *step)
 {

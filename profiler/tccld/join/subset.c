@@ -1,6 +1,6 @@
 /* CHAIN: a lookup in the chain table of that GPU set, as at a JOIN, or its part of what was chosen
  * for all groups of the step. */
-#include "tccld/join/subset.h"
+#include "tccld/join/running.h"
 
 #include <string.h>
 

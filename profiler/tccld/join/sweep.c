@@ -3,7 +3,7 @@
  * seen to be gone. Where it can't be seen, only age tells, since a plan that is removed too early
  * costs a step its ring. A folder without a record and a plan is nobody's: the tccld that made it
  * was killed. */
-#include "tccld/join/sweep.h"
+#include "tccld/join/running.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -19,8 +19,8 @@
 #include "base/cleanup.h"
 #include "client/key.h"
 #include "gres/gres.h"
-#include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/step.h"
 #include "tccld/main/run-dir.h"
 
 struct sweep {

@@ -21,7 +21,7 @@ struct resolver;
 struct run_dir;
 struct running;
 struct groups;
-struct seen;
+struct replay;
 struct shares;
 struct nic_links;
 struct slurm_gpus;
@@ -44,7 +44,7 @@ struct daemon {
     int64_t munge_ms; /* when munge has made or opened a credential last */
     struct run_dir *run_dir;
     struct resolver *resolver;
-    struct seen *seen;
+    struct replay *replay;
     struct shares *shares;
     struct peer_trust *peer_trust;
     struct turns *decoding, *questions; /* of addresses, of users */

@@ -1,6 +1,6 @@
 /* Writes MetricsFile= every few seconds. Numbers are copied on the event loop; the text is made and
  * written in a thread, as a slow disk must not hold up steps. */
-#include "tccld/main/metrics-file.h"
+#include "tccld/main/metrics.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,8 +11,6 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "tccld/main/log.h"
-#include "tccld/main/metrics-profile.h"
-#include "tccld/main/metrics.h"
 
 enum { STOP_MS = 5000 };
 

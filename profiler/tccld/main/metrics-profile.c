@@ -1,6 +1,6 @@
 /* Counts what the profile holds. The log of sets may be long: it is read only when one of the files
  * has changed. */
-#include "tccld/main/metrics-profile.h"
+#include "tccld/main/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "client/client.h"
+#include "profile/stamp.h"
+#include "tccld/main/daemon.h"
 
 enum { METRICS_NAME = 64 };
 
@@ -47,5 +49,30 @@ void metrics_records(struct metrics *metrics, long long lost, long long pending)
  * time. */
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
                    time_t started, time_t now);
+
+/* metrics-file.c: MetricsFile=, written whole every METRICS_SECONDS and at the start, removed at
+ * the end. */
+
+enum { METRICS_SECONDS = 5 };
+
+struct metrics_file;
+
+/* For daemon->metrics. The file is that of the configuration of the moment; with none nothing is
+ * written. What goes wrong is logged. Returns NULL with err without memory; the caller frees. */
+struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err);
+void metrics_file_free(struct metrics_file *file); /* NULL is fine */
+
+/* metrics-profile.c: the profile of this node's machine, counted. */
+
+/* What was counted last, and of which files: zero-initialise, and keep between calls. */
+struct metrics_count {
+    struct tccl_stamp described, sets, chains;
+    struct metrics_profile profile;
+};
+
+/* Counts again, if machine.json or the profile has changed. It reads the whole log of sets: not for
+ * the event loop. Where there is no profile, or it can't be read, count->profile is all 0; it says
+ * why in the place where it matters, to the steps that ask. */
+void metrics_count_profile(struct metrics_count *count, const char *machine, const char *cache_dir);
 
 #endif

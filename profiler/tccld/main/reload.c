@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "tccld/join/sweep.h"
+#include "tccld/join/running.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
-#include "tccld/net/peer-trust.h"
+#include "tccld/net/resolver.h"
 
 struct reload {
     struct daemon *daemon;

@@ -22,7 +22,7 @@
 
 struct item {
     TAILQ_ENTRY(item) link;
-    void (*run)(void *task);
+    void (*act)(void *task);
     void (*late)(void *task, int ran);
     bool given_up, ended;
     max_align_t task[];
@@ -41,7 +41,7 @@ static void run_item(struct run_dir *run_dir, struct item *item)
 {
     run_dir->busy = true;
     pthread_mutex_unlock(&run_dir->lock);
-    item->run(item->task);
+    item->act(item->task);
     pthread_mutex_lock(&run_dir->lock);
     item->ended = true;
     if (item->given_up) { /* taking it back is work on the disk, too */
@@ -142,11 +142,11 @@ static bool await_end(struct run_dir *run_dir, const struct item *item)
     return item->ended;
 }
 
-static struct item *new_item(void (*run)(void *task), const void *task, size_t size)
+static struct item *new_item(void (*act)(void *task), const void *task, size_t size)
 {
     struct item *item = calloc(1, sizeof(*item) + size);
     if (item) {
-        item->run = run;
+        item->act = act;
         memcpy(item->task, task, size);
     }
     return item;
@@ -166,15 +166,15 @@ static bool give_up(struct run_dir *run_dir, struct item *item)
     return true;
 }
 
-int run_dir_do(struct run_dir *run_dir, void (*run)(void *task), void (*late)(void *task, int ran),
+int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(void *task, int ran),
                void *task, size_t size, struct tccl_error *err)
 {
     bool ended = false, begun = false;
     if (!run_dir) {
-        run(task);
+        act(task);
         return 0;
     }
-    struct item *item = new_item(run, task, size);
+    struct item *item = new_item(act, task, size);
     pthread_mutex_lock(&run_dir->lock);
     if (item && !run_dir->hangs) {
         item->late = late;

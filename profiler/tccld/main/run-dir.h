@@ -16,8 +16,8 @@ enum { RUN_DIR_MS = 1000 };
 
 struct run_dir;
 
-/* Before anything else is done there: returns once RunDir takes writes; the log says so where it does
- * not within RUN_DIR_MS. A child tries it, so that this process can be ended meanwhile. */
+/* Before anything else is done there: returns once RunDir takes writes; the log says so where it
+ * does not within RUN_DIR_MS. A child tries it, so that this process can be ended meanwhile. */
 void run_dir_await(const char *path);
 /* Writes, as a sweep would, and changes nothing: a file system that takes that goes on. */
 void run_dir_try(void *path);
@@ -28,11 +28,11 @@ struct run_dir *run_dir_new(struct tccl_error *err);
  * left to the end of the process with all that its tasks use. */
 int run_dir_free(struct run_dir *run_dir);
 
-/* Has run called with a copy of the task's size bytes, and waits for it. Returns 0: the copy is
+/* Has act called with a copy of the task's size bytes, and waits for it. Returns 0: the copy is
  * back in task. -1, with err: RunDir does not answer. The copy is given to late (unless that is
- * NULL) then, in the thread once run has ended after all (ran), or here, as run has not been
- * called. For the event loop alone; run_dir NULL: run is called here and now. */
-int run_dir_do(struct run_dir *run_dir, void (*run)(void *task), void (*late)(void *task, int ran),
+ * NULL) then, in the thread once act has ended after all (ran), or here, as act has not been
+ * called. For the event loop alone; run_dir NULL: act is called here and now. */
+int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(void *task, int ran),
                void *task, size_t size, struct tccl_error *err);
 
 /* Writes a file of RunDir, mode 0600, as tccl_write_json does. Returns 0, or -1 with err. */

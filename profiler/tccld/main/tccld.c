@@ -17,33 +17,22 @@
 #include "base/fileio.h"
 #include "base/options.h"
 #include "tccld/jobs/jobs.h"
-#include "tccld/join/agree.h"
 #include "tccld/join/groups.h"
-#include "tccld/join/join.h"
-#include "tccld/join/leave.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/presence.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step.h"
-#include "tccld/join/sweep.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
-#include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/reload.h"
 #include "tccld/main/run-dir.h"
-#include "tccld/net/front-tcp.h"
-#include "tccld/net/front-unix.h"
-#include "tccld/net/listener.h"
-#include "tccld/net/peer-trust.h"
+#include "tccld/net/front.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
 #include "tccld/net/share.h"
 #include "tccld/net/turns.h"
-#include "tccld/rights/drop.h"
-#include "tccld/rights/hand-over.h"
 #include "tccld/rights/monitor.h"
 
 enum { MUNGE_THREADS = 4, NAME_THREADS = 3, STOP_MS = 500, DESCRIPTORS = 8192 };
@@ -200,12 +189,12 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         daemon->questions = turns_new(daemon->base, questions, questions, true);
     }
     daemon->own = own_new();
-    daemon->seen = seen_new();
+    daemon->replay = replay_new();
     daemon->shares = shares_new();
     daemon->agreements = agree_new(daemon);
     daemon->metrics = metrics_new();
-    if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
-        !daemon->shares || !daemon->agreements || !daemon->metrics)
+    if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own ||
+        !daemon->replay || !daemon->shares || !daemon->agreements || !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (daemon->monitor && monitor_watch(daemon->monitor, daemon->base, on_lost, parts, err) != 0)
         return -1;
@@ -278,7 +267,7 @@ static void end(struct parts *parts)
     turns_free(daemon->questions);
     shares_free(daemon->shares);
     own_free(daemon->own);
-    seen_free(daemon->seen);
+    replay_free(daemon->replay);
     metrics_free(daemon->metrics);
     struct event *events[] = {parts->terminate, parts->interrupt};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)

@@ -1,6 +1,6 @@
 /* TCP: a frame is a munge credential that says who made it, with a message in it, which an envelope
  * makes good for this node, once. */
-#include "tccld/net/front-tcp.h"
+#include "tccld/net/front.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -15,8 +15,8 @@
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
-#include "tccld/net/lookup.h"
 #include "tccld/net/replay.h"
+#include "tccld/net/resolver.h"
 #include "tccld/net/seal.h"
 
 enum { RETRY_MS = 1000, RETRY_MOST_MS = 30000 };
@@ -82,7 +82,7 @@ static int check(struct daemon *daemon, struct asker *asker, const json_t *messa
         return tccl_fail(err, "a message of %s for %s", envelope.from, envelope.to);
     if (!daemon_trusts_maker(daemon, asker->uid))
         envelope.epoch = 0; /* who may only ask can't say that another's tccld was started again */
-    if (seen_check(daemon->seen, &envelope, tccl_now_ms() / 1000, err) != 0)
+    if (replay_check(daemon->replay, &envelope, tccl_now_ms() / 1000, err) != 0)
         return -1;
     snprintf(asker->node, sizeof(asker->node), "%s", envelope.from);
     memcpy(asker->nonce, envelope.nonce, sizeof(asker->nonce));

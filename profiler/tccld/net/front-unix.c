@@ -1,6 +1,6 @@
 /* The unix socket: the kernel says who is there, and a frame is a message. One tccld serves a
  * socket: whoever holds the lock beside it. */
-#include "tccld/net/front-unix.h"
+#include "tccld/net/front.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,10 @@
 #ifndef TCCL_FRONT_H
 #define TCCL_FRONT_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
+
+#include <event2/event.h>
 
 #include "client/conf.h"
 #include "client/envelope.h"
@@ -68,5 +71,40 @@ bool connections_add(struct connections *all, int fd, const struct sockaddr *add
 int connections_count(const struct connections *all);
 /* Hangs up on everybody and listens no more. NULL is fine. */
 void connections_free(struct connections *all);
+
+/* listener.c: a socket that listens; those who only connect leave time for all else. */
+
+struct listener;
+
+/* Takes over the descriptor of whoever has connected. Returns whether there is a connection now. */
+typedef bool listener_accepted(void *context, int fd, const struct sockaddr *address,
+                               socklen_t size);
+
+/* Listens at the address. Returns NULL with errno. */
+struct listener *listener_new(struct event_base *base, const struct sockaddr *address,
+                              socklen_t size, listener_accepted *accepted, void *context);
+bool listener_is_at(const struct listener *listener, const struct sockaddr *address,
+                    socklen_t size);
+void listener_free(struct listener *listener);
+
+/* front-unix.c: the unix socket of tccld: the plugin, the tools and the jobs of this node. */
+
+struct unix_socket;
+
+/* Takes the lock beside the socket. Returns NULL with err: another tccld runs. */
+struct unix_socket *unix_socket_new(struct daemon *daemon, struct tccl_error *err);
+/* Listens, when all else is ready to serve. Returns 0, or -1 with err. */
+int unix_socket_listen(struct unix_socket *unix_socket, struct tccl_error *err);
+/* Hangs up on everybody and removes the socket. NULL is fine. */
+void unix_socket_free(struct unix_socket *unix_socket);
+
+/* front-tcp.c: the TCP side of tccld: what other nodes' tccld and the tools ask. */
+
+struct tcp_socket;
+
+/* Listens at conf's BindAddr and Port; where it can't, or BindAddr is a name that has no address
+ * yet, it says so and tries again. Returns NULL with err: no memory. */
+struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err);
+void tcp_socket_free(struct tcp_socket *own); /* NULL is fine */
 
 #endif

@@ -169,7 +169,7 @@ static json_t *check_answer(struct link *link, uid_t uid, const char *text, size
              strcmp(envelope.from, link->node) != 0 || strcmp(re, link->nonce) != 0)
         tccl_fail(err, "its answer belongs to another question, of %s to %s", envelope.to,
                   envelope.from);
-    else if (seen_check(link->daemon->seen, &envelope, tccl_now_ms() / 1000, err) == 0)
+    else if (replay_check(link->daemon->replay, &envelope, tccl_now_ms() / 1000, err) == 0)
         return tccl_steal(answer);
     return NULL;
 }

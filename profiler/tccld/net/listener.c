@@ -3,7 +3,7 @@
  * many as there are, but for no longer than about a millisecond: nobody is to fill the backlog.
  * What can't be accepted now (no descriptors left) is tried again a little later, and not over and
  * over. */
-#include "tccld/net/listener.h"
+#include "tccld/net/front.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,13 +1,12 @@
 /* One name at a time for each thread: what hangs holds up the names behind it, never tccld. Of a
  * node slurmctld may know the address. */
-#include "tccld/net/lookup.h"
+#include "tccld/net/resolver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/conf.h"
-#include "tccld/net/slurm-node.h"
 
 struct lookup {
     char host[TCCL_CONF_NAME], port[8];

@@ -2,13 +2,12 @@
  * same minute and ask the same DNS; those without an address are tried again, ever less often. An
  * address whose name has not been looked up yet is trusted from the first message of its tccld on.
  */
-#include "tccld/net/peer-trust.h"
+#include "tccld/net/resolver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "tccld/net/lookup.h"
 #include "tccld/net/share.h"
 
 enum { PACE_MS = 250, AGAIN_MS = 60000, AGAIN_MOST_MS = 3600000 };

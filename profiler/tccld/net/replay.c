@@ -23,26 +23,26 @@ struct sender {
     int64_t until;
 };
 
-struct seen {
+struct replay {
     struct nonce nonces[BUCKETS][WAYS];
     struct sender senders[SENDERS];
 };
 
-struct seen *seen_new(void)
+struct replay *replay_new(void)
 {
-    return calloc(1, sizeof(struct seen));
+    return calloc(1, sizeof(struct replay));
 }
 
-void seen_free(struct seen *seen)
+void replay_free(struct replay *replay)
 {
-    free(seen);
+    free(replay);
 }
 
-static int check_epoch(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
+static int check_epoch(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
                        struct tccl_error *err)
 {
     uint64_t hash = tccl_hash64(envelope->from, strlen(envelope->from));
-    struct sender *sender = &seen->senders[hash % SENDERS];
+    struct sender *sender = &replay->senders[hash % SENDERS];
     bool known = sender->hash == hash && sender->until > now;
     if (known && envelope->epoch < sender->epoch)
         return tccl_fail(err, "a message of %s from before its tccld was started again",
@@ -51,11 +51,11 @@ static int check_epoch(struct seen *seen, const struct tccl_envelope *envelope, 
     return 0;
 }
 
-static int check_nonce(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
+static int check_nonce(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
                        struct tccl_error *err)
 {
     uint64_t hash = tccl_hash64(envelope->nonce, strlen(envelope->nonce));
-    struct nonce *bucket = seen->nonces[hash % BUCKETS], *oldest = bucket;
+    struct nonce *bucket = replay->nonces[hash % BUCKETS], *oldest = bucket;
     for (struct nonce *each = bucket; each < bucket + WAYS; each++) {
         if (each->hash == hash && each->until > now)
             return tccl_fail(err, "a message of %s was sent twice", envelope->from);
@@ -66,11 +66,11 @@ static int check_nonce(struct seen *seen, const struct tccl_envelope *envelope, 
     return 0;
 }
 
-int seen_check(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
-               struct tccl_error *err)
+int replay_check(struct replay *replay, const struct tccl_envelope *envelope, int64_t now,
+                 struct tccl_error *err)
 {
     /* Tools (epoch 0) come and go: only their nonces count. */
-    if (envelope->epoch && check_epoch(seen, envelope, now, err) != 0)
+    if (envelope->epoch && check_epoch(replay, envelope, now, err) != 0)
         return -1;
-    return check_nonce(seen, envelope, now, err);
+    return check_nonce(replay, envelope, now, err);
 }

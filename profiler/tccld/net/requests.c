@@ -1,9 +1,6 @@
 /* All that tccld is asked: from where, by whom, and who answers. */
-#include "tccld/join/agree.h"
-#include "tccld/join/built.h"
-#include "tccld/join/presence.h"
+#include "tccld/join/running.h"
 #include "tccld/join/step.h"
-#include "tccld/join/subset.h"
 #include "tccld/journal/journal.h"
 #include "tccld/net/connection.h"
 

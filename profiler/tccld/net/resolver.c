@@ -10,8 +10,6 @@
 
 #include "base/clock.h"
 #include "client/peers.h"
-#include "tccld/net/lookup.h"
-#include "tccld/net/slurm-node.h"
 
 enum { LOOK_MS = 3600000, LOOK_AGAIN_MS = 60000 };
 

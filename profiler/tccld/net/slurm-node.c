@@ -1,7 +1,7 @@
 /* slurm-node.c: nodes of a cloud, and dynamic ones, get their addresses when they start: slurmctld
  * has heard them from slurmd, DNS may have never. SLURM_NODE_ALIASES of a step's environment is not
  * looked at: it is its user's to write, and gone from Slurm 23.11 on. */
-#include "tccld/net/slurm-node.h"
+#include "tccld/net/resolver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

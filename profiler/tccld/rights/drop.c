@@ -1,5 +1,5 @@
 /* drop.c: rights given up for good. */
-#include "tccld/rights/drop.h"
+#include "tccld/rights/monitor.h"
 
 #include <errno.h>
 #include <grp.h>

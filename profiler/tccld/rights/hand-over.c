@@ -2,7 +2,7 @@
  * folder of the user's, what root owns may be a second name of anybody's file, so files are given
  * in folders of root's alone, and a folder after what is in it. A folder of root's can't be moved
  * or have a second name. */
-#include "tccld/rights/hand-over.h"
+#include "tccld/rights/monitor.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tccld/rights/shared-file.h"
+#include "tccld/rights/monitor.h"
 
 enum {
     MONITOR_CHANNELS = 4,            /* credentials under way at a time: as many as munge threads */
@@ -39,5 +39,18 @@ struct monitor_file {
 /* Is it a message of tccl's, which can't be taken for anything that other programs put into munge's
  * credentials? Slurm's own are packed numbers, and would be a job's far beyond its largest. */
 bool monitor_is_message(const char *data, size_t size);
+
+/* monitor-serve.c: the monitor's process. */
+
+/* What it is given: the other ends of tccld's sockets. */
+struct monitor_service {
+    const char *munge_socket;
+    int channels[MONITOR_CHANNELS]; /* SOCK_STREAM */
+    int files;                      /* SOCK_SEQPACKET; once it is closed, the monitor ends */
+};
+
+/* Gives up what it doesn't need, and serves until tccld ends. For a process that has just been
+ * forked and has one thread. */
+_Noreturn void monitor_serve(const struct monitor_service *service);
 
 #endif

@@ -4,10 +4,33 @@
 #ifndef TCCL_MONITOR_H
 #define TCCL_MONITOR_H
 
+#include <stdint.h>
+#include <sys/types.h>
+
 #include <event2/event.h>
 
 #include "base/error.h"
-#include "tccld/rights/shared-file.h"
+#include "client/conf.h"
+
+/* shared-file.c: the file of a step's processes in /dev/shm, made ahead for the job's user, which
+ * takes root, or CAP_CHOWN and CAP_FOWNER. */
+
+/* Where it is, by name: SHARED_FOLDER/tccl-<uid>-<16 digits of the hash>.<index>. */
+#define SHARED_FOLDER "/dev/shm"
+
+struct shared_file {
+    uid_t uid;     /* the job's user */
+    gid_t gid;     /* whose group it gets; not part of its name */
+    uint64_t hash; /* of the step's key */
+    int32_t index; /* of the node in the step */
+};
+
+/* Makes it, empty, mode 0600 and the user's, in place of what others may have put there; one of the
+ * user's own stays. As far as it goes: without, a step of several tasks has no ring. */
+void shared_file_make(const struct shared_file *file);
+
+/* Removes it, if it is there: whatever has the name. */
+void shared_file_remove(const struct shared_file *file);
 
 struct monitor;
 
@@ -34,5 +57,23 @@ int monitor_decode(struct monitor *monitor, const char *munge_socket, const char
 enum { MONITOR_FILE_MS = 500 };
 void monitor_make(struct monitor *monitor, const struct shared_file *file);
 void monitor_remove(struct monitor *monitor, const struct shared_file *file);
+
+/* drop.c: rights given up for good. */
+
+/* From root to a user, in his groups, with no capability left and none to be had by a program that
+ * is started. Of a process with one thread. Returns 0, or -1 with err: the process must end then.
+ */
+int drop_to_user(uid_t uid, struct tccl_error *err);
+
+/* Root keeps his uid, CAP_CHOWN and CAP_FOWNER, and can open unix sockets only, and start no
+ * program. For this thread and those that it starts. Returns 0, or -1 with err. */
+int drop_to_monitor(struct tccl_error *err);
+
+/* hand-over.c: the folders that tccld had as root become the user's that it runs as now. */
+
+/* Makes the folders of tccl.conf that are not there, and gives what root has in them to the user:
+ * as far as nobody but root can change them or the folders above. For root. What can't be given is
+ * left, and the log says so. */
+void hand_over(const struct tccl_conf *conf, uid_t uid);
 
 #endif

@@ -1,6 +1,6 @@
 /* shared-file.c: everybody may make files in /dev/shm, and their names can be guessed: the runtime
  * shim's is made ahead, after which nobody else can take its place. */
-#include "tccld/rights/shared-file.h"
+#include "tccld/rights/monitor.h"
 
 #include <errno.h>
 #include <fcntl.h>

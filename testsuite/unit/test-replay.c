@@ -5,19 +5,19 @@
 #include "client/credential.h"
 #include "client/envelope.h"
 
-static int hear(struct seen *seen, const char *from, long epoch, const char *nonce, int64_t now)
+static int hear(struct replay *seen, const char *from, long epoch, const char *nonce, int64_t now)
 {
     struct tccl_envelope envelope = {.to = "n1", .from = from, .epoch = epoch};
     struct tccl_error err = {0};
     snprintf(envelope.nonce, sizeof(envelope.nonce), "%s", nonce);
-    int refused = seen_check(seen, &envelope, now, &err);
+    int refused = replay_check(seen, &envelope, now, &err);
     CHECK(!refused == !*err.text);
     return refused;
 }
 
 int main(void)
 {
-    struct seen *seen = seen_new();
+    struct replay *seen = replay_new();
     CHECK_INT(hear(seen, "n2", 100, "aa", 1000), 0);
     CHECK_INT(hear(seen, "n2", 100, "aa", 1001), -1);
     CHECK_INT(hear(seen, "n2", 100, "bb", 1001), 0);
@@ -30,6 +30,6 @@ int main(void)
     CHECK_INT(hear(seen, "n2", 101, "aa", 1000 + TCCL_CRED_TTL), -1);
     /* Long after its credential has expired, nothing is remembered. */
     CHECK_INT(hear(seen, "n2", 50, "aa", 1000 + 10 * TCCL_CRED_TTL), 0);
-    seen_free(seen);
+    replay_free(seen);
     return check_result();
 }
