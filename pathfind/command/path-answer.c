@@ -395,27 +395,27 @@ void answer_print(const struct answer *answer, FILE *out)
                 answer->not_expressible.text);
 }
 
-static int find_and_print(answer_finder *find, const struct options *options, struct nodes *nodes,
-                          struct tccl_error *err)
+int answer_show(const struct options *options, const struct answer *answer, struct tccl_error *err)
 {
-    struct answer answer;
-    int rc = find(options, nodes, &answer, err);
-    if (rc == 0 && options->json) {
-        cleanup_json json_t *json = answer_to_json(&answer);
-        rc = print_json(json, err);
-    } else if (rc == 0) {
-        answer_print(&answer, stdout);
+    if (options->json) {
+        cleanup_json json_t *json = answer_to_json(answer);
+        return print_json(json, err);
     }
-    answer_clear(&answer);
-    return rc;
+    answer_print(answer, stdout);
+    return 0;
 }
 
-int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err)
+int answer_command(answer_finder *find, answer_shower *show, const struct options *options,
+                   struct tccl_error *err)
 {
     struct nodes nodes;
+    struct answer answer = {.nothing = false};
     int rc = nodes_open(options, &nodes, err);
     if (rc == 0)
-        rc = find_and_print(find, options, &nodes, err);
+        rc = find(options, &nodes, &answer, err);
+    if (rc == 0)
+        rc = show(options, &answer, err);
+    answer_clear(&answer);
     nodes_clear(&nodes);
     return rc;
 }

@@ -43,11 +43,16 @@ void format_nodes(int first, int count, char text[static 32]);
 /* How many stops from i on have the same chains on the same node class. */
 int route_alike(const struct route *route, int i);
 
-/* Finds the answer for the given nodes. Returns 0, or -1 with err. */
+/* Finds the answer for the given nodes; shows it. Return 0, or -1 with err. */
 typedef int answer_finder(const struct options *options, struct nodes *nodes, struct answer *answer,
                           struct tccl_error *err);
-/* A whole command: opens the nodes, finds the answer and prints it. Returns 0, or -1 with err. */
-int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err);
+typedef int answer_shower(const struct options *options, const struct answer *answer,
+                          struct tccl_error *err);
+/* A whole command: opens the nodes, finds the answer and shows it; answer_show: as JSON, or as a few
+ * aligned lines. Returns 0, or -1 with err. */
+int answer_command(answer_finder *find, answer_shower *show, const struct options *options,
+                   struct tccl_error *err);
+int answer_show(const struct options *options, const struct answer *answer, struct tccl_error *err);
 
 /* ---- commands ---- */
 

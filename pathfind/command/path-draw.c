@@ -13,36 +13,20 @@ enum { NAMES_TEXT = 80 };
 
 enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
 
-/* What each transfer reaches: of a profile without a model only which ones hold the rest back. */
-static void rate(const struct stop *stop, struct tccl_rated *rated)
-{
-    struct limit limit;
-    *rated = (struct tccl_rated){.set = {.count = 0}};
-    if (limit_find(stop, &limit, NULL) != 0)
-        return;
-    limit_set(&limit.side, &rated->set);
-    for (int i = 0; limit.detailed && i < rated->set.count; i++)
-        for (int k = 0; k < limit.side.count; k++)
-            if (limit.side.transfers[k] == rated->set.transfers[i])
-                rated->gbps[i] = limit.rates[k];
-    struct tccl_set part;
-    limit_set(&limit.part, &part);
-    tccl_rated_slow(rated, &part, stop_slowest(stop));
-}
-
 static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
 {
     const struct source *source = stop->class->source;
     struct tccl_named_rings named = {.n = 0};
-    struct tccl_rated rated;
-    rate(stop, &rated);
+    struct tccl_limit limit;
+    if (stop_limit(stop, &limit, NULL) != 0)
+        limit.rated = (struct tccl_rated){.set = {.count = 0}};
     for (; named.n < stop->set.n; named.n++)
         tccl_chain_name(&stop->set.rings[named.n], &source->machine, true, &named.chains[named.n]);
     snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
              stop->gbps, source->name);
     tccl_named_rings_format(&named, panel->detail);
-    tccl_picture_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n, &rated,
-                      &panel->picture);
+    tccl_picture_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n,
+                      &limit.rated, &panel->picture);
 }
 
 /* Nodes with the same chains share a panel. */
@@ -138,19 +122,13 @@ static int print_svg(FILE *out, const void *what, struct tccl_error *err)
     return 0;
 }
 
+static int draw(const struct options *options, const struct answer *answer, struct tccl_error *err)
+{
+    return answer->nothing ? tccl_fail(err, "one GPU in all: there is no ring to draw")
+                           : tccl_print_output(options->output, print_svg, answer, err);
+}
+
 int command_draw(const struct options *options, struct tccl_error *err)
 {
-    struct nodes nodes;
-    struct answer answer = {.nothing = false};
-    int rc = nodes_open(options, &nodes, err);
-    if (rc == 0)
-        rc = options->ring ? evaluate(options, &nodes, &answer, err)
-                           : solve(options, &nodes, &answer, err);
-    if (rc == 0 && answer.nothing)
-        rc = tccl_fail(err, "one GPU in all: there is no ring to draw");
-    if (rc == 0)
-        rc = tccl_print_output(options->output, print_svg, &answer, err);
-    answer_clear(&answer);
-    nodes_clear(&nodes);
-    return rc;
+    return answer_command(options->ring ? evaluate : solve, draw, options, err);
 }

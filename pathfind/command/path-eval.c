@@ -84,5 +84,5 @@ int evaluate(const struct options *options, struct nodes *nodes, struct answer *
 
 int command_eval(const struct options *options, struct tccl_error *err)
 {
-    return answer_command(evaluate, options, err);
+    return answer_command(evaluate, answer_show, options, err);
 }

@@ -34,7 +34,7 @@ static bool holds_route(const struct route *route, double gbps)
 }
 
 /* Is this member one of the slowest, and the first of its kind? */
-static bool is_slow(const struct stop *stop, const struct limit *limit, int i)
+static bool is_slow(const struct stop *stop, const struct tccl_limit *limit, int i)
 {
     for (int k = 0; k < i; k++)
         if (limit->side.transfers[k] == limit->side.transfers[i])
@@ -51,7 +51,7 @@ static char *format_part(const struct tccl_side *part)
     struct tccl_set set;
     if (!stream)
         return NULL;
-    limit_set(part, &set);
+    tccl_limit_set(part, &set);
     for (int i = 0, n = 0; i < set.count; i++)
         for (int k = 0; k < part->count; k++)
             if (part->transfers[k] == set.transfers[i]) {
@@ -225,17 +225,17 @@ static void find_others(const struct stop *stop, bool any, struct others *others
 
 /* JSON */
 
-static json_t *limit_to_json(const struct stop *stop, const struct limit *limit)
+static json_t *limit_to_json(const struct stop *stop, const struct tccl_limit *limit)
 {
     char text[12];
     cleanup_free char *part = format_part(&limit->part);
     json_t *slowest = json_array();
-    for (int i = 0; limit->detailed && i < limit->side.count; i++) {
+    for (int i = 0; limit->together && i < limit->side.count; i++) {
         if (!is_slow(stop, limit, i))
             continue;
         tccl_transfer_format(limit->side.transfers[i], text);
         json_array_append_new(slowest, json_pack("{s:s, s:f, s:s?}", "transfer", text, "gbps",
-                                                 limit->rates[i], "limit", limit->limits[i]));
+                                                 limit->rates[i], "limit", limit->held[i]));
     }
     return json_pack("{s:o, s:s?}", "slowest", slowest, "slow_part", part);
 }
@@ -257,10 +257,10 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
 {
     for (int i = 0, n; i < route->n; i += n) {
         const struct stop *stop = &route->stops[i];
-        struct limit limit;
+        struct tccl_limit limit;
         char name[32];
         n = route_alike(route, i);
-        if (limit_find(stop, &limit, err) != 0)
+        if (stop_limit(stop, &limit, err) != 0)
             return -1;
         json_t *json = limit_to_json(stop, &limit);
         format_nodes(i, n, name);
@@ -312,16 +312,16 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
 
 /* For people */
 
-static void print_limit(const struct stop *stop, const struct limit *limit)
+static void print_limit(const struct stop *stop, const struct tccl_limit *limit)
 {
     char text[12];
     cleanup_free char *part = format_part(&limit->part);
-    for (int i = 0; limit->detailed && i < limit->side.count; i++) {
+    for (int i = 0; limit->together && i < limit->side.count; i++) {
         if (!is_slow(stop, limit, i))
             continue;
         tccl_transfer_format(limit->side.transfers[i], text);
         printf("  slowest    %6.2f GB/s  %s, held by \"%s\"\n", limit->rates[i], text,
-               limit->limits[i] ? limit->limits[i] : "nothing");
+               limit->held[i] ? limit->held[i] : "nothing");
     }
     if (limit->part.count < limit->side.count)
         printf("  cause      %s alone, %d of %d transfers, would be as slow\n", part ? part : "",
@@ -353,9 +353,9 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
                       struct tccl_error *err)
 {
     const struct stop *stop = &route->stops[i];
-    struct limit limit;
+    struct tccl_limit limit;
     char name[32], chain[TCCL_CHAIN_TEXT];
-    if (limit_find(stop, &limit, err) != 0)
+    if (stop_limit(stop, &limit, err) != 0)
         return -1;
     format_nodes(i, n, name);
     printf("%s (%s): %.2f GB/s%s\n", name, stop->class->source->machine.name, stop->gbps,
@@ -436,24 +436,14 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     return print_route(&answer->baseline, any, false, err);
 }
 
-static int explain(const struct options *options, struct nodes *nodes, struct tccl_error *err)
+static int explain(const struct options *options, const struct answer *answer,
+                   struct tccl_error *err)
 {
-    struct answer answer;
-    int rc = options->ring ? evaluate(options, nodes, &answer, err)
-                           : solve(options, nodes, &answer, err);
-    if (rc == 0)
-        rc = options->json ? explain_json(&answer, options->any, err)
-                           : explain_text(&answer, options->any, err);
-    answer_clear(&answer);
-    return rc;
+    return options->json ? explain_json(answer, options->any, err)
+                         : explain_text(answer, options->any, err);
 }
 
 int command_explain(const struct options *options, struct tccl_error *err)
 {
-    struct nodes nodes;
-    int rc = nodes_open(options, &nodes, err);
-    if (rc == 0)
-        rc = explain(options, &nodes, err);
-    nodes_clear(&nodes);
-    return rc;
+    return answer_command(options->ring ? evaluate : solve, explain, options, err);
 }

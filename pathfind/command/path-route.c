@@ -159,6 +159,15 @@ double stop_slowest(const struct stop *stop)
     return stop->gbps / stop->set.n;
 }
 
+int stop_limit(const struct stop *stop, struct tccl_limit *limit, struct tccl_error *err)
+{
+    struct source *source = stop->class->source;
+    if (!source->model && source_know(source, err) != 0)
+        return -1;
+    return tccl_limit_find(source->model, &source->sets, stop->set.rings, stop->set.n,
+                           stop_slowest(stop), true, limit, err);
+}
+
 const struct tccl_chain *stop_first(const struct stop *stop)
 {
     return &stop->set.rings[0];

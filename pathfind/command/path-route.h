@@ -4,6 +4,7 @@
 #define TCCL_PATH_ROUTE_H
 
 #include "command/path-nodes.h"
+#include "search/limit.h"
 
 /* One node of the route. */
 struct stop {
@@ -74,21 +75,8 @@ int route_expressible(const struct route *route, struct tccl_error *err);
 /* The texts of all of its rings, null for one without memory; none without nodes. */
 json_t *route_to_json(const struct route *route);
 
-/* ---- what limits a stop (path-limit.c) ---- */
-
-/* What limits the transfers of a stop: one that several rings make is there as often. */
-struct limit {
-    struct tccl_side side, part; /* part: the smallest one known to be as slow */
-    bool detailed;               /* rates and limits are known (from a model) */
-    double rates[TCCL_MAX_SIDE];
-    const char *limits[TCCL_MAX_SIDE];
-};
-
-/* Returns 0, or -1 with err. */
-int limit_find(const struct stop *stop, struct limit *limit, struct tccl_error *err);
-
-/* The transfers of a side, each once; at most TCCL_MAX_SET. */
-void limit_set(const struct tccl_side *side, struct tccl_set *set);
+/* What limits its chains. Returns 0, or -1 with err. */
+int stop_limit(const struct stop *stop, struct tccl_limit *limit, struct tccl_error *err);
 
 /* ---- ring sets of node classes, by their models (path-rings.c) ---- */
 

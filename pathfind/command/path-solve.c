@@ -271,5 +271,5 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
 
 int command_solve(const struct options *options, struct tccl_error *err)
 {
-    return answer_command(solve, options, err);
+    return answer_command(solve, answer_show, options, err);
 }

@@ -54,10 +54,4 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
 int source_together(const struct source *source, struct tccl_together **together,
                     struct tccl_error *err);
 
-/* The smallest subset that is as slow as the whole set. With a model: the smallest of all subsets,
- * or after 20,000 tries one from which no member can be removed; else the smallest of the measured
- * sets. *part is the whole set if no smaller one is known. Returns 0, or -1 with err. */
-int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
-                     struct tccl_set *part, struct tccl_error *err);
-
 #endif

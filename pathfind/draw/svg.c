@@ -293,15 +293,6 @@ static void add_chain(const struct tccl_chain *chains, int i, struct tccl_pictur
     picture->n_rings++;
 }
 
-void tccl_rated_slow(struct tccl_rated *rated, const struct tccl_set *part, double slowest)
-{
-    bool whole = part->count >= rated->set.count;
-    rated->slow = whole ? (struct tccl_set){.count = 0} : *part;
-    for (int i = 0; (whole || part->count > 1) && i < rated->set.count; i++)
-        if (rated->gbps[i] > 0 && rated->gbps[i] <= slowest * (1 + 1e-6))
-            tccl_set_add(&rated->slow, rated->set.transfers[i]);
-}
-
 static void rate_arrows(const struct tccl_rated *rated, struct tccl_picture *picture)
 {
     for (int i = 0; i < picture->n_arrows; i++) {

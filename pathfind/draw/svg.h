@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "draw/layout.h"
+#include "machine/side.h"
 
 /* Errors of all these are left to ferror. */
 
@@ -36,19 +37,6 @@ void tccl_svg_line(int look, bool grey, const char *path, FILE *out);
 double tccl_svg_legend(double left, double y, double width, unsigned looks, FILE *out);
 /* About what a text takes in the widest font that a viewer may take instead, at 12 pixels. */
 double tccl_svg_text_width(const char *text);
-
-/* What is known of the transfers of chains that run at once. */
-struct tccl_rated {
-    struct tccl_set set;
-    double gbps[TCCL_MAX_SET]; /* of each member; 0: not known */
-    struct tccl_set slow;      /* the part that is as slow as all of it; none: not known; a single
-                                * one is not held back by others, and not marked */
-};
-
-/* Sets its slow members: part, the smallest subset known to be as slow as the set, unless that is
- * the set itself; and, if part is not a single one, all that are known to have no more than slowest
- * (GB/s). The rates are those of all while they run, or 0. */
-void tccl_rated_slow(struct tccl_rated *rated, const struct tccl_set *part, double slowest);
 
 /* A node with the arrows of chains, ready to be drawn; width and height in pixels. */
 struct tccl_picture {

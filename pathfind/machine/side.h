@@ -20,6 +20,14 @@ struct tccl_side {
  */
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
 
+/* What is known of the transfers of chains that run at once. */
+struct tccl_rated {
+    struct tccl_set set;
+    double gbps[TCCL_MAX_SET]; /* of each member; 0: not known */
+    struct tccl_set slow;      /* the part that is as slow as all of it; none: not known; a single
+                                * one is not held back by others, and not marked */
+};
+
 /* The bandwidth of each of n sides while all run, GB/s: rings times the rate of its slowest
  * transfer; infinite for a side without transfers. Returns 0, or -1 with err: a transfer that is
  * not possible on the machine, too many of them, or no memory. */

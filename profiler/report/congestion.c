@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "search/limit.h"
 
 /* Bandwidths that differ less count as equal. */
 static const double TOLERANCE = 0.03;
@@ -93,20 +94,14 @@ static bool is_congested(const struct alone *alone, const struct tccl_congested 
     return found->ratio < threshold && highest < lowest;
 }
 
-void tccl_congestion_reduce(const struct tccl_model *model, struct tccl_set *set, double gbps)
+static void reduce(const struct tccl_model *model, double gbps, struct tccl_set *part)
 {
-    for (int i = 0; i < set->count && set->count > 2;) {
-        struct tccl_set rest = *set;
-        double slow;
-        memmove(&rest.transfers[i], &rest.transfers[i + 1],
-                (size_t)(rest.count - i - 1) * sizeof(*rest.transfers));
-        rest.count--;
-        if (tccl_model_measure(model, &rest, &slow, NULL, NULL, NULL) == 0 &&
-            slow <= gbps * (1 + 1e-9))
-            *set = rest;
-        else
-            i++;
-    }
+    struct tccl_set rest = *part;
+    int left = tccl_limit_shrink(model, rest.transfers, rest.count, 2, gbps, NULL);
+
+    rest.count = (uint16_t)(left > 0 ? left : 0);
+    if (left > 0)
+        *part = rest;
 }
 
 /* The list, and for each entry a mark of its members: a set that contains it has all its bits. */
@@ -162,7 +157,7 @@ static void consider(struct list *list, const struct tccl_measured *measured,
     }
     struct tccl_set part = *set;
     if (measured->model)
-        tccl_congestion_reduce(measured->model, &part, value->gbps);
+        reduce(measured->model, value->gbps, &part);
     if (part.count < set->count) {
         enum tccl_answer from = tccl_measured_ask(measured, &part, &part_value);
         found = judge(alone, &part, &part_value, from);

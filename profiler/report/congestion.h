@@ -29,9 +29,6 @@ enum { TCCL_MAX_CONGESTED = 4096 };
 long tccl_congestion_find(const struct tccl_measured *measured, double threshold,
                           struct tccl_congested **list, struct tccl_error *err);
 
-/* Takes members away as long as the rest stays as slow as gbps by the model, down to two. */
-void tccl_congestion_reduce(const struct tccl_model *model, struct tccl_set *set, double gbps);
-
 /* A new reference; NULL only without memory. */
 json_t *tccl_congestion_to_json(const struct tccl_congested *congested);
 

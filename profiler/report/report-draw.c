@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "chain/memory-load.h"
 #include "draw/html.h"
 #include "draw/svg.h"
 #include "machine/meter.h"
@@ -21,6 +22,7 @@ struct drawn {
     int n;
     double gbps; /* of all together, GB/s */
     struct tccl_limit limit;
+    bool known; /* the limit is */
 };
 
 /* A ring and, with chains, NCCL's own. */
@@ -65,8 +67,9 @@ static struct drawn drawn_of(const struct tccl_report *report, const struct tccl
 static void find_limit(const struct tccl_report *report, struct drawn *drawn)
 {
     if (drawn->n > 0)
-        tccl_limit_find(&report->measured, drawn->chains, drawn->n, drawn->gbps / drawn->n,
-                        &drawn->limit);
+        drawn->known =
+            tccl_limit_find(report->measured.model, &report->measured.sets, drawn->chains, drawn->n,
+                            drawn->gbps / drawn->n, false, &drawn->limit, NULL) == 0;
 }
 
 static void find_pair(const struct tccl_report *report, const struct tccl_found *found, int nodes,
@@ -82,11 +85,49 @@ static void find_pair(const struct tccl_report *report, const struct tccl_found 
     find_limit(report, &pair->nccl);
 }
 
+/* The memory to and from which most of its members copy, two of three at least: of a measured
+ * machine the smallest set that is known to be as slow may hold one that is innocent. -1: none. */
+static int memory_of(const struct tccl_side *set)
+{
+    int copies[TCCL_MAX_MEMORIES] = {0};
+    for (int i = 0; i < set->count; i++) {
+        struct tccl_device target = tccl_transfer_target(set->transfers[i]);
+        if (target.kind == TCCL_MEMORY)
+            copies[target.index]++;
+    }
+    for (int i = 0; i < TCCL_MAX_MEMORIES; i++)
+        if (copies[i] > 1 && 3 * copies[i] >= 2 * set->count)
+            return i;
+    return -1;
+}
+
+/* What holds NCCL's own chains back: "NCCL reads and writes memory 1 from three GPUs at once", or
+ * how much slower some are together. "": none is known to hold another one back. */
+static void say_limit(const struct drawn *nccl, const struct tccl_machine *machine,
+                      char text[static TCCL_LOAD_TEXT])
+{
+    const struct tccl_side *slow = &nccl->limit.part;
+    struct tccl_named_chain named[TCCL_CHAIN_RINGS];
+    text[0] = '\0';
+    if (!nccl->known || slow->count < 2)
+        return;
+    for (int i = 0; i < nccl->n && i < TCCL_CHAIN_RINGS; i++)
+        tccl_chain_name(&nccl->chains[i], machine, true, &named[i]);
+    int memory = memory_of(slow);
+    if (memory >= 0) {
+        struct tccl_memory_load load = tccl_memory_load(named, nccl->n, memory);
+        tccl_memory_load_say(&load, "NCCL", text);
+    } else {
+        snprintf(text, TCCL_LOAD_TEXT, "with NCCL %d copies at once have %.2f GB/s each",
+                 slow->count, nccl->gbps / nccl->n);
+    }
+}
+
 static void say_pair(const struct tccl_report *report, const struct pair *pair,
                      char text[static TCCL_LEAD])
 {
     const struct drawn *ours = &pair->ours, *nccl = &pair->nccl;
-    char cause[TCCL_LIMIT_TEXT] = "";
+    char cause[TCCL_LOAD_TEXT] = "";
     if (!(nccl->gbps > 0)) {
         snprintf(text, TCCL_LEAD, "%.2f GB/s; what NCCL's own rings reach was not measured",
                  ours->gbps);
@@ -98,8 +139,7 @@ static void say_pair(const struct tccl_report *report, const struct pair *pair,
                  ours->gbps);
         return;
     }
-    tccl_limit_say(&nccl->limit, &report->measured, nccl->chains, nccl->n, nccl->gbps / nccl->n,
-                   report->machine, cause);
+    say_limit(nccl, report->machine, cause);
     snprintf(text, TCCL_LEAD, "%.2f in place of %.2f GB/s%s%s", ours->gbps, nccl->gbps,
              *cause ? ": " : "", cause);
 }

@@ -5,8 +5,8 @@
 
 #include "report/bandwidths.h"
 #include "report/congestion.h"
-#include "report/limit.h"
 #include "ring/node-class.h"
+#include "search/limit.h"
 
 /* How well it was measured. */
 struct tccl_quality {
@@ -68,7 +68,7 @@ void tccl_report_page(const struct tccl_report *report, FILE *out);
 /* What it says first: "11.45 in place of 7.86 GB/s: NCCL reads and writes memory 1 from three GPUs
  * at once", of several rings where a job gets these; "" without rings. And its section with the
  * drawings; of the machine alone where no ring was found. */
-enum { TCCL_LEAD = TCCL_LIMIT_TEXT + 128 };
+enum { TCCL_LEAD = 288 };
 void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LEAD]);
 void tccl_report_draw(const struct tccl_report *report, FILE *out);
 

@@ -42,7 +42,7 @@ equal "-r" "$(show -j "$job" -r no-such-partition)" ""
 equal "--delimiter" "$(user tcclacct -Pn --delimiter=' ; ' -j "$job.0" -o jobid,state)" "$job.0 ; applied"
 equal "TCCLACCT_FORMAT" "$(user env TCCLACCT_FORMAT=state,jobid tcclacct -nP -j "$job.1")" "applied|$job.1"
 equal "-M" "$(show -M all -j "$job.0" -o jobid 2>"$work/err")" "$job.0"
-matches "the word on -M" "$(cat "$work/err")" "tccl: -M is ignored: *"
+matches "the word on -M" "$(cat "$work/err")" "tccl: --clusters is ignored: *"
 if user tcclacct -s CD >"$work/out" 2>"$work/err"; then
     fail "a state of jobs is taken for one of rings"
 fi
