@@ -300,21 +300,30 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
 
 /* ---- what they are worth together ---- */
 
-/* A group beside all others that have a side, and the steps that run. */
-static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int group,
-                const struct tccl_side *side, struct tccl_worth *worth, struct tccl_error *err)
+/* The job's other groups that have a side run beside this one, and the steps. Returns how many
+ * transfers those make. */
+static int see_others(const struct tccl_groups *groups, const struct tccl_side *sides, int group,
+                      struct tccl_beside *beside)
 {
-    struct tccl_beside beside = *groups->beside;
-    beside.own = groups->unit;
-    beside.selfish = false;
-    groups->work -= side->count;
+    int count = 0;
+    *beside = *groups->beside;
+    beside->own = groups->unit;
+    beside->selfish = false;
     for (int i = 0; i < groups->n; i++) {
         if (i == group || sides[i].count == 0)
             continue;
-        groups->work -= sides[i].count;
-        beside.others[beside.n] = &sides[i];
-        beside.alone[beside.n++] = groups->unit;
+        count += sides[i].count;
+        beside->others[beside->n] = &sides[i];
+        beside->alone[beside->n++] = groups->unit;
     }
+    return count;
+}
+
+static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int group,
+                const struct tccl_side *side, struct tccl_worth *worth, struct tccl_error *err)
+{
+    struct tccl_beside beside;
+    see_others(groups, sides, group, &beside);
     return tccl_beside_worth(&beside, side, worth, err);
 }
 
@@ -323,30 +332,28 @@ static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int g
 static int improve(struct tccl_groups *groups, struct assignment *now, int group,
                    struct tccl_error *err)
 {
-    const struct list *list = &groups->lists[group];
-    struct tccl_worth best = now->worth;
-    bool has = now->chosen[group] != NONE, begins_near = now->near && !has;
-    for (int i = 0; i < list->n; i++) {
-        struct tccl_side side = {.alone = list->results[i].gbps};
-        struct tccl_worth worth;
-        /* No group has more than its chain alone. */
-        if (has && (list->results[i].gbps < best.least * groups->unit || groups->work <= 0))
-            break;
-        if (begins_near && !list->nearest[i])
-            continue;
-        if (i == now->chosen[group] || tccl_side_add_chain(&side, &list->results[i].chain) != 0)
-            continue;
-        if (rate(groups, now->sides, group, &side, &worth, err) != 0)
-            return -1;
-        if (has && !tccl_worth_better(&worth, &best, groups->noise))
-            continue;
-        has = true;
-        best = worth;
+    const struct list *own = &groups->lists[group];
+    const struct tccl_result *list[CANDIDATES];
+    int chosen = now->chosen[group];
+    struct tccl_beside beside;
+    struct tccl_candidates candidates = {.list = list,
+                                         .noise = groups->noise,
+                                         .work = &groups->work,
+                                         .cost = see_others(groups, now->sides, group, &beside)};
+    struct tccl_choice best = {.result = chosen == NONE ? NULL : &own->results[chosen],
+                               .worth = now->worth};
+    for (int i = 0; i < own->n; i++)
+        if (i != chosen && !(now->near && chosen == NONE && !own->nearest[i]))
+            list[candidates.n++] = &own->results[i];
+    if (tccl_choose(&beside, &candidates, &best, err) != 0)
+        return -1;
+    if (best.result && (chosen == NONE || best.result != &own->results[chosen])) {
         now->changes++;
-        now->chosen[group] = i;
-        now->sides[group] = side;
+        now->chosen[group] = (int)(best.result - own->results);
+        now->sides[group] = (struct tccl_side){.alone = best.result->gbps};
+        tccl_side_add_chain(&now->sides[group], &best.result->chain); /* as it was rated */
     }
-    now->worth = best;
+    now->worth = best.worth;
     now->settled[group] = now->changes;
     return 0;
 }

@@ -73,45 +73,11 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
     return 0;
 }
 
-/* A chain that may be taken, and what it is worth beside the others once that is known. */
-struct candidate {
-    const struct tccl_result *result;
-    struct tccl_worth worth;
-    bool harms;
-};
-
-/* Those for one cell of a class, the fastest first. */
-struct candidates {
-    struct candidate *list;
-    int n;
-};
-
 static void cleanup_class_(struct tccl_node_class **class)
 {
     tccl_node_class_free(*class);
 }
 #define cleanup_class __attribute__((cleanup(cleanup_class_)))
-
-static int by_gbps(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-    return (x->result->gbps < y->result->gbps) - (x->result->gbps > y->result->gbps);
-}
-
-/* Those between these NICs, or rings. */
-static void list_candidates(struct candidates *candidates, const struct tccl_table *table,
-                            int entry, int exit, bool closed, bool hidden)
-{
-    candidates->n = 0;
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
-        const struct tccl_chain *chain = &own->chain;
-        if (chain->closed == closed && own->gbps > 0 &&
-            (closed || (chain->entry.nic == entry && chain->exit.nic == exit)) &&
-            !(hidden && tccl_chain_has_p2p(chain)))
-            candidates->list[candidates->n++] = (struct candidate){.result = own};
-    }
-    qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
-}
 
 void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
                     const struct tccl_worth *worth, bool harms)
@@ -129,78 +95,67 @@ void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
     seen->tree.along *= part;
 }
 
-/* Does a come before b, which may be NULL? */
-static bool is_better(const struct candidate *a, const struct candidate *b, double noise)
+/* Does a come before b? */
+static bool is_better(const struct tccl_choice *a, const struct tccl_choice *b, double noise)
 {
-    if (!b || a->harms != b->harms)
-        return !b || b->harms;
+    if (!b->result || a->harms != b->harms)
+        return !b->result || b->harms;
     return tccl_worth_better(&a->worth, &b->worth, noise);
-}
-
-/* Rates the candidates beside the others, and moves those that are rated to the front. *best: the
- * best one, of those that harm nobody if there are some; -1: there is none. No share is larger than
- * what a chain has alone, so the rest can't be better once the list has come down to the least
- * share of the best. */
-static int rate_candidates(struct tccl_beside *beside, const struct tccl_floor *floor,
-                           struct candidates *candidates, double noise, int *best,
-                           struct tccl_error *err)
-{
-    int n = candidates->n;
-    candidates->n = 0;
-    *best = -1;
-    beside->own = n ? candidates->list[0].result->gbps : 0;
-    for (int i = 0; i < n; i++) {
-        struct candidate *now = &candidates->list[i], *rated = &candidates->list[candidates->n];
-        struct tccl_side side = {.alone = now->result->gbps};
-        if (*best >= 0 && !candidates->list[*best].harms &&
-            now->result->gbps <
-                (1 - TCCL_MOST_FOR_ROOM) * beside->own * candidates->list[*best].worth.least)
-            break;
-        if (tccl_side_add_chain(&side, &now->result->chain) != 0)
-            continue;
-        if (tccl_beside_worth(beside, &side, &now->worth, err) != 0)
-            return -1;
-        *rated = *now;
-        rated->harms = tccl_floor_harms(floor, beside, &rated->worth, noise);
-        if (is_better(rated, *best < 0 ? NULL : &candidates->list[*best], noise))
-            *best = candidates->n;
-        candidates->n++;
-    }
-    return 0;
 }
 
 /* Of those that are as good as the best one, but for a little, the one that leaves the memories of
  * other GPUs to these: others end, and steps come. */
-static const struct candidate *leave_room(const struct candidates *candidates, int best,
-                                          const struct tccl_machine *machine)
+static void leave_room(const struct tccl_choice *rated, int n, const struct tccl_machine *machine,
+                       struct tccl_choice *best)
 {
-    const struct candidate *least = &candidates->list[best];
-    int fewest = tccl_chain_far(machine, &least->result->chain);
-    for (int i = 0; i < candidates->n && fewest > 0; i++) {
-        const struct candidate *now = &candidates->list[i];
-        int far = tccl_chain_far(machine, &now->result->chain);
-        if (far < fewest && now->harms == least->harms && now->worth.basis <= least->worth.basis &&
-            !tccl_worth_better(&candidates->list[best].worth, &now->worth, TCCL_MOST_FOR_ROOM)) {
+    const struct tccl_worth most = best->worth;
+    int fewest = tccl_chain_far(machine, &best->result->chain);
+    for (int i = 0; i < n && fewest > 0; i++) {
+        int far = tccl_chain_far(machine, &rated[i].result->chain);
+        if (far < fewest && rated[i].harms == best->harms &&
+            rated[i].worth.basis <= best->worth.basis &&
+            !tccl_worth_better(&most, &rated[i].worth, TCCL_MOST_FOR_ROOM)) {
             fewest = far;
-            least = now;
+            *best = rated[i];
         }
     }
-    return least;
 }
 
-static int choose(struct tccl_beside *beside, const struct tccl_floor *floor,
-                  struct candidates *candidates, double noise, const struct tccl_machine *machine,
-                  struct tccl_seen *seen, struct tccl_error *err)
+/* No share is larger than what a chain has alone, so the rest can't be better once the list has
+ * come down to the least share of the best. */
+int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *candidates,
+                struct tccl_choice *best, struct tccl_error *err)
 {
-    int best;
-    if (rate_candidates(beside, floor, candidates, noise, &best, err) != 0)
-        return -1;
-    if (best < 0)
-        return 0;
-    const struct candidate *taken = leave_room(candidates, best, machine);
-    tccl_seen_take(seen, taken->result, &taken->worth, taken->harms);
-    return 0;
+    const double room = candidates->machine ? TCCL_MOST_FOR_ROOM : 0;
+    struct tccl_choice *rated = malloc(sizeof(*rated) * ((size_t)candidates->n + 1));
+    int n = 0, status = rated ? 0 : tccl_fail(err, "out of memory");
+    for (int i = 0; i < candidates->n && status == 0; i++) {
+        const struct tccl_result *result = candidates->list[i];
+        struct tccl_side side = {.alone = result->gbps};
+        if (best->result &&
+            ((!best->harms && result->gbps < (1 - room) * beside->own * best->worth.least) ||
+             (candidates->work && *candidates->work <= 0)))
+            break;
+        if (tccl_side_add_chain(&side, &result->chain) != 0)
+            continue;
+        if (candidates->work)
+            *candidates->work -= side.count + candidates->cost;
+        rated[n].result = result;
+        status = tccl_beside_worth(beside, &side, &rated[n].worth, err);
+        rated[n].harms =
+            status == 0 && candidates->floor &&
+            tccl_floor_harms(candidates->floor, beside, &rated[n].worth, candidates->noise);
+        if (status == 0 && is_better(&rated[n], best, candidates->noise))
+            *best = rated[n];
+        n++;
+    }
+    if (status == 0 && best->result && candidates->machine)
+        leave_room(rated, n, candidates->machine, best);
+    free(rated);
+    return status;
 }
+
+/* ---- a table seen beside the others ---- */
 
 /* Returns 0; 1: it is not known; -1 with err. */
 static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *baseline,
@@ -213,66 +168,70 @@ static int rate_own(struct tccl_beside *beside, const struct tccl_baseline *base
     return tccl_beside_worth(beside, &side, worth, err);
 }
 
-static int find_floor(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
-                      struct tccl_floor *floor, struct tccl_error *err)
-{
-    const struct tccl_baseline *own = closed ? table->baseline_ring : table->baseline_chain;
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        struct tccl_worth worth;
-        if (i > 0 && tccl_baseline_equal(&own[i], &own[i - 1]))
-            continue;
-        int known = rate_own(beside, &own[i], &worth, err);
-        if (known < 0)
-            return -1;
-        tccl_floor_raise(floor, beside, known == 0 ? &worth : NULL);
-    }
-    return 0;
-}
-
-/* What NCCL builds reaches here. sure: chains that it is compared with are known better than by
- * bounds; then it has to be, too. */
-static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline *baseline,
-                         bool sure, double *gbps, double *share, struct tccl_error *err)
-{
+/* What NCCL builds, of each generation. */
+struct own {
+    int known; /* 0; 1: it is not */
     struct tccl_worth worth;
-    int known = rate_own(beside, baseline, &worth, err);
-    if (known != 0)
-        return known < 0 ? -1 : 0;
-    if (sure && worth.basis == TCCL_BASIS_BOUNDS)
-        return 0;
-    *gbps = fmin(*gbps, worth.gbps);
-    *share = worth.left;
-    return 0;
-}
+};
 
-static bool any_is_sure(const struct tccl_node_class *class, bool closed)
+/* Nobody is to get less than beside any of them. */
+static int rate_generations(struct tccl_beside *beside, const struct tccl_baseline *baselines,
+                            struct own own[static TCCL_GENERATIONS], struct tccl_floor *floor,
+                            struct tccl_error *err)
 {
-    for (int i = 0; i < tccl_class_first_set(class); i++)
-        if ((i == tccl_class_pairs(class)) == closed && class->seen[i].gbps > 0 &&
-            class->seen[i].basis < TCCL_BASIS_BOUNDS)
-            return true;
-    return false;
-}
-
-static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
-                          struct tccl_node_class *class, struct tccl_error *err)
-{
-    bool sure = any_is_sure(class, closed);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        const struct tccl_baseline *own =
-            closed ? &table->baseline_ring[i] : &table->baseline_chain[i];
-        struct tccl_class_baseline *to = &class->baselines[i];
-        if (i > 0 && tccl_baseline_equal(own, own - 1)) {
-            to->ring_gbps = to[-1].ring_gbps;
-            to->chain_gbps = to[-1].chain_gbps;
-            to->ring_share = to[-1].ring_share;
-            to->chain_share = to[-1].chain_share;
-        } else if (rate_baseline(beside, own, sure, closed ? &to->ring_gbps : &to->chain_gbps,
-                                 closed ? &to->ring_share : &to->chain_share, err) != 0) {
-            return -1;
+        if (i > 0 && tccl_baseline_equal(&baselines[i], &baselines[i - 1])) {
+            own[i] = own[i - 1];
+            continue;
         }
+        own[i].known = rate_own(beside, &baselines[i], &own[i].worth, err);
+        if (own[i].known < 0)
+            return -1;
+        tccl_floor_raise(floor, beside, own[i].known == 0 ? &own[i].worth : NULL);
     }
     return 0;
+}
+
+/* Where chains are known better than by bounds, what NCCL builds has to be, too. */
+static void take_generations(const struct own own[static TCCL_GENERATIONS], bool closed,
+                             struct tccl_node_class *class)
+{
+    bool sure = false;
+    for (int i = 0; i < tccl_class_first_set(class); i++)
+        sure |= (i == tccl_class_pairs(class)) == closed && class->seen[i].gbps > 0 &&
+                class->seen[i].basis < TCCL_BASIS_BOUNDS;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        struct tccl_class_baseline *to = &class->baselines[i];
+        double *gbps = closed ? &to->ring_gbps : &to->chain_gbps;
+        if (own[i].known != 0 || (sure && own[i].worth.basis == TCCL_BASIS_BOUNDS))
+            continue;
+        *gbps = fmin(*gbps, own[i].worth.gbps);
+        *(closed ? &to->ring_share : &to->chain_share) = own[i].worth.left;
+    }
+}
+
+/* In the table's order where they are as fast. */
+static int by_gbps(const void *a, const void *b)
+{
+    const struct tccl_result *x = *(const struct tccl_result *const *)a;
+    const struct tccl_result *y = *(const struct tccl_result *const *)b;
+    return x->gbps != y->gbps ? (x->gbps < y->gbps ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* Those between the NICs of a pair, or rings. */
+static void list_candidates(struct tccl_candidates *candidates, const struct tccl_table *table,
+                            const struct tccl_node_class *class, int pair, bool hidden)
+{
+    bool closed = pair == tccl_class_pairs(class);
+    candidates->n = 0;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
+        const struct tccl_chain *chain = &own->chain;
+        if (chain->closed == closed && own->gbps > 0 &&
+            (closed || chain->entry.nic * class->n_nics + chain->exit.nic == pair) &&
+            !(hidden && tccl_chain_has_p2p(chain)))
+            candidates->list[candidates->n++] = own;
+    }
+    qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
 }
 
 static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor,
@@ -280,18 +239,22 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
                       const struct tccl_machine *machine, struct tccl_node_class *class,
                       struct tccl_error *err)
 {
-    cleanup_free struct candidate *list = calloc((size_t)table->n_results, sizeof(*list));
-    struct candidates candidates = {.list = list};
-    int status = 0;
+    cleanup_free const struct tccl_result **list = calloc((size_t)table->n_results, sizeof(*list));
+    struct tccl_candidates candidates = {
+        .list = list, .noise = table->noise, .floor = floor, .machine = machine};
+    int first = closed ? tccl_class_pairs(class) : 0;
     if (!list)
         return tccl_fail(err, "out of memory");
-    for (int i = closed ? tccl_class_pairs(class) : 0;
-         i < tccl_class_pairs(class) + closed && status == 0; i++) {
-        list_candidates(&candidates, table, closed ? 0 : i / class->n_nics,
-                        closed ? 0 : i % class->n_nics, closed, hidden);
-        status = choose(beside, floor, &candidates, table->noise, machine, &class->seen[i], err);
+    for (int i = first; i < tccl_class_pairs(class) + closed; i++) {
+        struct tccl_choice best = {.result = NULL};
+        list_candidates(&candidates, table, class, i, hidden);
+        beside->own = candidates.n ? list[0]->gbps : 0;
+        if (tccl_choose(beside, &candidates, &best, err) != 0)
+            return -1;
+        if (best.result)
+            tccl_seen_take(&class->seen[i], best.result, &best.worth, best.harms);
     }
-    return status;
+    return 0;
 }
 
 /* The sets of the class, which has them as they are alone. */
@@ -337,10 +300,12 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
         return NULL;
     }
     class->neighbours = beside->n;
-    if (find_floor(beside, table, closed, &floor, err) != 0 ||
+    struct own own[TCCL_GENERATIONS];
+    if (rate_generations(beside, closed ? table->baseline_ring : table->baseline_chain, own, &floor,
+                         err) != 0 ||
         choose_all(beside, &floor, table, closed, hidden, machine, class, err) != 0 ||
-        rate_sets(beside, &floor, closed, class, err) != 0 ||
-        rate_baselines(beside, table, closed, class, err) != 0)
+        rate_sets(beside, &floor, closed, class, err) != 0)
         return NULL;
+    take_generations(own, closed, class);
     return tccl_steal(class);
 }

@@ -58,6 +58,29 @@ void tccl_floor_raise(struct tccl_floor *floor, const struct tccl_beside *beside
 bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *beside,
                       const struct tccl_worth *worth, double noise);
 
+/* What may be taken, the fastest first, and what counts. */
+struct tccl_candidates {
+    const struct tccl_result **list; /* single rings or chains */
+    int n;
+    double noise;
+    const struct tccl_floor *floor;     /* who harms comes last; NULL: nobody is asked */
+    const struct tccl_machine *machine; /* of as good ones, but for a little, the one that leaves
+                                         * most room (room.h); NULL: the first one */
+    int *work; /* transfers that may still be rated, while there is something; NULL: any number */
+    int cost;  /* of these so many with each candidate, beside its own */
+};
+
+struct tccl_choice {
+    const struct tccl_result *result; /* NULL: there is none */
+    struct tccl_worth worth;
+    bool harms;
+};
+
+/* The best one beside the others, by tccl_worth_better; it has to be better than *best, if there is
+ * something. beside->own and selfish are said. Returns 0, or -1 with err as tccl_beside_worth. */
+int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *candidates,
+                struct tccl_choice *best, struct tccl_error *err);
+
 /* Adds all that NCCL builds, or nothing. Returns 0, or -1: there is no room for it. */
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
 
