@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/command.h"
 #include "command/profile-command.h"
-#include "discover/topology.h"
+#include "discover/discover-topology.h"
 #include "report/gres-links.h"
 
 enum { ANSWER_MS = 5000 };

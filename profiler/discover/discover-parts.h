@@ -2,8 +2,8 @@
 #ifndef TCCL_DISCOVER_PARTS_H
 #define TCCL_DISCOVER_PARTS_H
 
+#include "discover/discover-topology.h"
 #include "discover/discover.h"
-#include "discover/topology.h"
 #include "machine/meter.h"
 
 /* Devices of which one note speaks. */

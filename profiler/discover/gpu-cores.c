@@ -1,5 +1,5 @@
 /* gpu-cores.c: the CPU cores next to a GPU, as Slurm counts cores. */
-#include "discover/topology.h"
+#include "discover/discover-topology.h"
 
 /* Slurm's numbers are hwloc's logical ones, not those of the kernel. */
 static int list_cores(hwloc_topology_t topology, hwloc_obj_t node,

@@ -82,10 +82,10 @@ void shim_lock_release(shim_lock *lock);
  * Once true, it owns it. */
 bool shim_forked(int *owner);
 
-/* The shim's own log (log.c). Silent unless TCCL_DEBUG is set: WARN (only what was left undone, and
- * why), INFO (also one line for each communicator), in the manner of NCCL_DEBUG. It goes to stderr,
- * or to TCCL_DEBUG_FILE (%h host name, %p process id), appended with one write a line:
- * "host:pid:tid TCCL INFO …". */
+/* The shim's own log (shim-log.c). Silent unless TCCL_DEBUG is set: WARN (only what was left
+ * undone, and why), INFO (also one line for each communicator), in the manner of NCCL_DEBUG. It
+ * goes to stderr, or to TCCL_DEBUG_FILE (%h host name, %p process id), appended with one write a
+ * line: "host:pid:tid TCCL INFO …". */
 enum shim_level { SHIM_LOG_WARN = 1, SHIM_LOG_INFO };
 void shim_log(enum shim_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

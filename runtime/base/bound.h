@@ -1,6 +1,6 @@
 /* bound.h: functions of particular NCCLs, which programs have got from dlsym. Each has an entry of
- * its own in front of the wrapper (hook/lookup.c), as the wrapper can't tell by its caller whose it
- * is: ctypes calls from libffi. Written without locks; what is bound stays so. */
+ * its own in front of the wrapper (hook/shim-lookup.c), as the wrapper can't tell by its caller
+ * whose it is: ctypes calls from libffi. Written without locks; what is bound stays so. */
 #ifndef SHIM_BOUND_H
 #define SHIM_BOUND_H
 

@@ -45,7 +45,7 @@ void shim_dlclose(void *handle);
 void *shim_next(void **known, const char *name);
 /* The address of that dlsym, found at the first call; NULL: none. */
 void *shim_find_dlsym(void) __attribute__((visibility("hidden")));
-/* The same, once it was found; read by the assembly in hook/lookup.c. */
+/* The same, once it was found; read by the assembly in hook/shim-lookup.c. */
 extern void *shim_next_dlsym __attribute__((visibility("hidden")));
 
 /* Has the loader relocated the shim? Programs can be there before: functions that choose a variant

@@ -8,8 +8,8 @@
 
 #include "base/device.h"
 #include "hook/parent-comms.h"
-#include "hook/process.h"
 #include "hook/question.h"
+#include "hook/shim-process.h"
 #include "hook/steered.h"
 #include "nccl/clearing.h"
 #include "nccl/graph.h"

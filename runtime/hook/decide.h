@@ -1,5 +1,5 @@
 /* decide.h: what all ranks of a communicator on this node are to be given: decide.c, which has one
- * of them settled for all (settle.c) within what the node has left (budget.c). */
+ * of them settled for all (shim-settle.c) within what the node has left (budget.c). */
 #ifndef SHIM_DECIDE_H
 #define SHIM_DECIDE_H
 

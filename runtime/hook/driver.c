@@ -8,7 +8,7 @@
 
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
-#include "hook/process.h"
+#include "hook/shim-process.h"
 #include "nccl/memory.h"
 
 /* Numbers of the driver's, in cuda.h. */

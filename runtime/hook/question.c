@@ -15,7 +15,7 @@
 #include "chain/nccl-version.h"
 #include "hook/driver.h"
 #include "hook/net-intra.h"
-#include "hook/process.h"
+#include "hook/shim-process.h"
 #include "hook/steered.h"
 #include "nccl/clearing.h"
 #include "nccl/graph.h"

@@ -5,7 +5,7 @@
 #ifndef SHIM_STEERED_H
 #define SHIM_STEERED_H
 
-#include "hook/process.h"
+#include "hook/shim-process.h"
 
 enum { SHIM_STEERED = 64 };
 

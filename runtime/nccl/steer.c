@@ -21,7 +21,7 @@
 #include "nccl/steer.h"
 
 #include "chain/tree-rate.h"
-#include "nccl/layout.h"
+#include "nccl/shim-layout.h"
 
 enum {
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */

@@ -13,7 +13,7 @@
 #include "check/check-items.h"
 #include "client/users.h"
 #include "discover/discover.h"
-#include "discover/topology.h"
+#include "discover/discover-topology.h"
 #include "fill/gpusets.h"
 #include "gres/gres.h"
 #include "gres/slurmd.h"

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "discover/discover.h"
 #include "discover/sysfs.h"
-#include "discover/topology.h"
+#include "discover/discover-topology.h"
 #include "machine/meter.h"
 
 static struct tccl_found found;

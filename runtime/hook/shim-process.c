@@ -1,5 +1,5 @@
-/* process.c: reads the plan once, opens the registry, and keeps what this process was told. */
-#include "hook/process.h"
+/* shim-process.c: reads the plan once, opens the registry, and keeps what this process was told. */
+#include "hook/shim-process.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* layout.c: places in a topology file, so that NCCL's paths are as the chain wants them (steer.c).
+/* shim-layout.c: places in a topology file, so that NCCL's paths are as the chain wants them
+ * (steer.c).
  */
-#include "nccl/layout.h"
+#include "nccl/shim-layout.h"
 
 enum {
     MOST_ELEMENTS = 256, /* that NCCL reads, with what it finds by itself: */

@@ -1,4 +1,4 @@
-/* process.h: what this process knows once it has called NCCL in a step with a ring. */
+/* shim-process.h: what this process knows once it has called NCCL in a step with a ring. */
 #ifndef SHIM_PROCESS_H
 #define SHIM_PROCESS_H
 

@@ -1,5 +1,5 @@
-/* lookup.c: dlsym in front of libc's, for programs that get NCCL's functions from dlsym, such as
- * all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.h).
+/* shim-lookup.c: dlsym in front of libc's, for programs that get NCCL's functions from dlsym, such
+ * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.h).
  *
  * What dlsym finds depends on its caller (RTLD_NEXT, and RTLD_DEFAULT in a library that was loaded
  * for itself alone), whom libc knows by the return address. So ours calls nobody: a name that

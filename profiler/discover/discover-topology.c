@@ -1,5 +1,5 @@
-/* topology.c: hwloc's picture of this machine, or of one that lstopo recorded. */
-#include "discover/topology.h"
+/* discover-topology.c: hwloc's picture of this machine, or of one that lstopo recorded. */
+#include "discover/discover-topology.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* layout.h: where a topology file of steer.h has a chain's GPUs and its NIC: which are below one
- * bridge, at which CPU, and which pairs have a way of their own. */
+/* shim-layout.h: where a topology file of steer.h has a chain's GPUs and its NIC: which are below
+ * one bridge, at which CPU, and which pairs have a way of their own. */
 #ifndef SHIM_LAYOUT_H
 #define SHIM_LAYOUT_H
 

@@ -1,4 +1,4 @@
-/* topology.h: hwloc's picture of this machine, or of one that lstopo recorded. */
+/* discover-topology.h: hwloc's picture of this machine, or of one that lstopo recorded. */
 #ifndef TCCL_TOPOLOGY_H
 #define TCCL_TOPOLOGY_H
 

@@ -1,5 +1,5 @@
-/* settle.c: one decision for all ranks of a communicator on this node, in the registry. The first
- * rank that asks works it out; any doubt makes all of them stand aside. */
+/* shim-settle.c: one decision for all ranks of a communicator on this node, in the registry. The
+ * first rank that asks works it out; any doubt makes all of them stand aside. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* log.c: TCCL_DEBUG and TCCL_DEBUG_FILE. One write a line, so that lines of several ranks don't
- * mix. */
+/* shim-log.c: TCCL_DEBUG and TCCL_DEBUG_FILE. One write a line, so that lines of several ranks
+ * don't mix. */
 #include "base/base.h"
 
 #include <errno.h>
