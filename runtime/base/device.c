@@ -173,14 +173,18 @@ static const struct nvml *find_nvml(struct shim_why *why)
     return &shared;
 }
 
-static int nvml_gpu(const struct nvml *nvml, shim_bus bus, device *gpu, struct shim_why *why)
+/* NVML, and its handle of a GPU; NULL with why. */
+static const struct nvml *find_gpu(shim_bus bus, device *gpu, struct shim_why *why)
 {
+    const struct nvml *nvml = find_nvml(why);
     char text[TCCL_BUS_TEXT];
 
     tccl_bus_format(bus, text);
-    if (nvml->by_busid(text, gpu) != 0)
-        return shim_fail(why, "NVML does not know the GPU %s", text);
-    return 0;
+    if (nvml && nvml->by_busid(text, gpu) != 0) {
+        shim_fail(why, "NVML does not know the GPU %s", text);
+        return NULL;
+    }
+    return nvml;
 }
 
 /* ---- bus ids ---- */
@@ -199,7 +203,7 @@ int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
     *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
     if (*bus != (shim_bus)SHIM_NO_BUS)
         return 0;
-    if (ask_cuda(ordinal, bus, why) || !(nvml = find_nvml(why)) || nvml_gpu(nvml, *bus, &gpu, why))
+    if (ask_cuda(ordinal, bus, why) || !(nvml = find_gpu(*bus, &gpu, why)))
         return -1;
     tccl_bus_format(*bus, text);
     if (nvml->mig && nvml->mig(gpu, &mig, &pending) == 0 && mig != 0)
@@ -228,11 +232,11 @@ int shim_device_driver(void)
 
 int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
 {
-    const struct nvml *nvml = find_nvml(why);
     unsigned number;
     device gpu;
+    const struct nvml *nvml = find_gpu(bus, &gpu, why);
 
-    if (!nvml || nvml_gpu(nvml, bus, &gpu, why))
+    if (!nvml)
         return -1;
     if (nvml->index(gpu, &number) != 0 || number > 1023)
         return shim_fail(why, "NVML does not tell the index of a GPU");
@@ -242,19 +246,18 @@ int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
 
 bool shim_device_seen(shim_bus bus)
 {
-    const struct nvml *nvml = find_nvml(NULL);
     device gpu;
-    return nvml && nvml_gpu(nvml, bus, &gpu, NULL) == 0;
+    return find_gpu(bus, &gpu, NULL) != NULL;
 }
 
 int shim_device_sm(shim_bus bus)
 {
-    const struct nvml *nvml = find_nvml(NULL);
     device gpu;
+    const struct nvml *nvml = find_gpu(bus, &gpu, NULL);
     int major, minor;
 
-    if (!nvml || !nvml->capability || nvml_gpu(nvml, bus, &gpu, NULL) != 0 ||
-        nvml->capability(gpu, &major, &minor) != 0 || major < 1 || minor < 0 || minor > 9)
+    if (!nvml || !nvml->capability || nvml->capability(gpu, &major, &minor) != 0 || major < 1 ||
+        minor < 0 || minor > 9)
         return -1;
     return major * 10 + minor;
 }
@@ -303,16 +306,16 @@ static bool is_switch(const char *busid)
     return shim_read_file(path, kind, sizeof(kind)) < 0 || strncmp(kind, "0x0680", 6) == 0;
 }
 
-static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links,
-                      struct shim_why *why)
+static int read_links(shim_bus bus, struct links *links, struct shim_why *why)
 {
     struct pci_info remote;
     char busid[BUS_TEXT];
     device gpu;
+    const struct nvml *nvml = find_gpu(bus, &gpu, why);
     shim_bus other;
 
     memset(links, 0, sizeof(*links));
-    if (nvml_gpu(nvml, bus, &gpu, why))
+    if (!nvml)
         return -1;
     if (!has_nvlink(nvml, gpu))
         return 0;
@@ -338,15 +341,14 @@ static struct {
 } cache[2 * SHIM_GPUS];
 static unsigned n_cached;
 
-static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
-                     struct shim_why *why)
+static int get_links(shim_bus bus, struct links *links, struct shim_why *why)
 {
     for (int i = 0; i < 2 * SHIM_GPUS; i++)
         if (__atomic_load_n(&cache[i].filled, __ATOMIC_ACQUIRE) && cache[i].bus == bus) {
             *links = cache[i].links;
             return 0;
         }
-    if (read_links(nvml, bus, links, why))
+    if (read_links(bus, links, why))
         return -1;
     unsigned place = __atomic_fetch_add(&n_cached, 1, __ATOMIC_RELAXED);
     if (place >= 2 * SHIM_GPUS)
@@ -359,9 +361,8 @@ static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
 
 bool shim_device_has_nvlink(shim_bus bus)
 {
-    const struct nvml *nvml = find_nvml(NULL);
     struct links links;
-    return !nvml || get_links(nvml, bus, &links, NULL) != 0 || links.n > 0 || links.to_switch;
+    return get_links(bus, &links, NULL) != 0 || links.n > 0 || links.to_switch;
 }
 
 static bool are_linked(const struct links *a, const struct links *b, shim_bus bus_of_b)
@@ -372,16 +373,13 @@ static bool are_linked(const struct links *a, const struct links *b, shim_bus bu
 int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
                        struct shim_why *why)
 {
-    const struct nvml *nvml = find_nvml(why);
     struct links links[SHIM_GPUS];
     int pairs = 0, found = 0;
 
     if (n > SHIM_GPUS)
         return shim_fail(why, "too many GPUs");
-    if (!nvml)
-        return -1;
     for (int i = 0; i < n; i++)
-        if (get_links(nvml, gpus[i], &links[i], why))
+        if (get_links(gpus[i], &links[i], why))
             return -1;
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++) {

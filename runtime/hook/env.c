@@ -63,21 +63,16 @@ static const char *plugin_getenv(const char *name)
     return shim_question(name, __builtin_return_address(0));
 }
 
+/* Of either version. */
 struct env_plugin {
     const char *name;
-    int (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix);
-    int (*finalize)(void);
-    const char *(*get)(const char *name);
-};
-struct env_plugin_v2 {
-    const char *name;
-    int (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix, void *log);
+    void *init;
     int (*finalize)(void);
     const char *(*get)(const char *name);
 };
 extern const struct env_plugin ncclEnvPlugin_v1;
-extern const struct env_plugin_v2 ncclEnvPlugin_v2;
-__attribute__((visibility("default")))
-const struct env_plugin ncclEnvPlugin_v1 = {"tccl", plugin_init, plugin_finalize, plugin_getenv};
-__attribute__((visibility("default"))) const struct env_plugin_v2 ncclEnvPlugin_v2 = {
-    "tccl", plugin_init_v2, plugin_finalize, plugin_getenv};
+extern const struct env_plugin ncclEnvPlugin_v2;
+__attribute__((visibility("default"))) const struct env_plugin ncclEnvPlugin_v1 = {
+    "tccl", (void *)plugin_init, plugin_finalize, plugin_getenv};
+__attribute__((visibility("default"))) const struct env_plugin ncclEnvPlugin_v2 = {
+    "tccl", (void *)plugin_init_v2, plugin_finalize, plugin_getenv};

@@ -100,6 +100,21 @@ shim_lookup(void *handle, const char *name, const void *caller)
 
 #ifdef __x86_64__
 
+#define SHIM_CALL(function) /* with dlsym's parameters kept */                                     \
+    "    push %rdi\n"                                                                              \
+    "    .cfi_adjust_cfa_offset 8\n"                                                               \
+    "    push %rsi\n"                                                                              \
+    "    .cfi_adjust_cfa_offset 8\n"                                                               \
+    "    sub $8, %rsp\n"                                                                           \
+    "    .cfi_adjust_cfa_offset 8\n"                                                               \
+    "    call " function "\n"                                                                      \
+    "    add $8, %rsp\n"                                                                           \
+    "    .cfi_adjust_cfa_offset -8\n"                                                              \
+    "    pop %rsi\n"                                                                               \
+    "    .cfi_adjust_cfa_offset -8\n"                                                              \
+    "    pop %rdi\n"                                                                               \
+    "    .cfi_adjust_cfa_offset -8\n"
+
 __asm__(".pushsection .text\n"
         ".balign 16\n"
         ".globl dlsym\n"
@@ -130,42 +145,16 @@ __asm__(".pushsection .text\n"
         "    test %rax, %rax\n"
         "    jz 4f\n"
         "2:  jmp *%rax\n"
-        "3:  mov (%rsp), %rdx\n"
-        "    push %rdi\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    push %rsi\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    sub $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    call shim_lookup\n"
-        "    add $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    pop %rsi\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    pop %rdi\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    test %rdx, %rdx\n"
-        "    jz 1b\n"
-        "    ret\n"
-        "4:  push %rdi\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    push %rsi\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    sub $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset 8\n"
-        "    call shim_find_dlsym\n"
-        "    add $8, %rsp\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    pop %rsi\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    pop %rdi\n"
-        "    .cfi_adjust_cfa_offset -8\n"
-        "    test %rax, %rax\n"
-        "    jnz 2b\n"
-        "    ret\n"
-        ".cfi_endproc\n"
-        ".size dlsym, . - dlsym\n"
-        ".popsection\n");
+        "3:  mov (%rsp), %rdx\n" SHIM_CALL(
+            "shim_lookup") "    test %rdx, %rdx\n"
+                           "    jz 1b\n"
+                           "    ret\n"
+                           "4:\n" SHIM_CALL("shim_find_dlsym") "    test %rax, %rax\n"
+                                                               "    jnz 2b\n"
+                                                               "    ret\n"
+                                                               ".cfi_endproc\n"
+                                                               ".size dlsym, . - dlsym\n"
+                                                               ".popsection\n");
 
 #define SHIM_ENTRY_OF(wrapper)                                                                     \
     "    .balign 32\n"                                                                             \

@@ -18,7 +18,6 @@
 enum {
     MEMBERS = 64,       /* communicators of the process that are remembered */
     NICS = 32,          /* NCCL's most */
-    LOCK_US = 1000000,  /* who has it reads, and may have to wait for a core */
     LONGEST_LINE = 4096 /* NCCL's buffer has 1,024 bytes */
 };
 /* The memory file never grows beyond: a process can go on logging for weeks with nobody reading. */
@@ -30,26 +29,19 @@ enum { CLOEXEC_SEALING = 1 | 2, ADD_SEALS = 1033, SEAL_GROW = 4, HOLE_KEEP_SIZE 
 
 /* ---- one thread at a time ---- */
 
-static int lock_owner; /* a process id: a lock that was held at a fork does not matter */
+static shim_lock reading;
+static int reader; /* a process id: a lock that was held at a fork is nobody's */
 
 static bool lock(void)
 {
-    int self = getpid();
-    int64_t deadline = shim_now_us() + LOCK_US;
-
-    do {
-        int owner = __atomic_load_n(&lock_owner, __ATOMIC_RELAXED);
-        if (owner != self && __atomic_compare_exchange_n(&lock_owner, &owner, self, false,
-                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return true;
-        shim_sleep_us(50);
-    } while (shim_now_us() < deadline);
-    return false;
+    if (shim_forked(&reader))
+        shim_lock_release(&reading);
+    return shim_lock_take(&reading) == 0;
 }
 
 static void unlock(void)
 {
-    __atomic_store_n(&lock_owner, 0, __ATOMIC_RELEASE);
+    shim_lock_release(&reading);
 }
 
 /* ---- notes ---- */
@@ -211,32 +203,25 @@ static struct shim_reach *place_of(struct member *member, const struct shim_line
     return place && place->way == SHIM_WAY_UNKNOWN ? place : NULL;
 }
 
-static bool may_connect(struct member *member, const struct shim_line *line)
-{
-    return member->order && member->complete && !member->done && place_of(member, line);
-}
-
 /* Whose edge a thread without an init connects: the only one that fits, or that fits and has a
  * collective under way. */
 static struct member *connected_by(const struct shim_line *line)
 {
-    struct member *fits[2] = {NULL, NULL}; /* at all; of those expected */
-    int n[2] = {0, 0};
+    struct member *fits[MEMBERS], *expected = NULL;
+    int n = 0, n_expected = 0;
 
     for (int i = 0; i < MEMBERS; i++) {
         struct member *member = &notes.members[i];
-        for (int expected = 0; expected <= (member->expected != 0); expected++) {
-            if (!may_connect(member, line))
-                continue;
-            fits[expected] = member;
-            n[expected]++;
-        }
+        if (!member->order || !member->complete || member->done || !place_of(member, line))
+            continue;
+        fits[n++] = member;
+        expected = member->expected ? member : expected;
+        n_expected += member->expected != 0;
     }
-    if (n[1] <= 1)
-        return n[1] ? fits[1] : n[0] == 1 ? fits[0] : NULL;
-    for (int i = 0; i < MEMBERS; i++)
-        if (notes.members[i].expected && may_connect(&notes.members[i], line))
-            notes.members[i].unclear = true;
+    if (n_expected <= 1)
+        return n_expected ? expected : n == 1 ? fits[0] : NULL;
+    for (int i = 0; i < n; i++)
+        fits[i]->unclear |= fits[i]->expected != 0;
     return NULL;
 }
 
@@ -407,8 +392,6 @@ static bool is_listed(const char *list, const char *name)
     return found != invert;
 }
 
-static const char default_list[] = "INIT,BOOTSTRAP,ENV";
-
 /* Does the user have NCCL say what it connects? NCCL_DEBUG_LEVELS (2.32) adds levels to those of
  * NCCL_DEBUG, each by itself. */
 static bool user_logs_enough(void)
@@ -419,7 +402,7 @@ static bool user_logs_enough(void)
                           strcasecmp(level, "ABORT") == 0);
 
     return (info || (more && is_listed(more, "INFO"))) &&
-           is_listed(list ? list : default_list, "INIT");
+           is_listed(list ? list : "INIT,BOOTSTRAP,ENV", "INIT");
 }
 
 static const char memory_name[] = "tccl-nccl-log";
@@ -543,46 +526,35 @@ int shim_nccllog_missing(struct shim_why *why)
 
 /* ---- reading ---- */
 
-/* A line that is longer than the buffer is not NCCL's: it is left out piece by piece. */
-static long read_some(void)
-{
-    static char buffer[4 * LONGEST_LINE];
-    ssize_t n = pread(file.fd, buffer, sizeof(buffer), file.offset);
-    size_t size = n > 0 ? strnlen(buffer, (size_t)n) : 0; /* zero bytes: not written so far */
-    size_t used = shim_nccllog_take(buffer, size, file.pid);
-
-    if (used == 0 && size == sizeof(buffer))
-        used = size;
-    file.offset += (off_t)used;
-    return (long)used;
-}
-
-static void read_file(void)
-{
-    off_t start = file.offset;
-    long n;
-
-    while ((n = read_some()) > 0 && file.offset - start < MOST_AT_ONCE)
-        ;
-    if (file.offset > 0) {
-        /* Once NCCL has opened it, which empties it. */
-        if (start == 0 && ftruncate(file.fd, MOST_LOG) == 0)
-            fcntl(file.fd, ADD_SEALS, SEAL_GROW);
-        off_t first = start & ~4095L, end = file.offset & ~4095L;
-        if (end > first)
-            syscall(SYS_fallocate, file.fd, HOLE_KEEP_SIZE, first, end - first);
-        file.done = file.offset > MOST_LOG - LONGEST_LINE;
-    }
-}
-
 void shim_nccllog_read(void)
 {
     if (!shim_nccllog_there() || file.place != MEMORY || !lock())
         return;
-    if (!shim_is_memory_file(file.fd, memory_name))
+    off_t start = file.offset;
+    size_t used = 1;
+    if (!shim_is_memory_file(file.fd, memory_name)) {
         nowhere("the program has closed NCCL's log");
-    else
-        read_file();
+        used = 0;
+    }
+    while (used > 0 && file.offset - start < MOST_AT_ONCE) {
+        static char buffer[4 * LONGEST_LINE];
+        ssize_t n = pread(file.fd, buffer, sizeof(buffer), file.offset);
+        size_t size = n > 0 ? strnlen(buffer, (size_t)n) : 0; /* zero bytes: not written so far */
+        used = shim_nccllog_take(buffer, size, file.pid);
+        /* A line that is longer than the buffer is not NCCL's: it is left out piece by piece. */
+        if (used == 0 && size == sizeof(buffer))
+            used = size;
+        file.offset += (off_t)used;
+    }
+    if (file.fd >= 0 && file.offset > 0) {
+        off_t first = start & ~4095L, end = file.offset & ~4095L;
+        /* Once NCCL has opened it, which empties it. */
+        if (start == 0 && ftruncate(file.fd, MOST_LOG) == 0)
+            fcntl(file.fd, ADD_SEALS, SEAL_GROW);
+        if (end > first)
+            syscall(SYS_fallocate, file.fd, HOLE_KEEP_SIZE, first, end - first);
+        file.done = file.offset > MOST_LOG - LONGEST_LINE;
+    }
     unlock();
 }
 
@@ -626,38 +598,32 @@ FILE *shim_nccllog_opened(const char *path, FILE *opened)
 
 /* ---- questions ---- */
 
-static int nic_number(const char *name, int *count, struct shim_why *why)
-{
-    int found = -1;
-
-    if (!notes.network[0])
-        return shim_fail(why, "NCCL has not said which network it uses");
-    if (strcmp(notes.network, "IB") != 0)
-        return shim_fail(why, "NCCL uses the network %s", notes.network);
-    if (!notes.nics_said || notes.nics_unclear)
-        return shim_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
-    if (notes.nics_fused)
-        return shim_fail(why, "NCCL has fused NICs");
-    for (int i = 0; i < notes.n_nics; i++) {
-        if (strcmp(notes.nics[i].name, name) != 0)
-            continue;
-        if (found >= 0)
-            return shim_fail(why, "the NIC %s has several ports", name);
-        found = notes.nics[i].number;
-    }
-    *count = notes.n_nics;
-    return found >= 0 ? found : shim_fail(why, "NCCL leaves out the NIC %s", name);
-}
-
 int shim_nccllog_nic(const char *name, int *count, struct shim_why *why)
 {
     if (!shim_nccllog_there())
         return shim_nccllog_missing(why);
     if (!lock())
         return shim_fail(why, "NCCL's log is being read by others");
-    int number = nic_number(name, count, why);
+    int found = -1, places = 0;
+    for (int i = 0; i < notes.n_nics; i++)
+        if (strcmp(notes.nics[i].name, name) == 0) {
+            found = notes.nics[i].number;
+            places++;
+        }
+    *count = notes.n_nics;
+    if (!notes.network[0])
+        found = shim_fail(why, "NCCL has not said which network it uses");
+    else if (strcmp(notes.network, "IB") != 0)
+        found = shim_fail(why, "NCCL uses the network %s", notes.network);
+    else if (!notes.nics_said || notes.nics_unclear)
+        found = shim_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
+    else if (notes.nics_fused)
+        found = shim_fail(why, "NCCL has fused NICs");
+    else if (places != 1)
+        found = places > 1 ? shim_fail(why, "the NIC %s has several ports", name)
+                           : shim_fail(why, "NCCL leaves out the NIC %s", name);
     unlock();
-    return number;
+    return found;
 }
 
 int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
