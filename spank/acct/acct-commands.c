@@ -123,7 +123,7 @@ static void name_choice(const json_t *record, int rings)
 {
     const struct acct_field *field = acct_field_find("JobID");
     struct acct_clock clock = {0};
-    cleanup_free char *name = field->text(field, record, &clock);
+    cleanup_free char *name = acct_field_text(field, record, &clock);
     if (rings > 1 && name)
         fprintf(stderr, "tccl: this is step %s; %d more step%s a ring: see tcclacct -j\n", name,
                 rings - 1, rings == 2 ? " of this job has" : "s of this job have");

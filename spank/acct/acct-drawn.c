@@ -15,7 +15,7 @@ const char *acct_drawn_field(struct acct_drawn *drawn, const json_t *record, con
 {
     struct acct_clock clock = {.now = time(NULL), .format = getenv("SLURM_TIME_FORMAT")};
     const struct acct_field *field = acct_field_find(name);
-    cleanup_free char *text = field->text(field, record, &clock);
+    cleanup_free char *text = acct_field_text(field, record, &clock);
     if (!text || (!json_object_get(drawn->shown, name) &&
                   json_object_set_new(drawn->shown, name, json_string(text)) != 0))
         return "";

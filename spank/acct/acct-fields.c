@@ -12,9 +12,10 @@
 #include "base/fields.h"
 #include "client/step-fields.h"
 
-static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Fields that are no members of a record; others have their type (client/step-fields.h). */
+enum { JOB = 64, RAW_JOB, STEPS, USER };
 
-static char *print(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static char *print(const char *format, ...)
 {
     char *text;
     va_list list;
@@ -24,118 +25,74 @@ static char *print(const char *format, ...)
     return length < 0 ? NULL : text;
 }
 
-static char *show_text(const struct acct_field *field, const json_t *record,
-                       const struct acct_clock *clock)
+/* "12.3"; of a whole job, which has no step, "12". raw: the job's own id, also for array tasks and
+ * het components. */
+static char *show_job(const json_t *record, bool raw)
 {
-    (void)clock;
-    const char *text = json_string_value(json_object_get(record, field->source));
-    return strdup(text ? text : "");
-}
-
-static char *show_number(const struct acct_field *field, const json_t *record,
-                         const struct acct_clock *clock)
-{
-    (void)clock;
-    return print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, field->source));
-}
-
-/* Bandwidths and ratios: 0 is unknown. */
-static char *show_real(const struct acct_field *field, const json_t *record,
-                       const struct acct_clock *clock)
-{
-    (void)clock;
-    double value = json_number_value(json_object_get(record, field->source));
-    return value > 0 ? print("%.2f", value) : strdup("");
-}
-
-/* "12.3"; of a whole job, which has no step, "12". */
-static char *print_step(const json_t *record, const char *job)
-{
-    json_int_t step = tccl_number_of(record, "step");
+    long long het = tccl_number_of(record, "het_job"),
+              array = tccl_number_of(record, "array_job_id"), step = tccl_number_of(record, "step");
     const char *name = acct_step_name(step);
+    char job[64], number[32];
+    if (het && !raw)
+        snprintf(job, sizeof(job), "%lld+%lld", het,
+                 (long long)tccl_number_of(record, "het_offset"));
+    else if (array && !raw)
+        snprintf(job, sizeof(job), "%lld_%lld", array,
+                 (long long)tccl_number_of(record, "array_task_id"));
+    else
+        snprintf(job, sizeof(job), "%lld", (long long)tccl_number_of(record, "job"));
     if (!json_object_get(record, "step"))
         return strdup(job);
-    return name ? print("%s.%s", job, name) : print("%s.%" JSON_INTEGER_FORMAT, job, step);
+    snprintf(number, sizeof(number), "%lld", step);
+    return print("%s.%s", job, name ? name : number);
 }
 
-static char *show_job(const struct acct_field *field, const json_t *record,
-                      const struct acct_clock *clock)
-{
-    (void)field;
-    (void)clock;
-    json_int_t het = tccl_number_of(record, "het_job");
-    json_int_t array = tccl_number_of(record, "array_job_id");
-    char job[64];
-    if (array && !het)
-        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT "_%" JSON_INTEGER_FORMAT, array,
-                 tccl_number_of(record, "array_task_id"));
-    else if (het)
-        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
-                 tccl_number_of(record, "het_offset"));
-    else
-        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
-    return print_step(record, job);
-}
-
-/* The job's own id, also for array tasks and het components. */
-static char *show_raw_job(const struct acct_field *field, const json_t *record,
-                          const struct acct_clock *clock)
-{
-    (void)field;
-    (void)clock;
-    char job[32];
-    snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
-    return print_step(record, job);
-}
-
-/* Number of steps of a whole job; 1 for a single step. */
-static char *show_steps(const struct acct_field *field, const json_t *record,
-                        const struct acct_clock *clock)
-{
-    return json_object_get(record, field->source) ? show_number(field, record, clock) : strdup("1");
-}
-
-/* The uid where the user's name is unknown. */
-static char *show_user(const struct acct_field *field, const json_t *record,
-                       const struct acct_clock *clock)
-{
-    const char *name = json_string_value(json_object_get(record, "user"));
-    return name && *name ? show_text(field, record, clock)
-                         : print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, "uid"));
-}
-
-/* 0 is unknown: the step was off, or fell back before all nodes had joined. */
-static char *show_count(const struct acct_field *field, const json_t *record,
-                        const struct acct_clock *clock)
-{
-    return tccl_number_of(record, field->source) ? show_number(field, record, clock) : strdup("");
-}
-
-static char *show_solve_time(const struct acct_field *field, const json_t *record,
-                             const struct acct_clock *clock)
-{
-    (void)clock;
-    double us = (double)tccl_number_of(record, field->source);
-    return us <= 0 ? strdup("") : us < 1e6 ? print("%.2fms", us / 1e3) : print("%.2fs", us / 1e6);
-}
-
-static char *show_time(const struct acct_field *field, const json_t *record,
-                       const struct acct_clock *clock)
+static char *show_time(json_int_t when, const struct acct_clock *clock)
 {
     char text[128];
-    if (!json_object_get(record, field->source))
-        return strdup("");
-    acct_time_print((time_t)tccl_number_of(record, field->source), clock->now, clock->format, text,
-                    sizeof(text));
+    acct_time_print((time_t)when, clock->now, clock->format, text, sizeof(text));
     return strdup(text);
 }
 
+/* Of counts, bandwidths and ratios 0 is unknown: the step was off, or fell back before all nodes
+ * had joined. */
+char *acct_field_text(const struct acct_field *field, const json_t *record,
+                      const struct acct_clock *clock)
+{
+    const json_t *member = json_object_get(record, field->source);
+    const char *text = json_string_value(member);
+    double real = json_number_value(member);
+    long long number = json_integer_value(member);
+    switch (field->type) {
+    case JOB:
+    case RAW_JOB:
+        return show_job(record, field->type == RAW_JOB);
+    case STEPS: /* of a whole job */
+        return print("%lld", member ? number : 1);
+    case USER: /* the uid where the name is unknown */
+        return text && *text ? strdup(text)
+                             : print("%lld", (long long)tccl_number_of(record, "uid"));
+    case TCCL_FIELD_INT:
+        return print("%lld", number);
+    case TCCL_FIELD_COUNT:
+        return number ? print("%lld", number) : strdup("");
+    case TCCL_FIELD_TIME:
+        return member ? show_time(number, clock) : strdup("");
+    case TCCL_FIELD_MICROSECONDS:
+        return number <= 0    ? strdup("")
+               : number < 1e6 ? print("%.2fms", (double)number / 1e3)
+                              : print("%.2fs", (double)number / 1e6);
+    case TCCL_FIELD_REAL:
+        return real > 0 ? print("%.2f", real) : strdup("");
+    default:
+        return strdup(text ? text : "");
+    }
+}
+
 /* Derived fields, before and after the members of the record. */
-static const struct acct_field first = {"JobID", -12, show_job, NULL};
-static const struct acct_field last[] = {
-    {"JobIDRaw", -12, show_raw_job, NULL},
-    {"Steps", 5, show_steps, "steps"},
-};
+static const struct acct_field first = {"JobID", -12, JOB, "job"};
+static const struct acct_field last[] = {{"JobIDRaw", -12, RAW_JOB, "job"},
+                                         {"Steps", 5, STEPS, "steps"}};
 
 /* Members of the key that are shown among the others. */
 static const struct {
@@ -149,17 +106,8 @@ static struct {
 
 static void add_field(const struct tccl_field *field)
 {
-    static char *(*const by_type[])(const struct acct_field *, const json_t *,
-                                    const struct acct_clock *) = {
-        [TCCL_FIELD_TEXT] = show_text,  [TCCL_FIELD_WORD] = show_text,
-        [TCCL_FIELD_NODES] = show_text, [TCCL_FIELD_LONG] = show_text,
-        [TCCL_FIELD_INT] = show_number, [TCCL_FIELD_COUNT] = show_count,
-        [TCCL_FIELD_TIME] = show_time,  [TCCL_FIELD_MICROSECONDS] = show_solve_time,
-        [TCCL_FIELD_REAL] = show_real,
-    };
-    bool user = strcmp(field->name, "user") == 0;
-    all.list[all.count++] = (struct acct_field){
-        field->column, field->width, user ? show_user : by_type[field->type], field->name};
+    int type = strcmp(field->name, "user") == 0 ? USER : (int)field->type;
+    all.list[all.count++] = (struct acct_field){field->column, field->width, type, field->name};
 }
 
 static const struct tccl_field *find_column(const char *name)

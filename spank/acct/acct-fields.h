@@ -14,16 +14,18 @@ struct acct_clock {
 
 struct acct_field {
     const char *name;
-    int width; /* characters; negative: to the left */
-    /* The text of the field, allocated; "" if it has no value; NULL if out of memory. */
-    char *(*text)(const struct acct_field *field, const json_t *record,
-                  const struct acct_clock *clock);
-    const char *source; /* the member of the record, for fields that show one member */
+    int width;          /* characters; negative: to the left */
+    int type;           /* how it is shown */
+    const char *source; /* the member of the record */
 };
 
 /* All fields, in the order of --long. */
 int acct_field_count(void);
 const struct acct_field *acct_field_at(int i); /* NULL past the last */
+
+/* Its text, allocated; "" if it has no value; NULL if out of memory. */
+char *acct_field_text(const struct acct_field *field, const json_t *record,
+                      const struct acct_clock *clock);
 
 /* The field of that name (case-insensitive), else the first that begins with it, else NULL. */
 const struct acct_field *acct_field_find(const char *name);

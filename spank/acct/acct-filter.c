@@ -192,21 +192,35 @@ static bool is_job_state(const char *text)
     return false;
 }
 
-/* A state, case-insensitive, or an unambiguous abbreviation. */
+/* The word, or the only one that begins with it, case-insensitive. */
+static json_t *read_word(const char *text, const char *const *words, const char *what,
+                         struct tccl_error *err)
+{
+    char known[400] = "";
+    const char *found = NULL;
+    int n_found = 0;
+    for (int i = 0; words[i]; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", words[i]);
+        if (!strcasecmp(text, words[i]))
+            return json_string(words[i]);
+        if (*text && !strncasecmp(text, words[i], strlen(text)) && n_found++ == 0)
+            found = words[i];
+    }
+    if (n_found == 1)
+        return json_string(found);
+    tccl_fail(err, "'%.40s' is %s: give one of: %s", text, what, known);
+    return NULL;
+}
+
 static json_t *read_state(const char *text, struct tccl_error *err)
 {
-    static const char known[] = "off, applied, fallback, nothing-to-do, partial or differs";
     static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
                                          "partial", "differs", NULL};
-    bool of_jobs = is_job_state(text); /* sacct's "F", too, which is not the fallback of a ring */
-    for (int i = 0; states[i] && *text && !of_jobs; i++)
-        if (!strncasecmp(text, states[i], strlen(text)))
-            return json_string(states[i]);
-    if (of_jobs)
-        tccl_fail(err, "'%.40s' is a job state, which sacct shows; give a ring state: %s", text,
-                  known);
-    else
-        tccl_fail(err, "'%.40s' is not a state: give %s", text, known);
+    if (!is_job_state(text)) /* sacct's "F", too, which is not the fallback of a ring */
+        return read_word(text, states, "not a state", err);
+    tccl_fail(err, "'%.40s' is a job state, which sacct shows; give a ring state: see --help",
+              text);
     return NULL;
 }
 
@@ -218,25 +232,9 @@ static json_t *read_name(const char *text, struct tccl_error *err)
     return name;
 }
 
-/* The class of that name, or the only one that begins with it. */
 static json_t *read_class(const char *text, struct tccl_error *err)
 {
-    char known[400] = "";
-    const char *found = NULL;
-    int n_found = 0;
-    for (int i = TCCL_REASON_NONE + 1; i < TCCL_REASON_END; i++) {
-        const char *word = tccl_reason_words[i];
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", word);
-        if (!strcasecmp(text, word))
-            return json_string(word);
-        if (*text && !strncasecmp(text, word, strlen(text)) && n_found++ == 0)
-            found = word;
-    }
-    if (n_found == 1)
-        return json_string(found);
-    tccl_fail(err, "'%.40s' is not a class of reason; known: %s", text, known);
-    return NULL;
+    return read_word(text, tccl_reason_words + 1, "not a class of reason", err);
 }
 
 /* Is the entry empty because of a superfluous comma, as in "12," or "12,,13"? */

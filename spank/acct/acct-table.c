@@ -80,7 +80,7 @@ int acct_print_row(FILE *out, const struct acct_layout *layout, const json_t *re
 {
     for (int i = 0; i < layout->n_columns; i++) {
         const struct acct_field *field = layout->columns[i].field;
-        cleanup_free char *text = field->text(field, record, clock);
+        cleanup_free char *text = acct_field_text(field, record, clock);
         cleanup_free char *cell = text ? make_cell(text, layout) : NULL;
         if (!cell)
             return -1;

@@ -14,7 +14,7 @@ static void check_fields(const json_t *record)
     const struct acct_clock clock = {.now = 1764000000, .format = "relative"};
     const struct acct_field *field;
     for (int i = 0; (field = acct_field_at(i)); i++) {
-        cleanup_free char *text = field->text(field, record, &clock);
+        cleanup_free char *text = acct_field_text(field, record, &clock);
         cleanup_free char *safe = text ? tccl_term_escape(text, "|") : NULL;
         FUZZ_CHECK(safe && !strpbrk(safe, "|\n\033\177"));
     }

@@ -150,12 +150,12 @@ static void test_filters(void)
     check_no_filter(acct_filter_users, "", "unknown user");
     check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
     check_no_filter(acct_filter_nodes, "n[1-2000]", "more than 1024 nodes");
-    check_no_filter(acct_filter_states, "on", "is not a state: give off");
-    check_no_filter(acct_filter_states, "", "is not a state: give off");
+    check_no_filter(acct_filter_states, "on", "is not a state: give one of: off");
+    check_no_filter(acct_filter_states, "", "is not a state: give one of: off");
     check_no_filter(acct_filter_states, "applied,CD", "'CD' is a job state");
     check_no_filter(acct_filter_states, "running", "'running' is a job state");
     check_no_filter(acct_filter_states, "F", "'F' is a job state");
-    check_no_filter(acct_filter_classes, "no", "'no' is not a class of reason; known: policy");
+    check_no_filter(acct_filter_classes, "no", "'no' is not a class of reason: give one of: policy");
     check_no_filter(acct_filter_classes, "", "is not a class of reason");
 }
 

@@ -292,7 +292,7 @@ static char *shown(const char *column, const json_t *record)
     const struct acct_clock clock = {.now = 1764000000};
     const struct acct_field *field = acct_field_find(column);
     CHECK(field && strcmp(field->name, column) == 0);
-    return field ? field->text(field, record, &clock) : NULL;
+    return field ? acct_field_text(field, record, &clock) : NULL;
 }
 
 /* Numbers in other forms (times) are looked at in test-acct. */
@@ -446,7 +446,8 @@ static void test_readme(void)
             write_row(&tccl_step_fields[i], out);
         fclose(out);
         if (strncmp(at, row, strlen(row)) != 0) {
-            fprintf(stderr, "members.md has %.*s\nthe table: %s\n", (int)strcspn(at, "\n"), at, row);
+            fprintf(stderr, "members.md has %.*s\nthe table: %s\n", (int)strcspn(at, "\n"), at,
+                    row);
             check_failures++;
         }
         at += strcspn(at, "\n");
