@@ -1,7 +1,9 @@
-/* others.c: chains of other footprints than the best ones, for steps that run beside others. Which
- * memories two steps share is what slows them down most often, so these are the best ones with
- * bounces through some of the memories only, or with none; NCCL's own, which need not be the best;
- * and all rings of few GPUs. Any machine can be asked for them, by the same search. */
+/* others.c: chains of other footprints than the best ones, by the same search. For steps that run
+ * beside others: which memories two steps share is what slows them down most often, so these are
+ * the best ones with bounces through some of the memories only, or with none; NCCL's own, which
+ * need not be the best; and all rings of few GPUs. For tasks that see only their own GPUs: the best
+ * ones without P2P, on the machine without it. All that is known of sets holds there, too, and what
+ * bounds all chains of a pair of ports bounds these. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,6 +16,16 @@
 #define WORTH_KEEPING 0.3
 
 enum { FEW_RINGS = 64, FEW_MEMORIES = 4 };
+
+void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed)
+{
+    task->goals = goals;
+    task->n_goals = count;
+    task->n_done = 0;
+    task->closed = closed;
+    task->pigeonholes = (struct tccl_pigeonholes){0};
+    task->latest = (struct tccl_chain){0};
+}
 
 static bool allows(const struct tccl_task *task, struct tccl_port port)
 {
@@ -44,17 +56,34 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
     return status < 0 ? -1 : 0;
 }
 
-static int list_goals(const struct tccl_task *task, struct tccl_table *table,
+/* Can the pair of ports have a chain that can be measured, and is wanted? hosts: those without P2P,
+ * where the best one of its NICs has some. */
+static bool is_wanted(const struct tccl_task *task, struct tccl_table *table, int pair, bool hosts)
+{
+    struct tccl_port entry = table->ports[pair / table->n_ports];
+    struct tccl_port exit = table->ports[pair % table->n_ports];
+    const struct tccl_result *best = hosts ? tccl_table_best(table, entry.nic, exit.nic) : NULL;
+    return isfinite(table->results[pair].bound) && table->results[pair].bound > 0 &&
+           allows(task, entry) && allows(task, exit) &&
+           (!hosts || (best && tccl_chain_has_p2p(&best->chain)));
+}
+
+/* What is known already is where those without P2P begin. Returns how many. */
+static int list_goals(const struct tccl_task *task, struct tccl_table *table, bool hosts,
                       struct tccl_goal *goals, struct tccl_result *results)
 {
     int n = table->n_ports, count = 0;
     for (int i = 0; i < n * n; i++) {
-        struct tccl_port entry = table->ports[i / n], exit = table->ports[i % n];
-        if (!isfinite(table->results[i].bound) || !(table->results[i].bound > 0) ||
-            !allows(task, entry) || !allows(task, exit))
+        const struct tccl_result *pair = &table->results[i];
+        if (!is_wanted(task, table, i, hosts))
             continue;
-        results[count] = (struct tccl_result){.bound = table->results[i].bound};
-        goals[count] = (struct tccl_goal){.entry = entry, .exit = exit, .result = &results[count]};
+        results[count] = (struct tccl_result){.bound = pair->bound};
+        if (hosts && pair->chain.n_gpus && !tccl_chain_has_p2p(&pair->chain)) {
+            results[count].gbps = pair->gbps;
+            results[count].chain = pair->chain;
+        }
+        goals[count] = (struct tccl_goal){
+            .entry = table->ports[i / n], .exit = table->ports[i % n], .result = &results[count]};
         count++;
     }
     return count;
@@ -86,18 +115,50 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
     }
 }
 
+/* The bound over all pairs of ports of these NICs; infinity where one could not be looked at. */
+static double bound_of(const struct tccl_task *task, const struct tccl_table *table, int entry,
+                       int exit)
+{
+    int n = table->n_ports;
+    double bound = 0;
+    for (int i = 0; i < n * n; i++)
+        if (table->ports[i / n].nic == entry && table->ports[i % n].nic == exit &&
+            !isfinite(table->results[i].bound))
+            return INFINITY;
+    for (int i = 0; i < task->n_goals; i++)
+        if (task->goals[i].entry.nic == entry && task->goals[i].exit.nic == exit)
+            bound = fmax(bound, task->goals[i].result->bound);
+    return bound;
+}
+
+static void keep_hosts(const struct tccl_task *task, struct tccl_table *table)
+{
+    for (int i = 0; i < task->n_goals; i++) {
+        struct tccl_result result = *task->goals[i].result;
+        if (!result.chain.n_gpus)
+            continue;
+        result.bound = bound_of(task, table, result.chain.entry.nic, result.chain.exit.nic);
+        tccl_table_keep_host(table, &result);
+    }
+}
+
 /* The best one of each pair of NICs. */
-static int find_chains(struct tccl_task *task, struct tccl_table *table)
+static int find_chains(struct tccl_task *task, struct tccl_table *table, bool hosts)
 {
     size_t n = (size_t)tccl_table_pairs(table) + 1;
     cleanup_free struct tccl_goal *goals = calloc(n, sizeof(*goals));
     cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
     if (!goals || !results)
         return tccl_fail(task->err, "out of memory for %d port pairs", (int)n - 1);
-    tccl_task_take_goals(task, goals, list_goals(task, table, goals, results), false);
+    tccl_task_take_goals(task, goals, list_goals(task, table, hosts, goals, results), false);
     int status = tccl_task_prove_cells(task);
-    if (status >= 0)
+    if (status >= 0 && hosts) {
+        tccl_table_drop(table, TCCL_HOST);
+        tccl_task_bound_without_avoided(task);
+        keep_hosts(task, table);
+    } else if (status >= 0) {
         keep_best(task, table);
+    }
     task->n_goals = 0;
     return status < 0 ? -1 : 0;
 }
@@ -177,7 +238,7 @@ static int find_within(struct tccl_task *task, struct tccl_table *table, uint32_
 {
     uint32_t all = (1u << task->search->machine->n_memories) - 1;
     task->shun = all & ~memories;
-    return find_ring(task, table) != 0 || find_chains(task, table) != 0 ? -1 : 0;
+    return find_ring(task, table) != 0 || find_chains(task, table, false) != 0 ? -1 : 0;
 }
 
 /* No memory; of few memories all parts; of more one, two neighbours, four and so on. */
@@ -225,5 +286,29 @@ int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
         keep_baselines(task, table, table->baseline_chain) != 0)
         return -1;
     leave_room(task, table);
+    return task->search->meter.stopped;
+}
+
+/* ---- without P2P ---- */
+
+static int find_host_ring(struct tccl_task *task, struct tccl_table *table)
+{
+    struct tccl_result *own = tccl_table_host_ring(table);
+    struct tccl_goal goal = {.result = own};
+    if (!tccl_chain_has_p2p(&tccl_table_ring(table)->chain))
+        return 0;
+    *own = (struct tccl_result){.bound = tccl_table_ring(table)->bound, .part = TCCL_HOST};
+    tccl_task_take_goals(task, &goal, 1, true);
+    int status = tccl_task_prove_ring(task);
+    if (status >= 0)
+        tccl_task_bound_without_avoided(task);
+    return status;
+}
+
+/* That the sets which these may cost are used up is no reason to go on later. */
+int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table)
+{
+    if (find_host_ring(task, table) < 0 || find_chains(task, table, true) < 0)
+        return -1;
     return task->search->meter.stopped;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "ring/launch.h"
+#include "ring/neighbours.h"
 #include "search/model-table.h"
 
 /* What is the same for all sets. */
@@ -115,12 +115,12 @@ static int table_of(const struct ground *ground, uint32_t gpus, const struct tcc
 /* What a step on the GPUs gets beside those that run, to whom it is added; *alone: with nobody
  * else. Without transfers where there are too few GPUs for a ring, or nothing is known of them. */
 static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside *running,
-                  struct tccl_launch *step, double *alone, struct tccl_error *err)
+                  struct tccl_launched *step, double *alone, struct tccl_error *err)
 {
     struct tccl_beside nobody = ground->running;
     const struct tccl_table *table;
-    struct tccl_launch first;
-    *step = (struct tccl_launch){0};
+    struct tccl_launched first;
+    *step = (struct tccl_launched){0};
     nobody.n = 0;
     if (__builtin_popcount(gpus) < 2)
         return 0;
@@ -140,21 +140,18 @@ static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside
 }
 
 /* The least share of all that run. */
-static int rate_shares(const struct tccl_beside *running, struct tccl_place *place,
+static int rate_shares(struct tccl_beside *running, struct tccl_place *place,
                        struct tccl_error *err)
 {
-    const struct tccl_rates rates = {.model = running->model, .together = running->together};
-    enum tccl_basis basis = TCCL_BASIS_NONE;
-    double gbps[TCCL_MAX_SIDES];
+    struct tccl_worth worth = {.least = 1};
     if (running->n == 0)
         return 0;
-    if (running->n > 1 &&
-        tccl_rates_sides(&rates, running->others, running->n, gbps, &basis, err) != 0)
+    const struct tccl_side *last = running->others[--running->n];
+    running->own = running->alone[running->n];
+    if (running->n > 0 && tccl_beside_worth(running, last, &worth, err) != 0)
         return -1;
-    place->least = 1;
-    for (int i = 0; i < running->n && running->n > 1; i++)
-        place->least = fmin(place->least, gbps[i] / running->alone[i]);
-    place->basis = basis;
+    place->least = fmin(worth.least, 1);
+    place->basis = worth.basis;
     return 0;
 }
 
@@ -166,7 +163,7 @@ static double known(double gbps)
 static int rate(const struct ground *ground, struct tccl_place *place, struct tccl_error *err)
 {
     struct tccl_beside running = ground->running;
-    struct tccl_launch step, rest;
+    struct tccl_launched step, rest;
     double alone = 0, rest_alone;
     if (launch(ground, place->gpus, &running, &step, &alone, err) != 0)
         return -1;
@@ -185,7 +182,7 @@ static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *pla
                     struct tccl_error *err)
 {
     const struct tccl_place_source *source = ground->source;
-    struct tccl_launch first;
+    struct tccl_launched first;
     double alone;
     if (!ground->alone && launch(ground, busy, &ground->running, &first, &alone, err) != 0)
         return -1;

@@ -1,5 +1,6 @@
 /* place.h: which GPUs of a node a step should get: sets of them, by what a step on them gets at its
- * launch (ring/launch.h) beside what runs there already, and by what is left for the other GPUs. */
+ * launch (ring/neighbours.h) beside what runs there already, and by what is left for the other
+ * GPUs. */
 #ifndef TCCL_PLACE_H
 #define TCCL_PLACE_H
 

@@ -152,14 +152,6 @@ void tccl_task_bound_without_avoided(struct tccl_task *task);
 enum { TCCL_TREE_SETS = 200 };
 int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table);
 
-/* ---- hosts.c: without P2P ---- */
-
-/* Fills in the best chains without P2P of the pairs of NICs whose best chain has some, and such a
- * ring. The task's machine is one without P2P. Returns 0; 1 when stopped; -1 with err. */
-int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
-/* The goals are these from now on. */
-void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
-
 /* ---- meter-sets.c: several rings at once ---- */
 
 /* Finds ring sets by measuring and keeps them in the table: of the node alone, and between NICs;
@@ -172,9 +164,15 @@ int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table);
  * the options say, and these values are the table's. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_settle(struct tccl_task *task, struct tccl_table *table);
 
-/* ---- others.c: of another footprint ---- */
+/* ---- others.c: of another footprint, or without P2P ---- */
 
 /* Finds the others of the table anew. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table);
+
+/* Fills in the best chains without P2P of the pairs of NICs whose best chain has some, and such a
+ * ring. The task's machine is one without P2P. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
+/* The goals are these from now on. */
+void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
 
 #endif

@@ -5,7 +5,7 @@
 #include "bench.h"
 #include "chain/expressible.h"
 #include "nccl/baseline.h"
-#include "ring/launch.h"
+#include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/place.h"
@@ -132,7 +132,7 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
 static double launch(struct tccl_beside *beside, const struct step *step, struct tccl_side *side)
 {
     struct tccl_error err = {""};
-    struct tccl_launch got;
+    struct tccl_launched got;
     if (tccl_launch_choose(beside, step->table, TCCL_CHAIN_RINGS, &got, &err) != 0)
         fail(&err);
     *side = got.side;

@@ -7,7 +7,7 @@
 #include "machines.h"
 #include "random-model.h"
 #include "ring/groups.h"
-#include "ring/launch.h"
+#include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/search.h"
@@ -137,7 +137,7 @@ static void begin_ring(struct node *node, struct tccl_table *table)
     struct tccl_together *together = node->measured ? tccl_together_new() : NULL;
     struct tccl_beside beside = beside_of(node, together);
     struct tccl_side own = {0};
-    struct tccl_launch got;
+    struct tccl_launched got;
     if (together)
         measure_all(node, table, together);
     CHECK_INT(tccl_launch_choose(&beside, table, TCCL_CHAIN_RINGS, &got, &err), 0);

@@ -322,21 +322,16 @@ _Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record take
 /* What each reaches while all run. Returns 0, or -1: it can't be told. */
 static int rate_named(struct alongside *seen, const struct outcome_part *part)
 {
-    const struct tccl_beside *beside = &seen->beside;
-    const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
-    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    struct tccl_beside *beside = &seen->beside;
     struct tccl_side own = {.alone = part->alone};
-    double gbps[TCCL_MAX_SIDES];
-    enum tccl_basis basis;
-    sides[0] = &own;
-    for (int i = 0; i < beside->n; i++)
-        sides[i + 1] = beside->others[i];
+    struct tccl_worth worth;
+    beside->own = part->alone;
     tccl_ring_set_side(&part->set, &own);
-    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
+    if (tccl_beside_worth(beside, &own, &worth, NULL) != 0)
         return -1;
     for (int i = 0; i < beside->n; i++) {
         seen->named[i].alone = beside->alone[i];
-        seen->named[i].gbps = fmin(gbps[i + 1], beside->alone[i]);
+        seen->named[i].gbps = fmin(worth.others[i], beside->alone[i]);
     }
     return 0;
 }

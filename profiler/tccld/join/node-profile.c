@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
-#include "ring/launch.h"
+#include "ring/neighbours.h"
 #include "tccld/join/nic-links.h"
 
 enum { KINDS = 64 }; /* GPU sets kept ready */
@@ -189,7 +189,7 @@ static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
     const struct tccl_table *table = own_table(own, placed->next);
     struct tccl_beside nobody = {.machine = &own->machine};
-    struct tccl_launch step;
+    struct tccl_launched step;
     if (!table || tccl_launch_choose(&nobody, table, rings, &step, NULL) != 0) {
         *placed = (struct placed){.done = true};
         return;
