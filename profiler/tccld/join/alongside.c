@@ -391,15 +391,6 @@ static double placed_by(struct running *running, int n_gpus, int max_rings)
     return gbps;
 }
 
-/* What NCCL's own have on this node while nobody else runs, of a step that has these. */
-static void describe_alone(struct running *running, const struct tccl_node_class *class,
-                           struct tccl_outcome *outcome)
-{
-    const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
-    if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
-        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baseline_ring[TCCL_NEWEST].gbps);
-}
-
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
@@ -411,6 +402,8 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
         outcome->placed_gbps = placed_by(running, class->n_gpus, join->max_rings);
     if (ring && class->neighbours > 0)
         describe_others(running, join, class, outcome);
-    if (own)
-        describe_alone(running, class, outcome);
+    /* What NCCL's own have on this node while nobody else runs, of a step that has these. */
+    const struct tccl_table *table = own ? own_table(running->daemon->own, class->gpus) : NULL;
+    if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
+        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baseline_ring[TCCL_NEWEST].gbps);
 }

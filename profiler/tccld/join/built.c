@@ -61,12 +61,6 @@ static int end_of(const struct verdict *verdict, int node)
     return tree_end(node, verdict->step->n_nodes);
 }
 
-static void put_silence(struct built_sum *sum, int nodes)
-{
-    built_sum_put(sum, nodes, TCCL_BUILT_NOTHING, "");
-    built_sum_put_rank(sum, -1);
-}
-
 static void add_up(const struct verdict *verdict, struct built_sum *sum)
 {
     built_sum_begin(sum, verdict->step->node);
@@ -74,10 +68,12 @@ static void add_up(const struct verdict *verdict, struct built_sum *sum)
     built_sum_put_rank(sum, verdict->lowest);
     for (int i = 0; i < verdict->n_below; i++) {
         const struct below *below = &verdict->below[i];
-        if (below->heard)
+        if (below->heard) {
             built_sum_append(sum, &below->sum);
-        else
-            put_silence(sum, end_of(verdict, below->node) - below->node);
+            continue;
+        }
+        built_sum_put(sum, end_of(verdict, below->node) - below->node, TCCL_BUILT_NOTHING, "");
+        built_sum_put_rank(sum, -1);
     }
 }
 

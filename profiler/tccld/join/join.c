@@ -136,15 +136,6 @@ static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
     return step;
 }
 
-static void add_waiter(struct step *step, struct connection *connection)
-{
-    if (step->n_waiters == WAITERS)
-        connection_refuse_as(connection, TCCL_REASON_OVERLOAD,
-                             "this step has been joined too often");
-    else
-        step->waiters[step->n_waiters++] = connection_hold(connection);
-}
-
 /* The first JOIN of this node. */
 void step_take_part(struct step *step, struct tccl_step *message)
 {
@@ -190,7 +181,11 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
         tccl_step_free(message);
         return;
     }
-    add_waiter(step, connection);
+    if (step->n_waiters == WAITERS)
+        connection_refuse_as(connection, TCCL_REASON_OVERLOAD,
+                             "this step has been joined too often");
+    else
+        step->waiters[step->n_waiters++] = connection_hold(connection);
     if (!step_has_joined(step)) {
         step_take_part(step, message);
         return;

@@ -243,13 +243,6 @@ static void ask_all(struct step *step)
         ask(step, tree_parent(step->node), &step->above);
 }
 
-static void ask_all_more(struct step *step)
-{
-    ask_more(&step->above);
-    for (int i = 0; i < step->n_children; i++)
-        ask_more(&step->children[i].probe);
-}
-
 /* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
 static bool is_left(const struct step *step)
 {
@@ -288,7 +281,9 @@ void probe_late(struct step *step)
     }
     if (step->phase == STEP_GATHERING && !step_enter(step, STEP_LATE))
         return;
-    ask_all_more(step);
+    ask_more(&step->above);
+    for (int i = 0; i < step->n_children; i++)
+        ask_more(&step->children[i].probe);
     if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at)
         ask_all(step);
     deadline_arm(step);
@@ -393,13 +388,6 @@ void step_alive(struct daemon *daemon, struct connection *connection, json_t *js
     connection_answer(connection, message);
 }
 
-static struct step *step_of(struct daemon *daemon, const struct report *report,
-                            struct tccl_error *err)
-{
-    return steps_get(daemon->steps, &report->key, (int)report->node, (int)report->n_nodes,
-                     (int)report->timeout_ms, err);
-}
-
 /* A question of the parent says that it is alive, where ours doesn't get through to it. */
 static void hear_above(struct step *step, const struct connection *connection)
 {
@@ -413,8 +401,10 @@ void step_here(struct daemon *daemon, struct connection *connection, json_t *jso
 {
     struct report report = {.reason = NULL};
     struct tccl_error err = {0};
-    struct step *step =
-        report_read(json, 0, &report, &err) == 0 ? step_of(daemon, &report, &err) : NULL;
+    struct step *step = report_read(json, 0, &report, &err) == 0
+                            ? steps_get(daemon->steps, &report.key, (int)report.node,
+                                        (int)report.n_nodes, (int)report.timeout_ms, &err)
+                            : NULL;
     if (!step) {
         tccl_fail_in(&err, "%s", connection_node(connection));
         log_limited(&daemon->steps->refused, "refused a HERE: %s", err.text);

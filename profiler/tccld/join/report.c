@@ -144,21 +144,12 @@ static void on_failure_heard(void *context, json_t *answer, const struct tccl_er
     step_settle(step);
 }
 
-/* By [peers]: nobody listens there. */
-static bool is_parent_down(const struct step *step)
-{
-    int more;
-    return step->parent &&
-           tccl_peer_down(step->steps->daemon->conf, &step->parent, 1, &more) != NULL;
-}
-
 void report_failure(struct step *step, enum tccl_reason cause, const char *reason)
 {
-    if (is_parent_down(step)) {
-        step_settle(step);
-        return;
-    }
-    cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);
+    int more;
+    bool down = step->parent && /* by [peers]: nobody listens there */
+                tccl_peer_down(step->steps->daemon->conf, &step->parent, 1, &more) != NULL;
+    cleanup_json json_t *message = down ? NULL : new_message(step, NULL, cause, reason, NULL);
     if (send_up(step, message, tccl_now_ms() + FAILURE_MS, on_failure_heard) != 0)
         step_settle(step);
 }
@@ -176,15 +167,6 @@ static void on_partial_heard(void *context, json_t *answer, const struct tccl_er
     step_settle(step);
 }
 
-static void record_partial(const struct step *step, enum tccl_reason cause, const char *reason)
-{
-    cleanup_json json_t *record = json_deep_copy(step->record);
-    if (json_object_set_new(record, "state", json_string("partial")) == 0 &&
-        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
-        tccl_message_put_reason(record, cause) == 0)
-        record_put_checked(step->steps->daemon, tccl_steal(record));
-}
-
 void report_partial(struct step *step, enum tccl_reason cause, const char *reason)
 {
     struct running *running = step->steps->daemon->running;
@@ -193,8 +175,11 @@ void report_partial(struct step *step, enum tccl_reason cause, const char *reaso
         known->partial = true;
         running_save_soon(running, known);
     }
-    if (step->node == 0 && step->record)
-        record_partial(step, cause, reason);
+    cleanup_json json_t *record = step->node == 0 ? json_deep_copy(step->record) : NULL;
+    if (record && json_object_set_new(record, "state", json_string("partial")) == 0 &&
+        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
+        tccl_message_put_reason(record, cause) == 0)
+        record_put_checked(step->steps->daemon, tccl_steal(record));
     if (step->node == 0 || step->up)
         return;
     cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);

@@ -234,11 +234,6 @@ static void forget(struct running *running, struct running_step *step)
     free_step(step);
 }
 
-static bool of_one_job(const struct running_step *a, const struct running_step *b)
-{
-    return a->key.job == b->key.job && strcmp(a->key.cluster, b->key.cluster) == 0;
-}
-
 /* The oldest step of the job that has most: it drives none of another job out. */
 static struct running_step *find_most(const struct running *running)
 {
@@ -248,7 +243,7 @@ static struct running_step *find_most(const struct running *running)
     {
         int count = 0;
         TAILQ_FOREACH(other, &running->live, link)
-        if (of_one_job(step, other)) {
+        if (step->key.job == other->key.job && strcmp(step->key.cluster, other->key.cluster) == 0) {
             last = other;
             count++;
         }
@@ -336,19 +331,11 @@ struct running_step *running_load(struct running *running, const char *folder)
     return NULL;
 }
 
-/* RunDir is root's, or TccldUser's. */
-static void load_all(struct running *running)
-{
-    cleanup_dir DIR *folder = opendir(running->daemon->conf->run_dir);
-    const struct dirent *entry;
-    while (folder && running->count < RUNNING_MOST && (entry = readdir(folder)) != NULL)
-        if (planfile_is_folder(entry->d_name))
-            running_load(running, entry->d_name);
-}
-
 struct running *running_new(struct daemon *daemon)
 {
     struct running *running = calloc(1, sizeof(*running));
+    cleanup_dir DIR *folder = opendir(daemon->conf->run_dir);
+    const struct dirent *entry;
     if (!running)
         return NULL;
     running->daemon = daemon;
@@ -361,7 +348,9 @@ struct running *running_new(struct daemon *daemon)
         running_free(running);
         return NULL;
     }
-    load_all(running);
+    while (folder && running->count < RUNNING_MOST && (entry = readdir(folder)) != NULL)
+        if (planfile_is_folder(entry->d_name))
+            running_load(running, entry->d_name);
     return running;
 }
 

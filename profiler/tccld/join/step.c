@@ -112,13 +112,6 @@ void step_settle(struct step *step)
     step_advance(step);
 }
 
-static void tell_lost(struct step *step, const struct child *lost)
-{
-    char reason[400];
-    snprintf(reason, sizeof(reason), "%.255s: %s", step->join->nodes[lost->node], child_hung_up);
-    report_partial(step, TCCL_REASON_PLAN_LOST, reason);
-}
-
 /* May its communicators over some of these GPUs want a chain? Of two GPUs on its one node none can.
  */
 static bool has_groups(const struct step *step)
@@ -153,8 +146,12 @@ void step_close(struct step *step, enum step_event event)
         keep_record(step);
     else if (step->outcome.partial)
         report_partial(step, step->outcome.cause, step->outcome.reason);
-    else if (step_has_ring(step) && lost)
-        tell_lost(step, lost);
+    else if (step_has_ring(step) && lost) {
+        char reason[400];
+        snprintf(reason, sizeof(reason), "%.255s: %s", step->join->nodes[lost->node],
+                 child_hung_up);
+        report_partial(step, TCCL_REASON_PLAN_LOST, reason);
+    }
 }
 
 void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
@@ -176,11 +173,6 @@ void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
 
 /* What can be done now */
 
-static int most_rings(const struct step *step)
-{
-    return step->join->max_rings ? step->join->max_rings : step->steps->daemon->conf->max_rings;
-}
-
 /* All of this node's range is there: solved by the root, else reported. */
 static void complete(struct step *step)
 {
@@ -200,7 +192,9 @@ static void complete(struct step *step)
     if (!merge) {
         step_fail(step, err.reason, "%s", err.text);
     } else if (step->node == 0) {
-        outcome_solve(&step->outcome, merge, step->join, most_rings(step));
+        outcome_solve(&step->outcome, merge, step->join,
+                      step->join->max_rings ? step->join->max_rings
+                                            : step->steps->daemon->conf->max_rings);
         step_close(step, STEP_PLAN);
         step_advance(step);
     } else {

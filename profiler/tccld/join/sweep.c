@@ -29,13 +29,6 @@ struct sweep {
     int period_ms;
 };
 
-/* Another run of the step waits for its plan, which will take this one's place. */
-static bool begins_again(const struct daemon *daemon, const struct tccl_step_key *key)
-{
-    const struct step *step = steps_find(daemon->steps, key);
-    return step && step_is_open(step);
-}
-
 /* Returns whether it has gone. */
 static bool sweep_folder(struct daemon *daemon, const char *name, bool old)
 {
@@ -61,8 +54,9 @@ static int sweep_steps(struct daemon *daemon)
     int gone = 0;
     for (step = TAILQ_FIRST(&daemon->running->live); step; step = next) {
         next = TAILQ_NEXT(step, link);
-        if (stepd_look(step->stepd) != STEPD_GONE || begins_again(daemon, &step->key))
-            continue;
+        const struct step *anew = steps_find(daemon->steps, &step->key);
+        if (stepd_look(step->stepd) != STEPD_GONE || (anew && step_is_open(anew)))
+            continue; /* its plan will take this one's place */
         leave_end(daemon->steps, &step->key, true);
         next = TAILQ_FIRST(&daemon->running->live); /* others may have gone with it */
         gone++;

@@ -298,14 +298,6 @@ static int serve(const struct options *options, struct parts *parts)
     return failed || parts->lost ? 1 : 0;
 }
 
-static void say_good(const struct tccl_conf *conf)
-{
-    if (access(conf->path, F_OK) == 0)
-        printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
-    else
-        printf("tccl: there is no %s: the built-in values hold\n", conf->path);
-}
-
 /* Root becomes TccldUser, and leaves behind what that can't do. */
 static int become_user(struct daemon *daemon, struct conf_source *source, struct tccl_error *err)
 {
@@ -351,8 +343,11 @@ int main(int argc, char **argv)
         return 1;
     }
     status = options.conf.check ? 0 : serve(&options, &parts);
-    if (options.conf.check)
-        say_good(parts.daemon.conf);
+    const struct tccl_conf *conf = parts.daemon.conf;
+    if (options.conf.check && access(conf->path, F_OK) == 0)
+        printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
+    else if (options.conf.check)
+        printf("tccl: there is no %s: the built-in values hold\n", conf->path);
     tccl_conf_clear(parts.daemon.conf);
     free(parts.daemon.conf);
     return status;

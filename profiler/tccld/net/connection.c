@@ -65,14 +65,6 @@ struct connection *connection_hold(struct connection *connection)
     return connection;
 }
 
-/* Whoever waits in the line holds its connection. */
-static void leave_line(struct connection *connection)
-{
-    turn_end(&connection->turn);
-    free(tccl_steal(connection->held));
-    connection_drop(connection);
-}
-
 void connection_close(struct connection *connection)
 {
     struct connections *all = connection->all;
@@ -83,8 +75,11 @@ void connection_close(struct connection *connection)
     bufferevent_free(connection->stream);
     event_free(connection->timer);
     connection->stream = NULL;
-    if (connection->turn.state == TURN_IN_LINE)
-        leave_line(connection);
+    if (connection->turn.state == TURN_IN_LINE) { /* who waits in the line holds its connection */
+        turn_end(&connection->turn);
+        free(tccl_steal(connection->held));
+        connection_drop(connection);
+    }
     connection_drop(connection);
 }
 
@@ -272,19 +267,6 @@ static void wait_for_turn(struct connection *connection)
         connections_bound_buffers(all);
 }
 
-/* A credential is shorter than the message in it, which munge may have compressed. */
-static bool is_too_long(const struct connection *connection, size_t size)
-{
-    return !connection->trusted && size > connection->all->front->untrusted;
-}
-
-static void reject_length(struct connection *connection, size_t size)
-{
-    struct tccl_error err = {0};
-    tccl_fail(&err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
-    connection_reject(connection, err.text);
-}
-
 void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size)
 {
     turn_end(&connection->turn);
@@ -293,9 +275,12 @@ void connection_hear(struct connection *connection, uid_t uid, char *text, size_
         connection_close(connection);
         return;
     }
-    if (is_too_long(connection, size)) {
+    /* A credential is shorter than the message in it, which munge may have compressed. */
+    if (!connection->trusted && size > connection->all->front->untrusted) {
+        struct tccl_error err = {0};
+        tccl_fail(&err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
         free(text);
-        reject_length(connection, size);
+        connection_reject(connection, err.text);
         return;
     }
     connection->held = text;

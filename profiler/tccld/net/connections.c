@@ -90,12 +90,6 @@ static bool make_room(struct connections *all, const struct share *share)
     return share->open < most_of(all->front, share) || close_idle(all, share, false);
 }
 
-static bool make_room_for_new(struct connections *all, const struct share *share)
-{
-    return make_room(all, share) &&
-           (all->n_all < all->front->most || close_idle(all, NULL, share->trusted));
-}
-
 bool connections_own(struct connection *connection, struct share *user)
 {
     struct share *before = connection_owner(connection);
@@ -162,15 +156,6 @@ void connections_bound_buffers(struct connections *all)
     connection_close(longest);
 }
 
-static struct share *share_of(struct connections *all, const struct asker *asker,
-                              const struct sockaddr *address)
-{
-    struct daemon *daemon = all->daemon;
-    if (asker->uid == (uid_t)-1)
-        return share_of_address(daemon->shares, address);
-    return share_of_user(daemon->shares, asker->uid, daemon_trusts(daemon, asker->uid));
-}
-
 void connections_forget(struct connection *connection)
 {
     connection->all->n_all--;
@@ -187,8 +172,13 @@ bool connections_add(struct connections *all, int fd, const struct sockaddr *add
         close(fd);
         return false;
     }
-    struct share *share = share_of(all, &asker, address);
-    if (!share || !make_room_for_new(all, share)) {
+    struct shares *shares = all->daemon->shares;
+    struct share *share =
+        asker.uid == (uid_t)-1
+            ? share_of_address(shares, address)
+            : share_of_user(shares, asker.uid, daemon_trusts(all->daemon, asker.uid));
+    if (!share || !make_room(all, share) ||
+        (all->n_all >= all->front->most && !close_idle(all, NULL, share->trusted))) {
         share_drop(share);
         close(fd);
         return false;

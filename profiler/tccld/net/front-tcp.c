@@ -209,7 +209,8 @@ static void try_listen(struct tcp_socket *own)
         freeaddrinfo(found);
         return;
     }
-    own->lookup = lookup_start(own->daemon->names, host, conf->port, AI_PASSIVE, on_addresses, own);
+    own->lookup = lookup_start(own->daemon->names, "", false, host, conf->port, AI_PASSIVE,
+                               on_addresses, own);
     if (!own->lookup)
         on_addresses(own, NULL, "too many names are being looked up");
 }

@@ -14,7 +14,7 @@ struct lookup {
     bool slurm_first;
     struct addrinfo hints, *addresses;
     int code;
-    void (*found)(void *context, const struct addrinfo *addresses, const char *why);
+    lookup_found *found;
     void *context;
 };
 
@@ -54,19 +54,9 @@ static void looked_up(void *task)
     free(lookup);
 }
 
-struct lookup *lookup_start(struct pool *pool, const char *host, uint16_t port, int flags,
-                            void (*found)(void *context, const struct addrinfo *addresses,
-                                          const char *why),
+struct lookup *lookup_start(struct pool *pool, const char *squeue, bool slurm_first,
+                            const char *host, uint16_t port, int flags, lookup_found *found,
                             void *context)
-{
-    return lookup_node(pool, "", false, host, port, flags, found, context);
-}
-
-struct lookup *lookup_node(struct pool *pool, const char *squeue, bool slurm_first,
-                           const char *host, uint16_t port, int flags,
-                           void (*found)(void *context, const struct addrinfo *addresses,
-                                         const char *why),
-                           void *context)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     if (!lookup)

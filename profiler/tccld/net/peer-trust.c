@@ -71,8 +71,8 @@ static void on_go_on(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     if (trust->at < trust->n_names) {
-        trust->lookup =
-            lookup_start(trust->daemon->names, trust->names[trust->at], 0, 0, on_found, trust);
+        trust->lookup = lookup_start(trust->daemon->names, "", false, trust->names[trust->at], 0, 0,
+                                     on_found, trust);
         if (!trust->lookup)
             go_on_in(trust, AGAIN_MS);
     } else if (trust->n_names > 0) {
@@ -80,16 +80,6 @@ static void on_go_on(evutil_socket_t fd, short what, void *argument)
         go_on_in(trust, trust->wait_ms);
         trust->wait_ms = 2 * trust->wait_ms < AGAIN_MOST_MS ? 2 * trust->wait_ms : AGAIN_MOST_MS;
     }
-}
-
-/* Nodes whose names come one after the other often have one host. */
-static void add_name(struct peer_trust *trust, const char *host)
-{
-    if (trust->n_names > 0 && strcmp(trust->names[trust->n_names - 1], host) == 0)
-        return;
-    char *name = strdup(host);
-    if (name)
-        trust->names[trust->n_names++] = name;
 }
 
 void peer_trust_reloaded(struct peer_trust *trust)
@@ -100,9 +90,14 @@ void peer_trust_reloaded(struct peer_trust *trust)
     trust->at = 0;
     trust->wait_ms = AGAIN_MS;
     trust->names = calloc((size_t)conf->n_peers + 1, sizeof(*trust->names));
-    for (int i = 0; i < conf->n_peers; i++)
-        if (!trust_number(trust->daemon->shares, conf->peers[i].host) && trust->names)
-            add_name(trust, conf->peers[i].host);
+    for (int i = 0; i < conf->n_peers; i++) {
+        const char *host = conf->peers[i].host;
+        const int n = trust->n_names; /* nodes that follow on each other often have one host */
+        if (!trust_number(trust->daemon->shares, host) && trust->names &&
+            (n == 0 || strcmp(trust->names[n - 1], host) != 0) &&
+            (trust->names[n] = strdup(host)) != NULL)
+            trust->n_names++;
+    }
     go_on_in(trust, 0);
 }
 

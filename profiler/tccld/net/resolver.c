@@ -62,22 +62,6 @@ static void take_first(struct address *address, const struct addrinfo *found)
     address->size = found->ai_addrlen;
 }
 
-/* An address written in numbers needs no lookup. */
-static bool numeric(const char *host, uint16_t port, struct address *address)
-{
-    struct addrinfo *found = lookup_numbers(host, port, 0);
-    take_first(address, found);
-    if (found)
-        freeaddrinfo(found);
-    return found != NULL;
-}
-
-static void name_place(struct entry *entry)
-{
-    snprintf(entry->address.place, sizeof(entry->address.place),
-             strchr(entry->host, ':') ? "[%s]:%u" : "%s:%u", entry->host, entry->port);
-}
-
 static void keep(struct resolver *resolver, const struct entry *entry)
 {
     struct entry **slot = &resolver->entries[resolver->next];
@@ -159,9 +143,14 @@ void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, cons
     struct entry entry = {0};
     tccl_peer_find(conf, node, &host, &entry.port);
     snprintf(entry.host, sizeof(entry.host), "%s", host);
-    name_place(&entry);
+    snprintf(entry.address.place, sizeof(entry.address.place),
+             strchr(entry.host, ':') ? "[%s]:%u" : "%s:%u", entry.host, entry.port);
     const struct entry *known = cached(resolver, entry.host, entry.port);
-    if (known || numeric(entry.host, entry.port, &entry.address)) {
+    struct addrinfo *numbers = known ? NULL : lookup_numbers(entry.host, entry.port, 0);
+    if (known || numbers) {
+        take_first(&entry.address, numbers);
+        if (numbers)
+            freeaddrinfo(numbers);
         answer(found, context, known ? known : &entry);
         return;
     }
@@ -172,8 +161,8 @@ void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, cons
         if (tccl_now_ms() >= resolver->look_at)
             resolver_look(resolver, conf);
         const char *squeue = strcmp(entry.host, node) == 0 ? conf->squeue : "";
-        if (lookup_node(resolver->pool, squeue, resolver->slurm_first, entry.host, entry.port,
-                        AI_ADDRCONFIG, looked_up, question))
+        if (lookup_start(resolver->pool, squeue, resolver->slurm_first, entry.host, entry.port,
+                         AI_ADDRCONFIG, looked_up, question))
             return;
         free(question);
     }

@@ -26,54 +26,37 @@ struct seal {
     void *context;
 };
 
-/* On the event loop. */
-static void note(const struct seal *seal)
-{
-    if (seal->out)
-        seal->daemon->munge_ms = tccl_now_ms();
-}
-
 bool seal_is_busy(const struct daemon *daemon)
 {
     return pool_busy(daemon->munge) > 0 && tccl_now_ms() - daemon->munge_ms < WORKS_MS;
 }
 
-static void run_close(void *task)
+/* In a thread. */
+static void run(void *task)
 {
     struct seal *seal = task;
-    if (monitor_encode(seal->monitor, seal->socket, seal->uid, seal->in, strlen(seal->in),
-                       seal->deadline, &seal->out, &seal->err) != 0)
+    int rc = seal->closed ? monitor_encode(seal->monitor, seal->socket, seal->uid, seal->in,
+                                           strlen(seal->in), seal->deadline, &seal->out, &seal->err)
+                          : monitor_decode(seal->monitor, seal->socket, seal->in, seal->deadline,
+                                           &seal->uid, &seal->out, &seal->size, &seal->err);
+    if (rc != 0)
         seal->out = NULL;
 }
 
-static void done_close(void *task)
+static void done(void *task)
 {
     struct seal *seal = task;
-    note(seal);
-    seal->closed(seal->context, seal->out, &seal->err);
+    if (seal->out)
+        seal->daemon->munge_ms = tccl_now_ms();
+    if (seal->closed)
+        seal->closed(seal->context, seal->out, &seal->err);
+    else
+        seal->opened(seal->context, seal->uid, seal->out, seal->size, &seal->err);
     free(seal->in);
     free(seal);
 }
 
-static void run_open(void *task)
-{
-    struct seal *seal = task;
-    if (monitor_decode(seal->monitor, seal->socket, seal->in, seal->deadline, &seal->uid,
-                       &seal->out, &seal->size, &seal->err) != 0)
-        seal->out = NULL;
-}
-
-static void done_open(void *task)
-{
-    struct seal *seal = task;
-    note(seal);
-    seal->opened(seal->context, seal->uid, seal->out, seal->size, &seal->err);
-    free(seal->in);
-    free(seal);
-}
-
-static int submit(struct daemon *daemon, struct seal seal, void (*run)(void *),
-                  void (*done)(void *), struct tccl_error *err)
+static int submit(struct daemon *daemon, struct seal seal, struct tccl_error *err)
 {
     struct seal *task = malloc(sizeof(*task));
     int64_t most = tccl_now_ms() + SEAL_PATIENCE_MS;
@@ -93,23 +76,23 @@ static int submit(struct daemon *daemon, struct seal seal, void (*run)(void *),
 }
 
 int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline,
-               void (*done)(void *context, char *cred, const struct tccl_error *err), void *context,
-               struct tccl_error *err)
+               void (*closed)(void *context, char *cred, const struct tccl_error *err),
+               void *context, struct tccl_error *err)
 {
     struct seal seal = {
-        .uid = reader, .in = text, .deadline = deadline, .closed = done, .context = context};
-    return submit(daemon, seal, run_close, done_close, err);
+        .uid = reader, .in = text, .deadline = deadline, .closed = closed, .context = context};
+    return submit(daemon, seal, err);
 }
 
 int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
-              void (*done)(void *context, uid_t uid, char *text, size_t size,
-                           const struct tccl_error *err),
+              void (*opened)(void *context, uid_t uid, char *text, size_t size,
+                             const struct tccl_error *err),
               void *context, struct tccl_error *err)
 {
-    struct seal seal = {.in = cred, .deadline = deadline, .opened = done, .context = context};
+    struct seal seal = {.in = cred, .deadline = deadline, .opened = opened, .context = context};
     if (!tccl_cred_has_form(cred)) {
         free(cred);
         return tccl_fail(err, "munge: not a credential");
     }
-    return submit(daemon, seal, run_open, done_open, err);
+    return submit(daemon, seal, err);
 }
