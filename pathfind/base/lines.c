@@ -154,13 +154,11 @@ int tccl_line_integer(const struct tccl_lines *lines, const char *key, int64_t m
     return *number >= min && *number <= max ? 0 : -1;
 }
 
-int tccl_line_number(const struct tccl_lines *lines, const char *key, double min, double max,
-                     double *number)
+int tccl_word_number(const char *text, double min, double max, double *number)
 {
-    char text[40];
     bool fraction = false;
     double read = 0, scale = 1;
-    long length = tccl_line_text(lines, key, text, sizeof(text));
+    size_t length = strlen(text);
     if (length < 1 || !is_digit(text[0]) || !is_digit(text[length - 1]))
         return -1;
     for (const char *at = text; *at; at++) {
@@ -175,6 +173,15 @@ int tccl_line_number(const struct tccl_lines *lines, const char *key, double min
     }
     *number = read / scale;
     return *number >= min && *number <= max ? 0 : -1;
+}
+
+int tccl_line_number(const struct tccl_lines *lines, const char *key, double min, double max,
+                     double *number)
+{
+    char text[40];
+    return tccl_line_text(lines, key, text, sizeof(text)) < 1
+               ? -1
+               : tccl_word_number(text, min, max, number);
 }
 
 int tccl_line_bool(const struct tccl_lines *lines, const char *key, bool *truth)

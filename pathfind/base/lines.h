@@ -43,6 +43,8 @@ int tccl_line_integer(const struct tccl_lines *lines, const char *key, int64_t m
                       int64_t *number);
 int tccl_line_number(const struct tccl_lines *lines, const char *key, double min, double max,
                      double *number);
+/* The same of a word of a line. */
+int tccl_word_number(const char *text, double min, double max, double *number);
 int tccl_line_bool(const struct tccl_lines *lines, const char *key, bool *truth);
 /* For keys that have several lines: the value of the next one behind *at, which is NULL at first.
  * Returns its length; -1 if there is none, or it is longer than size - 1 bytes. */

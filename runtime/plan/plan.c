@@ -1,6 +1,7 @@
 /* plan.c: plan files, and tccld's answers to CHAIN: every fact in them is checked. */
 #include "plan/plan.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,13 +19,35 @@ static int wrong(struct shim_why *why, const char *what)
     return shim_fail(why, "the plan's %s is wrong or missing", what);
 }
 
-static int get_u32(const struct tccl_lines *lines, const char *key, uint32_t max, uint32_t *number,
-                   struct shim_why *why)
+/* Its whole numbers of 32 bits, those of the key first. */
+static const struct {
+    char name[12];
+    uint32_t most;
+    size_t at;
+} numbers[] = {{"job", UINT32_MAX, offsetof(struct shim_plan, job)},
+               {"het_job", UINT32_MAX, offsetof(struct shim_plan, het_job)},
+               {"het_offset", UINT32_MAX, offsetof(struct shim_plan, het_offset)},
+               {"step", UINT32_MAX, offsetof(struct shim_plan, step)},
+               {"restart", UINT32_MAX, offsetof(struct shim_plan, restart)},
+               {"uid", UINT32_MAX, offsetof(struct shim_plan, uid)},
+               {"index", MOST_NODES - 1, offsetof(struct shim_plan, index)},
+               {"n_nodes", MOST_NODES, offsetof(struct shim_plan, n_nodes)},
+               {"step_gpus", MOST_NODES *SHIM_GPUS, offsetof(struct shim_plan, step_gpus)}};
+enum { KEY_NUMBERS = 5, NUMBERS = sizeof(numbers) / sizeof(*numbers) };
+
+static uint32_t *number_of(const struct shim_plan *plan, int i)
+{
+    return (uint32_t *)((char *)plan + numbers[i].at);
+}
+
+static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
 {
     int64_t read;
-    if (tccl_line_integer(lines, key, 0, max, &read) != 0)
-        return wrong(why, key);
-    *number = (uint32_t)read;
+    for (int i = 0; i < NUMBERS; i++) {
+        if (tccl_line_integer(lines, numbers[i].name, 0, numbers[i].most, &read) != 0)
+            return wrong(why, numbers[i].name);
+        *number_of(plan, i) = (uint32_t)read;
+    }
     return 0;
 }
 
@@ -171,27 +194,6 @@ static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain, s
     return 0;
 }
 
-/* A number in plain digits, as tccl_line_number has it. */
-static int to_gbps(const char *word, double *gbps)
-{
-    uint64_t whole, part = 0;
-    const char *point = strchr(word, '.');
-    size_t length = point ? (size_t)(point - word) : strlen(word);
-    char digits[16];
-    double scale = 1;
-    if (length == 0 || length >= sizeof(digits))
-        return -1;
-    memcpy(digits, word, length);
-    digits[length] = '\0';
-    if (shim_number(digits, 10, (uint64_t)most_gbps, &whole) != 0 ||
-        (point && (strlen(point + 1) > 6 || shim_number(point + 1, 10, 999999, &part) != 0)))
-        return -1;
-    for (const char *at = point; at && at[1]; at++)
-        scale *= 10;
-    *gbps = (double)whole + (double)part / scale;
-    return 0;
-}
-
 static int to_u8(const char *word, uint64_t max, uint8_t *number)
 {
     uint64_t read;
@@ -215,8 +217,9 @@ static int get_nominal(char words[][BASELINE_WORD], struct shim_nominal *nominal
 {
     if (to_u8(words[0], 8, &nominal->pattern) != 0 ||
         to_u8(words[1], 64, &nominal->channels) != 0 ||
-        to_gbps(words[2], &nominal->speed_intra) != 0 ||
-        to_gbps(words[3], &nominal->speed_inter) != 0 || !is_type(words[4]) || !is_type(words[5]))
+        tccl_word_number(words[2], 0, most_gbps, &nominal->speed_intra) != 0 ||
+        tccl_word_number(words[3], 0, most_gbps, &nominal->speed_inter) != 0 ||
+        !is_type(words[4]) || !is_type(words[5]))
         return -1;
     memcpy(nominal->type_intra, words[4], sizeof(nominal->type_intra));
     memcpy(nominal->type_inter, words[5], sizeof(nominal->type_inter));
@@ -234,7 +237,7 @@ static int get_baseline(const char *text, struct shim_baseline *baseline)
     baseline->better = strcmp(words[1], "own") == 0;
     if (*text || shim_number(words[0], 10, 1000000, &first) != 0 ||
         (!baseline->better && strcmp(words[1], "ring") != 0) ||
-        to_gbps(words[2], &baseline->gbps) != 0)
+        tccl_word_number(words[2], 0, most_gbps, &baseline->gbps) != 0)
         return -1;
     baseline->first = (int)first;
     return get_nominal(words + 3, &baseline->ring) |
@@ -298,8 +301,9 @@ static int to_tree(const char *text, const struct tccl_named_chain *path, struct
     char along[16], gbps[16], word[TCCL_BUS_TEXT];
     uint32_t seen = 0;
     if (path->closed || path->n_gpus < 2 || next_word(&text, along, sizeof(along)) < 1 ||
-        to_gbps(along, &tree->along) != 0 || next_word(&text, gbps, sizeof(gbps)) < 1 ||
-        to_gbps(gbps, &tree->gbps) != 0 || !(tree->gbps > 0) ||
+        tccl_word_number(along, 0, most_gbps, &tree->along) != 0 ||
+        next_word(&text, gbps, sizeof(gbps)) < 1 ||
+        tccl_word_number(gbps, 0, most_gbps, &tree->gbps) != 0 || !(tree->gbps > 0) ||
         next_word(&text, tree->nic, sizeof(tree->nic)) < 1)
         return -1;
     for (int i = 0; i < path->n_gpus; i++) {
@@ -349,58 +353,36 @@ static bool same_gpus(const struct tccl_named_chain *path, const tccl_bus *gpus,
     return true;
 }
 
-static int get_key(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
+static int get_step(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
 {
     if (tccl_line_text(lines, "cluster", plan->cluster, sizeof(plan->cluster)) < 0)
         return wrong(why, "cluster");
-    if (get_u32(lines, "job", UINT32_MAX, &plan->job, why) != 0 ||
-        get_u32(lines, "het_job", UINT32_MAX, &plan->het_job, why) != 0 ||
-        get_u32(lines, "het_offset", UINT32_MAX, &plan->het_offset, why) != 0 ||
-        get_u32(lines, "step", UINT32_MAX, &plan->step, why) != 0 ||
-        get_u32(lines, "restart", UINT32_MAX, &plan->restart, why) != 0)
+    if (get_numbers(lines, plan, why) != 0)
         return -1;
     if (tccl_line_integer(lines, "run", 0, INT64_MAX, &plan->run) != 0)
         return wrong(why, "run");
+    if (tccl_line_text(lines, "socket", plan->socket, sizeof(plan->socket)) < 1 ||
+        *plan->socket != '/')
+        return wrong(why, "socket");
+    if (plan->index >= plan->n_nodes)
+        return wrong(why, "index");
+    int n = get_gpus(lines, plan->gpus, why);
+    if (n < 0)
+        return -1;
     plan->batch = plan->step == STEP_BATCH;
-    return 0;
+    plan->n_gpus = (uint8_t)n;
+    for (int i = 1; i < n; i++)
+        if (plan->gpus[i - 1] >= plan->gpus[i])
+            return wrong(why, "order of gpus");
+    return plan->step_gpus && plan->step_gpus < (uint32_t)n ? wrong(why, "step_gpus") : 0;
 }
 
 void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *writer)
 {
     tccl_line_put(writer, "cluster", "%s", plan->cluster);
-    tccl_line_put(writer, "job", "%u", plan->job);
-    tccl_line_put(writer, "het_job", "%u", plan->het_job);
-    tccl_line_put(writer, "het_offset", "%u", plan->het_offset);
-    tccl_line_put(writer, "step", "%u", plan->step);
-    tccl_line_put(writer, "restart", "%u", plan->restart);
+    for (int i = 0; i < KEY_NUMBERS; i++)
+        tccl_line_put(writer, numbers[i].name, "%u", *number_of(plan, i));
     tccl_line_put(writer, "run", "%lld", (long long)plan->run);
-}
-
-static int get_step_gpus(const struct tccl_lines *lines, struct shim_plan *plan,
-                         struct shim_why *why)
-{
-    int n = get_gpus(lines, plan->gpus, why);
-    if (n < 0 || get_u32(lines, "step_gpus", MOST_NODES * SHIM_GPUS, &plan->step_gpus, why) != 0)
-        return -1;
-    plan->n_gpus = (uint8_t)n;
-    for (int i = 1; i < n; i++)
-        if (plan->gpus[i - 1] >= plan->gpus[i])
-            return wrong(why, "order of gpus");
-    if (plan->step_gpus && plan->step_gpus < (uint32_t)n)
-        return wrong(why, "step_gpus");
-    return 0;
-}
-
-static int get_place(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
-{
-    if (tccl_line_text(lines, "socket", plan->socket, sizeof(plan->socket)) < 1 ||
-        *plan->socket != '/')
-        return wrong(why, "socket");
-    if (get_u32(lines, "uid", UINT32_MAX, &plan->uid, why) != 0 ||
-        get_u32(lines, "index", MOST_NODES - 1, &plan->index, why) != 0 ||
-        get_u32(lines, "n_nodes", MOST_NODES, &plan->n_nodes, why) != 0)
-        return -1;
-    return plan->index < plan->n_nodes ? 0 : wrong(why, "index");
 }
 
 static int open_lines(const char *text, size_t size, const char *what, struct tccl_lines *lines,
@@ -412,13 +394,6 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return shim_fail(why, "%s can't be read: %s", what, err.text);
 }
 
-/* The step as a whole is left to NCCL. */
-static bool is_for_groups(const struct tccl_lines *lines)
-{
-    bool ring;
-    return tccl_line_bool(lines, "ring", &ring) == 0 && !ring;
-}
-
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why)
 {
     struct tccl_lines lines;
@@ -427,11 +402,11 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
         return -1;
     if (!tccl_lines_are(&lines, "tccl-plan", 1))
         return shim_fail(why, "the plan is of another version");
-    if (get_key(&lines, plan, why) != 0 || get_place(&lines, plan, why) != 0 ||
-        get_step_gpus(&lines, plan, why) != 0)
+    bool ring;
+    if (get_step(&lines, plan, why) != 0)
         return -1;
-    if (is_for_groups(&lines))
-        return 0;
+    if (tccl_line_bool(&lines, "ring", &ring) == 0 && !ring)
+        return 0; /* the step as a whole is left to NCCL */
     if (get_chain(&lines, &plan->chain, why) != 0)
         return -1;
     if (!same_gpus(&plan->chain.rings[0].path, plan->gpus, plan->n_gpus))
