@@ -1,5 +1,5 @@
 /* check-bundle.c: each part is a line of a table: a file as it is, or the output of a program. */
-#include "check/check-commands.h"
+#include "check/check-items.h"
 
 #include <errno.h>
 #include <limits.h>

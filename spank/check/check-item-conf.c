@@ -7,10 +7,9 @@
 
 #include "base/cleanup.h"
 #include "check/check-items.h"
-#include "check/check-open.h"
 #include "client/policy.h"
 #include "client/users.h"
-#include "plugin/plugin-conf.h"
+#include "plugin/plugin.h"
 
 static bool same_file(const char *a, const char *b)
 {

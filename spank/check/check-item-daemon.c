@@ -13,7 +13,6 @@
 #include "base/command.h"
 #include "base/fields.h"
 #include "check/check-items.h"
-#include "check/check-peers.h"
 #include "client/client.h"
 #include "client/credential.h"
 #include "client/users.h"

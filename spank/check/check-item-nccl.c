@@ -4,7 +4,7 @@
 
 #include "chain/nccl-version.h"
 #include "check/check-items.h"
-#include "plugin/nccl-look.h"
+#include "plugin/plugin.h"
 
 static void say_found(const struct nccl_found *found, struct check_result *result)
 {

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/command.h"
 #include "check/check-items.h"
-#include "check/check-open.h"
 
 /* Slurm refuses SPANK plugins built for another version; the last of the three numbers may differ.
  */

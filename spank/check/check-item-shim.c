@@ -7,8 +7,7 @@
 
 #include "base/cleanup.h"
 #include "check/check-items.h"
-#include "check/check-open.h"
-#include "plugin/preload.h"
+#include "plugin/plugin.h"
 
 void check_item_shim(const struct check_site *site, struct check_result *result)
 {

@@ -1,5 +1,5 @@
 /* check-open.c: may every user read a file? All directories of its path must allow it, too. */
-#include "check/check-open.h"
+#include "check/check-items.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* check-peers.c: the item peers: queries the tccld of other nodes in parallel, and summarises the
  * answers. */
-#include "check/check-peers.h"
+#include "check/check-items.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/command.h"
-#include "check/check-items.h"
 #include "client/client.h"
 #include "client/hostlist.h"
 #include "client/message.h"

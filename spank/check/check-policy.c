@@ -1,5 +1,5 @@
 /* check-policy.c: "tccl-check policy": which site policy applies to a job step, and why. */
-#include "check/check-commands.h"
+#include "check/check-items.h"
 
 #include <stdio.h>
 #include <stdlib.h>

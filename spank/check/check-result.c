@@ -1,5 +1,5 @@
 /* check-result.c: collects what an item found out, worst level first, and prints it. */
-#include "check/check-result.h"
+#include "check/check-items.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* check-site.c: finds the configuration files and this node's name, which all items need. */
-#include "check/check-site.h"
+#include "check/check-items.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "base/command.h"
 #include "base/fields.h"
 #include "base/fileio.h"
-#include "check/check-result.h"
 #include "client/client.h"
 #include "client/users.h"
 

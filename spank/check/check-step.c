@@ -1,7 +1,7 @@
 /* check-step.c: asks a node's tccld whether the plugin has spoken for a step. srun runs this at the
  * end of a step that requires a ring (spank-local.c): where no node has the plugin, Slurm drops
  * --tccl in silence, and nobody else could say so. */
-#include "check/check-commands.h"
+#include "check/check-items.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "check/check-peers.h"
 #include "client/client.h"
 #include "client/hostlist.h"
 #include "client/message.h"

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/fields.h"
 #include "base/options.h"
-#include "check/check-commands.h"
 #include "check/check-items.h"
 #include "client/hostlist.h"
 

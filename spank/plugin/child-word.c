@@ -1,5 +1,5 @@
 /* child-word.c: one child, one word. */
-#include "plugin/child-word.h"
+#include "plugin/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>

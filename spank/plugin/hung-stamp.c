@@ -1,6 +1,6 @@
 /* hung-stamp.c: the time is that of the kernel since its start, which nobody sets; tccld removes
  * the note when it starts. A file of another user, or what is no file, says nothing. */
-#include "plugin/hung-stamp.h"
+#include "plugin/plugin.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

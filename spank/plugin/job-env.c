@@ -1,5 +1,5 @@
 /* job-env.c: computes the TCCL_ variables of a step from its plan. */
-#include "plugin/job-env.h"
+#include "plugin/plugin.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* nccl-foresee.c: paths that a user names are followed as that user only, and where they hang, so
  * does the program itself, but not slurmstepd. The child is one of a process with threads: it makes
  * system calls, and allocates nothing. */
-#include "plugin/nccl-foresee.h"
+#include "plugin/plugin.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -13,8 +13,6 @@
 
 #include "base/utf8.h"
 #include "chain/nccl-version.h"
-#include "plugin/child-word.h"
-#include "plugin/nccl-look.h"
 
 _Static_assert(sizeof(struct nccl_found) <= PIPE_BUF, "it is written at once");
 

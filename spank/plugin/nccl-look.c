@@ -1,6 +1,6 @@
 /* nccl-look.c: paths are tried as Python and ld.so would; a version is in a library's own name, to
  * which links lead, or in the header beside it, as in Python's packages. */
-#include "plugin/nccl-look.h"
+#include "plugin/plugin.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "chain/nccl-version.h"
-#include "plugin/job-env.h"
 
 enum { LINKS = 8, ENTRIES = 64, TEXT = 4096 };
 

@@ -1,5 +1,5 @@
 /* notice.c: composes the one-line message to the user. */
-#include "plugin/notice.h"
+#include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <string.h>

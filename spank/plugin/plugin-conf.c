@@ -1,5 +1,5 @@
 /* plugin-conf.c: reads tccl.conf, and applies the overrides in plugstack.conf. */
-#include "plugin/plugin-conf.h"
+#include "plugin/plugin.h"
 
 #include <stdbool.h>
 #include <stddef.h>

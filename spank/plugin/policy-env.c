@@ -1,6 +1,6 @@
 /* policy-env.c: computes the changes that Environment= and TrafficClass= of a policy make to a
  * step, and what is said of it where the user's environment goes before the policy. */
-#include "plugin/policy-env.h"
+#include "plugin/plugin.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "plugin/job-env.h"
 
 /* The value in env of the variable of an assignment, or NULL. */
 static const char *find(char *const *env, const char *assignment, size_t name)

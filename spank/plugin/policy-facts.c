@@ -1,5 +1,5 @@
 /* policy-facts.c: collects on the node what the conditions of policies refer to. */
-#include "plugin/policy-facts.h"
+#include "plugin/plugin.h"
 
 #include <pwd.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* preload.c: chooses the path of the shim for LD_PRELOAD. */
-#include "plugin/preload.h"
+#include "plugin/plugin.h"
 
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "plugin/job-env.h"
 
 /* The expansion of ld.so's $LIB: the directory of libc, relative to / or /usr. Returns its length.
  */

@@ -3,7 +3,7 @@
  * takes the place of the oldest. A line is found only under the number of its job, so no user can
  * silence another's. The file is root's: it is opened in init_post_opt, and used in user_init with
  * the rights of the user. */
-#include "plugin/printed.h"
+#include "plugin/plugin.h"
 
 #include <fcntl.h>
 #include <limits.h>

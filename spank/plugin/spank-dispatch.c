@@ -2,9 +2,7 @@
  * or slurmstepd. */
 #include <slurm/spank.h>
 
-#include "plugin/spank-local.h"
-#include "plugin/spank-option.h"
-#include "plugin/spank-remote.h"
+#include "plugin/spank-parts.h"
 
 /* Exported (spank_tccl.map). spank.h declares the callbacks, but not these symbols. */
 #pragma GCC visibility push(default)

@@ -1,6 +1,6 @@
 /* spank-local.c: the plugin in srun, sbatch and salloc: hands TCCL= on to the steps, and says in
  * the end that a ring was required and nobody looked. */
-#include "plugin/spank-local.h"
+#include "plugin/spank-parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,7 @@
 #include "client/hostlist.h"
 #include "client/policy.h"
 #include "client/step-fields.h"
-#include "plugin/plugin-conf.h"
-#include "plugin/spank-option.h"
-#include "plugin/task-gpus.h"
+#include "plugin/plugin.h"
 
 enum { CMDLINE = 65536, ASK_MS = 3000 };
 

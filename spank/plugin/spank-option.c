@@ -1,5 +1,5 @@
 /* spank-option.c: registers --tccl in every context. */
-#include "plugin/spank-option.h"
+#include "plugin/spank-parts.h"
 
 #include <stdlib.h>
 #include <string.h>

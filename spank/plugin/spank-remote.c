@@ -1,5 +1,5 @@
 /* spank-remote.c: the plugin in slurmstepd: sends JOIN, waits for the plan, sets variables. */
-#include "plugin/spank-remote.h"
+#include "plugin/spank-parts.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -14,20 +14,7 @@
 #include "client/outcome.h"
 #include "client/policy.h"
 #include "client/step-fields.h"
-#include "plugin/hung-stamp.h"
-#include "plugin/job-env.h"
-#include "plugin/nccl-foresee.h"
-#include "plugin/notice.h"
-#include "plugin/plugin-conf.h"
-#include "plugin/policy-env.h"
-#include "plugin/policy-facts.h"
-#include "plugin/preload.h"
-#include "plugin/printed.h"
-#include "plugin/spank-option.h"
-#include "plugin/step-end.h"
-#include "plugin/step-info.h"
-#include "plugin/step-signal.h"
-#include "plugin/task-gpus.h"
+#include "plugin/plugin.h"
 
 enum {
     DEPART_MS = 200,       /* for messages without an answer: a record, the step's end */

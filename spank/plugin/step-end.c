@@ -1,12 +1,10 @@
 /* step-end.c: libslurm waits for a slurmctld that does not answer for several times MessageTimeout,
  * and has no deadline of its own. So a child asks. */
-#include "plugin/step-end.h"
+#include "plugin/plugin.h"
 
 #include <signal.h>
 
 #include <slurm/slurm.h>
-
-#include "plugin/child-word.h"
 
 static int kill_step(const struct tccl_step_key *key)
 {

@@ -1,5 +1,5 @@
 /* step-info.c: reads the properties of a step on this node from SPANK items and the environment. */
-#include "plugin/step-info.h"
+#include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "base/numbers.h"
 #include "client/key.h"
 #include "client/step-fields.h"
-#include "plugin/job-env.h"
 
 #define cleanup_hosts __attribute__((cleanup(tccl_hosts_clear)))
 

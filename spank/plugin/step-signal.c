@@ -3,7 +3,7 @@
  * seen by the connection to slurmstepd's socket that stays open: other requests are answered at
  * once. Anybody may connect to that socket, so only connections of slurmd's user count. (Plugins
  * that run in a process of their own, as with ContainSpank, see no new ones.) */
-#include "plugin/step-signal.h"
+#include "plugin/plugin.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * NCCL finds all GPUs, and rings are built. With it, every GPU is number 0 in its task, and only
  * newer NCCLs can be told which is which; P2P to a GPU that a task may not open can fail. So
  * whether a ring is built is not known before NCCL runs, and rings with P2P are not built. */
-#include "plugin/task-gpus.h"
+#include "plugin/plugin.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -15,7 +15,6 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "plugin/job-env.h"
 
 enum { LINE = 1024 };
 

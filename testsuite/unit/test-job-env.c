@@ -1,5 +1,5 @@
 /* The edits of a step's environment. */
-#include "plugin/job-env.h"
+#include "plugin/plugin.h"
 
 #include "check.h"
 

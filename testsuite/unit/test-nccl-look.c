@@ -1,6 +1,6 @@
 /* Which NCCL a program will load, by trees of files: environments of Python, odd links, what is no
  * file, what is missing or may not be read; how many calls it takes; and a look that hangs. */
-#include "plugin/nccl-look.h"
+#include "plugin/plugin.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,8 +11,6 @@
 
 #include "base/clock.h"
 #include "check.h"
-#include "plugin/child-word.h"
-#include "plugin/nccl-foresee.h"
 
 static char root[] = "/tmp/tccl-nccl-look-XXXXXX";
 

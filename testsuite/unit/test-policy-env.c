@@ -1,6 +1,6 @@
 /* Environment= and TrafficClass= of policies: what is set, what a step inherits and
  * forgets. */
-#include "plugin/policy-env.h"
+#include "plugin/plugin.h"
 
 #include "base/cleanup.h"
 #include "check.h"

@@ -1,5 +1,5 @@
 /* What policies ask about a step: the user by the uid, models by Slurm's numbers of the GPUs. */
-#include "plugin/policy-facts.h"
+#include "plugin/plugin.h"
 
 #include <pwd.h>
 #include <string.h>

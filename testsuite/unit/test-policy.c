@@ -2,8 +2,7 @@
 #include "client/policy.h"
 
 #include "check.h"
-#include "plugin/notice.h"
-#include "plugin/plugin-conf.h"
+#include "plugin/plugin.h"
 
 static char conf_path[] = "/tmp/tccl-test-conf-XXXXXX";
 

@@ -1,13 +1,12 @@
 /* What goes in front of LD_PRELOAD: $LIB as ld.so has it, containers, AddressSanitizer. argv: a
  * library that any program can load. */
-#include "plugin/preload.h"
+#include "plugin/plugin.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "check.h"
-#include "plugin/job-env.h"
 
 static char folder[] = "/tmp/tccl-preload-XXXXXX";
 

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
-#include "plugin/printed.h"
+#include "plugin/plugin.h"
 
 static const struct tccl_step_key first = {.cluster = "c", .job = 7};
 

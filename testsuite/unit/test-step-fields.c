@@ -12,7 +12,7 @@
 #include "check.h"
 #include "client/hostlist.h"
 #include "client/step-json.h"
-#include "plugin/step-info.h"
+#include "plugin/plugin.h"
 #include "records/records.h"
 #include "stores.h"
 

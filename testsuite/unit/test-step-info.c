@@ -1,5 +1,5 @@
 /* What the job's environment says of a step, in the forms that Slurm 22.05 and 24.11 give it. */
-#include "plugin/step-info.h"
+#include "plugin/plugin.h"
 
 #include <slurm/slurm.h>
 

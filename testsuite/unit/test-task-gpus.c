@@ -1,6 +1,6 @@
 /* Options by which tasks see GPUs of their own: as they are typed, in srun and in slurmstepd, with
  * and without ConstrainDevices. */
-#include "plugin/task-gpus.h"
+#include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,8 +10,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
-#include "plugin/hung-stamp.h"
-#include "plugin/step-signal.h"
+#include "plugin/plugin.h"
 
 enum { NOBODY = 65534 };
 
