@@ -90,4 +90,17 @@ const char *tccl_conf_tool_path(const char *option);
 /* The [peers] entry of a node, or NULL. */
 const struct tccl_peer *tccl_conf_peer(const struct tccl_conf *conf, const char *node);
 
+/* ---- peers: where the tccld of a node listens. */
+
+/* Host and port of a node's tccld: its entry in [peers], else its own name and Port=. *host is
+ * borrowed from conf or is node itself. */
+void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char **host,
+                    uint16_t *port);
+
+/* The first of these nodes that [peers] excludes from rings, NULL: none. *more: how many others
+ * are.
+ */
+const struct tccl_peer *tccl_peer_down(const struct tccl_conf *conf, char *const *nodes, int count,
+                                       int *more);
+
 #endif

@@ -5,12 +5,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/client.h"
+#include "client/conf.h"
 #include "client/credential.h"
 #include "client/dial.h"
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "client/peers.h"
 #include "client/users.h"
 
 enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };

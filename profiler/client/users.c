@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -71,4 +73,24 @@ int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, stru
     if (tccl_user_find("SlurmUser", conf->slurm_user, &users->slurm, NULL) != 0)
         users->slurm = (uid_t)-1; /* the default, on a machine without it */
     return add_admins(conf->admins, users, err) == 0 ? 0 : fail_at(conf, "Admins", err);
+}
+
+/* ---- trust ---- */
+
+int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *munge_user,
+                    struct tccl_error *err)
+{
+    *trust = (struct tccl_trust){.users = {0, geteuid()}, .n_users = 3};
+    if (snprintf(trust->munge, sizeof(trust->munge), "%s", munge) >= (int)sizeof(trust->munge))
+        return tccl_fail(err, "MungeSocket: the path is too long: at most %zu bytes",
+                         sizeof(trust->munge) - 1);
+    return tccl_user_find("MungeUser", munge_user, &trust->users[2], err);
+}
+
+bool tccl_trust_has(const struct tccl_trust *trust, uid_t uid)
+{
+    for (int i = 0; i < trust->n_users; i++)
+        if (trust->users[i] == uid)
+            return true;
+    return false;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "client/conf.h"
+#include <stdbool.h>
 
 enum { TCCL_ADMINS_MAX = 64 };
 
@@ -28,5 +29,21 @@ int tccl_user_tccld(const struct tccl_conf *conf, uid_t *uid, struct tccl_error 
 /* Looks up TccldUser, MungeUser, SlurmUser and Admins. Returns 0, or -1 with err, which names file
  * and line: one of them (but SlurmUser) is not known here, or there are too many. */
 int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, struct tccl_error *err);
+
+/* ---- trust: whom a program takes the other end of a connection for: users whom munge names. */
+
+struct tccl_trust {
+    bool anybody;    /* nobody has to prove anything, and the rest doesn't count */
+    char munge[108]; /* munged's socket; "": munge's own default */
+    uid_t users[3];
+    int n_users;
+};
+
+/* Trusts root, the caller's own user and MungeUser (a name, or a uid in digits). Returns 0, or -1
+ * with err: there is no such user here, or the socket's path is too long. */
+int tccl_trust_fill(struct tccl_trust *trust, const char *munge, const char *munge_user,
+                    struct tccl_error *err);
+
+bool tccl_trust_has(const struct tccl_trust *trust, uid_t uid);
 
 #endif

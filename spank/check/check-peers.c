@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/command.h"
 #include "client/client.h"
+#include "client/conf.h"
 #include "client/hostlist.h"
 #include "client/message.h"
-#include "client/peers.h"
 
 enum { AT_ONCE = 64, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 

@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/key.h"
 #include "client/message.h"

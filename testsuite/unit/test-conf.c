@@ -6,7 +6,6 @@
 #include "check.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
-#include "client/peers.h"
 #include "client/policy.h"
 #include "client/users.h"
 

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "client/credential.h"
-#include "client/envelope.h"
+#include "client/message.h"
 
 static int hear(struct replay *seen, const char *from, long epoch, const char *nonce, int64_t now)
 {

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "client/credential.h"
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/message.h"
 #include "joins.h"

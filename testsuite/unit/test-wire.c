@@ -1,6 +1,5 @@
 /* Frames and messages: what is written is read again; what is malformed is refused with its place.
  */
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/key.h"
 #include "client/message.h"

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "client/trust.h"
+#include "client/users.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
 #include "machine/side.h"

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "client/credential.h"
 #include "client/dial.h"
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/message.h"
 #include "measure/peer/peer-end.h"

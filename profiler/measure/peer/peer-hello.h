@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/envelope.h"
-#include "client/trust.h"
+#include "client/message.h"
+#include "client/users.h"
 #include "measure/peer/rdma.h"
 
 enum { TCCL_PEER_HOST = 256 };

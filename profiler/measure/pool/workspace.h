@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "client/trust.h"
+#include "client/users.h"
 #include "discover/site.h"
 
 /* Places for the members of the largest set, and for the background of all GPUs. */

@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/conf.h"
 #include "client/message.h"
-#include "client/peers.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/running.h"

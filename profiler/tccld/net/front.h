@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "client/conf.h"
-#include "client/envelope.h"
+#include "client/message.h"
 #include "tccld/net/connection.h"
 
 /* Who is at the other end, as far as it is known. */

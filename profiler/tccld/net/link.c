@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/envelope.h"
 #include "client/frame.h"
 #include "client/message.h"
 #include "tccld/net/frames.h"

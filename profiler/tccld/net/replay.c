@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "client/credential.h"
-#include "client/envelope.h"
+#include "client/message.h"
 
 enum { BUCKETS = 16384, WAYS = 4, SENDERS = 4096, KEEP = 2 * TCCL_CRED_TTL };
 

@@ -4,7 +4,7 @@
 #ifndef TCCL_REPLAY_H
 #define TCCL_REPLAY_H
 
-#include "client/envelope.h"
+#include "client/message.h"
 
 struct replay;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/peers.h"
+#include "client/conf.h"
 
 enum { LOOK_MS = 3600000, LOOK_AGAIN_MS = 60000 };
 
