@@ -28,42 +28,22 @@ static int check_users(const struct tccl_found *found, bool force, unsigned *mar
     return 0;
 }
 
-static void say_conditions(struct tccl_pooled *pooled, const struct tccl_backend_options *options)
-{
-    const char *copies = options->engine ? "copy engines" : "kernel copies";
-    const struct tccl_machine *machine = &pooled->found.site.machine;
-    bool rdma = machine->n_nics > 0 && tccl_rdma_is_here(machine->nics[0].name);
-    const char *hops = !options->peer ? "" : rdma ? ", RDMA" : ", TCP through host memory";
-    int gpus = machine->n_gpus;
-
-    if (pooled->marks & TCCL_MARK_STAND_IN)
-        snprintf(pooled->conditions, sizeof(pooled->conditions),
-                 "%s%s, one GPU stands for %d that take turns on it", copies, hops, gpus);
-    else
-        snprintf(pooled->conditions, sizeof(pooled->conditions), "%s%s", copies, hops);
-}
-
-/* Does a process of an earlier run, which ended or was killed, still have a GPU? */
-static bool is_left(const struct tccl_found *found)
-{
-    for (int i = 0; i < found->site.machine.n_gpus; i++)
-        if (found->n_users[i] > 0 && strncmp(found->user[i], "tccl ", 5) == 0)
-            return true;
-    return false;
-}
-
 /* The driver clears up for some seconds after a process. */
 static int find(const struct tccl_discover_options *what, struct tccl_found *found,
                 struct tccl_error *err)
 {
     int64_t until = tccl_now_ns() + (int64_t)(left_patience * 1e9);
     const struct timespec nap = {0, 100000000};
-    int status = tccl_discover(what, found, err);
-    while (status == 0 && is_left(found) && tccl_now_ns() < until) {
+    for (;;) {
+        int status = tccl_discover(what, found, err);
+        /* Does a process of an earlier run, which ended or was killed, still have a GPU? */
+        bool left = false;
+        for (int i = 0; status == 0 && i < found->site.machine.n_gpus; i++)
+            left |= found->n_users[i] > 0 && strncmp(found->user[i], "tccl ", 5) == 0;
+        if (!left || tccl_now_ns() >= until)
+            return status;
         nanosleep(&nap, NULL);
-        status = tccl_discover(what, found, err);
     }
-    return status;
 }
 
 static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
@@ -94,7 +74,18 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
         if (found->site.gpu_device[i] == found->site.gpu_device[0])
             pooled->marks |= TCCL_MARK_STAND_IN;
     pooled->region = 16 << 20; /* what the buffers of NCCL's channels between two GPUs come to */
-    say_conditions(pooled, options);
+    const struct tccl_machine *machine = &found->site.machine;
+    bool rdma = machine->n_nics > 0 && tccl_rdma_is_here(machine->nics[0].name);
+    char turns[64] = "";
+    if (pooled->marks & TCCL_MARK_STAND_IN)
+        snprintf(turns, sizeof(turns), ", one GPU stands for %d that take turns on it",
+                 machine->n_gpus);
+    snprintf(pooled->conditions, sizeof(pooled->conditions), "%s%s%s",
+             options->engine ? "copy engines" : "kernel copies",
+             !options->peer ? ""
+             : rdma         ? ", RDMA"
+                            : ", TCP through host memory",
+             turns);
     return 0;
 }
 

@@ -92,29 +92,21 @@ static void model_others(void *context, const struct tccl_side *others)
     state->others = *others;
 }
 
-/* The set, while others run. */
-static int measure_beside(const struct state *state, const struct tccl_set *set, double *gbps,
-                          struct tccl_error *err)
-{
-    struct tccl_side own = {0};
-    const struct tccl_side *const sides[] = {&own, &state->others};
-    double rates[2];
-
-    tccl_side_add(&own, set); /* there is room for one */
-    if (tccl_model_sides(state->model, sides, 2, rates, err) != 0)
-        return -1;
-    *gbps = rates[0];
-    return 0;
-}
-
 static int model_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                          struct tccl_error *err)
 {
     const struct state *state = context;
 
     *out = (struct tccl_measurement){0};
-    if (state->others.count > 0)
-        return measure_beside(state, set, &out->gbps, err) != 0;
+    struct tccl_side own = {0};
+    const struct tccl_side *const sides[] = {&own, &state->others};
+    double rates[2];
+    if (state->others.count > 0) {
+        tccl_side_add(&own, set); /* there is room for one */
+        int rc = tccl_model_sides(state->model, sides, 2, rates, err);
+        out->gbps = rc == 0 ? rates[0] : 0;
+        return rc != 0;
+    }
     return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) != 0;
 }
 

@@ -22,31 +22,25 @@ static const struct {
 #undef NAME_OF
 };
 
-static int find_calls(struct tccl_cuda *cuda, struct tccl_error *err)
-{
-    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-        void *call = dlsym(cuda->library, calls[i].name);
-        if (!call)
-            return tccl_fail(err,
-                             "%s has no %s: NVIDIA's driver is older than the CUDA %d.%d that this "
-                             "was built with; update it",
-                             library_name, calls[i].name, CUDA_VERSION / 1000,
-                             CUDA_VERSION % 1000 / 10);
-        memcpy((char *)cuda + calls[i].offset, &call, sizeof(call));
-    }
-    return 0;
-}
-
 int tccl_cuda_load(struct tccl_cuda *cuda, struct tccl_error *err)
 {
     memset(cuda, 0, sizeof(*cuda));
     cuda->library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
     if (!cuda->library)
         return tccl_fail(err, "no NVIDIA driver: %s", dlerror());
-    if (find_calls(cuda, err) == 0)
-        return 0;
-    tccl_cuda_unload(cuda);
-    return -1;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+        void *call = dlsym(cuda->library, calls[i].name);
+        if (!call) {
+            tccl_cuda_unload(cuda);
+            return tccl_fail(err,
+                             "%s has no %s: NVIDIA's driver is older than the CUDA %d.%d that this "
+                             "was built with; update it",
+                             library_name, calls[i].name, CUDA_VERSION / 1000,
+                             CUDA_VERSION % 1000 / 10);
+        }
+        memcpy((char *)cuda + calls[i].offset, &call, sizeof(call));
+    }
+    return 0;
 }
 
 void tccl_cuda_unload(struct tccl_cuda *cuda)
@@ -56,21 +50,16 @@ void tccl_cuda_unload(struct tccl_cuda *cuda)
     cuda->library = NULL;
 }
 
-/* All kernels are loaded at once, since loading later waits for those that run; as many copies as
- * can be run at the same time get a queue of their own; and a launch that waits for the kernel's
- * end would never come back to start it. */
-static void set_environment(void)
-{
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    unsetenv("CUDA_LAUNCH_BLOCKING");
-    unsetenv("CUDA_FORCE_PTX_JIT");
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-}
-
 int tccl_cuda_start(struct tccl_cuda *cuda, struct tccl_error *err)
 {
-    set_environment();
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    /* A launch that waits for the kernel's end would never come back to start it. */
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    unsetenv("CUDA_FORCE_PTX_JIT");
+    /* All kernels are loaded at once, since loading later waits for those that run; and as many
+     * copies as can be run at the same time get a queue of their own. */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     if (tccl_cuda_load(cuda, err) != 0)
         return -1;
     CUresult result = cuda->cuInit(0);

@@ -25,30 +25,25 @@ CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl
     return CUDA_SUCCESS;
 }
 
-/* Host memory is named by the CPU's address: the driver finds that it is page-locked. */
-static CUresult copy_host(const struct tccl_cuda_engine *engine, int memory)
-{
-    const struct tccl_cuda_gpu *gpu = engine->gpu;
-    CUdeviceptr own = gpu->own[engine->place] + engine->offset;
-    char *host = tccl_workspace_memory(gpu->workspace, memory, engine->place, NULL);
-
-    if (!host)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (tccl_transfer_reads(engine->transfer))
-        return gpu->cuda.cuMemcpyHtoDAsync(own, host + engine->offset, engine->piece,
-                                           gpu->streams[engine->place]);
-    return gpu->cuda.cuMemcpyDtoHAsync(host + engine->offset, own, engine->piece,
-                                       gpu->streams[engine->place]);
-}
-
 static CUresult copy_piece(const struct tccl_cuda_engine *engine)
 {
     struct tccl_device target = tccl_transfer_target(engine->transfer);
     const struct tccl_cuda_gpu *gpu = engine->gpu;
     CUdeviceptr source, sink;
 
-    if (target.kind != TCCL_GPU)
-        return copy_host(engine, target.index);
+    if (target.kind != TCCL_GPU) {
+        /* Host memory is named by the CPU's address: the driver finds that it is page-locked. */
+        CUdeviceptr own = gpu->own[engine->place] + engine->offset;
+        char *host = tccl_workspace_memory(gpu->workspace, target.index, engine->place, NULL);
+        if (!host)
+            return CUDA_ERROR_INVALID_VALUE;
+        host += engine->offset;
+        return tccl_transfer_reads(engine->transfer)
+                   ? gpu->cuda.cuMemcpyHtoDAsync(own, host, engine->piece,
+                                                 gpu->streams[engine->place])
+                   : gpu->cuda.cuMemcpyDtoHAsync(host, own, engine->piece,
+                                                 gpu->streams[engine->place]);
+    }
     tccl_cuda_gpu_ends(gpu, engine->transfer, engine->place, &source, &sink);
     return gpu->cuda.cuMemcpyDtoDAsync(sink + engine->offset, source + engine->offset,
                                        engine->piece, gpu->streams[engine->place]);
@@ -87,9 +82,4 @@ CUresult tccl_cuda_engine_pump(struct tccl_cuda_engine *engine, bool more)
             return result;
     }
     return CUDA_SUCCESS;
-}
-
-bool tccl_cuda_engine_idle(const struct tccl_cuda_engine *engine)
-{
-    return engine->begun == engine->done;
 }

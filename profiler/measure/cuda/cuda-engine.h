@@ -12,7 +12,7 @@ struct tccl_cuda_engine {
     tccl_transfer transfer;
     int place;
     CUevent events[TCCL_ENGINE_FLIGHT]; /* made at first use, kept */
-    unsigned begun, done;               /* pieces so far */
+    unsigned begun, done;               /* pieces so far; equal: it is idle */
     size_t piece, offset;
     uint64_t moved;
 };
@@ -22,6 +22,5 @@ CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl
                               tccl_transfer transfer, int place);
 /* Counts what is done in engine->moved, and with more starts further pieces. Does not wait. */
 CUresult tccl_cuda_engine_pump(struct tccl_cuda_engine *engine, bool more);
-bool tccl_cuda_engine_idle(const struct tccl_cuda_engine *engine);
 
 #endif

@@ -29,14 +29,6 @@ static size_t region_of(const struct tccl_cuda_gpu *gpu)
     return tccl_workspace_settings(gpu->workspace)->region;
 }
 
-static int find_device(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
-{
-    CUresult result = gpu->cuda.cuDeviceGetByPCIBusId(
-        &gpu->device, tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu]);
-
-    return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "CUDA can't see it", err);
-}
-
 static int attribute(const struct tccl_cuda_gpu *gpu, CUdevice_attribute which)
 {
     int value = 0;
@@ -137,7 +129,11 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 
     if (!requests || tccl_cuda_start(&gpu->cuda, err) != 0)
         return -1;
-    if (find_device(gpu, err) != 0 || make_context(gpu, err) != 0 || load_kernel(gpu, err) != 0)
+    CUresult result = gpu->cuda.cuDeviceGetByPCIBusId(
+        &gpu->device, tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu]);
+    if (result != CUDA_SUCCESS)
+        return tccl_cuda_gpu_fail(gpu, result, "CUDA can't see it", err);
+    if (make_context(gpu, err) != 0 || load_kernel(gpu, err) != 0)
         return -1;
     if (take_memory(gpu, LENT_REGIONS * region_of(gpu), LENT_PATTERN, &gpu->lent, err) != 0)
         return -1;
@@ -178,12 +174,6 @@ void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu)
     snprintf((char *)loan->handle, sizeof(loan->handle), "%s", text ? text : "unknown error");
 }
 
-static bool is_peer_mapped(const struct tccl_cuda_gpu *gpu, int peer)
-{
-    uint32_t turn = atomic_load(&tccl_workspace_loan(gpu->workspace, peer)->turn);
-    return turn != 0 && gpu->peers[peer].turn == turn;
-}
-
 /* A keeper that was replaced lends anew: what it lent before is gone. */
 static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
 {
@@ -212,8 +202,10 @@ static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
 
 static bool is_target_set_up(const struct tccl_cuda_gpu *gpu, struct tccl_device target, int place)
 {
-    return target.kind == TCCL_GPU ? is_peer_mapped(gpu, target.index)
-                                   : gpu->host[target.index][place] != 0;
+    if (target.kind != TCCL_GPU)
+        return gpu->host[target.index][place] != 0;
+    uint32_t turn = atomic_load(&tccl_workspace_loan(gpu->workspace, target.index)->turn);
+    return turn != 0 && gpu->peers[target.index].turn == turn;
 }
 
 bool tccl_cuda_gpu_is_set_up(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place)
@@ -222,26 +214,19 @@ bool tccl_cuda_gpu_is_set_up(const struct tccl_cuda_gpu *gpu, tccl_transfer tran
            is_target_set_up(gpu, tccl_transfer_target(transfer), place);
 }
 
-static int set_up_own(struct tccl_cuda_gpu *gpu, int place, struct tccl_error *err)
-{
-    CUresult result;
-
-    if (!gpu->own[place] &&
-        take_memory(gpu, region_of(gpu), OWN_PATTERN, &gpu->own[place], err) != 0)
-        return -1;
-    if (gpu->streams[place])
-        return 0;
-    result = gpu->cuda.cuStreamCreate(&gpu->streams[place], CU_STREAM_NON_BLOCKING);
-    return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "no stream on it", err);
-}
-
 int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place,
                          struct tccl_error *err)
 {
     struct tccl_device target = tccl_transfer_target(transfer);
 
-    if (set_up_own(gpu, place, err) != 0)
+    if (!gpu->own[place] &&
+        take_memory(gpu, region_of(gpu), OWN_PATTERN, &gpu->own[place], err) != 0)
         return -1;
+    CUresult result = gpu->streams[place]
+                          ? CUDA_SUCCESS
+                          : gpu->cuda.cuStreamCreate(&gpu->streams[place], CU_STREAM_NON_BLOCKING);
+    if (result != CUDA_SUCCESS)
+        return tccl_cuda_gpu_fail(gpu, result, "no stream on it", err);
     if (is_target_set_up(gpu, target, place))
         return 0;
     if (target.kind == TCCL_GPU)

@@ -90,7 +90,7 @@ static void drive_engine(struct keeper *keeper, int place)
     if (started)
         __atomic_store_n(&slot->control.lines[0].begun, slot->turn, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->control.lines[0].moved, run->engine.moved, __ATOMIC_RELEASE);
-    if (stopped && tccl_cuda_engine_idle(&run->engine))
+    if (stopped && run->engine.begun == run->engine.done)
         finish(keeper, place);
 }
 
@@ -118,21 +118,17 @@ static void end_it(struct keeper *keeper, int place)
 
 /* ---- kernels ---- */
 
-static bool is_armed(const struct keeper *keeper, int place)
-{
-    const struct tccl_cuda_slot *slot = slot_of(keeper, place);
-
-    for (int block = 0; block < keeper->gpu->blocks; block++)
-        if (word(&slot->control.lines[block].armed) != slot->turn)
-            return false;
-    return true;
-}
-
 static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
 {
+    const struct tccl_cuda_slot *slot = slot_of(keeper, place);
     int64_t end = tccl_now_ns() + (int64_t)(arm_patience * 1e9);
 
-    while (!is_armed(keeper, place)) {
+    for (;;) {
+        bool armed = true;
+        for (int block = 0; block < keeper->gpu->blocks; block++)
+            armed = armed && word(&slot->control.lines[block].armed) == slot->turn;
+        if (armed)
+            return 0;
         if (tccl_now_ns() > end) {
             tccl_cuda_slot_stop(slot_of(keeper, place));
             return tccl_fail(err,
@@ -143,7 +139,6 @@ static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
         is_running(keeper, place); /* a kernel that fails is found here */
         tccl_cuda_nap(WATCH_NAP);
     }
-    return 0;
 }
 
 static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *err)
@@ -173,11 +168,6 @@ static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *er
     return await_armed(keeper, place, err);
 }
 
-static bool waits_for_start(const struct keeper *keeper, int place)
-{
-    return keeper->runs[place].active && !keeper->engine && !has_started(keeper, place);
-}
-
 static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
@@ -198,7 +188,8 @@ static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
 static int park(struct keeper *keeper, struct tccl_error *err)
 {
     for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
-        if (waits_for_start(keeper, place) && take_off(keeper, place, err) != 0)
+        if (keeper->runs[place].active && !keeper->engine && !has_started(keeper, place) &&
+            take_off(keeper, place, err) != 0)
             return -1;
     return 0;
 }
@@ -226,39 +217,22 @@ static void end_last(struct keeper *keeper, int place)
         end_it(keeper, place);
 }
 
-/* Before a set starts, none of its members has: what runs is of an earlier one. It would be
- * measured along with this one, and what sets memory up might wait for its end. */
-static void end_strays(struct keeper *keeper)
-{
-    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
-        if (keeper->runs[place].active && has_started(keeper, place))
-            end_it(keeper, place);
-}
-
 static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
 {
     tccl_transfer transfer = slot_of(keeper, place)->transfer;
 
     end_last(keeper, place);
-    end_strays(keeper);
+    /* Before a set starts, none of its members has: what runs is of an earlier one. It would be
+     * measured along with this one, and what sets memory up might wait for its end. */
+    for (int other = 0; other < TCCL_WORKSPACE_PLACES; other++)
+        if (keeper->runs[other].active && has_started(keeper, other))
+            end_it(keeper, other);
     if (tccl_cuda_gpu_is_set_up(keeper->gpu, transfer, place))
         return 0;
     int result = park(keeper, err);
     if (result == 0)
         result = tccl_cuda_gpu_set_up(keeper->gpu, transfer, place, err);
     return unpark(keeper, err) < 0 ? -1 : result;
-}
-
-static int arm_engine(struct keeper *keeper, int place, struct tccl_error *err)
-{
-    struct run *run = &keeper->runs[place];
-    CUresult result = tccl_cuda_engine_arm(&run->engine, keeper->gpu, run->transfer, place);
-
-    if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(keeper->gpu, result, "no event on it", err);
-    memset(slot_of(keeper, place)->control.lines, 0, sizeof(struct tccl_copy_line));
-    run->active = true;
-    return 0;
 }
 
 static int launch(struct keeper *keeper, int place, struct tccl_error *err)
@@ -272,16 +246,14 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
     slot->turn++;
     run->transfer = slot->transfer;
     run->end = tccl_now_ns() + slot->limit;
-    return keeper->engine ? arm_engine(keeper, place, err) : launch_kernel(keeper, place, err);
-}
-
-/* Errors of some kinds stay in the context, whatever call met them first. */
-static void check_context(const struct keeper *keeper)
-{
-    CUresult result = keeper->gpu->cuda.cuStreamQuery(NULL);
-
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
-        collapse(keeper, result);
+    if (!keeper->engine)
+        return launch_kernel(keeper, place, err);
+    CUresult result = tccl_cuda_engine_arm(&run->engine, keeper->gpu, run->transfer, place);
+    if (result != CUDA_SUCCESS)
+        return tccl_cuda_gpu_fail(keeper->gpu, result, "no event on it", err);
+    memset(slot->control.lines, 0, sizeof(struct tccl_copy_line));
+    run->active = true;
+    return 0;
 }
 
 static void attend(struct keeper *keeper, int place)
@@ -293,19 +265,13 @@ static void attend(struct keeper *keeper, int place)
         int result = slot->request == TCCL_CUDA_LAUNCH ? launch(keeper, place, &slot->error)
                                                        : prepare(keeper, place, &slot->error);
         tccl_cuda_slot_answer(slot, asked, result);
-        if (result < 0)
-            check_context(keeper);
+        /* Errors of some kinds stay in the context, whatever call met them first. */
+        CUresult context = result < 0 ? keeper->gpu->cuda.cuStreamQuery(NULL) : CUDA_SUCCESS;
+        if (context != CUDA_SUCCESS && context != CUDA_ERROR_NOT_READY)
+            collapse(keeper, context);
     }
     if (keeper->runs[place].active)
         look_after(keeper, place);
-}
-
-static bool is_busy(const struct keeper *keeper)
-{
-    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
-        if (keeper->runs[place].active)
-            return true;
-    return false;
 }
 
 static void *serve(void *context)
@@ -315,9 +281,12 @@ static void *serve(void *context)
     prctl(PR_SET_TIMERSLACK, 1UL);
     keeper->gpu->cuda.cuCtxSetCurrent(keeper->gpu->context);
     for (;;) {
-        for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
+        bool busy = false;
+        for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++) {
             attend(keeper, place);
-        if (is_busy(keeper))
+            busy |= keeper->runs[place].active;
+        }
+        if (busy)
             tccl_cuda_nap(keeper->engine ? ENGINE_NAP : WATCH_NAP);
         else
             sem_wait(&keeper->requests->bell);

@@ -27,26 +27,22 @@ static int fail_ended(struct tccl_error *err)
     return tccl_fail(err, "the process that holds the GPU ended");
 }
 
-static void clear_slot(struct tccl_cuda_slot *slot)
-{
-    uint32_t asked = atomic_load(&slot->asked);
-
-    if (asked == atomic_load(&slot->answered) && atomic_load(&slot->ended) == slot->turn)
-        return;
-    slot->error = (struct tccl_error){0};
-    slot->result = fail_ended(&slot->error);
-    atomic_store(&slot->ended, slot->turn);
-    atomic_store(&slot->answered, asked);
-}
-
 void tccl_cuda_requests_open(struct tccl_cuda_requests *requests, bool first)
 {
     if (first)
         memset(requests, 0, sizeof(*requests));
     sem_init(&requests->bell, 1, 0);
     requests->keeper = getpid();
-    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
-        clear_slot(&requests->slots[i]);
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++) {
+        struct tccl_cuda_slot *slot = &requests->slots[i];
+        uint32_t asked = atomic_load(&slot->asked);
+        if (asked == atomic_load(&slot->answered) && atomic_load(&slot->ended) == slot->turn)
+            continue;
+        slot->error = (struct tccl_error){0};
+        slot->result = fail_ended(&slot->error);
+        atomic_store(&slot->ended, slot->turn);
+        atomic_store(&slot->answered, asked);
+    }
 }
 
 void tccl_cuda_slot_answer(struct tccl_cuda_slot *slot, uint32_t number, int result)
@@ -65,15 +61,6 @@ void tccl_cuda_nap(int microseconds)
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
 }
 
-/* It hangs in the driver. The pool puts another in its place. */
-static int give_up(const struct tccl_cuda_requests *requests, double patience,
-                   struct tccl_error *err)
-{
-    if (requests->keeper > 1)
-        kill(requests->keeper, SIGKILL);
-    return tccl_fail(err, "the process that holds the GPU did not answer within %g s", patience);
-}
-
 int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
                            enum tccl_cuda_request request, double patience, struct tccl_error *err)
 {
@@ -86,8 +73,12 @@ int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
     atomic_store(&slot->asked, number);
     sem_post(&requests->bell);
     while (atomic_load(&slot->answered) != number) {
-        if (tccl_now_ns() > end)
-            return give_up(requests, patience, err);
+        if (tccl_now_ns() > end) { /* it hangs in the driver; the pool puts another in its place */
+            if (requests->keeper > 1)
+                kill(requests->keeper, SIGKILL);
+            return tccl_fail(err, "the process that holds the GPU did not answer within %g s",
+                             patience);
+        }
         if (tccl_cuda_requests_check(requests, err) != 0)
             return -1;
         tccl_cuda_nap(ASK_NAP);

@@ -52,13 +52,6 @@ static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error
  * ends by itself, should both processes hang by then. */
 static const int64_t grace = INT64_C(60000000000);
 
-static int64_t limit_of(const struct tccl_member *member)
-{
-    int64_t left = tccl_member_deadline(member) - tccl_now_ns();
-
-    return (left > 0 ? left : 0) + grace;
-}
-
 static int await_end(const struct state *state, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
@@ -118,24 +111,20 @@ static int watch(const struct state *state, struct tccl_member *member, struct t
     }
 }
 
-static int run(const struct state *state, struct tccl_member *member, struct tccl_error *err)
-{
-    int rc = await_begin(state, member, err);
-
-    if (rc == 0)
-        rc = watch(state, member, err);
-    return rc < 0 ? -1 : await_end(state, err);
-}
-
 static int cuda_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
 
-    state->slot->limit = limit_of(member);
+    int64_t left = tccl_member_deadline(member) - tccl_now_ns();
+
+    state->slot->limit = (left > 0 ? left : 0) + grace;
     if (tccl_cuda_requests_ask(state->requests, state->place, TCCL_CUDA_LAUNCH, ask_patience, err) <
         0)
         return -1;
-    return tccl_member_wait(member) < 0 ? await_end(state, err) : run(state, member, err);
+    int rc = tccl_member_wait(member) < 0 ? 1 : await_begin(state, member, err);
+    if (rc == 0)
+        rc = watch(state, member, err);
+    return rc < 0 ? -1 : await_end(state, err);
 }
 
 static void cuda_close(void *context)

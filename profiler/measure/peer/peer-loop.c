@@ -28,17 +28,6 @@ static void *serve(void *context)
     return NULL;
 }
 
-/* Is that the other end of our connection? Anybody here could have come first. */
-static bool belongs(int accepted, int ours)
-{
-    struct sockaddr_in remote = {0}, near = {0};
-    socklen_t remote_size = sizeof(remote), near_size = sizeof(near);
-
-    return getpeername(accepted, (struct sockaddr *)&remote, &remote_size) == 0 &&
-           getsockname(ours, (struct sockaddr *)&near, &near_size) == 0 &&
-           remote.sin_port == near.sin_port && remote.sin_addr.s_addr == near.sin_addr.s_addr;
-}
-
 /* Two ends of one connection over 127.0.0.1. Returns 0, or -1 with errno. */
 static int connect_both(int ends[static 2])
 {
@@ -47,6 +36,8 @@ static int connect_both(int ends[static 2])
     cleanup_close int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     cleanup_close int ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     cleanup_close int accepted = -1;
+    struct sockaddr_in remote = {0}, near = {0};
+    socklen_t remote_size = sizeof(remote), near_size = sizeof(near);
 
     if (listener < 0 || ours < 0 || bind(listener, (struct sockaddr *)&address, size) != 0 ||
         listen(listener, 1) != 0 ||
@@ -56,9 +47,13 @@ static int connect_both(int ends[static 2])
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (accepted < 0)
         return -1;
-    errno = EBUSY;
-    if (!belongs(accepted, ours))
+    /* Is that the other end of our connection? Anybody here could have come first. */
+    if (getpeername(accepted, (struct sockaddr *)&remote, &remote_size) != 0 ||
+        getsockname(ours, (struct sockaddr *)&near, &near_size) != 0 ||
+        remote.sin_port != near.sin_port || remote.sin_addr.s_addr != near.sin_addr.s_addr) {
+        errno = EBUSY;
         return -1;
+    }
     ends[0] = ours;
     ends[1] = accepted;
     ours = accepted = -1;

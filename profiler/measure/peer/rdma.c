@@ -216,49 +216,6 @@ void tccl_rdma_describe(const struct tccl_rdma *rdma, struct tccl_rdma_end *end)
     *end = rdma->here;
 }
 
-static struct ibv_ah_attr path_to(const struct tccl_rdma *rdma)
-{
-    struct ibv_ah_attr path = {.dlid = rdma->there.lid, .port_num = rdma->port};
-
-    if (!rdma->here.ethernet)
-        return path;
-    path.is_global = 1;
-    memcpy(path.grh.dgid.raw, rdma->there.gid, sizeof(rdma->there.gid));
-    path.grh.sgid_index = rdma->gid_index;
-    path.grh.hop_limit = HOPS;
-    return path;
-}
-
-/* Packets are numbered from 0 on both sides. */
-static int open_receiving(struct tccl_rdma *rdma)
-{
-    uint8_t mtu = rdma->here.mtu < rdma->there.mtu ? rdma->here.mtu : rdma->there.mtu;
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-                               .path_mtu = (enum ibv_mtu)mtu,
-                               .dest_qp_num = rdma->there.number,
-                               .max_dest_rd_atomic = rdma->here.reads,
-                               .min_rnr_timer = RNR_TIMER,
-                               .ah_attr = path_to(rdma)};
-
-    return ibv_modify_qp(rdma->pair, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-}
-
-static int open_sending(struct tccl_rdma *rdma)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
-                               .timeout = ACK_TIMEOUT,
-                               .retry_cnt = RETRIES,
-                               .rnr_retry = RETRIES,
-                               .max_rd_atomic =
-                                   (uint8_t)least(READS, rdma->here.reads, rdma->there.reads)};
-
-    return ibv_modify_qp(rdma->pair, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
 int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
                    struct tccl_error *err)
 {
@@ -269,12 +226,36 @@ int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
     struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
                                .port_num = rdma->port,
                                .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
+    uint8_t mtu = rdma->here.mtu < there->mtu ? rdma->here.mtu : there->mtu;
+    struct ibv_qp_attr receiving = {.qp_state = IBV_QPS_RTR,
+                                    .path_mtu = (enum ibv_mtu)mtu,
+                                    .dest_qp_num = there->number,
+                                    .max_dest_rd_atomic = rdma->here.reads,
+                                    .min_rnr_timer = RNR_TIMER,
+                                    .ah_attr = {.dlid = there->lid, .port_num = rdma->port}};
+    struct ibv_qp_attr sending = {.qp_state = IBV_QPS_RTS,
+                                  .timeout = ACK_TIMEOUT,
+                                  .retry_cnt = RETRIES,
+                                  .rnr_retry = RETRIES,
+                                  .max_rd_atomic =
+                                      (uint8_t)least(READS, rdma->here.reads, there->reads)};
+    if (rdma->here.ethernet) {
+        receiving.ah_attr.is_global = 1;
+        memcpy(receiving.ah_attr.grh.dgid.raw, there->gid, sizeof(there->gid));
+        receiving.ah_attr.grh.sgid_index = rdma->gid_index;
+        receiving.ah_attr.grh.hop_limit = HOPS;
+    }
     int code = ibv_modify_qp(rdma->pair, &init,
                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    /* Packets are numbered from 0 on both sides. */
     if (code == 0)
-        code = open_receiving(rdma);
+        code = ibv_modify_qp(rdma->pair, &receiving,
+                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (code == 0)
-        code = open_sending(rdma);
+        code = ibv_modify_qp(rdma->pair, &sending,
+                             IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
     return code == 0 ? 0
                      : tccl_fail(err, "RDMA device %s does not reach %s of the other node: %s",
                                  rdma->here.device, there->device, strerror(code));
