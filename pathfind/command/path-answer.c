@@ -46,11 +46,6 @@ int route_alike(const struct route *route, int i)
 
 /* JSON */
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* How far the ring may be below the proven bound, as a ratio. */
 static double answer_gap(const struct answer *answer)
 {
@@ -64,16 +59,6 @@ static double answer_ratio(const struct answer *answer)
     return answer->baseline.n && answer->baseline.gbps > 0
                ? answer->route.gbps / answer->baseline.gbps
                : NAN;
-}
-
-/* All chains on this node. */
-static void set_chains(json_t *json, const struct stop *stop)
-{
-    json_t *chains = json_array();
-    for (int i = 0; i < stop->set.n; i++)
-        json_array_append_new(
-            chains, tccl_chain_to_json(&stop->set.rings[i], &stop->class->source->machine));
-    json_object_set_new(json, "chains", chains);
 }
 
 /* Of all nodes, each the ring that has most. */
@@ -143,7 +128,10 @@ static json_t *stop_to_json(const struct stop *stop, int i)
     json_object_set_new(json, "machine", json_string(source->machine.name));
     json_object_set_new(json, "source", json_string(source->name));
     json_object_set_new(json, "gbps", json_real(stop->gbps));
-    set_chains(json, stop);
+    json_t *chains = json_array();
+    for (int k = 0; k < stop->set.n; k++)
+        json_array_append_new(chains, tccl_chain_to_json(&stop->set.rings[k], &source->machine));
+    json_object_set_new(json, "chains", chains);
     if (!stop->baseline && !stop_first(stop)->closed)
         json_object_set_new(json, "tree", tree_to_json(stop));
     return json;
@@ -237,7 +225,8 @@ static void set_baseline(json_t *json, const struct answer *answer)
                         baseline->n ? json_real(baseline->gbps) : json_null());
     json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
     json_object_set_new(json, "baseline_rings", rings);
-    json_object_set_new(json, "ratio", number_or_null(answer_ratio(answer)));
+    double ratio = answer_ratio(answer);
+    json_object_set_new(json, "ratio", isfinite(ratio) ? json_real(ratio) : json_null());
     json_object_set_new(json, "gains", json_boolean(answer_gains(answer, why)));
     if (*why)
         json_object_set_new(json, "why_not", json_string(why));
@@ -245,18 +234,14 @@ static void set_baseline(json_t *json, const struct answer *answer)
         json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
 }
 
-static json_t *nothing_to_json(void)
-{
-    return json_pack(
-        "{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[], s:[]}", "state",
-        "nothing-to-do", "gbps", "bound", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
-        "baseline_ring", "baseline_rings", "measured", 0, "rings", "nodes", "hops", "left_out");
-}
-
 json_t *answer_to_json(const struct answer *answer)
 {
     if (answer->nothing)
-        return nothing_to_json();
+        return json_pack(
+            "{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[], s:[]}",
+            "state", "nothing-to-do", "gbps", "bound", "bound_gbps", "gap", "baseline_gbps",
+            "ratio", "ring", "baseline_ring", "baseline_rings", "measured", 0, "rings", "nodes",
+            "hops", "left_out");
     bool bound = answer->solved && isfinite(answer->bound);
     json_t *json = json_pack("{s:s}", "state", "ok");
     set_route(json, answer);

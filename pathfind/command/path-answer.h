@@ -48,8 +48,8 @@ typedef int answer_finder(const struct options *options, struct nodes *nodes, st
                           struct tccl_error *err);
 typedef int answer_shower(const struct options *options, const struct answer *answer,
                           struct tccl_error *err);
-/* A whole command: opens the nodes, finds the answer and shows it; answer_show: as JSON, or as a few
- * aligned lines. Returns 0, or -1 with err. */
+/* A whole command: opens the nodes, finds the answer and shows it; answer_show: as JSON, or as a
+ * few aligned lines. Returns 0, or -1 with err. */
 int answer_command(answer_finder *find, answer_shower *show, const struct options *options,
                    struct tccl_error *err);
 int answer_show(const struct options *options, const struct answer *answer, struct tccl_error *err);

@@ -136,16 +136,12 @@ int stop_measure(struct stop *stop, struct tccl_error *err)
     return source_measure(source, &set, &stop->gbps, err);
 }
 
-static bool same_set(const struct stop *a, const struct stop *b)
-{
-    return a->class == b->class && memcmp(&a->set, &b->set, sizeof(a->set)) == 0;
-}
-
 int route_measure(struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
         struct stop *stop = &route->stops[i];
-        if (i > 0 && same_set(stop, stop - 1))
+        if (i > 0 && stop->class == stop[-1].class &&
+            memcmp(&stop->set, &stop[-1].set, sizeof(stop->set)) == 0)
             stop->gbps = stop[-1].gbps;
         else if (stop_measure(stop, err) != 0)
             return -1;

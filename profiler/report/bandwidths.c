@@ -177,36 +177,21 @@ double tccl_cell_heat(const struct tccl_matrix_cell *cell, double fastest)
     return fastest > 0 ? fmin(1, cell->gbps / fastest) : 0;
 }
 
-/* A terminal's colour: green near the fastest of all matrices, yellow, red far below it. */
-static const char *colour_of(double heat)
-{
-    return heat < 0 ? "" : heat < 0.5 ? "\033[31m" : heat < 0.8 ? "\033[33m" : "\033[32m";
-}
-
 /* Numbers stand below each other, whether a sign follows them or not. */
 static void print_cell(const struct tccl_matrix_cell *cell, double fastest, FILE *out)
 {
     char text[TCCL_CELL_TEXT];
-    const char *colour = fastest > 0 ? colour_of(tccl_cell_heat(cell, fastest)) : "";
+    double heat = fastest > 0 ? tccl_cell_heat(cell, fastest) : -1;
+    /* Green near the fastest of all matrices, yellow, red far below it. */
+    const char *colour = heat < 0     ? ""
+                         : heat < 0.5 ? "\033[31m"
+                         : heat < 0.8 ? "\033[33m"
+                                      : "\033[32m";
 
     tccl_cell_format(cell, text);
     bool sign = has_value(cell) && (cell->noisy || cell->state == TCCL_CELL_MODEL);
     fprintf(out, "%s%*s%s%s", colour, CELL_WIDTH - !sign, text, sign ? "" : " ",
             *colour ? "\033[0m" : "");
-}
-
-static void print_head(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
-                       FILE *out)
-{
-    char label[TCCL_LABEL];
-
-    fprintf(out, "%-*s", LABEL_WIDTH, "");
-    for (int i = 0; i < matrix->columns; i++) {
-        tccl_device_label(machine, (struct tccl_device){matrix->column_kind, (uint8_t)i}, label);
-        fprintf(out, "%*.*s%s", CELL_WIDTH - 1, CELL_WIDTH - 1, label,
-                i < matrix->columns - 1 ? " " : "");
-    }
-    fputc('\n', out);
 }
 
 void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
@@ -219,7 +204,12 @@ void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machi
         fputs("  not possible on this machine\n", out);
         return;
     }
-    print_head(matrix, machine, out);
+    fprintf(out, "%-*s", LABEL_WIDTH, "");
+    for (int i = 0; i < matrix->columns; i++) {
+        tccl_device_label(machine, (struct tccl_device){matrix->column_kind, (uint8_t)i}, label);
+        fprintf(out, "%*.*s%s", CELL_WIDTH - 1, CELL_WIDTH - 1, label,
+                i < matrix->columns - 1 ? " " : "\n");
+    }
     for (int i = 0; i < matrix->rows; i++) {
         tccl_device_label(machine, (struct tccl_device){matrix->row_kind, (uint8_t)i}, label);
         fprintf(out, "%-*.*s", LABEL_WIDTH, LABEL_WIDTH - 1, label);

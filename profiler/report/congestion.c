@@ -31,17 +31,6 @@ static void learn_set(struct alone *alone, const struct tccl_set *set,
     }
 }
 
-static void ask_model(struct alone *alone, const struct tccl_measured *measured,
-                      tccl_transfer transfer)
-{
-    struct tccl_set set = {.count = 1, .transfers = {transfer}};
-    struct tccl_measurement value;
-
-    if (alone->at_least[transfer] && measured->model &&
-        tccl_measured_ask(measured, &set, &value) == TCCL_ANSWER_MODEL)
-        learn_set(alone, &set, &value);
-}
-
 static void learn(struct alone *alone, const struct tccl_measured *measured)
 {
     const struct tccl_setmap *sets = &measured->sets;
@@ -50,15 +39,22 @@ static void learn(struct alone *alone, const struct tccl_measured *measured)
         alone->at_least[i] = true;
     for (size_t i = 0; i < sets->count; i++)
         learn_set(alone, &sets->entries[i].set, &sets->entries[i].best);
-    for (size_t i = 0; i < sets->count; i++)
-        for (int j = 0; j < sets->entries[i].set.count; j++)
-            ask_model(alone, measured, sets->entries[i].set.transfers[j]);
+    for (size_t i = 0; i < sets->count && measured->model; i++)
+        for (int j = 0; j < sets->entries[i].set.count; j++) {
+            struct tccl_set one = {.count = 1, .transfers = {sets->entries[i].set.transfers[j]}};
+            struct tccl_measurement value;
+            if (alone->at_least[one.transfers[0]] &&
+                tccl_measured_ask(measured, &one, &value) == TCCL_ANSWER_MODEL)
+                learn_set(alone, &one, &value);
+        }
 }
 
-/* Compares a set with its members alone. */
+/* Compares a set with its members alone. *least: what the slowest has alone, but for the spread. */
 static struct tccl_congested judge(const struct alone *alone, const struct tccl_set *set,
-                                   const struct tccl_measurement *value, enum tccl_answer from)
+                                   const struct tccl_measurement *value, enum tccl_answer from,
+                                   double *least)
 {
+    double spread = 0;
     struct tccl_congested found = {.set = *set,
                                    .gbps = value->gbps,
                                    .alone = INFINITY,
@@ -70,38 +66,11 @@ static struct tccl_congested judge(const struct alone *alone, const struct tccl_
         double gbps = alone->gbps[set->transfers[i]];
         found.alone = fmin(found.alone, gbps);
         found.at_least = found.at_least || alone->at_least[set->transfers[i]];
+        spread = fmax(spread, alone->spread[set->transfers[i]]);
     }
+    *least = found.alone * (1 - fmin(1, spread));
     found.ratio = found.alone > 0 ? found.gbps / found.alone : 1;
     return found;
-}
-
-/* The largest spread of a member alone. */
-static double spread_alone(const struct alone *alone, const struct tccl_set *set)
-{
-    double spread = 0;
-
-    for (int i = 0; i < set->count; i++)
-        spread = fmax(spread, alone->spread[set->transfers[i]]);
-    return spread;
-}
-
-static bool is_congested(const struct alone *alone, const struct tccl_congested *found,
-                         double spread, double threshold)
-{
-    double highest = found->gbps * (1 + spread);
-    double lowest = found->alone * (1 - fmin(1, spread_alone(alone, &found->set)));
-
-    return found->ratio < threshold && highest < lowest;
-}
-
-static void reduce(const struct tccl_model *model, double gbps, struct tccl_set *part)
-{
-    struct tccl_set rest = *part;
-    int left = tccl_limit_shrink(model, rest.transfers, rest.count, 2, gbps, NULL);
-
-    rest.count = (uint16_t)(left > 0 ? left : 0);
-    if (left > 0)
-        *part = rest;
 }
 
 /* The list, and for each entry a mark of its members: a set that contains it has all its bits. */
@@ -133,22 +102,15 @@ static struct tccl_congested *explanation(const struct list *list, const struct 
     return NULL;
 }
 
-static void add(struct list *list, const struct tccl_congested *found)
-{
-    if (list->count == TCCL_MAX_CONGESTED)
-        return;
-    list->marks[list->count] = mark_of(&found->set);
-    list->entries[list->count++] = *found;
-}
-
 static void consider(struct list *list, const struct tccl_measured *measured,
                      const struct alone *alone, const struct tccl_set *set,
                      const struct tccl_measurement *value, double threshold)
 {
-    struct tccl_congested found = judge(alone, set, value, TCCL_ANSWER_MEASURED);
-    struct tccl_measurement part_value;
+    double least;
+    struct tccl_congested found = judge(alone, set, value, TCCL_ANSWER_MEASURED, &least);
 
-    if (value->failed || set->count < 2 || !is_congested(alone, &found, value->spread, threshold))
+    if (value->failed || set->count < 2 || found.ratio >= threshold ||
+        found.gbps * (1 + value->spread) >= least)
         return;
     struct tccl_congested *known = explanation(list, set, value->gbps);
     if (known) {
@@ -156,14 +118,20 @@ static void consider(struct list *list, const struct tccl_measured *measured,
         return;
     }
     struct tccl_set part = *set;
-    if (measured->model)
-        reduce(measured->model, value->gbps, &part);
-    if (part.count < set->count) {
-        enum tccl_answer from = tccl_measured_ask(measured, &part, &part_value);
-        found = judge(alone, &part, &part_value, from);
+    int left = measured->model ? tccl_limit_shrink(measured->model, part.transfers, part.count, 2,
+                                                   value->gbps, NULL)
+                               : -1;
+    if (left > 0 && left < set->count) {
+        struct tccl_measurement of_part;
+        part.count = (uint16_t)left;
+        enum tccl_answer from = tccl_measured_ask(measured, &part, &of_part);
+        found = judge(alone, &part, &of_part, from, &least);
         found.hides = 1;
     }
-    add(list, &found);
+    if (list->count == TCCL_MAX_CONGESTED)
+        return;
+    list->marks[list->count] = mark_of(&found.set);
+    list->entries[list->count++] = found;
 }
 
 static int by_size(const void *a, const void *b, void *context)

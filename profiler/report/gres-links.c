@@ -59,14 +59,6 @@ static int rank(struct pairs *source, const struct tccl_model *model, struct tcc
     return rc;
 }
 
-/* The best tier has the most; where there are more tiers than numbers, some share one. */
-static int number_of(int tier, int tiers)
-{
-    if (tiers <= TCCL_LINKS_MOST + 1)
-        return TCCL_LINKS_MOST - tier;
-    return TCCL_LINKS_MOST - tier * (TCCL_LINKS_MOST + 1) / tiers;
-}
-
 int tccl_links_from_profile(struct tccl_profile *profile,
                             void (*progress)(void *context, int done, int total), void *context,
                             int links[static TCCL_MAX_GPUS][TCCL_MAX_GPUS], struct tccl_error *err)
@@ -90,7 +82,9 @@ int tccl_links_from_profile(struct tccl_profile *profile,
         links[i][i] = -1;
     for (int i = 0; i < n; i++) {
         int first = __builtin_ctz(pairs[i].gpus), second = 31 - __builtin_clz(pairs[i].gpus);
-        links[first][second] = number_of(pairs[i].tier, pairs[n - 1].tier + 1);
+        /* The best tier has the most; where there are more tiers than numbers, some share one. */
+        int tier = pairs[i].tier, tiers = pairs[n - 1].tier + 1, most = TCCL_LINKS_MOST;
+        links[first][second] = most - (tiers <= most + 1 ? tier : tier * (most + 1) / tiers);
         links[second][first] = links[first][second];
     }
     return 0;

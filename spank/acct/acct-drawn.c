@@ -22,13 +22,6 @@ const char *acct_drawn_field(struct acct_drawn *drawn, const json_t *record, con
     return tccl_text_of(drawn->shown, name);
 }
 
-static int no_ring(const json_t *record, const char *job, struct tccl_error *err)
-{
-    const char *reason = tccl_text_of(record, "reason");
-    return tccl_fail(err, "step %s has no ring: %s%s%s", job, tccl_text_of(record, "state"),
-                     *reason ? ": " : "", reason);
-}
-
 /* NULL without memory, which is found out in the end. */
 __attribute__((format(printf, 1, 2))) static char *print(const char *format, ...)
 {
@@ -285,16 +278,6 @@ static void add_cards(const json_t *record, struct acct_drawn *drawn)
     }
 }
 
-static bool is_whole(const struct tccl_sheet *sheet)
-{
-    bool whole = sheet->title && sheet->cards;
-    for (int i = 0; i < sheet->n_lines; i++)
-        whole = whole && sheet->lines[i];
-    for (int i = 0; i < sheet->n_cards; i++)
-        whole = whole && sheet->cards[i].head;
-    return whole;
-}
-
 int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_error *err)
 {
     const char *text = tccl_text_of(record, "ring"), *node = tccl_text_of(record, "first_node");
@@ -302,8 +285,11 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     *drawn = (struct acct_drawn){.shown = json_object(), .sheet = {.busy = {.memory = -1}}};
     const char *job = acct_drawn_field(drawn, record, "JobID"),
                *name = acct_drawn_field(drawn, record, "JobName");
-    if (!*text)
-        return no_ring(record, job, err);
+    if (!*text) {
+        const char *reason = tccl_text_of(record, "reason");
+        return tccl_fail(err, "step %s has no ring: %s%s%s", job, tccl_text_of(record, "state"),
+                         *reason ? ": " : "", reason);
+    }
     if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), &drawn->ring, err) != 0)
         return tccl_fail_in(err, "the ring of step %s can't be read", job);
     sheet->built = !strcmp(tccl_text_of(record, "built"), "applied");
@@ -323,7 +309,12 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
                        drawn->ring.n_nodes, ending(drawn->ring.n_nodes)));
     add_bars(record, drawn);
     add_cards(record, drawn);
-    return is_whole(sheet) ? 0 : tccl_fail(err, "out of memory for a ring");
+    bool whole = sheet->title && sheet->cards;
+    for (int i = 0; i < sheet->n_lines; i++)
+        whole = whole && sheet->lines[i];
+    for (int i = 0; i < sheet->n_cards; i++)
+        whole = whole && sheet->cards[i].head;
+    return whole ? 0 : tccl_fail(err, "out of memory for a ring");
 }
 
 void acct_drawn_clear(struct acct_drawn *drawn)

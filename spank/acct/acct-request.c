@@ -84,17 +84,18 @@ int acct_request_finish(struct acct_request *request, time_t start, struct tccl_
     return finish_times(request, start, err) == 0 && finish_users(request, err) == 0 ? 0 : -1;
 }
 
-typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *, json_t **,
-                             struct tccl_error *);
-
-static json_t *ask(struct acct_request *request, ask_function *function, int *complete,
+static json_t *ask(struct acct_request *request, bool summary, int *complete,
                    struct tccl_error *err)
 {
     struct tccl_conf conf;
     if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
         return NULL;
     json_t *answer =
-        function(&conf, request->filter, ANSWER_WITHIN_MS, complete, &request->lost, err);
+        summary ? tccl_client_summary(&conf, request->filter, ANSWER_WITHIN_MS, complete, err)
+                : tccl_client_query_long(&conf, request->filter, ANSWER_WITHIN_MS, complete,
+                                         &request->lost, err);
+    if (summary)
+        request->lost = json_incref(json_object_get(answer, "lost"));
     if (!answer)
         tccl_fail_in(err, "no records from %s",
                      *conf.accounting_host ? conf.accounting_host : "this node");
@@ -136,23 +137,15 @@ static void note_mixed_arrays(const json_t *records)
 
 json_t *acct_request_records(struct acct_request *request, int *complete, struct tccl_error *err)
 {
-    json_t *records = ask(request, tccl_client_query_long, complete, err);
+    json_t *records = ask(request, false, complete, err);
     note_mixed_arrays(records);
     acct_name_users(records);
     return records;
 }
 
-static json_t *ask_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                           int *complete, json_t **lost, struct tccl_error *err)
-{
-    json_t *summary = tccl_client_summary(conf, filter, timeout_ms, complete, err);
-    *lost = json_incref(json_object_get(summary, "lost"));
-    return summary;
-}
-
 json_t *acct_request_summary(struct acct_request *request, int *complete, struct tccl_error *err)
 {
-    return ask(request, ask_summary, complete, err);
+    return ask(request, true, complete, err);
 }
 
 bool acct_request_lost(const struct acct_request *request, const json_t *records,

@@ -1,4 +1,4 @@
-/* report.c: what a profile says, put together. */
+/* report-make.c: what a profile says, put together. */
 #include "report/report.h"
 
 #include <inttypes.h>
