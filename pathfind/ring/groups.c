@@ -327,6 +327,19 @@ static int rate(struct tccl_groups *groups, const struct tccl_side *sides, int g
     return tccl_beside_worth(&beside, side, worth, err);
 }
 
+/* What each group reaches while all have these, GB/s. */
+static int rate_all(struct tccl_groups *groups, const struct tccl_side *sides,
+                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
+                    struct tccl_error *err)
+{
+    if (rate(groups, sides, 0, &sides[0], worth, err) != 0)
+        return -1;
+    gbps[0] = worth->gbps;
+    for (int i = 1; i < groups->n; i++)
+        gbps[i] = worth->others[groups->beside->n + i - 1];
+    return 0;
+}
+
 /* The best candidate of a group beside what the others have; that which it has, where none is
  * better. */
 static int improve(struct tccl_groups *groups, struct assignment *now, int group,
@@ -421,39 +434,36 @@ static int rate_own(struct tccl_groups *groups, int generation, struct tccl_side
         if (!(own->gbps > 0) || tccl_side_add_baseline(&sides[i], own) != 0 || !sides[i].count)
             return 1;
     }
-    for (int i = 0; i < groups->n; i++) {
-        if (rate(groups, sides, i, &sides[i], worth, err) != 0)
-            return -1;
-        gbps[i] = worth->gbps;
-    }
+    if (rate_all(groups, sides, worth, gbps, err) != 0)
+        return -1;
     if (worth->basis == TCCL_BASIS_BOUNDS)
         count_alone(groups, sides, worth, gbps);
     return 0;
 }
 
-/* What the slowest group reaches while all have these, GB/s; -1 with err. */
-static double slowest(struct tccl_groups *groups, const struct tccl_side *sides,
-                      struct tccl_error *err)
+static double least_of(const double *gbps, int n)
 {
     double least = INFINITY;
-    for (int i = 0; i < groups->n; i++) {
-        struct tccl_worth worth;
-        if (rate(groups, sides, i, &sides[i], &worth, err) != 0)
-            return -1;
-        least = fmin(least, fmin(worth.gbps, sides[i].alone));
-    }
+    for (int i = 0; i < n; i++)
+        least = fmin(least, gbps[i]);
     return least;
 }
 
-/* Has another step less, while the groups have these, than beside NCCL's own of all of them? 1, 0,
- * or -1 with err. */
-static int harm(struct tccl_groups *groups, const struct tccl_side *sides,
-                const struct tccl_floor *floor, struct tccl_error *err)
+/* What the slowest group reaches while all have these, GB/s; and has another step less then than
+ * beside NCCL's own of all of them? Returns 0, or -1 with err. */
+static int rate_slowest(struct tccl_groups *groups, const struct tccl_side *sides,
+                        const struct tccl_floor *floor, double *least, bool *harms,
+                        struct tccl_error *err)
 {
+    double gbps[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
-    return rate(groups, sides, 0, &sides[0], &worth, err) != 0
-               ? -1
-               : tccl_floor_harms(floor, groups->beside, &worth, groups->noise);
+    if (rate_all(groups, sides, &worth, gbps, err) != 0)
+        return -1;
+    for (int i = 0; i < groups->n; i++)
+        gbps[i] = fmin(gbps[i], sides[i].alone);
+    *least = least_of(gbps, groups->n);
+    *harms = tccl_floor_harms(floor, groups->beside, &worth, groups->noise);
+    return 0;
 }
 
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
@@ -475,19 +485,13 @@ static int judge(struct tccl_groups *groups, const struct assignment *planned,
         if (!better[i])
             sides[i] = own[i];
     }
-    double least = slowest(groups, sides, err);
-    int harms = harm(groups, sides, floor, err);
+    double least;
+    bool harms;
+    if (rate_slowest(groups, sides, floor, &least, &harms, err) != 0)
+        return -1;
     for (int i = 0; i < groups->n && (least < enough || harms); i++)
         better[i] = true;
-    return least >= 0 && harms >= 0 ? 0 : -1;
-}
-
-static double least_of(const double *gbps, int n)
-{
-    double least = INFINITY;
-    for (int i = 0; i < n; i++)
-        least = fmin(least, gbps[i]);
-    return least;
+    return 0;
 }
 
 /* The ways through host memory of the group that has most. */
@@ -551,11 +555,11 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     if (known < 0)
         return -1;
     double enough = least_of(gbps, groups->n) * (1 - 1e-9);
-    double least = slowest(groups, planned->sides, err);
     struct tccl_floor floor = {.known = {0}};
+    double least;
+    bool harms;
     tccl_floor_raise(&floor, groups->beside, known == 0 ? &worth : NULL);
-    int harms = harm(groups, planned->sides, &floor, err);
-    if (least < 0 || harms < 0)
+    if (rate_slowest(groups, planned->sides, &floor, &least, &harms, err) != 0)
         return -1;
     if (known == 0 && least >= enough &&
         tccl_worth_better(&planned->worth, &worth, groups->noise) &&

@@ -55,6 +55,7 @@ enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS, TOGETHER };
 
 /* Path of a file of the profile. */
 void tccl_profile_path(const char *folder, enum tccl_profile_file file, char path[static PATH_MAX]);
+struct tccl_stamp tccl_profile_stamp(const char *folder, enum tccl_profile_file file);
 void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MAX]);
 
 /* Reads profile.json. Returns 0, or -1 with err, errno ENOENT where there is none. */

@@ -83,19 +83,6 @@ static int fail_missing(uint32_t gpus, struct tccl_error *err)
                         "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
 }
 
-static int check_table(const struct tccl_profile *profile, const struct tccl_table *table,
-                       uint32_t gpus, struct tccl_error *err)
-{
-    if (strcmp(table->machine, profile->from.machine) != 0)
-        return tccl_fail(err, "is of another machine: %s", table->machine);
-    if (table->gpus != gpus)
-        return tccl_fail(err, "is of another set of GPUs (mask %08" PRIx32 ")", table->gpus);
-    if (strcmp(table->source, profile->from.source) != 0)
-        return tccl_fail(err, "comes from \"%s\", the profile from \"%s\"", table->source,
-                         profile->from.source);
-    return 0;
-}
-
 static struct tccl_table *read_table(const struct tccl_profile *profile, const char *path,
                                      uint32_t gpus, struct tccl_error *err)
 {
@@ -103,23 +90,15 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
 
     if (tccl_table_read(path, &profile->machine, &table, err) != 0)
         return NULL;
-    if (check_table(profile, table, gpus, err) != 0) {
-        tccl_fail_in(err, "%s", path);
-        tccl_table_free(table);
-        return NULL;
-    }
-    return table;
-}
-
-static const struct tccl_table *keep(struct tccl_profile *profile, struct tccl_table *table,
-                                     struct tccl_stamp stamp)
-{
-    size_t bytes = tccl_table_bytes(table);
-
-    make_room(profile, bytes);
-    profile->loaded[profile->n_loaded++] = (struct tccl_loaded){
-        .table = table, .stamp = stamp, .bytes = bytes, .used = ++profile->calls};
-    return table;
+    if (table->gpus != gpus)
+        tccl_fail(err, "%s: is of another set of GPUs (mask %08" PRIx32 ")", path, table->gpus);
+    else if (strcmp(table->source, profile->from.source) != 0)
+        tccl_fail(err, "%s: comes from \"%s\", the profile from \"%s\"", path, table->source,
+                  profile->from.source);
+    else
+        return table;
+    tccl_table_free(table);
+    return NULL;
 }
 
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
@@ -146,28 +125,26 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     }
     struct tccl_table *table = read_table(profile, path, gpus, err);
     errno = EINVAL;
-    return table ? keep(profile, table, stamp) : NULL;
+    if (!table)
+        return NULL;
+    make_room(profile, tccl_table_bytes(table));
+    profile->loaded[profile->n_loaded++] = (struct tccl_loaded){
+        .table = table, .stamp = stamp, .bytes = tccl_table_bytes(table), .used = ++profile->calls};
+    return table;
 }
 
-static bool moved(const char *path, const struct tccl_stamp *then)
+static bool moved(const struct tccl_profile *profile, enum tccl_profile_file file,
+                  const struct tccl_stamp *then)
 {
-    struct tccl_stamp now = tccl_stamp_take(path);
+    struct tccl_stamp now = tccl_profile_stamp(profile->folder, file);
 
     return !tccl_stamp_equal(&now, then);
 }
 
 bool tccl_profile_changed(const struct tccl_profile *profile)
 {
-    char path[PATH_MAX];
-
-    tccl_profile_path(profile->folder, CHAINS, path);
-    if (moved(path, &profile->chains))
-        return true;
-    tccl_profile_path(profile->folder, ABOUT, path);
-    if (moved(path, &profile->about))
-        return true;
-    tccl_profile_path(profile->folder, MACHINE, path);
-    return moved(path, &profile->description);
+    return moved(profile, CHAINS, &profile->chains) || moved(profile, ABOUT, &profile->about) ||
+           moved(profile, MACHINE, &profile->description);
 }
 
 bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus)
@@ -176,7 +153,8 @@ bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpu
     int known = find(profile, gpus);
 
     tccl_table_path(profile->folder, gpus, path);
-    return known >= 0 && moved(path, &profile->loaded[known].stamp);
+    struct tccl_stamp now = tccl_stamp_take(path);
+    return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
 }
 
 bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus)

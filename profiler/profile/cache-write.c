@@ -9,14 +9,6 @@
 #include "base/fileio.h"
 #include "profile/cache-internal.h"
 
-static int make_folders(const char *folder, struct tccl_error *err)
-{
-    char path[PATH_MAX];
-
-    tccl_profile_path(folder, CHAINS, path);
-    return tccl_make_folder(path, 0755, err);
-}
-
 /* "0000000f.chains.AbCdEf": what a killed writer left of a table. */
 static int is_left_over(const struct dirent *entry)
 {
@@ -67,25 +59,13 @@ static int check_provenance(const char *folder, const struct tccl_provenance *wa
     return 0;
 }
 
-/* Measurements without a profile.json: whose are they? */
-static int check_unclaimed(const char *folder, struct tccl_error *err)
-{
-    char path[PATH_MAX];
-
-    tccl_profile_path(folder, SETS, path);
-    struct tccl_stamp stamp = tccl_stamp_take(path);
-    if (stamp.size == 0)
-        return 0;
-    return tccl_fail(err, "%s: has measurements but no profile.json: remove it first", folder);
-}
-
 static int write_missing(const char *folder, enum tccl_profile_file file, const json_t *json,
                          struct tccl_error *err)
 {
+    struct tccl_stamp stamp = tccl_profile_stamp(folder, file);
     char path[PATH_MAX];
 
     tccl_profile_path(folder, file, path);
-    struct tccl_stamp stamp = tccl_stamp_take(path);
     return tccl_stamp_exists(&stamp) ? 0 : tccl_write_json(path, 0644, json, err);
 }
 
@@ -97,8 +77,9 @@ static int describe(const char *folder, const struct tccl_provenance *from,
 
     if (fresh < 0)
         return -1;
-    if (fresh &&
-        (check_unclaimed(folder, err) != 0 || tccl_provenance_write(folder, from, err) != 0))
+    if (fresh && tccl_profile_stamp(folder, SETS).size > 0)
+        return tccl_fail(err, "%s: has measurements but no profile.json: remove it first", folder);
+    if (fresh && tccl_provenance_write(folder, from, err) != 0)
         return -1;
     if (model && write_missing(folder, MODEL, model, err) != 0)
         return -1;
@@ -136,7 +117,8 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
         return -1;
     if (snprintf(folder, sizeof(folder), "%s/%s", cache_dir, from.machine) >= FOLDER_MAX)
         return tccl_fail(err, "%.40s…: the path of the cache is too long", cache_dir);
-    if (make_folders(folder, err) != 0)
+    tccl_profile_path(folder, CHAINS, path);
+    if (tccl_make_folder(path, 0755, err) != 0)
         return -1;
     tccl_profile_path(folder, SETS, path);
     struct tccl_setlog *log = tccl_setlog_open(path, source, err);
@@ -155,15 +137,6 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
 static int check_writable(const struct tccl_profile *profile, struct tccl_error *err)
 {
     return profile->log ? 0 : tccl_fail(err, "%s: is not open for writing", profile->folder);
-}
-
-/* Is anything measured, or made of it? */
-static bool is_empty(const struct tccl_profile *profile)
-{
-    char path[PATH_MAX];
-
-    tccl_profile_path(profile->folder, SETS, path);
-    return tccl_stamp_take(path).size == 0;
 }
 
 /* Words to which others were added, behind a comma. */
@@ -198,7 +171,7 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, str
 
     if (check_writable(profile, err) != 0)
         return -1;
-    bool empty = is_empty(profile);
+    bool empty = tccl_profile_stamp(profile->folder, SETS).size == 0; /* nothing is measured */
     bool updated = update_system(from);
     if (begins_with(from->conditions, conditions) &&
         (!empty || !from->conditions[strlen(conditions)]))

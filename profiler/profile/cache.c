@@ -19,28 +19,28 @@ void tccl_profile_path(const char *folder, enum tccl_profile_file file, char pat
     snprintf(path, PATH_MAX, "%.*s/%s", FOLDER_MAX, folder, names[file]);
 }
 
+struct tccl_stamp tccl_profile_stamp(const char *folder, enum tccl_profile_file file)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(folder, file, path);
+    return tccl_stamp_take(path);
+}
+
 static bool looks_like_id(const char *name)
 {
     return strlen(name) == TCCL_HASH_HEX - 1 &&
            strspn(name, "0123456789abcdef") == TCCL_HASH_HEX - 1;
 }
 
-/* The name of a folder without what stands before it; NULL unless it looks like a machine id. */
-static const char *id_in_name(const char *folder)
-{
-    const char *slash = strrchr(folder, '/');
-    const char *name = slash ? slash + 1 : folder;
-
-    return looks_like_id(name) ? name : NULL;
-}
-
 static int check_identity(const struct tccl_profile *profile, struct tccl_error *err)
 {
-    const char *named = id_in_name(profile->folder);
+    const char *slash = strrchr(profile->folder, '/');
+    const char *named = slash ? slash + 1 : profile->folder;
     char id[TCCL_HASH_HEX];
 
     tccl_machine_id(&profile->machine, id);
-    if (named && strcmp(named, id) != 0)
+    if (looks_like_id(named) && strcmp(named, id) != 0)
         return tccl_fail(err, "%s/machine.json: is of another machine: %s", profile->folder, id);
     if (strcmp(profile->from.machine, id) != 0)
         return tccl_fail(err, "%s: is of another machine: %s was profiled, machine.json is %s",
@@ -53,13 +53,10 @@ static int load(struct tccl_profile *profile, struct tccl_error *err)
 {
     char path[PATH_MAX];
 
-    tccl_profile_path(profile->folder, CHAINS, path);
-    profile->chains = tccl_stamp_take(path);
-    tccl_profile_path(profile->folder, ABOUT, path);
-    profile->about = tccl_stamp_take(path);
+    profile->chains = tccl_profile_stamp(profile->folder, CHAINS);
+    profile->about = tccl_profile_stamp(profile->folder, ABOUT);
+    profile->description = tccl_profile_stamp(profile->folder, MACHINE);
     tccl_profile_path(profile->folder, MACHINE, path);
-    profile->description = tccl_stamp_take(path);
-
     errno = 0;
     if (tccl_machine_read(path, &profile->machine, err) != 0 ||
         tccl_provenance_read(profile->folder, &profile->from, err) != 0)
@@ -164,10 +161,7 @@ const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile
 
 time_t tccl_profile_time(const struct tccl_profile *profile)
 {
-    char path[PATH_MAX];
-
-    tccl_profile_path(profile->folder, SETS, path);
-    return tccl_stamp_take(path).modified.tv_sec;
+    return tccl_profile_stamp(profile->folder, SETS).modified.tv_sec;
 }
 
 /* The copy must be the model that was profiled, of this machine. */
@@ -216,6 +210,39 @@ long tccl_profile_sets(const struct tccl_profile *profile,
 
     tccl_profile_path(profile->folder, SETS, path);
     return tccl_setlog_read(path, each, context, dropped, err);
+}
+
+long tccl_profile_joints(const struct tccl_profile *profile,
+                         int (*each)(void *context, const struct tccl_joint *joint), void *context,
+                         int *dropped, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    return tccl_setlog_read_joints(path, each, context, dropped, err);
+}
+
+const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
+                                                  struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    if (tccl_stamp_equal(&stamp, &profile->together_stamp))
+        return profile->together;
+    tccl_together_free(profile->together);
+    profile->together_stamp = stamp;
+    profile->together = tccl_stamp_exists(&stamp) ? tccl_setlog_read_together(path, err) : NULL;
+    return profile->together;
+}
+
+const struct tccl_together *tccl_profile_together_read(struct tccl_profile *profile, bool *stale)
+{
+    struct tccl_stamp stamp = tccl_profile_stamp(profile->folder, TOGETHER);
+
+    *stale = !tccl_stamp_equal(&stamp, &profile->together_stamp);
+    return tccl_stamp_exists(&stamp) ? profile->together : NULL;
 }
 
 static int is_id(const struct dirent *entry)
