@@ -243,15 +243,12 @@ static void send_up(struct agreement *agreement)
     char comm[COMM_DIGITS + 1];
     const struct running_step *step = agreement->step;
     bool will = agreement->word == OPEN;
-    cleanup_json json_t *message = tccl_message_new("agree");
+    cleanup_json json_t *message = tree_message(step, "agree");
     if (agreement->up)
         link_cancel(tccl_steal(agreement->up));
     snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)agreement->comm);
-    cleanup_json json_t *rest =
-        json_pack("{s:o, s:i, s:i, s:I, s:s, s:b}", "key", tccl_key_to_json(&step->key), "node",
-                  step->node, "n_nodes", step->n_nodes, "start", (json_int_t)step->start, "comm",
-                  comm, "will", (int)will);
-    if (message && rest && json_object_update(message, rest) == 0 &&
+    if (message && json_object_set_new(message, "comm", json_string(comm)) == 0 &&
+        json_object_set_new(message, "will", json_boolean(will)) == 0 &&
         tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
         agreement->up = link_ask(agreement->all->daemon, step->parent, message,
                                  tccl_now_ms() + AGREE_TELL_MS, on_answer, agreement);
@@ -358,47 +355,26 @@ void agree_hear(struct daemon *daemon, struct connection *connection,
     take_word(agreement, &agreement->places[0], connection, will, why);
 }
 
-/* Of a node right below this one. NULL with err. */
-static struct agreement *of_message(struct daemon *daemon, const json_t *json, struct place **place,
-                                    struct tccl_error *err)
-{
-    struct tccl_step_key key;
-    json_int_t start, node, n_nodes;
-    const char *text;
-    uint64_t comm = 0;
-    if (tccl_key_from_json(json_object_get(json, "key"), &key, err) != 0 ||
-        tccl_get_int(json, "start", 0, INT64_MAX, &start, err) != 0 ||
-        tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &n_nodes, err) != 0 ||
-        tccl_get_int(json, "node", 1, TCCL_MAX_NODES - 1, &node, err) != 0 ||
-        tccl_get_text(json, "comm", COMM_DIGITS, &text, err) != 0 ||
-        read_comm(text, &comm, err) != 0)
-        return NULL;
-    struct running_step *step = running_planned(daemon->running, &key);
-    if (!step || step->start != start || step->n_nodes != n_nodes ||
-        tree_parent((int)node) != step->node) {
-        tccl_fail(err, "no such step has a plan here, above node %d of %d", (int)node,
-                  (int)n_nodes);
-        return NULL;
-    }
-    struct agreement *agreement = of_comm(daemon->agreements, step, comm, err);
-    for (int i = 1; agreement && i < agreement->n_places; i++)
-        if (agreement->places[i].node == node)
-            *place = &agreement->places[i];
-    return agreement;
-}
-
 void agree_receive(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_error err = {0};
-    struct place *place = NULL;
-    const char *why = NULL;
-    struct agreement *agreement = tccl_get_optional_text(json, "why", WHY, &why, &err) == 0
-                                      ? of_message(daemon, json, &place, &err)
-                                      : NULL;
-    if (!agreement || !place) {
+    const char *why = NULL, *text;
+    uint64_t comm = 0;
+    int node, at = 1;
+    struct running_step *step = tree_told(daemon->running, json, false, &node, &err);
+    struct agreement *agreement =
+        step && tccl_get_optional_text(json, "why", WHY, &why, &err) == 0 &&
+                tccl_get_text(json, "comm", COMM_DIGITS, &text, &err) == 0 &&
+                read_comm(text, &comm, &err) == 0
+            ? of_comm(daemon->agreements, step, comm, &err)
+            : NULL;
+    if (!agreement) {
         connection_refuse(connection, err.text);
         return;
     }
-    take_word(agreement, place, connection, json_is_true(json_object_get(json, "will")),
+    while (agreement->places[at].node != node) /* it is one of them: tree_told */
+        at++;
+    take_word(agreement, &agreement->places[at], connection,
+              json_is_true(json_object_get(json, "will")),
               why ? why : "a node leaves them to NCCL");
 }

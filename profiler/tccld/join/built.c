@@ -216,14 +216,9 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
 static void send_up(struct verdict *verdict, const struct built_sum *sum)
 {
     struct daemon *daemon = verdict->running->daemon;
-    cleanup_json json_t *message = tccl_message_new("built");
+    cleanup_json json_t *message = tree_message(verdict->step, "built");
     cleanup_json json_t *content = built_sum_to_json(sum);
-    cleanup_json json_t *rest =
-        json_pack("{s:o, s:i, s:i, s:I}", "key", tccl_key_to_json(&verdict->step->key), "node",
-                  verdict->step->node, "n_nodes", verdict->step->n_nodes, "start",
-                  (json_int_t)verdict->step->start);
-    if (content && rest && json_object_update(message, content) == 0 &&
-        json_object_update(message, rest) == 0)
+    if (message && content && json_object_update(message, content) == 0)
         verdict->up = link_ask(daemon, verdict->step->parent, message,
                                tccl_now_ms() + BUILT_ANSWER_MS, on_answer, verdict);
     if (verdict->up)
@@ -442,51 +437,22 @@ void built_end(struct running *running, struct running_step *step, bool silent)
     advance(verdict);
 }
 
-/* The step of a node below. NULL with err. */
-static struct verdict *of_message(struct daemon *daemon, const json_t *json, struct tccl_error *err)
-{
-    struct tccl_step_key key;
-    json_int_t start;
-    if (tccl_key_from_json(json_object_get(json, "key"), &key, err) != 0 ||
-        tccl_get_int(json, "start", 0, INT64_MAX, &start, err) != 0)
-        return NULL;
-    struct running *running = daemon->running;
-    struct running_step *step = running_planned(running, &key);
-    if (step && step->ring && step->start == start)
-        return of_step(running, step);
-    TAILQ_FOREACH(step, &running->past, link)
-    if (step->verdict && step->start == start && tccl_key_equal(&step->key, &key))
-        return step->verdict;
-    tccl_fail(err, "no such step has a plan here, or it ended some time ago");
-    return NULL;
-}
-
-static int read_sum(struct verdict *verdict, const json_t *json, struct tccl_error *err)
-{
-    json_int_t node, n_nodes;
-    struct built_sum sum;
-    if (tccl_get_int(json, "n_nodes", 1, TCCL_MAX_NODES, &n_nodes, err) != 0 ||
-        tccl_get_int(json, "node", 1, TCCL_MAX_NODES, &node, err) != 0)
-        return -1;
-    struct below *below = n_nodes == verdict->step->n_nodes ? below_of(verdict, (int)node) : NULL;
-    if (!below)
-        return tccl_fail(err, "node %d is not below node %d of %d", (int)node, verdict->step->node,
-                         verdict->step->n_nodes);
-    if (built_sum_from_json(json, below->node, end_of(verdict, below->node), &sum, err) != 0)
-        return -1;
-    below->sum = sum;
-    below->heard = true;
-    return 0;
-}
-
 void built_receive(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_error err = {0};
-    struct verdict *verdict = of_message(daemon, json, &err);
-    if (!verdict || read_sum(verdict, json, &err) != 0) {
+    struct built_sum sum;
+    int node;
+    struct running_step *step = tree_told(daemon->running, json, true, &node, &err);
+    struct verdict *verdict = step && step->ring ? of_step(daemon->running, step) : NULL;
+    if (step && !verdict)
+        tccl_fail(&err, "it has no ring here");
+    if (!verdict || built_sum_from_json(json, node, end_of(verdict, node), &sum, &err) != 0) {
         connection_refuse(connection, err.text);
         return;
     }
+    struct below *below = below_of(verdict, node);
+    below->sum = sum;
+    below->heard = true;
     cleanup_json json_t *answer = tccl_message_new("ok");
     connection_answer(connection, answer);
     changed(verdict);
