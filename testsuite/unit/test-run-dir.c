@@ -116,24 +116,6 @@ static void check_hangs(struct run_dir *run_dir, int times)
     check_works(run_dir);
 }
 
-static void check_files(struct run_dir *run_dir)
-{
-    char path[64], text[64] = "";
-    struct tccl_error why = {""};
-    json_t *json = json_pack("{s:i}", "a", 1);
-    snprintf(path, sizeof(path), "/tmp/tccl-run-dir-%d", getpid());
-    CHECK_INT(run_dir_write_json(run_dir, path, json, &why), 0);
-    FILE *file = fopen(path, "r");
-    CHECK(file && fread(text, 1, sizeof(text) - 1, file) > 0);
-    CHECK_STR(text, "{\n \"a\": 1\n}");
-    if (file)
-        fclose(file);
-    unlink(path);
-    CHECK_INT(run_dir_write_json(run_dir, "/proc/nowhere/x", json, &why), -1);
-    CHECK(strstr(why.text, "/proc/nowhere/x"));
-    json_decref(json);
-}
-
 int main(void)
 {
     gate = eventfd(0, EFD_CLOEXEC);
@@ -143,8 +125,6 @@ int main(void)
         return 1;
     check_works(NULL);
     check_works(run_dir);
-    check_files(NULL);
-    check_files(run_dir);
     check_hangs(run_dir, 1);
     check_hangs(run_dir, 2);
     check_slow_late(run_dir);

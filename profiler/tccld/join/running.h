@@ -13,8 +13,6 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "machine/machine.h"
-#include "ring/groups.h"
-#include "tccld/join/merge.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -227,18 +225,9 @@ void agree_drop(struct agreements *agreements, const struct running_step *step);
 lines_handler agree_hear;
 request_handler agree_receive;
 
-/* subset.c: the best chain of some of a step's GPUs, for the communicators that hold only those. */
-
-/* Handler of CHAIN. */
+/* subset.c: CHAIN, the best chain of some of a step's GPUs, for communicators that hold only those.
+ */
 lines_handler subset_ask;
-
-enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
-
-/* The answer for a class of that GPU set, added to the lines. joint: its chain beside the step's
- * other groups; NULL: the class's own. */
-void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                   const struct tccl_machine *machine, const struct tccl_group_choice *joint,
-                   bool closed);
 
 /* tree.c: AGREE and BUILT go up the tree. */
 

@@ -14,6 +14,8 @@
 #include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
 
+enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
+
 /* What is asked. */
 struct question {
     tccl_bus gpus[TCCL_MAX_GPUS];
@@ -133,9 +135,11 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
                         &choice->cell.tree, machine);
 }
 
-void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                   const struct tccl_machine *machine, const struct tccl_group_choice *joint,
-                   bool closed)
+/* The answer for a class of that GPU set, added to the lines. joint: its chain beside the step's
+ * other groups; NULL: the class's own. */
+static void put_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
+                       const struct tccl_machine *machine, const struct tccl_group_choice *joint,
+                       bool closed)
 {
     const struct tccl_seen *cell = closed ? tccl_class_ring(class) : best_cell(class);
     struct tccl_group_choice alone;
@@ -166,7 +170,7 @@ static void answer_class(struct daemon *daemon, const struct running_step *step,
         group ? groups_choice(daemon->groups, step, class->class, closed) : NULL;
     if (!joint)
         class = alongside_see(daemon->running, &step->key, class, closed, step->hidden);
-    subset_answer(lines, class->class, own_machine(daemon->own), joint, closed);
+    put_answer(lines, class->class, own_machine(daemon->own), joint, closed);
     shared_class_drop(class);
 }
 

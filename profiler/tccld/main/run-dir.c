@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fields.h"
-#include "base/fileio.h"
 #include "tccld/main/log.h"
 
 struct item {
@@ -191,39 +189,6 @@ int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(vo
     if (!begun)
         free(item);
     return ended ? 0 : tccl_fail(err, "RunDir does not answer: does its disk hang?");
-}
-
-struct file {
-    char path[PATH_MAX];
-    char *text;
-    int rc;
-    struct tccl_error err;
-};
-
-static void write_file(void *task)
-{
-    struct file *file = task;
-    file->rc = tccl_write_file(file->path, 0600, file->text, strlen(file->text), &file->err);
-}
-
-static void free_text(void *task, int ran)
-{
-    const struct file *file = task;
-    (void)ran;
-    free(file->text);
-}
-
-int run_dir_write_json(struct run_dir *run_dir, const char *path, const json_t *json,
-                       struct tccl_error *err)
-{
-    struct file file = {.text = json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS)};
-    snprintf(file.path, sizeof(file.path), "%s", path);
-    if (!file.text)
-        return tccl_fail(err, "%s: can't be written: out of memory", path);
-    if (run_dir_do(run_dir, write_file, free_text, &file, sizeof(file), err) != 0)
-        return -1;
-    free(file.text);
-    return file.rc == 0 ? 0 : tccl_fail(err, "%s", file.err.text);
 }
 
 int run_dir_free(struct run_dir *run_dir)

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-#include <jansson.h>
-
 #include "base/error.h"
 
 /* So long does the event loop wait for it, once for each time that it hangs. The monitor's time
@@ -34,9 +32,5 @@ int run_dir_free(struct run_dir *run_dir);
  * called. For the event loop alone; run_dir NULL: act is called here and now. */
 int run_dir_do(struct run_dir *run_dir, void (*act)(void *task), void (*late)(void *task, int ran),
                void *task, size_t size, struct tccl_error *err);
-
-/* Writes a file of RunDir, mode 0600, as tccl_write_json does. Returns 0, or -1 with err. */
-int run_dir_write_json(struct run_dir *run_dir, const char *path, const json_t *json,
-                       struct tccl_error *err);
 
 #endif
