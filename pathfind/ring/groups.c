@@ -118,71 +118,50 @@ struct assignment {
     struct tccl_worth worth;
 };
 
-/* A chain of a table, its place there, and how often it leaves a NUMA node. */
+/* A chain of a table, and how often its data leave a NUMA node. */
 struct candidate {
     const struct tccl_result *result;
-    int place, far;
+    int far;
     bool nearest;
 };
 
-/* Between a GPU, or a NIC, and what it exchanges data with at that end of a chain. */
-static int far_end(const struct tccl_machine *machine, struct tccl_port port, int gpu)
-{
-    int memory = port.via.index, numa = machine->gpus[gpu].numa;
-    if (port.via.kind != TCCL_MEMORY)
-        return machine->nics[port.nic].numa != numa;
-    return (machine->nics[port.nic].numa != memory) + (numa != memory);
-}
-
 static int count_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
 {
+    struct tccl_set set;
     int count = 0;
-    for (int i = 0; i < tccl_chain_edges(chain); i++) {
-        int from = machine->gpus[chain->gpus[i]].numa;
-        int to = machine->gpus[chain->gpus[(i + 1) % chain->n_gpus]].numa;
-        int memory = chain->edges[i].memory;
-        bool bounce = chain->edges[i].kind == TCCL_BOUNCE;
-        count += bounce ? (from != memory) + (to != memory) : from != to;
-    }
-    if (chain->closed)
-        return count;
-    return count + far_end(machine, chain->entry, chain->gpus[0]) +
-           far_end(machine, chain->exit, chain->gpus[chain->n_gpus - 1]);
+    tccl_chain_set(chain, &set);
+    for (int i = 0; i < set.count; i++)
+        count += tccl_machine_numa(machine, tccl_transfer_source(set.transfers[i])) !=
+                 tccl_machine_numa(machine, tccl_transfer_sink(set.transfers[i]));
+    return count;
 }
 
+/* In the table's order where they are alike. */
 static int by_gbps(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     if (x->result->gbps != y->result->gbps)
         return x->result->gbps < y->result->gbps ? 1 : -1;
-    return x->far != y->far ? x->far - y->far : x->place - y->place;
+    return x->far != y->far ? x->far - y->far : (x->result > y->result) - (x->result < y->result);
 }
 
-/* With a NIC of its own at each of two GPUs NCCL takes the network between them in place of host
- * memory, but where the step's own ring has made it do without for the processes' whole life. */
-static bool takes_network(const struct tccl_chain *chain)
-{
-    return !chain->closed && chain->n_gpus == 2 && chain->edges[0].kind == TCCL_BOUNCE &&
-           chain->entry.via.kind == TCCL_GPU && chain->exit.via.kind == TCCL_GPU;
-}
-
-/* Where its NICs meet those of the other nodes. */
-static bool meets(const struct tccl_machine *machine, const struct tccl_chain *chain,
-                  const char *fabric)
-{
-    return chain->closed ||
-           (fabric && strcmp(machine->nics[chain->entry.nic].fabric, fabric) == 0 &&
-            strcmp(machine->nics[chain->exit.nic].fabric, fabric) == 0);
-}
-
+/* With NICs that meet those of the other nodes, if it has some. With a NIC of its own at each of
+ * two GPUs NCCL takes the network between them in place of host memory, but where the step's own
+ * ring has made it do without for the processes' whole life. */
 static bool may_have(const struct tccl_groups *groups, const struct tccl_result *result,
                      const char *fabric)
 {
-    return result->chain.n_gpus && meets(groups->machine, &result->chain, fabric) &&
-           result->gbps > 0 && result->chain.closed == groups->closed &&
-           !(groups->hidden && tccl_chain_has_p2p(&result->chain)) &&
-           !takes_network(&result->chain) &&
-           tccl_expressible(groups->machine, &result->chain, 1, NULL) == 0;
+    const struct tccl_chain *chain = &result->chain;
+    const struct tccl_nic *nics = groups->machine->nics;
+    if (!(result->gbps > 0) || chain->closed != groups->closed ||
+        (groups->hidden && tccl_chain_has_p2p(chain)) ||
+        tccl_expressible(groups->machine, chain, 1, NULL) != 0)
+        return false;
+    return chain->closed ||
+           (fabric && strcmp(nics[chain->entry.nic].fabric, fabric) == 0 &&
+            strcmp(nics[chain->exit.nic].fabric, fabric) == 0 &&
+            !(chain->n_gpus == 2 && chain->edges[0].kind == TCCL_BOUNCE &&
+              chain->entry.via.kind == TCCL_GPU && chain->exit.via.kind == TCCL_GPU));
 }
 
 /* All of the table that may be given, the fastest first, of equal ones those that stay near.
@@ -193,11 +172,9 @@ static int gather(const struct tccl_groups *groups, const struct tccl_table *tab
     const char *fabric = tccl_table_fabric(table, groups->machine);
     int n = 0;
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
-        if (may_have(groups, own, fabric)) {
-            all[n] = (struct candidate){
-                .result = own, .place = n, .far = count_far(groups->machine, &own->chain)};
-            n++;
-        }
+        if (may_have(groups, own, fabric))
+            all[n++] =
+                (struct candidate){.result = own, .far = count_far(groups->machine, &own->chain)};
     qsort(all, (size_t)n, sizeof(*all), by_gbps);
     return n;
 }
@@ -573,26 +550,17 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     return 0;
 }
 
-static bool as_before(const struct tccl_groups *groups, int generation)
-{
-    for (int i = 0; i < groups->n; i++) {
-        const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
-        if (generation == 0 || !tccl_baseline_equal(own, own - 1))
-            return false;
-    }
-    return true;
-}
-
 static int judge_all(struct tccl_groups *groups, const struct assignment *planned,
                      struct tccl_group_choice *choices, struct tccl_error *err)
 {
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        if (!as_before(groups, generation)) {
-            if (judge_generation(groups, planned, generation, choices, err) != 0)
-                return -1;
-            continue;
-        }
-        for (int i = 0; i < groups->n; i++) {
+        bool as_before = generation > 0;
+        for (int i = 0; i < groups->n && as_before; i++)
+            as_before = tccl_baseline_equal(&groups->lists[i].baselines[generation],
+                                            &groups->lists[i].baselines[generation - 1]);
+        if (!as_before && judge_generation(groups, planned, generation, choices, err) != 0)
+            return -1;
+        for (int i = 0; i < groups->n && as_before; i++) {
             choices[i].baseline_gbps[generation] = choices[i].baseline_gbps[generation - 1];
             choices[i].better[generation] = choices[i].better[generation - 1];
         }

@@ -1,6 +1,6 @@
 /* maxmin.c: (max, min) products: with AVX2 where the processor has it, with SSE2 on other x86-64
  * processors, plainly elsewhere. */
-#include "ring/maxmin.h"
+#include "ring/segment.h"
 
 #include <stddef.h>
 #ifdef __x86_64__

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ring/maxmin.h"
 
 /* LANES: rows of the segment are padded to a multiple of it. */
 enum { MAX_WORDS = 4096, SLOTS = 2 * MAX_WORDS, MAX_EDGES = 1 << 21, LANES = 4 };

@@ -41,19 +41,35 @@ static void set_value(const struct settler *settler, struct tccl_result *result,
     result->gbps = gbps;
 }
 
-/* Returns 0; 1: stopped; -1 with err. What fails now keeps its value. */
+/* Returns 0; 1: stopped; -1 with err. What fails now keeps its value, and so do rings that have
+ * more transfers than a set. */
 static int settle_result(struct settler *settler, struct tccl_result *result)
 {
-    struct tccl_set set;
+    struct tccl_side side = {0};
+    struct tccl_set set = {0};
     double gbps;
     if (!result->chain.n_gpus)
         return 0;
-    tccl_chain_set(&result->chain, &set);
+    if (result->set)
+        tccl_ring_set_side(result->set, &side);
+    else
+        tccl_chain_set(&result->chain, &set);
+    for (int i = 0; i < side.count; i++)
+        if (tccl_set_add_again(&set, side.transfers[i]) != 0)
+            return 0;
     int status = settle_set(settler, &set, &gbps);
     if (status != 0 || gbps <= 0)
         return status;
+    if (result->set)
+        gbps = result->set->n *
+               fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
     note(settler, result->gbps, gbps);
-    set_value(settler, result, gbps);
+    if (!result->set) {
+        set_value(settler, result, gbps);
+    } else {
+        result->gbps = gbps;
+        result->bound = fmax(result->bound, gbps);
+    }
     return 0;
 }
 
@@ -182,26 +198,6 @@ static int settle_results(struct settler *settler, enum tccl_part part)
     return status;
 }
 
-static int settle_rings(struct settler *settler, struct tccl_result *result)
-{
-    struct tccl_side side = {0};
-    struct tccl_set set = {0};
-    double gbps;
-    tccl_ring_set_side(result->set, &side);
-    for (int i = 0; i < side.count; i++)
-        if (tccl_set_add_again(&set, side.transfers[i]) != 0)
-            return 0;
-    int status = settle_set(settler, &set, &gbps);
-    if (status != 0 || gbps <= 0)
-        return status;
-    gbps = result->set->n *
-           fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
-    note(settler, result->gbps, gbps);
-    result->gbps = gbps;
-    result->bound = fmax(result->bound, gbps);
-    return 0;
-}
-
 /* The best ring sets, as long as one that was not measured again looks best. */
 static int settle_sets(struct settler *settler, bool closed)
 {
@@ -217,7 +213,7 @@ static int settle_sets(struct settler *settler, bool closed)
         if (!next || (n > 0 && (next == settled[0] || next == settled[n - 1])))
             break;
         settled[n++] = next;
-        status = settle_rings(settler, next);
+        status = settle_result(settler, next);
     }
     for (int i = 0; i < n; i++)
         best = fmax(best, settled[i]->gbps);

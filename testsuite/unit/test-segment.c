@@ -1,6 +1,5 @@
 /* test-segment.c: merged ring sets equal a plain recurrence over all orders of rings, however runs
  * of nodes are cut. */
-#include "ring/maxmin.h"
 #include "ring/segment.h"
 
 #include "check.h"
