@@ -82,13 +82,18 @@ static int receive_message(int fd, int64_t deadline, json_t **message, struct tc
     return 0;
 }
 
+int tccl_client_exchange(int fd, const json_t *message, int64_t deadline, json_t **answer,
+                         struct tccl_error *err)
+{
+    int late = send_message(fd, message, deadline, err);
+    return late ? late : receive_message(fd, deadline, answer, err);
+}
+
 int tccl_client_alive(int fd, int timeout_ms, struct tccl_error *err)
 {
-    int64_t deadline = tccl_now_ms() + timeout_ms;
     cleanup_json json_t *message = tccl_message_new("alive");
     cleanup_json json_t *answer = NULL;
-    int late = send_message(fd, message, deadline, err);
-    return late ? late : receive_message(fd, deadline, &answer, err);
+    return tccl_client_exchange(fd, message, tccl_now_ms() + timeout_ms, &answer, err);
 }
 
 int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struct tccl_error *err)
@@ -123,14 +128,11 @@ int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan, str
 int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err)
 {
-    int64_t deadline = tccl_now_ms() + timeout_ms;
     cleanup_json json_t *message = tccl_message_new("leave");
     cleanup_json json_t *answer = NULL;
     if (json_object_set_new(message, "key", tccl_key_to_json(key)) != 0)
         return tccl_fail(err, "out of memory");
-    int late = send_message(fd, message, deadline, err);
-    if (late == 0)
-        late = receive_message(fd, deadline, &answer, err);
+    int late = tccl_client_exchange(fd, message, tccl_now_ms() + timeout_ms, &answer, err);
     if (late > 0)
         return tccl_fail(err, "tccld did not answer the LEAVE within %d ms", timeout_ms);
     return late;

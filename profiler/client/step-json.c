@@ -57,63 +57,54 @@ static json_t *gres_to_json(const struct tccl_step *step)
     return tccl_steal(array);
 }
 
-static int put_nodes(json_t *json, const struct tccl_step *step)
-{
-    cleanup_free char *text =
-        tccl_hosts_fold((const char *const *)step->nodes, (size_t)step->n_nodes);
-    return text ? json_object_set_new(json, "nodes", json_string(text)) : -1;
-}
-
-static int put_int(json_t *json, const struct tccl_field *field, bool must, json_int_t number)
-{
-    return must || number ? json_object_set_new(json, field->name, json_integer(number)) : 0;
-}
-
-static int put_real(json_t *json, const struct tccl_field *field, bool must, const void *member)
-{
-    double real;
-    memcpy(&real, member, sizeof(real));
-    return must || real > 0 ? json_object_set_new(json, field->name, json_real(real)) : 0;
-}
-
-static int put_text(json_t *json, const struct tccl_field *field, bool must, const char *text)
-{
-    return must || (text && *text)
-               ? tccl_put_text(json, field->name, text ? text : "", (size_t)field->max)
-               : 0;
-}
-
 static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *field,
                      const void *object)
 {
-    const char *member = (const char *)object + field->at, *text;
+    const char *member = (const char *)object + field->at, *text = member;
+    const struct tccl_step *step = object;
     bool must = must_be(field, use);
+    cleanup_free char *nodes = NULL;
+    json_int_t number;
+    double real;
+    json_t *value;
     switch (field->type) {
-    case TCCL_FIELD_TEXT:
-        return put_text(json, field, must, member);
     case TCCL_FIELD_LONG:
         memcpy(&text, member, sizeof(text));
-        return put_text(json, field, must, text);
+        text = text ? text : "";
+        /* fall through */
+    case TCCL_FIELD_TEXT:
+        return must || *text ? tccl_put_text(json, field->name, text, (size_t)field->max) : 0;
     case TCCL_FIELD_WORD:
         text = field->words[load_int(member, field->size)];
-        return must || *text ? json_object_set_new(json, field->name, json_string(text)) : 0;
+        if (!must && !*text)
+            return 0;
+        value = json_string(text);
+        break;
     case TCCL_FIELD_NODES:
-        return put_nodes(json, object);
+        nodes = tccl_hosts_fold((const char *const *)step->nodes, (size_t)step->n_nodes);
+        value = nodes ? json_string(nodes) : NULL;
+        break;
     case TCCL_FIELD_NUMBERS:
-        return json_object_set_new(json, field->name, gres_to_json(object));
+        value = gres_to_json(step);
+        break;
     case TCCL_FIELD_BOOL:
-        return must || *(const bool *)member
-                   ? json_object_set_new(json, field->name, json_boolean(*(const bool *)member))
-                   : 0;
-    case TCCL_FIELD_INT:
-    case TCCL_FIELD_COUNT:
-    case TCCL_FIELD_TIME:
-    case TCCL_FIELD_MICROSECONDS:
-        return put_int(json, field, must, load_int(member, field->size));
+        if (!must && !*(const bool *)member)
+            return 0;
+        value = json_boolean(*(const bool *)member);
+        break;
     case TCCL_FIELD_REAL:
-        return put_real(json, field, must, member);
+        memcpy(&real, member, sizeof(real));
+        if (!must && !(real > 0))
+            return 0;
+        value = json_real(real);
+        break;
+    default:
+        number = load_int(member, field->size);
+        if (!must && !number)
+            return 0;
+        value = json_integer(number);
     }
-    return -1;
+    return json_object_set_new(json, field->name, value);
 }
 
 int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, const void *object)

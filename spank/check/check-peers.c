@@ -137,8 +137,7 @@ static int add_node(void *context, const struct tccl_slurm_node *node)
     struct list *list = context;
     if (list->gpus_only && node->gpus == 0)
         return 0;
-    if ((list->hosts.count & (list->hosts.count - 1)) ==
-        0) { /* the array doubles when the count is a power of two */
+    if ((list->hosts.count & (list->hosts.count - 1)) == 0) { /* full at powers of two */
         size_t room = list->hosts.count ? 2 * list->hosts.count : 1;
         char **names = realloc(list->hosts.names, room * sizeof(*names));
         if (!names)
@@ -183,88 +182,63 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
 
 /* ---- what is said ---- */
 
-/* The host list of peers that did not answer; advice: only those with this advice, NULL: all. */
-static char *fold_silent(const struct round *round, const char *advice)
+/* Do the two have the same to be said: the same oddity, or the same advice for their errors? */
+static bool is_alike(const struct peer *a, const struct peer *b, bool odd)
 {
-    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
-    size_t count = 0;
+    if (odd)
+        return *a->odd.text && strcmp(a->odd.text, b->odd.text) == 0;
+    return a->asked && !a->good && b->asked && !b->good &&
+           check_peer_advice(a->err.text) == check_peer_advice(b->err.text);
+}
+
+/* The host list of the peers that are wanted; of: those alike, NULL: all that are silent, or down.
+ * *count: how many. Allocated; NULL if out of memory. */
+static char *fold(const struct round *round, const struct peer *of, bool odd, bool down,
+                  size_t *count)
+{
+    cleanup_free const char **names = calloc(round->count + 1, sizeof(*names));
+    *count = 0;
     for (size_t i = 0; names && i < round->count; i++) {
         const struct peer *peer = &round->peers[i];
-        if (!peer->good && !peer->down &&
-            (!advice || (peer->asked && check_peer_advice(peer->err.text) == advice)))
-            names[count++] = peer->node;
+        if (of ? is_alike(of, peer, odd) : down ? peer->down : !peer->good && !peer->down)
+            names[(*count)++] = peer->node;
     }
-    char *text = names ? tccl_hosts_fold(names, count) : NULL;
-    free(names);
-    return text;
+    return names ? tccl_hosts_fold(names, *count) : NULL;
 }
 
-/* Did an earlier peer have the same advice? Then it is reported already. */
-static bool said_before(const struct round *round, size_t index, const char *advice)
-{
-    for (size_t i = 0; i < index; i++)
-        if (round->peers[i].asked && !round->peers[i].good &&
-            check_peer_advice(round->peers[i].err.text) == advice)
-            return true;
-    return false;
-}
-
-/* One finding per kind of error, with the names of all peers that have it. */
-static void say_reasons(const struct round *round, enum check_level level,
-                        struct check_result *result)
+/* One finding per kind of error, or of oddity, with the names of all peers that have it. */
+static void say_kinds(const struct round *round, bool odd, enum check_level level,
+                      struct check_result *result)
 {
     int said = 0;
-    for (size_t i = 0; i < round->count && said < REASONS; i++) {
+    for (size_t i = 0, count, first; i < round->count && said < REASONS; i++) {
         const struct peer *peer = &round->peers[i];
-        const char *advice = check_peer_advice(peer->err.text);
-        if (!peer->asked || peer->good || said_before(round, i, advice))
+        for (first = 0; first < i && !is_alike(&round->peers[first], peer, odd);)
+            first++;
+        if (first < i || !is_alike(peer, peer, odd))
             continue;
-        cleanup_free char *names = fold_silent(round, advice);
+        cleanup_free char *names = fold(round, peer, odd, false, &count);
         said++;
-        check_say(result, level, "%.100s: %.200s: %s", names ? names : peer->node, peer->err.text,
-                  advice);
+        if (odd)
+            check_say(result, level, "%.200s: %s", names ? names : peer->node, peer->odd.text);
+        else
+            check_say(result, level, "%.100s: %.200s: %s", names ? names : peer->node,
+                      peer->err.text, check_peer_advice(peer->err.text));
     }
 }
 
 /* Those that [peers] excludes from rings, whom nobody asks. Returns how many. */
 static size_t say_down(const struct round *round, struct check_result *result)
 {
-    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
-    size_t count = 0;
-    for (size_t i = 0; names && i < round->count; i++)
-        if (round->peers[i].down)
-            names[count++] = round->peers[i].node;
-    cleanup_free char *text = count ? tccl_hosts_fold(names, count) : NULL;
+    size_t count;
+    cleanup_free char *names = fold(round, NULL, false, true, &count);
     if (count)
         check_say(result, CHECK_WARN,
                   "%.200s: excluded from rings by down in [peers] of %.200s: remove that when %s "
                   "again",
-                  text ? text : names[0], round->site->conf.path,
+                  names ? names : "some", round->site->conf.path,
                   count > 1 ? "they work" : "it works");
-    free(names);
     return count;
-}
-
-/* Nodes of which the same is odd are one finding. */
-static void say_odd(const struct round *round, struct check_result *result)
-{
-    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
-    int said = 0;
-    for (size_t i = 0; names && i < round->count && said < REASONS; i++) {
-        const char *odd = round->peers[i].odd.text;
-        size_t count = 0, earlier = 0;
-        while (*odd && strcmp(round->peers[earlier].odd.text, odd) != 0)
-            earlier++;
-        if (!*odd || earlier < i)
-            continue;
-        for (size_t k = i; k < round->count; k++)
-            if (strcmp(round->peers[k].odd.text, odd) == 0)
-                names[count++] = round->peers[k].node;
-        cleanup_free char *text = tccl_hosts_fold(names, count);
-        said++;
-        check_say(result, CHECK_WARN, "%.200s: %s", text ? text : names[0], odd);
-    }
-    free(names);
 }
 
 static void say(const struct round *round, struct check_result *result)
@@ -276,17 +250,18 @@ static void say(const struct round *round, struct check_result *result)
     }
     if (good == wanted) {
         check_say(result, down ? CHECK_WARN : CHECK_OK, "%zu of %zu answer", good, wanted);
-        say_odd(round, result);
+        say_kinds(round, true, CHECK_WARN, result);
         return;
     }
-    cleanup_free char *names = fold_silent(round, NULL);
+    size_t count;
+    cleanup_free char *names = fold(round, NULL, false, false, &count);
     enum check_level level = good ? CHECK_WARN : CHECK_FAIL;
     check_say(result, level, "%zu of %zu answer, not %.200s", good, wanted, names ? names : "all");
-    say_reasons(round, level, result);
+    say_kinds(round, false, level, result);
     if (good + silent < wanted)
         check_say(result, level, "%zu were not contacted in time: choose fewer with --peers",
                   wanted - good - silent);
-    say_odd(round, result);
+    say_kinds(round, true, CHECK_WARN, result);
 }
 
 void check_item_peers(const struct check_site *site, struct check_result *result)

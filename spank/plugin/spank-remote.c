@@ -135,19 +135,15 @@ static struct policy_rule first_rule(void)
     return policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
 }
 
-/* Do its ranks, or those of an mpirun that it starts, use the network? */
-static bool has_network(void)
-{
-    return remote.step.n_nodes > 1 || remote.script;
-}
-
-/* Sets TrafficClass= where there is a network, and Environment= where there is a ring. */
+/* Sets TrafficClass= where the ranks, or those of an mpirun that it starts, use the network, and
+ * Environment= where there is a ring. */
 static void set_environment(spank_t spank)
 {
     struct policy_rule rule = first_rule();
     char *list = NULL, *item;
+    bool network = remote.step.n_nodes > 1 || remote.script;
     bool ring = remote.shim && remote.plan.state == TCCL_STATE_APPLIED;
-    if (policy_env_choose(job_environment(spank), &rule, has_network(), ring, &list) != 0)
+    if (policy_env_choose(job_environment(spank), &rule, network, ring, &list) != 0)
         slurm_error(
             "tccl: out of memory: Environment= and TrafficClass= of the policy are not set");
     if (list)
@@ -641,15 +637,13 @@ static void choose_shim(char *const *env)
     snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
 }
 
-static bool has_p2p(const char *ring)
-{
-    return ring && (strstr(ring, "-w>") || strstr(ring, "-r>"));
-}
-
-/* The shim is given the plan all the same: it says in the record what was built. */
+/* A ring with P2P; the shim is given the plan all the same: it says in the record what was built.
+ */
 static void check_hidden(void)
 {
-    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_APPLIED || !has_p2p(remote.plan.ring))
+    const char *ring = remote.plan.ring ? remote.plan.ring : "";
+    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_APPLIED ||
+        (!strstr(ring, "-w>") && !strstr(ring, "-r>")))
         return;
     snprintf(remote.plan.reason, sizeof(remote.plan.reason),
              "the ring is not built: with %.100s each task sees only its own GPUs "
@@ -685,11 +679,6 @@ static const char *extent_of_ring(void)
     if (remote.step.launch == TCCL_LAUNCH_BELOW)
         return ", with the job script's node ";
     return remote.step.launch == TCCL_LAUNCH_SCRIPT ? ", for this job script alone, on " : "";
-}
-
-static const char *extent_node(void)
-{
-    return *extent_of_ring() ? remote.step.nodes[0] : "";
 }
 
 /* Prints a line that no step of this job has printed on this node. */
@@ -750,7 +739,8 @@ static void tell_user(void)
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused() && !others_end_step()) {
-        say_once("%s%s%s%s", line, extent_of_ring(), extent_node(), condition);
+        const char *extent = extent_of_ring();
+        say_once("%s%s%s%s", line, extent, *extent ? remote.step.nodes[0] : "", condition);
     }
 }
 

@@ -14,9 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/cleanup.h"
-
-enum { LINE = 1024 };
+#include "gres/slurm-conf.h"
 
 /* Options and their variables, in the order in which srun(1) lets them decide. */
 static const struct {
@@ -152,39 +150,26 @@ int task_gpus_seen(const char *option, int n_gpus)
     return seen > 0 && seen < n_gpus ? seen : n_gpus;
 }
 
-/* The last value of a key in a file of Slurm's; false if it has none. */
-static bool read_key(const char *path, const char *key, char value[static LINE])
+/* The value of a key in a file of Slurm's is, or holds, that word; `else_`: it has none. */
+static bool says(const char *path, const char *key, const char *word, bool else_)
 {
-    cleanup_file FILE *file = fopen(path, "re");
-    char line[LINE];
-    bool found = false;
-    size_t length = strlen(key);
-    while (file && fgets(line, sizeof(line), file)) {
-        const char *at = line + strspn(line, " \t");
-        if (strncasecmp(at, key, length) != 0)
-            continue;
-        at += length;
-        at += strspn(at, " \t");
-        if (*at++ != '=')
-            continue;
-        at += strspn(at, " \t");
-        snprintf(value, LINE, "%.*s", (int)strcspn(at, " \t\r\n#"), at);
-        found = true;
-    }
-    return found;
+    struct tccl_slurm_conf conf;
+    const char *value =
+        tccl_slurm_conf_read(path, &conf, NULL) == 0 ? tccl_slurm_get(&conf, key) : NULL;
+    bool yes = value ? strcasestr(value, word) != NULL : else_;
+    tccl_slurm_conf_clear(&conf);
+    return yes;
 }
 
 /* Are devices hidden by cgroups? Not if TaskPlugin= has no task/cgroup. */
 static bool is_constrained(const char *slurm_conf)
 {
-    char path[PATH_MAX], value[LINE];
+    char path[PATH_MAX];
     const char *slash = slurm_conf ? strrchr(slurm_conf, '/') : NULL;
-    if (!slash)
-        return false;
-    if (read_key(slurm_conf, "TaskPlugin", value) && !strstr(value, "cgroup"))
+    if (!slash || !says(slurm_conf, "TaskPlugin", "cgroup", true))
         return false;
     snprintf(path, sizeof(path), "%.*s/cgroup.conf", (int)(slash - slurm_conf), slurm_conf);
-    return read_key(path, "ConstrainDevices", value) && strcasecmp(value, "yes") == 0;
+    return says(path, "ConstrainDevices", "yes", false);
 }
 
 /* The option that holds here: srun's note; without one (a launcher of another kind) variables. */

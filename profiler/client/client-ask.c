@@ -1,4 +1,5 @@
-/* query.c: QUERY and SUMMARY, over the unix socket or over munge and TCP, page by page. */
+/* client-ask.c: QUERY, SUMMARY and NODE, over the unix socket or over munge and TCP, page by page.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -85,38 +86,28 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
     return 0;
 }
 
-static int ask_plain(struct home *home, json_t *question, char **text, size_t *size,
-                     struct tccl_error *err)
-{
-    cleanup_free char *data = tccl_message_text(question);
-    if (!data)
-        return tccl_fail(err, "out of memory");
-    if (home_open(home, err) != 0)
-        return -1;
-    int late = tccl_frame_write(home->fd, data, strlen(data), TCCL_FRAME_UNIX, home->deadline, err);
-    if (!late)
-        late = tccl_frame_read(home->fd, TCCL_FRAME_UNIX, home->deadline, text, size, err);
-    return late_or_failed(late, err);
-}
-
 /* The answer to a question, of the type that is expected: a new reference, or NULL with err. */
 static json_t *ask(struct home *home, json_t *question, const char *type, struct tccl_error *err)
 {
-    cleanup_free char *text = NULL;
-    struct tccl_envelope envelope;
-    size_t size = 0;
+    cleanup_json json_t *answer = NULL;
     const char *re = "", *reason;
-    int failed = home->node ? ask_sealed(home, question, &text, &size, &envelope, err)
-                            : ask_plain(home, question, &text, &size, err);
-    if (failed)
-        return NULL;
-    cleanup_json json_t *answer = tccl_message_parse(text, size, err);
-    if (!answer)
-        return NULL;
-    if (home->node && (tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0 ||
-                       strcmp(re, envelope.nonce) != 0)) {
-        tccl_fail(err, "the answer belongs to another question");
-        return NULL;
+    if (!home->node) {
+        if (home_open(home, err) != 0 ||
+            late_or_failed(tccl_client_exchange(home->fd, question, home->deadline, &answer, err),
+                           err) != 0)
+            return NULL;
+    } else {
+        cleanup_free char *text = NULL;
+        struct tccl_envelope envelope;
+        size_t size = 0;
+        if (ask_sealed(home, question, &text, &size, &envelope, err) != 0 ||
+            !(answer = tccl_message_parse(text, size, err)))
+            return NULL;
+        if (tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0 ||
+            strcmp(re, envelope.nonce) != 0) {
+            tccl_fail(err, "the answer belongs to another question");
+            return NULL;
+        }
     }
     if (strcmp(tccl_message_type(answer), type) != 0) {
         if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
