@@ -5,11 +5,11 @@
 #include "fuzz.h"
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
-#include "tccld/join/running.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/groups.h"
+#include "tccld/join/joint.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/net/link.h"
 
 enum { UID = 4001, RANKS = 4 };
@@ -53,9 +53,8 @@ void connection_answer(struct connection *connection, json_t *message)
     answers++;
 }
 
-const struct tccl_group_choice *groups_choice(struct groups *groups,
-                                              const struct running_step *step,
-                                              const struct tccl_node_class *class, bool closed)
+const struct tccl_group_choice *joint_choice(struct joint *groups, const struct running_step *step,
+                                             const struct tccl_node_class *class, bool closed)
 {
     return NULL;
 }

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
-#include "tccld/join/tree.h"
+#include "tccld/join/node-tree.h"
 
 enum { MOST = 700 };
 static int lowest_ranks[MOST]; /* of each node; -1: not known */

@@ -13,7 +13,7 @@
 #include "profiles.h"
 #include "search/search.h"
 #include "tccld/join/alongside.h"
-#include "tccld/join/groups.h"
+#include "tccld/join/joint.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
@@ -458,18 +458,18 @@ static void check_groups(void)
  * have had what tccld gives in a second. */
 static void check_turns(void)
 {
-    struct groups_turns turns = {0};
+    struct joint_turns turns = {0};
     int64_t now = 5000;
-    for (int i = 0; i < 3 * GROUPS_USER; i++)
-        CHECK(groups_admit(&turns, 1000, now) == (i < GROUPS_USER));
-    for (uid_t user = 1001; user < 1001 + GROUPS_SECOND - GROUPS_USER; user++)
-        CHECK(groups_admit(&turns, user, now + 900));
-    CHECK(!groups_admit(&turns, 1001, now + 900));
-    CHECK(groups_admit(&turns, 1000, now + 1000));
-    CHECK(groups_admit(&turns, 1001, now + 1000));
+    for (int i = 0; i < 3 * JOINT_USER; i++)
+        CHECK(joint_admit(&turns, 1000, now) == (i < JOINT_USER));
+    for (uid_t user = 1001; user < 1001 + JOINT_SECOND - JOINT_USER; user++)
+        CHECK(joint_admit(&turns, user, now + 900));
+    CHECK(!joint_admit(&turns, 1001, now + 900));
+    CHECK(joint_admit(&turns, 1000, now + 1000));
+    CHECK(joint_admit(&turns, 1001, now + 1000));
 }
 
-static const struct tccl_group_choice *choose(struct groups *groups, uid_t user, uint32_t step)
+static const struct tccl_group_choice *choose(struct joint *groups, uid_t user, uint32_t step)
 {
     struct running_step alive = {.key = third_key, .uid = user, .n_gpus = 4};
     struct tccl_step join = join_of(first_key, FIRST);
@@ -478,7 +478,7 @@ static const struct tccl_group_choice *choose(struct groups *groups, uid_t user,
     for (int i = 0; i < 4; i++)
         CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &alive.gpus[i]), 0);
     struct shared_class *class = class_of(&join);
-    const struct tccl_group_choice *choice = groups_choice(groups, &alive, class->class, true);
+    const struct tccl_group_choice *choice = joint_choice(groups, &alive, class->class, true);
     shared_class_drop(class);
     return choice;
 }
@@ -487,15 +487,15 @@ static const struct tccl_group_choice *choose(struct groups *groups, uid_t user,
  * he may: his own oldest ones go. */
 static void check_others_stay(void)
 {
-    enum { SECONDS = GROUPS_KEPT / GROUPS_USER + 1 };
-    struct groups *groups = groups_new(&daemon_);
+    enum { SECONDS = JOINT_KEPT / JOINT_USER + 1 };
+    struct joint *groups = joint_new(&daemon_);
     const struct tccl_group_choice *mine = choose(groups, 1000, 0);
     CHECK(mine != NULL);
-    for (uint32_t i = 0; i < SECONDS * GROUPS_USER; i++)
+    for (uint32_t i = 0; i < SECONDS * JOINT_USER; i++)
         while (!choose(groups, 2000, i))
             usleep(10000);
     CHECK(choose(groups, 1000, 0) == mine);
-    groups_free(groups);
+    joint_free(groups);
 }
 
 int main(void)

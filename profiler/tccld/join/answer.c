@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/tree.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/run-dir.h"
 

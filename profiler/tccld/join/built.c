@@ -14,7 +14,7 @@
 #include "client/message.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
-#include "tccld/join/tree.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/net/link.h"
 
 struct below {

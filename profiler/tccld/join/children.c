@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
-#include "tccld/join/tree.h"
 
 const char child_hung_up[] = "its tccld closed the connection before its plan was sent";
 

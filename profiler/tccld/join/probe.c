@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
-#include "tccld/join/tree.h"
 
 enum {
     REPEAT_MS = 1000,

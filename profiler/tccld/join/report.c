@@ -10,8 +10,8 @@
 #include "client/message.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
-#include "tccld/join/tree.h"
 
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */
 enum { FAILURE_MS = 20000 };

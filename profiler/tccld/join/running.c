@@ -15,8 +15,8 @@
 #include "client/message.h"
 #include "client/step-json.h"
 #include "tccld/join/alongside.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/tree.h"
 #include "tccld/main/run-dir.h"
 
 enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };

@@ -229,7 +229,7 @@ request_handler agree_receive;
  */
 lines_handler subset_ask;
 
-/* tree.c: AGREE and BUILT go up the tree. */
+/* node-tree.c: AGREE and BUILT go up the tree. */
 
 /* A message to the node above, of this node's range. A new reference; NULL without memory. */
 json_t *tree_message(const struct running_step *step, const char *type);

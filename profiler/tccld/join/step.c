@@ -10,8 +10,8 @@
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/alongside.h"
+#include "tccld/join/node-tree.h"
 #include "tccld/join/step.h"
-#include "tccld/join/tree.h"
 
 static void log_refused(const struct step *step, enum step_event event)
 {

@@ -11,7 +11,7 @@
 #include "ring/ring.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
-#include "tccld/join/groups.h"
+#include "tccld/join/joint.h"
 #include "tccld/join/node-profile.h"
 
 enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
@@ -167,7 +167,7 @@ static void answer_class(struct daemon *daemon, const struct running_step *step,
 {
     bool group = !(closed && class->class->n_gpus == 1);
     const struct tccl_group_choice *joint =
-        group ? groups_choice(daemon->groups, step, class->class, closed) : NULL;
+        group ? joint_choice(daemon->joint, step, class->class, closed) : NULL;
     if (!joint)
         class = alongside_see(daemon->running, &step->key, class, closed, step->hidden);
     put_answer(lines, class->class, own_machine(daemon->own), joint, closed);

@@ -20,7 +20,7 @@ struct presence;
 struct resolver;
 struct run_dir;
 struct running;
-struct groups;
+struct joint;
 struct replay;
 struct shares;
 struct nic_links;
@@ -55,7 +55,7 @@ struct daemon {
     struct journal *journal;
     struct jobs *jobs;
     struct running *running;
-    struct groups *groups;
+    struct joint *joint;
     struct steps *steps;
     struct sweep *sweep;
     struct agreements *agreements;

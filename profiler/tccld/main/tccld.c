@@ -17,7 +17,7 @@
 #include "base/fileio.h"
 #include "base/options.h"
 #include "tccld/jobs/jobs.h"
-#include "tccld/join/groups.h"
+#include "tccld/join/joint.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/running.h"
@@ -212,8 +212,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
     daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;
     daemon->running = daemon->steps ? running_new(daemon) : NULL;
-    daemon->groups = daemon->running ? groups_new(daemon) : NULL;
-    if (!daemon->groups)
+    daemon->joint = daemon->running ? joint_new(daemon) : NULL;
+    if (!daemon->joint)
         return tccl_fail(err, "out of memory");
     daemon->running->forget = leave_forget;
     daemon->peer_trust = peer_trust_new(daemon);
@@ -251,7 +251,7 @@ static void end(struct parts *parts)
     slurm_gpus_free(daemon->gpus);
     nic_links_free(daemon->links);
     steps_free(daemon->steps);
-    groups_free(daemon->groups);
+    joint_free(daemon->joint);
     running_free(daemon->running);
     agree_free(daemon->agreements);
     jobs_free(daemon->jobs);

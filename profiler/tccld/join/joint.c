@@ -1,5 +1,5 @@
-/* groups.c: joint choices, and who they are for. */
-#include "tccld/join/groups.h"
+/* joint.c: joint choices, and who they are for. */
+#include "tccld/join/joint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +22,24 @@ struct entry {
     struct tccl_group_choice choices[TCCL_MAX_GROUPS];
 };
 
-struct groups {
+struct joint {
     struct daemon *daemon;
-    struct entry entries[GROUPS_KEPT];
+    struct entry entries[JOINT_KEPT];
     uint64_t made;
-    struct groups_turns turns;
+    struct joint_turns turns;
 };
 
-struct groups *groups_new(struct daemon *daemon)
+struct joint *joint_new(struct daemon *daemon)
 {
-    struct groups *groups = calloc(1, sizeof(*groups));
-    if (groups)
-        groups->daemon = daemon;
-    return groups;
+    struct joint *joint = calloc(1, sizeof(*joint));
+    if (joint)
+        joint->daemon = daemon;
+    return joint;
 }
 
-void groups_free(struct groups *groups)
+void joint_free(struct joint *joint)
 {
-    free(groups);
+    free(joint);
 }
 
 static const struct tccl_group_choice *part_of(const struct entry *entry, uint32_t gpus)
@@ -50,12 +50,12 @@ static const struct tccl_group_choice *part_of(const struct entry *entry, uint32
     return NULL;
 }
 
-static const struct tccl_group_choice *find(const struct groups *groups,
+static const struct tccl_group_choice *find(const struct joint *joint,
                                             const struct tccl_step_key *key,
                                             const struct tccl_node_class *class, bool closed)
 {
-    for (int i = 0; i < GROUPS_KEPT; i++) {
-        const struct entry *entry = &groups->entries[i];
+    for (int i = 0; i < JOINT_KEPT; i++) {
+        const struct entry *entry = &joint->entries[i];
         if (entry->n == 0 || entry->closed != closed || !tccl_key_equal(&entry->key, key) ||
             strcmp(entry->machine, class->machine) != 0)
             continue;
@@ -66,37 +66,37 @@ static const struct tccl_group_choice *find(const struct groups *groups,
     return NULL;
 }
 
-bool groups_admit(struct groups_turns *turns, uid_t user, int64_t now_ms)
+bool joint_admit(struct joint_turns *turns, uid_t user, int64_t now_ms)
 {
     int made = 0;
     if (now_ms - turns->second >= SECOND_MS)
-        *turns = (struct groups_turns){.second = now_ms};
+        *turns = (struct joint_turns){.second = now_ms};
     for (int i = 0; i < turns->n; i++)
         made += turns->users[i] == user;
-    if (made == GROUPS_USER || turns->n == GROUPS_SECOND)
+    if (made == JOINT_USER || turns->n == JOINT_SECOND)
         return false;
     turns->users[turns->n++] = user;
     return true;
 }
 
-static int kept_for(const struct groups *groups, uid_t user)
+static int kept_for(const struct joint *joint, uid_t user)
 {
     int kept = 0;
-    for (int i = 0; i < GROUPS_KEPT; i++)
-        kept += groups->entries[i].n > 0 && groups->entries[i].user == user;
+    for (int i = 0; i < JOINT_KEPT; i++)
+        kept += joint->entries[i].n > 0 && joint->entries[i].user == user;
     return kept;
 }
 
 /* A free place, or that of the oldest choice of the user who has most. */
-static struct entry *make_room(struct groups *groups)
+static struct entry *make_room(struct joint *joint)
 {
     struct entry *found = NULL;
     int most = 0;
-    for (int i = 0; i < GROUPS_KEPT; i++) {
-        struct entry *entry = &groups->entries[i];
+    for (int i = 0; i < JOINT_KEPT; i++) {
+        struct entry *entry = &joint->entries[i];
         if (entry->n == 0)
             return entry;
-        int kept = kept_for(groups, entry->user);
+        int kept = kept_for(joint, entry->user);
         if (kept > most || (kept == most && entry->order < found->order)) {
             most = kept;
             found = entry;
@@ -105,25 +105,24 @@ static struct entry *make_room(struct groups *groups)
     return found;
 }
 
-const struct tccl_group_choice *groups_choice(struct groups *groups,
-                                              const struct running_step *step,
-                                              const struct tccl_node_class *class, bool closed)
+const struct tccl_group_choice *joint_choice(struct joint *joint, const struct running_step *step,
+                                             const struct tccl_node_class *class, bool closed)
 {
-    const struct tccl_group_choice *known = find(groups, &step->key, class, closed);
+    const struct tccl_group_choice *known = find(joint, &step->key, class, closed);
     struct entry made = {.key = step->key, .user = step->uid, .closed = closed};
     uint32_t all;
     if (known)
         return known;
-    if (own_mask(groups->daemon->own, step->gpus, step->n_gpus, &all) != 0)
+    if (own_mask(joint->daemon->own, step->gpus, step->n_gpus, &all) != 0)
         return NULL;
     made.n = tccl_groups_split(all, class->gpus, made.gpus);
-    if (made.n == 0 || !groups_admit(&groups->turns, step->uid, tccl_now_ms()) ||
-        alongside_choose(groups->daemon->running, &step->key, made.gpus, made.n, closed,
+    if (made.n == 0 || !joint_admit(&joint->turns, step->uid, tccl_now_ms()) ||
+        alongside_choose(joint->daemon->running, &step->key, made.gpus, made.n, closed,
                          step->hidden, made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
-    made.order = ++groups->made;
-    struct entry *entry = make_room(groups);
+    made.order = ++joint->made;
+    struct entry *entry = make_room(joint);
     *entry = made;
     return part_of(entry, class->gpus);
 }

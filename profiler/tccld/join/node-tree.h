@@ -1,8 +1,8 @@
-/* tree.h: the tree over the nodes of a step, by index: node 0 is the root; the parent of a node is
- * its index with the lowest non-zero digit, in base TREE_FAN, set to 0. So each node heads a
- * contiguous range, and the depth is log N in that base. */
-#ifndef TCCL_TREE_H
-#define TCCL_TREE_H
+/* node-tree.h: the tree over the nodes of a step, by index: node 0 is the root; the parent of a
+ * node is its index with the lowest non-zero digit, in base TREE_FAN, set to 0. So each node heads
+ * a contiguous range, and the depth is log N in that base. */
+#ifndef TCCL_NODE_TREE_H
+#define TCCL_NODE_TREE_H
 
 enum { TREE_FAN = 16 };
 
