@@ -19,10 +19,10 @@ enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 struct row {
     char gpus[GPUS_TEXT];
     double ring, baseline_ring;   /* GB/s, 0: none */
-    double chain, baseline_chain; /* best over all pairs of ports */
+    double chain, baseline_chain; /* best over all pairs of NICs */
     double ring_set, chain_set;   /* of several rings at once, as jobs get them */
     int ring_rings, chain_rings;  /* and how many; 0: there is none */
-    double gap;                   /* of the best chain, or of the ring where there is no port */
+    double gap;                   /* of the best chain, or of the ring where there is no NIC */
     long measured, pairs, proven;
     char best[TCCL_CHAIN_TEXT];
 };

@@ -114,11 +114,11 @@ static const struct {
 #define AT(member) offsetof(struct line, options.member)
 #define TEXT(name, commands, at, values, help)                                                     \
     {                                                                                              \
-        name, 0, commands, TCCL_OPTION_TEXT, at, values, help, 0, 0, NULL                          \
+        name, 0, commands, TCCL_OPTION_TEXT, at, values, help                                      \
     }
 #define FLAG(name, letter, commands, member, help)                                                 \
     {                                                                                              \
-        name, letter, commands, TCCL_OPTION_FLAG, AT(member), NULL, help, 0, 0, NULL               \
+        name, letter, commands, TCCL_OPTION_FLAG, AT(member), NULL, help                           \
     }
 /* A set is measured to its end before a signal or the budget stops a run: these bounds keep that
  * short. */
@@ -175,8 +175,8 @@ static const struct tccl_option options[] = {
     OWN("html", IN(REPORT), html, "@file", NULL, set_html),
     TEXT("slurm", IN(GRES), AT(slurm), NULL, NULL),
     TEXT("listen", IN(PEER), AT(listen), NULL, NULL),
-    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL, 0, 0, NULL},
-    {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL, NULL, 0, 0, NULL},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL},
+    {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL, NULL},
 };
 
 static void complete_profiles(int command)

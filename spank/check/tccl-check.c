@@ -131,16 +131,14 @@ static const struct tccl_command commands[] = {
 #define AT(member) offsetof(struct check_options, member)
 #define PROPERTY(name, member, values, help)                                                       \
     {                                                                                              \
-        name, 0, IN_POLICY, TCCL_OPTION_TEXT, AT(facts.member), values, help, 0, 0, NULL           \
+        name, 0, IN_POLICY, TCCL_OPTION_TEXT, AT(facts.member), values, help                       \
     }
 
 static const struct tccl_option options[] = {
     {"explain", 0, IN_POLICY, TCCL_OPTION_FLAG, AT(explain), NULL,
-     "      --explain         for each other policy, also the first condition that fails\n", 0, 0,
-     NULL},
+     "      --explain         for each other policy, also the first condition that fails\n"},
     {"config", 'f', 0, TCCL_OPTION_TEXT, AT(config), "@file",
-     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n", 0, 0,
-     NULL},
+     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
     {"node", 'N', IN_CHECK, TCCL_OPTION_OWN, AT(node), NULL,
      "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n", 0, 0,
      set_node},
@@ -152,18 +150,17 @@ static const struct tccl_option options[] = {
      "      --peers LIST      contact the tccld of these nodes, default: all with GPUs\n", 0, 0,
      set_nodes},
     {"no-peers", 0, IN_CHECK, TCCL_OPTION_FLAG, AT(no_peers), NULL,
-     "      --no-peers        skip the item peers\n", 0, 0, NULL},
+     "      --no-peers        skip the item peers\n"},
     {"only", 0, IN_CHECK, TCCL_OPTION_OWN, AT(only), NULL,
      "      --only LIST       check these items only, comma-separated\n", 0, 0, set_only},
     {"timeout", 0, IN_CHECK, TCCL_OPTION_COUNT, AT(seconds), NULL,
      "      --timeout SECONDS time limit for all items, default 10\n", 1, 600, NULL},
     {"bundle", 0, IN_CHECK, TCCL_OPTION_TEXT, AT(bundle), "@file",
-     "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n", 0, 0,
-     NULL},
+     "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n"},
     {"json", 'j', IN_CHECK | IN_POLICY, TCCL_OPTION_FLAG, AT(json), NULL,
-     "  -j, --json            print one JSON object\n", 0, 0, NULL},
+     "  -j, --json            print one JSON object\n"},
     {"quiet", 'q', IN_CHECK, TCCL_OPTION_FLAG, AT(quiet), NULL,
-     "  -q, --quiet           print only items that are not ok\n", 0, 0, NULL},
+     "  -q, --quiet           print only items that are not ok\n"},
     PROPERTY("partition", partition, NULL,
              "\nThe step. A condition on something that is not given does not match:\n"
              "  --partition NAME, --account NAME, --qos NAME, --user NAME, --job-name NAME\n"),
@@ -176,15 +173,15 @@ static const struct tccl_option options[] = {
     {"gpus", 0, IN_POLICY, TCCL_OPTION_COUNT, AT(facts.gpus), NULL,
      "      --gpus N          total number of GPUs\n", 1, 1048576, NULL},
     {"gpu-type", 0, IN_POLICY, TCCL_OPTION_TEXT, AT(model), NULL,
-     "      --gpu-type MODEL  GPU model: \"NVIDIA A100-SXM4-40GB\", or a part of it\n", 0, 0, NULL},
+     "      --gpu-type MODEL  GPU model: \"NVIDIA A100-SXM4-40GB\", or a part of it\n"},
     {"mode", 0, IN_POLICY, TCCL_OPTION_OWN, AT(mode), "off|auto|on|require",
      "      --mode MODE       mode requested by the user (with TCCL=, or on the command\n"
      "                        line): off, auto, on or require\n",
      0, 0, set_mode},
-    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, "  -h, --help            show this help and exit\n",
-     0, 0, NULL},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
+     "  -h, --help            show this help and exit\n"},
     {"version", 'V', IN_CHECK, TCCL_OPTION_VERSION, 0, NULL,
-     "  -V, --version         show the version and exit\n", 0, 0, NULL},
+     "  -V, --version         show the version and exit\n"},
 };
 
 static void complete_items(int command)

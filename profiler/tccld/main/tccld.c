@@ -68,23 +68,21 @@ static const struct tccl_command commands[] = {
 
 static const struct tccl_option option_table[] = {
     {"config", 'f', 0, TCCL_OPTION_TEXT, offsetof(struct options, conf.path), "@file",
-     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n", 0, 0,
-     NULL},
+     "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
     {"node", 'N', 0, TCCL_OPTION_TEXT, offsetof(struct options, conf.node), NULL,
-     "  -N, --node NAME       this node's name in Slurm, default: the short host name\n", 0, 0,
-     NULL},
+     "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"},
     {"pid-file", 0, 0, TCCL_OPTION_TEXT, offsetof(struct options, pid_file), "@file",
-     "      --pid-file FILE   write the process id to FILE, remove it at the end\n", 0, 0, NULL},
+     "      --pid-file FILE   write the process id to FILE, remove it at the end\n"},
     {"check-config", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, conf.check), NULL,
-     "      --check-config    read the configuration, say what is wrong, and exit\n", 0, 0, NULL},
+     "      --check-config    read the configuration, say what is wrong, and exit\n"},
     /* else getopt would take it for the start of --check-config */
     {"check", 0, 0, TCCL_OPTION_OWN_FLAG, 0, NULL, "", 0, 0, refuse_check},
     {"foreground", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, foreground), NULL,
-     "      --foreground      accepted, and the only way it runs\n", 0, 0, NULL},
-    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, "  -h, --help            show this help and exit\n",
-     0, 0, NULL},
+     "      --foreground      accepted, and the only way it runs\n"},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
+     "  -h, --help            show this help and exit\n"},
     {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL,
-     "  -V, --version         show the version and exit\n", 0, 0, NULL},
+     "  -V, --version         show the version and exit\n"},
 };
 
 static const struct tccl_program program = {
