@@ -162,7 +162,7 @@ int tccl_options_read(const struct tccl_program *program, int command, int argc,
     argc -= command > 0;
     argv += command > 0;
     opterr = 0;
-    optind = 1;
+    optind = 0; /* glibc begins anew, also where a line was left in the middle of a word */
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         const struct tccl_option *row = program->options;
         if (found == ':' || found == '?')
