@@ -95,8 +95,8 @@ static void end_line(struct tccl_doc *doc)
     tccl_pen_end(&doc->pen);
 }
 
-void tccl_doc_table(struct tccl_doc *doc, const char *class, const struct tccl_doc_column *columns,
-                    int n)
+void tccl_doc_table(struct tccl_doc *doc, const char *class, const char *caption,
+                    const struct tccl_doc_column *columns, int n)
 {
     FILE *out = doc->pen.out;
     doc->columns = columns;
@@ -105,7 +105,8 @@ void tccl_doc_table(struct tccl_doc *doc, const char *class, const struct tccl_d
     doc->bar = -1;
     doc->open = false;
     if (doc->html)
-        fprintf(out, "<table class=\"rows%s%s\">\n<tr>", *class ? " " : "", class);
+        fprintf(out, "<table class=\"rows%s%s\">\n%s%s%s<tr>", *class ? " " : "", class,
+                caption ? "<caption>" : "", caption ? caption : "", caption ? "</caption>\n" : "");
     for (; doc->at < n; doc->at++)
         if (doc->html)
             fprintf(out, "<th scope=\"col\"%s>%s</th>",
@@ -197,6 +198,16 @@ void tccl_doc_code(struct tccl_doc *doc, const char *text)
     }
     doc->at += !doc->open;
     doc->open = true;
+}
+
+void tccl_doc_chains(struct tccl_doc *doc, const struct tccl_named_rings *rings)
+{
+    char text[TCCL_CHAIN_TEXT];
+    for (int i = 0; i < rings->n; i++) {
+        tccl_named_format(&rings->chains[i], text);
+        cleanup_free char *safe = tccl_term_escape(text, NULL);
+        tccl_doc_code(doc, safe ? safe : "");
+    }
 }
 
 void tccl_doc_bar(struct tccl_doc *doc, double part)

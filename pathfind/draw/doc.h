@@ -3,6 +3,7 @@
 #ifndef TCCL_DOC_H
 #define TCCL_DOC_H
 
+#include "chain/chain-text.h"
 #include "draw/term.h"
 
 /* width: on a terminal; below 0: to the left; 0: what is long, behind the others or on
@@ -33,9 +34,9 @@ __attribute__((format(printf, 2, 3))) void tccl_doc_line(struct tccl_doc *doc, c
 __attribute__((format(printf, 3, 4))) void tccl_doc_fact(struct tccl_doc *doc, const char *name,
                                                          const char *format, ...);
 
-/* class: of a page, beside "rows". */
-void tccl_doc_table(struct tccl_doc *doc, const char *class, const struct tccl_doc_column *columns,
-                    int n);
+/* class: of a page, beside "rows". caption: of a page; NULL: none. */
+void tccl_doc_table(struct tccl_doc *doc, const char *class, const char *caption,
+                    const struct tccl_doc_column *columns, int n);
 void tccl_doc_table_end(struct tccl_doc *doc);
 /* The next cell: of our own words and numbers; or of a record's text, made safe and cut to that
  * many columns (on a terminal, to its own). */
@@ -44,6 +45,8 @@ __attribute__((format(printf, 2, 3))) void tccl_doc_cell(struct tccl_doc *doc, c
 void tccl_doc_text(struct tccl_doc *doc, const char *text, int most);
 /* What is long, as chains are, in its cell: one below the other. */
 void tccl_doc_code(struct tccl_doc *doc, const char *text);
+/* Chains' texts. */
+void tccl_doc_chains(struct tccl_doc *doc, const struct tccl_named_rings *rings);
 /* A bar of that part (0 to 1), in the last cell; on a terminal at the end of the row. */
 void tccl_doc_bar(struct tccl_doc *doc, double part);
 void tccl_doc_row(struct tccl_doc *doc); /* ends it */

@@ -84,17 +84,6 @@ void tccl_html_text(const char *text, int columns, FILE *out)
     fputs("</bdi>", out);
 }
 
-void tccl_html_chains(const struct tccl_named_rings *rings, FILE *out)
-{
-    char text[TCCL_CHAIN_TEXT];
-    for (int i = 0; i < rings->n; i++) {
-        tccl_named_format(&rings->chains[i], text);
-        fputs(i ? "<br/><code>" : "<code>", out);
-        tccl_html_text(text, TCCL_CHAIN_TEXT, out);
-        fputs("</code>", out);
-    }
-}
-
 void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *out)
 {
     if (chart->n_columns == 0)
@@ -102,15 +91,6 @@ void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *
     fprintf(out, "<h2>%s</h2>\n<div class=\"card\">\n", heading);
     tccl_chart_write(chart, out);
     fputs("</div>\n", out);
-}
-
-void tccl_html_heads(const char *const *heads, FILE *out)
-{
-    fputs("<table class=\"rows\">\n<tr>", out);
-    for (; *heads; heads++)
-        fprintf(out, "<th scope=\"col\"%s>%s</th>", **heads == '#' ? " class=\"n\"" : "",
-                *heads + (**heads == '#'));
-    fputs("</tr>\n", out);
 }
 
 /* ---- a chain as a list of devices and arrows that wraps ---- */

@@ -33,10 +33,6 @@ void tccl_html_wide_end(FILE *out);
 
 /* A text of a record, made safe and cut to that many columns. */
 void tccl_html_text(const char *text, int columns, FILE *out);
-/* Chains' texts, one below the other. */
-void tccl_html_chains(const struct tccl_named_rings *rings, FILE *out);
-/* Begins a table with these heads (NULL behind the last; "#Steps": of numbers). Texts are HTML. */
-void tccl_html_heads(const char *const *heads, FILE *out);
 /* A heading and a chart; nothing without columns. */
 void tccl_html_chart(const char *heading, const struct tccl_chart *chart, FILE *out);
 

@@ -6,9 +6,10 @@
 
 #include "base/cleanup.h"
 #include "draw/chart.h"
+#include "draw/doc.h"
 #include "draw/html.h"
 
-enum { NAMES = 400, CHAIN = 8192 }; /* longest texts, columns */
+enum { NAMES = 400 }; /* longest texts, columns */
 
 void tccl_sheet_clear(struct tccl_sheet *sheet)
 {
@@ -102,19 +103,19 @@ void tccl_sheet_ways(const struct tccl_sheet *sheet, FILE *out)
 void tccl_sheet_table(const struct tccl_sheet *sheet, FILE *out)
 {
     enum { CARDS = 1000 };
-    fputs("<details><summary>As a table</summary>\n<table class=\"rows\">\n<caption>Nodes "
-          "in ring order, with the path of the data on each</caption>\n<tr><th scope=\"col\">"
-          "Nodes</th><th scope=\"col\" class=\"n\">Number</th><th scope=\"col\">Chain</th></tr>\n",
-          out);
+    static const struct tccl_doc_column columns[] = {{"Nodes", -1}, {"Number", 1}, {"Chain", 0}};
+    struct tccl_doc doc = {.pen = {.out = out}, .html = true};
+    fputs("<details><summary>As a table</summary>\n", out);
+    tccl_doc_table(&doc, "", "Nodes in ring order, with the path of the data on each", columns, 3);
     for (int i = 0; i < sheet->n_ours && i < CARDS; i++) {
         const struct tccl_card *card = &sheet->cards[i];
-        fputs("<tr><th scope=\"row\">", out);
-        tccl_html_text(card->head, NAMES, out);
-        fprintf(out, "</th><td class=\"n\">%d</td><td>", card->nodes);
-        tccl_html_chains(card->rings, out);
-        fputs("</td></tr>\n", out);
+        tccl_doc_text(&doc, card->head, NAMES);
+        tccl_doc_cell(&doc, "%d", card->nodes);
+        tccl_doc_chains(&doc, card->rings);
+        tccl_doc_row(&doc);
     }
-    fprintf(out, "</table>\n%s</details>\n",
+    tccl_doc_table_end(&doc);
+    fprintf(out, "%s</details>\n",
             sheet->n_ours > CARDS ? "<p>Only the first are listed.</p>\n" : "");
 }
 

@@ -188,7 +188,7 @@ static long put_some_congested(struct tccl_doc *doc, const struct tccl_report *r
     static const struct tccl_doc_column columns[] = {
         {"of alone", 8}, {"GB/s", 9}, {"alone", 11}, {"at the same time", 0}};
 
-    tccl_doc_table(doc, "three", columns, 4);
+    tccl_doc_table(doc, "three", NULL, columns, 4);
     for (; i < report->n_congested && count > 0; i++)
         if (!report->congested[i].repeats) {
             put_congested(doc, &report->congested[i]);
@@ -285,7 +285,7 @@ static void put_some_rings(struct tccl_doc *doc, const struct tccl_report *repor
 
     if (doc->html)
         tccl_html_wide_begin("Rings found", doc->pen.out);
-    tccl_doc_table(doc, "six", columns, 7);
+    tccl_doc_table(doc, "six", NULL, columns, 7);
     for (int i = from; i < to; i++) {
         const struct tccl_found_rings *found = &report->rings[i];
         put_found(doc, report, found->gpus, "ring", &found->alone);

@@ -5,6 +5,7 @@
 #include "acct/acct.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "draw/doc.h"
 #include "draw/html.h"
 #include "draw/svg.h"
 
@@ -23,29 +24,29 @@ static void put_lines(const struct tccl_sheet *sheet, FILE *out)
 }
 
 /* The steps beside it, as a table. */
-static void put_beside(const struct acct_drawn *drawn, FILE *out)
+static void put_beside(const struct acct_drawn *drawn, struct tccl_doc *doc)
 {
+    static const struct tccl_doc_column columns[] = {
+        {"Step", -1}, {"GB/s", 1}, {"Alone", 1}, {"Chains", 0}};
     if (drawn->n_beside == 0)
         return;
-    fputs("<h2>Beside it when it began</h2>\n<div class=\"card\">\n", out);
-    tccl_html_heads((const char *const[]){"Step", "#GB/s", "#Alone", "Chains", NULL}, out);
+    tccl_doc_begin(doc, "Beside it when it began", NULL);
+    tccl_doc_table(doc, "", NULL, columns, 4);
     for (int i = 0; i < drawn->n_beside; i++) {
         const struct tccl_neighbour *other = &drawn->beside[i];
-        char place[ACCT_PLACE], rings[16];
-        snprintf(rings, sizeof(rings), "%d rings", other->rings.n);
+        char place[ACCT_PLACE], rings[24] = "a ring", step[ACCT_PLACE + 40];
+        if (other->rings.n > 1)
+            snprintf(rings, sizeof(rings), "%d rings", other->rings.n);
         acct_drawn_place(drawn, other->node, place);
-        fprintf(out, "<tr><th scope=\"row\">%s on ",
-                other->nccl          ? "NCCL's own"
-                : other->rings.n > 1 ? rings
-                                     : "a ring");
-        cleanup_free char *safe = tccl_term_escape(place, NULL);
-        tccl_svg_escape(safe ? safe : "", out);
-        fprintf(out, "</th><td class=\"n\">%s%.2f</td><td class=\"n\">%.2f</td><td>",
-                acct_drawn_least(drawn, i) ? "≥ " : "", other->gbps, other->alone);
-        tccl_html_chains(&other->rings, out);
-        fputs("</td></tr>\n", out);
+        snprintf(step, sizeof(step), "%s on %s", other->nccl ? "NCCL's own" : rings, place);
+        tccl_doc_text(doc, step, sizeof(step));
+        tccl_doc_cell(doc, "%s%.2f", acct_drawn_least(drawn, i) ? "≥ " : "", other->gbps);
+        tccl_doc_cell(doc, "%.2f", other->alone);
+        tccl_doc_chains(doc, &other->rings);
+        tccl_doc_row(doc);
     }
-    fputs("</table>\n</div>\n", out);
+    tccl_doc_table_end(doc);
+    tccl_doc_end(doc);
 }
 
 static int put_ring(const struct acct_drawn *drawn, FILE *out)
@@ -114,29 +115,33 @@ static void put_facts(const json_t *record, struct acct_drawn *drawn, FILE *out)
     fputs("</dl></div>\n", out);
 }
 
-static void put_notation(const json_t *record, FILE *out)
+static void put_notation(const json_t *record, struct tccl_doc *doc)
 {
-    static const struct {
-        const char *arrow, *meaning;
-    } arrows[] = {
-        {"-w&gt;", "the GPU writes into the next one"},
-        {"-r&gt;", "the next GPU reads from the one before it"},
-        {"-m<var>K</var>&gt;", "through memory <var>K</var>: written to it, and read from there"},
-        {"-g&gt;", "between NIC and GPU directly (GPUDirect)"}};
-    fputs("<h2>Notation</h2>\n<div class=\"card\">\n", out);
-    tccl_html_heads((const char *const[]){"Arrow", "Data path", NULL}, out);
-    for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++)
-        fprintf(out, "<tr><th scope=\"row\"><code>%s</code></th><td>%s</td></tr>\n",
-                arrows[i].arrow, arrows[i].meaning);
-    fputs("</table>\n<details><summary>The ring on one line</summary>\n<p><code>", out);
-    tccl_html_text(tccl_text_of(record, "ring"), TEXT, out);
-    fputs("</code></p>\n</details>\n</div>\n", out);
+    static const struct tccl_doc_column columns[] = {{"Arrow", -1}, {"Data path", -1}};
+    static const char *const arrows[][2] = {
+        {"-w>", "the GPU writes into the next one"},
+        {"-r>", "the next GPU reads from the one before it"},
+        {"-mK>", "through memory K: written to it, and read from there"},
+        {"-g>", "between NIC and GPU directly (GPUDirect)"}};
+    tccl_doc_begin(doc, "Notation", NULL);
+    tccl_doc_table(doc, "", NULL, columns, 2);
+    for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++) {
+        tccl_doc_cell(doc, "%s", arrows[i][0]);
+        tccl_doc_cell(doc, "%s", arrows[i][1]);
+        tccl_doc_row(doc);
+    }
+    tccl_doc_table_end(doc);
+    fputs("<details><summary>The ring on one line</summary>\n<p><code>", doc->pen.out);
+    tccl_html_text(tccl_text_of(record, "ring"), TEXT, doc->pen.out);
+    fputs("</code></p>\n</details>\n", doc->pen.out);
+    tccl_doc_end(doc);
 }
 
 int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *asked,
                    struct tccl_error *err)
 {
     struct acct_drawn drawn;
+    struct tccl_doc doc = {.pen = {.out = out}, .html = true};
     const struct tccl_sheet *sheet = &drawn.sheet;
     int rc = acct_drawn_read(record, &drawn, err);
     if (rc == 0) {
@@ -148,9 +153,9 @@ int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *ask
             rc = tccl_fail(err, "out of memory");
         tccl_sheet_chart(sheet, out);
         put_lines(sheet, out);
-        put_beside(&drawn, out);
+        put_beside(&drawn, &doc);
         put_facts(record, &drawn, out);
-        put_notation(record, out);
+        put_notation(record, &doc);
         acct_html_asked(asked, out);
         tccl_html_end("tcclacct", out);
     }

@@ -78,7 +78,7 @@ static void put_words(struct tccl_doc *doc, const char *heading, const char *wha
         return;
     tccl_doc_begin(doc, heading, NULL);
     if (count > 0)
-        tccl_doc_table(doc, "", columns, 3);
+        tccl_doc_table(doc, "", NULL, columns, 3);
     else
         tccl_doc_line(doc, "No data yet.");
     for (int i = 0; i < count; i++) {
@@ -108,7 +108,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
         return;
     tccl_doc_begin(doc, "Why there was no ring", NULL);
     if (any)
-        tccl_doc_table(doc, "four", columns, 5);
+        tccl_doc_table(doc, "four", NULL, columns, 5);
     else
         tccl_doc_line(doc, "No step has a reason: every step that asked for a ring got one.");
     json_array_foreach(reasons, i, reason)
@@ -150,7 +150,7 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
         if (!stands_out(node))
             continue;
         if (shown++ == 0)
-            tccl_doc_table(doc, "", columns, 4);
+            tccl_doc_table(doc, "", NULL, columns, 4);
         tccl_doc_text(doc, tccl_text_of(node, "node"), NAME);
         if (json_is_number(json_object_get(node, "share"))) {
             tccl_doc_cell(doc, "%.1f %%", 100 * real_of(node, "share"));
@@ -297,7 +297,7 @@ static void put_gains(struct tccl_doc *doc, const json_t *summary)
         tccl_doc_line(doc, "of no ring is it known that NCCL built it");
     tccl_doc_line(doc, "predicted for all: median %.2f, mean %.2f", real_of(summary, "gain_median"),
                   real_of(summary, "gain_mean"));
-    tccl_doc_table(doc, "", columns, 2);
+    tccl_doc_table(doc, "", NULL, columns, 2);
     for (size_t i = first; i <= last; i++) {
         const json_t *part = json_array_get(gains, i);
         char range[32];
@@ -327,7 +327,7 @@ static void put_spans(struct tccl_doc *doc, const json_t *summary)
     if (each > 1)
         snprintf(day, sizeof(day), "%lld days from", (long long)each);
     tccl_doc_begin(doc, "Over time", NULL);
-    tccl_doc_table(doc, "", columns, 5);
+    tccl_doc_table(doc, "", NULL, columns, 5);
     for (int i = 0; i < count; i++) {
         char from[64];
         format_time(spans[i].noon, "%Y-%m-%d", from, sizeof(from));
