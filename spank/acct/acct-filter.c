@@ -192,9 +192,10 @@ static bool is_job_state(const char *text)
     return false;
 }
 
-/* The word, or the only one that begins with it, case-insensitive. */
-static json_t *read_word(const char *text, const char *const *words, const char *what,
-                         struct tccl_error *err)
+/* The word, or the only one that begins with it, case-insensitive, unless it is known to be
+ * something else (what, else NULL). */
+static json_t *read_word(const char *text, const char *const *words, const char *kind,
+                         const char *what, struct tccl_error *err)
 {
     char known[400] = "";
     const char *found = NULL;
@@ -202,14 +203,15 @@ static json_t *read_word(const char *text, const char *const *words, const char 
     for (int i = 0; words[i]; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", words[i]);
-        if (!strcasecmp(text, words[i]))
+        if (!what && !strcasecmp(text, words[i]))
             return json_string(words[i]);
         if (*text && !strncasecmp(text, words[i], strlen(text)) && n_found++ == 0)
             found = words[i];
     }
-    if (n_found == 1)
+    if (n_found == 1 && !what)
         return json_string(found);
-    tccl_fail(err, "'%.40s' is %s: give one of: %s", text, what, known);
+    tccl_fail(err, "'%.40s' is %s%s: give one of: %s", text, what ? what : "not ", what ? "" : kind,
+              known);
     return NULL;
 }
 
@@ -217,11 +219,9 @@ static json_t *read_state(const char *text, struct tccl_error *err)
 {
     static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
                                          "partial", "differs", NULL};
-    if (!is_job_state(text)) /* sacct's "F", too, which is not the fallback of a ring */
-        return read_word(text, states, "not a state", err);
-    tccl_fail(err, "'%.40s' is a job state, which sacct shows; give a ring state: see --help",
-              text);
-    return NULL;
+    /* sacct's "F", too, which is not the fallback of a ring */
+    return read_word(text, states, "a state",
+                     is_job_state(text) ? "a job state, which sacct shows" : NULL, err);
 }
 
 static json_t *read_name(const char *text, struct tccl_error *err)
@@ -234,7 +234,7 @@ static json_t *read_name(const char *text, struct tccl_error *err)
 
 static json_t *read_class(const char *text, struct tccl_error *err)
 {
-    return read_word(text, tccl_reason_words + 1, "not a class of reason", err);
+    return read_word(text, tccl_reason_words + 1, "a class of reason", NULL, err);
 }
 
 /* Is the entry empty because of a superfluous comma, as in "12," or "12,,13"? */
