@@ -105,6 +105,11 @@ void check_clear(void)
     }
 }
 
+void check_nothing_left(void)
+{
+    CHECK_INT(rmdir(check_folder()) | mkdir(check_folder(), 0755), 0);
+}
+
 int check_result(void)
 {
     if (check_failures)

@@ -138,6 +138,9 @@ int check_result(void);
 const char *check_folder(void);
 void check_clear(void);
 
+/* Checks that nothing is in it any more. */
+void check_nothing_left(void);
+
 /* A path in it, as printf; "": the folder's. Static: the last 16 stay. */
 const char *check_at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -4,8 +4,6 @@
 #ifndef TCCL_STEP_FAKES_H
 #define TCCL_STEP_FAKES_H
 
-#include <stdarg.h>
-
 #include "base/clock.h"
 #include "check.h"
 #include "client/message.h"
@@ -109,7 +107,6 @@ bool connection_closed(const struct connection *connection)
 }
 pid_t connection_pid(const struct connection *connection)
 {
-    (void)connection;
     return getpid();
 }
 const char *connection_node(const struct connection *connection)
@@ -207,15 +204,11 @@ static struct job_facts fake_facts; /* this of every job */
 
 const struct job_facts *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms)
 {
-    (void)jobs;
-    (void)age_ms;
     fake_facts.job = job;
     return fake_knows ? &fake_facts : NULL;
 }
 struct job_question *jobs_ask(struct jobs *jobs, uint32_t job, job_answer *answer, void *context)
 {
-    (void)jobs;
-    (void)job;
     if (fake_n_questions == FAKE_QUESTIONS)
         return NULL;
     struct job_question *question = malloc(sizeof(*question));
@@ -255,27 +248,20 @@ void journal_put(struct journal *journal, json_t *record)
     const char *state = json_string_value(json_object_get(record, "state"));
     const char *reason = json_string_value(json_object_get(record, "reason"));
     bool again = state && reason && strcmp(state, "partial") == 0 && !strcmp(reason, fake_reason);
-    (void)journal;
     fake_put++;
     fake_made += !again;
     json_decref(record);
 }
 void journal_expect(struct journal *journal, int change)
 {
-    (void)journal;
     fake_expected += change;
 }
 void metrics_join(struct metrics *metrics, enum tccl_mode mode)
 {
-    (void)metrics;
-    (void)mode;
 }
 void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us)
 {
-    (void)metrics;
-    (void)ratio;
-    (void)rings;
     CHECK(waited_us >= 0);
     CHECK(state != TCCL_STATE_FALLBACK ||
           (reason != TCCL_REASON_NONE && (fake_strangers || reason != TCCL_REASON_OTHER)));
@@ -289,8 +275,6 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
                    const char *record, struct tccl_line_writer *plan, struct monitor *monitor,
                    char path[static PATH_MAX], struct tccl_error *err)
 {
-    (void)monitor;
-    (void)gid;
     CHECK(*record);
     CHECK_INT(tccl_lines_end(plan), 0);
     if (fake_disk_full)
@@ -302,24 +286,16 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
 void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
                         struct monitor *monitor)
 {
-    (void)run_dir, (void)key, (void)monitor;
 }
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor)
 {
-    (void)monitor;
-    (void)run_dir;
-    (void)key;
 }
 void planfile_link(const char *run_dir, const struct tccl_step_key *key)
 {
-    (void)run_dir;
-    (void)key;
 }
 
 void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
 {
-    (void)run_dir;
-    (void)key;
 }
 
 /* The records of this node's steps: one for all, and that of the job script, if there is one. */
@@ -330,23 +306,19 @@ static bool fake_has_script;
 struct running_step *running_begin(struct running *running, const struct tccl_step *join,
                                    const char *stepd)
 {
-    (void)running, (void)stepd;
     CHECK(join != NULL);
     return &fake_record;
 }
 struct running_step *running_find(const struct running *running, const struct tccl_step_key *key)
 {
-    (void)running, (void)key;
     return &fake_record;
 }
 struct running_step *running_planned(const struct running *running, const struct tccl_step_key *key)
 {
-    (void)running, (void)key;
     return NULL;
 }
 struct running_step *running_script(const struct running *running, const struct tccl_step_key *key)
 {
-    (void)running, (void)key;
     return fake_has_script ? &fake_script : NULL;
 }
 bool running_is_script(const struct running_step *step)
@@ -355,28 +327,22 @@ bool running_is_script(const struct running_step *step)
 }
 void running_end(struct running *running, struct running_step *step)
 {
-    (void)running, (void)step;
 }
 char *running_text(const struct running_step *step)
 {
-    (void)step;
     return strdup("{}");
 }
 void running_save_soon(struct running *running, struct running_step *step)
 {
-    (void)running, (void)step;
 }
 void built_end(struct running *running, struct running_step *step, bool silent)
 {
-    (void)running, (void)step, (void)silent;
 }
 void built_drop(struct running_step *step)
 {
-    (void)step;
 }
 void agree_drop(struct agreements *agreements, const struct running_step *step)
 {
-    (void)agreements, (void)step;
 }
 
 /* This node, and ranges of nodes. */
@@ -389,17 +355,12 @@ static unsigned fake_look;
 
 unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 {
-    (void)gpus;
     return fake_look;
 }
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
                                bool hidden, struct tccl_error *err)
 {
-    (void)hidden;
-    (void)own;
-    (void)conf;
-    (void)slurm;
     CHECK(gres != NULL);
     if (fake_no_profile || n_gres == 0) { /* a JOIN from outside may have none */
         tccl_fail_as(err, TCCL_REASON_NO_PROFILE, n_gres ? "no profile" : "no GPU in this step");
@@ -410,7 +371,6 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
 }
 const struct tccl_machine *own_machine(const struct own *own)
 {
-    (void)own;
     return NULL;
 }
 /* Nobody else runs here. */
@@ -418,17 +378,14 @@ void alongside_plan(struct running *running, struct running_step *step,
                     const struct tccl_outcome *outcome, const struct tccl_step *join,
                     const struct tccl_node_class *class)
 {
-    (void)running, (void)step, (void)outcome, (void)join, (void)class;
 }
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
-    (void)running, (void)join, (void)class, (void)outcome;
 }
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
                                    struct shared_class *class, bool closed, bool hidden)
 {
-    (void)running, (void)key, (void)closed, (void)hidden;
     return class;
 }
 /* Why Slurm has no plugin here; NULL: it has. */
@@ -456,21 +413,18 @@ void merge_free(struct merge *merge)
 }
 int merge_add(struct merge *merge, struct shared_class *class, int count, struct tccl_error *err)
 {
-    (void)err;
     CHECK(class == &fake_class);
     merge->end += count;
     return 0;
 }
 int merge_append(struct merge *merge, const struct merge *next, struct tccl_error *err)
 {
-    (void)err;
     CHECK_INT(next->first, merge->end);
     merge->end = next->end;
     return 0;
 }
 json_t *merge_to_json(const struct merge *merge, struct tccl_error *err)
 {
-    (void)err;
     return json_pack("{s:[ii]}", "range", merge->first, merge->end);
 }
 struct merge *merge_from_json(const json_t *json, int first, int end, struct tccl_error *err)
@@ -513,10 +467,6 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  struct tccl_error *err)
 {
     tccl_line_put(plan, "job", "%u", join->key.job);
-    (void)class;
-    (void)machine;
-    (void)socket;
-    (void)err;
     CHECK_INT(outcome->state, TCCL_STATE_APPLIED);
     *ring = strdup("ring");
     return 0;

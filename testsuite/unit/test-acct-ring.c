@@ -1,10 +1,8 @@
 /* test-acct-ring.c: the ring of a record read and drawn, as text and as SVG. */
 #include <locale.h>
-#include <stdint.h>
 #include <wchar.h>
 
 #include "acct/acct-ring.h"
-#include "base/cleanup.h"
 #include "chain/beside-text.h"
 #include "check.h"
 #include "draw/term.h"
@@ -20,12 +18,10 @@ static unsigned roll(unsigned below)
     return (unsigned)(seed >> 33) % below;
 }
 
-static void test_reading(void)
+TEST(reading)
 {
     struct acct_ring ring;
-    struct tccl_error err = {0};
-    CHECK_INT(acct_ring_read("n1[" A "] n2[" A "] n3[" B "]", "", &ring, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(acct_ring_read("n1[" A "] n2[" A "] n3[" B "]", "", &ring, ERR));
     CHECK_INT(ring.n_nodes, 3);
     CHECK(ring.n_sets == 2 && ring.n_rings == 1);
     CHECK_INT(ring.n_runs, 2);
@@ -47,7 +43,7 @@ static void test_reading(void)
     acct_ring_clear(&ring);
 }
 
-static void test_sets(void)
+TEST(sets)
 {
     static const char *const both = A " | "
                                       "mlx5_1 -g> 0 -w> 1 -m0> 2 -m1> 3 -g> mlx5_0";
@@ -67,11 +63,10 @@ static void test_sets(void)
     acct_ring_clear(&ring);
 }
 
-static void test_one_node(void)
+TEST(one_node)
 {
     struct acct_ring ring;
-    struct tccl_error err = {0};
-    CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, &err), 0);
+    CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, ERR), 0);
     CHECK(ring.n_nodes == 1 && ring.sets[0].chains[0].closed);
     CHECK_STR(ring.names[0], "solo");
     CHECK_INT(tccl_named_arrows(&ring.sets[0].chains[0]), 3);
@@ -79,7 +74,7 @@ static void test_one_node(void)
     acct_ring_clear(&ring);
 }
 
-static void test_wrong(void)
+TEST(wrong)
 {
     static const char *const wrong[] = {
         "",
@@ -99,7 +94,7 @@ static void test_wrong(void)
         "n1[" A "] n2[" A " | " A "]",
         "n1[" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "]",
         "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         struct acct_ring ring;
         struct tccl_error err = {0};
         if (acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text) {
@@ -111,7 +106,7 @@ static void test_wrong(void)
 }
 
 /* Whatever the text, reading ends, and says something where it fails. */
-static void test_damaged(void)
+TEST(damaged)
 {
     static const char good[] = "n1[" A "] n2[" B "] n3[" A "]…";
     for (int i = 0; i < 20000; i++) {
@@ -133,7 +128,7 @@ static void test_damaged(void)
 #define NEIGHBOURS                                                                                 \
     "11.45/11.45 ring: 1 -m1> 2 -m1> 1; 5.20/10.40 nccl: 0 -m0> 3 -m1> 0 | 3 -m1> 0 -m0> 3"
 
-static void test_beside_text(void)
+TEST(beside_text)
 {
     struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
     struct tccl_error err = {0};
@@ -163,7 +158,7 @@ static void test_beside_text(void)
                                         "@16384 1/2 ring: 0 -w> 1 -w> 0",
                                         "@-1 1/2 ring: 0 -w> 1 -w> 0",
                                         "@ 1/2 ring: 0 -w> 1 -w> 0"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         CHECK_INT(tccl_beside_parse(wrong[i], list, NULL), -1);
     char many[(TCCL_MAX_BESIDE + 2) * 40] = "";
     for (int i = 0; i < TCCL_MAX_BESIDE + 1; i++)
@@ -180,7 +175,7 @@ static void test_beside_text(void)
 }
 
 /* Of a text that is too long the first ones are there, whole. */
-static void test_beside_long(void)
+TEST(beside_long)
 {
     struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
     struct tccl_neighbour *one = calloc(1, sizeof(*one));
@@ -195,9 +190,8 @@ static void test_beside_long(void)
     free(one);
 }
 
-static void test_beside_drawn(void)
+TEST(beside_drawn)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *record =
         json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:s}", "state", "applied", "nodes", "n1", "ring",
                   "0 -m0> 3 -m0> 0", "gbps", 7.86, "alone_gbps", 11.45, "neighbours", 2, "beside",
@@ -206,9 +200,8 @@ static void test_beside_drawn(void)
         cleanup_free char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        CHECK_INT(svg ? acct_ring_svg(out, record, &err)
-                      : acct_ring_text(out, record, 100, true, &err),
-                  0);
+        CHECK_INT(
+            svg ? acct_ring_svg(out, record, ERR) : acct_ring_text(out, record, 100, true, ERR), 0);
         fclose(out);
         CHECK_HOLDS(text, "beside it: 5.20 of 10.40 GB/s, NCCL");
         CHECK_HOLDS(
@@ -226,9 +219,8 @@ static void test_beside_drawn(void)
         cleanup_free char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        CHECK_INT(svg ? acct_ring_svg(out, record, &err)
-                      : acct_ring_text(out, record, 100, true, &err),
-                  0);
+        CHECK_INT(
+            svg ? acct_ring_svg(out, record, ERR) : acct_ring_text(out, record, 100, true, ERR), 0);
         fclose(out);
         CHECK_HOLDS(text, "beside it on n1: 5.20 of 10.40 GB/s, NCCL");
         CHECK_HOLDS(text, "beside it on n2: at least 4.00 of 8.00 GB/s, a ring");
@@ -238,16 +230,15 @@ static void test_beside_drawn(void)
     cleanup_free char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, &err), 0);
+    CHECK_INT(acct_ring_svg(out, record, ERR), 0);
     fclose(out);
     CHECK(!strstr(text, "class=\"other\""));
 }
 
-static void test_cut(void)
+TEST(cut)
 {
     struct acct_ring ring;
-    struct tccl_error err = {0};
-    CHECK_INT(acct_ring_read("n1[" A "] n2[" B "] n3[mlx5_0 -g…", "", &ring, &err), 0);
+    CHECK_INT(acct_ring_read("n1[" A "] n2[" B "] n3[mlx5_0 -g…", "", &ring, ERR), 0);
     CHECK(ring.cut);
     CHECK_INT(ring.n_nodes, 2);
     acct_ring_clear(&ring);
@@ -270,7 +261,7 @@ static json_t *record_of(const char *letters)
 }
 
 /* The groups put together again are the nodes in order: checked against a plain walk. */
-static void test_groups(void)
+TEST(groups)
 {
     for (int round = 0; round < 300; round++) {
         char letters[64] = "";
@@ -301,10 +292,8 @@ static char *text_of(const json_t *record, int columns, bool colour)
 {
     char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_text(out, record, columns, colour, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(acct_ring_text(out, record, columns, colour, ERR));
     fclose(out);
     return text;
 }
@@ -313,9 +302,8 @@ static char *svg_of(const json_t *record)
 {
     char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, &err), 0);
+    CHECK_INT(acct_ring_svg(out, record, ERR), 0);
     fclose(out);
     return text;
 }
@@ -328,7 +316,7 @@ static int count(const char *text, const char *part)
     return found;
 }
 
-static void test_text(void)
+TEST(text)
 {
     setenv("LC_ALL", "C.UTF-8", 1);
     cleanup_json json_t *record = record_of("AAB");
@@ -355,7 +343,7 @@ static void test_text(void)
 }
 
 /* Rings that run at once: each has its own chain on each node. */
-static void test_sets_drawn(void)
+TEST(sets_drawn)
 {
     cleanup_json json_t *record = record_of("AAB");
     json_object_set_new(record, "ring",
@@ -374,8 +362,7 @@ static void test_sets_drawn(void)
     CHECK_HOLDS(svg, ">n3: ring 2 of 2<");
     CHECK_INT(count(svg, "class=\"gpu\""), 4 + 3 + 4 + 3);
     CHECK_INT(count(svg, "stroke-dasharray=\"6 3\" d=\"M"), 2 * 2 + 2 * 2 + 1);
-    struct tccl_error err = {0};
-    cleanup_json json_t *json = acct_ring_json(record, &err);
+    cleanup_json json_t *json = acct_ring_json(record, ERR);
     int rings = 0;
     const char *entry = "";
     CHECK_INT(json_unpack(json, "{s:{s:i, s:[[], [{}, {s:s}]]}}", "ring", "rings", &rings, "sets",
@@ -386,7 +373,7 @@ static void test_sets_drawn(void)
 }
 
 /* No line is wider than the terminal, whatever is in the record. */
-static void test_width(void)
+TEST(width)
 {
     setenv("LC_ALL", "C.UTF-8", 1);
     for (int round = 0; round < 200; round++) {
@@ -410,7 +397,7 @@ static void test_width(void)
     }
 }
 
-static void test_folded(void)
+TEST(folded)
 {
     setenv("LC_ALL", "C", 1);
     char letters[65] = "";
@@ -444,7 +431,7 @@ static void check_none(json_t *record, const char *said)
     CHECK_INT(size, 0);
 }
 
-static void test_none(void)
+TEST(none)
 {
     cleanup_json json_t *record = record_of("A");
     json_object_set_new(record, "ring", json_string(""));
@@ -461,7 +448,7 @@ static void test_none(void)
     check_none(empty, "has no ring");
 }
 
-static void test_svg(void)
+TEST(svg)
 {
     cleanup_json json_t *record = record_of("AAB");
     json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
@@ -494,7 +481,7 @@ static int height_of(const char *svg)
 }
 
 /* Only what is in the picture is explained, takes room, and names end within their card. */
-static void test_svg_economy(void)
+TEST(svg_economy)
 {
     cleanup_json json_t *record = record_of("A");
     json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -w> 2 -w> 0]"));
@@ -519,7 +506,7 @@ static void test_svg_economy(void)
 }
 
 /* Names of NICs stay within their boxes. */
-static void test_svg_nics(void)
+TEST(svg_nics)
 {
     cleanup_json json_t *record = record_of("A");
     json_object_set_new(
@@ -535,14 +522,13 @@ static char *page_of(const json_t *record)
 {
     char *argv[] = {"ring", "12", NULL}, *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, &err), 0);
+    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, ERR), 0);
     fclose(out);
     return text;
 }
 
-static void test_page(void)
+TEST(page)
 {
     cleanup_json json_t *record = record_of("AAB");
     json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
@@ -571,7 +557,7 @@ static void test_page(void)
 
 /* NCCL's own rings are drawn beside ours, each with its part of the GB/s; the memory that they ask
  * most of is marked; green is only what NCCL built. */
-static void test_nccl(void)
+TEST(nccl)
 {
     cleanup_json json_t *record = record_of("A");
     json_object_set_new(record, "ring", json_string("n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0]"));
@@ -633,7 +619,7 @@ static json_t *shared_record(const char *by)
 
 /* What each neighbour takes, on each of its edges; where this is known by bounds, that it is at
  * least so much; and who is not drawn. The same in text, picture and page. */
-static void test_neighbours_shown(void)
+TEST(neighbours_shown)
 {
     cleanup_json json_t *bounds = shared_record("bounds"), *model = shared_record("model"),
                         *measured = shared_record("measured");
@@ -676,10 +662,9 @@ static void test_neighbours_shown(void)
     CHECK_HOLDS(several, "beside 3 other steps (counted on each node) that ran");
 }
 
-static void test_json(void)
+TEST(json)
 {
-    struct tccl_error err = {0};
-    cleanup_json json_t *record = record_of("ABA"), *json = acct_ring_json(record, &err);
+    cleanup_json json_t *record = record_of("ABA"), *json = acct_ring_json(record, ERR);
     int chain = -1, memory = -1, closed = -1;
     const char *name = "", *kind = "", *entry = "";
     CHECK_INT(json_unpack(json, "{s:{s:b, s:[{}, {s:s, s:i}], s:[[], [{s:s, s:[{s:s, s:i}]}]]}}",
@@ -693,7 +678,7 @@ static void test_json(void)
 }
 
 /* Bandwidths that no number in between can hold: bars stay within their room. */
-static void test_endless_bars(void)
+TEST(endless_bars)
 {
     cleanup_json json_t *record = record_of("AB");
     json_object_set_new(record, "gbps", json_real(1e308));
@@ -702,32 +687,8 @@ static void test_endless_bars(void)
     CHECK(count(text, "█") + count(text, "#") > 40);
 }
 
-int main(void)
+SETUP
 {
     setlocale(LC_CTYPE, "C.UTF-8");
     seed = check_seed();
-    test_reading();
-    test_sets();
-    test_one_node();
-    test_wrong();
-    test_damaged();
-    test_cut();
-    test_beside_text();
-    test_beside_long();
-    test_beside_drawn();
-    test_groups();
-    test_text();
-    test_sets_drawn();
-    test_width();
-    test_folded();
-    test_none();
-    test_svg();
-    test_svg_economy();
-    test_svg_nics();
-    test_page();
-    test_nccl();
-    test_neighbours_shown();
-    test_json();
-    test_endless_bars();
-    return check_result();
 }

@@ -3,7 +3,6 @@
 
 #include "acct/acct-summary.h"
 #include "acct/acct.h"
-#include "base/cleanup.h"
 #include "check.h"
 #include "draw/term.h"
 
@@ -41,7 +40,7 @@ static char *printed(const json_t *summary, int columns, bool utf8)
     return text;
 }
 
-static void test_text(void)
+TEST(text)
 {
     cleanup_json json_t *summary = example();
     CHECK(summary != NULL);
@@ -76,7 +75,7 @@ static void check_columns(const json_t *summary, int columns)
     CHECK(lines > 20);
 }
 
-static void test_nodes(void)
+TEST(nodes)
 {
     cleanup_json json_t *summary =
         json_pack("{s:i, s:[{s:s, s:f, s:i, s:i}]}", "steps", 3, "nodes", "node", "n1", "share",
@@ -95,7 +94,7 @@ static void test_nodes(void)
     CHECK(!strstr(slow, "No node"));
 }
 
-static void test_nothing(void)
+TEST(nothing)
 {
     cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
     cleanup_free char *text = printed(none, 80, true);
@@ -119,7 +118,7 @@ static char *page_of(const json_t *summary, bool complete)
     return text;
 }
 
-static void test_page(void)
+TEST(page)
 {
     cleanup_json json_t *summary = example();
     cleanup_free char *page = page_of(summary, true);
@@ -155,7 +154,7 @@ static void test_page(void)
 }
 
 /* Texts on the page are bounded. */
-static void test_long_texts(void)
+TEST(long_texts)
 {
     enum { LENGTH = 100000 };
     cleanup_free char *name = malloc(LENGTH + 1);
@@ -171,7 +170,7 @@ static void test_long_texts(void)
 
 /* Spans hold all days, each in its place, counted again by a plain walk; across changes of the
  * clocks, where days have 23 or 25 hours. */
-static void test_spans(void)
+TEST(spans)
 {
     unsigned seed = (unsigned)check_seed();
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
@@ -214,20 +213,17 @@ static void test_spans(void)
     setenv("TZ", "UTC", 1);
 }
 
-int main(void)
+SETUP
 {
     setenv("TZ", "UTC", 1);
     unsetenv("SLURM_TIME_FORMAT");
     setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+TEST(columns)
+{
     cleanup_json json_t *summary = example();
-    test_text();
     check_columns(summary, 72);
     check_columns(summary, 80);
     check_columns(summary, 132);
-    test_nodes();
-    test_nothing();
-    test_page();
-    test_long_texts();
-    test_spans();
-    return check_result();
 }

@@ -1,9 +1,6 @@
 /* test-acct-time.c: tcclacct's times against those of Slurm itself, whose functions are called here
  * with a clock that stands where the test sets it. */
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 
 #include <slurm/slurm_errno.h>
 
@@ -190,7 +187,7 @@ static time_t some_moment(void)
     return 1600000000 + (time_t)roll(400000000);
 }
 
-static void test_random_texts(void)
+TEST(random_texts)
 {
     static const char *const zones[] = {"UTC", "Europe/Stockholm", "America/New_York",
                                         "Australia/Lord_Howe", "XST-3"};
@@ -210,7 +207,7 @@ static void test_random_texts(void)
 }
 
 /* Those of sacct(1), and what users make of them. */
-static void test_known_texts(void)
+TEST(known_texts)
 {
     static const char *const texts[] = {"08:05",
                                         "8:05:09",
@@ -271,7 +268,7 @@ static void test_known_texts(void)
     int taken = 0;
     setenv("TZ", "Europe/Stockholm", 1);
     tzset();
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < COUNT(texts); i++) {
         now = 1773480615;
         compare(texts[i], &taken);
     }
@@ -279,7 +276,7 @@ static void test_known_texts(void)
 }
 
 /* SLURM_TIME_FORMAT is read once by libslurm, so this checks one of its values. */
-static void test_relative(void)
+TEST(relative)
 {
     setenv("SLURM_TIME_FORMAT", "relative", 1);
     now = 1798800000;
@@ -295,7 +292,7 @@ static void test_relative(void)
 
 /* Nothing is read behind the text's end, as AddressSanitizer sees; and a far year is no near day.
  */
-static void test_edges(void)
+TEST(edges)
 {
     char *text = strdup("5"), got[64], year[16];
     time_t when;
@@ -309,12 +306,7 @@ static void test_edges(void)
     CHECK(strstr(got, year) != NULL);
 }
 
-int main(void)
+SETUP
 {
     seed = check_seed();
-    test_known_texts();
-    test_random_texts();
-    test_relative();
-    test_edges();
-    return check_result();
 }

@@ -5,7 +5,6 @@
 #include "acct/acct-table.h"
 #include "acct/acct-time.h"
 #include "acct/acct.h"
-#include "base/cleanup.h"
 #include "check.h"
 
 /* Saturday, 14 March 2026, 10:30:15 in the zone that main sets. */
@@ -13,11 +12,9 @@ static time_t now;
 
 static void check_time(const char *text, const char *expected)
 {
-    struct tccl_error err = {0};
     time_t when = 0;
     char shown[64] = "";
-    CHECK_INT(acct_time_parse(text, now, &when, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(acct_time_parse(text, now, &when, ERR));
     acct_time_print(when, now, NULL, shown, sizeof(shown));
     if (strcmp(shown, expected) != 0) {
         fprintf(stderr, "time '%s' is %s, expected %s\n", text, shown, expected);
@@ -26,7 +23,7 @@ static void check_time(const char *text, const char *expected)
 }
 
 /* Slurm's own forms are in test-acct-time.c; these are beyond them. */
-static void test_times(void)
+TEST(times)
 {
     check_time("08:05", "2026-03-14T08:05:00");
     check_time("0131", "2026-01-31T00:00:00");
@@ -40,7 +37,7 @@ static void test_times(void)
     check_time("NOW-2Days", "2026-03-12T10:30:15");
 }
 
-static void test_bad_times(void)
+TEST(bad_times)
 {
     static const char *const bad[] = {"",       "x",
                                       "25:00",  "0132",
@@ -49,7 +46,7 @@ static void test_bad_times(void)
                                       "todays", "99999999",
                                       "01/31x", "now-999999999999",
                                       "uts5",   "2024-01-01T10:00:00.5"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         time_t when;
         if (acct_time_parse(bad[i], now, &when, &err) != -1) {
@@ -67,7 +64,7 @@ static void check_shown(time_t when, const char *format, const char *expected)
     CHECK_STR(text, expected);
 }
 
-static void test_shown_times(void)
+TEST(shown_times)
 {
     check_shown(now, "standard", "2026-03-14T10:30:15");
     check_shown(now, "%H h", "10 h");
@@ -87,10 +84,8 @@ typedef int filter_reader(json_t *, const char *, struct tccl_error *);
 
 static void check_filter(filter_reader *read, const char *text, const char *expected)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *filter = json_object(), *wanted = json_loads(expected, 0, NULL);
-    CHECK_INT(read(filter, text, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read(filter, text, ERR));
     cleanup_free char *dump = json_dumps(filter, JSON_COMPACT);
     if (!json_equal(filter, wanted)) {
         fprintf(stderr, "'%s' gave %s, expected %s\n", text, dump, expected);
@@ -109,7 +104,7 @@ static void check_no_filter(filter_reader *read, const char *text, const char *s
     }
 }
 
-static void test_filters(void)
+TEST(filters)
 {
     check_filter(acct_filter_jobs, "12", "{\"jobs\":[{\"job\":12}]}");
     check_filter(acct_filter_jobs, ",12,,13,", "{\"jobs\":[{\"job\":12},{\"job\":13}]}");
@@ -131,7 +126,7 @@ static void test_filters(void)
         "_1",     "1_",      "1_x",        "1_1-2",        "1_[",         "1_[]",   "1_[1",
         "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",    "1_[1]x", "1_[1%]",
         "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296"};
-    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+    for (size_t i = 0; i < COUNT(jobs); i++)
         check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
     check_filter(acct_filter_jobs, "17_1",
                  "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":1}]}");
@@ -159,12 +154,12 @@ static void test_filters(void)
     check_no_filter(acct_filter_classes, "", "is not a class of reason");
 }
 
-static void test_ranges(void)
+TEST(ranges)
 {
     static const char *const bad[] = {"", "x", "-1", "4-2", "0", "1-", "1-x", "2 "};
     check_filter(acct_filter_range, "4", "{\"min_nodes\":4,\"max_nodes\":4}");
     check_filter(acct_filter_range, "2-32", "{\"min_nodes\":2,\"max_nodes\":32}");
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         check_no_filter(acct_filter_range, bad[i], "is not a number of nodes: give MIN[-MAX]");
 }
 
@@ -184,11 +179,9 @@ static char *printed(const char *columns, enum acct_style style, const json_t *r
 {
     static char *text;
     size_t size;
-    struct tccl_error err = {0};
     struct acct_clock clock = {.now = now};
     struct acct_layout layout = {.style = style, .delimiter = "|", .header = true};
-    CHECK_INT(acct_layout_columns(&layout, columns, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(acct_layout_columns(&layout, columns, ERR));
     FILE *out = open_memstream(&text, &size);
     acct_print_header(out, &layout);
     CHECK_INT(acct_print_row(out, &layout, record, &clock), 0);
@@ -203,7 +196,7 @@ static void check_printed(const char *columns, enum acct_style style, const json
     CHECK_STR(text, expected);
 }
 
-static void test_table(void)
+TEST(table)
 {
     cleanup_json json_t *record = example();
     check_printed("jobid,user%5,gbps,sta%-8", ACCT_ALIGNED, record,
@@ -214,7 +207,7 @@ static void test_table(void)
                   "Mo+ Sta+ U+\n--- ---- --\n    app+ a+\n");
 }
 
-static void test_styles(void)
+TEST(styles)
 {
     cleanup_json json_t *record = example();
     check_printed("JobID,User,GBps,BaselineGBps,Ratio,SolveTime", ACCT_PARSABLE, record,
@@ -228,7 +221,7 @@ static void test_styles(void)
     CHECK_INT(bars, 2 * (acct_field_count() - 1));
 }
 
-static void test_job_names(void)
+TEST(job_names)
 {
     cleanup_json json_t *record = example();
     json_object_set_new(record, "step", json_integer(0xfffffffb));
@@ -252,7 +245,7 @@ static json_t *step_of(int job, int step, const char *state, int nodes)
 }
 
 /* One line a job, of the step that tells most, in the order of first steps. */
-static void test_fold(void)
+TEST(fold)
 {
     cleanup_json json_t *steps =
         json_pack("[o, o, o, o, o, o]", step_of(7, 0, "off", 4), step_of(5, 0, "fallback", 8),
@@ -271,7 +264,7 @@ static void test_fold(void)
 }
 
 /* What a job's owner chose for a name can't act on the terminal, or on who parses the output. */
-static void test_hostile(void)
+TEST(hostile)
 {
     cleanup_json json_t *record = example();
     json_object_set_new(record, "job_name",
@@ -295,7 +288,7 @@ static void test_hostile(void)
 }
 
 /* A spreadsheet takes what begins so for a formula, and runs it. */
-static void test_formulas(void)
+TEST(formulas)
 {
     static const struct {
         const char *name, *cell;
@@ -309,7 +302,7 @@ static void test_formulas(void)
                  {"+7", "+7"},
                  {"a=b", "a=b"},
                  {"", ""}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char expected[64];
         cleanup_json json_t *record = json_pack("{s:s}", "job_name", cases[i].name);
         snprintf(expected, sizeof(expected), "JobName\n%s\n", cases[i].cell);
@@ -320,7 +313,7 @@ static void test_formulas(void)
 }
 
 /* The last column, to the left, is written whole unless a width is asked for. */
-static void test_last_column(void)
+TEST(last_column)
 {
     cleanup_json json_t *record = example();
     char ring[201] = "";
@@ -340,7 +333,7 @@ static void check_no_columns(const char *text, const char *said)
     CHECK(strstr(err.text, said) != NULL);
 }
 
-static void test_bad_columns(void)
+TEST(bad_columns)
 {
     check_no_columns("nofield", "unknown field 'nofield'; known: JobID");
     check_no_columns("", "unknown field ''");
@@ -353,7 +346,7 @@ static void test_bad_columns(void)
 }
 
 /* The name of the uid, if this machine has one; nobody else's word. */
-static void test_users(void)
+TEST(users)
 {
     json_t *records = json_pack("[{s:i,s:s},{s:I,s:s},{s:i,s:s}]", "uid", 0, "user", "ann", "uid",
                                 (json_int_t)4000000000, "user", "far", "uid", 0, "user", "");
@@ -364,26 +357,11 @@ static void test_users(void)
     json_decref(records);
 }
 
-int main(void)
+SETUP
 {
     setenv("TZ", "XST-3", 1);
     setlocale(LC_CTYPE, "C.UTF-8");
     struct tm fields = {
         .tm_year = 126, .tm_mon = 2, .tm_mday = 14, .tm_hour = 10, .tm_min = 30, .tm_sec = 15};
     now = mktime(&fields);
-    test_times();
-    test_bad_times();
-    test_shown_times();
-    test_filters();
-    test_ranges();
-    test_fold();
-    test_table();
-    test_styles();
-    test_job_names();
-    test_hostile();
-    test_formulas();
-    test_last_column();
-    test_bad_columns();
-    test_users();
-    return check_result();
 }

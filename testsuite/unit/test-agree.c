@@ -5,7 +5,6 @@
  * fails all are told "all", or all "not". */
 #include <event2/event.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
 #include "client/message.h"
@@ -35,7 +34,6 @@ static int n_timers;
 struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
                         event_callback_fn call, void *argument)
 {
-    (void)base, (void)fd, (void)what;
     CHECK(n_timers < MOST);
     struct event *event = malloc(sizeof(*event));
     *event = (struct event){call, argument, INT64_MAX};
@@ -79,14 +77,12 @@ static struct node *node_of(const struct daemon *daemon)
 
 struct running_step *running_planned(const struct running *running, const struct tccl_step_key *key)
 {
-    (void)key;
     return &node_of(running->daemon)->step;
 }
 
 struct running_step *running_asked(struct daemon *daemon, const struct connection *connection,
                                    const struct tccl_lines *question, struct tccl_error *err)
 {
-    (void)connection, (void)question, (void)err;
     return &node_of(daemon)->step;
 }
 
@@ -358,7 +354,7 @@ static void one_communicator(int kind)
         CHECK(said[2] > 0);
 }
 
-static void test_nodes(void)
+TEST(nodes)
 {
     for (int round = 0; round < ROUNDS && check_failures == 0; round++) {
         begin(2 + rand() % (NODES - 1));
@@ -370,7 +366,7 @@ static void test_nodes(void)
 }
 
 /* Who comes later gets the answer that the others got; a minute later it is forgotten. */
-static void test_later(void)
+TEST(later)
 {
     struct connection shims[3];
     begin(2);
@@ -394,7 +390,7 @@ static void test_later(void)
 }
 
 /* Node 0 knows from the launch that a node has no plan: nobody waits for that one. */
-static void test_partial(void)
+TEST(partial)
 {
     struct connection shims[2];
     begin(3);
@@ -411,7 +407,7 @@ static void test_partial(void)
 
 /* More communicators than a user may begin are answered at once; those of before are remembered up
  * to a number, and nobody is left without an answer. */
-static void test_bounds(void)
+TEST(bounds)
 {
     static struct connection shims[MOST];
     int refused = 0, n = 0;
@@ -434,7 +430,7 @@ static void test_bounds(void)
 }
 
 /* What is no message: refused, and nothing is remembered of it. */
-static void test_bad(void)
+TEST(bad)
 {
     static const char *const bad[] = {"comm 123\nwill yes\n",
                                       "will yes\n",
@@ -444,7 +440,7 @@ static void test_bad(void)
                                       "comm 0000000000000001\n",
                                       "comm 0000000000000001\ncomm 0000000000000002\nwill yes\n"};
     begin(2);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         char text[256];
         struct tccl_lines lines;
         struct connection shim = {.holders = 1};
@@ -457,14 +453,7 @@ static void test_bad(void)
     end();
 }
 
-int main(void)
+SETUP
 {
-    srand((unsigned)check_seed());
     now_ms = 1000000;
-    test_nodes();
-    test_later();
-    test_partial();
-    test_bounds();
-    test_bad();
-    return check_result();
 }

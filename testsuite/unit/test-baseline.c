@@ -370,4 +370,6 @@ TEST(searches)
     test_search("dual-8gpu", true);
     for (int i = 0; i < 4; i++) /* the others differ in bandwidths only */
         test_tables(machine_names[i], path);
+    unlink(path);
+    check_nothing_left();
 }

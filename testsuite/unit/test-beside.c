@@ -1,8 +1,5 @@
 /* test-beside.c: rings beside those of others: what they are worth against all rings tried, by
  * rates that test-model.c compares with their definition. */
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
@@ -199,16 +196,15 @@ static void check_random(unsigned long *state)
     struct tccl_beside beside = {.model = model};
     struct tccl_result first, best;
     struct tccl_worth worth;
-    struct tccl_error err = {""};
     uint32_t late = (1u << gpus) - 4;
     if (alone(model, 3) > 0 && alone(model, late) > 0) {
-        CHECK_INT(tccl_beside_ring(&beside, 3, &exact, &first, &worth, &err), 0);
+        CHECK_INT(tccl_beside_ring(&beside, 3, &exact, &first, &worth, ERR), 0);
         CHECK(fabs(first.gbps - alone(model, 3)) < 1e-6);
         struct tccl_side side = side_of(&first.chain);
         beside.n = 1;
         beside.others[0] = &side;
         beside.alone[0] = first.gbps;
-        CHECK_INT(tccl_beside_ring(&beside, late, &exact, &best, &worth, &err), 0);
+        CHECK_INT(tccl_beside_ring(&beside, late, &exact, &best, &worth, ERR), 0);
         CHECK(fabs(beside.own - alone(model, late)) < 1e-6);
         struct enumeration all = {
             .model = model, .closed = true, .rate = least_share, .context = &beside};
@@ -251,7 +247,7 @@ static void check_machine(const char *name, double together, double beside_gbps)
 
 /* Beside a step on the first two GPUs the others' ring stays in their own memories, though through
  * the first step's it would be a little faster. */
-static void check_room(void)
+TEST(room)
 {
     const struct tccl_model *model = load_machine("epyc-8gpu-unequal");
     struct tccl_side first = {0};
@@ -270,7 +266,7 @@ static void check_room(void)
 }
 
 /* A ring that makes the same transfer twice shares with itself, and several rings add up. */
-static void check_rings(void)
+TEST(rings)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_side one = {0}, two = {0};
@@ -290,15 +286,16 @@ static void check_rings(void)
     CHECK_INT(tccl_side_add(&two, &set), -1);
 }
 
-int main(void)
+TEST(random)
 {
     unsigned long state = check_seed();
     for (int i = 0; i < ROUNDS; i++)
         check_random(&state);
     CHECK(missed <= MOST_MISSED);
-    check_room();
+}
+
+TEST(machines)
+{
     check_machine("amd-4gpu", 33 / 4.2, 12.6 / 1.1);
     check_machine("intel-4gpu", 32 / 4.2, 12.6 / 1.1);
-    check_rings();
-    return check_result();
 }

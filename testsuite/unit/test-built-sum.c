@@ -1,7 +1,6 @@
 /* Verdicts of nodes, added up over the tree. */
 #include "tccld/join/built-sum.h"
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "tccld/join/node-tree.h"
 
@@ -72,7 +71,7 @@ static int meaning(int n)
     return all_applied ? TCCL_BUILT_APPLIED : all_left ? TCCL_BUILT_NOT_USED : TCCL_BUILT_UNKNOWN;
 }
 
-static void test_random(void)
+TEST(random)
 {
     char reason[TCCL_OUTCOME_REASON + 1];
     srand((unsigned)check_seed());
@@ -105,7 +104,7 @@ static bool in_order(int n)
     return found;
 }
 
-static void test_order(void)
+TEST(order)
 {
     char reason[TCCL_OUTCOME_REASON + 1];
     for (int round = 0; round < 2000; round++) {
@@ -145,7 +144,7 @@ static void judged(const char *said, int rank, const char *reason)
     CHECK_STR(text, reason);
 }
 
-static void test_reasons(void)
+TEST(reasons)
 {
     judged("a", TCCL_BUILT_APPLIED, "");
     judged("aaaa", TCCL_BUILT_APPLIED, "");
@@ -167,7 +166,7 @@ static void test_reasons(void)
     judged("u", TCCL_BUILT_UNKNOWN, "n1: unknown");
 }
 
-static void test_names(void)
+TEST(names)
 {
     struct built_sum sum;
     char text[TCCL_OUTCOME_REASON + 1];
@@ -194,7 +193,7 @@ static void refused(const char *numbers, const char *said)
     CHECK_HOLDS(err.text, said);
 }
 
-static void test_refused(void)
+TEST(refused)
 {
     refused("0 -1 0 -1 0 -1 0 -1 16 16 0 -1", "");
     refused("0 -1 1 31 0 -1 0 -1 15 16 0 -1", "");
@@ -207,14 +206,4 @@ static void test_refused(void)
     refused("0 -1 0 -1 0 -1 1 32 15 16 0 -1", "lowest");
     refused("0 -1 -1 -1 1 16 0 -1 16 16 0 -1", "nodes");
     refused("0 -1 0 -1 0 -1 0 -1 99 16 0 -1", "nodes");
-}
-
-int main(void)
-{
-    test_random();
-    test_order();
-    test_reasons();
-    test_names();
-    test_refused();
-    return check_result();
 }

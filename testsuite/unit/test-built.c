@@ -1,10 +1,8 @@
 /* test-built.c: confirmations of what was built, and the records they belong to. */
-#include "base/cleanup.h"
 #include "check.h"
 #include "records/records.h"
 #include "stores.h"
 
-static char folder[] = "/tmp/test-built-XXXXXX";
 static char path[128];
 
 static const char *const words[] = {"not used", "unknown", "applied", "differs"};
@@ -24,9 +22,7 @@ static json_t *confirmation(int job, const char *built, const char *reason, int 
 
 static void put(struct tccl_records *records, json_t *json)
 {
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_put(records, json, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_records_put(records, json, ERR));
     json_decref(json);
 }
 
@@ -169,12 +165,9 @@ static void test_own(struct tccl_records *records)
     check_shown(records, 402, "applied", "", "", "");
 }
 
-int main(void)
+TEST(built)
 {
-    char command[64];
-    srand((unsigned)check_seed());
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s", check_at("records.db"));
     struct tccl_records *records = open_store_at(path);
     test_orders(records);
     test_scripts(records);
@@ -183,7 +176,4 @@ int main(void)
     test_bad(records);
     test_own(records);
     tccl_records_close(records);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

@@ -458,3 +458,10 @@ BEFORE
 {
     empty_cache();
 }
+
+TEARDOWN
+{
+    empty_cache();
+    CHECK_INT(rmdir(cache), 0);
+    check_nothing_left();
+}

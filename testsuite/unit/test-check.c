@@ -1,10 +1,4 @@
 /* What tccl-check reads: results, slurm.conf, plugstack.conf, other programs' output. */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-
 #include "base/clock.h"
 #include "base/command.h"
 #include "check.h"
@@ -13,14 +7,12 @@
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
 
-static char folder[] = "/tmp/tccl-check-XXXXXX";
-
 static const char *in_folder(const char *name)
 {
     static char path[4][256];
     static int next;
     char *each = path[next++ % 4];
-    snprintf(each, sizeof(path[0]), "%s/%s", folder, name);
+    snprintf(each, sizeof(path[0]), "%s/%s", check_folder(), name);
     return each;
 }
 
@@ -33,7 +25,7 @@ static const char *put(const char *name, const char *text)
     return path;
 }
 
-static void test_results(void)
+TEST(results)
 {
     struct check_result result = {0};
     CHECK_INT(result.level, CHECK_OK);
@@ -56,7 +48,7 @@ static void test_results(void)
     json_decref(json);
 }
 
-static void test_gpus(void)
+TEST(gpus)
 {
     CHECK_INT(tccl_slurm_gpus("gpu:4"), 4);
     CHECK_INT(tccl_slurm_gpus("gpu"), 1);
@@ -80,7 +72,7 @@ static int collect(void *context, const struct tccl_slurm_node *node)
     return 0;
 }
 
-static void test_slurm_conf(void)
+TEST(slurm_conf)
 {
     struct tccl_slurm_conf conf;
     struct tccl_error err = {0};
@@ -127,7 +119,7 @@ static void test_slurm_conf(void)
 }
 
 /* Whatever stands in the file, it is read or refused. */
-static void test_any_conf(void)
+TEST(any_conf)
 {
     static const char letters[] = "NodeName=ab[1-3],\\\n \t\"#=Gresgpu:4()include\r";
     char text[400];
@@ -147,10 +139,9 @@ static void test_any_conf(void)
     }
 }
 
-static void test_plugstack(void)
+TEST(plugstack)
 {
     struct tccl_plugstack stack;
-    struct tccl_error err = {0};
     mkdir(in_folder("d"), 0755);
     put("d/b.conf", "required /opt/spank_tccl.so config=/b\n");
     put("d/a.conf", "# optional spank_tccl.so\n\toptional   spank_tccl.so\tTimeout=1s config=/x "
@@ -159,7 +150,7 @@ static void test_plugstack(void)
                                              "include none/*.conf\n"
                                              "optional\n"
                                              "include d/*.conf\n");
-    CHECK_INT(tccl_plugstack_read(path, &stack, &err), 0);
+    CHECK_INT(tccl_plugstack_read(path, &stack, ERR), 0);
     CHECK(stack.there && stack.found && !stack.required);
     CHECK_INT(stack.times, 2);
     CHECK_INT(stack.line, 2);
@@ -171,15 +162,15 @@ static void test_plugstack(void)
     CHECK_STR(stack.wrong, "line 3 of plugstack.conf");
     CHECK(stack.changed > time(NULL) - 3600);
 
-    CHECK_INT(tccl_plugstack_read(in_folder("nowhere"), &stack, &err), 0);
+    CHECK_INT(tccl_plugstack_read(in_folder("nowhere"), &stack, ERR), 0);
     CHECK(!stack.there && !stack.found);
     CHECK(!tccl_plugstack_config(&stack));
-    CHECK_INT(tccl_plugstack_read(folder, &stack, &err), -1);
+    CHECK_INT(tccl_plugstack_read(check_folder(), &stack, ERR), -1);
     /* A file that includes itself ends. */
     CHECK_INT(tccl_plugstack_read(put("self.conf", "include self.conf\n"), &stack, NULL), 0);
 }
 
-static void test_run(void)
+TEST(run)
 {
     static struct tccl_command_output output;
     const char *const talk[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
@@ -201,7 +192,7 @@ static void test_run(void)
 }
 
 /* However long it takes from the first line to the last. */
-static void test_run_until(void)
+TEST(run_until)
 {
     int64_t now = tccl_now_ms();
     int64_t usual = check_run_until(now + 9500, 3000);
@@ -212,8 +203,9 @@ static void test_run_until(void)
     CHECK_INT(check_run_until(now - 1000, 3000), now - 1000);
 }
 
-/* Programs of whoever may write to the folder that we are in, or to one in PATH, are not run. */
-static void test_path(void)
+/* Programs of whoever may write to the check_folder() that we are in, or to one in PATH, are not
+ * run. */
+TEST(path)
 {
     static struct tccl_command_output output;
     const char *const ask[] = {"tccl-test-program", NULL};
@@ -221,10 +213,10 @@ static void test_path(void)
     const char *before = getenv("PATH");
     char path[128], *copy = strdup(before ? before : "");
     CHECK_INT(chmod(put(ask[0], "#!/bin/sh\nexit 5\n"), 0755), 0);
-    CHECK_INT(chdir(folder), 0);
+    CHECK_INT(chdir(check_folder()), 0);
     for (int all = 0; all < 2; all++) {
-        CHECK_INT(chmod(folder, all ? 0777 : 0755), 0);
-        snprintf(path, sizeof(path), "/nowhere:%s:/bin", folder);
+        CHECK_INT(chmod(check_folder(), all ? 0777 : 0755), 0);
+        snprintf(path, sizeof(path), "/nowhere:%s:/bin", check_folder());
         const char *const paths[] = {"", ".", "/bin:", ":/bin", "./", "../tmp/.", path, NULL};
         for (int i = 0; paths[i]; i++) {
             bool run = paths[i] == path && !all;
@@ -256,12 +248,12 @@ static pid_t start_slurmd(const char *program, const char *conf, const char *opt
 }
 
 /* One that only says its version, as we ask it to ourselves, serves no node. */
-static void test_slurmd(void)
+TEST(slurmd)
 {
     char program[128], conf[128], command[512];
     struct tccl_slurmd found;
-    snprintf(program, sizeof(program), "%s/slurmd", folder);
-    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", folder);
+    snprintf(program, sizeof(program), "%s/slurmd", check_folder());
+    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", check_folder());
     snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
     CHECK_INT(system(command), 0);
     for (int says = 0; says < 2; says++) {
@@ -281,10 +273,10 @@ static void test_slurmd(void)
 }
 
 /* A file as a user's job would find it, told by root. */
-static void test_open(void)
+TEST(open)
 {
     char closed[PATH_MAX], real[PATH_MAX];
-    CHECK(realpath(folder, real) && chmod(folder, 0755) == 0);
+    CHECK(realpath(check_folder(), real) && chmod(check_folder(), 0755) == 0);
     CHECK(mkdir(in_folder("open"), 0711) == 0 && chmod(in_folder("open"), 0711) == 0);
     const char *file = put("open/file", "x");
     CHECK(chmod(file, 0644) == 0);
@@ -298,24 +290,4 @@ static void test_open(void)
     CHECK(chmod(file, 0644) == 0 && chmod(in_folder("open"), 0700) == 0);
     CHECK(!check_open_to_all(in_folder("link"), closed));
     CHECK_STR(closed + strlen(real), "/open");
-}
-
-int main(void)
-{
-    if (!mkdtemp(folder))
-        return 1;
-    test_open();
-    test_results();
-    test_gpus();
-    test_slurm_conf();
-    test_any_conf();
-    test_plugstack();
-    test_run();
-    test_run_until();
-    test_path();
-    test_slurmd();
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

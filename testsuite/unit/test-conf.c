@@ -1,15 +1,13 @@
 /* test-conf.c: tccl.conf, good and bad, and node lists. */
-#include <limits.h>
 #include <pwd.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
 #include "client/policy.h"
 #include "client/users.h"
 
-static char path[] = "/tmp/test-conf-XXXXXX";
+static char path[PATH_MAX];
 
 static int read_text(const char *text, struct tccl_conf *conf, struct tccl_error *err)
 {
@@ -32,11 +30,10 @@ static void check_bad(const char *text, int line, const char *said)
     }
 }
 
-static void test_defaults(void)
+TEST(defaults)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
-    CHECK_INT(read_text("", &conf, &err), 0);
+    CHECK_INT(read_text("", &conf, ERR), 0);
     CHECK_STR(conf.node, "n1");
     CHECK_STR(conf.path, path);
     CHECK_STR(conf.socket, TCCL_RUNSTATEDIR "/tccl/tccld.sock");
@@ -55,7 +52,7 @@ static void test_defaults(void)
     tccl_conf_clear(&conf);
 }
 
-static void test_all_keys(void)
+TEST(all_keys)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
@@ -97,21 +94,18 @@ static void test_all_keys(void)
     tccl_conf_clear(&conf);
 }
 
-static void test_named_policies(void)
+TEST(named_policies)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
-    CHECK_INT(read_text("[policy big-1]\nPartitions=gpu,d*\nAccounts=a\nAccounts=b\nQos=normal\n"
-                        "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
-                        "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
-                        "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
-                        "MaxRings=1\nMinNodes=2\nMinGpus=3\nTrafficClass=106/"
-                        "3\nEnvironment=NCCL_X=a b=c\n"
-                        "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
-                        "[Policy empty]\n[POLICY Last]\nNodes=3\n",
-                        &conf, &err),
-              0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read_text("[policy big-1]\nPartitions=gpu,d*\nAccounts=a\nAccounts=b\nQos=normal\n"
+                       "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
+                       "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
+                       "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
+                       "MaxRings=1\nMinNodes=2\nMinGpus=3\nTrafficClass=106/"
+                       "3\nEnvironment=NCCL_X=a b=c\n"
+                       "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
+                       "[Policy empty]\n[POLICY Last]\nNodes=3\n",
+                       &conf, ERR));
     CHECK_INT(conf.n_policies, 3);
     const struct tccl_policy *big = &conf.policies[0];
     CHECK_STR(big->name, "big-1");
@@ -159,7 +153,7 @@ static int read_many(int policies, struct tccl_error *err)
     return rc;
 }
 
-static void test_bad_policies(void)
+TEST(bad_policies)
 {
     struct tccl_error err = {0};
     check_bad("[policy a]\nNodes=1\n[policy b]\n[policy A]\n", 4, "there is a [policy a] already");
@@ -199,7 +193,7 @@ static void test_bad_policies(void)
                                        "foreverd",
                                        "",
                                        "d"};
-    for (size_t i = 0; i < sizeof(days) / sizeof(*days); i++) {
+    for (size_t i = 0; i < COUNT(days); i++) {
         char text[64];
         snprintf(text, sizeof(text), "[tccl]\nKeepRecords=%s\n", days[i]);
         check_bad(text, 2, "give a number of days");
@@ -213,7 +207,7 @@ static void test_bad_policies(void)
     }
     static const char *const classes[] = {"256", "/16", "1/",  "/",    "1/2/3",      "-1",
                                           "1 2", "a",   "1/x", "1/-2", "99999999999"};
-    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+    for (size_t i = 0; i < COUNT(classes); i++) {
         char text[64];
         snprintf(text, sizeof(text), "[policy a]\nTrafficClass=%s\n", classes[i]);
         check_bad(text, 2, "such as 106 or 106/3");
@@ -239,7 +233,7 @@ static void check_peer(const struct tccl_conf *conf, const char *node, const cha
     CHECK_INT(peer->port, port);
 }
 
-static void test_peers(void)
+TEST(peers)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
@@ -274,17 +268,14 @@ static void check_down(const struct tccl_conf *conf, const char *node, int line)
 }
 
 /* Excluded from rings, with an address of their own or without, whichever line comes first. */
-static void test_down(void)
+TEST(down)
 {
     static char *names[] = {"m1", "n2", "n3", "n9", "x"};
     struct tccl_conf conf;
-    struct tccl_error err = {0};
     int more;
-    CHECK_INT(read_text("[peers]\nn[2,9]=DOWN\nn[1-4]=127.0.0.1:18001-18004\nx=down:7\n"
-                        "n4=down\n[tccl]\nPort=999\n",
-                        &conf, &err),
-              0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read_text("[peers]\nn[2,9]=DOWN\nn[1-4]=127.0.0.1:18001-18004\nx=down:7\n"
+                       "n4=down\n[tccl]\nPort=999\n",
+                       &conf, ERR));
     CHECK_INT(conf.n_peers, 6);
     CHECK_INT(conf.n_down, 3);
     check_peer(&conf, "n2", "127.0.0.1", 18002);
@@ -305,7 +296,7 @@ static void test_down(void)
 }
 
 /* What editors and habits from other formats bring along. */
-static void test_habits(void)
+TEST(habits)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
@@ -321,7 +312,7 @@ static void test_habits(void)
 }
 
 /* Where users that are not known here are named. */
-static void test_users(void)
+TEST(users)
 {
     struct tccl_conf conf;
     struct tccl_users users;
@@ -344,8 +335,8 @@ static void test_users(void)
     CHECK_STR(err.text, place);
     err.text[0] = '\0';
     CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", &err), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
-    CHECK_STR(err.text, "Admins=tccl-nobody: there is no such user here");
+    CHECK_FAILS(tccl_users_find(&conf, &users, ERR),
+                "Admins=tccl-nobody: there is no such user here");
     tccl_conf_clear(&conf);
 
     err.text[0] = '\0';
@@ -368,7 +359,7 @@ static void test_users(void)
     tccl_conf_clear(&conf);
 }
 
-static void test_bad_values(void)
+TEST(bad_values)
 {
     check_bad("[tccl]\nTimeout=5\n", 2, "Timeout=5: give a number with ms, s or min, from 10ms");
     check_bad("[tccl]\nTimeout=9ms\n", 2, "from 10ms to 300s");
@@ -409,7 +400,7 @@ static int read_own(const char *text, struct tccl_conf *conf, struct tccl_error 
 }
 
 /* The plugin passes over keys that it doesn't know; a policy that has one holds for nobody. */
-static void test_passed_over(void)
+TEST(passed_over)
 {
     struct tccl_conf conf;
     struct tccl_error err = {""};
@@ -436,7 +427,7 @@ static void test_passed_over(void)
     CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, &err), -1);
 }
 
-static void test_bad_forms(void)
+TEST(bad_forms)
 {
     check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
     check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
@@ -453,7 +444,7 @@ static void test_bad_forms(void)
     check_bad(text, 2, "longer than");
 }
 
-static void test_bad_peers(void)
+TEST(bad_peers)
 {
     check_bad("[peers]\nn[1-4]=127.0.0.1:18001-18003\n", 2, "4 nodes, but 1 hosts and 3 ports");
     check_bad("[peers]\nn[1-4]=h[1-3]:1\n", 2, "4 nodes, but 3 hosts");
@@ -469,7 +460,7 @@ static void test_bad_peers(void)
     check_bad("[peers]\n../n=h:1\n", 2, "is not a node list");
 }
 
-static void test_files(void)
+TEST(files)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
@@ -485,7 +476,7 @@ static void test_files(void)
     CHECK(strstr(err.text, "is not text") != NULL);
 }
 
-static void test_override(void)
+TEST(override)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
@@ -505,14 +496,12 @@ static void test_override(void)
     CHECK_STR(err.text, "");
     CHECK_INT(tccl_conf_override(&conf, "Nothing=1", &err), -1);
     CHECK(strstr(err.text, "unknown key 'Nothing'; known: Socket") != NULL);
-    err.text[0] = '\0';
-    CHECK_INT(tccl_conf_override(&conf, "Timeout", &err), -1);
-    CHECK_STR(err.text, "'Timeout' is not Key=value");
+    CHECK_FAILS(tccl_conf_override(&conf, "Timeout", ERR), "'Timeout' is not Key=value");
     CHECK_INT(conf.timeout_ms, 1000);
     tccl_conf_clear(&conf);
 }
 
-static void test_tool_path(void)
+TEST(tool_path)
 {
     unsetenv("TCCL_CONF");
     CHECK(tccl_conf_tool_path(NULL) == NULL);
@@ -525,9 +514,8 @@ static void test_tool_path(void)
 static void check_hosts(const char *text, const char *expanded, const char *folded)
 {
     struct tccl_hosts hosts;
-    struct tccl_error err = {0};
     char joined[1024] = "";
-    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, &err), 0);
+    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, ERR), 0);
     for (size_t i = 0; i < hosts.count; i++) {
         if (i)
             strcat(joined, " ");
@@ -550,7 +538,7 @@ static void check_no_hosts(const char *text)
     CHECK(!tccl_hosts_contain(text, "n-1"));
 }
 
-static void test_hostlists(void)
+TEST(hostlists)
 {
     check_hosts("", "", "");
     check_hosts("n1", "n1", "n1");
@@ -586,8 +574,9 @@ static void test_hostlists(void)
 }
 
 /* Random names fold to a list that expands to the same names. */
-static void test_fold_round_trip(unsigned long seed)
+TEST(fold_round_trip)
 {
+    unsigned long seed = check_seed();
     srand((unsigned)seed);
     for (int round = 0; round < 200; round++) {
         char names[40][32];
@@ -609,28 +598,7 @@ static void test_fold_round_trip(unsigned long seed)
     }
 }
 
-int main(void)
+SETUP
 {
-    int fd = mkstemp(path);
-    CHECK(fd >= 0);
-    test_defaults();
-    test_all_keys();
-    test_named_policies();
-    test_bad_policies();
-    test_peers();
-    test_down();
-    test_users();
-    test_habits();
-    test_bad_values();
-    test_bad_forms();
-    test_passed_over();
-    test_bad_peers();
-    test_files();
-    test_override();
-    test_tool_path();
-    test_hostlists();
-    test_fold_round_trip(check_seed());
-    close(fd);
-    unlink(path);
-    return check_result();
+    snprintf(path, sizeof(path), "%s", check_at("tccl.conf"));
 }

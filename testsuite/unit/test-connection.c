@@ -49,21 +49,22 @@ static char *unpack(const char *text)
 
 static void run_task(evutil_socket_t fd, short what, void *argument)
 {
+    struct tccl_error err = {0};
     struct task *task = argument;
     char *text = NULL;
     unsigned from = 0;
     int skip = 0;
     tasks--;
     if (task->closed) {
-        task->closed(task->context, task->in, ERR);
+        task->closed(task->context, task->in, &err);
         free(task);
         return;
     }
     if (sscanf(task->in, "%u %n", &from, &skip) == 1 && skip)
         text = unpack(task->in + skip);
     else
-        tccl_fail(ERR, "not a credential");
-    task->opened(task->context, from, text, text ? strlen(text) : 0, ERR);
+        tccl_fail(&err, "not a credential");
+    task->opened(task->context, from, text, text ? strlen(text) : 0, &err);
     free(task->in);
     free(task);
 }

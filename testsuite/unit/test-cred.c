@@ -1,7 +1,6 @@
 /* Credentials, with a real munged of our own. */
 #include "client/credential.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
 #include "rig.h"
@@ -11,7 +10,7 @@ static int64_t soon(void)
     return tccl_now_ms() + 60000;
 }
 
-static void test_round(void)
+TEST(round)
 {
     cleanup_free char *cred = NULL, *data = NULL;
     size_t size = 0;
@@ -25,7 +24,7 @@ static void test_round(void)
     CHECK_STR(data, "hello");
 }
 
-static void test_replay(void)
+TEST(replay)
 {
     cleanup_free char *cred = NULL, *data = NULL, *again = NULL;
     size_t size;
@@ -38,7 +37,7 @@ static void test_replay(void)
     CHECK(strstr(err.text, "eplay") != NULL);
 }
 
-static void test_forged(void)
+TEST(forged)
 {
     cleanup_free char *cred = NULL, *data = NULL;
     size_t size;
@@ -55,7 +54,7 @@ static void test_forged(void)
 
 /* Only the reader it was made for can open it. */
 /* What munged need not be asked. Whatever munge makes has the form, at all lengths. */
-static void test_form(void)
+TEST(form)
 {
     static const char *const bad[] = {
         "",
@@ -72,7 +71,7 @@ static void test_form(void)
     };
     CHECK(tccl_cred_has_form("MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA:"));
     CHECK(tccl_cred_has_form("MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==:"));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         CHECK(!tccl_cred_has_form(bad[i]));
     for (size_t size = 1; size < 100; size++) {
         static const char text[100] = "x";
@@ -85,20 +84,18 @@ static void test_form(void)
     }
 }
 
-static void test_other_reader(void)
+TEST(other_reader)
 {
     cleanup_free char *cred = NULL, *data = NULL;
     size_t size;
     uid_t uid;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid() + 1, "secret", 6, soon(), &cred, &err),
-              0);
-    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), -1);
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid() + 1, "secret", 6, soon(), &cred, ERR), 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, ERR), -1);
     CHECK(data == NULL);
 }
 
 /* Without munged the call ends by its deadline, with a text; when munged is back, all is well. */
-static void test_munged_away(void)
+TEST(munged_away)
 {
     cleanup_free char *cred = NULL, *again = NULL;
     struct tccl_error err = {0}, none = {0};
@@ -113,14 +110,7 @@ static void test_munged_away(void)
               0);
 }
 
-int main(void)
+SETUP
 {
     rig_begin();
-    test_round();
-    test_replay();
-    test_forged();
-    test_form();
-    test_other_reader();
-    test_munged_away();
-    return check_result();
 }

@@ -31,7 +31,7 @@ static void check_dial(const char *host, const char *expected)
         close(fd);
 }
 
-int main(void)
+TEST(dial)
 {
     int fd = listen_somewhere();
     check_dial("127.0.0.1", "");
@@ -40,5 +40,4 @@ int main(void)
     close(fd);
     check_dial("127.0.0.1", "no tccld at 127.0.0.1:");
     check_dial("localhost", "Connection refused");
-    return check_result();
 }

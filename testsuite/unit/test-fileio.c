@@ -453,3 +453,9 @@ TEST(others)
                    check_folder()) > 0);
     CHECK_INT(system(command), 0);
 }
+
+TEARDOWN
+{
+    unlink(in_folder("file"));
+    check_nothing_left();
+}

@@ -227,4 +227,6 @@ SETUP
 TEARDOWN
 {
     tccl_backend_close(backend);
+    check_remove(cache);
+    check_nothing_left();
 }

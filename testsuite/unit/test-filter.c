@@ -1,5 +1,4 @@
 /* test-filter.c: records by their nodes, few and many of them, against each list's own words. */
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/hostlist.h"
 #include "records/records.h"
@@ -68,22 +67,14 @@ static json_t *ask(struct tccl_records *records, json_t *nodes)
     return json_incref(found);
 }
 
-int main(void)
+TEST(filter)
 {
-    char folder[] = "/tmp/test-filter-XXXXXX", path[64], command[64];
     struct tccl_records *records;
-    srand48((long)check_seed());
-    if (!mkdtemp(folder))
-        return 1;
-    snprintf(path, sizeof(path), "%s/records.db", folder);
-    CHECK_INT(tccl_records_open(path, &records, NULL), 0);
+    CHECK_INT(tccl_records_open(check_at("records.db"), &records, NULL), 0);
     put_records(records);
     for (int i = 0; i < ROUNDS; i++) {
         cleanup_json json_t *nodes = draw_nodes(NAMES - 1), *found = ask(records, nodes);
         check_found(nodes, found);
     }
     tccl_records_close(records);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

@@ -4,16 +4,9 @@
 
 #include <linux/capability.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/process.h"
@@ -34,7 +27,7 @@ static void check_parsed(const char *text, const char *expected)
     CHECK_STR(rc == 0 ? got : err.text, expected);
 }
 
-static void check_versions(void)
+TEST(versions)
 {
     check_parsed("slurmd: Gres Name=gpu Type=(null) Count=4 Index=0 ID=7696487 "
                  "File=/dev/nvidia[0-3] (null)\n",
@@ -61,7 +54,7 @@ static void check_versions(void)
 }
 
 /* Links= of each device, where there are some. */
-static void check_links(void)
+TEST(links)
 {
     static struct tccl_gres gres;
     CHECK_INT(tccl_gres_parse("slurmd: Gres Name=gpu Type=a Count=1 Index=0 ID=7 File=/dev/nvidia0 "
@@ -80,7 +73,7 @@ static void check_links(void)
         CHECK(gres.devices[i].links[0] == '\0' && gres.devices[i].cores[0] == '\0');
 }
 
-static void check_refused(void)
+TEST(refused)
 {
     char links[TCCL_GRES_LINKS] = "";
     CHECK(
@@ -101,19 +94,19 @@ static void check_refused(void)
     CHECK_INT(strlen(links), TCCL_GRES_LINKS - 1);
 }
 
-static void check_cores(void)
+TEST(cores)
 {
     static const char *const fine[] = {"0", "63", "0-63", "0-15,32-47", "5,3,1-1"};
     static const char *const wrong[] = {
         "64", "0-64", "100-131", "abc", "40-32", "",     "0-",
         "-3", "1,",   ",1",      "0 1", "1-2-3", "0x10", "99999999999999999999"};
-    for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++)
+    for (size_t i = 0; i < COUNT(fine); i++)
         CHECK(tccl_gres_cores_exist(fine[i], 64));
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+    for (size_t i = 0; i < COUNT(wrong); i++)
         CHECK(!tccl_gres_cores_exist(wrong[i], 64));
 }
 
-static void check_nonsense(void)
+TEST(nonsense)
 {
     char many[32768] = "";
     check_parsed("", "slurmd -G lists no GPU");
@@ -137,12 +130,10 @@ static void check_nonsense(void)
 
 /* ---- which GPU is it? ---- */
 
-static char folder[] = "/tmp/tccl-gres-XXXXXX";
-
 static void put(const char *text, const char *format, const char *name)
 {
     char path[256], command[512];
-    snprintf(path, sizeof(path), "%s/", folder);
+    snprintf(path, sizeof(path), "%s/", check_folder());
     snprintf(path + strlen(path), sizeof(path) - strlen(path), format, name);
     snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\"", path);
     CHECK(system(command) == 0);
@@ -153,7 +144,7 @@ static void put(const char *text, const char *format, const char *name)
 static void put_device(const char *name, unsigned major_number, unsigned minor_number)
 {
     char path[256];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
     if (mknod(path, S_IFCHR | 0600, makedev(major_number, minor_number)) != 0) {
         printf("skipped: no device can be made here\n");
         exit(77);
@@ -165,9 +156,9 @@ static void list_devices(int count, const char *const names[])
     list.count = count;
     for (int i = 0; i < count; i++) {
         list.devices[i] = (struct tccl_gres_device){.minor = -1};
-        snprintf(list.devices[i].file, TCCL_GRES_FILE, "%s/%s", folder, names[i]);
+        snprintf(list.devices[i].file, TCCL_GRES_FILE, "%s/%s", check_folder(), names[i]);
     }
-    tccl_gres_locate(&list, folder);
+    tccl_gres_locate(&list, check_folder());
 }
 
 static const struct tccl_machine machine = {
@@ -223,7 +214,7 @@ static void check_kept(void)
     int pid = 0;
     int64_t started = 0;
     struct tccl_error err = {""};
-    snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, folder);
+    snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, check_folder());
     CHECK_INT(tccl_gres_save(&list, path, 77, 1234567890123, &err), 0);
     CHECK_INT(tccl_gres_load(&other, path, &pid, &started, &err), 0);
     CHECK_STR(err.text, "");
@@ -233,7 +224,7 @@ static void check_kept(void)
     other.devices[0].minor = 9;
     CHECK(!tccl_gres_equal(&list, &other));
     put("tccl-slurm-gpus 1\nslurmd 7\nstarted 1\ngpu 1 whole 0 - /dev/x\nend\n", "%s", "bad");
-    snprintf(path, sizeof(path), "%s/bad", folder);
+    snprintf(path, sizeof(path), "%s/bad", check_folder());
     CHECK(tccl_gres_load(&other, path, &pid, &started, NULL) != 0);
 }
 
@@ -246,9 +237,9 @@ static void check_asked(struct tccl_slurmd *slurmd, const char *script, const ch
     struct tccl_error err = {""};
     char scratch[128];
     put(script, "%s", "asked");
-    snprintf(slurmd->program, sizeof(slurmd->program), "%s/asked", folder);
+    snprintf(slurmd->program, sizeof(slurmd->program), "%s/asked", check_folder());
     chmod(slurmd->program, 0755);
-    snprintf(scratch, sizeof(scratch), "%s/scratch", folder);
+    snprintf(scratch, sizeof(scratch), "%s/scratch", check_folder());
     int rc = tccl_slurmd_list(slurmd, "n7", scratch, tccl_now_ms() + 2000, &output, &err);
     const char *said = rc == 0 ? output.err : err.text;
     if (!strstr(said, part))
@@ -256,15 +247,14 @@ static void check_asked(struct tccl_slurmd *slurmd, const char *script, const ch
     CHECK(access(scratch, F_OK) != 0);
 }
 
-static void check_slurmd(void)
+TEST(slurmd)
 {
     struct tccl_slurmd slurmd;
-    struct tccl_error err = {""};
     char conf[128], expected[512];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
     put("x", "%s", "slurm.conf");
     put("gres of this slurmd\n", "%s", "gres.conf");
-    CHECK_INT(tccl_slurmd_find("n7", conf, 0, &slurmd, &err), 1);
+    CHECK_INT(tccl_slurmd_find("n7", conf, 0, &slurmd, ERR), 1);
     slurmd = (struct tccl_slurmd){.node = "n1"};
     snprintf(slurmd.conf, sizeof(slurmd.conf), "%s", conf);
     check_asked(&slurmd,
@@ -274,7 +264,8 @@ static void check_slurmd(void)
                 "gres of this slurmd\nCgroupPlugin=disabled\n-G -Nn7\n");
     /* It must not find the slurmstepds and the log of the real one. */
     snprintf(expected, sizeof(expected),
-             "include %s\nSlurmdSpoolDir=%s/scratch\nSlurmdLogFile=/dev/null\n", conf, folder);
+             "include %s\nSlurmdSpoolDir=%s/scratch\nSlurmdLogFile=/dev/null\n", conf,
+             check_folder());
     check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\ncat \"$SLURM_CONF\" >&2\n", expected);
     check_asked(&slurmd,
                 "#!/bin/sh\n[ $1 != -V ] || { echo slurm-wlm 22.05.8; exit; }\n"
@@ -289,7 +280,7 @@ static void check_slurmd(void)
     check_asked(&slurmd, "#!/bin/sh\n", "isn't in a usual place");
 }
 
-static void check_units(void)
+TEST(units)
 {
     static const struct {
         const char *cgroups;
@@ -310,7 +301,7 @@ static void check_units(void)
         {"0::/user.slice/user-7.slice/user@7.service/app.slice/slurmd.service\n", false},
         {"0::/user.slice/user-7.slice/user@7.service/system.slice/slurmd.service\n", false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         if (tccl_slurmd_in_unit(cases[i].cgroups) != cases[i].is) {
             fprintf(stderr, "%s is not %d\n", cases[i].cgroups, cases[i].is);
             check_failures++;
@@ -321,7 +312,7 @@ static void check_units(void)
 static void hide_mounts(void)
 {
     char place[128];
-    snprintf(place, sizeof(place), "%s/mounted", folder);
+    snprintf(place, sizeof(place), "%s/mounted", check_folder());
     if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
         (void)(mkdir(place, 0755) + mount("none", place, "tmpfs", 0, NULL));
 }
@@ -331,7 +322,7 @@ static void hide_mounts(void)
 static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
 {
     char program[128];
-    snprintf(program, sizeof(program), "%s/slurmd", folder);
+    snprintf(program, sizeof(program), "%s/slurmd", check_folder());
     pid_t pid = fork();
     setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
@@ -400,16 +391,16 @@ static void end_decoy(pid_t pid)
 static void check_decoys(void)
 {
     struct tccl_slurmd slurmd;
-    struct tccl_error err = {""};
     char conf[128], command[256];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
-    snprintf(command, sizeof(command), "cp /bin/sh %s/slurmd && chmod 711 %s", folder, folder);
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
+    snprintf(command, sizeof(command), "cp /bin/sh %s/slurmd && chmod 711 %s", check_folder(),
+             check_folder());
     CHECK_INT(system(command), 0);
     pid_t decoy = start_decoy(65534, NULL, conf);
-    CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
     end_decoy(decoy);
     decoy = start_decoy(0, NULL, conf);
-    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
     CHECK(slurmd.pid == decoy);
     for (uid_t uid = 0; uid <= 1; uid++) { /* root without rights, and the user daemon */
         CHECK_INT(find_unseen(uid, conf), 0);
@@ -422,31 +413,31 @@ static void check_decoys(void)
         slurm_user = 0;
         CHECK_INT(chmod(conf, 0646) | chown(conf, 0, 0), 0);
         CHECK_INT(find_unseen(uid, conf), 2);
-        CHECK_INT(chmod(conf, 0644) | chown(folder, 65534, 65534), 0);
+        CHECK_INT(chmod(conf, 0644) | chown(check_folder(), 65534, 65534), 0);
         CHECK_INT(find_unseen(uid, conf), 2);
-        CHECK_INT(chown(folder, 0, 0), 0);
+        CHECK_INT(chown(check_folder(), 0, 0), 0);
     }
     end_decoy(decoy);
 }
 
-/* A slurmd whose root folder is another one is of another node; one with other mounts is not. */
+/* A slurmd whose root check_folder() is another one is of another node; one with other mounts is
+ * not. */
 static void check_chroot(void)
 {
     struct tccl_slurmd slurmd;
-    struct tccl_error err = {""};
     char conf[128], root[128], command[512];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
-    snprintf(root, sizeof(root), "%s/root", folder);
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
+    snprintf(root, sizeof(root), "%s/root", check_folder());
     snprintf(command, sizeof(command),
              "for file in $(ldd %s/slurmd | grep -o '/[^ ]*') %s/slurmd %s /bin/sleep; do\n"
              "install -D $file %s$file || exit; done",
-             folder, folder, conf, root);
+             check_folder(), check_folder(), conf, root);
     CHECK_INT(system(command), 0);
     pid_t far = start_decoy(0, root, conf);
-    CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
     CHECK_INT(kill(far, 0) | waitpid(far, NULL, WNOHANG), 0);
     pid_t decoy = start_decoy(0, "", conf);
-    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
     CHECK(slurmd.pid == decoy);
     CHECK_INT(find_unseen(1, conf), 0);
     end_decoy(decoy);
@@ -458,43 +449,32 @@ static void check_chroot(void)
 static void check_several(void)
 {
     struct tccl_slurmd slurmd;
-    struct tccl_error err = {""};
     char conf[128], path[128], text[256];
     pid_t decoys[2];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
-    snprintf(path, sizeof(path), "%s/decoy.pid", folder);
-    snprintf(text, sizeof(text), "SlurmdPidFile=%s/%%n.pid\n", folder);
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
+    snprintf(path, sizeof(path), "%s/decoy.pid", check_folder());
+    snprintf(text, sizeof(text), "SlurmdPidFile=%s/%%n.pid\n", check_folder());
     put(text, "%s", "slurm.conf");
     for (int i = 0; i < 2; i++) {
         decoys[i] = start_decoy(0, NULL, conf);
-        CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+        CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
         usleep(30000); /* their age is in ticks of 10 ms */
     }
     for (int i = 0; i < 2; i++) {
         snprintf(text, sizeof(text), "%d\n", decoys[i]);
         put(text, "%s", "decoy.pid");
-        CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+        CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
         CHECK_INT(slurmd.pid, decoys[i]);
     }
     CHECK_INT(chown(path, 65534, 65534), 0);
-    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
     CHECK_INT(slurmd.pid, decoys[0]);
     end_decoy(decoys[0]);
     end_decoy(decoys[1]);
 }
 
-int main(void)
+TEST(root)
 {
-    char command[64];
-    check_versions();
-    check_links();
-    check_refused();
-    check_cores();
-    check_nonsense();
-    if (!mkdtemp(folder))
-        return 1;
-    check_slurmd();
-    check_units();
     if (geteuid() == 0) {
         check_decoys();
         check_chroot();
@@ -502,8 +482,4 @@ int main(void)
         check_driver();
         check_kept();
     }
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    if (system(command) != 0)
-        return 1;
-    return check_result();
 }

@@ -1,8 +1,6 @@
 /* test-groups.c: the groups of one job on a node: which there are, against all partitions that
  * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
  * rates that test-model.c compares with their definition. */
-#include <math.h>
-
 #include "chain/expressible.h"
 #include "check.h"
 #include "random-model.h"
@@ -47,7 +45,7 @@ static void check_split(uint32_t step, uint32_t group, const uint32_t *wanted, i
         CHECK_INT(groups[i], wanted[i]);
 }
 
-static void test_layouts(void)
+TEST(layouts)
 {
     check_split(0xff, 0x04, (uint32_t[]){1, 2, 4, 8, 16, 32, 64, 128}, 8);
     check_split(0xff, 0x0c, (uint32_t[]){0x03, 0x0c, 0x30, 0xc0}, 4);
@@ -95,7 +93,7 @@ static void check_all_agree(uint32_t step, const uint32_t *groups, int n)
     CHECK_INT(all, step);
 }
 
-static void test_all_groups(void)
+TEST(all_groups)
 {
     uint32_t groups[TCCL_MAX_GROUPS];
     for (int size = 1; size <= 9; size++)
@@ -227,15 +225,14 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
 static int choose_by(const struct trial *trial, const struct tccl_beside *beside,
                      struct tccl_group_choice *choices)
 {
-    struct tccl_error err = {""};
     struct tccl_groups *groups =
         tccl_groups_new(tccl_model_machine(trial->model), trial->closed, false);
     int status = 0;
     for (int i = 0; i < PAIR; i++)
-        if (tccl_groups_add(groups, trial->tables[i], &err) != 0)
+        if (tccl_groups_add(groups, trial->tables[i], ERR) != 0)
             status = -1;
     if (status == 0)
-        CHECK_INT(tccl_groups_choose(groups, beside, choices, &err), 0);
+        CHECK_INT(tccl_groups_choose(groups, beside, choices, ERR), 0);
     tccl_groups_free(groups);
     return status;
 }
@@ -374,8 +371,7 @@ static void add_table(struct trial *trial, struct tccl_search *search, int group
 {
     const struct tccl_machine *machine = tccl_model_machine(trial->model);
     struct tccl_table *table = tccl_table_new(machine, gpus);
-    struct tccl_error err = {""};
-    CHECK_INT(tccl_search_table(search, table, &exact, &err), 0);
+    CHECK_INT(tccl_search_table(search, table, &exact, ERR), 0);
     trial->tables[group] = table;
     trial->unit = fmax(trial->unit, trial->closed ? tccl_table_ring(table)->gbps : 0);
     for (int i = 0; i < tccl_table_pairs(table) && !trial->closed; i++)
@@ -406,7 +402,6 @@ static void check_fabrics(const struct trial *trial)
 {
     struct tccl_machine machine = *tccl_model_machine(trial->model);
     struct tccl_group_choice choices[PAIR];
-    struct tccl_error err = {""};
     strcpy(machine.nics[0].fabric, "a");
     strcpy(machine.nics[1].fabric, "b");
     struct tccl_groups *groups = tccl_groups_new(&machine, false, false);
@@ -419,12 +414,12 @@ static void check_fabrics(const struct trial *trial)
         on_several += !one;
         CHECK((fabric != NULL) == one);
         CHECK(!one || strcmp(fabric, nics == 1 ? "a" : "b") == 0);
-        int rc = tccl_groups_add(groups, trial->tables[i], &err);
+        int rc = tccl_groups_add(groups, trial->tables[i], ERR);
         CHECK(one || rc == -1);
         added += rc == 0;
     }
     if (added == PAIR) {
-        CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, &err), 0);
+        CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, ERR), 0);
         for (int i = 0; i < PAIR; i++) {
             const struct tccl_chain *chain = &choices[i].cell.set.rings[0];
             CHECK_INT(1u << chain->entry.nic | 1u << chain->exit.nic, own_nics(trial->tables[i]));
@@ -515,10 +510,9 @@ static void check_spread(const char *name)
     struct tccl_model *model;
     struct tccl_table *tables[EIGHT];
     struct tccl_group_choice choices[EIGHT];
-    struct tccl_error err = {""};
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
-    CHECK_INT(tccl_model_read(path, &model, &err), 0);
+    CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_beside beside = {.model = model};
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
@@ -526,10 +520,10 @@ static void check_spread(const char *name)
     double least = INFINITY, best = best_spread(model);
     for (int gpu = 0; gpu < EIGHT; gpu++) {
         tables[gpu] = tccl_table_new(machine, 1u << gpu);
-        CHECK_INT(tccl_search_table(search, tables[gpu], &exact, &err), 0);
-        CHECK_INT(tccl_groups_add(groups, tables[gpu], &err), 0);
+        CHECK_INT(tccl_search_table(search, tables[gpu], &exact, ERR), 0);
+        CHECK_INT(tccl_groups_add(groups, tables[gpu], ERR), 0);
     }
-    CHECK_INT(tccl_groups_choose(groups, &beside, choices, &err), 0);
+    CHECK_INT(tccl_groups_choose(groups, &beside, choices, ERR), 0);
     for (int gpu = 0; gpu < EIGHT; gpu++)
         least = fmin(least, choices[gpu].cell.gbps);
     fprintf(stderr, "%s: the slowest of eight has %.2f GB/s, by hand %.2f\n", name, least, best);
@@ -543,7 +537,7 @@ static void check_spread(const char *name)
 }
 
 /* One group is none, and so many have no room beside each other. */
-static void check_refused(void)
+TEST(refused)
 {
     unsigned long state = 1;
     struct tccl_model *model = random_model(&state, 2, 2, 2);
@@ -557,11 +551,9 @@ static void check_refused(void)
     tccl_model_free(model);
 }
 
-int main(void)
+TEST(random)
 {
     unsigned long state = check_seed();
-    test_layouts();
-    test_all_groups();
     for (int round = 0; round < ROUNDS; round++)
         check_random(&state, round & 1, round & 2);
     fprintf(stderr, "%d of %d were not the best, %d gained\n", missed, ROUNDS, gained);
@@ -574,6 +566,4 @@ int main(void)
     CHECK(on_one >= ROUNDS / 20 && on_several >= ROUNDS / 20);
     check_spread("epyc-8gpu");
     check_spread("epyc-8gpu-unequal");
-    check_refused();
-    return check_result();
 }

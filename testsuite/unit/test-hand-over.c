@@ -1,14 +1,10 @@
 /* What root's tccld has left becomes the user's, and nothing else does. */
 #include "tccld/rights/monitor.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "check.h"
 
 enum { HEIR = 65532, OTHER = 65531, JOB = 65530 };
 
-static char top[] = "/tmp/tccl-hand-over-XXXXXX";
 static struct tccl_conf conf;
 
 static const char *at(const char *name)
@@ -16,7 +12,7 @@ static const char *at(const char *name)
     static char path[2][PATH_MAX];
     static int turn;
     turn = !turn;
-    snprintf(path[turn], PATH_MAX, "%s/%s", top, name);
+    snprintf(path[turn], PATH_MAX, "%s/%s", check_folder(), name);
     return path[turn];
 }
 
@@ -43,7 +39,7 @@ static void check_owner(const char *name, uid_t uid, gid_t gid)
 }
 
 /* The folders of an upgrade, as root's tccld leaves them. */
-static void test_upgrade(void)
+TEST(upgrade)
 {
     make_folder("run", 0, 0711);
     make_folder("run/7.0.0-0123456789abcdef", 0, 0711);
@@ -76,7 +72,7 @@ static void test_upgrade(void)
 
 /* The heir has had the folder, and has put in what may be anybody's; what root has made there since
  * is a folder. */
-static void test_planted(void)
+TEST(planted)
 {
     make_file("target", 0, 0);
     make_folder("secret", 0, 0755);
@@ -104,7 +100,7 @@ static void test_planted(void)
 }
 
 /* Folders that are not tccld's alone, or that lie where others can exchange them. */
-static void test_foreign(void)
+TEST(foreign)
 {
     make_folder("var", 0, 0755);
     make_folder("var/systemd", 0, 0755);
@@ -122,22 +118,14 @@ static void test_foreign(void)
     check_owner("home/run/7.script", 0, 0);
 }
 
-int main(void)
+SETUP
 {
-    char command[128];
     if (geteuid() != 0) {
-        printf("skipped: only root can give files away\n");
-        return 77;
+        check_skip("only root can give files away");
+        return;
     }
-    CHECK(mkdtemp(top) && chmod(top, 0755) == 0);
     strcpy(conf.run_dir, at("run"));
     strcpy(conf.state_dir, at("state"));
     strcpy(conf.cache_dir, at("cache"));
     strcpy(conf.socket, at("run/tccld.sock"));
-    test_upgrade();
-    test_planted();
-    test_foreign();
-    snprintf(command, sizeof(command), "rm -rf %s", top);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

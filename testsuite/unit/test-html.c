@@ -1,7 +1,4 @@
 /* test-html.c: the frame of pages, and charts. */
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "check.h"
 #include "draw/chart.h"
 #include "draw/html.h"
@@ -23,7 +20,7 @@ static int count(const char *text, const char *part)
     return found;
 }
 
-static void test_escape(void)
+TEST(escape)
 {
     char *text = NULL;
     size_t size;
@@ -53,7 +50,7 @@ static char *page_of(const char *heading, const char *line, const char *value)
     return text;
 }
 
-static void test_page(void)
+TEST(page)
 {
     const char *bad = "\"><script>x</script>&";
     cleanup_free char *page = page_of(bad, bad, bad);
@@ -80,7 +77,7 @@ static void test_page(void)
 }
 
 /* The style is all that html.css says, and nothing in it is loaded. */
-static void test_style(void)
+TEST(style)
 {
     CHECK_HOLDS(tccl_html_style, ".chart svg {");
     CHECK_HOLDS(tccl_html_style, "prefers-color-scheme: dark");
@@ -103,7 +100,7 @@ static char *chart_of(const struct tccl_chart *chart)
     return text;
 }
 
-static void test_columns(void)
+TEST(columns)
 {
     struct tccl_chart_column columns[] = {{"<one>", "1", {3, 1}}, {"two", "2", {0, 2}}};
     struct tccl_chart chart = {.name = "a \"name\"",
@@ -129,7 +126,7 @@ static void test_columns(void)
     CHECK_STR(none, "");
 }
 
-static void test_line(void)
+TEST(line)
 {
     struct tccl_chart_column columns[] = {
         {"a", "a", {1.5}}, {"b", "b", {-1}}, {"c", "c", {2}}, {"d", "d", {NAN}}, {"e", "e", {1.2}}};
@@ -167,7 +164,7 @@ static void check_between(const char *text, const char *name, double least, doub
 }
 
 /* Whatever the values, all that is drawn is within the plot, and columns stand on its ground. */
-static void test_random(void)
+TEST(random)
 {
     static const double scales[] = {1e-9, 1, 3, 1000, 1e6, 1e308};
     for (int round = 0; round < 2000; round++) {
@@ -201,14 +198,7 @@ static void test_random(void)
     }
 }
 
-int main(void)
+SETUP
 {
     seed = check_seed();
-    test_escape();
-    test_page();
-    test_style();
-    test_columns();
-    test_line();
-    test_random();
-    return check_result();
 }

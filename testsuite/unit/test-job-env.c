@@ -15,7 +15,7 @@ static const char *edited(const struct job_env_edits *edits, const char *name)
     return value;
 }
 
-static void test_get(void)
+TEST(get)
 {
     char *env[] = {"TCCLX=1", "TCCL=on", "EMPTY=", "TCCL=off", NULL};
     CHECK_STR(job_env_get(env, "TCCL"), "on");
@@ -24,7 +24,7 @@ static void test_get(void)
     CHECK(!job_env_get(NULL, "TCCL"));
 }
 
-static void test_number(void)
+TEST(number)
 {
     char *env[] = {"A=12",
                    "B=",
@@ -38,11 +38,11 @@ static void test_number(void)
     CHECK_INT(job_env_number(env, "A", 7), 12);
     CHECK_INT(job_env_number(env, "E", 7), 4294967295);
     const char *const bad[] = {"B", "C", "D", "F", "G", "H", "none"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         CHECK_INT(job_env_number(env, bad[i], 7), 7);
 }
 
-static void test_preload(void)
+TEST(preload)
 {
     static const struct {
         const char *list, *kept;
@@ -58,7 +58,7 @@ static void test_preload(void)
          "/usr/lib/tccl/libtccl-nccl.so.1:libtccl-nccl.so"},
         {"", ""},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char *kept = job_env_preload_without(cases[i].list, shim, "/old/shim.so");
         CHECK_STR(kept, cases[i].kept);
         free(kept);
@@ -68,7 +68,7 @@ static void test_preload(void)
     free(kept);
 }
 
-static void test_forget(void)
+TEST(forget)
 {
     char *env[] = {
         "TCCL=on",         "TCCL_STATE=applied", "TCCL_PLAN=/run/tccl/x",     "HOME=/root",
@@ -100,7 +100,7 @@ static void test_forget(void)
     CHECK_INT(edits.count, 0);
 }
 
-static void test_announce_applied(void)
+TEST(announce_applied)
 {
     char *env[] = {"LD_PRELOAD=/my.so", NULL};
     char *empty[] = {"LD_PRELOAD=", NULL};
@@ -128,7 +128,7 @@ static void test_announce_applied(void)
 }
 
 /* The longest LD_PRELOAD that a program can be started with has no room for ours. */
-static void test_announce_long(void)
+TEST(announce_long)
 {
     enum { LONGEST = 32 * 4096 };
     struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 1};
@@ -159,7 +159,7 @@ static void contained(const char *wanted, char **env, const char *inside)
     job_env_edits_clear(&edits);
 }
 
-static void test_contain(void)
+TEST(contain)
 {
     char *none[] = {"HOME=/", NULL}, *own[] = {"LD_PRELOAD=/my.so:/b.so", NULL};
     char *theirs[] = {"SINGULARITYENV_LD_PRELOAD=/in.so", "LD_PRELOAD=/my.so", NULL};
@@ -182,7 +182,7 @@ static void test_contain(void)
 }
 
 /* As LD_PRELOAD: what no program can be started with is not set. */
-static void test_contain_long(void)
+TEST(contain_long)
 {
     enum { LONGEST = 32 * 4096 };
     size_t length = LONGEST - strlen("SINGULARITYENV_LD_PRELOAD=:") - 1;
@@ -201,7 +201,7 @@ static void test_contain_long(void)
     }
 }
 
-static void test_announce_fallback(void)
+TEST(announce_fallback)
 {
     struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
     struct job_env_edits edits = {.count = 0};
@@ -226,7 +226,7 @@ static void test_announce_fallback(void)
 }
 
 /* Random lists: the elements that are kept are those that aren't ours, in their order. */
-static void test_preload_property(void)
+TEST(preload_property)
 {
     static const char *const elements[] = {"/a.so", "/b.so", shim, "/old.so", "libx.so"};
     srandom((unsigned)check_seed());
@@ -248,19 +248,4 @@ static void test_preload_property(void)
         CHECK_STR(kept, expected);
         free(kept);
     }
-}
-
-int main(void)
-{
-    test_get();
-    test_number();
-    test_preload();
-    test_forget();
-    test_announce_applied();
-    test_announce_long();
-    test_contain();
-    test_contain_long();
-    test_announce_fallback();
-    test_preload_property();
-    return check_result();
 }

@@ -2,11 +2,6 @@
 #include "check.h"
 #include "tccld/jobs/job-facts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/cleanup.h"
-
 enum { ROUNDS = 20000 };
 
 static int read_job(const char *output, struct job_facts *facts, struct tccl_error *err)
@@ -15,7 +10,7 @@ static int read_job(const char *output, struct job_facts *facts, struct tccl_err
     return job_facts_read(output, 12, facts, err);
 }
 
-static void test_good(void)
+TEST(good)
 {
     struct job_facts facts;
     struct tccl_error err;
@@ -34,7 +29,7 @@ static void test_good(void)
 }
 
 /* An account may be what a user likes: it adds lines, but none that is believed. */
-static void test_bad(void)
+TEST(bad)
 {
     static const struct {
         const char *output, *why;
@@ -51,7 +46,7 @@ static void test_bad(void)
     };
     struct job_facts facts;
     struct tccl_error err;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         CHECK_INT(read_job(cases[i].output, &facts, &err), -1);
         CHECK(strstr(err.text, cases[i].why) != NULL);
     }
@@ -61,7 +56,7 @@ static void test_bad(void)
 }
 
 /* Nothing that it may print is read beyond its end; what is believed is a line of it. */
-static void test_random(void)
+TEST(random)
 {
     static const char alphabet[] = "12|0_+[\n-pq";
     struct job_facts facts;
@@ -95,7 +90,7 @@ static void check_record(const json_t *record, const char *expected)
     }
 }
 
-static void test_record(void)
+TEST(record)
 {
     struct job_facts facts = {
         .job = 12, .het_job = 11, .het_offset = 1, .partition = "gpu", .account = "a"};
@@ -113,13 +108,4 @@ static void test_record(void)
     cleanup_json json_t *bare = json_object();
     CHECK_INT(job_claims_mark(bare), 0);
     check_record(bare, "{\"claimed\": \"\"}");
-}
-
-int main(void)
-{
-    test_good();
-    test_bad();
-    test_random();
-    test_record();
-    return check_result();
 }

@@ -635,4 +635,6 @@ SETUP
 TEARDOWN
 {
     tccl_setmap_clear(&log_.seen);
+    check_remove(cache);
+    check_nothing_left();
 }

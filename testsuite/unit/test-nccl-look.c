@@ -2,17 +2,8 @@
  * file, what is missing or may not be read; how many calls it takes; and a look that hangs. */
 #include "plugin/plugin.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "check.h"
-
-static char root[] = "/tmp/tccl-nccl-look-XXXXXX";
 
 enum { NOBODY = 65534, KNOWN = 23004, OTHER = 29901 };
 
@@ -21,7 +12,7 @@ static void run(const char *format, ...)
     char command[4096];
     va_list list;
     va_start(list, format);
-    int length = snprintf(command, sizeof(command), "cd %s && ", root);
+    int length = snprintf(command, sizeof(command), "cd %s && ", check_folder());
     vsnprintf(command + length, sizeof(command) - (size_t)length, format, list);
     va_end(list);
     CHECK_INT(system(command), 0);
@@ -50,12 +41,13 @@ static void venv(const char *name, const char *base, int minor)
     run("mkdir -p %s/bin %s/lib/python3.%d/site-packages && ln -s %s/%s/bin/python3 "
         "%s/bin/python && ln -s python %s/bin/python3 && echo 'include-system-site-packages = "
         "false' >%s/pyvenv.cfg",
-        name, name, minor, root, base, name, name, name);
+        name, name, minor, check_folder(), base, name, name, name);
 }
 
 static struct nccl_look look;
 
-/* Looks with an environment, one text, in which @ is the root and blanks divide. NULL: none. */
+/* Looks with an environment, one text, in which @ is the check_folder() and blanks divide. NULL:
+ * none. */
 static const struct nccl_found *see(const char *program, const char *variables)
 {
     static char text[8192], path[1024];
@@ -63,12 +55,12 @@ static const struct nccl_found *see(const char *program, const char *variables)
     size_t n = 0, length = 0;
     for (const char *at = variables; *at; at++)
         length += (size_t)snprintf(text + length, sizeof(text) - length, "%.*s",
-                                   *at == '@' ? 99 : 1, *at == '@' ? root : at);
+                                   *at == '@' ? 99 : 1, *at == '@' ? check_folder() : at);
     text[length] = '\0';
     for (char *rest = text, *word; (word = strsep(&rest, " "));)
         if (*word)
             env[n++] = word;
-    snprintf(path, sizeof(path), "%s%s", program && *program == '@' ? root : "",
+    snprintf(path, sizeof(path), "%s%s", program && *program == '@' ? check_folder() : "",
              program ? program + (*program == '@') : "");
     nccl_look(program ? path : NULL, env, &look);
     return look.n ? look.found : NULL;
@@ -79,7 +71,7 @@ static void check_seen(const char *program, const char *variables, unsigned vers
 {
     char path[1024];
     const struct nccl_found *found = see(program, variables);
-    snprintf(path, sizeof(path), "%s/%s", root, where);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), where);
     if (!found)
         fprintf(stderr, "%s, %s: none\n", program ? program : "any", variables);
     CHECK(found != NULL);
@@ -100,7 +92,7 @@ static void check_none(const char *program, const char *variables)
 #define SITE "lib/python3.11/site-packages"
 #define NCCL "nvidia/nccl/lib/libnccl.so.2"
 
-static void test_python(void)
+TEST(python)
 {
     python("usr", 11);
     venv("venv", "usr", 11);
@@ -141,24 +133,24 @@ static void test_python(void)
     check_none("@/copies/bin/python3", "LD_LIBRARY_PATH=@/venv/" SITE "/nvidia/nccl/lib");
 }
 
-static void test_programs(void)
+TEST(programs)
 {
     const char *env = "PATH=@/venv/bin:/usr/bin";
     run("printf '#!/usr/bin/env python3\n' >train && printf '#! %s/venv/bin/python -u\n' >tool && "
         "printf '#!/bin/sh\npython train\n' >shell && printf '#!' >odd && printf '\177ELF' >elf && "
         "mkfifo fifo && chmod 755 train tool shell odd elf fifo && cp tool venv/bin/torchrun",
-        root);
+        check_folder());
     check_seen("@/train", env, OTHER, "venv/" SITE "/" NCCL);
     check_seen("@/tool", "", OTHER, "venv/" SITE "/" NCCL);
     check_seen("torchrun", env, OTHER, "venv/" SITE "/" NCCL);
     static const char *const others[] = {"@/shell", "@/odd", "@/elf", "@/fifo", "@",
                                          "@/none",  "bash",  "",      "."};
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         check_none(others[i],
                    "PATH=@/venv/bin:/usr/bin LD_LIBRARY_PATH=@/venv/" SITE "/nvidia/nccl/lib");
 }
 
-static void test_libraries(void)
+TEST(libraries)
 {
     run("mkdir -p lib plain/lib empty loop && : >lib/libnccl.so.2.99.1 && ln -s libnccl.so.2.99.1 "
         "lib/libnccl.so.2 && : >plain/lib/libnccl.so.2 && ln -s libnccl.so.2 loop/libnccl.so.2");
@@ -190,7 +182,7 @@ static void test_libraries(void)
     check_seen("@/conda/bin/python", "", OTHER, "conda/lib/libnccl.so.2");
 }
 
-static void test_odd(void)
+TEST(odd)
 {
     python("odd-usr", 11);
     package("odd-usr/" SITE, OTHER);
@@ -205,7 +197,7 @@ static void test_odd(void)
         "rm %s && head -c 9999999 /dev/zero >%s",
         "echo '#define NCCL_VERSION_CODE x' >%s",
         "echo '#define NCCL_VERSION_CODE 99999999999999999999' >%s"};
-    for (size_t i = 0; i < sizeof(makes) / sizeof(*makes); i++) {
+    for (size_t i = 0; i < COUNT(makes); i++) {
         run(makes[i], header, header);
         if (i == 2)
             run("test -p %s", header);
@@ -234,17 +226,17 @@ static void test_odd(void)
 static void foresee(const char *program, uid_t uid, char text[512])
 {
     char path[1024], *env[] = {NULL};
-    snprintf(path, sizeof(path), "%s/%s", root, program);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), program);
     gid_t gid = uid;
     struct nccl_task task = {path, env, uid, gid, &gid, 1};
     nccl_foresee(&task, 20000, text, 512);
 }
 
-/* As the user: what only root may read isn't seen. */
-static void test_user(void)
+/* As the user: what only check_folder() may read isn't seen. */
+TEST(user)
 {
     char text[512];
-    CHECK_INT(chmod(root, 0755), 0);
+    CHECK_INT(chmod(check_folder(), 0755), 0);
     foresee("venv/bin/python", geteuid(), text);
     CHECK(strstr(text, "NCCL 2.99.1: not known (") == text && strstr(text, "/venv/lib"));
     foresee("usr/bin/python", geteuid(), text);
@@ -266,16 +258,12 @@ static void say(const void *what, void *word)
 
 static void hang(const void *what, void *word)
 {
-    (void)what;
-    (void)word;
     for (;;)
         pause();
 }
 
 static void crash(const void *what, void *word)
 {
-    (void)what;
-    (void)word;
     raise(SIGKILL);
 }
 
@@ -292,7 +280,7 @@ static void stop(const void *what, void *word)
     raise(SIGSTOP);
 }
 
-static void test_child(void)
+TEST(child)
 {
     int what = 7, word = 0;
     CHECK_INT(child_word(stop, &what, &word, sizeof(word), 20000, NULL), 0);
@@ -306,20 +294,9 @@ static void test_child(void)
         continue;
 }
 
-int main(void)
+SETUP
 {
     if (system("for each in /usr/local/lib /usr/lib64 /usr/lib/*-linux-gnu; do "
-               "[ ! -e $each/libnccl.so.2 ] || exit 0; done; exit 1") == 0) {
-        puts("this machine has an NCCL that any Python may find");
-        return 77;
-    }
-    CHECK(mkdtemp(root) != NULL);
-    test_python();
-    test_programs();
-    test_libraries();
-    test_odd();
-    test_user();
-    test_child();
-    run("rm -rf %s", root);
-    return check_result();
+               "[ ! -e $each/libnccl.so.2 ] || exit 0; done; exit 1") == 0)
+        check_skip("this machine has an NCCL that any Python may find");
 }

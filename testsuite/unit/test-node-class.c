@@ -1,9 +1,6 @@
 /* The class of a node: the best of its table, and the same after a journey as JSON. */
-#include <limits.h>
-
 #include "check.h"
 
-#include "base/cleanup.h"
 #include "ring/node-class.h"
 #include "sample.h"
 
@@ -100,8 +97,9 @@ static void check_baseline_nics(const struct tccl_table *table, const struct tcc
 
 /* One GPU at memory 0, and two chains through the NICs that are but for the noise as fast: the one
  * through its own memory is taken, wherever the table has it, unless the node is all its own. */
-static void test_leaves_room(const struct tccl_machine *machine)
+TEST(leaves_room)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int all = 0; all < 2; all++)
         for (int slow = 0; slow < 2; slow++) {
             struct tccl_table *table = sample_table(machine, all ? 15 : 1);
@@ -130,8 +128,9 @@ static void test_leaves_room(const struct tccl_machine *machine)
         }
 }
 
-static void test_from_table(const struct tccl_machine *machine)
+TEST(from_table)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_table *table = sample_table(machine, gpus);
         struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
@@ -150,8 +149,9 @@ static void test_from_table(const struct tccl_machine *machine)
 }
 
 /* Without P2P: the best of those chains, wherever the table has them. */
-static void test_without_p2p(const struct tccl_machine *machine)
+TEST(without_p2p)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
         struct tccl_table *table = sample_table(machine, gpus);
         struct tccl_node_class *class =
@@ -176,8 +176,9 @@ static void test_without_p2p(const struct tccl_machine *machine)
     }
 }
 
-static void test_no_nic(struct tccl_machine machine)
+TEST(no_nic)
 {
+    struct tccl_machine machine = sample_machine();
     machine.n_nics = 0;
     struct tccl_table *table = tccl_table_new(&machine, 15);
     struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
@@ -191,8 +192,9 @@ static void test_no_nic(struct tccl_machine machine)
     tccl_table_free(table);
 }
 
-static void test_json(const struct tccl_machine *machine)
+TEST(json)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 13);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
@@ -218,8 +220,9 @@ static void check_refused(const json_t *json)
 }
 
 /* Each key removed, and each replaced by values that are wrong everywhere. */
-static void test_refused(const struct tccl_machine *machine)
+TEST(refused)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 15);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
@@ -251,7 +254,7 @@ static void test_refused(const struct tccl_machine *machine)
     check_refused(NULL);
     static const char *const nics[] = {
         "[0,0,0,0,0,0,0,0,0]", "[1,0]", "[2]", "[-1]", "[0.5]", "{}"};
-    for (size_t i = 0; i < sizeof(nics) / sizeof(*nics); i++) {
+    for (size_t i = 0; i < COUNT(nics); i++) {
         json_t *baseline = json_array_get(json_object_get(json, "baselines"), 0);
         json_object_set_new(baseline, "entry_nics", json_loads(nics[i], 0, NULL));
         json_object_set_new(baseline, "exit_nics", json_loads(nics[i], 0, NULL));
@@ -262,8 +265,9 @@ static void test_refused(const struct tccl_machine *machine)
 }
 
 /* What no NCCL can be made to build is no chain of that node, and its others stay. */
-static void test_unbuilt(const struct tccl_machine *machine)
+TEST(unbuilt)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 15);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_seen set = {.set = {.n = 2}};
@@ -288,8 +292,9 @@ static void test_unbuilt(const struct tccl_machine *machine)
 }
 
 /* What another node says of its chains is believed only as far as it fits the rest. */
-static void test_chains_refused(const struct tccl_machine *machine)
+TEST(chains_refused)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     static const char *const chains[] = {
         "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_1",                  /* not over all GPUs */
         "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 4 -m0> mlx5_1",      /* over another one */
@@ -310,7 +315,7 @@ static void test_chains_refused(const struct tccl_machine *machine)
     CHECK(good && good->seen[1].set.n == 1 && good->seen[1].set.rings[0].n_gpus == 4 &&
           good->seen[1].set.rings[0].exit.nic == 1);
     tccl_node_class_free(good);
-    for (size_t i = 0; i < sizeof(chains) / sizeof(*chains); i++) {
+    for (size_t i = 0; i < COUNT(chains); i++) {
         json_object_set_new(cell, "chain", json_string(chains[i]));
         check_refused(json);
     }
@@ -364,8 +369,9 @@ static void check_best(const struct tccl_node_class *class)
 
 /* The best set of each way stays, and is found by its NICs in any order; a journey as JSON changes
  * nothing. */
-static void test_sets(const struct tccl_machine *machine)
+TEST(sets)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int round = 0; round < 100 && !check_failures; round++) {
         struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
@@ -416,8 +422,9 @@ static void test_sets(const struct tccl_machine *machine)
     }
 }
 
-static void test_sets_refused(const struct tccl_machine *machine)
+TEST(sets_refused)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
 #define A "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1"
     static const struct {
         const char *key, *value;
@@ -448,7 +455,7 @@ static void test_sets_refused(const struct tccl_machine *machine)
     struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy != NULL);
     tccl_node_class_free(copy);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         json_t *wrong = json_deep_copy(good);
         json_object_set_new(wrong, bad[i].key, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
         json_array_set_new(sets, 0, wrong);
@@ -460,21 +467,4 @@ static void test_sets_refused(const struct tccl_machine *machine)
     check_refused(json);
     tccl_node_class_free(class);
 #undef A
-}
-
-int main(void)
-{
-    srand(check_seed());
-    struct tccl_machine machine = sample_machine();
-    test_from_table(&machine);
-    test_leaves_room(&machine);
-    test_without_p2p(&machine);
-    test_no_nic(machine);
-    test_json(&machine);
-    test_refused(&machine);
-    test_unbuilt(&machine);
-    test_chains_refused(&machine);
-    test_sets(&machine);
-    test_sets_refused(&machine);
-    return check_result();
 }

@@ -1,9 +1,5 @@
 /* Profiles measured with noise, against the model behind it: each ends whole; what is promised is
  * what there is; nobody gets less than with NCCL alone; and it costs little more. */
-#include <limits.h>
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "fill/fill.h"
 #include "fill/gpusets.h"
 #include "machines.h"
@@ -206,8 +202,9 @@ static void machine_path(const char *name, char path[static PATH_MAX])
 enum { ROUNDS = 12 };
 
 /* Random machines: each profile ends whole, with noise and without. */
-static void test_whole(unsigned long seed)
+TEST(whole)
 {
+    unsigned long seed = check_seed();
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + (unsigned long)round;
         bool noisy = round % 4 == 1;
@@ -231,12 +228,12 @@ static void test_whole(unsigned long seed)
 }
 
 /* Rings that were measured above what was proven became the table's. */
-static void test_above_bounds(void)
+TEST(above_bounds)
 {
     static const unsigned long seeds[] = {2, 6, 8};
     char path[PATH_MAX];
     machine_path("amd-4gpu", path);
-    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++) {
+    for (size_t i = 0; i < COUNT(seeds); i++) {
         struct run run = {.path = path, .gpus = "0,2 0,3 1,3", .noise = 0.03, .seed = seeds[i]};
         run_begin(&run, "noisy");
         run_end(&run);
@@ -244,14 +241,14 @@ static void test_above_bounds(void)
 }
 
 /* All GPUs of two machines at 3 %, against the same without noise. */
-static void test_promises(void)
+TEST(promises)
 {
     enum { SEEDS = 3 };
     static const char *const names[] = {"amd-4gpu", "intel-4gpu"};
     static double promises[MOST];
     char path[PATH_MAX];
     int n = 0;
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !check_failures; i++) {
+    for (size_t i = 0; i < COUNT(names) && !check_failures; i++) {
         double gain = 0, exact_gain = 0, sets = 0, exact_sets = 0;
         machine_path(names[i], path);
         for (unsigned long seed = 0; seed <= SEEDS && !check_failures; seed++) {
@@ -303,14 +300,14 @@ static int explore(char **args, int n)
     return check_result();
 }
 
-int main(int argc, char **argv)
+SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    snprintf(cache, sizeof(cache), "/tmp/tccl-noisy-%d", getpid());
-    if (argc > 1)
-        return explore(argv + 1, argc - 1);
-    test_above_bounds();
-    test_promises();
-    test_whole(check_seed());
-    return check_result();
+    snprintf(cache, sizeof(cache), "%s", check_at("cache"));
+    if (check_args[1]) {
+        int count = 0;
+        while (check_args[1 + count])
+            count++;
+        exit(explore(check_args + 1, count));
+    }
 }

@@ -1,9 +1,6 @@
 /* What came of a step: solved at the root, cut for each range, read again below. */
 #include "tccld/join/outcome.h"
 
-#include <math.h>
-
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/key.h"
 #include "client/outcome.h"
@@ -66,7 +63,7 @@ static struct merge *make_merge(int nodes, const char *source)
     return merge;
 }
 
-static void test_ranges(void)
+TEST(ranges)
 {
     struct merge *merge = make_merge(NODES, "model");
     struct tccl_outcome outcome = {0};
@@ -116,13 +113,11 @@ static void check_part(const struct tccl_node_class *class, const char *choices,
 {
     struct tccl_outcome outcome = {.state = TCCL_STATE_APPLIED, .rings = rings}, read = {0};
     struct tccl_node_nics none[1] = {0};
-    struct tccl_error err = {""};
     struct outcome_part part;
     outcome.choices = none;
     cleanup_json json_t *json = tccl_plan_to_json(&outcome, &key, 0, 1);
     json_object_set_new(json, "choices", json_loads(choices, 0, NULL));
-    CHECK_INT(tccl_plan_from_json(json, &key, 0, 1, &read, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_plan_from_json(json, &key, 0, 1, &read, ERR));
     CHECK_INT(outcome_part(&read, &join, class, &part), nics ? 0 : -1);
     CHECK(!nics || (part.set.n == rings && part.alone == alone));
     for (int r = 0; nics && r < rings; r++)
@@ -133,7 +128,7 @@ static void check_part(const struct tccl_node_class *class, const char *choices,
     tccl_outcome_clear(&read);
 }
 
-static void test_parts(void)
+TEST(parts)
 {
     static const int turned[][2] = {{1, 0}, {0, 1}};
     struct shared_class *shared = make_class(1, "model");
@@ -154,7 +149,7 @@ static void test_parts(void)
 
 /* Two nodes of a class with sets have two rings; with a node that has none there is one, and the
  * record says whose fault that is. */
-static void test_fewer(void)
+TEST(fewer)
 {
     struct shared_class *two = make_class(1, "model"), *one = make_class(2, "model");
     struct tccl_seen set = set_of(crossed, 2, 20);
@@ -194,14 +189,13 @@ static void test_fewer(void)
 }
 
 /* A ring of many nodes is sent down whole, the chains of equal nodes once. */
-static void test_long_ring(void)
+TEST(long_ring)
 {
     static const int four[][2] = {{0, 1}, {1, 0}, {0, 1}, {1, 0}};
     struct shared_class *class = make_class(1, "model");
     struct tccl_seen set = set_of(four, 4, 20);
     struct merge *merge = merge_new(0);
     struct tccl_outcome outcome = {0}, read = {0};
-    struct tccl_error err = {""};
     CHECK_INT(tccl_node_class_add_set(class->class, &set), 0);
     CHECK_INT(merge_add(merge, class, NODES, NULL), 0);
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
@@ -209,7 +203,7 @@ static void test_long_ring(void)
     CHECK(outcome.ring && strlen(outcome.ring) < OUTCOME_RING && strstr(outcome.ring, " | ") &&
           strstr(outcome.ring, " n50[= n1]"));
     cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
-    CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, &err), 0);
+    CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, ERR), 0);
     CHECK_STR(read.ring, outcome.ring);
     tccl_outcome_clear(&read);
     tccl_outcome_clear(&outcome);
@@ -219,15 +213,14 @@ static void test_long_ring(void)
 
 /* An NCCL that isn't known: all nodes have the ring and the reason, and are told that there is
  * none. */
-static void test_foreseen(void)
+TEST(foreseen)
 {
     struct merge *merge = make_merge(3, "model");
     struct tccl_outcome outcome = {0}, read = {0};
-    struct tccl_error err = {""};
     struct tccl_step warned = {.nodes = names, .n_nodes = 3, .foreseen = "NCCL 2.33.1: not known"};
     outcome_solve(&outcome, merge, &warned, TCCL_CHAIN_RINGS);
     cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 3);
-    CHECK_INT(tccl_plan_from_json(json, &key, 1, 3, &read, &err), 0);
+    CHECK_INT(tccl_plan_from_json(json, &key, 1, 3, &read, ERR), 0);
     CHECK_INT(read.state, TCCL_STATE_APPLIED);
     CHECK_STR(read.reason, "NCCL 2.33.1: not known");
     CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_FALLBACK);
@@ -238,7 +231,7 @@ static void test_foreseen(void)
     merge_free(merge);
 }
 
-static void test_policy(void)
+TEST(policy)
 {
     struct merge *merge = make_merge(3, "model");
     struct tccl_outcome outcome = {0};
@@ -253,7 +246,7 @@ static void test_policy(void)
 
 /* Who runs beside the second node of three, and the third: with their nodes, and the shares that
  * the chains there leave them. The first node's are for those who know more of it. */
-static void test_beside(void)
+TEST(beside)
 {
     static const char *const others[] = {"10.00/10.00 ring: 2 -m1> 3 -m1> 2",
                                          "8.00/8.00 nccl: 2 -m1> 3 -m1> 2"};
@@ -289,7 +282,7 @@ static void test_beside(void)
 }
 
 /* A ring that is not faster than NCCL's own choice is not applied. */
-static void test_no_gain(void)
+TEST(no_gain)
 {
     const double own[] = {0.94, 0.98, 1.5, 0.96}; /* of the ring's bandwidth, with 3 % noise */
     for (int i = 0; i < 4; i++) {
@@ -331,7 +324,7 @@ static void test_no_gain(void)
 }
 
 /* A gain that is too small for the policy; without NCCL's own choice nothing is known of it. */
-static void test_min_gain(void)
+TEST(min_gain)
 {
     static const struct {
         double own, min_gain; /* of the ring's bandwidth */
@@ -343,7 +336,7 @@ static void test_min_gain(void)
         {0.9, 1, "big", ""},
         {0, 100, "big", ""},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct tccl_outcome outcome = {0};
         struct merge *merge = merge_new(0);
         struct tccl_step asks = {.nodes = names, .min_gain = cases[i].min_gain};
@@ -387,13 +380,13 @@ static void check_sources(const char *one, const char *other, const char *said)
     merge_free(a);
 }
 
-static void test_sources(void)
+TEST(sources)
 {
     check_sources("model", "cuda", "mixed");
     check_sources("cuda", "cuda", "cuda");
 }
 
-static void test_malformed(void)
+TEST(malformed)
 {
     static const struct {
         const char *name, *value;
@@ -421,7 +414,7 @@ static void test_malformed(void)
     struct merge *merge = make_merge(3, "model");
     struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         struct tccl_outcome read = {0};
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 3);
@@ -440,23 +433,10 @@ static void test_malformed(void)
     merge_free(merge);
 }
 
-int main(void)
+SETUP
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < NODES; i++) {
         snprintf(names_text[i], sizeof(names_text[i]), "n%d", i + 1);
         names[i] = names_text[i];
     }
-    test_ranges();
-    test_parts();
-    test_fewer();
-    test_long_ring();
-    test_foreseen();
-    test_policy();
-    test_beside();
-    test_no_gain();
-    test_min_gain();
-    test_sources();
-    test_malformed();
-    return check_result();
 }

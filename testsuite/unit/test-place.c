@@ -1,9 +1,6 @@
 /* test-place.c: which GPUs a step should get, on random models: what each set is said to get
  * against what tccld chooses for it, and against all single rings tried; the order against its
  * definition; tables that symmetries move. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
@@ -322,7 +319,7 @@ static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted,
 }
 
 /* Values within the noise of the best are one, though they are not all within it of each other. */
-static void check_noise(void)
+TEST(noise)
 {
     struct tccl_place places[] = {
         {.gpus = 1, .gbps = 10.0, .alone = 10.0, .least = 1, .rest = 5, .nccl = NAN},
@@ -340,7 +337,7 @@ static void check_noise(void)
 }
 
 /* Without tables and without a model nothing is known. */
-static void check_unknown(void)
+TEST(unknown)
 {
     const struct tccl_place_source source = {.machine = machine_of("amd-4gpu")};
     struct tccl_place *places = NULL;
@@ -352,7 +349,7 @@ static void check_unknown(void)
     free(places);
 }
 
-int main(void)
+TEST(random)
 {
     unsigned long state = check_seed();
     for (int i = 0; i < ROUNDS; i++)
@@ -361,8 +358,10 @@ int main(void)
         fprintf(stderr, "%d of %d beside others have less than 0.9 of the best least share\n",
                 missed, others);
     CHECK(missed <= others * MOST_MISSED);
-    check_noise();
-    check_unknown();
+}
+
+TEST(machines)
+{
     check_moved("amd-4gpu");
     check_moved("dual-8gpu");
     check_moved("epyc-8gpu");
@@ -371,5 +370,4 @@ int main(void)
     check_first("dual-8gpu", 0x03, 4, 0xf0, 22.78, 1); /* on the socket that nobody uses */
     check_first("dual-8gpu", 0x53, 1, 0x04, NAN, 0.6);
     check_first("amd-4gpu", 0x03, 2, 0x0c, 12.6 / 1.1, 1);
-    return check_result();
 }

@@ -1,21 +1,15 @@
 /* Plan files: who may read them, and what they replace. */
 #include "tccld/join/planfile.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/key.h"
-
-static char run_dir[] = "/tmp/tccl-run-XXXXXX";
 
 static void folder_of(const struct tccl_step_key *key, char path[static 256])
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    snprintf(path, 256, "%s/%s", run_dir, name);
+    snprintf(path, 256, "%s/%s", check_folder(), name);
 }
 
 static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX], const char *text)
@@ -25,12 +19,12 @@ static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX
     struct tccl_line_writer plan;
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "word", "%s", text);
-    int failed = planfile_write(run_dir, key, getgid(), "{}", &plan, NULL, path, &err);
+    int failed = planfile_write(check_folder(), key, getgid(), "{}", &plan, NULL, path, &err);
     CHECK(!failed == !*err.text);
     return failed;
 }
 
-static void test_write(void)
+TEST(write)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 1};
     char path[PATH_MAX], folder[256];
@@ -49,13 +43,13 @@ static void test_write(void)
     folder_of(&key, folder);
     CHECK_INT(stat(folder, &stat_), 0);
     CHECK_INT(stat_.st_mode & 07777, 0711);
-    planfile_remove(run_dir, &key, NULL);
+    planfile_remove(check_folder(), &key, NULL);
     CHECK_INT(stat(folder, &stat_), -1);
-    planfile_remove(run_dir, &key, NULL);
+    planfile_remove(check_folder(), &key, NULL);
 }
 
 /* The record beside a plan, or alone: the owner's only, and a whole one or none. */
-static void test_record(void)
+TEST(record)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 5};
     char path[PATH_MAX], folder[256], name[TCCL_KEY_TEXT];
@@ -63,31 +57,31 @@ static void test_record(void)
     struct stat stat_;
     folder_of(&key, folder);
     tccl_key_folder(&key, name);
-    CHECK(!planfile_read_record(run_dir, name));
-    CHECK_INT(planfile_record(run_dir, name, "{\"a\": 1}", &err), 0);
+    CHECK(!planfile_read_record(check_folder(), name));
+    CHECK_INT(planfile_record(check_folder(), name, "{\"a\": 1}", &err), 0);
     CHECK_INT(write_plan(&key, path, "x"), 0);
-    cleanup_json json_t *empty = planfile_read_record(run_dir, name);
+    cleanup_json json_t *empty = planfile_read_record(check_folder(), name);
     CHECK_INT(json_object_size(empty), 0);
-    CHECK_INT(planfile_record(run_dir, name, "{\"a\": 2}", &err), 0);
-    planfile_take_back(run_dir, &key, NULL);
+    CHECK_INT(planfile_record(check_folder(), name, "{\"a\": 2}", &err), 0);
+    planfile_take_back(check_folder(), &key, NULL);
     CHECK(access(path, F_OK) != 0);
-    cleanup_json json_t *record = planfile_read_record(run_dir, name);
+    cleanup_json json_t *record = planfile_read_record(check_folder(), name);
     CHECK_INT(json_integer_value(json_object_get(record, "a")), 2);
     snprintf(path, sizeof(path), "%.200s/step", folder);
     CHECK(stat(path, &stat_) == 0 && (stat_.st_mode & 07777) == 0600);
     CHECK_INT(truncate(path, 3), 0); /* torn */
-    CHECK(!planfile_read_record(run_dir, name));
+    CHECK(!planfile_read_record(check_folder(), name));
     CHECK_INT(unlink(path) | mkfifo(path, 0600), 0);
-    CHECK(!planfile_read_record(run_dir, name));
-    CHECK_INT(planfile_record(run_dir, name, "{}", &err), 0);
+    CHECK(!planfile_read_record(check_folder(), name));
+    CHECK_INT(planfile_record(check_folder(), name, "{}", &err), 0);
     CHECK(stat(path, &stat_) == 0 && S_ISREG(stat_.st_mode));
-    planfile_remove(run_dir, &key, NULL);
+    planfile_remove(check_folder(), &key, NULL);
     CHECK_INT(stat(folder, &stat_), -1);
     CHECK_STR(err.text, "");
 }
 
 /* A tccld that is killed leaves a whole plan or none: the one before stays until the new one is. */
-static void test_killed(void)
+TEST(killed)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 4};
     char path[PATH_MAX], folder[256], part[300], name[TCCL_KEY_TEXT];
@@ -95,13 +89,13 @@ static void test_killed(void)
     folder_of(&key, folder);
     tccl_key_folder(&key, name);
     snprintf(part, sizeof(part), "%s/plan.new", folder);
-    CHECK(!planfile_lacks_plan(run_dir, name)); /* there is no folder */
+    CHECK(!planfile_lacks_plan(check_folder(), name)); /* there is no folder */
     CHECK_INT(mkdir(folder, 0711), 0);
-    CHECK(planfile_lacks_plan(run_dir, name));
+    CHECK(planfile_lacks_plan(check_folder(), name));
     close(open(part, O_CREAT | O_WRONLY, 0600));
-    CHECK(planfile_lacks_plan(run_dir, name));
+    CHECK(planfile_lacks_plan(check_folder(), name));
     CHECK_INT(write_plan(&key, path, "one"), 0);
-    CHECK(!planfile_lacks_plan(run_dir, name));
+    CHECK(!planfile_lacks_plan(check_folder(), name));
     CHECK_INT(access(part, F_OK), -1);
     CHECK_INT(stat(path, &first), 0);
     int held = open(path, O_RDONLY);
@@ -110,7 +104,7 @@ static void test_killed(void)
     CHECK(fstat(held, &first) == 0 && first.st_nlink == 0 && first.st_size == second.st_size);
     close(held);
     close(open(part, O_CREAT | O_WRONLY, 0600));
-    planfile_remove(run_dir, &key, NULL);
+    planfile_remove(check_folder(), &key, NULL);
     CHECK_INT(stat(folder, &first), -1);
 }
 
@@ -148,17 +142,17 @@ static void write_shared(const struct tccl_step_key *key, int uid, char path[sta
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "uid", "%d", uid);
     tccl_line_put(&plan, "index", "3");
-    CHECK_INT(planfile_write(run_dir, key, 65532, "{}", &plan, NULL, path, err), 0);
+    CHECK_INT(planfile_write(check_folder(), key, 65532, "{}", &plan, NULL, path, err), 0);
 }
 
-static void test_shared(void)
+TEST(shared)
 {
     enum { UID = 65532 };
     char path[PATH_MAX], name[TCCL_KEY_TEXT], shared[256], target[256];
     struct stat stat_, before;
     if (geteuid() != 0)
         return;
-    snprintf(target, sizeof(target), "%s/target", run_dir);
+    snprintf(target, sizeof(target), "%s/target", check_folder());
     for (int how = 0; how < TAKEN; how++) {
         struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
         struct tccl_error err = {0};
@@ -174,19 +168,19 @@ static void test_shared(void)
             remove_away(shared);
         write_shared(&key, UID, path, &err); /* in use: stays */
         CHECK(lstat(shared, &before) == 0 && before.st_ino == stat_.st_ino);
-        planfile_remove(run_dir, &key, NULL);
+        planfile_remove(check_folder(), &key, NULL);
         CHECK_INT(lstat(shared, &stat_), -1);
     }
 }
 
 /* A link in the plan's place is replaced, never followed; one in the folder's place is refused. */
-static void test_links(void)
+TEST(links)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 2};
     char path[PATH_MAX], folder[256], plan[300], target[256];
     struct stat stat_;
     folder_of(&key, folder);
-    snprintf(target, sizeof(target), "%s/target", run_dir);
+    snprintf(target, sizeof(target), "%s/target", check_folder());
     snprintf(plan, sizeof(plan), "%s/plan", folder);
     close(open(target, O_CREAT | O_WRONLY, 0600));
     CHECK_INT(mkdir(folder, 0711), 0);
@@ -194,7 +188,7 @@ static void test_links(void)
     CHECK_INT(write_plan(&key, path, "x"), 0);
     CHECK(stat(target, &stat_) == 0 && stat_.st_size == 0);
     CHECK(lstat(plan, &stat_) == 0 && S_ISREG(stat_.st_mode));
-    planfile_remove(run_dir, &key, NULL);
+    planfile_remove(check_folder(), &key, NULL);
     CHECK_INT(symlink("/tmp", folder), 0);
     CHECK_INT(write_plan(&key, path, "x"), -1);
     CHECK_STR(path, "");
@@ -203,7 +197,7 @@ static void test_links(void)
     unlink(target);
 }
 
-static void test_names(void)
+TEST(names)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 3};
     char name[TCCL_KEY_TEXT];
@@ -213,16 +207,7 @@ static void test_names(void)
     CHECK(!planfile_is_folder("7.0.0-0123456789abcdefg") && !planfile_is_folder("-7.0.0-0"));
 }
 
-int main(void)
+TEARDOWN
 {
-    if (!mkdtemp(run_dir))
-        return 1;
-    test_write();
-    test_record();
-    test_killed();
-    test_shared();
-    test_links();
-    test_names();
-    CHECK_INT(rmdir(run_dir), 0);
-    return check_result();
+    check_nothing_left();
 }

@@ -3,16 +3,11 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <slurm/spank.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "check.h"
@@ -23,7 +18,6 @@
 
 enum { VARIABLES = 64, STACK = 1 << 20, SERVED_MS = 20000 };
 
-static char folder[] = "/tmp/tccl-plugin-XXXXXX";
 static char *variables[VARIABLES + 1];
 static int errors;
 static spank_f *init_post_opt, *user_init, *task_post_fork, *end;
@@ -43,7 +37,6 @@ static int find(const char *name)
 EXPORT spank_err_t spank_unsetenv(spank_t spank, const char *name)
 {
     int at = find(name);
-    (void)spank;
     free(variables[at]);
     for (; variables[at]; at++)
         variables[at] = variables[at + 1];
@@ -52,7 +45,6 @@ EXPORT spank_err_t spank_unsetenv(spank_t spank, const char *name)
 
 EXPORT spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
 {
-    (void)overwrite;
     spank_unsetenv(spank, name);
     int at = find(name);
     CHECK(at < VARIABLES);
@@ -65,7 +57,6 @@ EXPORT spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 {
     spank_err_t rc = ESPANK_SUCCESS;
     va_list arguments;
-    (void)spank;
     va_start(arguments, item);
     if (item == S_JOB_ENV)
         *va_arg(arguments, char ***) = variables;
@@ -88,25 +79,20 @@ EXPORT spank_context_t spank_context(void)
 
 EXPORT spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
 {
-    (void)spank;
-    (void)option;
     return ESPANK_SUCCESS;
 }
 
 EXPORT void slurm_error(const char *format, ...)
 {
-    (void)format;
     errors++;
 }
 
 EXPORT void slurm_verbose(const char *format, ...)
 {
-    (void)format;
 }
 
 EXPORT void slurm_spank_log(const char *format, ...)
 {
-    (void)format;
 }
 
 /* Its arguments depend on the release. */
@@ -146,7 +132,7 @@ static pid_t start_tccld(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/tccld.sock", folder);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/tccld.sock", check_folder());
     CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(listener, 16), 0);
     pid_t pid = fork();
@@ -177,7 +163,7 @@ static void begin_env(const char *gpus)
 static void begin_step(const char *conf)
 {
     char argument[300], *argv[] = {argument, NULL};
-    snprintf(argument, sizeof(argument), "config=%s/%s", folder, conf);
+    snprintf(argument, sizeof(argument), "config=%s/%s", check_folder(), conf);
     CHECK_INT(init_post_opt(NULL, 1, argv), 0);
 }
 
@@ -197,7 +183,6 @@ static int count_descriptors(void)
 
 static int run_user_init(void *unused)
 {
-    (void)unused;
     return user_init(NULL, 0, NULL);
 }
 
@@ -248,7 +233,7 @@ static void test_no_gpus(void)
     CHECK(!has("TCCL_STATE"));
     CHECK_INT(end(NULL, 0, NULL), 0);
     static const char *const asking[] = {"TCCL", "SLURM_TCCL_MODE", "SLURM_STEP_GPUS"};
-    for (size_t i = 0; i < sizeof(asking) / sizeof(*asking); i++) {
+    for (size_t i = 0; i < COUNT(asking); i++) {
         begin_env("");
         spank_setenv(NULL, asking[i], i < 2 ? "on" : "0", 1);
         begin_step("missing.conf");
@@ -269,11 +254,11 @@ static void test_peers(void)
 static void write_conf(const char *name, const char *more)
 {
     char path[300], text[1024];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
     int size =
         snprintf(text, sizeof(text),
                  "[tccl]\nSocket=%s/tccld.sock\nRunDir=%s\nTimeout=20s\nAliveTimeout=10s\n%s",
-                 folder, folder, more);
+                 check_folder(), check_folder(), more);
     CHECK_INT(tccl_write_file(path, 0644, text, (size_t)size, NULL), 0);
 }
 
@@ -281,24 +266,28 @@ static void remove_folder(void)
 {
     static const char *const names[] = {"good.conf", "peers.conf", "tccld.sock", "printed"};
     char path[300];
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
         CHECK_INT(unlink(path), 0);
     }
-    CHECK_INT(rmdir(folder), 0);
+    check_nothing_left();
 }
 
-int main(int argc, char **argv)
+SETUP
 {
-    void *plugin = argc == 2 ? dlopen(argv[1], RTLD_LAZY) : NULL;
-    if (!plugin || !mkdtemp(folder)) {
+    void *plugin = check_args[1] ? dlopen(check_args[1], RTLD_LAZY) : NULL;
+    if (!plugin) {
         fprintf(stderr, "%s\n", dlerror());
-        return 1;
+        exit(1);
     }
     init_post_opt = (spank_f *)dlsym(plugin, "slurm_spank_init_post_opt");
     user_init = (spank_f *)dlsym(plugin, "slurm_spank_user_init");
     task_post_fork = (spank_f *)dlsym(plugin, "slurm_spank_task_post_fork");
     end = (spank_f *)dlsym(plugin, "slurm_spank_exit");
+}
+
+TEST(plugin)
+{
     write_conf("good.conf", "");
     write_conf("peers.conf", "[peers]\nn[1-=nowhere\n");
     pid_t tccld = start_tccld();
@@ -310,5 +299,4 @@ int main(int argc, char **argv)
     waitpid(tccld, NULL, 0);
     remove_folder();
     begin_env("");
-    return check_result();
 }

@@ -2,7 +2,6 @@
  * forgets. */
 #include "plugin/plugin.h"
 
-#include "base/cleanup.h"
 #include "check.h"
 
 static void check_chosen(char *const *env, const char *expected)
@@ -35,7 +34,7 @@ static void check_class(char *const *env, int tc, int sl, const char *both, cons
     CHECK_STR(text, said);
 }
 
-static void check_classes(void)
+TEST(classes)
 {
     char *own[] = {"NCCL_IB_TC=41", NULL}, *both[] = {"NCCL_IB_SL=2", "NCCL_IB_TC=0", NULL};
     char *odd[] = {"NCCL_IB_TC=1;2", "NCCL_IB_SL=12345", NULL},
@@ -68,7 +67,7 @@ static void check_inherited(char *const *env, const char *expected)
 }
 
 /* No policy sets more than 2 * TCCL_POLICY_ENVIRONMENT variables. */
-static void check_long_list(void)
+TEST(long_list)
 {
     cleanup_free char *names = NULL;
     char list[sizeof(POLICY_ENV_LIST) + 8000] = POLICY_ENV_LIST "=A=1";
@@ -79,7 +78,7 @@ static void check_long_list(void)
     CHECK_INT(names ? strlen(names) : 0, 2 * 2 * TCCL_POLICY_ENVIRONMENT - 1);
 }
 
-int main(void)
+TEST(lists)
 {
     char list[] = POLICY_ENV_LIST "=NCCL_A=1;NCCL_B=two words;EMPTY=;X=a=b";
     char *none[] = {"NCCL_AA=1", NULL}, *some[] = {"EMPTY=x", "NCCL_A=", NULL};
@@ -88,7 +87,6 @@ int main(void)
     check_chosen(some, "NCCL_B=two words");
     check_chosen(all, "(none)");
     check_chosen(NULL, "NCCL_A=1;NCCL_B=two words;EMPTY=");
-
     char *same[] = {list, "NCCL_A=1", "NCCL_B=two words", "EMPTY=", "X=a=b", NULL};
     char *changed[] = {"NCCL_A=11", "NCCL_B=two", "EMPTY=1", "X=a", list, NULL};
     char *odd[] = {POLICY_ENV_LIST "=;;=;A;;B=1;", "A=", "B=1", NULL};
@@ -97,7 +95,4 @@ int main(void)
     check_inherited(none, "(none)");
     check_inherited(NULL, "(none)");
     check_inherited(odd, "B");
-    check_long_list();
-    check_classes();
-    return check_result();
 }

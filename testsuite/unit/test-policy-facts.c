@@ -2,13 +2,11 @@
 #include "plugin/plugin.h"
 
 #include <pwd.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "gres/gres.h"
 
-static char path[] = "/tmp/test-policy-facts-XXXXXX";
+static char path[PATH_MAX];
 
 /* Two GPUs whose minors are not in the order of PCI. */
 static const char machine[] =
@@ -22,8 +20,6 @@ static void write_machine(const char *text)
     CHECK(file && fputs(text, file) >= 0);
 }
 
-static char run_dir[] = "/tmp/test-policy-gpus-XXXXXX";
-
 /* slurmd's list as tccld keeps it: these minors in this order. */
 static void write_list(int a, int b)
 {
@@ -32,7 +28,7 @@ static void write_list(int a, int b)
     list = (struct tccl_gres){.count = 2,
                               .devices = {{.file = "/dev/a", .nvidia = true, .minor = a},
                                           {.file = "/dev/b", .nvidia = true, .minor = b}}};
-    snprintf(file, sizeof(file), "%s/" TCCL_GRES_NAME, run_dir);
+    snprintf(file, sizeof(file), "%s/" TCCL_GRES_NAME, check_folder());
     CHECK_INT(tccl_gres_save(&list, file, 1, 1, NULL), 0);
 }
 
@@ -46,7 +42,7 @@ static void check_models(int a, int b, const char *expected)
     struct tccl_error err = {""};
     struct step_facts facts;
     snprintf(conf.machine, sizeof(conf.machine), "%s", path);
-    strcpy(conf.run_dir, run_dir);
+    strcpy(conf.run_dir, check_folder());
     int rc = step_facts_read(&conf, &step, &facts, &err);
     CHECK_INT(facts.facts.gpus, 4);
     CHECK_INT(facts.facts.n_nodes, 2);
@@ -73,11 +69,14 @@ static void check_user(uid_t uid, const char *expected)
     step_facts_clear(&facts);
 }
 
-int main(void)
+SETUP
 {
-    close(mkstemp(path));
+    snprintf(path, sizeof(path), "%s", check_at("machine.json"));
+}
+
+TEST(models)
+{
     write_machine(machine);
-    CHECK(mkdtemp(run_dir) != NULL);
     check_models(0, 1, "(unknown)");
     write_list(1, 0);
     check_models(0, 1, "Tesla T4;NVIDIA A100");
@@ -88,14 +87,14 @@ int main(void)
     check_models(0, 1, "(unknown)");
     unlink(path);
     check_models(0, 1, "(unknown)");
+    CHECK_INT(unlink(check_at(TCCL_GRES_NAME)), 0);
+    check_nothing_left();
+}
 
-    char file[64];
-    snprintf(file, sizeof(file), "%s/" TCCL_GRES_NAME, run_dir);
-    CHECK(unlink(file) == 0 && rmdir(run_dir) == 0);
-
+TEST(users)
+{
     const struct passwd *own = getpwuid(getuid());
     if (own)
         check_user(getuid(), own->pw_name);
     check_user(4000000001u, "4000000001");
-    return check_result();
 }

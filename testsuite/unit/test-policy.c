@@ -4,7 +4,7 @@
 #include "check.h"
 #include "plugin/plugin.h"
 
-static char conf_path[] = "/tmp/tccl-test-conf-XXXXXX";
+static char conf_path[PATH_MAX];
 
 static void write_conf(const char *path, const char *text)
 {
@@ -17,10 +17,8 @@ static void write_conf(const char *path, const char *text)
 static struct tccl_conf read_conf(const char *text)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {""};
     write_conf(conf_path, text);
-    CHECK_INT(tccl_conf_read(conf_path, "n1", &conf, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_conf_read(conf_path, "n1", &conf, ERR));
     return conf;
 }
 
@@ -33,7 +31,7 @@ static void check_choice(const struct policy_rule *rule, int option, int environ
     CHECK_INT(choice.forbidden, forbidden);
 }
 
-static void test_precedence(void)
+TEST(precedence)
 {
     struct policy_rule rule = {.name = "", .mode = TCCL_MODE_AUTO};
     const int none = POLICY_NOT_GIVEN;
@@ -58,7 +56,7 @@ static int mode_in(const char *partitions, const char *partition)
     return (int)policy_find(&conf, &(struct policy_facts){.partition = partition}).mode;
 }
 
-static void test_partitions(void)
+TEST(partitions)
 {
     CHECK_INT(mode_in(NULL, NULL), TCCL_MODE_ON);
     CHECK_INT(mode_in("gpu,train", "train"), TCCL_MODE_ON);
@@ -75,7 +73,7 @@ static bool wants(const struct policy_rule *rule, enum tccl_mode mode, int n_nod
     return policy_wants(rule, &choice, n_nodes, n_gpus);
 }
 
-static void test_minimums(void)
+TEST(minimums)
 {
     struct policy_rule rule = {.min_nodes = 1, .min_gpus = 8};
     CHECK(!wants(&rule, TCCL_MODE_OFF, 4, 32));
@@ -92,7 +90,7 @@ static void test_minimums(void)
 }
 
 /* What each rule sets, [policy] completes, and what that does not say [tccl] does. */
-static void test_inheritance(void)
+TEST(inheritance)
 {
     struct tccl_conf conf =
         read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\nMaxRings=5\n"
@@ -127,7 +125,7 @@ static void test_inheritance(void)
 }
 
 /* Only what GPUs decide may differ between the nodes of a step. */
-static void test_others(void)
+TEST(others)
 {
     struct tccl_conf conf = read_conf("[policy a100]\nGpuTypes=a100\nNodes=2-\nDefault=on\n"
                                       "[policy few]\nGpus=1-4\nForbid=yes\n"
@@ -303,7 +301,7 @@ static void check_facts(const struct tccl_conf *conf, const struct plain_rule *r
     check_claims(conf, &facts);
 }
 
-static void test_by_claims(void)
+TEST(by_claims)
 {
     static const struct {
         const char *text;
@@ -323,7 +321,7 @@ static void test_by_claims(void)
     };
     struct policy_facts facts = {
         .partition = "gpu", .account = "a", .user = "ann", .n_nodes = 1, .gpus = 4};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct tccl_conf conf = read_conf(cases[i].text);
         CHECK_INT(policy_by_claims(&conf, &facts, cases[i].option, POLICY_NOT_GIVEN, 4),
                   cases[i].by_claims);
@@ -331,7 +329,7 @@ static void test_by_claims(void)
     }
 }
 
-static void test_random_rules(void)
+TEST(random_rules)
 {
     srandom((unsigned)check_seed());
     for (int round = 0; round < 150; round++) {
@@ -354,7 +352,7 @@ static void test_random_rules(void)
     }
 }
 
-static void test_notice_applied(void)
+TEST(notice_applied)
 {
     char line[NOTICE_SIZE];
     struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.2, .baseline_gbps = 6.1};
@@ -407,7 +405,7 @@ static void test_notice_applied(void)
     CHECK_STR(line, "tccl: the ring is not built: why");
 }
 
-static void test_notice_fallback(void)
+TEST(notice_fallback)
 {
     char line[NOTICE_SIZE];
     struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK};
@@ -426,7 +424,7 @@ static void test_notice_fallback(void)
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 2, line));
 }
 
-static void test_arguments(void)
+TEST(arguments)
 {
     char path[] = "/tmp/tccl-test-conf-XXXXXX", config[64];
     struct tccl_conf conf;
@@ -452,20 +450,12 @@ static void test_arguments(void)
     CHECK(strstr(err.text, path) != NULL);
 }
 
-int main(void)
+SETUP
 {
-    close(mkstemp(conf_path));
-    test_precedence();
-    test_partitions();
-    test_minimums();
-    test_inheritance();
-    test_others();
-    test_by_claims();
-    test_random_rules();
+    snprintf(conf_path, sizeof(conf_path), "%s", check_at("tccl.conf"));
+}
+
+TEARDOWN
+{
     CHECK(claims_free > 0);
-    unlink(conf_path);
-    test_notice_applied();
-    test_notice_fallback();
-    test_arguments();
-    return check_result();
 }

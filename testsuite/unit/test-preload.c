@@ -2,13 +2,7 @@
  * library that any program can load. */
 #include "plugin/plugin.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "base/cleanup.h"
 #include "check.h"
-
-static char folder[] = "/tmp/tccl-preload-XXXXXX";
 
 static void run(const char *format, ...)
 {
@@ -26,7 +20,7 @@ static void test_lib(const char *library)
     static const char *const forms[] = {"$LIB", "${LIB}"};
     for (int i = 0; i < 2; i++) {
         char path[256];
-        snprintf(path, sizeof(path), "%s/%d/%s/tccl/x.so", folder, i, forms[i]);
+        snprintf(path, sizeof(path), "%s/%d/%s/tccl/x.so", check_folder(), i, forms[i]);
         cleanup_free char *native = preload_native(path);
         CHECK(strchr(native, '$') == NULL);
         CHECK(!preload_readable(path));
@@ -101,7 +95,7 @@ static void test_asan(bool unload)
     static const char *const users[] = {NULL, "detect_leaks=0", JOB_ENV_ASAN,
                                         JOB_ENV_ASAN ":detect_leaks=1",
                                         "verify_asan_link_order=01"};
-    for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++) {
+    for (size_t i = 0; i < COUNT(users); i++) {
         char own[128], expected[192], *env[32] = {"A=b", NULL};
         struct job_env_edits edits = {.count = 0};
         struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .path = (char *)"/p"};
@@ -130,14 +124,12 @@ static void test_asan(bool unload)
     }
 }
 
-int main(int argc, char **argv)
+TEST(preload)
 {
-    if (argc != 2 || !mkdtemp(folder))
-        return 2;
-    test_lib(argv[1]);
+    if (!check_args[1])
+        exit(2);
+    test_lib(check_args[1]);
     test_containers();
     test_asan(false);
     test_asan(true);
-    run("rm -r %s", folder);
-    return check_result();
 }

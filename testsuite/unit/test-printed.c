@@ -1,12 +1,7 @@
 /* Which lines the steps of a job have printed: once per job, run and line; what keeps the plugin
  * from knowing has it print. */
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "plugin/plugin.h"
 
@@ -83,24 +78,21 @@ static void test_planted(const char *folder, const char *path)
     CHECK_INT(printed_open("/proc/none"), -1);
 }
 
-int main(void)
+TEST(printed)
 {
-    char folder[] = "/tmp/tccl-printed-XXXXXX", path[64];
+    const char *path = check_at("printed");
     struct stat status;
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/printed", folder);
     {
-        cleanup_close int fd = printed_open(folder);
+        cleanup_close int fd = printed_open(check_folder());
         CHECK_INT(fstat(fd, &status), 0);
         CHECK_INT(status.st_mode & 07777, 0600);
         test_once(fd);
     }
-    cleanup_close int fd = printed_open(folder); /* what is in it stays */
+    cleanup_close int fd = printed_open(check_folder()); /* what is in it stays */
     CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
     test_script(fd);
     test_unknown(fd, path);
     test_bound(fd);
-    test_planted(folder, path);
-    CHECK_INT(rmdir(folder), 0);
-    return check_result();
+    test_planted(check_folder(), path);
+    check_nothing_left();
 }

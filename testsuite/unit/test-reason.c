@@ -1,9 +1,7 @@
 /* test-reason.c: the classes of reasons (base/reason.h), and that whoever gives a step a reason
  * names its class: texts are for people, and nothing is read out of them. */
 #include <ctype.h>
-#include <stdbool.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "base/reason.h"
 #include "check.h"
@@ -11,7 +9,7 @@
 #include "client/outcome.h"
 
 /* Words are there once each, short, and lead to their numbers. */
-static void test_words(void)
+TEST(words)
 {
     CHECK_STR(tccl_reason_words[TCCL_REASON_NONE], "");
     CHECK_STR(tccl_reason_words[TCCL_REASON_OTHER], "other");
@@ -29,16 +27,16 @@ static void test_words(void)
 }
 
 /* A summary counts against a node what is wrong there, and not what nobody there could help. */
-static void test_of_node(void)
+TEST(of_node)
 {
     static const enum tccl_reason of_step[] = {TCCL_REASON_NONE, TCCL_REASON_POLICY,
                                                TCCL_REASON_NO_GPU, TCCL_REASON_UNKNOWN_NCCL,
                                                TCCL_REASON_NO_GAIN};
     static const enum tccl_reason of_node[] = {TCCL_REASON_NO_PROFILE, TCCL_REASON_NO_ANSWER,
                                                TCCL_REASON_OTHER};
-    for (size_t i = 0; i < sizeof(of_step) / sizeof(*of_step); i++)
+    for (size_t i = 0; i < COUNT(of_step); i++)
         CHECK(!tccl_reason_of_node(of_step[i]));
-    for (size_t i = 0; i < sizeof(of_node) / sizeof(*of_node); i++)
+    for (size_t i = 0; i < COUNT(of_node); i++)
         CHECK(tccl_reason_of_node(of_node[i]));
 }
 
@@ -46,7 +44,6 @@ static enum tccl_reason class_read(const char *member)
 {
     char text[400];
     struct tccl_outcome plan;
-    struct tccl_error err = {0};
     snprintf(
         text, sizeof(text),
         "{\"v\":1,\"type\":\"plan\",\"key\":{\"job\":1,\"step\":0,\"cluster\":\"c\","
@@ -54,15 +51,14 @@ static enum tccl_reason class_read(const char *member)
         "\"reason\":\"why\",\"source\":\"\",\"gbps\":0,\"baseline_gbps\":0,\"bound_gbps\":0%s}",
         member);
     cleanup_json json_t *json = tccl_message_parse(text, strlen(text), NULL);
-    CHECK_INT(tccl_plan_from_json(json, NULL, 0, 0, &plan, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_plan_from_json(json, NULL, 0, 0, &plan, ERR));
     enum tccl_reason cause = plan.cause;
     tccl_outcome_clear(&plan);
     return cause;
 }
 
 /* A class of a newer version is "other"; an older one sends none. */
-static void test_versions(void)
+TEST(versions)
 {
     CHECK_INT(class_read(",\"reason_class\":\"munge\""), TCCL_REASON_MUNGE);
     CHECK_INT(class_read(",\"reason_class\":\"of next year\""), TCCL_REASON_OTHER);
@@ -78,7 +74,7 @@ static void test_versions(void)
 }
 
 /* An error keeps the class of the first text, and may be given one later. */
-static void test_errors(void)
+TEST(errors)
 {
     struct tccl_error err = {0}, other = {0};
     tccl_fail_as(&err, TCCL_REASON_MUNGE, "first");
@@ -122,7 +118,7 @@ static bool has_class(const char *argument)
     if (strncmp(argument, named, strlen(named)) == 0)
         return strncmp(argument + strlen(named), "OTHER", 5) != 0 &&
                strncmp(argument + strlen(named), "NONE", 4) != 0;
-    for (size_t i = 0; i < sizeof(computed) / sizeof(*computed); i++)
+    for (size_t i = 0; i < COUNT(computed); i++)
         if (strncmp(argument, computed[i], strlen(computed[i])) == 0)
             return true;
     return strstr(argument, "early.reason") == argument + strlen("link->");
@@ -130,7 +126,7 @@ static bool has_class(const char *argument)
 
 static void test_sources(const char *root)
 {
-    for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
+    for (size_t i = 0; i < COUNT(sources); i++) {
         char path[512];
         cleanup_free char *source = NULL;
         size_t size;
@@ -154,16 +150,10 @@ static void test_sources(const char *root)
     }
 }
 
-int main(void)
+TEST(texts)
 {
     const char *root = getenv("TCCL_SOURCES");
-    test_words();
-    test_of_node();
-    test_versions();
-    test_errors();
+    CHECK(root != NULL);
     if (root)
         test_sources(root);
-    else
-        CHECK(!"TCCL_SOURCES is not set");
-    return check_result();
 }

@@ -1,11 +1,6 @@
 /* test-records.c: step records: what is taken, how often, and what is found again. */
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "records/facts.h"
 #include "records/records.h"
@@ -13,7 +8,6 @@
 
 enum { ALL = 1 << 20 };
 
-static char folder[] = "/tmp/test-records-XXXXXX";
 static char path[128];
 
 static json_t *record(int job, int step, int reporter, const char *state)
@@ -34,9 +28,7 @@ static struct tccl_records *new_store(void)
 
 static void put(struct tccl_records *records, json_t *json)
 {
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_put(records, json, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_records_put(records, json, ERR));
     json_decref(json);
 }
 
@@ -81,7 +73,7 @@ static const char *state_of(struct tccl_records *records, int job, char state[32
     return state;
 }
 
-static void test_one_per_step(void)
+TEST(one_per_step)
 {
     char state[32];
     struct tccl_records *records = new_store();
@@ -123,7 +115,7 @@ static void check_shown(const char *state, const char *reason, const char *built
 
 /* An NCCL that is not known: as the launch foresaw, as only the shim found, or as was foreseen and
  * then was another one. */
-static void test_unknown_nccl(void)
+TEST(unknown_nccl)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)", *silent = "nobody used it";
     check_shown("fallback", why, "", "", "fallback", why);
@@ -137,7 +129,7 @@ static void test_unknown_nccl(void)
     check_shown("fallback", why, "fewer", "1 of 3 rings", "partial", "1 of 3 rings");
 }
 
-static void test_reopen(void)
+TEST(reopen)
 {
     char state[32];
     struct stat status;
@@ -151,14 +143,13 @@ static void test_reopen(void)
 }
 
 /* All names are there, with what follows from others. */
-static void test_normal(void)
+TEST(normal)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *given = record(9, 2, 0, "applied");
     json_object_set_new(given, "unknown", json_true());
     json_object_set_new(given, "account", json_null());
     json_object_set_new(given, "nodes", json_pack("[s,s,s]", "n1", "n2", "m4"));
-    cleanup_json json_t *normal = tccl_record_normal(given, &err);
+    cleanup_json json_t *normal = tccl_record_normal(given, ERR);
     int fields = 0;
     for (int i = 0; i < tccl_n_step_fields; i++)
         fields += (tccl_step_fields[i].use & (TCCL_IN_RECORD | TCCL_IN_CONFIRMATION)) != 0;
@@ -168,7 +159,7 @@ static void test_normal(void)
     CHECK_STR(json_string_value(json_object_get(normal, "account")), "");
     CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 3);
     CHECK(json_real_value(json_object_get(normal, "ratio")) == 2.5);
-    cleanup_json json_t *again = tccl_record_normal(normal, &err);
+    cleanup_json json_t *again = tccl_record_normal(normal, ERR);
     CHECK(json_equal(normal, again));
     struct tccl_records *records = new_store();
     put(records, json_incref(given));
@@ -195,7 +186,7 @@ static void check_refused(const char *field, json_t *value, const char *said)
     tccl_records_close(records);
 }
 
-static void test_bad_records(void)
+TEST(bad_records)
 {
     static const char *const needed[] = {"job", "step", "uid", "state", "start", "reporter"};
     for (int i = 0; i < 6; i++)
@@ -220,10 +211,9 @@ static void test_bad_records(void)
 }
 
 /* Texts are cut within a bound, at a character, and stored as they are otherwise. */
-static void test_texts(void)
+TEST(texts)
 {
     static const char hostile[] = "'); DROP TABLE records; -- \x1b[31m\n\"é";
-    struct tccl_error err = {0};
     char many[1001] = "";
     for (int i = 0; i < 500; i++)
         strcat(many, "é");
@@ -231,7 +221,7 @@ static void test_texts(void)
     json_object_set_new(given, "job_name", json_string(hostile));
     json_object_set_new(given, "account", json_string(many));
     struct tccl_records *records = new_store();
-    CHECK_INT(tccl_records_put(records, given, &err), 0);
+    CHECK_INT(tccl_records_put(records, given, ERR), 0);
     cleanup_json json_t *found = find(records, "{}", -1, ALL);
     const json_t *stored = json_array_get(found, 0);
     CHECK_STR(json_string_value(json_object_get(stored, "job_name")), hostile);
@@ -241,9 +231,8 @@ static void test_texts(void)
     tccl_records_close(records);
 }
 
-static void test_long_nodes(void)
+TEST(long_nodes)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
     char name[64];
     for (int i = 0; i < 30000; i++) {
@@ -252,7 +241,7 @@ static void test_long_nodes(void)
     }
     json_object_set(given, "nodes", names);
     json_object_set_new(given, "n_nodes", json_integer(30000));
-    cleanup_json json_t *normal = tccl_record_normal(given, &err);
+    cleanup_json json_t *normal = tccl_record_normal(given, ERR);
     const char *nodes = json_string_value(json_object_get(normal, "nodes"));
     CHECK(nodes && strlen(nodes) <= TCCL_MAX_NODE_LIST && strlen(nodes) > TCCL_MAX_NODE_LIST - 64);
     CHECK(nodes && strchr("yz", nodes[strlen(nodes) - 1]) != NULL);
@@ -261,43 +250,7 @@ static void test_long_nodes(void)
     CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 30000);
 }
 
-static void test_filters(void)
-{
-    struct tccl_records *records = new_store();
-    for (int job = 1; job <= 10; job++)
-        for (int step = 0; step < 2; step++)
-            put(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
-    json_t *het = record(21, 0, 0, "fallback");
-    json_object_update_new(
-        het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
-    put(records, het);
-    check_count(records, "{}", -1, 21);
-    check_count(records, "{}", 1001, 11);
-    check_count(records, "{\"users\":[1000]}", 1001, 0);
-    check_count(records, "{\"users\":[1000,1001]}", -1, 21);
-    check_count(records, "{\"users\":[]}", -1, 0);
-    check_count(records, "{\"jobs\":[]}", -1, 0);
-    check_count(records, "{\"jobs\":[{\"job\":3},{\"job\":4,\"step\":1}]}", -1, 3);
-    check_count(records, "{\"jobs\":[{\"job\":3,\"step\":null,\"het_offset\":null}]}", -1, 2);
-    check_count(records, "{\"jobs\":[{\"job\":20}]}", -1, 1);
-    check_count(records, "{\"jobs\":[{\"job\":21}]}", -1, 1);
-    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":1}]}", -1, 1);
-    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":0}]}", -1, 0);
-    check_count(records, "{\"start\":1000009,\"end\":1000010}", -1, 4);
-    check_count(records, "{\"nodes\":[\"n4\"]}", -1, 20);
-    check_count(records, "{\"nodes\":[\"n5\",\"m09\"]}", -1, 1);
-    check_count(records, "{\"nodes\":[\"m9\"]}", -1, 0);
-    check_count(records, "{\"states\":[\"fallback\"]}", -1, 5);
-    check_count(records, "{\"states\":[\"fallback\",\"applied\"],\"users\":[1000]}", -1, 10);
-    check_count(records, "{\"limit\":3}", -1, 21); /* pages of three */
-    cleanup_json json_t *found = find(records, "{\"jobs\":[{\"job\":2},{\"job\":1}]}", -1, ALL);
-    for (int i = 0; i < 4; i++)
-        CHECK_INT(json_integer_value(json_object_get(json_array_get(found, (size_t)i), "job")),
-                  i / 2 + 1);
-    tccl_records_close(records);
-}
-
-static void test_arrays(void)
+TEST(arrays)
 {
     struct tccl_records *records = new_store();
     put(records, record(21, 0, 0, "fallback"));
@@ -341,6 +294,42 @@ static void test_arrays(void)
     tccl_records_close(records);
 }
 
+TEST(filters)
+{
+    struct tccl_records *records = new_store();
+    for (int job = 1; job <= 10; job++)
+        for (int step = 0; step < 2; step++)
+            put(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
+    json_t *het = record(21, 0, 0, "fallback");
+    json_object_update_new(
+        het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
+    put(records, het);
+    check_count(records, "{}", -1, 21);
+    check_count(records, "{}", 1001, 11);
+    check_count(records, "{\"users\":[1000]}", 1001, 0);
+    check_count(records, "{\"users\":[1000,1001]}", -1, 21);
+    check_count(records, "{\"users\":[]}", -1, 0);
+    check_count(records, "{\"jobs\":[]}", -1, 0);
+    check_count(records, "{\"jobs\":[{\"job\":3},{\"job\":4,\"step\":1}]}", -1, 3);
+    check_count(records, "{\"jobs\":[{\"job\":3,\"step\":null,\"het_offset\":null}]}", -1, 2);
+    check_count(records, "{\"jobs\":[{\"job\":20}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":21}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":1}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":0}]}", -1, 0);
+    check_count(records, "{\"start\":1000009,\"end\":1000010}", -1, 4);
+    check_count(records, "{\"nodes\":[\"n4\"]}", -1, 20);
+    check_count(records, "{\"nodes\":[\"n5\",\"m09\"]}", -1, 1);
+    check_count(records, "{\"nodes\":[\"m9\"]}", -1, 0);
+    check_count(records, "{\"states\":[\"fallback\"]}", -1, 5);
+    check_count(records, "{\"states\":[\"fallback\",\"applied\"],\"users\":[1000]}", -1, 10);
+    check_count(records, "{\"limit\":3}", -1, 21); /* pages of three */
+    cleanup_json json_t *found = find(records, "{\"jobs\":[{\"job\":2},{\"job\":1}]}", -1, ALL);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(json_integer_value(json_object_get(json_array_get(found, (size_t)i), "job")),
+                  i / 2 + 1);
+    tccl_records_close(records);
+}
+
 static void check_bad_filter(struct tccl_records *records, const char *text, const char *said)
 {
     struct tccl_error err = {0};
@@ -354,7 +343,7 @@ static void check_bad_filter(struct tccl_records *records, const char *text, con
     }
 }
 
-static void test_bad_filters(void)
+TEST(bad_filters)
 {
     struct tccl_records *records = open_store_at(path);
     check_bad_filter(records, "[]", "must be an object");
@@ -380,7 +369,7 @@ static void test_bad_filters(void)
 }
 
 /* As many jobs as a filter may name, each with all that narrows it. */
-static void test_many_jobs(void)
+TEST(many_jobs)
 {
     struct tccl_records *records = open_store_at(path);
     char text[TCCL_FILTER_JOBS * 50 + 50] = "{\"jobs\":[";
@@ -394,8 +383,9 @@ static void test_many_jobs(void)
 }
 
 /* Small pages and large ones give the same, in the same order, also where starts are equal. */
-static void test_pages(unsigned long seed)
+TEST(pages)
 {
+    unsigned long seed = check_seed();
     srand((unsigned)seed);
     struct tccl_records *records = new_store();
     for (int i = 0; i < 200; i++) {
@@ -416,7 +406,7 @@ static void test_pages(unsigned long seed)
 }
 
 /* What can't be written is refused, what is there stays, and later all is well. */
-static void test_full_disk(void)
+TEST(full_disk)
 {
     struct tccl_records *records = new_store();
     put(records, record(1, 0, 0, "applied"));
@@ -444,7 +434,7 @@ static void test_full_disk(void)
 }
 
 /* A process that dies in the middle leaves what it was told is stored. */
-static void test_killed(void)
+TEST(killed)
 {
     tccl_records_close(new_store());
     int pipe_ends[2], stored = 0;
@@ -491,7 +481,7 @@ static void write_bytes(off_t offset, const void *bytes, size_t size)
     CHECK(pwrite(fd, bytes, size, offset) == (ssize_t)size);
 }
 
-static void test_bad_stores(void)
+TEST(bad_stores)
 {
     static const unsigned char newer[] = {0, 0, 0, 99}, strange[] = {1, 2, 3, 4};
     unlink(path);
@@ -514,32 +504,7 @@ static void test_bad_stores(void)
     unlink(path);
 }
 
-static void clean_up(void)
+SETUP
 {
-    char command[256];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-}
-
-int main(void)
-{
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/records.db", folder);
-    test_one_per_step();
-    test_unknown_nccl();
-    test_reopen();
-    test_normal();
-    test_bad_records();
-    test_texts();
-    test_long_nodes();
-    test_arrays();
-    test_filters();
-    test_bad_filters();
-    test_many_jobs();
-    test_pages(check_seed());
-    test_full_disk();
-    test_killed();
-    test_bad_stores();
-    clean_up();
-    return check_result();
+    snprintf(path, sizeof(path), "%s", check_at("records.db"));
 }

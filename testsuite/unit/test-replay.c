@@ -15,7 +15,7 @@ static int hear(struct replay *seen, const char *from, long epoch, const char *n
     return refused;
 }
 
-int main(void)
+TEST(replay)
 {
     struct replay *seen = replay_new();
     CHECK_INT(hear(seen, "n2", 100, "aa", 1000), 0);
@@ -31,5 +31,4 @@ int main(void)
     /* Long after its credential has expired, nothing is remembered. */
     CHECK_INT(hear(seen, "n2", 50, "aa", 1000 + 10 * TCCL_CRED_TTL), 0);
     replay_free(seen);
-    return check_result();
 }

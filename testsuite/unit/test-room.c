@@ -214,7 +214,7 @@ static bool takes(const struct tccl_machine *machine, const char *text, const ch
 }
 
 /* What the words of room.h mean, on a machine with two NICs and four switches of two GPUs. */
-static void test_examples(void)
+TEST(examples)
 {
     const struct tccl_machine *machine = machine_of("dual-8gpu");
     const char *alone = "0 -w> 1 -w> 0";
@@ -239,11 +239,9 @@ static void test_examples(void)
                 "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0"));
 }
 
-int main(void)
+TEST(rounds)
 {
     unsigned long state = check_seed();
-    test_examples();
     for (int i = 0; i < MACHINE_NAMES; i++)
         test_random(machine_names[i], &state);
-    return check_result();
 }

@@ -4,10 +4,7 @@
 #include "tccld/main/run-dir.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "check.h"
 
@@ -116,13 +113,13 @@ static void check_hangs(struct run_dir *run_dir, int times)
     check_works(run_dir);
 }
 
-int main(void)
+TEST(run_dir)
 {
     gate = eventfd(0, EFD_CLOEXEC);
     struct run_dir *run_dir = run_dir_new(&err);
     CHECK(run_dir != NULL);
     if (!run_dir)
-        return 1;
+        return;
     check_works(NULL);
     check_works(run_dir);
     check_hangs(run_dir, 1);
@@ -130,7 +127,6 @@ int main(void)
     check_slow_late(run_dir);
     CHECK_INT(run_dir_free(run_dir), 0);
     CHECK_INT(run_dir_free(NULL), 0);
-
     run_dir = run_dir_new(&err); /* it hangs at the end */
     struct task stuck = {.number = 5, .hangs = true};
     CHECK_INT(ask(run_dir, &stuck), -1);
@@ -139,5 +135,4 @@ int main(void)
     eventfd_write(gate, 1);
     CHECK(comes(&late_after, 1));
     CHECK_INT(run_dir_free(run_dir), 0);
-    return check_result();
 }

@@ -3,9 +3,6 @@
  * the step has no plan, or because its NCCL has not built the ring. A tccld that is started again
  * knows the same. */
 #include <event2/event.h>
-#include <unistd.h>
-
-#include <math.h>
 
 #include "base/fileio.h"
 #include "chain/beside-text.h"
@@ -34,7 +31,6 @@ static struct tccl_table *tables[SETS];
 /* In place of connection.c. */
 uid_t connection_uid(const struct connection *connection)
 {
-    (void)connection;
     return getuid();
 }
 
@@ -66,7 +62,6 @@ static void end(const struct tccl_step_key *key)
 /* In place of script.c: no job script is here. */
 bool script_is(const struct tccl_step_key *key)
 {
-    (void)key;
     return false;
 }
 
@@ -74,7 +69,6 @@ bool script_is(const struct tccl_step_key *key)
 int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
                    struct tccl_error *err)
 {
-    (void)gpus, (void)list;
     tccl_fail(err, "no slurmd");
     return 1;
 }
@@ -214,15 +208,13 @@ static json_t *read_record(const struct tccl_step_key *key)
 
 static void write_record(const struct tccl_step_key *key, const json_t *record)
 {
-    struct tccl_error err = {""};
     char name[TCCL_KEY_TEXT];
     cleanup_free char *text = json_dumps(record, 0);
     tccl_key_folder(key, name);
-    CHECK_INT(planfile_record(folder, name, text, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(planfile_record(folder, name, text, ERR));
 }
 
-static void check_life(void)
+TEST(life)
 {
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
@@ -246,7 +238,7 @@ static void check_life(void)
 }
 
 /* The record of a step that is left to NCCL says what NCCL's own have while nobody else runs. */
-static void check_left_to_nccl(void)
+TEST(left_to_nccl)
 {
     struct tccl_step join = join_of(first_key, FIRST), second = join_of(second_key, SECOND);
     double alone = tables[1]->baseline_ring[TCCL_NEWEST].gbps;
@@ -274,7 +266,7 @@ static void check_left_to_nccl(void)
 }
 
 /* A step of one GPU has no ring, and is nobody's neighbour. */
-static void check_one(void)
+TEST(one)
 {
     struct tccl_step join = join_of(first_key, FIRST & 1), second = join_of(second_key, SECOND);
     begin(&join);
@@ -287,7 +279,7 @@ static void check_one(void)
 
 /* A step of one GPU, which has no rings, and is named nowhere, came after one with a ring: that is
  * still on record as a ring, not as NCCL's own. */
-static void check_one_between(void)
+TEST(one_between)
 {
     static struct tccl_neighbour list[TCCL_MAX_BESIDE];
     struct tccl_step join = join_of(first_key, FIRST), single = join_of(third_key, 4),
@@ -308,7 +300,7 @@ static void check_one_between(void)
 }
 
 /* A shell on the same GPUs (--overlap), or on one of them, which came later: the ring counts. */
-static void check_shell(void)
+TEST(shell)
 {
     static const uint32_t shells[] = {FIRST, 1};
     struct tccl_step join = join_of(first_key, FIRST);
@@ -326,7 +318,7 @@ static void check_shell(void)
 }
 
 /* Of two rings NCCL has built the first one (it had no channels for more): that runs, by itself. */
-static void check_fewer(void)
+TEST(fewer)
 {
     static const char two[] = "0 -m0> 3 -m0> 0 | 0 -m2> 3 -m2> 0";
     const struct tccl_rates rates = {.model = model};
@@ -379,7 +371,7 @@ static void check_nobody(void)
 }
 
 /* A record with members, or values, that this version doesn't know is not read. */
-static void check_record(void)
+TEST(record)
 {
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
@@ -402,7 +394,7 @@ static void check_record(void)
                {"gres", json_pack("[i, I]", 0, (json_int_t)3 + (INT64_C(1) << 32))},
                {"gres", json_pack("[i, s]", 0, "3")},
                {"gres", json_string("0,3")}};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         cleanup_json json_t *copy = json_deep_copy(record);
         json_object_set_new(copy, bad[i].name, bad[i].value);
         start_with(copy);
@@ -414,7 +406,7 @@ static void check_record(void)
 }
 
 /* More steps at once than are kept, all of another job: the ring still counts. */
-static void check_many(void)
+TEST(many)
 {
     struct tccl_step join = join_of(first_key, FIRST);
     struct shared_class *class = class_of(&join);
@@ -434,15 +426,14 @@ static void check_many(void)
 }
 
 /* Two GPUs each as groups of a step. */
-static void check_groups(void)
+TEST(groups)
 {
     struct tccl_group_choice got[2], wanted[2];
-    struct tccl_error err = {""};
     struct tccl_beside beside = {.model = model};
     struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), true, false);
-    CHECK_INT(tccl_groups_add(groups, tables[0], &err), 0);
-    CHECK_INT(tccl_groups_add(groups, tables[1], &err), 0);
-    CHECK_INT(tccl_groups_choose(groups, &beside, wanted, &err), 0);
+    CHECK_INT(tccl_groups_add(groups, tables[0], ERR), 0);
+    CHECK_INT(tccl_groups_add(groups, tables[1], ERR), 0);
+    CHECK_INT(tccl_groups_choose(groups, &beside, wanted, ERR), 0);
     CHECK_INT(alongside_choose(daemon_.running, &first_key, masks, 2, true, false, got), 0);
     for (int i = 0; i < 2; i++) {
         CHECK(tccl_chain_equal(&got[i].cell.set.rings[0], &wanted[i].cell.set.rings[0]));
@@ -456,7 +447,7 @@ static void check_groups(void)
 
 /* One user makes as many choices as he may in a second: others are still served, until all of them
  * have had what tccld gives in a second. */
-static void check_turns(void)
+TEST(turns)
 {
     struct joint_turns turns = {0};
     int64_t now = 5000;
@@ -485,7 +476,7 @@ static const struct tccl_group_choice *choose(struct joint *groups, uid_t user, 
 
 /* Choices stay as long as their step runs, also while another user asks for his steps as often as
  * he may: his own oldest ones go. */
-static void check_others_stay(void)
+TEST(others_stay)
 {
     enum { SECONDS = JOINT_KEPT / JOINT_USER + 1 };
     struct joint *groups = joint_new(&daemon_);
@@ -498,29 +489,21 @@ static void check_others_stay(void)
     joint_free(groups);
 }
 
-int main(void)
+SETUP
 {
     make_cache(folder);
-    make_own_profile();
     daemon_.base = event_base_new();
     daemon_.own = own_new();
     daemon_.running = running_new(&daemon_);
-    check_life();
-    check_one();
-    check_left_to_nccl();
-    check_one_between();
-    check_shell();
-    check_fewer();
-    check_record();
-    check_many();
-    check_groups();
-    check_turns();
-    check_others_stay();
+    make_own_profile();
+}
+
+TEARDOWN
+{
     running_free(daemon_.running);
     own_free(daemon_.own);
     event_base_free(daemon_.base);
     for (int i = 0; i < SETS; i++)
         tccl_table_free(tables[i]);
     remove_cache(folder);
-    return check_result();
 }

@@ -2,7 +2,6 @@
  * built-in values is so. argv: the sample, the plugstack sample. */
 #include "client/conf.h"
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 
@@ -71,35 +70,28 @@ static void check_all_keys(const char *sample)
     tccl_conf_clear(&conf);
 }
 
-int main(int argc, char **argv)
+TEST(samples)
 {
     struct tccl_conf built_in = {0}, read = {0}, all = {0};
     struct tccl_error err = {0};
     cleanup_free char *sample = NULL, *plugstack = NULL;
-    char path[] = "/tmp/tccl-samples-XXXXXX";
+    const char *path = check_at("tccl.conf");
     size_t size = 0;
-
-    CHECK(argc == 3);
-    CHECK_INT(tccl_conf_read(argv[1], "n1", &read, &err), 0);
+    CHECK_INT(tccl_conf_read(check_args[1], "n1", &read, &err), 0);
     CHECK_INT(tccl_conf_read(NULL, "n1", &built_in, &err), 0);
     CHECK_STR(err.text, "");
     check_same(&read, &built_in);
-
-    CHECK_INT(tccl_read_file(argv[1], 1 << 16, &sample, &size, &err), 0);
+    CHECK_INT(tccl_read_file(check_args[1], 1 << 16, &sample, &size, &err), 0);
     cleanup_free char *text = malloc(size + 1);
     size = uncomment(sample, text);
-    close(mkstemp(path));
     CHECK_INT(tccl_write_file(path, 0600, text, size, &err), 0);
     CHECK_INT(tccl_conf_read(path, "n1", &all, &err), 0);
     CHECK_STR(err.text, "");
     check_same(&all, &built_in);
     check_all_keys(sample);
-    unlink(path);
-
-    CHECK_INT(tccl_read_file(argv[2], 1 << 16, &plugstack, &size, &err), 0);
+    CHECK_INT(tccl_read_file(check_args[2], 1 << 16, &plugstack, &size, &err), 0);
     CHECK(strstr(plugstack, "\noptional spank_tccl.so\n") != NULL);
     tccl_conf_clear(&built_in);
     tccl_conf_clear(&read);
     tccl_conf_clear(&all);
-    return check_result();
 }

@@ -330,3 +330,9 @@ SETUP
 {
     path = check_at("sets.jsonl");
 }
+
+TEARDOWN
+{
+    unlink(path);
+    check_nothing_left();
+}

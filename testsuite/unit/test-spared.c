@@ -2,8 +2,6 @@
  * own choice for it: on random models and on the testsuite's machines; rings, sets, chains of
  * several nodes, groups; by a model, and by what was measured. Rates are those of all transfers in
  * one list (tccl_model_rates, which test-model.c compares with its definition). */
-#include <math.h>
-
 #include "machines.h"
 #include "random-model.h"
 #include "ring/groups.h"
@@ -133,15 +131,13 @@ static struct tccl_beside beside_of(const struct node *node, struct tccl_togethe
 /* One more step of this node alone; it runs then. */
 static void begin_ring(struct node *node, struct tccl_table *table)
 {
-    struct tccl_error err = {""};
     struct tccl_together *together = node->measured ? tccl_together_new() : NULL;
     struct tccl_beside beside = beside_of(node, together);
     struct tccl_side own = {0};
     struct tccl_launched got;
     if (together)
         measure_all(node, table, together);
-    CHECK_INT(tccl_launch_choose(&beside, table, TCCL_CHAIN_RINGS, &got, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_launch_choose(&beside, table, TCCL_CHAIN_RINGS, &got, ERR));
     if (got.ours && tccl_side_add_baseline(&own, &table->baseline_ring[TCCL_NEWEST]) == 0 &&
         own.count > 0) {
         check_spared(node, &got.side, &own, 1, table->noise,
@@ -157,16 +153,15 @@ static void begin_ring(struct node *node, struct tccl_table *table)
 /* A step of two nodes that are like this one in all. */
 static void begin_chain(struct node *node, struct tccl_table *table)
 {
-    struct tccl_error err = {""};
     struct tccl_beside beside = beside_of(node, NULL);
-    struct tccl_node_class *class = tccl_beside_class(&beside, table, false, false, &err);
+    struct tccl_node_class *class = tccl_beside_class(&beside, table, false, false, ERR);
     const struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring ring;
     struct tccl_ring_set set;
     struct tccl_side new, own;
     int rings;
     CHECK(class != NULL);
-    if (tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, &err) != 0)
+    if (tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, ERR) != 0)
         tccl_ring_clear(&ring); /* clears its bandwidth, too */
     cases++;
     for (int i = 0; i < TCCL_GENERATIONS && ring.gbps > 0; i++) {
@@ -189,13 +184,12 @@ static void begin_chain(struct node *node, struct tccl_table *table)
 /* Two groups of one step. */
 static void begin_groups(struct node *node, struct tccl_table *const tables[2], bool closed)
 {
-    struct tccl_error err = {""};
     struct tccl_beside beside = beside_of(node, NULL);
     struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(node->model), closed, false);
     struct tccl_group_choice choices[2];
-    bool chosen = tccl_groups_add(groups, tables[0], &err) == 0 &&
-                  tccl_groups_add(groups, tables[1], &err) == 0 &&
-                  tccl_groups_choose(groups, &beside, choices, &err) == 0;
+    bool chosen = tccl_groups_add(groups, tables[0], ERR) == 0 &&
+                  tccl_groups_add(groups, tables[1], ERR) == 0 &&
+                  tccl_groups_choose(groups, &beside, choices, ERR) == 0;
     for (int i = 0; i < TCCL_GENERATIONS && chosen; i++) {
         struct tccl_side new[2] = {{0}}, own[2] = {{0}};
         bool known = true;
@@ -257,7 +251,7 @@ static void split(unsigned long *state, int gpus, uint32_t *parts, int n)
     }
 }
 
-int main(void)
+TEST(spared)
 {
     unsigned long seed = check_seed();
     uint32_t parts[MOST];
@@ -281,5 +275,4 @@ int main(void)
     }
     printf("%d cases, %d with planned rings\n", cases, taken);
     CHECK(taken > cases / 20);
-    return check_result();
 }

@@ -1,16 +1,11 @@
 /* test-spool.c: undelivered records: kept, handed out, and never for ever when they are no good. */
 #include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "records/records.h"
 #include "records/spool.h"
 
-static char base[] = "/tmp/test-spool-XXXXXX";
 static char folder[128];
 
 static json_t *record(int job, const char *state)
@@ -31,18 +26,14 @@ static json_t *batch(int job, int count, const char *state)
 static struct tccl_spool *open_spool(void)
 {
     struct tccl_spool *spool;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_spool_open(folder, &spool, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_spool_open(folder, &spool, ERR));
     return spool;
 }
 
 static void put(struct tccl_spool *spool, int job, const char *state)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *json = batch(job, 1, state);
-    CHECK_INT(tccl_spool_put(spool, json, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_spool_put(spool, json, ERR));
 }
 
 /* Goes through a round; counts good and bad ones. Removes the good ones if told so. */
@@ -76,7 +67,7 @@ static int files_in(const char *path)
     return count;
 }
 
-static void test_round(void)
+TEST(round)
 {
     struct tccl_spool *spool = open_spool();
     for (int job = 1; job <= 20; job++)
@@ -97,7 +88,7 @@ static void test_round(void)
 }
 
 /* What comes out is what went in. */
-static void test_content(void)
+TEST(content)
 {
     char name[TCCL_SPOOL_NAME];
     struct tccl_error err = {0};
@@ -171,7 +162,7 @@ static void alter(const char *path)
 static void exchange(const char *path)
 {
     char other[600];
-    snprintf(other, sizeof(other), "%s/other", base);
+    snprintf(other, sizeof(other), "%s/other", check_folder());
     CHECK(rename(path, other) == 0);
     struct tccl_spool *spool = open_spool();
     put(spool, 6, "applied");
@@ -183,18 +174,17 @@ static void exchange(const char *path)
 }
 
 /* Refused ones are put aside, each with its reason; at most so many. */
-static void test_refused(void)
+TEST(refused)
 {
     char path[300], line[100] = "";
-    struct tccl_error err = {0};
     struct tccl_spool *spool = open_spool();
     int before;
     snprintf(path, sizeof(path), "%s/bad", folder);
     before = files_in(path);
     for (int job = 7; job < 9; job++) {
         cleanup_json json_t *json = record(job, "applied");
-        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", &err), 0);
-        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", &err), 0);
+        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", ERR), 0);
+        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", ERR), 0);
     }
     CHECK_INT(files_in(path), before + 4);
     round_of(spool, false, 0, 0);
@@ -210,20 +200,19 @@ static void test_refused(void)
     }
     spool = open_spool();
     cleanup_json json_t *more = record(9, "applied");
-    CHECK_INT(tccl_spool_put_aside(spool, more, "record: refused", &err), 0);
+    CHECK_INT(tccl_spool_put_aside(spool, more, "record: refused", ERR), 0);
     snprintf(path, sizeof(path), "%s/bad", folder);
     CHECK_INT(files_in(path), before + 4 + TCCL_SPOOL_BAD);
     cleanup_json json_t *long_one = batch(1, 1, "applied");
     json_object_set_new(json_array_get(long_one, 0), "ring", json_sprintf("%0*d", 1 << 20, 0));
-    CHECK_INT(tccl_spool_put(spool, long_one, &err), -1);
-    CHECK_STR(err.text, "1 records are too long for the spool");
+    CHECK_FAILS(tccl_spool_put(spool, long_one, ERR), "1 records are too long for the spool");
     tccl_spool_close(spool);
     snprintf(path, sizeof(path), "rm %s/bad/*", folder);
     CHECK_INT(system(path), 0);
 }
 
 /* What an interrupted write left is swept; other people's files are not. */
-static void test_leftovers(void)
+TEST(leftovers)
 {
     static const char *const names[] = {"0123456789abcdef0123456789abcdef.Ab1c2D", "README"};
     char paths[2][300];
@@ -240,7 +229,7 @@ static void test_leftovers(void)
     tccl_spool_close(spool);
 }
 
-static void test_full_disk(void)
+TEST(full_disk)
 {
     struct rlimit limit, none;
     struct tccl_spool *spool = open_spool();
@@ -265,7 +254,7 @@ static void test_full_disk(void)
 
 /* A spool at its bound of bytes (sparse files stand for records) refuses more, and loses nothing.
  */
-static void test_bounds(void)
+TEST(bounds)
 {
     char path[300];
     for (int i = 0; i < 2; i++) {
@@ -289,27 +278,26 @@ static void test_bounds(void)
 }
 
 /* Put, restart, deliver, die before the removal, deliver again: one record in the store. */
-static void test_delivered_once(void)
+TEST(delivered_once)
 {
     char path[300], name[TCCL_SPOOL_NAME];
-    struct tccl_error err = {0};
     struct tccl_records *records;
-    snprintf(path, sizeof(path), "%s/records.db", base);
-    CHECK_INT(tccl_records_open(path, &records, &err), 0);
+    snprintf(path, sizeof(path), "%s/records.db", check_folder());
+    CHECK_INT(tccl_records_open(path, &records, ERR), 0);
     struct tccl_spool *spool = open_spool();
     put(spool, 1, "applied");
     put(spool, 2, "applied");
     for (int round = 0; round < 2; round++) {
         json_t *json;
-        while (tccl_spool_next(spool, name, &json, &err) == 0) {
-            CHECK_INT(tccl_records_put(records, json_array_get(json, 0), &err), 0);
+        while (tccl_spool_next(spool, name, &json, ERR) == 0) {
+            CHECK_INT(tccl_records_put(records, json_array_get(json, 0), ERR), 0);
             json_decref(json);
         }
         tccl_spool_close(spool);
         spool = open_spool();
     }
     json_t *next;
-    cleanup_json json_t *all = tccl_records_query(records, NULL, -1, 1 << 20, &next, &err);
+    cleanup_json json_t *all = tccl_records_query(records, NULL, -1, 1 << 20, &next, ERR);
     CHECK_INT((long long)json_array_size(all), 2);
     CHECK(next == NULL);
     round_of(spool, true, 2, 0);
@@ -317,24 +305,16 @@ static void test_delivered_once(void)
     tccl_records_close(records);
 }
 
-int main(void)
+SETUP
 {
-    char command[256];
-    CHECK(mkdtemp(base) != NULL);
-    snprintf(folder, sizeof(folder), "%s/spool", base);
-    test_round();
-    test_content();
+    snprintf(folder, sizeof(folder), "%s", check_at("spool"));
+}
+
+TEST(damage)
+{
     check_damage(cut_off, "truncated");
     check_damage(empty, "truncated");
     check_damage(enlarge, "more than");
     check_damage(alter, "checksum is wrong");
     check_damage(exchange, "name is not that of its records");
-    test_refused();
-    test_leftovers();
-    test_full_disk();
-    test_bounds();
-    test_delivered_once();
-    snprintf(command, sizeof(command), "rm -r %s", base);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

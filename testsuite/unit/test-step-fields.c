@@ -3,11 +3,9 @@
  * where the table says so. profiler/client/members.md shows the table. Usage: test-step-fields
  * [--show COLUMN]   COLUMN: prints what tcclacct shows there last, and leaves README and manual out
  */
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "acct/acct-fields.h"
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "client/hostlist.h"
@@ -18,7 +16,6 @@
 
 enum { ROUNDS = 40, TEXT = 40, NODES = 5, JOB = 1000 };
 
-static char folder[] = "/tmp/test-step-fields-XXXXXX";
 static char path[64];
 static struct tccl_records *records;
 
@@ -247,11 +244,9 @@ static void check_join(const struct tccl_step *step)
 
 static void check_plan(const struct tccl_step *step, const struct tccl_outcome *outcome)
 {
-    struct tccl_error err = {0};
     struct tccl_outcome read;
     cleanup_json json_t *json = sent(tccl_plan_to_json(outcome, &step->key, 0, 0));
-    CHECK_INT(tccl_plan_from_json(json, &step->key, 0, 0, &read, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_plan_from_json(json, &step->key, 0, 0, &read, ERR));
     check_same(TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, &read);
     tccl_outcome_clear(&read);
 }
@@ -434,9 +429,8 @@ static void test_readme(void)
     char file[4096];
     cleanup_free char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     snprintf(file, sizeof(file), "%s/profiler/client/members.md", getenv("TCCL_SOURCES"));
-    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, &err), 0);
+    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, ERR), 0);
     const char *at = text ? strstr(text, "| member | type | bounds |") : NULL;
     CHECK(at != NULL);
     for (int i = -2; at && i < tccl_n_step_fields; i++) {
@@ -462,9 +456,8 @@ static void test_manual(void)
     char file[4096], name[64];
     cleanup_free char *text = NULL;
     size_t size;
-    struct tccl_error err = {0};
     snprintf(file, sizeof(file), "%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES"));
-    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, &err), 0);
+    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, ERR), 0);
     char *list = text ? strstr(text, "Their members:") : NULL,
          *end = list ? strstr(list, "\n.") : NULL;
     CHECK(list && end);
@@ -485,13 +478,10 @@ static void test_manual(void)
     }
 }
 
-int main(int argc, char **argv)
+TEST(fields)
 {
-    char command[256];
-    const char *show = argc == 3 && strcmp(argv[1], "--show") == 0 ? argv[2] : NULL;
-    srand((unsigned)check_seed());
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/records.db", folder);
+    const char *show = check_args[1] && strcmp(check_args[1], "--show") == 0 ? check_args[2] : NULL;
+    snprintf(path, sizeof(path), "%s", check_at("records.db"));
     records = open_store_at(path);
     for (int i = 0; i < ROUNDS; i++)
         check_way(JOB + i, i == ROUNDS - 1 ? show : NULL);
@@ -501,7 +491,4 @@ int main(int argc, char **argv)
         test_readme();
         test_manual();
     }
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

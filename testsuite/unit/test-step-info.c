@@ -7,7 +7,7 @@
 #include "client/key.h"
 #include "client/step-fields.h"
 
-static void test_kind(void)
+TEST(kind)
 {
     CHECK_INT(step_kind(0), STEP_TASKS);
     CHECK_INT(step_kind(SLURM_BATCH_SCRIPT), STEP_BATCH);
@@ -16,7 +16,7 @@ static void test_kind(void)
 }
 
 /* srun inside sbatch, on the second node: SLURMD_NODENAME and SLURM_NODEID are the batch host's. */
-static void test_nested_step(void)
+TEST(nested_step)
 {
     char *env[] = {"SLURMD_NODENAME=n1",         "SLURM_NODEID=0",
                    "SLURM_JOB_GPUS=0,1,2,3",     "SLURM_STEP_GPUS=3,1",
@@ -28,8 +28,7 @@ static void test_nested_step(void)
         .job = 7, .step = 3, .n_nodes = 2, .node = 1, .now = 1700000000000, .uid = 99, .gid = 98};
     struct tccl_step step;
     struct step_place place;
-    struct tccl_error err = {""};
-    CHECK_INT(step_info_read(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
     CHECK_STR(place.name, "n2");
     CHECK(!place.first);
     CHECK_INT(step.node, 1);
@@ -52,7 +51,7 @@ static void test_nested_step(void)
     tccl_step_clear(&step);
 }
 
-static void test_batch_step(void)
+TEST(batch_step)
 {
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
@@ -95,7 +94,7 @@ static void check_daemons(const char *program, char *script_node, char *nodes, i
     tccl_step_clear(&step);
 }
 
-static void test_daemons(void)
+TEST(daemons)
 {
     char head[] = "SLURMD_NODENAME=n1", other[] = "SLURMD_NODENAME=m1";
     char below[] = "SLURM_STEP_NODELIST=n[2-4]", all[] = "SLURM_STEP_NODELIST=n[1,3-4]";
@@ -109,7 +108,7 @@ static void test_daemons(void)
     check_daemons(NULL, head, below, TCCL_LAUNCH_TASKS, 1);
 }
 
-static void test_no_gpus(void)
+TEST(no_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_GPUS=0,1", NULL};
     struct step_items items = {.job = 7, .n_nodes = 1};
@@ -123,7 +122,7 @@ static void test_no_gpus(void)
 }
 
 /* Component 1 of two; srun --het-group=1, then --het-group=0,1. */
-static void test_components(void)
+TEST(components)
 {
     char *env[] = {"SLURM_HET_SIZE=2",
                    "SLURM_JOB_ID=3",
@@ -137,15 +136,14 @@ static void test_components(void)
     struct step_items items = {.job = 4, .n_nodes = 2, .node = 1};
     struct tccl_step step;
     struct step_place place;
-    struct tccl_error err = {""};
-    CHECK_INT(step_info_read(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
     CHECK_INT(step.key.het_job, 3);
     CHECK_INT(step.key.het_offset, 1);
     CHECK_INT(step.node, 1);
     tccl_step_clear(&step);
 
     env[2] = "SLURM_JOB_ID_HET_GROUP_0=2"; /* somebody else's job: components have no gaps */
-    CHECK_INT(step_info_read(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
     CHECK_INT(step.key.het_job, 0);
     CHECK_INT(step.key.job, 4);
     tccl_step_clear(&step);
@@ -153,8 +151,8 @@ static void test_components(void)
 
     env[4] = "SLURM_STEP_NODELIST=n[1-3]";
     env[5] = "SLURM_STEP_NUM_NODES=3";
-    CHECK_INT(step_info_read(&items, env, &step, &place, &err), -1);
-    CHECK_STR(err.text, "step spans heterogeneous components");
+    CHECK_FAILS(step_info_read(&items, env, &step, &place, ERR),
+                "step spans heterogeneous components");
     CHECK(place.spans && !place.first && !place.placed && !place.speaks);
     CHECK_STR(place.name, "n3");
     tccl_step_clear(&step);
@@ -198,7 +196,7 @@ static int component(uint32_t job, const char *size, const char *newer, const ch
     return found;
 }
 
-static void test_component_of(void)
+TEST(component_of)
 {
     CHECK_INT(component(5, "2", "0=5", "x=1"), 0);
     CHECK_INT(component(5, "2", "x=1", "0=5"), 0);
@@ -208,7 +206,7 @@ static void test_component_of(void)
 }
 
 /* The newer names go first; of so many components as there are, and as Slurm has at most. */
-static void test_many_components(void)
+TEST(many_components)
 {
     enum { MOST = 128 };
     static char texts[MOST + 3][64];
@@ -237,7 +235,7 @@ static void test_many_components(void)
 }
 
 /* srun A : B outside of a job, in 22.05: only the older names, and SLURM_JOB_ID is the leader's. */
-static void test_components_of_srun(void)
+TEST(components_of_srun)
 {
     char *env[] = {"SLURM_HET_SIZE=2",
                    "SLURM_JOB_ID=13",
@@ -285,7 +283,7 @@ static void check_array(uint32_t number, uint32_t array_job, uint32_t array_task
     tccl_step_clear(&step);
 }
 
-static void test_arrays(void)
+TEST(arrays)
 {
     check_array(0, 17, 3, "X=", 17, 3);
     check_array(0, 17, 0, "X=", 17, 0);
@@ -318,7 +316,7 @@ static void test_arrays(void)
 }
 
 /* The topology address wins over the index, and node names may hold dots. */
-static void test_place(void)
+TEST(place)
 {
     char *env[] = {"SLURM_STEP_NODELIST=a.b,b,c", "SLURM_TOPOLOGY_ADDR=s1.a.b", "SLURM_STEP_GPUS=0",
                    NULL};
@@ -346,7 +344,7 @@ static void check_refused(char *const *env, struct step_items items, const char 
     tccl_step_clear(&step);
 }
 
-static void test_bad(void)
+TEST(bad)
 {
     struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
     char *no_list[] = {"SLURM_STEP_GPUS=0", NULL};
@@ -368,7 +366,7 @@ static void test_bad(void)
 }
 
 /* A node whose GPUs can't be read can still be named to the others. */
-static void test_placed_without_gpus(void)
+TEST(placed_without_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=40", NULL};
     struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
@@ -378,22 +376,4 @@ static void test_placed_without_gpus(void)
     CHECK(place.placed && place.has_gpus && step.n_gres == 0);
     CHECK_STR(place.name, "n2");
     tccl_step_clear(&step);
-}
-
-int main(void)
-{
-    test_kind();
-    test_nested_step();
-    test_batch_step();
-    test_daemons();
-    test_no_gpus();
-    test_components();
-    test_component_of();
-    test_many_components();
-    test_components_of_srun();
-    test_arrays();
-    test_place();
-    test_bad();
-    test_placed_without_gpus();
-    return check_result();
 }

@@ -1,6 +1,5 @@
 /* Steps in tccld: the table of their phases, and one step under random events, in any order and at
  * any time (step-fakes.h). */
-#include "base/cleanup.h"
 #include "client/step-json.h"
 #include "step-fakes.h"
 #include "tccld/join/step.h"
@@ -22,7 +21,7 @@ static bool reach(enum step_phase from, bool reached[static STEP_PHASES])
     return is_gone;
 }
 
-static void test_reachable(void)
+TEST(reachable)
 {
     bool reached[STEP_PHASES] = {false};
     reach(STEP_GATHERING, reached);
@@ -41,7 +40,7 @@ static void test_reachable(void)
     CHECK_INT(phase_after(STEP_GATHERING, STEP_EVENTS), STEP_REFUSED);
 }
 
-static void test_names(void)
+TEST(names)
 {
     for (int i = 0; i < STEP_PHASES; i++)
         for (int k = 0; k < i; k++)
@@ -416,29 +415,9 @@ static void check_steps(void)
     CHECK_INT(count, rig.steps->count);
 }
 
-static void test_random(void)
-{
-    static const struct {
-        int node, n_nodes;
-    } places[] = {{0, 1}, {0, 3}, {1, 3}, {16, NODES}, {0, NODES}};
-    for (int round = 0; round < ROUNDS && check_failures == 0; round++) {
-        int place = rand() % 5, events = rand() % EVENTS;
-        begin_rig(places[place].node, places[place].n_nodes);
-        for (int i = 0; i < events && check_failures == 0; i++) {
-            do_anything();
-            check_steps();
-        }
-        end_rig();
-    }
-    for (int phase = 0; phase < STEP_GONE; phase++) {
-        CHECK(rig.seen[phase] > 0);
-        printf("%d times %s\n", rig.seen[phase], phase_name((enum step_phase)phase));
-    }
-}
-
 /* All of a range is there and reported; then a node of it fails: its parent hears the reason in
  * place of the MERGE, as it must not give the ring out any more. */
-static void test_taken_back(void)
+TEST(taken_back)
 {
     struct tccl_step_key key = key_of(0);
     begin_rig(16, NODES);
@@ -505,21 +484,6 @@ static const struct step *join_alone(void)
     return steps_find(rig.steps, &key);
 }
 
-/* How many rings at once: what the plugin's policy says, else what tccld's own tccl.conf does. */
-static void test_most_rings(void)
-{
-    for (int asked = 0; asked <= TCCL_NODE_RINGS; asked++) {
-        begin_rig(0, 1);
-        struct tccl_step join = join_of(0, 0);
-        join.max_rings = asked;
-        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-        step_join(&rig.daemon, new_connection(), message);
-        rig.joined++;
-        CHECK_INT(fake_most_rings, asked ? asked : rig.conf.max_rings);
-        end_rig();
-    }
-}
-
 /* The first question of a step whose child is missing, at the time at which it is asked more. */
 static const struct step *ask_first(void)
 {
@@ -533,10 +497,36 @@ static const struct step *ask_first(void)
     return step;
 }
 
+/* A child is late. That this node could not ask, or hear, says nothing of the child, and it is not
+ * asked whether it is busy; once the question was put twice, no answer does. */
+TEST(unasked)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        begin_rig(0, 2);
+        const struct step *step = join_alone();
+        for (int i = 0; i < (tries ? 3 : 1); i++) {
+            wait_until(step, step->ask_at);
+            fake_links[0]->here = true;
+            wait_until(step, step->children[0].probe.more_at);
+            CHECK_INT(fake_n_links, 1);
+            end_question(NULL, true, false);
+            CHECK(step_is_open(step));
+        }
+        wait_until(step, step->ask_at);
+        end_question(NULL, tries == 1, false);
+        if (tries == 0) {
+            CHECK(step_is_open(step)); /* it is asked once more */
+            end_question(NULL, false, false);
+        }
+        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n2: no answer"));
+        end_rig();
+    }
+}
+
 /* No answer comes soon: it is asked whether it is busy. Who is not is asked once more, on a new
  * connection, and one answer is enough; so is who hangs up, as an older tccld does. Who can't be
  * reached for that either is dead when all questions have failed. */
-static void test_repeated(void)
+TEST(repeated)
 {
     for (int way = 0; way < 8; way++) {
         const struct step *step = ask_first();
@@ -558,7 +548,7 @@ static void test_repeated(void)
 }
 
 /* Nor does any word come of whether it is busy: it is asked on a third connection. */
-static void test_third(void)
+TEST(third)
 {
     const struct step *step = ask_first();
     wait_until(step, step->children[0].probe.more_at);
@@ -571,7 +561,7 @@ static void test_third(void)
 }
 
 /* Nobody listens: it is asked once more at once, and then dead. Who hangs up is asked until A. */
-static void test_refused_question(void)
+TEST(refused_question)
 {
     for (int connected = 0; connected < 2; connected++) {
         begin_rig(0, 2);
@@ -597,7 +587,7 @@ static void test_refused_question(void)
 
 /* Who is busy is asked again, for four times as long, with an answer or without one in the end; and
  * who has said so once, and hangs then, is not waited for longer than that. */
-static void test_busy(void)
+TEST(busy)
 {
     for (int answers = 0; answers < 2; answers++) {
         const struct step *step = ask_first();
@@ -626,50 +616,17 @@ static void test_busy(void)
     }
 }
 
-/* The parent can't be reached with the MERGE: it is sent once more. */
-static void test_resent(void)
+/* How many rings at once: what the plugin's policy says, else what tccld's own tccl.conf does. */
+TEST(most_rings)
 {
-    struct tccl_error err = {0};
-    tccl_fail_as(&err, TCCL_REASON_NO_DAEMON, "n1: connection refused");
-    for (int connected = 0; connected < 2; connected++) {
-        begin_rig(1, 2);
-        const struct step *step = join_alone();
-        for (int i = connected; i < 2; i++) {
-            CHECK_INT(step->phase, STEP_REPORTED);
-            CHECK_INT(fake_n_links, 1);
-            CHECK(!fake_links[0]->probe);
-            struct link *link = fake_links[--fake_n_links];
-            link->connected = connected;
-            link->done(link->context, NULL, &err);
-            free(link);
-        }
-        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n1: connection refused"));
-        end_rig();
-    }
-}
-
-/* A child is late. That this node could not ask, or hear, says nothing of the child, and it is not
- * asked whether it is busy; once the question was put twice, no answer does. */
-static void test_unasked(void)
-{
-    for (int tries = 0; tries < 2; tries++) {
-        begin_rig(0, 2);
-        const struct step *step = join_alone();
-        for (int i = 0; i < (tries ? 3 : 1); i++) {
-            wait_until(step, step->ask_at);
-            fake_links[0]->here = true;
-            wait_until(step, step->children[0].probe.more_at);
-            CHECK_INT(fake_n_links, 1);
-            end_question(NULL, true, false);
-            CHECK(step_is_open(step));
-        }
-        wait_until(step, step->ask_at);
-        end_question(NULL, tries == 1, false);
-        if (tries == 0) {
-            CHECK(step_is_open(step)); /* it is asked once more */
-            end_question(NULL, false, false);
-        }
-        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n2: no answer"));
+    for (int asked = 0; asked <= TCCL_NODE_RINGS; asked++) {
+        begin_rig(0, 1);
+        struct tccl_step join = join_of(0, 0);
+        join.max_rings = asked;
+        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+        step_join(&rig.daemon, new_connection(), message);
+        rig.joined++;
+        CHECK_INT(fake_most_rings, asked ? asked : rig.conf.max_rings);
         end_rig();
     }
 }
@@ -704,7 +661,7 @@ static void merge_with(int node, bool required, const char *reason)
 /* Node 0's plugin ends a step without a ring where a node requires one, and if it has nothing to
  * say against it itself; so it does where it comes after the failure. A record is kept for what
  * comes later where there is a ring. */
-static void test_required(void)
+TEST(required)
 {
     static const enum tccl_mode modes[] = {TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE};
     static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_NOTHING,
@@ -739,7 +696,7 @@ static void test_required(void)
 
 /* A node below one that [peers] excludes has nobody to tell: it keeps the record itself, at once.
  */
-static void test_parent_down(void)
+TEST(parent_down)
 {
     struct tccl_peer down = {.node = "n1", .down = 1};
     begin_rig(1, 2);
@@ -790,9 +747,22 @@ static bool ask_here(int after_ms, int64_t stepd_ms)
     return step_is_open(steps_find(rig.steps, &key));
 }
 
+/* The parent's port is flooded, so it hears no question; one of its own says that it is alive. */
+TEST(flooded_parent)
+{
+    begin_rig(1, 2);
+    const struct step *step = join_alone();
+    CHECK_INT(step->phase, STEP_REPORTED);
+    wait_until(step, step->ask_at);
+    CHECK(fake_n_links == 2 && step->above.since > 0);
+    CHECK(ask_here(100, -1));
+    CHECK(fake_n_links == 1 && !fake_links[0]->probe && step->above.since == 0);
+    end_rig();
+}
+
 /* A slurmstepd that has been there for 3 s without a JOIN will send none; one that has sent it, or
  * came later, is waited for, as is one that can't be seen. */
-static void test_silent(void)
+TEST(silent)
 {
     begin_rig(1, 2);
     CHECK(ask_here(0, 60000)); /* so is a JOIN that is on its way */
@@ -815,20 +785,29 @@ static void test_silent(void)
     fake_stepd_ms = -1;
 }
 
-/* The parent's port is flooded, so it hears no question; one of its own says that it is alive. */
-static void test_flooded_parent(void)
+/* The parent can't be reached with the MERGE: it is sent once more. */
+TEST(resent)
 {
-    begin_rig(1, 2);
-    const struct step *step = join_alone();
-    CHECK_INT(step->phase, STEP_REPORTED);
-    wait_until(step, step->ask_at);
-    CHECK(fake_n_links == 2 && step->above.since > 0);
-    CHECK(ask_here(100, -1));
-    CHECK(fake_n_links == 1 && !fake_links[0]->probe && step->above.since == 0);
-    end_rig();
+    struct tccl_error err = {0};
+    tccl_fail_as(&err, TCCL_REASON_NO_DAEMON, "n1: connection refused");
+    for (int connected = 0; connected < 2; connected++) {
+        begin_rig(1, 2);
+        const struct step *step = join_alone();
+        for (int i = connected; i < 2; i++) {
+            CHECK_INT(step->phase, STEP_REPORTED);
+            CHECK_INT(fake_n_links, 1);
+            CHECK(!fake_links[0]->probe);
+            struct link *link = fake_links[--fake_n_links];
+            link->connected = connected;
+            link->done(link->context, NULL, &err);
+            free(link);
+        }
+        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n1: connection refused"));
+        end_rig();
+    }
 }
 
-static void test_claims_of_root(void)
+TEST(claims_of_root)
 {
     static const struct {
         bool knows;
@@ -843,7 +822,7 @@ static void test_claims_of_root(void)
         {true, "tester", 1001, "slurmctld does not say them"},
         {false, "tester", 1000, "slurmctld does not say them"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         begin_rig(0, 1);
         fake_facts.uid = cases[i].uid;
         const struct connection *connection = join_by_claims(cases[i].account);
@@ -857,7 +836,7 @@ static void test_claims_of_root(void)
 }
 
 /* No answer in time; and where nobody is asked. */
-static void test_claims_unanswered(void)
+TEST(claims_unanswered)
 {
     begin_rig(0, 1);
     const struct connection *connection = join_by_claims("tester");
@@ -874,7 +853,7 @@ static void test_claims_unanswered(void)
 }
 
 /* Node 1 was told something else than node 0, or than slurmctld says. */
-static void test_claims_of_child(void)
+TEST(claims_of_child)
 {
     for (int by_claims = 0; by_claims < 2; by_claims++) {
         begin_rig(0, 2);
@@ -901,7 +880,7 @@ static void test_claims_of_child(void)
 }
 
 /* What the table doesn't have is refused, changes nothing, and is logged once. */
-static void test_refused(void)
+TEST(refused)
 {
     for (int phase = 0; phase < STEP_PHASES; phase++)
         for (int event = 0; event < STEP_EVENTS; event++) {
@@ -921,9 +900,8 @@ static void test_refused(void)
         }
 }
 
-int main(void)
+SETUP
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < NODES; i++) {
         snprintf(rig.texts[i], sizeof(rig.texts[i]), "n%d", i + 1);
         rig.names[i] = rig.texts[i];
@@ -934,25 +912,29 @@ int main(void)
     rig.daemon.conf = &rig.conf;
     rig.daemon.base = event_base_new();
     rig.daemon.running = &fake_running;
-    test_reachable();
-    test_names();
-    test_refused();
-    test_taken_back();
-    test_unasked();
-    test_repeated();
-    test_third();
-    test_refused_question();
-    test_busy();
-    test_most_rings();
-    test_silent();
-    test_required();
-    test_flooded_parent();
-    test_parent_down();
-    test_resent();
-    test_claims_of_root();
-    test_claims_unanswered();
-    test_claims_of_child();
-    test_random();
+}
+
+TEARDOWN
+{
     event_base_free(rig.daemon.base);
-    return check_result();
+}
+
+TEST(random)
+{
+    static const struct {
+        int node, n_nodes;
+    } places[] = {{0, 1}, {0, 3}, {1, 3}, {16, NODES}, {0, NODES}};
+    for (int round = 0; round < ROUNDS && check_failures == 0; round++) {
+        int place = rand() % 5, events = rand() % EVENTS;
+        begin_rig(places[place].node, places[place].n_nodes);
+        for (int i = 0; i < events && check_failures == 0; i++) {
+            do_anything();
+            check_steps();
+        }
+        end_rig();
+    }
+    for (int phase = 0; phase < STEP_GONE; phase++) {
+        CHECK(rig.seen[phase] > 0);
+        printf("%d times %s\n", rig.seen[phase], phase_name((enum step_phase)phase));
+    }
 }

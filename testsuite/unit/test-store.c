@@ -1,13 +1,8 @@
 /* test-store.c: stores of other versions, records that get too old, and what is found by what. */
-#include <signal.h>
-#include <stdbool.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <sqlite3.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/step-fields.h"
 #include "records/lost.h"
@@ -16,7 +11,6 @@
 #include "records/store.h"
 #include "stores.h"
 
-static char folder[] = "/tmp/test-store-XXXXXX";
 static char path[128];
 
 static void execute(const char *sql)
@@ -81,9 +75,7 @@ static json_t *confirmation(int job, const char *built, int start)
 
 static void put(struct tccl_records *records, json_t *json)
 {
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_put(records, json, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_records_put(records, json, ERR));
     json_decref(json);
 }
 
@@ -135,7 +127,7 @@ static void check_refused(const char *sql, const char *why)
     CHECK_INT(number("SELECT count(*) FROM sqlite_master"), 1);
 }
 
-static void test_other_versions(void)
+TEST(other_versions)
 {
     check_refused("PRAGMA user_version = 10; CREATE TABLE x (y)", "not one of tccl's records");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 5;"
@@ -148,7 +140,7 @@ static void test_other_versions(void)
 
 /* Each column of the table of a step's members, but those that an index has, is as if it were new.
  */
-static void test_new_columns(void)
+TEST(new_columns)
 {
     static const char *const indexed[] = {"uid", "start", "het_job", "array_job_id",
                                           "array_task_id"};
@@ -158,7 +150,7 @@ static void test_new_columns(void)
         struct tccl_error err = {0};
         char drop[128];
         bool has = false;
-        for (size_t j = 0; j < sizeof(indexed) / sizeof(*indexed); j++)
+        for (size_t j = 0; j < COUNT(indexed); j++)
             has = has || strcmp(field->name, indexed[j]) == 0;
         if (has || field->filter || !(field->use & TCCL_IN_RECORD) || field->use & TCCL_IN_KEY)
             continue;
@@ -192,7 +184,7 @@ static int purge_all(struct tccl_records *records, int64_t before, int most)
     return times;
 }
 
-static void test_purge(void)
+TEST(purge)
 {
     remove_store();
     struct tccl_records *records = open_store_at(path);
@@ -212,7 +204,7 @@ static void test_purge(void)
 }
 
 /* What is dated far off goes by the time at which it came, and keeps nothing else. */
-static void test_misdated(void)
+TEST(misdated)
 {
     int64_t believed, newest;
     remove_store();
@@ -250,7 +242,7 @@ static void test_misdated(void)
 }
 
 /* Misdated records go by a time of their own, and no others. */
-static void test_purge_misdated(void)
+TEST(purge_misdated)
 {
     remove_store();
     struct tccl_records *records = open_store_at(path);
@@ -293,7 +285,7 @@ static void check_lost(struct tccl_records *records, int count, int nodes, int f
 }
 
 /* What nodes say that they have lost adds up, however often they say it; bad numbers don't. */
-static void test_lost(void)
+TEST(lost)
 {
     static const char one[] = "0123456789abcdef", two[] = "fedcba9876543210";
     remove_store();
@@ -330,7 +322,7 @@ static void test_lost(void)
 }
 
 /* What old records took is given back. */
-static void test_shrink(void)
+TEST(shrink)
 {
     struct stat full, empty;
     remove_store();
@@ -371,8 +363,9 @@ static bool is_hidden(const struct owned *all, const struct owned *one)
     return false;
 }
 
-static void test_owners(unsigned long seed)
+TEST(owners)
 {
+    unsigned long seed = check_seed();
     struct owned all[OWNED];
     remove_store();
     srand((unsigned)seed);
@@ -402,7 +395,7 @@ static void test_owners(unsigned long seed)
 
 /* Runs of a step under one key */
 
-static void test_later_run(void)
+TEST(later_run)
 {
     remove_store();
     struct tccl_records *records = open_store_at(path);
@@ -447,7 +440,7 @@ static int put_batch(struct tccl_records *records, int first, int last, rlim_t l
     return rc;
 }
 
-static void test_batches(void)
+TEST(batches)
 {
     remove_store();
     signal(SIGXFSZ, SIG_IGN);
@@ -481,7 +474,7 @@ static void put_with(struct tccl_records *records, int job, const char *more)
     put(records, json);
 }
 
-static void test_filters(void)
+TEST(filters)
 {
     remove_store();
     struct tccl_records *records = open_store_at(path);
@@ -524,7 +517,7 @@ static void test_filters(void)
     tccl_records_close(records);
 }
 
-static void test_bad_filters(void)
+TEST(bad_filters)
 {
     static const char *const bad[] = {
         "{\"partitions\": \"gpu\"}", "{\"accounts\": [1]}", "{\"classes\": {}}",
@@ -533,7 +526,7 @@ static void test_bad_filters(void)
         "{\"max_nodes\": \"2\"}",
     };
     struct tccl_records *records = open_store_at(path);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         json_t *next;
         cleanup_json json_t *filter = json_loads(bad[i], 0, NULL);
@@ -554,8 +547,9 @@ static void test_bad_filters(void)
 }
 
 /* Pages neither lose nor double a row, either way round, also while others come and go. */
-static void test_pages(unsigned long seed)
+TEST(pages)
 {
+    unsigned long seed = check_seed();
     enum { JOBS = 300 };
     int seen[JOBS + 1] = {0};
     srand((unsigned)seed);
@@ -598,7 +592,7 @@ static void write_until_killed(int out, int job)
     char spool_path[160], name[TCCL_SPOOL_NAME];
     struct tccl_spool *spool;
     struct tccl_records *records = open_store_at(path);
-    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
+    snprintf(spool_path, sizeof(spool_path), "%s/spool", check_folder());
     if (tccl_spool_open(spool_path, &spool, NULL) != 0)
         _exit(1);
     for (;; job += 2) {
@@ -627,7 +621,7 @@ static void deliver(struct tccl_records *records)
     struct tccl_spool *spool;
     json_t *json;
     int rc;
-    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
+    snprintf(spool_path, sizeof(spool_path), "%s/spool", check_folder());
     CHECK_INT(tccl_spool_open(spool_path, &spool, NULL), 0);
     while ((rc = tccl_spool_next(spool, name, &json, NULL)) == 0) {
         for (size_t i = 0; i < json_array_size(json); i++)
@@ -640,8 +634,9 @@ static void deliver(struct tccl_records *records)
     tccl_spool_close(spool);
 }
 
-static void test_killed(unsigned long seed)
+TEST(killed)
 {
+    unsigned long seed = check_seed();
     int last = 0;
     srand((unsigned)seed);
     remove_store();
@@ -680,7 +675,7 @@ static void test_killed(unsigned long seed)
 }
 
 /* Where other machines may write, no journal is in shared memory. */
-static void test_remote(void)
+TEST(remote)
 {
     CHECK(tccl_store_is_remote(0x6969));
     CHECK(tccl_store_is_remote((long)0xff534d42));
@@ -689,28 +684,7 @@ static void test_remote(void)
     CHECK(!tccl_store_is_remote(0x58465342)); /* XFS */
 }
 
-int main(void)
+SETUP
 {
-    char command[256];
-    unsigned long seed = check_seed();
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/records.db", folder);
-    test_remote();
-    test_other_versions();
-    test_new_columns();
-    test_purge();
-    test_misdated();
-    test_purge_misdated();
-    test_lost();
-    test_owners(check_seed());
-    test_shrink();
-    test_later_run();
-    test_batches();
-    test_filters();
-    test_bad_filters();
-    test_pages(seed);
-    test_killed(seed);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
+    snprintf(path, sizeof(path), "%s", check_at("records.db"));
 }

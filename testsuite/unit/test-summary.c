@@ -1,10 +1,7 @@
 /* test-summary.c: summaries agree with what is counted, plainly, from the records themselves. */
-#include <math.h>
-#include <stdbool.h>
 
 #include <sqlite3.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/hostlist.h"
 #include "records/records.h"
@@ -12,7 +9,6 @@
 
 enum { NODES = 12, RECORDS_MOST = 4000 };
 
-static char folder[] = "/tmp/test-summary-XXXXXX";
 static char path[128];
 
 static double number_of(const json_t *json, const char *name)
@@ -228,7 +224,7 @@ static bool blames(const json_t *record)
 {
     static const char *const others[] = {"policy",   "no gain",    "no GPU",       "job script",
                                          "own GPUs", "shared GPU", "unknown NCCL", "het step"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         if (is(record, "reason_class", others[i]))
             return false;
     return true;
@@ -450,7 +446,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 
 /* Random stores */
 
-#define PICK(array) (array[rand() % (int)(sizeof(array) / sizeof(*array))])
+#define PICK(array) (array[rand() % (int)COUNT(array)])
 
 static const char *const states[] = {"applied", "applied", "applied",       "fallback",
                                      "partial", "off",     "nothing-to-do", "strange"};
@@ -508,9 +504,7 @@ static json_t *random_confirmation(const json_t *record)
 
 static void put(struct tccl_records *records, const json_t *json)
 {
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_put(records, json, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_records_put(records, json, ERR));
 }
 
 /* Records and confirmations, shuffled, some twice. */
@@ -590,7 +584,7 @@ static void test_random(int count)
 }
 
 /* Users are shown their own, whatever they ask for. */
-static void test_users(void)
+TEST(users)
 {
     unlink(path);
     struct tccl_records *records = open_store();
@@ -613,7 +607,7 @@ static void test_users(void)
 }
 
 /* At most 20 nodes, and a file that is not there is said. */
-static void test_bounds(void)
+TEST(bounds)
 {
     struct tccl_error err = {0};
     unlink(path);
@@ -630,19 +624,14 @@ static void test_bounds(void)
     CHECK(strstr(err.text, path) != NULL);
 }
 
-int main(void)
+SETUP
 {
-    char command[256];
-    unsigned long seed = check_seed();
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s", check_at("records.db"));
     setenv("TZ", "Europe/Berlin", 1); /* a day of 23 or 25 hours now and then */
-    srand((unsigned)seed);
+}
+
+TEST(rounds)
+{
     for (int round = 0; round < 3; round++)
         test_random(40 + rand() % 150);
-    test_users();
-    test_bounds();
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
-    return check_result();
 }

@@ -1,14 +1,9 @@
 /* What steps that ended without LEAVE have left in RunDir: plans and job scripts of slurmstepds
  * that were killed go, those of living ones stay, and where nobody can tell, age does. Processes of
  * the test are the slurmstepds. */
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "check.h"
 #include "client/key.h"
 #include "tccld/join/planfile.h"
@@ -16,7 +11,6 @@
 #include "tccld/join/step.h"
 #include "tccld/join/stepd.h"
 
-static char run_dir[] = "/tmp/tccl-sweep-XXXXXX";
 static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
 
@@ -45,7 +39,7 @@ static void path_of(const struct tccl_step_key *key, char path[static PATH_MAX])
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    snprintf(path, PATH_MAX, "%s/%s/plan", run_dir, name);
+    snprintf(path, PATH_MAX, "%s/%s/plan", check_folder(), name);
 }
 
 static bool has_plan(const struct tccl_step_key *key)
@@ -64,13 +58,11 @@ static struct running_step *write_plan(const struct tccl_step_key *key, const ch
     struct running_step *step = running_begin(daemon_.running, &join, stepd);
     cleanup_free char *record = running_text(step);
     struct tccl_line_writer plan;
-    struct tccl_error err = {0};
     planfile_begin(&plan, buffer);
     tccl_key_put_lines(key, &plan);
     tccl_line_put(&plan, "uid", "65532");
     tccl_line_put(&plan, "index", "3");
-    CHECK_INT(planfile_write(run_dir, key, 65532, record, &plan, NULL, path, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(planfile_write(check_folder(), key, 65532, record, &plan, NULL, path, ERR));
     return step;
 }
 
@@ -101,7 +93,7 @@ static int entry_exists(uint32_t job, const char *ending)
 {
     char path[PATH_MAX];
     struct stat stat;
-    snprintf(path, sizeof(path), "%s/%u%s", run_dir, job, ending);
+    snprintf(path, sizeof(path), "%s/%u%s", check_folder(), job, ending);
     return lstat(path, &stat) == 0;
 }
 
@@ -110,7 +102,7 @@ static int sweep_after(time_t seconds)
     return sweep_run_dir(&daemon_, time(NULL) + seconds);
 }
 
-static void test_states(void)
+TEST(states)
 {
     char text[STEPD_TEXT], other[STEPD_TEXT];
     pid_t pid = start_stepd();
@@ -139,7 +131,7 @@ static void test_states(void)
 static int listen_at(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", run_dir, name);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", check_folder(), name);
     unlink(address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -158,7 +150,7 @@ static bool has_socket(const char *node, uint32_t job, uint32_t number)
     return age >= 0;
 }
 
-static void test_sockets(void)
+TEST(sockets)
 {
     static const char *const names[] = {"n_2_7.3", "n_2_8.0.1", "n_2_7.4294967291"};
     int fds[3];
@@ -167,15 +159,15 @@ static void test_sockets(void)
     CHECK(has_socket("n_2", 7, 3) && has_socket("n_2", 8, 0) && has_socket("n_2", 7, 0xfffffffb));
     CHECK(!has_socket("n_2", 7, 0) && !has_socket("n_2", 7, 33) && !has_socket("n_2", 77, 3));
     CHECK(!has_socket("2", 7, 3) && !has_socket("n_", 7, 3) && !has_socket("n", 7, 3));
-    CHECK_INT(chmod(run_dir, 0777), 0); /* now it may be anybody's */
+    CHECK_INT(chmod(check_folder(), 0777), 0); /* now it may be anybody's */
     CHECK(!has_socket("n_2", 7, 3));
-    CHECK_INT(chmod(run_dir, 0755), 0);
+    CHECK_INT(chmod(check_folder(), 0755), 0);
     CHECK(has_socket("n_2", 7, 3));
     close(fds[0]); /* killed: the file stays */
     CHECK(!has_socket("n_2", 7, 3));
     for (int i = 0; i < 3; i++) {
-        char path[sizeof(run_dir) + 24];
-        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
         if (i == 1 && geteuid() == 0) {
             CHECK(has_socket("n_2", 8, 0));
             CHECK_INT(chown(path, 65534, 65534), 0);
@@ -188,14 +180,14 @@ static void test_sockets(void)
 }
 
 /* Another step of the same job, and the job's next step, go on. */
-static void test_plans(void)
+TEST(plans)
 {
     struct tccl_step_key dead = key_of(7, 0), alive = key_of(7, 1), nobodys = key_of(8, 0);
     pid_t pid = start_stepd();
     write_plan_of(&dead, pid);
     write_plan_of(&alive, getpid());
     write_plan(&nobodys, "");
-    planfile_link(run_dir, &dead);
+    planfile_link(check_folder(), &dead);
     CHECK_INT(sweep_after(0), 0);
     CHECK(has_plan(&dead) && entry_exists(7, ".launcher"));
     CHECK(geteuid() != 0 || is_shared(&dead));
@@ -214,12 +206,11 @@ static void test_plans(void)
 }
 
 /* A step without a plan, and one whose folder could not be removed when it ended, or be written. */
-static void test_records(void)
+TEST(records)
 {
     struct tccl_step_key silent = key_of(12, 0), ended = key_of(12, 1), unwritten = key_of(12, 2);
     struct tccl_step join = {.key = silent, .n_nodes = 1, .n_gres = 1};
     char stepd[STEPD_TEXT], folder[TCCL_KEY_TEXT];
-    struct tccl_error err = {0};
     pid_t pid = start_stepd();
     stepd_name(pid, stepd);
     running_save(daemon_.running, running_begin(daemon_.running, &join, stepd));
@@ -231,7 +222,7 @@ static void test_records(void)
     start_again();
     CHECK(running_find(daemon_.running, &silent) && running_find(daemon_.running, &unwritten));
     tccl_key_folder(&unwritten, folder);
-    CHECK_INT(planfile_record(run_dir, folder, "{", &err), 0); /* nothing that can be read */
+    CHECK_INT(planfile_record(check_folder(), folder, "{", ERR), 0); /* nothing that can be read */
     start_again();
     CHECK(!running_find(daemon_.running, &unwritten));
     CHECK_INT(sweep_after(0), 1);
@@ -241,7 +232,7 @@ static void test_records(void)
 }
 
 /* A tccld was killed while it made a plan, or removed it. */
-static void test_unfinished(void)
+TEST(unfinished)
 {
     struct tccl_step_key key = key_of(11, 0);
     char path[PATH_MAX], part[PATH_MAX + 8];
@@ -258,26 +249,26 @@ static void test_unfinished(void)
 }
 
 /* A tccld was killed while it wrote a file; what is somebody else's, and whole ones, stay. */
-static void test_temporaries(void)
+TEST(temporaries)
 {
     static const char *const names[] = {"slurm-gpus.abc012", "12.launcher.new",  "slurm-gpus",
                                         "12.launcher",       "slurm-gpus.abc01", "others.abcdef",
                                         "slurm-gpus.ABCDEF"};
-    enum { NAMES = sizeof(names) / sizeof(*names), UNFINISHED = 2 };
+    enum { NAMES = COUNT(names), UNFINISHED = 2 };
     char path[PATH_MAX];
     for (int i = 0; i < NAMES; i++) {
-        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
         close(open(path, O_CREAT | O_WRONLY, 0600));
     }
-    sweep_unfinished(run_dir);
+    sweep_unfinished(check_folder());
     for (int i = 0; i < NAMES; i++) {
-        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
         CHECK_INT(unlink(path), i < UNFINISHED ? -1 : 0);
     }
 }
 
 /* A job script, the plans of steps that it takes part in, and a link to one. */
-static void test_scripts(void)
+TEST(scripts)
 {
     struct tccl_step_key below = key_of(9, 0), own = key_of(9, 0xfffffffb);
     struct tccl_step join = {
@@ -287,7 +278,7 @@ static void test_scripts(void)
     stepd_name(pid, stepd);
     running_save(daemon_.running, running_begin(daemon_.running, &join, stepd));
     write_plan(&below, stepd)->by_script = true;
-    planfile_link(run_dir, &below);
+    planfile_link(check_folder(), &below);
     CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
     CHECK(running_script(daemon_.running, &below) && has_plan(&below));
     kill_stepd(pid, true);
@@ -298,7 +289,7 @@ static void test_scripts(void)
 }
 
 /* Its LEAVE says so, and nothing of another job goes. */
-static void test_script_ends(void)
+TEST(script_ends)
 {
     struct tccl_step_key below = key_of(9, 0), own = key_of(9, 0xfffffffb), other = key_of(10, 0);
     struct tccl_step join = {.key = own, .n_nodes = 1, .launch = TCCL_LAUNCH_SCRIPT};
@@ -311,17 +302,17 @@ static void test_script_ends(void)
 }
 
 /* What is not ours stays. */
-static void test_others(void)
+TEST(others)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/not-ours", run_dir);
+    snprintf(path, sizeof(path), "%s/not-ours", check_folder());
     CHECK_INT(mkdir(path, 0755), 0);
     CHECK_INT(sweep_after(10 * SWEEP_KEEP_S), 0);
     CHECK_INT(rmdir(path), 0);
 }
 
 /* At the start, and then again. */
-static void test_period(void)
+TEST(period)
 {
     struct tccl_step_key first = key_of(10, 0), second = key_of(10, 1);
     pid_t dead = start_stepd(), pid = start_stepd();
@@ -338,27 +329,18 @@ static void test_period(void)
     sweep_free(daemon_.sweep);
 }
 
-int main(void)
+SETUP
 {
-    if (!mkdtemp(run_dir))
-        return 1;
-    strcpy(conf.run_dir, run_dir);
+    snprintf(conf.run_dir, sizeof(conf.run_dir), "%s", check_folder());
     daemon_.base = event_base_new();
     daemon_.steps = steps_new(&daemon_);
     daemon_.running = running_new(&daemon_);
-    test_states();
-    test_sockets();
-    test_plans();
-    test_unfinished();
-    test_temporaries();
-    test_records();
-    test_scripts();
-    test_script_ends();
-    test_others();
-    test_period();
+}
+
+TEARDOWN
+{
     steps_free(daemon_.steps);
     running_free(daemon_.running);
     event_base_free(daemon_.base);
-    CHECK_INT(rmdir(run_dir), 0);
-    return check_result();
+    check_nothing_left();
 }

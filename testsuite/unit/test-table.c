@@ -1,9 +1,6 @@
 /* The chain table: what is written is read back; nothing else is accepted. */
 #include "check.h"
 
-#include <sys/stat.h>
-
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "entries.h"
 #include "sample.h"
@@ -65,8 +62,9 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     }
 }
 
-static void test_new(const struct tccl_machine *machine)
+TEST(new)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = tccl_table_new(machine, 0xd);
     CHECK_INT(table->n_ports, 5); /* NIC 0: GPU 0, two memories; NIC 1: two memories */
     CHECK(table->ports[0].via.kind == TCCL_GPU && table->ports[0].via.index == 0);
@@ -74,8 +72,9 @@ static void test_new(const struct tccl_machine *machine)
     tccl_table_free(table);
 }
 
-static void test_roundtrip(const struct tccl_machine *machine)
+TEST(roundtrip)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_error err = {""};
         struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
@@ -95,8 +94,9 @@ static void spoil(struct tccl_chain *chain)
 }
 
 /* What NCCL can't be made to build is left out, and nothing else. */
-static void test_unbuilt(const struct tccl_machine *machine)
+TEST(unbuilt)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = NULL, *copy = NULL;
     struct tccl_error err = {""};
     int pair, n;
@@ -151,8 +151,9 @@ static void check_refused(const struct tccl_machine *machine, const char *data, 
     CHECK(table == NULL && strstr(err.text, path) == err.text);
 }
 
-static void test_damage(const struct tccl_machine *machine)
+TEST(damage)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 5);
     cleanup_free char *data = NULL;
     size_t size = 0;
@@ -180,8 +181,9 @@ static void fix_sum(char *data, size_t size)
 }
 
 /* A file with a right checksum over wrong content: every byte is changed to random values. */
-static void test_forged(const struct tccl_machine *machine)
+TEST(forged)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 15);
     cleanup_free char *data = NULL;
     size_t size = 0;
@@ -206,8 +208,9 @@ static void test_forged(const struct tccl_machine *machine)
     printf("%d of %zu forged tables were possible ones\n", accepted, size - SUM);
 }
 
-static void test_other_machine(struct tccl_machine machine)
+TEST(other_machine)
 {
+    struct tccl_machine machine = sample_machine();
     struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
     struct tccl_error err = {""};
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
@@ -218,27 +221,28 @@ static void test_other_machine(struct tccl_machine machine)
 }
 
 /* What contradicts itself is not written, and the old file stays. */
-static void test_contradiction(const struct tccl_machine *machine)
+TEST(contradiction)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
-    struct tccl_error err = {""};
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
-    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    CHECK_INT(tccl_table_write(table, path, ERR), -1);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps;
     table->baseline_ring[TCCL_NEWEST].n_chains = TCCL_MAX_CHANNELS + 1;
-    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    CHECK_INT(tccl_table_write(table, path, ERR), -1);
     table->baseline_ring[TCCL_NEWEST].n_chains = 1;
     table->baseline_ring[TCCL_NEWEST].chains[0].closed = false;
-    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    CHECK_INT(tccl_table_write(table, path, ERR), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
     tccl_table_free(copy);
     tccl_table_free(table);
 }
 
 /* A file of another version: the text says what to run. Those up to 9 were binary. */
-static void test_older(const struct tccl_machine *machine)
+TEST(older)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     static const char *const files[] = {"TCCLCHNS\x09\0\0\0 and so on, as long as it may be",
                                         "tccl-chains 11\nand what it may have then\n"};
     for (int i = 0; i < 2; i++) {
@@ -253,8 +257,9 @@ static void test_older(const struct tccl_machine *machine)
 
 /* Of sets of as many rings with the same NICs, in any order, the best one stays; what bounds one
  * bounds all of as many rings. */
-static void test_keep_set(const struct tccl_machine *machine)
+TEST(keep_set)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
@@ -293,8 +298,9 @@ static void test_keep_set(const struct tccl_machine *machine)
 }
 
 /* What a node class gets; without P2P those that have none. */
-static void test_class_sets(const struct tccl_machine *machine)
+TEST(class_sets)
 {
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
@@ -314,7 +320,7 @@ static void test_class_sets(const struct tccl_machine *machine)
     tccl_table_free(table);
 }
 
-static void test_size(void)
+TEST(size)
 {
     struct tccl_machine machine = sample_machine();
     machine.n_gpus = machine.n_memories = 8;
@@ -338,7 +344,7 @@ static void test_size(void)
 }
 
 /* As bytes of a file may be. */
-static void test_no_such_gpus(void)
+TEST(no_such_gpus)
 {
     struct tccl_chain chain = {.n_gpus = 2, .gpus = {200, 201}};
     struct tccl_tree tree = {.gbps = 2, .along = 1, .gpus = {200, 201}};
@@ -348,23 +354,13 @@ static void test_no_such_gpus(void)
     CHECK(tccl_tree_fits(&tree, &chain, 1));
 }
 
-int main(void)
+SETUP
 {
-    srand(check_seed());
-    sample_path("table.chains", path, sizeof(path));
-    struct tccl_machine machine = sample_machine();
-    test_new(&machine);
-    test_unbuilt(&machine);
-    test_roundtrip(&machine);
-    test_damage(&machine);
-    test_forged(&machine);
-    test_other_machine(machine);
-    test_contradiction(&machine);
-    test_older(&machine);
-    test_keep_set(&machine);
-    test_class_sets(&machine);
-    test_size();
-    test_no_such_gpus();
-    sample_remove(path);
-    return check_result();
+    snprintf(path, sizeof(path), "%s", check_at("table.chains"));
+}
+
+TEARDOWN
+{
+    unlink(path);
+    check_nothing_left();
 }

@@ -2,20 +2,14 @@
  * and without ConstrainDevices. */
 #include "plugin/plugin.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "check.h"
 
-static char folder[] = "/tmp/tccl-task-gpus-XXXXXX";
 static char slurm_conf[64];
 
 static void put(const char *name, const char *text)
 {
     char path[64];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
     FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
@@ -28,7 +22,7 @@ static void check_seen(const char *option, int n_gpus, int seen)
     CHECK_INT(got, seen);
 }
 
-static void check_options(void)
+TEST(options)
 {
     check_seen("--gpus-per-task=1", 4, 1);
     check_seen("--gpus-per-task=4", 4, 4);
@@ -74,7 +68,7 @@ static void check_note(const char *line, const char *expected)
     CHECK_STR(note ? note : "", expected);
 }
 
-static void check_notes(void)
+TEST(notes)
 {
     check_note("srun -N2 --gpus-per-task=1 ./a", "--gpus-per-task=1");
     check_note("srun --gpus-per-task 2 ./a", "--gpus-per-task=2");
@@ -112,7 +106,7 @@ static void check_parts(char *const *env, const char *reason)
     CHECK(strstr(err.text, reason) != NULL);
 }
 
-static void check_steps(void)
+TEST(steps)
 {
     static char note[] = TASK_GPUS_OPTION "=--gpus-per-task=1",
                 variable[] = "SLURM_GPU_BIND=single:1", shards[] = "SLURM_SHARDS_ON_NODE=2",
@@ -121,7 +115,7 @@ static void check_steps(void)
     char *const noted[] = {note, NULL}, *const varied[] = {variable, NULL},
                 *const both[] = {variable, none, NULL};
     char *const sharded[] = {shards, NULL}, *const shared[] = {mps, NULL}, *const plain[] = {NULL};
-    snprintf(slurm_conf, sizeof(slurm_conf), "%s/slurm.conf", folder);
+    snprintf(slurm_conf, sizeof(slurm_conf), "%s/slurm.conf", check_folder());
     check_step(noted, 4, ""); /* no such files */
     put("slurm.conf", "ClusterName=x\nTaskPlugin=task/affinity,task/cgroup\n");
     check_step(noted, 4, "");
@@ -139,19 +133,4 @@ static void check_steps(void)
     check_parts(sharded, "shards of GPUs");
     check_parts(shared, "by MPS");
     check_parts(noted, "");
-}
-
-int main(void)
-{
-    char path[64];
-    check_options();
-    check_notes();
-    if (!mkdtemp(folder))
-        return 1;
-    check_steps();
-    unlink(slurm_conf);
-    snprintf(path, sizeof(path), "%s/cgroup.conf", folder);
-    unlink(path);
-    rmdir(folder);
-    return check_result();
 }

@@ -1,13 +1,8 @@
 /* What the plugin goes by while it waits for tccld: who waits for slurmstepd, which accepts
  * connections on a socket of its own, and the note that a tccld hung. */
-#include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
 #include "plugin/plugin.h"
@@ -57,7 +52,7 @@ static void hang_up(pid_t pid, int accepted)
     close(accepted);
 }
 
-static void test_signals(void)
+TEST(signals)
 {
     struct signal_watch watch;
     int early, brief, signal, other;
@@ -85,7 +80,7 @@ static void test_signals(void)
 }
 
 /* Slurm lets everybody connect to that socket. */
-static void test_strangers(void)
+TEST(strangers)
 {
     struct signal_watch watch;
     int held[SIGNAL_PEERS], signal;
@@ -109,15 +104,15 @@ static void test_strangers(void)
     close(step);
 }
 
-static void remove_sockets(void)
+TEST(remove_sockets)
 {
     static const char *const names[] = {"n1_7.0", "n1_7.01", "n11_7.0"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         unlink(address_of(names[i]).sun_path);
     CHECK_INT(rmdir(folder_of_sockets), 0);
 }
 
-static void test_stamp(void)
+TEST(stamp)
 {
     char folder[] = "/tmp/tccl-waiting-XXXXXX", path[64];
     CHECK(mkdtemp(folder) != NULL);
@@ -139,13 +134,4 @@ static void test_stamp(void)
     CHECK_INT(hung_stamp_age(folder, 0), -1);
     CHECK_INT(unlink(path), 0);
     CHECK_INT(rmdir(folder), 0);
-}
-
-int main(void)
-{
-    test_signals();
-    test_strangers();
-    remove_sockets();
-    test_stamp();
-    return check_result();
 }

@@ -6,10 +6,8 @@
 #include "client/outcome.h"
 #include "client/step-json.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
 
@@ -35,7 +33,7 @@ static struct tccl_step sample(void)
                               .job_name = "caf\xc3\xa9 \xff \"x\"\n"};
 }
 
-static void test_join(void)
+TEST(join)
 {
     struct tccl_step join = sample();
     struct tccl_error err = {0};
@@ -99,7 +97,7 @@ static void check_largest(bool share)
 }
 
 /* A text is cut between characters, and no further than it must. */
-static void test_put_text(void)
+TEST(put_text)
 {
     static const struct {
         const char *text, *kept;
@@ -112,7 +110,7 @@ static void test_put_text(void)
                 {"\u8a13\u7df4", "", 2},
                 {"a\u00e9\u00e9x", "a\u00e9\u00e9", 5},
                 {"a\xff\xffx", "a??", 3}};
-    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+    for (size_t i = 0; i < COUNT(cuts); i++) {
         cleanup_json json_t *json = json_object();
         CHECK_INT(tccl_put_text(json, "x", cuts[i].text, cuts[i].max), 0);
         CHECK_STR(json_string_value(json_object_get(json, "x")), cuts[i].kept);
@@ -120,7 +118,7 @@ static void test_put_text(void)
 }
 
 /* Each change of a good JOIN must be refused, naming the member. */
-static void test_bad_joins(void)
+TEST(bad_joins)
 {
     static const struct {
         const char *name, *value;
@@ -151,7 +149,7 @@ static void test_bad_joins(void)
         {"account", "7"},
     };
     struct tccl_step join = sample();
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
@@ -162,12 +160,12 @@ static void test_bad_joins(void)
     }
 }
 
-static void test_missing_members(void)
+TEST(missing_members)
 {
     static const char *const names[] = {"key",  "node", "nodes",     "gres",
                                         "mode", "uid",  "timeout_ms"};
     struct tccl_step join = sample();
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_del(json, names[i]);
@@ -176,7 +174,7 @@ static void test_missing_members(void)
     }
 }
 
-static void test_plan(void)
+TEST(plan)
 {
     static const struct tccl_step_key key = {.cluster = "c", .job = 7};
     struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED,
@@ -186,22 +184,21 @@ static void test_plan(void)
                                 .path = (char *)"/run/tccl/x/plan",
                                 .ring = (char *)"n1[0 -w> 1 -w> 0]"},
                         read;
-    struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_plan_to_json(&plan, &key, 0, 0);
-    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), 0);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, ERR), 0);
     CHECK_INT(read.state, TCCL_STATE_APPLIED);
     CHECK(read.gbps == 10.25 && read.baseline_gbps == 4.5);
     CHECK_STR(read.path, plan.path);
     CHECK_STR(read.ring, plan.ring);
     tccl_outcome_clear(&read);
     json_object_set_new(json, "gbps", json_real(-1));
-    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), -1);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, ERR), -1);
     json_object_set_new(json, "gbps", json_real(1));
     json_object_set_new(json, "state", json_string("great"));
-    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), -1);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, ERR), -1);
 }
 
-static void test_parse(void)
+TEST(parse)
 {
     static const char *const bad[] = {"",
                                       "{",
@@ -213,14 +210,14 @@ static void test_parse(void)
                                       "{\"v\":1,\"v\":1,\"type\":\"a\"}",
                                       "{\"v\":1,\"type\":\"a\"} x",
                                       "null"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         CHECK(tccl_message_parse(bad[i], strlen(bad[i]), &err) == NULL);
         CHECK(*err.text != '\0');
     }
 }
 
-static void test_keys(void)
+TEST(keys)
 {
     struct tccl_step_key a = {.cluster = "c", .job = 7, .step = 1}, b = a;
     char one[TCCL_KEY_TEXT], two[TCCL_KEY_TEXT];
@@ -259,7 +256,7 @@ static void test_keys(void)
     CHECK(strstr(one, "restart 4294967295") != NULL);
 }
 
-static void test_frames(void)
+TEST(frames)
 {
     int fds[2];
     cleanup_free char *data = NULL;
@@ -294,36 +291,34 @@ static void test_frames(void)
 }
 
 /* Nobody reads: the writer's deadline ends it. */
-static void test_deaf_reader(void)
+TEST(deaf_reader)
 {
     int fds[2];
-    struct tccl_error err = {0};
     size_t size = 8 << 20;
     cleanup_free char *data = calloc(1, size);
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    CHECK_INT(tccl_frame_write(fds[0], data, size, size, tccl_now_ms() + 50, &err), 1);
+    CHECK_INT(tccl_frame_write(fds[0], data, size, size, tccl_now_ms() + 50, ERR), 1);
     close(fds[0]);
     close(fds[1]);
 }
 
-static void test_envelope(void)
+TEST(envelope)
 {
     struct tccl_envelope first = {.to = "n1", .from = "n2", .epoch = 5}, second = first, read;
-    struct tccl_error err = {0};
     cleanup_json json_t *message = tccl_message_new("merge");
-    CHECK_INT(tccl_envelope_put(message, &first, &err), 0);
-    CHECK_INT(tccl_envelope_put(message, &second, &err), 0);
+    CHECK_INT(tccl_envelope_put(message, &first, ERR), 0);
+    CHECK_INT(tccl_envelope_put(message, &second, ERR), 0);
     CHECK(strcmp(first.nonce, second.nonce) != 0);
-    CHECK_INT(tccl_envelope_get(message, &read, &err), 0);
+    CHECK_INT(tccl_envelope_get(message, &read, ERR), 0);
     CHECK_STR(read.to, "n1");
     CHECK_STR(read.nonce, second.nonce);
     CHECK_INT(read.epoch, 5);
     json_object_set_new(message, "nonce", json_string("short"));
-    CHECK_INT(tccl_envelope_get(message, &read, &err), -1);
+    CHECK_INT(tccl_envelope_get(message, &read, ERR), -1);
 }
 
 /* Random bytes and damaged messages never do more than be refused. */
-static void test_damage(void)
+TEST(damage)
 {
     srand((unsigned)check_seed());
     struct tccl_step join = sample();
@@ -341,20 +336,8 @@ static void test_damage(void)
     }
 }
 
-int main(void)
+TEST(largest)
 {
-    test_join();
-    test_put_text();
     check_largest(true);
     check_largest(false);
-    test_bad_joins();
-    test_missing_members();
-    test_plan();
-    test_parse();
-    test_keys();
-    test_frames();
-    test_deaf_reader();
-    test_envelope();
-    test_damage();
-    return check_result();
 }
