@@ -150,7 +150,8 @@ TEST(filters)
     check_no_filter(acct_filter_states, "applied,CD", "'CD' is a job state");
     check_no_filter(acct_filter_states, "running", "'running' is a job state");
     check_no_filter(acct_filter_states, "F", "'F' is a job state");
-    check_no_filter(acct_filter_classes, "no", "'no' is not a class of reason: give one of: policy");
+    check_no_filter(acct_filter_classes, "no",
+                    "'no' is not a class of reason: give one of: policy");
     check_no_filter(acct_filter_classes, "", "is not a class of reason");
 }
 

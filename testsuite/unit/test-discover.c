@@ -2,9 +2,9 @@
  * and /proc of the test's own; cores in place of GPUs; bad topologies. */
 #include "base/fileio.h"
 #include "check.h"
+#include "discover/discover-topology.h"
 #include "discover/discover.h"
 #include "discover/sysfs.h"
-#include "discover/discover-topology.h"
 #include "machine/meter.h"
 
 static struct tccl_found found;
