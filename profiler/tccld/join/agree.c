@@ -59,34 +59,25 @@ struct agreements *agree_new(struct daemon *daemon)
 
 /* ---- Answers ---- */
 
-static void answer_lines(const struct agreement *agreement, struct connection *connection)
-{
-    char text[WHY + 128];
-    struct tccl_line_writer answer;
-    tccl_lines_begin(&answer, text, sizeof(text), "tccl-agreed", 1);
-    tccl_line_put(&answer, "rings", "%s", words[agreement->word]);
-    tccl_line_put(&answer, "why", "%s", agreement->why);
-    connection_answer_lines(connection, &answer);
-}
-
-static void answer_node(const struct agreement *agreement, struct connection *connection)
-{
-    cleanup_json json_t *answer = tccl_message_new("agreed");
-    if (answer && tccl_put_text(answer, "rings", words[agreement->word], WHY) == 0 &&
-        tccl_put_text(answer, "why", agreement->why, WHY) == 0)
-        connection_answer(connection, answer);
-}
-
 static void answer_all(struct agreement *agreement)
 {
+    char text[WHY + 128];
+    struct tccl_line_writer lines;
+    const char *word = words[agreement->word], *why = agreement->why;
     for (int i = 0; i < agreement->n_places; i++) {
         struct connection *asker = tccl_steal(agreement->places[i].asker);
         if (!asker)
             continue;
-        if (i == 0)
-            answer_lines(agreement, asker);
-        else
-            answer_node(agreement, asker);
+        cleanup_json json_t *answer = i > 0 ? tccl_message_new("agreed") : NULL;
+        if (i == 0) {
+            tccl_lines_begin(&lines, text, sizeof(text), "tccl-agreed", 1);
+            tccl_line_put(&lines, "rings", "%s", word);
+            tccl_line_put(&lines, "why", "%s", why);
+            connection_answer_lines(asker, &lines);
+        } else if (tccl_put_text(answer, "rings", word, WHY) == 0 &&
+                   tccl_put_text(answer, "why", why, WHY) == 0) {
+            connection_answer(asker, answer);
+        }
         connection_drop(asker);
     }
 }

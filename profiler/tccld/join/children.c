@@ -106,15 +106,6 @@ static struct child *find_child(struct step *step, int node, const char *name,
     return NULL;
 }
 
-static void arrive(struct step *step, struct child *child, struct connection *connection,
-                   struct merge *merge)
-{
-    step->n_arrived += !child->merge;
-    child_clear(child);
-    child->merge = merge;
-    child->connection = connection_hold(connection);
-}
-
 /* Takes a MERGE in. Returns 0, or -1 with err, where it can't be believed; *child is its place
  * then, if it has one. */
 static int take_merge(struct step *step, struct child **child, struct connection *connection,
@@ -134,7 +125,10 @@ static int take_merge(struct step *step, struct child **child, struct connection
     merge = merge_from_json(json, (*child)->node, tree_end((*child)->node, step->n_nodes), err);
     if (!merge)
         return -1;
-    arrive(step, *child, connection, merge);
+    step->n_arrived += !(*child)->merge;
+    child_clear(*child);
+    (*child)->merge = merge;
+    (*child)->connection = connection_hold(connection);
     deadline_expect(step, report->wait_ms);
     step_advance(step);
     return 0;

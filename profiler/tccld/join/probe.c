@@ -221,26 +221,18 @@ static void on_busy(void *context, json_t *answer, const struct tccl_error *err)
     conclude(probe, NULL, err ? err : &why);
 }
 
-/* Children that have come are asked from the second time on: one that dies then is not waited for
- * either. */
-static void ask_children(struct step *step)
-{
-    for (int i = 0; i < step->n_children; i++) {
-        struct child *child = &step->children[i];
-        if (!child->merge || step->rounds > 1)
-            ask(step, child->node, &child->probe);
-    }
-}
-
 static void ask_all(struct step *step)
 {
     int64_t now = tccl_now_ms();
     step->rounds++;
     step->ask_at = now + REPEAT_MS;
-    if (step->phase == STEP_PROBING)
-        ask_children(step);
-    else
+    if (step->phase != STEP_PROBING)
         ask(step, tree_parent(step->node), &step->above);
+    /* Children that have come are asked from the second time on: one that dies then is not waited
+     * for either. */
+    for (int i = 0; step->phase == STEP_PROBING && i < step->n_children; i++)
+        if (!step->children[i].merge || step->rounds > 1)
+            ask(step, step->children[i].node, &step->children[i].probe);
 }
 
 /* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
@@ -252,13 +244,6 @@ static bool is_left(const struct step *step)
     return step->n_nodes > 1 && step->n_waiters > 0;
 }
 
-/* Is slurmd too slow to say which GPUs it has? Where its driver hangs it may never do. */
-static bool lacks_list(const struct step *step)
-{
-    return step->join && !step->class && step->look && step->join->mode != TCCL_MODE_REQUIRE &&
-           tccl_now_us() - step->joined_us > LIST_US;
-}
-
 void probe_late(struct step *step)
 {
     const struct child *lost = children_lost(step);
@@ -268,7 +253,9 @@ void probe_late(struct step *step)
                   step_name(step, step->node));
         return;
     }
-    if (lacks_list(step)) {
+    /* Where its driver hangs, slurmd may never say which GPUs it has. */
+    if (step->join && !step->class && step->look && step->join->mode != TCCL_MODE_REQUIRE &&
+        tccl_now_us() - step->joined_us > LIST_US) {
         step_fail(step, TCCL_REASON_UNKNOWN_GPU,
                   "%s: slurmd has not said within %d s which GPUs it has",
                   step_name(step, step->node), LIST_US / 1000000);
@@ -388,15 +375,6 @@ void step_alive(struct daemon *daemon, struct connection *connection, json_t *js
     connection_answer(connection, message);
 }
 
-/* A question of the parent says that it is alive, where ours doesn't get through to it. */
-static void hear_above(struct step *step, const struct connection *connection)
-{
-    if (step->phase != STEP_REPORTED || strcmp(connection_node(connection), step->parent) != 0)
-        return;
-    probe_cancel(&step->above);
-    step->above.since = 0;
-}
-
 void step_here(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct report report = {.reason = NULL};
@@ -413,7 +391,12 @@ void step_here(struct daemon *daemon, struct connection *connection, json_t *jso
     }
     if (step_is_open(step)) {
         learn_names(step, json);
-        hear_above(step, connection);
+        /* A question of the parent says that it is alive, where ours doesn't get through to it. */
+        if (step->phase == STEP_REPORTED &&
+            strcmp(connection_node(connection), step->parent) == 0) {
+            probe_cancel(&step->above);
+            step->above.since = 0;
+        }
         deadline_expect(step, report.wait_ms);
         fail_silent(step);
     }

@@ -115,17 +115,10 @@ void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
         step_free(step);
 }
 
-/* The plugin's note that the tccld before this one hung (spank/plugin/hung-stamp.h). */
-static void forget_hung(const char *run_dir)
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/hung", run_dir) < (int)sizeof(path))
-        unlink(path);
-}
-
 struct steps *steps_new(struct daemon *daemon)
 {
     struct steps *steps = calloc(1, sizeof(*steps));
+    char path[PATH_MAX];
     if (!steps)
         return NULL;
     steps->daemon = daemon;
@@ -136,7 +129,9 @@ struct steps *steps_new(struct daemon *daemon)
         steps_free(steps);
         return NULL;
     }
-    forget_hung(daemon->conf->run_dir);
+    /* The plugin's note that the tccld before this one hung (spank/plugin/hung-stamp.h). */
+    if (snprintf(path, sizeof(path), "%s/hung", daemon->conf->run_dir) < (int)sizeof(path))
+        unlink(path);
     return steps;
 }
 

@@ -95,31 +95,26 @@ void sweep_unfinished(const char *run_dir)
             unlinkat(dirfd(folder), entry->d_name, 0);
 }
 
-/* One entry of RunDir. Returns whether a step's folder has gone. */
-static bool sweep_entry(struct daemon *daemon, int folder, const char *name, bool old)
-{
-    uint32_t job;
-    if (planfile_is_folder(name))
-        return sweep_folder(daemon, name, old);
-    if (is_named(name, PLANFILE_LAUNCHER, &job) && faccessat(folder, name, F_OK, 0) != 0)
-        unlinkat(folder, name, 0); /* it leads nowhere */
-    return false;
-}
-
 int sweep_run_dir(struct daemon *daemon, time_t now)
 {
     cleanup_dir DIR *folder = opendir(daemon->conf->run_dir);
     const struct dirent *entry;
     struct stat stat;
+    uint32_t job;
     int removed = 0, kept = 0;
     while (folder && (entry = readdir(folder)) != NULL) {
-        if (fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+        const char *name = entry->d_name;
         time_t keep = kept >= SWEEP_MANY ? SWEEP_MANY_KEEP_S : SWEEP_KEEP_S;
-        if (sweep_entry(daemon, dirfd(folder), entry->d_name, now - stat.st_mtime > keep))
+        if (fstatat(dirfd(folder), name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (is_named(name, PLANFILE_LAUNCHER, &job) && faccessat(dirfd(folder), name, F_OK, 0) != 0)
+            unlinkat(dirfd(folder), name, 0); /* it leads nowhere */
+        if (!planfile_is_folder(name))
+            continue;
+        if (sweep_folder(daemon, name, now - stat.st_mtime > keep))
             removed++;
         else
-            kept += planfile_is_folder(entry->d_name);
+            kept++;
     }
     return removed + sweep_steps(daemon);
 }

@@ -61,18 +61,12 @@ static struct task *queue_take(struct queue *queue)
     return task;
 }
 
-/* On Linux that is of the thread alone. */
-static void be_nice(int nice)
-{
-    id_t self = (id_t)gettid();
-    if (getpriority(PRIO_PROCESS, self) < nice)
-        setpriority(PRIO_PROCESS, self, nice);
-}
-
 static void *worker(void *argument)
 {
     struct pool *pool = argument;
-    be_nice(pool->nice);
+    id_t self = (id_t)gettid(); /* on Linux a priority is of the thread alone */
+    if (getpriority(PRIO_PROCESS, self) < pool->nice)
+        setpriority(PRIO_PROCESS, self, pool->nice);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct task *task = queue_take(&pool->todo);

@@ -228,22 +228,17 @@ static void on_read(struct bufferevent *stream, void *argument)
     }
 }
 
-static void on_connected(struct link *link)
-{
-    int one = 1;
-    setsockopt(bufferevent_getfd(link->stream), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    link->connected = true;
-    send_cred(link);
-}
-
 static void on_event(struct bufferevent *stream, short what, void *argument)
 {
     struct link *link = argument;
     int code = EVUTIL_SOCKET_ERROR();
     (void)stream;
-    if (what & BEV_EVENT_CONNECTED)
-        on_connected(link);
-    else if (what & BEV_EVENT_EOF)
+    if (what & BEV_EVENT_CONNECTED) {
+        int one = 1;
+        setsockopt(bufferevent_getfd(link->stream), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        link->connected = true;
+        send_cred(link);
+    } else if (what & BEV_EVENT_EOF)
         fail(link, TCCL_REASON_NO_DAEMON, "its tccld (%s) closed the connection without an answer",
              link->place);
     else if (code == ECONNREFUSED || (code == 0 && !link->connected))
