@@ -180,40 +180,34 @@ static uint32_t fabric_of(struct lists *lists, const char *name)
     return (uint32_t)at;
 }
 
-static void add_way(struct lists *lists, const struct tccl_node_class *class, const int *in,
-                    const int *out, int rings, float gbps, struct tccl_ways *ways)
-{
-    struct tccl_way way = {.gbps = gbps};
-    for (int i = 0; i < rings; i++) {
-        way.in[i] = fabric_of(lists, class->nics[in[i]].fabric);
-        way.out[i] = fabric_of(lists, class->nics[out[i]].fabric);
-    }
-    ((struct tccl_way *)ways->ways)[ways->n++] = way;
-}
-
 /* What runs so many rings between NICs: a way's index is that of what is seen. All else, and what
  * leaves less than that share, has no bandwidth; of single chains, with a share below 0 also those
  * that harm, and their bounds in place of what they reach, if so wanted. */
 static void add_ways(struct lists *lists, const struct tccl_node_class *class, int rings,
                      double share, bool bound, struct tccl_ways *ways)
 {
-    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0}, pairs = tccl_class_pairs(class);
+    struct tccl_way *list = (struct tccl_way *)ways->ways;
+    int pairs = tccl_class_pairs(class);
     for (int i = 0; i < class->n_seen; i++) {
         const struct tccl_seen *seen = &class->seen[i];
-        bool fits = i < pairs ? rings == 1
-                              : seen->set.n == rings && rings > 1 && !seen->set.rings[0].closed;
-        double gbps = bound                                                ? seen->bound
-                      : (seen->harms && share >= 0) || seen->share < share ? 0
-                                                                           : seen->gbps;
-        if (i >= pairs && fits)
+        int in[TCCL_CHAIN_RINGS] = {i / class->n_nics}, out[TCCL_CHAIN_RINGS] = {i % class->n_nics};
+        bool single = i < pairs,
+             fits = single ? rings == 1
+                           : seen->set.n == rings && rings > 1 && !seen->set.rings[0].closed;
+        bool left_out = (seen->harms && share >= 0) || seen->share < share;
+        list[ways->n] = (struct tccl_way){.gbps = 0};
+        if (!single)
             tccl_set_nics(&seen->set, in, out);
-        else if (fits) {
-            in[0] = i / class->n_nics;
-            out[0] = i % class->n_nics;
+        for (int r = 0; r < rings && fits; r++) {
+            list[ways->n].in[r] = fabric_of(lists, class->nics[in[r]].fabric);
+            list[ways->n].out[r] = fabric_of(lists, class->nics[out[r]].fabric);
         }
-        gbps = fits ? fmin(gbps, tccl_class_hops(class, in, out, rings)) : 0;
-        add_way(lists, class, in, out, fits ? rings : 0, bound ? rounded_up(gbps) : (float)gbps,
-                ways);
+        if (fits && (bound || !left_out)) {
+            double hops = tccl_class_hops(class, in, out, rings);
+            list[ways->n].gbps =
+                bound ? rounded_up(fmin(seen->bound, hops)) : (float)fmin(seen->gbps, hops);
+        }
+        ways->n++;
     }
 }
 
@@ -300,14 +294,6 @@ static int find_bound(const struct lists *lists, const struct tccl_nodes *nodes,
     return status < 0 ? -1 : 0;
 }
 
-static void take_choices(const struct tccl_node_way *ways, struct tccl_ring *ring)
-{
-    for (int node = 0; node < ring->n_nodes; node++) {
-        ring->choices[node].seen = ways[node].way;
-        memcpy(ring->choices[node].order, ways[node].order, sizeof(ways[node].order));
-    }
-}
-
 /* The least share that these ways leave. */
 static double share_of(const struct lists *lists, const struct tccl_node_way *ways)
 {
@@ -355,7 +341,10 @@ static int try_rings(const struct tccl_run *runs, int n_runs, int rings, double 
     if (rings == 1 || share_of(&lists, ways) >= wanted->share) {
         ring->gbps = gbps;
         ring->rings = rings;
-        take_choices(ways, ring);
+        for (int node = 0; node < ring->n_nodes; node++) {
+            ring->choices[node].seen = ways[node].way;
+            memcpy(ring->choices[node].order, ways[node].order, sizeof(ways[node].order));
+        }
     }
     return 1;
 }
