@@ -50,27 +50,3 @@ int profile_open_backend(const struct profile_options *options, const char *usua
         return 0;
     return tccl_fail(err, "%s", why.text);
 }
-
-/* ", " between them. */
-static void add_word(char *text, size_t size, const char *word)
-{
-    size_t used = strlen(text);
-
-    snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", word);
-}
-
-void profile_marks_text(unsigned marks, char text[static PROFILE_MARKS])
-{
-    static const struct {
-        enum tccl_mark mark;
-        const char *text;
-    } words[] = {{TCCL_MARK_MIG, "MIG"},
-                 {TCCL_MARK_MPS, "MPS"},
-                 {TCCL_MARK_BUSY, "others' use of the GPUs"},
-                 {TCCL_MARK_STAND_IN, "one GPU standing for several"}};
-
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        if (marks & words[i].mark)
-            add_word(text, PROFILE_MARKS, words[i].text);
-}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "command/profile-command.h"
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
 
@@ -65,13 +66,18 @@ int profile_open_backend(const struct profile_options *options, const char *usua
 int profile_trust(const struct profile_options *options, struct tccl_trust *trust,
                   struct tccl_error *err);
 
-/* "MIG, MPS": the marks in words; "" where there are none. */
-enum { PROFILE_MARKS = 96 };
-void profile_marks_text(unsigned marks, char text[static PROFILE_MARKS]);
-
 /* Opens the profile that is meant: by operand; else this node's; else the only one there is.
  * Returns 0, or -1 with err. */
 int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
                    struct tccl_error *err);
+
+/* The machine of --model, of --topology, cores with --backend host; else this machine. Of a model
+ * only the machine is filled in. Returns 0, or -1 with err. */
+struct tccl_found; /* discover/discover.h */
+int profile_machine(const struct profile_options *options, struct tccl_found *found,
+                    struct tccl_error *err);
+
+/* As if only the description were known. */
+void profile_machine_only(const struct tccl_machine *machine, struct tccl_found *found);
 
 #endif

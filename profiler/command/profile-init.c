@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "command/profile-command.h"
-#include "command/profile-machine.h"
 #include "discover/machine-text.h"
 
 static int write_machine(const struct tccl_machine *machine, const char *path,

@@ -1,5 +1,6 @@
 /* profile-machine.c: finds the machine that the options of tccl-profile name. */
-#include "command/profile-machine.h"
+#include "command/profile-command.h"
+#include "discover/discover.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 #include "base/fields.h"
 #include "client/credential.h"
 #include "command/profile-command.h"
-#include "command/profile-machine.h"
+#include "discover/discover.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-places.h"
 #include "measure/peer/peer-serve.h"

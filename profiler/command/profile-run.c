@@ -8,9 +8,10 @@
 
 #include "base/cleanup.h"
 #include "command/profile-command.h"
+#include "discover/machine-text.h"
+#include "fill/fill.h"
 #include "fill/gpusets.h"
 #include "fill/progress.h"
-#include "fill/fill.h"
 #include "measure/pool/member.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
@@ -88,16 +89,17 @@ static void note_nics(const struct profile_options *options, const struct tccl_b
 /* Said behind the summary: what was measured together, and chains that nobody gets. */
 static void note_end(unsigned marks, const struct tccl_fill_progress *end, char *text, size_t size)
 {
-    char words[PROFILE_MARKS];
+    char words[TCCL_MARKS_TEXT];
     size_t used = 0;
 
     text[0] = '\0';
     if (end->phase == TCCL_FILL_TOGETHER)
         used = (size_t)snprintf(text, size, "; %d of %d sets of neighbours measured (%d before)",
                                 end->together, end->together_total, end->together_before);
-    profile_marks_text(marks, words);
+    tccl_format_marks(marks, words);
     if (words[0] && used < size)
-        snprintf(text + used, size - used, "; measured under %s: no chains are written", words);
+        snprintf(text + used, size - used,
+                 "; what is measured here is marked (%s): no chains are written", words);
 }
 
 /* What to measure: the chains of sets of GPUs, and what runs side by side. */
@@ -128,7 +130,7 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
 {
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
-    char note[4 * PROFILE_MARKS];
+    char note[4 * TCCL_MARKS_TEXT];
     const struct tccl_fill_options what = {.sets = wanted->sets,
                                            .n_sets = wanted->n_sets,
                                            .gap = options->gap,

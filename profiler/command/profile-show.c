@@ -9,7 +9,6 @@
 #include "base/numbers.h"
 #include "chain/chain.h"
 #include "command/profile-command.h"
-#include "command/profile-machine.h"
 #include "discover/machine-text.h"
 #include "ring/node-class.h"
 
