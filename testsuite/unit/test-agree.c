@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "check.h"
 #include "client/message.h"
-#include "tccld/join/running.h"
 #include "tccld/join/node-tree.h"
+#include "tccld/join/running.h"
 #include "tccld/net/link.h"
 
 enum { ROUNDS = 400, NODES = 40, MOST = 4096, USER = 1000, START = 1700000000, WAIT_MS = 1000 };
