@@ -264,7 +264,7 @@ static const struct tccl_key keys[] = {
     {"Gpus", NULL, set_range, FIELD(gpus), 1, GPUS_MAX},
     {"GpuTypes", NULL, set_gpu_types, FIELD(gpu_types), 1, 0},
 };
-enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 13 };
+enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 12 };
 
 const char *tccl_policy_key(bool named, int i)
 {
