@@ -47,8 +47,8 @@ bool tccl_records_gave_up(const struct tccl_records *records);
  * one of the highest rank is kept. An "applied" record whose ring was built differently is then
  * shown as "differs", with that reason. Returns 0 when the store holds it (or a better one) safely
  * on disk; 1 with err if the record is not acceptable (do not retry); -1 with err if it could not
- * be stored now (disk full, busy, I/O error): the store is unchanged, and the caller spools the
- * record (spool.h). */
+ * be stored now (disk full, busy, I/O error): the store is unchanged, and the caller keeps the
+ * record (outbox.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
 /* The same for a record whose start can't be right: it is marked with the time at which it arrived,

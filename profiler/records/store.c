@@ -50,11 +50,12 @@ static const char schema[] =
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
     " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
 
-int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err)
+int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
     int code = records->db ? sqlite3_errcode(records->db) : SQLITE_NOMEM;
     if (code == SQLITE_INTERRUPT)
         return tccl_store_look(records, err);
+    records->damaged = records->damaged || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return tccl_fail(err, "%s: %s; move it away, and a new one is made", records->path,
                          sqlite3_errstr(code));
@@ -318,6 +319,16 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     }
     *records = new;
     return 0;
+}
+
+int tccl_store_open_plain(const char *path, const char *sql, struct tccl_records **records,
+                          struct tccl_error *err)
+{
+    struct tccl_records *new = *records = new_records(path, err);
+    return !new || make_file(path, err) != 0 ||
+                   open_file(new, SQLITE_OPEN_READWRITE, BUSY_MS, err) != 0
+               ? -1
+               : tccl_store_execute(new, sql, err);
 }
 
 /* SQLite would wait for ever to open a pipe, and follow a link. Not opened here: closing it would

@@ -15,6 +15,7 @@ struct tccl_records {
     char *path;
     int64_t arrived; /* of the record that is being put, if it is misdated; else 0 */
     bool together;   /* between tccl_records_begin and tccl_records_commit */
+    bool damaged;    /* the file is no database, or no sound one */
     struct tccl_owners *owners;
     int most_ms; /* of a question (tccl_records_bound) */
     int64_t until_ms;
@@ -27,8 +28,8 @@ static inline void tccl_cleanup_statement(sqlite3_stmt **statement)
 }
 #define cleanup_stmt __attribute__((cleanup(tccl_cleanup_statement)))
 
-/* Fails with SQLite's error message. Returns -1. */
-int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err);
+/* Fails with SQLite's error message, and notes whether the file is damaged. Returns -1. */
+int tccl_store_fail(struct tccl_records *records, struct tccl_error *err);
 
 /* Runs statements without results. Returns 0, or -1 with err. */
 int tccl_store_execute(struct tccl_records *records, const char *sql, struct tccl_error *err);
@@ -40,6 +41,11 @@ int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *nu
 /* Prepares a statement, whose text tccl_sql (sql.h) expands first. Returns 0, or -1 with err. */
 int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_stmt **statement,
                        struct tccl_error *err);
+
+/* Opens a file of other tables than the store's, or makes it; sql: makes the tables where there are
+ * none. Returns 0, or -1 with err. *records is to be closed in either case, unless it is NULL. */
+int tccl_store_open_plain(const char *path, const char *sql, struct tccl_records **records,
+                          struct tccl_error *err);
 
 /* Is this f_type of statfs that of a file system that other machines may write to? */
 bool tccl_store_is_remote(long file_system);

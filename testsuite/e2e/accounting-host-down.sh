@@ -1,5 +1,5 @@
 #!/bin/bash
-# AccountingHost is down while steps run: their records are spooled where they arise and delivered
+# AccountingHost is down while steps run: their records wait where they arise and delivered
 # once, later.
 # cluster: own
 # level: all
@@ -13,15 +13,15 @@ for round in 1 2; do
     applied 2
     jobs+=("$(job_of)")
 done
-spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f -exec grep -oh '"job":' {} + | wc -l)" = 4 ]; }
-eventually "two records in a spool, and that no ring was built" spooled
+spooled() { [ "$(outboxes)" = 4 ]; }
+eventually "two records in an outbox, and that no ring was built" spooled
 mini stop-tccld n2
 mini start-tccld n2
 mini start-tccld n1
 for job in "${jobs[@]}"; do recorded "$job" 0 state applied; done
 for job in "${jobs[@]}"; do recorded "$job" 0 built "not used"; done
-unspooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 0 ]; }
-eventually "an empty spool" unspooled
+unspooled() { [ "$(outboxes)" = 0 ]; }
+eventually "an empty outbox" unspooled
 for job in "${jobs[@]}"; do
     records -j "$job"
     equal "records of job $job" "$(admin tcclacct -nP -o jobid -j "$job" | wc -l)" 1

@@ -46,12 +46,12 @@ wait "$first"
 launch 4001000 235 &
 real
 wait $!
-mini stop-tccld n2 # with records in its spool
+mini stop-tccld n2 # with records in its outbox
 mini start-tccld n2
 launch 4002000 200
 
 mini start-tccld n1 &
-launch 4003000 100 # the spools are found to be deliverable now
+launch 4003000 100 # the outboxes are found to be deliverable now
 wait $!
 host STOP
 launch 4004000 100 # their records meet a host that takes connections, and no more
@@ -65,17 +65,17 @@ begun=$SECONDS
 mini start-tccld n1
 launch 4007000 9 # from each node: it can be reached again
 
-spooled() { find "$cluster"/nodes/*/state/spool -maxdepth 1 -type f | wc -l; }
+spooled() { outboxes; }
 end=$((SECONDS + 300))
 until [ "$(spooled)" = 0 ]; do
-    [ $SECONDS -lt $end ] || fail "$(spooled) records are still in a spool after 300 s"
+    [ $SECONDS -lt $end ] || fail "$(spooled) records are still in an outbox after 300 s"
     sleep 0.2
 done
-echo "the spools were empty after $((SECONDS - begun)) s"
-equal "records put aside" "$(find "$cluster"/nodes/*/state/spool/bad -type f | wc -l)" 0
+echo "the outboxes were empty after $((SECONDS - begun)) s"
+equal "records put aside" "$(outboxes "count(*) FROM aside")" 0
 
 cat "$work"/launched.* | sort >"$work/launched"
-all_there() { # the last ones may be under way, past the spool
+all_there() { # the last ones may be under way, past the outbox
     python3 "$here/launches.py" "$cluster" records n1 | sort >"$work/recorded"
     [ "$(wc -l <"$work/recorded")" -ge 1024 ]
 }

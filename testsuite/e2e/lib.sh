@@ -173,6 +173,17 @@ as_solved() { # STEP NODE:GPUS...
 
 # ---- records -------------------------------------------------------------------------------------
 
+outboxes() { # prints how many records wait in those of all nodes; ROWS: what of them
+    python3 - "${1:-count(*) FROM waiting}" "$cluster"/nodes/*/state/outbox.db <<'EOF'
+import contextlib, sqlite3, sys
+found = 0
+for path in sys.argv[2:]:
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+        found += db.execute(f"SELECT {sys.argv[1]}").fetchone()[0]
+print(found)
+EOF
+}
+
 records() { # TCCLACCT-OPTION...: as root, to $work/records.json
     admin tcclacct --json "$@" >"$work/records.json"
 }

@@ -199,7 +199,7 @@ wait "$weather"
 
 # ---- what it has done ------------------------------------------------------------------------------
 
-eventually "records delivered" eval '! find "$cluster"/nodes/n*/state/spool -type f | grep .'
+eventually "records delivered" eval '[ "$(outboxes)" = 0 ]'
 records
 admin squeue -h
 nodes_are_up

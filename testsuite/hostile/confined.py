@@ -47,7 +47,7 @@ MAY = {"tccld": {"reads the kernel's settings"},
 # What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/SECURITY.md has the same table.
 MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/step": 0o600,
          "state/records.db": 0o600, "state/records.db-wal": 0o600, "state/records.db-shm": 0o600, "state/tccld.lock": 0o600,
-         "state/spool": 0o700, "state/spool/bad": 0o700, "state/spool/BATCH": 0o600}
+         "state/outbox.db": 0o600, "state/outbox.db-journal": 0o600}
 
 
 GIVEN = {"run", "state", "log", "machine.json", "cache"}  # by the test
@@ -60,7 +60,7 @@ def made(node, before):
         for name in folders + names:
             path = os.path.relpath(os.path.join(at, name), node)
             if path.split("/")[0] not in before - {"run", "state"} and path not in before:
-                told = re.sub(r"run/[0-9]+\.[^/]*", "run/STEP", re.sub(r"state/spool/[0-9a-f]{32}$", "state/spool/BATCH", path))
+                told = re.sub(r"run/[0-9]+\.[^/]*", "run/STEP", path)
                 with contextlib.suppress(FileNotFoundError):  # a file that had another name while it was written
                     found[told] = stat.S_IMODE(os.lstat(os.path.join(at, name)).st_mode)
     return found

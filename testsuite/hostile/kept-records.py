@@ -5,11 +5,13 @@ afterwards, each launch is on record or counted as lost, in the ledger, in metri
 TCCL_SEED repeats it, TCCL_LAUNCHES says how many of each.
 # level: quick
 """
+import contextlib
 import json
 import os
 import random
 import re
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -130,7 +132,7 @@ def settled(target, launched):
     """Once each launch is on record or counted as lost, and nothing waits: how many are counted; else False."""
     ledgers = [lost(target, 1), lost(target, 2)]
     counted = sum(ledger[1] for ledger in ledgers)
-    waiting = any(ledger[0] for ledger in ledgers) or spooled(target, 1) or spooled(target, 2)
+    waiting = any(ledger[0] for ledger in ledgers) or waiting_in(target, 1) or waiting_in(target, 2)
     return counted if not waiting and len(launched - on_record(target)) <= counted else False
 
 
@@ -178,16 +180,14 @@ class Ballast:
         return True
 
 
-def spooled(target, node):
-    """The records that wait in the spool of a node."""
-    folder, found = f"{target.folder}/n{node}/state/spool", []
-    for name in os.listdir(folder):
-        try:
-            with open(f"{folder}/{name}") as file:
-                found += json.loads(file.readlines()[1])
-        except (OSError, IndexError, ValueError):
-            continue  # a folder, half written, or gone meanwhile
-    return found
+def waiting_in(target, node):
+    """The records that wait in the outbox of a node."""
+    path = f"{target.folder}/n{node}/state/outbox.db"
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+            return [json.loads(record) for record, in db.execute("SELECT record FROM waiting")]
+    except sqlite3.OperationalError:
+        return []  # it is not there yet
 
 
 def lost(target, node):
@@ -284,15 +284,15 @@ def full_disk(target, ballast):
 
 
 def broken_store(target):
-    """The store is overwritten while tccld runs: what n1 itself launches waits in the spool, and nobody is told ok in vain."""
+    """The store is overwritten while tccld runs: what n1 itself launches waits in the outbox, and nobody is told ok in vain."""
     with open(f"{target.folder}/n1/state/records.db", "r+b") as file:
         file.write(os.urandom(1 << 16))
     senders = Senders(target, range(310000, 310040), again=False)
     taken = senders.end()
     print(f"a store of noise: {len(taken)} answered ok, {senders.refused} refused", flush=True)
     launches(target, 720001, 20, 1)
-    kept = until(lambda: len(spooled(target, 1)) >= 20 or False)
-    check(kept, f"a broken store: {len(spooled(target, 1))} of 20 launches of n1 are in its spool")
+    kept = until(lambda: len(waiting_in(target, 1)) >= 20 or False)
+    check(kept, f"a broken store: {len(waiting_in(target, 1))} of 20 launches of n1 are in its outbox")
 
 
 def main():

@@ -217,7 +217,7 @@ def serve(folder):
     prepare(folder, 0)
     roots, node = f"{folder}/roots", f"{folder}/n1"
     os.makedirs(roots)
-    for name in ("lock", "ledger", "store", "wal", "mode", "spool"):
+    for name in ("lock", "ledger", "store", "wal", "mode", "outbox"):
         with open(f"{roots}/{name}", "w") as file:
             file.write("root's\n")
     before = files(roots), os.stat(f"{roots}/mode").st_mode
@@ -226,7 +226,7 @@ def serve(folder):
     os.link(f"{roots}/ledger", f"{node}/run/records")
     os.symlink(f"{roots}/store", f"{node}/state/records.db")
     os.symlink(f"{roots}/wal", f"{node}/state/records.db-wal")
-    os.symlink(roots, f"{node}/state/spool")
+    os.symlink(f"{roots}/outbox", f"{node}/state/outbox.db")
     subprocess.run(["chown", "-hR", "--from=root", "nobody", node], check=True)
     for name in ("lock", "ledger"):
         os.chown(f"{roots}/{name}", 0, -1)
@@ -257,37 +257,30 @@ def serve(folder):
 
 
 def keep(folder):
-    """A tccld of root's in a StateDir that is root's again; the spool in it is not, at first."""
+    """A tccld of root's in a StateDir that is root's again, with an outbox and a spool that still are links of nobody's."""
     prepare(folder, 0)
-    victim, spool, name = f"{folder}/victim", f"{folder}/n1/state/spool", "0" * 32
+    state, victim, name = f"{folder}/n1/state", f"{folder}/victim", "0" * 32
     with open(victim, "w") as file:
         file.write("root's\n")
-    os.makedirs(f"{spool}/bad")
-    with open(f"{spool}/{name}", "w") as file:
-        file.write("no record")
-    os.symlink(victim, f"{spool}/bad/{name}.reason")
-    subprocess.run(["chown", "-hR", "nobody", spool], check=True)
-    for whose in ("nobody's", "root's"):
+    os.makedirs(state, exist_ok=True)
+    os.symlink(victim, f"{state}/outbox.db")
+    os.makedirs(f"{state}/spool")
+    os.symlink(victim, f"{state}/spool/{name}")
+    for path in (f"{state}/outbox.db", f"{state}/spool", f"{state}/spool/{name}"):
+        os.chown(path, NOBODY, -1, follow_symlinks=False)
+    for what in ("nobody's link", "root's own"):
         child, said = begin(folder, 0)
         if not child:
             daemons.die(f"tccld does not start: {said}")
-        check(join(folder).get("path"), f"a step has its ring where the spool is {whose}")
+        check(join(folder).get("path"), f"a step has its ring where the outbox is {what}")
         leave(folder)
-        for _ in range(100 if whose == "root's" else 1):
-            if os.path.exists(f"{spool}/bad/{name}"):
-                break
-            time.sleep(0.1)
-        kept = query(folder)["type"] == "records"
         stop(child)
-        with open(f"{folder}/log") as file:
-            said = "somebody else than root may change it" in file.read()
         with open(victim) as file:
-            check(file.read() == "root's\n", f"nothing of root's is changed where the spool is {whose}")
-        check(said == (whose == "nobody's") and kept != said, f"records are kept, or the log says why not, where the spool is {whose}")
-        check(os.path.exists(f"{spool}/bad/{name}") != said, f"what is no record is {'left alone' if said else 'put aside'}")
-        for path in (spool, f"{spool}/bad"):
-            os.chown(path, 0, 0)
-        os.unlink(f"{folder}/log")
+            check(file.read() == "root's\n", f"nothing of root's is changed where the outbox is {what}")
+        check(os.path.lexists(f"{state}/spool/{name}"), "nothing is taken out of a spool of nobody's")
+        if what == "nobody's link":
+            os.unlink(f"{state}/outbox.db")
+    check(os.path.isfile(f"{state}/outbox.db") and not os.path.islink(f"{state}/outbox.db"), "then it has an outbox of its own")
 
 
 def opens_as(path, uid, gid):

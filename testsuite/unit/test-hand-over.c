@@ -48,6 +48,7 @@ TEST(upgrade)
     make_folder("state", 0, 0711);
     make_folder("state/metrics", 0, 0711);
     make_file("state/records.db", 0, 0);
+    make_file("state/outbox.db", 0, 0);
     make_folder("state/spool", 0, 0700);
     make_file("state/spool/1", 0, 0);
     make_file("state/machine.json", OTHER, OTHER); /* as tccl-profile's user has made it */
@@ -61,6 +62,7 @@ TEST(upgrade)
         check_owner("run/7.launcher", HEIR, HEIR);
         check_owner("state/metrics", HEIR, HEIR);
         check_owner("state/records.db", HEIR, HEIR);
+        check_owner("state/outbox.db", HEIR, HEIR);
         check_owner("state/spool/1", HEIR, HEIR);
         check_owner("state/machine.json", OTHER, OTHER);
         check_owner("cache", HEIR, HEIR); /* was not there */

@@ -6,8 +6,8 @@
 #include "check.h"
 #include "client/step-fields.h"
 #include "records/lost.h"
+#include "records/outbox.h"
 #include "records/records.h"
-#include "records/spool.h"
 #include "records/store.h"
 #include "stores.h"
 
@@ -400,7 +400,7 @@ TEST(later_run)
     remove_store();
     struct tccl_records *records = open_store_at(path);
     put(records, record(1, "applied", 2000));
-    put(records, record(1, "fallback", 1000)); /* from the spool, of the run before */
+    put(records, record(1, "fallback", 1000)); /* from the outbox, of the run before */
     check_jobs(records, "{\"states\": [\"applied\"]}", "1");
     put(records, record(1, "fallback", 3000));
     check_jobs(records, "{\"states\": [\"fallback\"], \"start\": 3000}", "1");
@@ -585,53 +585,56 @@ TEST(pages)
 
 /* Killed at any moment */
 
-/* Puts records, two at a time first into the spool, then into the store, then out of the spool;
- * says so on a pipe when they are in the spool. */
+static struct tccl_outbox *open_outbox(void)
+{
+    char outbox_path[160];
+    struct tccl_outbox *outbox;
+    int64_t lost;
+    snprintf(outbox_path, sizeof(outbox_path), "%.140s.outbox", path);
+    return tccl_outbox_open(outbox_path, &outbox, &lost, NULL) == 0 ? outbox : NULL;
+}
+
+/* Puts records, two at a time first into the outbox, then into the store, then out of the outbox;
+ * says so on a pipe when they are in the outbox. */
 static void write_until_killed(int out, int job)
 {
-    char spool_path[160], name[TCCL_SPOOL_NAME];
-    struct tccl_spool *spool;
+    struct tccl_outbox *outbox = open_outbox();
     struct tccl_records *records = open_store_at(path);
-    snprintf(spool_path, sizeof(spool_path), "%s/spool", check_folder());
-    if (tccl_spool_open(spool_path, &spool, NULL) != 0)
-        _exit(1);
-    for (;; job += 2) {
-        json_t *found, *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
-                                         record(job + 1, "applied", 1001 + job));
-        int last = job + 1;
-        if (tccl_spool_put(spool, json, NULL) != 0 ||
+    for (; outbox; job += 2) {
+        json_t *ids = NULL, *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
+                                              record(job + 1, "applied", 1001 + job));
+        int last = job + 1, lost = 0;
+        if (tccl_outbox_put(outbox, json, NULL) != 0 ||
             write(out, &last, sizeof(last)) != sizeof(last))
             _exit(1);
         for (size_t i = 0; i < 2; i++)
             put(records, json_incref(json_array_get(json, i)));
         put(records, confirmation(job, "differs", 1000 + job));
-        while (tccl_spool_next(spool, name, &found, NULL) == 0) {
-            if (!json_equal(found, json) || tccl_spool_remove(spool, name, NULL) != 0)
-                _exit(1);
-            json_decref(found);
-        }
+        json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
+        if (!json_equal(found, json) || tccl_outbox_remove(outbox, ids, NULL) != 0)
+            _exit(1);
+        json_decref(found);
+        json_decref(ids);
         json_decref(json);
     }
+    _exit(1);
 }
 
-/* What the spool still holds goes into the store. */
+/* What the outbox still holds goes into the store. */
 static void deliver(struct tccl_records *records)
 {
-    char spool_path[160], name[TCCL_SPOOL_NAME];
-    struct tccl_spool *spool;
-    json_t *json;
-    int rc;
-    snprintf(spool_path, sizeof(spool_path), "%s/spool", check_folder());
-    CHECK_INT(tccl_spool_open(spool_path, &spool, NULL), 0);
-    while ((rc = tccl_spool_next(spool, name, &json, NULL)) == 0) {
-        for (size_t i = 0; i < json_array_size(json); i++)
-            put(records, json_incref(json_array_get(json, i)));
-        json_decref(json);
-        CHECK_INT(tccl_spool_remove(spool, name, NULL), 0);
-    }
-    CHECK_INT(rc, 1);
-    CHECK_INT((long long)tccl_spool_count(spool), 0);
-    tccl_spool_close(spool);
+    struct tccl_outbox *outbox = open_outbox();
+    json_t *ids = NULL;
+    int lost = 0;
+    CHECK(outbox != NULL);
+    cleanup_json json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
+    for (size_t i = 0; i < json_array_size(found); i++)
+        put(records, json_incref(json_array_get(found, i)));
+    CHECK_INT(tccl_outbox_remove(outbox, ids, NULL), 0);
+    CHECK_INT(tccl_outbox_count(outbox), 0);
+    CHECK_INT(lost, 0);
+    json_decref(ids);
+    tccl_outbox_close(outbox);
 }
 
 TEST(killed)
@@ -659,7 +662,7 @@ TEST(killed)
         struct tccl_records *records = open_store_at(path);
         deliver(records);
         cleanup_json json_t *found = find(records, "{}", 1 << 24);
-        /* Two more may be there: in the spool, but not yet said. */
+        /* Two more may be there: in the outbox, but not yet said. */
         size_t count = json_array_size(found);
         CHECK(count == (size_t)last || count == (size_t)last + 2);
         cleanup_json json_t *summary = summary_of(path, NULL, -1, NULL);

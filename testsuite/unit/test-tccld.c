@@ -1,6 +1,8 @@
 /* tccld, really: a munged of our own, several tccld on loopback, and the client library. */
 #include <sys/un.h>
 
+#include <sqlite3.h>
+
 #include "base/clock.h"
 #include "client/credential.h"
 #include "client/frame.h"
@@ -441,7 +443,7 @@ TEST(unknown_name)
 }
 
 /* The accounting host is away: the record waits on disk and comes once. */
-TEST(spool)
+TEST(outbox)
 {
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 0, 1);
@@ -455,22 +457,24 @@ TEST(spool)
     struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     tccl_outcome_clear(&plan);
-    rig_stop_tccld(3, SIGTERM); /* what is under way goes to the spool */
+    rig_stop_tccld(3, SIGTERM); /* what is under way is in the outbox */
     rig_start_tccld(1);
     rig_start_tccld(3);
     check_record(0, key.job, "applied", "");
 }
 
-/* A record that neither AccountingHost nor the spool took is put on disk when tccld ends. */
+/* A record that neither AccountingHost nor the outbox took is put on disk when tccld ends: another
+ * process has the file meanwhile. */
 TEST(memory)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
     char *name = "n3";
-    char path[256], spool[256], away[300];
+    char path[256], outbox[256];
+    sqlite3 *db = NULL;
     rig_stop_tccld(1, SIGTERM);
-    rig_path(spool, "state/spool", 3);
-    snprintf(away, sizeof(away), "%s.away", spool);
-    CHECK_INT(rename(spool, away), 0);
+    rig_path(outbox, "state/outbox.db", 3);
+    CHECK_INT(sqlite3_open(outbox, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     join.nodes = &name;
     rig_path(path, "tccld.sock", 3);
     int fd = tccl_client_connect(path, WAIT_MS, ERR);
@@ -478,8 +482,8 @@ TEST(memory)
     struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     tccl_outcome_clear(&plan);
-    poll(NULL, 0, 300); /* until both have been tried */
-    CHECK_INT(rename(away, spool), 0);
+    poll(NULL, 0, 900); /* until both have been tried */
+    sqlite3_close(db);
     rig_stop_tccld(3, SIGTERM);
     rig_start_tccld(1);
     rig_start_tccld(3);

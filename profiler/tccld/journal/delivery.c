@@ -1,7 +1,8 @@
-/* Records go to the other node in batches, each one question: one of new records at a time, and one
- * from the spool. A record that comes alone is sent at once; those that come soon after it are the
- * next batch. What the other has not taken when its time is over is kept here: it may have it all
- * the same, and takes a record twice without harm. */
+/* New records are sent out of memory, with those that come while an earlier batch is under way: no
+ * disk is waited for while the other node takes them. What it does not take, and what comes while
+ * it doesn't, goes into the outbox, which is emptied in batches as well: the oldest records are
+ * read, sent in one message, and removed once they were taken. Sending a record twice changes
+ * nothing. Few records wait a moment for others. */
 #include "tccld/journal/delivery.h"
 
 #include <stdlib.h>
@@ -10,67 +11,84 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
-#include "tccld/journal/backlog.h"
-#include "tccld/journal/batch.h"
+#include "records/outbox.h"
+#include "records/records.h"
+#include "tccld/journal/disk-task.h"
+#include "tccld/journal/inbox.h"
+#include "tccld/journal/opening.h"
 #include "tccld/net/link.h"
 
 enum {
-    OUTBOX = 1024, /* new records that wait; more go to the spool */
-    OUTBOX_BYTES = 16 << 20,
-    PACE_MS = 200, /* between two batches, */
-    ENOUGH = 64    /* unless as many records wait */
+    BATCH = 256,              /* records of a batch, */
+    BATCH_BYTES = 512 * 1024, /* as text; one record alone may be longer */
+    TRIED = 16,               /* records of one, while nobody has taken the last */
+    PACE_MS = 200,            /* between two batches, */
+    ENOUGH = 64,              /* unless as many records wait */
+    FRESH = 1000,             /* records that may wait in memory, */
+    FRESH_BYTES = 4 << 20
 };
 
 struct delivery {
-    LIST_ENTRY(delivery) link;
     struct journal *journal;
     json_t *records;
-    json_t *files; /* of the spool, where they are; NULL: new ones */
+    json_t *ids; /* in the outbox; NULL: they are in memory alone */
     struct link *ask;
 };
 
-static void end_delivery(struct delivery *delivery)
+/* It has come to an end: well, or it is tried again later. */
+static void end_round(struct journal *journal, bool well)
 {
-    LIST_REMOVE(delivery, link);
-    json_decref(delivery->records);
-    json_decref(delivery->files);
-    free(delivery);
+    journal->delivering = false;
+    if (well) {
+        journal->retry_ms = 0;
+        delivery_look(journal);
+    } else {
+        journal_retry_later(journal);
+    }
 }
 
-/* New records may not be sent any more: all that wait are spooled. */
-static void spool_outbox(struct journal *journal)
+/* In the disk's thread: those that were refused (record: [[record, why], …]) are kept aside, all
+ * that was settled (answer: ids) is removed. */
+static void run_remove(struct disk_task *task)
 {
+    struct tccl_outbox *outbox = task->journal->outbox;
     size_t i;
-    json_t *record;
-    cleanup_json json_t *waiting = tccl_steal(journal->outbox);
-    journal->outbox = json_array();
-    journal->outbox_bytes = 0;
-    json_array_foreach(waiting, i, record) backlog_put(journal, record);
+    json_t *each;
+    task->result = outbox ? 0 : tccl_fail(&task->err, "no outbox: %s", task->journal->why.text);
+    json_array_foreach(task->record, i, each) if (outbox) tccl_outbox_put_aside(
+        outbox, json_array_get(each, 0), json_string_value(json_array_get(each, 1)), NULL);
+    if (outbox && tccl_outbox_remove(outbox, task->answer, &task->err) != 0)
+        task->result = -1;
+    opening_look_at_outbox(task);
 }
 
-/* Returns how many were refused for good, which are lost. refused: [{"record", "text"}, …]; all:
- * the whole batch was, for this reason; NULL: it was not. */
-static int lose_refused(const struct delivery *delivery, const json_t *refused, const char *all)
+static void then_removed(struct disk_task *task)
+{
+    opening_after_outbox(task);
+    disk_task_log_error(task);
+    end_round(task->journal, task->result == 0);
+}
+
+/* Those that were refused for good are lost. refused: [{"record", "text"}, …]; all: the whole batch
+ * was, for this reason; NULL: it was not. Returns [[record, why], …]. */
+static json_t *lose_refused(const struct delivery *delivery, const json_t *refused, const char *all)
 {
     struct journal *journal = delivery->journal;
     const char *home = journal_home(journal);
-    size_t i, most = all ? json_array_size(delivery->records) : json_array_size(refused);
-    int lost = 0;
-    for (i = 0; i < most; i++) {
-        const json_t *each = json_array_get(refused, i);
-        const json_t *index = json_object_get(each, "record");
+    json_t *lost = json_array();
+    size_t most = all ? json_array_size(delivery->records) : json_array_size(refused);
+    for (size_t i = 0; i < most; i++) {
+        const json_t *each = json_array_get(refused, i), *index = json_object_get(each, "record");
         const char *text = all ? all : json_string_value(json_object_get(each, "text"));
         json_t *record =
             json_array_get(delivery->records, all ? i : (size_t)json_integer_value(index));
         char why[256];
         if (!record || (!all && !json_is_integer(index)))
             continue;
-        snprintf(why, sizeof(why), "%s refuses it: %s", home ? home : "the store",
-                 text ? text : "no reason given");
-        journal_lose(journal, record, !delivery->files, why);
-        if (delivery->files)
-            backlog_put_aside(journal, record, text ? text : "refused");
-        lost++;
+        text = text ? text : "no reason given";
+        snprintf(why, sizeof(why), "%s refuses it: %s", home ? home : "the store", text);
+        journal_lose(journal, record, 1, !delivery->ids, why);
+        json_array_append_new(lost, json_pack("[O, s]", record, text));
     }
     return lost;
 }
@@ -79,13 +97,23 @@ static int lose_refused(const struct delivery *delivery, const json_t *refused, 
 static void settle(const struct delivery *delivery, const json_t *answer, const char *all)
 {
     struct journal *journal = delivery->journal;
-    int lost = lose_refused(delivery, json_object_get(answer, "refused"), all);
-    journal->retry_ms = 0;
+    json_t *lost = lose_refused(delivery, json_object_get(answer, "refused"), all);
+    struct disk_task task = {.journal = journal,
+                             .run = run_remove,
+                             .then = then_removed,
+                             .record = lost,
+                             .answer = delivery->ids ? json_incref(delivery->ids) : json_array()};
+    int safe = (int)json_array_size(delivery->records) - (int)json_array_size(lost);
     journal->away = false;
-    if (delivery->files)
-        backlog_remove(journal, delivery->files);
-    else
-        journal_pend(journal, lost - (int)json_array_size(delivery->records));
+    if (!delivery->ids)
+        journal_pend(journal, -safe);
+    if (!delivery->ids && json_array_size(lost) == 0) {
+        json_decref(task.record);
+        json_decref(task.answer);
+        end_round(journal, true);
+    } else if (disk_task_submit(task) != 0) {
+        end_round(journal, false);
+    }
 }
 
 static void keep(const struct delivery *delivery, const char *why)
@@ -97,63 +125,131 @@ static void keep(const struct delivery *delivery, const char *why)
     journal_step_text(json_array_get(delivery->records, 0), step);
     if (count > 1)
         snprintf(more, sizeof(more), " (and %zu more)", count - 1);
-    log_limited(&journal->trouble, "step %s%s: its record waits in the spool: %s", step, more, why);
+    log_limited(&journal->trouble, "step %s%s: its record waits in the outbox: %s", step, more,
+                why);
     journal->away = true;
-    if (delivery->files)
-        return;
-    json_array_foreach(delivery->records, i, record) backlog_put(journal, record);
-    spool_outbox(journal);
+    end_round(journal, false);
+    if (!delivery->ids)
+        json_array_foreach(delivery->records, i, record) inbox_add(journal, record);
+    journal_save_memory(journal);
 }
 
-static void send_next(struct journal *journal);
+static void drop(struct delivery *delivery)
+{
+    delivery->journal->delivery = NULL;
+    json_decref(delivery->records);
+    json_decref(delivery->ids);
+    free(delivery);
+}
 
 static void on_delivered(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct delivery *delivery = context;
-    struct journal *journal = delivery->journal;
-    bool from_spool = delivery->files;
     bool taken = answer && strcmp(tccl_message_type(answer), "ok") == 0;
     bool refused = answer && !taken && json_is_true(json_object_get(answer, "refused"));
     const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
     const char *why = text ? text : "no reason given";
+    struct delivery ended = *delivery;
+    json_incref(ended.records);
+    json_incref(ended.ids);
+    drop(delivery);
     if (taken || refused)
-        settle(delivery, answer, taken ? NULL : why);
+        settle(&ended, answer, taken ? NULL : why);
     else
-        keep(delivery, why);
-    end_delivery(delivery);
-    if (from_spool) {
-        backlog_delivered(journal, taken || refused);
-        return;
-    }
-    journal->sending = false;
-    if (taken && journal->has_backlog && !journal->round)
-        backlog_next(journal); /* it can be reached again */
-    send_next(journal);
+        keep(&ended, why);
+    json_decref(ended.records);
+    json_decref(ended.ids);
 }
 
-int delivery_send(struct journal *journal, json_t *records, json_t *files, const char *to)
+/* Sends records (borrowed); ids: theirs in the outbox, or NULL. */
+static void send_records(struct journal *journal, json_t *records, json_t *ids)
 {
+    const char *to = journal_home(journal);
     struct delivery *delivery = calloc(1, sizeof(*delivery));
+    struct delivery none = {.journal = journal, .records = records, .ids = ids};
     cleanup_json json_t *message = tccl_message_new("record");
-    if (delivery && json_object_set(message, "records", records) == 0)
+    if (delivery && to && json_object_set(message, "records", records) == 0)
         delivery->ask = link_ask(journal->daemon, to, message, tccl_now_ms() + JOURNAL_SEND_MS,
                                  on_delivered, delivery);
     if (!delivery || !delivery->ask) {
         free(delivery);
-        return -1;
+        keep(&none, to ? "out of memory" : "AccountingHost= has changed");
+        return;
     }
     delivery->journal = journal;
     delivery->records = json_incref(records);
-    delivery->files = files ? json_incref(files) : NULL;
-    LIST_INSERT_HEAD(&journal->deliveries, delivery, link);
-    return 0;
+    delivery->ids = json_incref(ids);
+    journal->delivery = delivery;
+}
+
+/* Puts what was taken out of the outbox into the store here. Returns 0, or -1: nothing was. */
+static int store_taken(struct disk_task *task, const json_t *records, const json_t *ids)
+{
+    struct journal *journal = task->journal;
+    size_t i;
+    json_t *record;
+    int stored = 0;
+    if (opening_check(journal, &task->err) != 0 ||
+        tccl_records_begin(journal->store, &task->err) != 0)
+        return -1;
+    json_array_foreach(records, i, record)
+    {
+        stored = inbox_store(task, record);
+        if (stored < 0)
+            break;
+        if (stored > 0)
+            tccl_outbox_put_aside(journal->outbox, record, task->err.text, NULL);
+        task->n_lost += stored > 0;
+    }
+    if (tccl_records_commit(journal->store, stored < 0 ? NULL : &task->err) != 0 || stored < 0)
+        return -1;
+    return tccl_outbox_remove(journal->outbox, ids, &task->err);
+}
+
+/* In the disk's thread. answer: what is to be sent, where the store is elsewhere. */
+static void run_take(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    cleanup_json json_t *ids = NULL;
+    cleanup_json json_t *records = journal->outbox
+                                       ? tccl_outbox_take(journal->outbox, task->most, BATCH_BYTES,
+                                                          &ids, &task->n_lost, &task->err)
+                                       : NULL;
+    task->result = records ? 0 : -1;
+    if (records && json_array_size(records) > 0 && !task->elsewhere &&
+        store_taken(task, records, ids) != 0) {
+        task->result = -1;
+        task->store_failed = true;
+        if (journal->store)
+            opening_lost(journal, &task->err);
+    }
+    if (records && task->elsewhere)
+        task->answer = json_pack("{s:O, s:O}", "records", records, "ids", ids);
+    opening_look_at_outbox(task);
+}
+
+static void then_taken(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    json_t *records = json_object_get(task->answer, "records");
+    for (int i = 0; i < task->n_lost; i++)
+        journal_lose(journal, NULL, 1, 0, task->err.text[0] ? task->err.text : "no record");
+    opening_after_outbox(task);
+    disk_task_log_error(task);
+    inbox_log_dates(task);
+    if (task->store_failed)
+        opening_again(journal, &task->err);
+    if (json_array_size(records) > 0 && !journal->closing)
+        send_records(journal, records, json_object_get(task->answer, "ids"));
+    else
+        end_round(journal, task->result == 0);
 }
 
 /* Few records wait a moment for others. */
 static bool is_too_soon(struct journal *journal)
 {
     int64_t left = journal->next_ms - tccl_now_ms();
-    if (left <= 0 || json_array_size(journal->outbox) >= ENOUGH || journal->closing)
+    if (left <= 0 || journal->waiting + (int64_t)json_array_size(journal->memory) >= ENOUGH)
         return false;
     if (!evtimer_pending(journal->pace, NULL)) {
         struct timeval wait = daemon_in(left);
@@ -162,55 +258,73 @@ static bool is_too_soon(struct journal *journal)
     return true;
 }
 
-static void send_next(struct journal *journal)
+/* A batch of those in memory. */
+static void send_memory(struct journal *journal)
 {
-    const char *to = journal_home(journal);
+    cleanup_json json_t *batch = json_array();
     size_t bytes = 0;
-    if (journal->sending || json_array_size(journal->outbox) == 0 || is_too_soon(journal))
-        return;
-    journal->next_ms = tccl_now_ms() + PACE_MS;
-    cleanup_json json_t *batch = to ? batch_take(journal->outbox, &bytes) : NULL;
-    if (batch && delivery_send(journal, batch, NULL, to) == 0) {
-        journal->outbox_bytes -= bytes;
-        journal->sending = true;
-        return;
+    json_t *record;
+    while (json_array_size(batch) < BATCH &&
+           (record = json_array_get(journal->memory, 0)) != NULL) {
+        size_t size = json_dumpb(record, NULL, 0, JSON_COMPACT);
+        if (bytes > 0 && bytes + size > BATCH_BYTES)
+            break;
+        json_array_append(batch, record);
+        json_array_remove(journal->memory, 0);
+        journal->memory_bytes -= size;
+        bytes += size;
     }
-    if (batch)
-        json_array_extend(journal->outbox, batch);
-    spool_outbox(journal); /* no memory, or AccountingHost= has gone */
+    send_records(journal, batch, NULL);
+}
+
+void delivery_look(struct journal *journal)
+{
+    const char *home = journal_home(journal);
+    bool paused = journal->away && evtimer_pending(journal->retry, NULL);
+    bool memory = home && json_array_size(journal->memory) > 0 && !paused;
+    struct disk_task task = {.journal = journal,
+                             .run = run_take,
+                             .then = then_taken,
+                             .most = journal->away ? TRIED : BATCH,
+                             .elsewhere = home != NULL};
+    if (journal->delivering || journal->closing || (!memory && journal->waiting == 0) ||
+        is_too_soon(journal))
+        return;
+    journal->next_ms = tccl_now_ms() + (home ? PACE_MS : 0);
+    journal->delivering = true;
+    journal->by_memory = memory && !(journal->by_memory && journal->waiting > 0); /* in turn */
+    if (journal->by_memory)
+        send_memory(journal);
+    else if (disk_task_submit(task) != 0)
+        end_round(journal, false);
+}
+
+int delivery_add(struct journal *journal, json_t *record)
+{
+    size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT);
+    if (journal->away || json_array_size(journal->memory) >= FRESH ||
+        journal->memory_bytes + bytes > FRESH_BYTES ||
+        json_array_append(journal->memory, record) != 0)
+        return -1;
+    journal->memory_bytes += bytes;
+    delivery_look(journal);
+    return 0;
 }
 
 void delivery_on_time(evutil_socket_t fd, short what, void *journal)
 {
     (void)fd;
     (void)what;
-    send_next(journal);
+    delivery_look(journal);
 }
 
-void delivery_add(struct journal *journal, json_t *record)
+void delivery_cancel(struct journal *journal)
 {
-    size_t bytes = batch_bytes(record) + 1;
-    bool full =
-        json_array_size(journal->outbox) >= OUTBOX || journal->outbox_bytes + bytes > OUTBOX_BYTES;
-    if ((journal->sending && (journal->away || full)) ||
-        json_array_append(journal->outbox, record) != 0) {
-        backlog_put(journal, record);
+    struct delivery *delivery = journal->delivery;
+    if (!delivery)
         return;
-    }
-    journal->outbox_bytes += bytes;
-    send_next(journal);
-}
-
-void delivery_cancel_all(struct journal *journal)
-{
-    struct delivery *delivery;
-    while ((delivery = LIST_FIRST(&journal->deliveries)) != NULL) {
-        size_t i;
-        json_t *record;
-        link_cancel(delivery->ask);
-        if (!delivery->files)
-            json_array_foreach(delivery->records, i, record) backlog_put(journal, record);
-        end_delivery(delivery);
-    }
-    spool_outbox(journal);
+    link_cancel(delivery->ask);
+    if (!delivery->ids)
+        json_array_extend(journal->memory, delivery->records);
+    drop(delivery);
 }

@@ -1,4 +1,4 @@
-/* One thread alone uses store and spool, so neither needs a lock, and a slow disk holds up records
+/* One thread alone uses store and outbox, so neither needs a lock, and a slow disk holds up records
  * but no steps. */
 #include "tccld/journal/disk-task.h"
 

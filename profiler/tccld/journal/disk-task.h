@@ -2,7 +2,8 @@
 #ifndef TCCL_DISK_TASK_H
 #define TCCL_DISK_TASK_H
 
-#include "records/spool.h"
+#include <stdbool.h>
+
 #include "tccld/journal/journal-internal.h"
 
 struct disk_task {
@@ -18,14 +19,19 @@ struct disk_task {
     int n_expired;           /* those that came */
     struct believed believed;
     int keep_days, keep_misdated;
-    int n_lost;     /* records that were put aside */
-    int n_misdated; /* records that came and whose start can't be right */
-    size_t count;   /* what the spool holds */
-    char reason[128];
+    int n_lost;      /* records that were put aside */
+    int n_misdated;  /* records that came and whose start can't be right */
+    bool elsewhere;  /* they are kept by another node */
+    bool kept;       /* they are in the outbox; else: */
+    bool box_failed; /* it is damaged, and was closed */
+    int64_t n_boxed; /* records that were in it */
+    bool store_failed;
+    int most;        /* records that are taken out of it */
+    int64_t waiting; /* what it holds */
+    size_t bytes;    /* of record, as text */
     int64_t uid;
     int result; /* of the store */
-    int kept;   /* of the spool: 0 it is there, -1 it is not */
-    struct tccl_error err, spool_err;
+    struct tccl_error err, box_err;
     struct connection *connection; /* who has asked, or brought the record */
 };
 

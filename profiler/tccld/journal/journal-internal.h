@@ -23,7 +23,7 @@ struct questions {
 
 struct journal {
     struct daemon *daemon;
-    struct pool *disk;          /* its one thread alone uses store and spool */
+    struct pool *disk;          /* its one thread alone uses store and outbox */
     char folder[PATH_MAX];      /* StateDir */
     char path[PATH_MAX + 16];   /* of the store */
     atomic_bool own;            /* nobody else can change what is in the folder */
@@ -31,31 +31,28 @@ struct journal {
     struct tccl_records *store; /* NULL: it can't be used now, */
     struct tccl_error why;      /* for this reason; of the disk's thread as well */
     struct tccl_error closed;   /* the same as the event loop knows it; empty: it is open */
-    struct tccl_spool *spool;   /* NULL: likewise */
+    struct tccl_outbox *outbox; /* NULL: likewise */
     struct event *opening;      /* time to try again; */
     int64_t opening_ms;         /* after so long; 0: nothing is wrong */
     atomic_int opened;          /* how often the store was */
-    LIST_HEAD(, delivery) deliveries;
-    json_t *outbox; /* new records for another node, until the batch before them has landed */
-    size_t outbox_bytes;
-    int64_t next_ms;    /* when the next batch may be sent, if it is small; */
-    struct event *pace; /* time to */
-    bool sending;       /* a batch of them is under way */
-    bool away;          /* the other node has not taken the last one */
-    json_t *to_spool;   /* records that wait for the disk */
-    size_t to_spool_bytes;
-    bool spooling; /* the disk is busy with others */
+    int64_t waiting;            /* records in the outbox, as far as the event loop knows */
+    bool delivering;            /* some of them, or of those in memory, are on their way */
+    bool by_memory;             /* the last ones were */
+    bool away;                  /* the other node has not taken the last ones */
+    struct delivery *delivery;  /* to another node; NULL: none is under way */
+    int64_t next_ms;            /* when the next batch may be sent, if it is small; */
+    struct event *pace;         /* time to */
     struct questions queries, summaries;
-    struct event *retry; /* pending only while the spool or memory holds records */
+    struct event *retry; /* pending only while outbox or memory holds records */
     int64_t retry_ms;    /* 0: the first time */
-    bool round, closing; /* round: the spool is being emptied (backlog.h) */
-    bool has_backlog;    /* the spool may hold something */
+    bool closing;
     json_t *memory;
     size_t memory_bytes;           /* of its records, as text */
     struct event *retention;       /* time to look for records that are too old */
     int64_t n_removed;             /* removed since that began */
-    TAILQ_HEAD(, disk_task) inbox; /* records for the store here */
-    int n_inbox;                   /* how many */
+    TAILQ_HEAD(, disk_task) inbox; /* records for the disk */
+    int n_inbox;                   /* how many, */
+    size_t inbox_bytes;            /* as text */
     bool storing;                  /* a batch of them is under way; the others wait */
     struct believed believed;
     struct losses losses;
@@ -73,13 +70,17 @@ int64_t journal_oldest(const struct journal *journal);
 /* The step that a record is of, for logs: as tccl_key_format, or "?". */
 void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);
 
-/* Has what the spool and the memory hold looked at again, later each time. */
+/* Has what the outbox and the memory hold looked at again, later each time. */
 void journal_retry_later(struct journal *journal);
 /* A record has come that is on no disk yet, or (-1) one is safe. */
 void journal_pend(struct journal *journal, int change);
-/* A record (borrowed) is lost, which is counted, told to the records' home, and logged. pending: 1
- * if it was. */
-void journal_lose(struct journal *journal, const json_t *record, int pending, const char *why);
+/* Records are lost, which is counted, told to the records' home, and logged. record: one of them,
+ * borrowed, or NULL; pending: how many were. */
+void journal_lose(struct journal *journal, const json_t *record, int64_t count, int pending,
+                  const char *why);
+
+/* What is in memory goes to the disk, if that takes it. */
+void journal_save_memory(struct journal *journal);
 
 /* Keeps a record (borrowed) that no disk takes, for a reason; beyond a bound it is lost, with a
  * line in the log. */

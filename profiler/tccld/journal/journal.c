@@ -1,5 +1,5 @@
-/* Where a record goes: into the store here, to AccountingHost, or, while that can't be done, into
- * the spool, and into memory while no disk takes it. */
+/* Where a record goes: into the store here, or into the outbox, from which AccountingHost has it,
+ * and into memory while no disk takes it. */
 #include "tccld/journal/journal.h"
 
 #include <inttypes.h>
@@ -10,12 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/backlog.h"
-#include "tccld/journal/batch.h"
 #include "tccld/journal/delivery.h"
+#include "tccld/journal/inbox.h"
 #include "tccld/journal/journal-internal.h"
-#include "tccld/journal/local-store.h"
 #include "tccld/journal/opening.h"
 #include "tccld/journal/questions.h"
 #include "tccld/journal/retention.h"
@@ -75,10 +74,11 @@ void journal_pend(struct journal *journal, int change)
     show_losses(journal);
 }
 
-void journal_lose(struct journal *journal, const json_t *record, int pending, const char *why)
+void journal_lose(struct journal *journal, const json_t *record, int64_t count, int pending,
+                  const char *why)
 {
     char step[TCCL_KEY_TEXT];
-    losses_count(&journal->losses, pending, time(NULL));
+    losses_count(&journal->losses, count, pending, time(NULL));
     show_losses(journal);
     journal_step_text(record, step);
     log_limited(&journal->lost, "step %s: its record is lost: %s; %" PRId64 " are lost by now",
@@ -92,7 +92,7 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT);
     if (json_array_size(journal->memory) >= MEMORY ||
         journal->memory_bytes + bytes > MEMORY_BYTES) {
-        journal_lose(journal, record, 1, why);
+        journal_lose(journal, record, 1, 1, why);
         return;
     }
     journal_step_text(record, step);
@@ -103,20 +103,12 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     journal_retry_later(journal);
 }
 
-/* Takes the record over. */
-static void put_pending(struct journal *journal, json_t *record)
-{
-    if (!journal_home(journal))
-        local_store_add(journal, record);
-    else
-        delivery_add(journal, record);
-    json_decref(record);
-}
-
 void journal_put(struct journal *journal, json_t *record)
 {
     journal_pend(journal, 1);
-    put_pending(journal, record);
+    if (!journal_home(journal) || delivery_add(journal, record) != 0)
+        inbox_add(journal, record);
+    json_decref(record);
 }
 
 void journal_expect(struct journal *journal, int change)
@@ -124,19 +116,22 @@ void journal_expect(struct journal *journal, int change)
     losses_pend(&journal->losses, change);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *argument)
+void journal_save_memory(struct journal *journal)
 {
-    struct journal *journal = argument;
     json_t *memory = journal->memory, *record;
     size_t i;
-    (void)fd;
-    (void)what;
     journal->memory = json_array();
     journal->memory_bytes = 0;
-    json_array_foreach(memory, i, record) put_pending(journal, json_incref(record));
+    json_array_foreach(memory, i, record) inbox_add(journal, record);
     json_decref(memory);
-    if (journal->has_backlog && !journal->round)
-        backlog_next(journal);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *journal)
+{
+    (void)fd;
+    (void)what;
+    journal_save_memory(journal);
+    delivery_look(journal);
 }
 
 void journal_reloaded(struct journal *journal)
@@ -168,11 +163,8 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     strcpy(journal->folder, daemon->conf->state_dir);
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", journal->folder);
     open_losses(journal);
-    LIST_INIT(&journal->deliveries);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
-    journal->outbox = json_array();
-    journal->to_spool = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->pace = evtimer_new(daemon->base, delivery_on_time, journal);
     journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
@@ -189,23 +181,18 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     return journal;
 }
 
-/* Some of what is in memory goes to the disk at the end. */
-static void close_batch(struct journal *journal, bool stuck)
+/* What is in memory goes to the disk at the end. */
+static void save_memory(struct journal *journal, bool stuck)
 {
     struct tccl_error err = {0};
-    size_t i;
-    json_t *record;
-    cleanup_json json_t *batch = batch_take(journal->memory, NULL);
-    if (!batch) {
-        json_array_clear(journal->memory);
+    int count = (int)json_array_size(journal->memory);
+    if (count == 0)
         return;
-    }
-    if (!stuck && journal->spool && tccl_spool_put(journal->spool, batch, &err) == 0) {
-        journal_pend(journal, -(int)json_array_size(batch));
-        return;
-    }
-    json_array_foreach(batch, i, record)
-        journal_lose(journal, record, 1, err.text[0] ? err.text : "the disk does not take it");
+    if (!stuck && journal->outbox && tccl_outbox_put(journal->outbox, journal->memory, &err) == 0)
+        journal_pend(journal, -count);
+    else
+        journal_lose(journal, json_array_get(journal->memory, 0), count, count,
+                     err.text[0] ? err.text : "the disk does not take it");
 }
 
 void journal_close(struct journal *journal)
@@ -214,12 +201,10 @@ void journal_close(struct journal *journal)
         return;
     journal->closing = true;
     telling_cancel(journal);
-    delivery_cancel_all(journal);
+    delivery_cancel(journal);
     int asked = questions_close(journal, ASKED_MS), stuck = pool_free(journal->disk, CLOSE_MS);
-    local_store_empty_inbox(journal);
-    json_array_extend(journal->memory, journal->to_spool);
-    while (json_array_size(journal->memory) > 0)
-        close_batch(journal, stuck);
+    inbox_empty(journal);
+    save_memory(journal, stuck);
     if (journal->losses.count)
         log_line("%" PRId64 " record%s of this node lost, since boot", journal->losses.count,
                  journal->losses.count == 1 ? "" : "s");
@@ -234,13 +219,11 @@ void journal_close(struct journal *journal)
             tccl_records_set_time(journal->store, believed_now(&journal->believed, tccl_now_ms()),
                                   NULL);
         tccl_records_close(journal->store);
-        tccl_spool_close(journal->spool);
+        tccl_outbox_close(journal->outbox);
         if (journal->lock >= 0)
             close(journal->lock);
     }
     json_decref(journal->memory);
-    json_decref(journal->outbox);
-    json_decref(journal->to_spool);
     if (!stuck && !asked)
         free(journal); /* else a thread uses it until the end of the process */
 }

@@ -1,5 +1,5 @@
-/* journal.h: where records of steps go: into this node's store, or to AccountingHost, or, while
- * that can't be reached, into the spool, from where they are sent later, once. */
+/* journal.h: where records of steps go: into this node's store, or into its outbox,
+ * out of which they are sent to AccountingHost. */
 #ifndef TCCL_JOURNAL_H
 #define TCCL_JOURNAL_H
 
@@ -7,14 +7,14 @@
 #include "tccld/net/connection.h"
 
 enum {
-    JOURNAL_SEND_MS = 5000,  /* for a batch of records to be taken by AccountingHost */
-    JOURNAL_RETRY_MS = 1000, /* until the first round through the spool, while it holds records; */
+    JOURNAL_SEND_MS = 5000,        /* for a batch of records to be taken by AccountingHost */
+    JOURNAL_RETRY_MS = 1000,       /* until what waits is tried again; */
     JOURNAL_RETRY_MOST_MS = 60000, /* doubled up to this while they can't be delivered */
     JOURNAL_PAGE = 400 * 1024      /* bytes of records in one answer */
 };
 
-/* Opens store and spool in conf's StateDir, or tries again later. Returns NULL with err: no memory,
- * no thread. */
+/* Opens store and outbox in conf's StateDir, or tries again later. Returns NULL with err: no
+ * memory, no thread. */
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err);
 /* Lets what is being written be written, for a bounded time. NULL is fine. */
 void journal_close(struct journal *journal);

@@ -101,9 +101,9 @@ void losses_pend(struct losses *losses, int change)
     write_line(losses);
 }
 
-void losses_count(struct losses *losses, int pending, int64_t now)
+void losses_count(struct losses *losses, int64_t count, int pending, int64_t now)
 {
     losses->pending -= pending;
-    add_lost(losses, 1, now);
+    add_lost(losses, count, now);
     write_line(losses);
 }

@@ -25,7 +25,7 @@ void losses_close(struct losses *losses);
 
 /* A record has come, or (-1) has got where it is safe. */
 void losses_pend(struct losses *losses, int change);
-/* A record is lost; pending: 1 if it was. */
-void losses_count(struct losses *losses, int pending, int64_t now);
+/* Records are lost; pending: how many of them were. */
+void losses_count(struct losses *losses, int64_t count, int pending, int64_t now);
 
 #endif

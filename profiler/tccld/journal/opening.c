@@ -1,5 +1,5 @@
-/* Store and spool are opened here. A disk that is broken, full, read-only or somebody else's takes
- * no rings away: tccld serves them without a store, records wait in the spool, or in memory where
+/* Store and outbox are opened here. A disk that is broken, full, read-only or somebody else's takes
+ * no rings away: tccld serves them without a store, records wait in the outbox, or in memory where
  * there is none, and it is tried again. Two tccld never share a StateDir: whoever holds the lock in
  * it. */
 #include "tccld/journal/opening.h"
@@ -15,8 +15,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "base/folder.h"
+#include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/backlog.h"
+#include "tccld/journal/delivery.h"
 #include "tccld/journal/disk-task.h"
 #include "tccld/main/metrics.h"
 
@@ -56,18 +58,51 @@ static int open_store(struct disk_task *task)
     return 0;
 }
 
-static int open_spool(struct disk_task *task)
+/* Files of a version that had a folder for what now is in the outbox: "tccl-spool 1 CHECKSUM" and
+ * an array of records. What is none is kept aside. */
+static int take_over(struct disk_task *task, const char *path)
 {
-    char path[PATH_MAX + 16], bad[PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/spool", task->journal->folder);
-    snprintf(bad, sizeof(bad), "%s/spool/bad", task->journal->folder);
-    if (tccl_make_folder(bad, 0700, &task->err) != 0 ||
-        tccl_folder_check_own(bad, 0, &task->err) != 0)
+    cleanup_free char *text = NULL;
+    size_t size;
+    if (tccl_read_file(path, 1 << 20, &text, &size, &task->err) != 0)
         return -1;
-    return tccl_spool_open(path, &task->journal->spool, &task->err);
+    const char *json = strchr(text, '\n');
+    cleanup_json json_t *records = json ? json_loads(json, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    cleanup_json json_t *whole = json_string(text);
+    if (!json_is_array(records)) {
+        task->n_lost++;
+        tccl_outbox_put_aside(task->journal->outbox, whole, "a file that holds no records", NULL);
+    } else if (tccl_outbox_put(task->journal->outbox, records, &task->err) != 0) {
+        return -1;
+    }
+    return unlink(path);
 }
 
-/* The spool first: it takes records where the store can't. count: what it holds. */
+static void take_over_all(struct disk_task *task)
+{
+    char folder[PATH_MAX + 16], path[PATH_MAX + 300];
+    snprintf(folder, sizeof(folder), "%s/spool", task->journal->folder);
+    cleanup_dir DIR *dir = tccl_folder_check_own(folder, 0, NULL) == 0 ? opendir(folder) : NULL;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (strlen(entry->d_name) == 32 && take_over(task, path) != 0)
+            return;
+    }
+    rmdir(folder);
+}
+
+static int open_outbox(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/outbox.db", journal->folder);
+    if (tccl_outbox_open(path, &journal->outbox, &task->n_boxed, &task->box_err) != 0)
+        return -1;
+    take_over_all(task);
+    return 0;
+}
+
+/* The outbox first: it takes records where the store can't. */
 static void run_open(struct disk_task *task)
 {
     struct journal *journal = task->journal;
@@ -75,15 +110,28 @@ static void run_open(struct disk_task *task)
     bool own = tccl_make_folder(journal->folder, 0755, &task->err) == 0 &&
                tccl_folder_check_own(journal->folder, 0, &task->err) == 0;
     atomic_store(&journal->own, own);
-    task->result = !own || take_lock(journal, &task->err) != 0 ||
-                           (!journal->spool && open_spool(task) != 0) ||
-                           (!journal->store && open_store(task) != 0)
-                       ? -1
-                       : 0;
+    task->result = own && take_lock(journal, &task->err) == 0 ? 0 : -1;
+    task->box_failed = task->result == 0 && !journal->outbox && open_outbox(task) != 0;
+    if (task->result == 0 && !journal->store)
+        task->result = open_store(task);
     task->given_up = !had_store && journal->store; /* believed is new */
-    task->count = journal->spool ? tccl_spool_count(journal->spool) : 0;
     if (task->result != 0)
         journal->why = task->err;
+    else if (task->box_failed)
+        journal->why = task->box_err;
+    opening_look_at_outbox(task);
+}
+
+void opening_look_at_outbox(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    if (journal->outbox && tccl_outbox_damaged(journal->outbox)) {
+        task->n_boxed = tccl_outbox_close(tccl_steal(journal->outbox));
+        tccl_fail(&task->box_err, "%s/outbox.db: is damaged", journal->folder);
+        task->box_failed = true;
+        journal->why = task->box_err;
+    }
+    task->waiting = journal->outbox ? tccl_outbox_count(journal->outbox) : 0;
 }
 
 static void try_later(struct journal *journal)
@@ -93,6 +141,18 @@ static void try_later(struct journal *journal)
     struct timeval wait = daemon_in(journal->opening_ms);
     if (!journal->closing)
         evtimer_add(journal->opening, &wait);
+}
+
+void opening_after_outbox(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    journal->waiting = task->waiting;
+    if (task->n_boxed > 0) {
+        log_line("%s; it is moved to outbox.db.bad", task->box_err.text);
+        journal_lose(journal, NULL, task->n_boxed, 0, task->box_err.text);
+    }
+    if (task->box_failed && !evtimer_pending(journal->opening, NULL))
+        try_later(journal);
 }
 
 static void then_open(struct disk_task *task)
@@ -108,20 +168,23 @@ static void then_open(struct disk_task *task)
         if (!journal->opening_ms)
             log_line("no store of records: %s: rings are served without, records wait%s, and it is "
                      "tried again, at most every %d s",
-                     task->err.text, journal->spool ? " in the spool" : " in memory",
+                     task->err.text, journal->outbox ? " in the outbox" : " in memory",
                      OPENING_RETRY_MOST_MS / 1000);
         try_later(journal);
+    } else if (task->box_failed) {
+        log_limited(&journal->trouble, "no outbox of records: %s: records wait in memory",
+                    task->box_err.text);
     } else if (journal->opening_ms) {
         log_line("the store of records is open: %s", journal->path);
         journal->opening_ms = 0;
     }
-    if (task->count > 0 && !journal->round) {
-        journal->has_backlog = true;
-        if (task->result == 0)
-            backlog_next(journal);
-        else
-            journal_retry_later(journal);
-    }
+    for (int i = 0; i < task->n_lost; i++)
+        journal_lose(journal, NULL, 1, 0, "a file of the spool that holds no records");
+    opening_after_outbox(task);
+    if (task->result == 0)
+        delivery_look(journal);
+    else if (journal->waiting > 0)
+        journal_retry_later(journal);
 }
 
 void opening_on_time(evutil_socket_t fd, short what, void *journal)

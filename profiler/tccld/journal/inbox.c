@@ -1,25 +1,26 @@
-/* The store of this node. Records that come while the disk is busy are stored together, with one
- * wait for the disk. */
-#include "tccld/journal/local-store.h"
+/* Records that come while the disk is busy are written together, with one wait for it. A record for
+ * another node, and one that the store here does not take, goes into the outbox, from which it is
+ * delivered (delivery.c). */
+#include "tccld/journal/inbox.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/backlog.h"
-#include "tccld/journal/batch.h"
+#include "tccld/journal/delivery.h"
 #include "tccld/journal/opening.h"
 
 enum {
-    TOGETHER = 512, /* records that are stored together; the last ones may be more, */
+    TOGETHER = 512, /* records that are written together; the last ones may be more, */
     WAITING = 8192, /* that may wait, */
+    WAITING_BYTES = 32 << 20,
     RECEIVED = 1024 /* and that a message brings */
 };
-enum { NOT_YET = 1 /* kept: the spool has not been asked */ };
 
-int local_store_put(struct disk_task *task, const json_t *record)
+int inbox_store(struct disk_task *task, const json_t *record)
 {
     const json_t *json = json_object_get(record, "start");
     struct tccl_records *store = task->journal->store;
@@ -39,7 +40,7 @@ int local_store_put(struct disk_task *task, const json_t *record)
     return tccl_records_put(store, record, &task->err);
 }
 
-void local_store_log_dates(struct disk_task *task)
+void inbox_log_dates(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     if (task->n_expired)
@@ -54,31 +55,14 @@ void local_store_log_dates(struct disk_task *task)
                     task->n_misdated, task->n_misdated > 1 ? "s" : "");
 }
 
-static void then_store(struct disk_task *task)
-{
-    char step[TCCL_KEY_TEXT];
-    const json_t *record = json_array_get(task->record, 0);
-    journal_step_text(record, step);
-    local_store_log_dates(task);
-    if (task->result > 0)
-        journal_lose(task->journal, record, 1, task->err.text);
-    if (task->result == 0)
-        journal_pend(task->journal, -1);
-    if (task->result < 0) {
-        log_limited(&task->journal->trouble, "step %s: its record waits in the spool: %s", step,
-                    task->err.text);
-        backlog_then(task);
-    }
-}
-
 /* Puts all that a task brings. Those of another node that are refused are listed in its answer. */
-static void put_all(struct disk_task *task)
+static void store_task(struct disk_task *task)
 {
     size_t i;
     json_t *record;
     json_array_foreach(task->record, i, record)
     {
-        task->result = local_store_put(task, record);
+        task->result = inbox_store(task, record);
         if (task->result < 0)
             return;
         if (task->result > 0 && task->connection)
@@ -89,61 +73,93 @@ static void put_all(struct disk_task *task)
         task->result = 0;
 }
 
-/* Records of this node that the store did not take go into one file of the spool. */
-static void spool_failed(struct disk_task *task)
+static void fail_task(struct disk_task *task, const struct tccl_error *err)
 {
-    struct disk_task *each, all = {.journal = task->journal, .kept = -1, .record = json_array()};
-    TAILQ_FOREACH(each, &task->batch, link)
-    if (each->result < 0 && !each->connection)
-        json_array_extend(all.record, each->record);
-    while (json_array_size(all.record) > 0) {
-        struct disk_task part = {.journal = task->journal};
-        cleanup_json json_t *some = batch_take(all.record, NULL);
-        if (!some)
-            break;
-        part.record = some;
-        backlog_run(&part);
-        size_t left = json_array_size(some);
-        TAILQ_FOREACH(each, &task->batch, link)
-        if (left > 0 && each->result < 0 && !each->connection && each->kept == NOT_YET) {
-            each->kept = part.kept;
-            each->spool_err = part.spool_err;
-            left--;
-        }
-    }
-    json_decref(all.record);
+    task->result = -1;
+    if (!task->err.text[0])
+        task->err = *err;
 }
 
-/* All of a batch, with one wait for the disk. */
-static void run_batch(struct disk_task *task)
+/* What is for the store, all or nothing but what the store refuses. Returns 0, or -1 with err. */
+static int store_batch(struct disk_task *batch, struct tccl_error *err)
 {
-    struct tccl_records *store = task->journal->store;
+    struct disk_task *each;
+    int n = 0;
+    TAILQ_FOREACH(each, &batch->batch, link)
+    n += !each->elsewhere;
+    if (n == 0)
+        return 0;
+    int failed = opening_check(batch->journal, err) != 0 ||
+                 tccl_records_begin(batch->journal->store, err) != 0;
+    TAILQ_FOREACH(each, &batch->batch, link)
+    if (!failed && !each->elsewhere)
+        store_task(each);
+    failed = failed || tccl_records_commit(batch->journal->store, err) != 0;
+    TAILQ_FOREACH(each, &batch->batch, link)
+    {
+        if (failed && !each->elsewhere && each->result <= 0)
+            fail_task(each, err);
+        if (each->result < 0 && !each->elsewhere)
+            *err = each->err;
+    }
+    return failed || err->text[0] ? -1 : 0;
+}
+
+static bool is_for_outbox(const struct disk_task *task)
+{
+    return !task->connection && (task->elsewhere || task->result < 0);
+}
+
+/* Records of this node that go elsewhere, and those that the store did not take. */
+static void box_batch(struct disk_task *batch)
+{
+    struct journal *journal = batch->journal;
     struct disk_task *each;
     struct tccl_error err = {0};
-    int failed = opening_check(task->journal, &err) || tccl_records_begin(store, &err);
-    TAILQ_FOREACH(each, &task->batch, link)
-    if (failed)
-        each->result = -1;
-    else
-        put_all(each);
-    failed = failed || tccl_records_commit(store, &err) != 0;
-    TAILQ_FOREACH(each, &task->batch, link)
-    {
-        if (failed && each->result <= 0) {
-            each->result = -1;
-            if (!each->err.text[0])
-                each->err = err;
-        }
-        if (each->result < 0) {
-            failed = 1;
-            err = each->err;
-        }
+    cleanup_json json_t *records = json_array();
+    TAILQ_FOREACH(each, &batch->batch, link)
+    if (is_for_outbox(each))
+        json_array_extend(records, each->record);
+    if (json_array_size(records) == 0)
+        return;
+    int kept = journal->outbox ? tccl_outbox_put(journal->outbox, records, &err)
+                               : tccl_fail(&err, "no outbox: %s", journal->why.text);
+    TAILQ_FOREACH(each, &batch->batch, link)
+    if (is_for_outbox(each)) {
+        each->kept = kept == 0;
+        each->box_err = err;
     }
-    spool_failed(task);
-    if (failed && store)
-        opening_lost(task->journal, &err);
-    task->result = failed;
-    task->err = err;
+}
+
+/* All of a batch, with one wait for each file. */
+static void run_batch(struct disk_task *batch)
+{
+    batch->result = store_batch(batch, &batch->err);
+    box_batch(batch);
+    opening_look_at_outbox(batch);
+    if (batch->result != 0 && batch->journal->store)
+        opening_lost(batch->journal, &batch->err);
+}
+
+static void then_own(struct disk_task *task)
+{
+    char step[TCCL_KEY_TEXT];
+    json_t *record = json_array_get(task->record, 0);
+    journal_step_text(record, step);
+    inbox_log_dates(task);
+    if (is_for_outbox(task)) {
+        if (!task->elsewhere)
+            log_limited(&task->journal->trouble, "step %s: its record waits in the outbox: %s",
+                        step, task->err.text);
+        if (task->kept)
+            journal_pend(task->journal, -1);
+        else
+            journal_keep_in_memory(task->journal, record, task->box_err.text);
+    } else if (task->result > 0) {
+        journal_lose(task->journal, record, 1, 1, task->err.text);
+    } else {
+        journal_pend(task->journal, -1);
+    }
 }
 
 static int count(const struct disk_task *task)
@@ -151,54 +167,65 @@ static int count(const struct disk_task *task)
     return (int)json_array_size(task->record);
 }
 
-static void store_next(struct journal *journal);
+static void write_next(struct journal *journal);
 
-static void then_batch(struct disk_task *task)
+static void then_batch(struct disk_task *batch)
 {
+    struct journal *journal = batch->journal;
     struct disk_task *each;
-    task->journal->storing = false;
-    if (task->result != 0)
-        opening_again(task->journal, &task->err);
-    while ((each = TAILQ_FIRST(&task->batch)) != NULL) {
-        TAILQ_REMOVE(&task->batch, each, link);
+    journal->storing = false;
+    if (batch->result != 0)
+        opening_again(journal, &batch->err);
+    opening_after_outbox(batch);
+    while ((each = TAILQ_FIRST(&batch->batch)) != NULL) {
+        TAILQ_REMOVE(&batch->batch, each, link);
         disk_task_done(each);
     }
-    store_next(task->journal);
+    if (batch->result == 0)
+        delivery_look(journal);
+    else
+        journal_retry_later(journal);
+    write_next(journal);
 }
 
 /* Moves what waits into a batch, if none is under way. */
-static void store_next(struct journal *journal)
+static void write_next(struct journal *journal)
 {
-    struct disk_task *task, *each;
-    if (journal->storing || TAILQ_EMPTY(&journal->inbox) || !(task = calloc(1, sizeof(*task))))
+    struct disk_task *batch, *each;
+    if (journal->storing || TAILQ_EMPTY(&journal->inbox) || !(batch = calloc(1, sizeof(*batch))))
         return;
-    *task = (struct disk_task){.journal = journal, .run = run_batch, .then = then_batch};
-    TAILQ_INIT(&task->batch);
+    *batch = (struct disk_task){
+        .journal = journal, .run = run_batch, .then = then_batch, .waiting = journal->waiting};
+    TAILQ_INIT(&batch->batch);
     for (int i = 0; i < TOGETHER && (each = TAILQ_FIRST(&journal->inbox)) != NULL;) {
         TAILQ_REMOVE(&journal->inbox, each, link);
-        TAILQ_INSERT_TAIL(&task->batch, each, link);
+        TAILQ_INSERT_TAIL(&batch->batch, each, link);
         i += count(each);
         journal->n_inbox -= count(each);
+        journal->inbox_bytes -= each->bytes;
     }
     journal->storing = true;
-    if (pool_submit(journal->disk, disk_task_run, disk_task_done, task) == 0)
+    if (pool_submit(journal->disk, disk_task_run, disk_task_done, batch) == 0)
         return;
     journal->storing = false;
-    TAILQ_FOREACH(each, &task->batch, link)
+    TAILQ_FOREACH(each, &batch->batch, link)
     {
-        each->result = each->kept = -1;
+        each->result = -1;
         tccl_fail(&each->err, "the disk does not keep up");
-        each->spool_err = each->err;
+        each->box_err = each->err;
     }
-    then_batch(task);
-    free(task);
+    then_batch(batch);
+    free(batch);
 }
 
 /* Takes the references of first over, also when it fails. Returns 0 or -1. */
-static int store_submit(struct disk_task first)
+static int submit(struct disk_task first)
 {
     struct journal *journal = first.journal;
-    struct disk_task *task = journal->n_inbox < WAITING ? malloc(sizeof(*task)) : NULL;
+    first.bytes = first.record ? json_dumpb(first.record, NULL, 0, JSON_COMPACT) : 0;
+    bool full = journal->n_inbox >= WAITING ||
+                (!first.connection && journal->inbox_bytes + first.bytes > WAITING_BYTES);
+    struct disk_task *task = full ? NULL : malloc(sizeof(*task));
     if (!task || !first.record) {
         free(task);
         json_decref(first.record);
@@ -209,28 +236,29 @@ static int store_submit(struct disk_task first)
     disk_task_set_time(task);
     TAILQ_INSERT_TAIL(&journal->inbox, task, link);
     journal->n_inbox += count(task);
-    store_next(journal);
+    journal->inbox_bytes += task->bytes;
+    write_next(journal);
     return 0;
 }
 
-void local_store_add(struct journal *journal, json_t *record)
+void inbox_add(struct journal *journal, json_t *record)
 {
     struct disk_task task = {.journal = journal,
-                             .then = then_store,
-                             .kept = NOT_YET,
+                             .then = then_own,
+                             .elsewhere = journal_home(journal) != NULL,
                              .record = json_pack("[O]", record)};
-    if (store_submit(task) != 0)
+    if (submit(task) != 0)
         journal_keep_in_memory(journal, record, "the disk does not keep up");
 }
 
-static void then_receive(struct disk_task *task)
+static void then_received(struct disk_task *task)
 {
     char step[TCCL_KEY_TEXT];
     size_t refused = json_array_size(task->answer);
     const json_t *first = json_array_get(task->answer, 0);
     cleanup_json json_t *message =
         task->result == 0 ? tccl_message_new("ok") : journal_error_message(task->err.text, false);
-    local_store_log_dates(task);
+    inbox_log_dates(task);
     if (task->result == 0 && refused > 0)
         json_object_set(message, "refused", task->answer);
     if (refused > 0) {
@@ -252,7 +280,7 @@ static void then_receive(struct disk_task *task)
 void journal_receive(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     json_t *records = json_object_get(message, "records");
-    struct disk_task task = {.journal = daemon->journal, .then = then_receive};
+    struct disk_task task = {.journal = daemon->journal, .then = then_received};
     size_t most = json_array_size(records);
     if (most == 0 || most > RECEIVED) {
         cleanup_json json_t *wrong =
@@ -263,14 +291,14 @@ void journal_receive(struct daemon *daemon, struct connection *connection, json_
     task.record = json_incref(records);
     task.answer = json_array();
     task.connection = connection_hold(connection);
-    if (store_submit(task) == 0)
+    if (submit(task) == 0)
         return;
     cleanup_json json_t *busy = journal_error_message("the disk does not keep up", false);
     connection_answer(connection, busy);
     connection_drop(connection);
 }
 
-void local_store_empty_inbox(struct journal *journal)
+void inbox_empty(struct journal *journal)
 {
     struct disk_task *each;
     while ((each = TAILQ_FIRST(&journal->inbox)) != NULL) {

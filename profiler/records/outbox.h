@@ -1,0 +1,53 @@
+/* outbox.h: records that are not delivered yet, in a table of StateDir/outbox.db: apart from the
+ * store, which another disk error may have taken. For use by one thread. */
+#ifndef TCCL_OUTBOX_H
+#define TCCL_OUTBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum {
+    TCCL_OUTBOX_BYTES = 512 << 20, /* most bytes of the file */
+    TCCL_OUTBOX_ASIDE = 1000,      /* most records that are kept because they were refused */
+    TCCL_OUTBOX_RECORD = 1 << 20,  /* bytes of one */
+};
+
+struct tccl_outbox;
+
+/* Opens the file, or makes it (mode 0600; the folder must exist). One that is damaged is moved to
+ * PATH.bad first, in place of the one before; *lost: how many records can't be delivered for that,
+ * as far as it is known, at least 1; else 0. Returns 0, with err if that was so, or -1 with err. */
+int tccl_outbox_open(const char *path, struct tccl_outbox **outbox, int64_t *lost,
+                     struct tccl_error *err);
+/* Has the file turned out to be damaged? Then closing moves it, and returns how many records are
+ * lost; else, and for NULL, 0. */
+bool tccl_outbox_damaged(const struct tccl_outbox *outbox);
+int64_t tccl_outbox_close(struct tccl_outbox *outbox);
+
+/* Keeps records (an array). Returns 0 when they are on disk; -1 with err, and none is: the outbox
+ * is at its bound, or the disk does not take them. */
+int tccl_outbox_put(struct tccl_outbox *outbox, const json_t *records, struct tccl_error *err);
+
+/* The oldest records, at most so many and so many bytes of text, but one at least if there is one:
+ * a new reference to an array, and *ids to another, of their numbers. What is no record is put
+ * aside, which *lost counts. NULL with err. */
+json_t *tccl_outbox_take(struct tccl_outbox *outbox, int most, size_t bytes, json_t **ids,
+                         int *lost, struct tccl_error *err);
+
+/* Removes what was delivered. Returns 0, or -1 with err, and all of it is still there. */
+int tccl_outbox_remove(struct tccl_outbox *outbox, const json_t *ids, struct tccl_error *err);
+
+/* Keeps a record aside, in the table "aside", with the reason: it was refused for good. Beyond
+ * TCCL_OUTBOX_ASIDE nothing is kept. Returns 0, or -1 with err. */
+int tccl_outbox_put_aside(struct tccl_outbox *outbox, const json_t *record, const char *reason,
+                          struct tccl_error *err);
+
+/* How many records wait in it. */
+int64_t tccl_outbox_count(const struct tccl_outbox *outbox);
+
+#endif

@@ -1,0 +1,265 @@
+/* test-outbox.c: undelivered records: kept, handed out, and never for ever when they are no good.
+ */
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include "check.h"
+#include "records/outbox.h"
+#include "records/records.h"
+
+static json_t *record(int job)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "cluster", "c", "job", job, "step", 0,
+                     "uid", 1, "state", "applied", "start", 5, "reporter", 0);
+}
+
+/* Of so many jobs, from one on. */
+static json_t *batch(int job, int count)
+{
+    json_t *records = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(records, record(job + i));
+    return records;
+}
+
+static struct tccl_outbox *open_lost(int64_t expected)
+{
+    struct tccl_outbox *outbox;
+    int64_t lost;
+    MUST(tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR));
+    CHECK_INT(lost, expected);
+    CHECK((expected > 0) == (check_err.text[0] != '\0'));
+    return outbox;
+}
+
+static struct tccl_outbox *open_outbox(void)
+{
+    return open_lost(0);
+}
+
+static void put(struct tccl_outbox *outbox, int job, int count)
+{
+    cleanup_json json_t *records = batch(job, count);
+    CHECK_OK(tccl_outbox_put(outbox, records, ERR));
+}
+
+/* Takes up to so many: those of count jobs, from one on; removes them if told so. */
+static void take(struct tccl_outbox *outbox, int most, size_t bytes, int job, int count,
+                 bool remove)
+{
+    json_t *ids = NULL;
+    int lost = 0;
+    cleanup_json json_t *records = tccl_outbox_take(outbox, most, bytes, &ids, &lost, ERR);
+    cleanup_json json_t *expected = batch(job, count);
+    CHECK_STR(check_err.text, "");
+    CHECK_INT(lost, 0);
+    CHECK(json_equal(records, expected));
+    CHECK_INT((long long)json_array_size(ids), count);
+    if (remove)
+        CHECK_OK(tccl_outbox_remove(outbox, ids, ERR));
+    json_decref(ids);
+}
+
+static int sql(const char *text)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    int number = -1;
+    if (sqlite3_open(check_at("outbox.db"), &db) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK)
+        number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return number;
+}
+
+BEFORE
+{
+    check_remove(check_folder());
+}
+
+/* The oldest come first, and stay until they are removed, across starts. */
+TEST(order)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    struct stat status;
+    put(outbox, 1, 10);
+    put(outbox, 11, 10);
+    CHECK_INT(tccl_outbox_count(outbox), 20);
+    take(outbox, 8, 1 << 20, 1, 8, false);
+    take(outbox, 8, 1 << 20, 1, 8, true);
+    tccl_outbox_close(outbox);
+    CHECK(stat(check_at("outbox.db"), &status) == 0 && (status.st_mode & 0777) == 0600);
+    outbox = open_outbox();
+    CHECK_INT(tccl_outbox_count(outbox), 12);
+    take(outbox, 100, 1 << 20, 9, 12, false);
+    take(outbox, 100, 1, 9, 1, false); /* one at least */
+    take(outbox, 100,
+         2 * strlen("{\"cluster\":\"c\",\"job\":10,\"step\":0,\"uid\":1,"
+                    "\"state\":\"applied\",\"start\":5,\"reporter\":0}"),
+         9, 2, true);
+    take(outbox, 100, 1 << 20, 11, 10, true);
+    take(outbox, 100, 1 << 20, 1, 0, false);
+    CHECK_INT(tccl_outbox_count(outbox), 0);
+    tccl_outbox_close(outbox);
+}
+
+/* What comes out is what went in; what is too long is refused with those beside it. */
+TEST(content)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *given = batch(4, 200), *ids = NULL;
+    int lost = 0;
+    json_t *first = json_array_get(given, 0);
+    json_object_set_new(first, "job_name", json_string("a\nb\x1b[31m \"é\""));
+    json_object_set_new(first, "gbps", json_real(1.0 / 3));
+    CHECK_OK(tccl_outbox_put(outbox, given, ERR));
+    cleanup_json json_t *got = tccl_outbox_take(outbox, 200, 1 << 20, &ids, &lost, ERR);
+    CHECK(json_equal(got, given));
+    json_object_set_new(json_array_get(given, 7), "ring", json_sprintf("%0*d", 1 << 20, 0));
+    CHECK_FAILS(tccl_outbox_put(outbox, given, ERR), "a record of more than 1 MiB");
+    CHECK_INT(tccl_outbox_count(outbox), 200);
+    tccl_outbox_close(outbox);
+    CHECK_INT(sql("SELECT count(*) FROM waiting"), 200);
+}
+
+/* A record that is not what was put in is kept aside, and the others come. */
+TEST(damaged_record)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    put(outbox, 1, 5);
+    tccl_outbox_close(outbox);
+    sql("UPDATE waiting SET record = replace(record, '\"job\":3', '\"job\":7') WHERE id = 3");
+    sql("UPDATE waiting SET record = x'00ff' WHERE id = 4");
+    outbox = open_outbox();
+    json_t *ids = NULL;
+    int lost = 0;
+    cleanup_json json_t *records = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, ERR);
+    CHECK_INT(lost, 2);
+    CHECK_INT((long long)json_array_size(records), 3);
+    CHECK_OK(tccl_outbox_remove(outbox, ids, ERR));
+    CHECK_INT(tccl_outbox_count(outbox), 0);
+    json_decref(ids);
+    tccl_outbox_close(outbox);
+    CHECK_INT(sql("SELECT count(*) FROM aside WHERE reason = 'it is damaged'"), 2);
+}
+
+/* Refused ones are kept aside, each with its reason; at most so many. */
+TEST(refused)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *json = record(7);
+    for (int i = 0; i < TCCL_OUTBOX_ASIDE + 3; i++)
+        CHECK_OK(tccl_outbox_put_aside(outbox, json, "record: refused", ERR));
+    take(outbox, 10, 1 << 20, 1, 0, false);
+    tccl_outbox_close(outbox);
+    CHECK_INT(sql("SELECT count(*) FROM aside WHERE reason = 'record: refused'"),
+              TCCL_OUTBOX_ASIDE);
+    CHECK_INT(sql("SELECT count(*) FROM aside WHERE record LIKE '%\"job\":7%'"), TCCL_OUTBOX_ASIDE);
+}
+
+/* A file that is none is moved aside, and a new one is made; the loss is said. */
+TEST(damaged_file)
+{
+    check_write_file(check_at("outbox.db"), "this is not a database, whatever its name says, and "
+                                            "it is longer than the header of one would be, too: so "
+                                            "nobody takes it for one that is empty");
+    struct tccl_outbox *outbox = open_lost(1);
+    CHECK_HOLDS(check_read_file(check_at("outbox.db.bad")), "not a database");
+    put(outbox, 1, 300);
+    tccl_outbox_close(outbox);
+    FILE *file = fopen(check_at("outbox.db"), "r+");
+    for (long at = 2048; at < 40000; at += 512) {
+        fseek(file, at, SEEK_SET);
+        fputs("noise noise noise noise noise noise noise noise", file);
+    }
+    fclose(file);
+    int64_t lost;
+    json_t *ids = NULL, *records;
+    int n_bad = 0;
+    int rc = tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR);
+    CHECK_INT(rc, 0);
+    if (lost == 0) { /* found when it is read */
+        while ((records = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &n_bad, ERR)) != NULL) {
+            bool end = json_array_size(records) == 0 && n_bad == 0;
+            json_decref(records);
+            int removed = tccl_outbox_remove(outbox, ids, ERR);
+            json_decref(ids);
+            if (end || removed != 0)
+                break;
+        }
+        CHECK(tccl_outbox_damaged(outbox) || n_bad > 0);
+        CHECK(tccl_outbox_close(outbox) > 0 || n_bad > 0);
+        outbox = open_lost(0);
+    }
+    put(outbox, 1, 1);
+    tccl_outbox_close(outbox);
+}
+
+TEST(full_disk)
+{
+    struct rlimit limit, none;
+    struct tccl_outbox *outbox = open_outbox();
+    put(outbox, 8, 1);
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    none = limit;
+    none.rlim_cur = 10;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    for (int job = 8; job < 10; job++) {
+        cleanup_json json_t *json = batch(job, 1);
+        CHECK_INT(tccl_outbox_put(outbox, json, ERR), -1);
+        CHECK_HOLDS(check_err.text, check_folder());
+    }
+    take(outbox, 10, 1 << 20, 8, 1, false);
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(!tccl_outbox_damaged(outbox));
+    CHECK_INT(tccl_outbox_count(outbox), 1);
+    take(outbox, 10, 1 << 20, 8, 1, true);
+    CHECK_INT(tccl_outbox_close(outbox), 0);
+}
+
+/* At its bound it takes no more, and loses nothing. */
+TEST(bound)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *large = batch(1, 1), *many = json_array();
+    json_object_set_new(json_array_get(large, 0), "ring", json_sprintf("%0*d", 1000000, 0));
+    for (int i = 0; i < 50; i++)
+        json_array_extend(many, large);
+    int64_t put_in = 0;
+    while (put_in < 1000 && tccl_outbox_put(outbox, many, ERR) == 0)
+        put_in += 50;
+    CHECK(put_in >= 400 && put_in < 600);
+    CHECK_HOLDS(check_err.text, "full");
+    CHECK_INT(tccl_outbox_count(outbox), put_in);
+    tccl_outbox_close(outbox);
+    outbox = open_outbox();
+    CHECK_INT(tccl_outbox_count(outbox), put_in);
+    tccl_outbox_close(outbox);
+}
+
+/* Put, restart, deliver, die before the removal, deliver again: one record in the store. */
+TEST(delivered_once)
+{
+    struct tccl_records *records;
+    CHECK_OK(tccl_records_open(check_at("records.db"), &records, ERR));
+    struct tccl_outbox *outbox = open_outbox();
+    put(outbox, 1, 2);
+    for (int round = 0; round < 2; round++) {
+        json_t *ids;
+        int lost = 0;
+        cleanup_json json_t *taken = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, ERR);
+        for (size_t i = 0; i < json_array_size(taken); i++)
+            CHECK_OK(tccl_records_put(records, json_array_get(taken, i), ERR));
+        json_decref(ids);
+        tccl_outbox_close(outbox);
+        outbox = open_outbox();
+    }
+    json_t *next;
+    cleanup_json json_t *all = tccl_records_query(records, NULL, -1, 1 << 20, &next, ERR);
+    CHECK_INT((long long)json_array_size(all), 2);
+    take(outbox, 10, 1 << 20, 1, 2, true);
+    tccl_outbox_close(outbox);
+    tccl_records_close(records);
+}
