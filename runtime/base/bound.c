@@ -20,7 +20,7 @@ int shim_wrapper_number(const char *name)
 #define SHIM_NAME_OF(name) #name,
     static const char names[][32] = {SHIM_WRAPPED(SHIM_NAME_OF)};
     for (int i = 0; i < SHIM_WRAPPERS; i++)
-        if (!strcmp(names[i], name))
+        if (names[i][4] == name[4] && !strcmp(names[i], name)) /* behind "nccl" */
             return i;
     return -1;
 }

@@ -38,7 +38,8 @@
 #define SHIM_COUNT(name) +1
 enum { SHIM_WRAPPERS = 0 SHIM_WRAPPED(SHIM_COUNT) };
 
-/* A wrapper's number in that list; -1: there is none of that name. */
+/* A wrapper's number in that list; -1: there is none of that name, which has four letters at least.
+ */
 int shim_wrapper_number(const char *name);
 
 /* Keeps what wrapper number stands for in the library that is loaded at start: real, the function

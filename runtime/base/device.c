@@ -10,7 +10,7 @@
 
 #include "base/symbols.h"
 
-enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32 };
+enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32, NAME = 40 /* of a function */ };
 
 /* ---- CUDA ---- */
 
@@ -22,13 +22,14 @@ struct cuda {
     int (*version)(int *version);
     int (*start)(unsigned flags); /* the driver only */
 };
-static const char *const runtime_names[] = {"cudaGetDevice", "cudaGetDeviceCount",
-                                            "cudaDeviceGetPCIBusId", "cudaDriverGetVersion"};
-static const char *const driver_names[] = {"cuCtxGetDevice", "cuDeviceGetCount",
-                                           "cuDeviceGetPCIBusId", "cuDriverGetVersion", "cuInit"};
+/* Arrays, not pointers, which the loader would have to relocate in every program. */
+static const char runtime_names[][NAME] = {"cudaGetDevice", "cudaGetDeviceCount",
+                                           "cudaDeviceGetPCIBusId", "cudaDriverGetVersion"};
+static const char driver_names[][NAME] = {"cuCtxGetDevice", "cuDeviceGetCount",
+                                          "cuDeviceGetPCIBusId", "cuDriverGetVersion", "cuInit"};
 
 /* Fills in n functions by these names. Are the first ones there, so many as are needed? */
-static bool find_all(void *handle, const char *const *names, size_t n, size_t needed,
+static bool find_all(void *handle, const char names[][NAME], size_t n, size_t needed,
                      void *functions)
 {
     bool there = true;
@@ -143,15 +144,15 @@ struct nvml {
     int (*fields)(device gpu, int count, struct field_value *values);
 };
 
-static const char *const nvml_names[] = {"nvmlInit_v2",
-                                         "nvmlDeviceGetHandleByPciBusId_v2",
-                                         "nvmlDeviceGetIndex",
-                                         "nvmlDeviceGetCudaComputeCapability",
-                                         "nvmlDeviceGetMigMode",
-                                         "nvmlDeviceGetNvLinkState",
-                                         "nvmlDeviceGetNvLinkCapability",
-                                         "nvmlDeviceGetNvLinkRemotePciInfo_v2",
-                                         "nvmlDeviceGetFieldValues"};
+static const char nvml_names[][NAME] = {"nvmlInit_v2",
+                                        "nvmlDeviceGetHandleByPciBusId_v2",
+                                        "nvmlDeviceGetIndex",
+                                        "nvmlDeviceGetCudaComputeCapability",
+                                        "nvmlDeviceGetMigMode",
+                                        "nvmlDeviceGetNvLinkState",
+                                        "nvmlDeviceGetNvLinkCapability",
+                                        "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+                                        "nvmlDeviceGetFieldValues"};
 
 /* Started once in a process and left so, as NCCL does: starting it takes long. Threads that come at
  * the same time both do it, with the same result. */

@@ -144,8 +144,10 @@ static int visit_holder(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *search = data;
     (void)size;
+    if (!holds(info, search->address))
+        return 0;
     search->in = *info;
-    return holds(info, search->address);
+    return 1;
 }
 
 static bool find_holder(const void *address, struct search *search)
@@ -176,9 +178,11 @@ static int visit_named(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *search = data;
     (void)size;
+    const char *path = info->dlpi_name;
+    if (!path || strncmp(shim_file_name(path), search->name, strlen(search->name)) != 0)
+        return 0;
     search->in = *info;
-    return info->dlpi_name &&
-           strncmp(shim_file_name(info->dlpi_name), search->name, strlen(search->name)) == 0;
+    return 1;
 }
 
 const char *shim_loaded(const char *beginning)

@@ -37,8 +37,7 @@ enum test {
 static const struct variable {
     const char *name;
     uint32_t bit;
-    enum test test;
-    int number;
+    uint8_t test, number; /* enum test; small: each program that is started has it to relocate */
 } variables[] = {
     {"NCCL_GRAPH_FILE", SHIM_USER_FILES, SET, 0},
     {"NCCL_TOPO_FILE", SHIM_USER_FILES, SET, 0},
@@ -173,7 +172,7 @@ static bool has_no_ring(const char *value)
 /* NCCL takes its default for an empty number. */
 static bool passes(const struct variable *variable, const char *value)
 {
-    switch (variable->test) {
+    switch ((enum test)variable->test) {
     case SET:
         return true;
     case IS:
