@@ -85,5 +85,5 @@ dd if=/dev/urandom of="$state/records.db" bs=4k count=4 status=none
 chown "$tccld_user" "$state/records.db"
 mini start-tccld n1
 ring
-quiet_check admin "*no store of records: *records.db: *database*"
-quiet_check user "*no store of records: *records.db: *database*"
+quiet_check admin "*new records are not stored: *records.db: *database*"
+quiet_check user "*new records are not stored: *records.db: *database*"

@@ -3,7 +3,6 @@
  * it doesn't, goes into the outbox, which is emptied in batches as well: the oldest records are
  * read, sent in one message, and removed once they were taken. Sending a record twice changes
  * nothing. Few records wait a moment for others. */
-#include "tccld/journal/delivery.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "records/outbox.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
-#include "tccld/journal/inbox.h"
-#include "tccld/journal/opening.h"
 #include "tccld/net/link.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Records that come while the disk is busy are written together, with one wait for it. A record for
  * another node, and one that the store here does not take, goes into the outbox, from which it is
  * delivered (delivery.c). */
-#include "tccld/journal/inbox.h"
+#include "tccld/journal/disk-task.h"
 
 #include <stdlib.h>
 
@@ -10,8 +10,6 @@
 #include "client/message.h"
 #include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/delivery.h"
-#include "tccld/journal/opening.h"
 
 enum {
     TOGETHER = 512, /* records that are written together; the last ones may be more, */

@@ -12,6 +12,8 @@
 #include "tccld/journal/losses.h"
 #include "tccld/main/log.h"
 
+struct disk_task;
+
 /* Questions about records: QUERY, or SUMMARY. */
 struct questions {
     struct pool *pool;
@@ -85,5 +87,74 @@ void journal_save_memory(struct journal *journal);
 /* Keeps a record (borrowed) that no disk takes, for a reason; beyond a bound it is lost, with a
  * line in the log. */
 void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why);
+
+/* opening.c: store and outbox are opened, and opened again where they can't be used. */
+
+enum { OPENING_FIRST_MS = 2000, OPENING_RETRY_MS = 1000, OPENING_RETRY_MOST_MS = 60000 };
+
+/* Opens what StateDir holds. Where that can't be done, it says so and tries again from time to
+ * time: meanwhile journal->store, or the outbox too, is NULL, and rings are served all the same. */
+void opening_begin(struct journal *journal);
+/* Callback of journal->opening. */
+void opening_on_time(evutil_socket_t fd, short what, void *journal);
+
+/* In the disk's thread: the store has failed with this error. It is closed, and opened anew when
+ * opening_again has been called on the event loop, with the same error. */
+void opening_lost(struct journal *journal, const struct tccl_error *why);
+void opening_again(struct journal *journal, const struct tccl_error *why);
+
+/* After the outbox was used, in the disk's thread: what it holds; a damaged one is closed, and made
+ * anew later. Then on the event loop: what was in that is lost. */
+void opening_look_at_outbox(struct disk_task *task);
+void opening_after_outbox(struct disk_task *task);
+
+/* In the disk's thread: is there a store? Returns 0, or -1 with err: why there is none. */
+int opening_check(const struct journal *journal, struct tccl_error *err);
+
+/* delivery.c: records out of memory or the outbox, to the node that keeps them, AccountingHost as a
+ * rule, or into the store here. */
+
+/* Takes a new record (borrowed) for another node. Returns 0, or -1: it has to go to the disk first.
+ */
+int delivery_add(struct journal *journal, json_t *record);
+
+/* Delivers what waits in the outbox, or in memory, unless that is under way. What is not taken
+ * stays there, and is tried again later. */
+void delivery_look(struct journal *journal);
+
+/* The timer for records that wait for others. */
+void delivery_on_time(evutil_socket_t fd, short what, void *journal);
+
+/* Ends what is under way; what is in no outbox is in memory again. */
+void delivery_cancel(struct journal *journal);
+
+/* retention.c: records that are older than KeepRecords, out of the store. */
+
+enum { RETENTION_FIRST_MS = 2000 };
+
+/* Looks for them after so many milliseconds, and then each hour. */
+void retention_look(struct journal *journal, int64_t ms);
+/* Callback of journal->retention. */
+void retention_on_time(evutil_socket_t fd, short what, void *journal);
+
+/* telling.c: the node that keeps the records hears how many of this node's are lost. */
+
+/* Tells it soon, if there is something that it has not heard. */
+void telling_look(struct journal *journal);
+/* The same, as if it had heard nothing: it may be another node now. */
+void telling_again(struct journal *journal);
+/* Callback of journal->tell. */
+void telling_on_time(evutil_socket_t fd, short what, void *journal);
+/* At the end. */
+void telling_cancel(struct journal *journal);
+
+/* questions.c: questions about records: each in a thread beside the one that writes, and of a user
+ * one at a time. */
+
+/* Returns 0, or -1 with err; closed in either case. */
+int questions_open(struct journal *journal, struct tccl_error *err);
+/* Drops those that wait and ends those under way, for which it waits that long. Returns 0; 1: one
+ * is stuck, and uses the journal until the end of the process. */
+int questions_close(struct journal *journal, int wait_ms);
 
 #endif

@@ -12,13 +12,8 @@
 #include "base/clock.h"
 #include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/delivery.h"
-#include "tccld/journal/inbox.h"
+#include "tccld/journal/disk-task.h"
 #include "tccld/journal/journal-internal.h"
-#include "tccld/journal/opening.h"
-#include "tccld/journal/questions.h"
-#include "tccld/journal/retention.h"
-#include "tccld/journal/telling.h"
 #include "tccld/main/metrics.h"
 
 enum {

@@ -2,7 +2,6 @@
  * no rings away: tccld serves them without a store, records wait in the outbox, or in memory where
  * there is none, and it is tried again. Two tccld never share a StateDir: whoever holds the lock in
  * it. */
-#include "tccld/journal/opening.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +17,6 @@
 #include "base/folder.h"
 #include "records/outbox.h"
 #include "records/records.h"
-#include "tccld/journal/delivery.h"
 #include "tccld/journal/disk-task.h"
 #include "tccld/main/metrics.h"
 

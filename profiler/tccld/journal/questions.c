@@ -2,7 +2,6 @@
  * the thread that writes there, and of a user one of a kind at a time: so that neither records nor
  * other users wait for what one of them asks. A question is bounded in time, and ends when whoever
  * has asked hangs up. */
-#include "tccld/journal/questions.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* KeepRecords=: records are removed a few at a time, with pauses, so that new ones and
  * questions never wait long for the disk. */
-#include "tccld/journal/retention.h"
 
 #include <time.h>
 
@@ -9,7 +8,6 @@
 #include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
-#include "tccld/journal/opening.h"
 
 enum {
     ROWS = 500,    /* removed at a time, so that nobody waits long for the disk, */

@@ -2,7 +2,6 @@
  * its nodes say: so that whoever looks at records there sees how many are missing. Each node speaks
  * for itself alone, and can only be believed to have lost more. The number is told as a whole, not
  * what was added to it, until it was heard: saying it twice changes nothing. */
-#include "tccld/journal/telling.h"
 
 #include <string.h>
 #include <time.h>
@@ -12,7 +11,6 @@
 #include "client/message.h"
 #include "records/lost.h"
 #include "tccld/journal/disk-task.h"
-#include "tccld/journal/opening.h"
 #include "tccld/net/link.h"
 
 enum {
