@@ -48,17 +48,15 @@ TEST(sets)
     static const char *const both = A " | "
                                       "mlx5_1 -g> 0 -w> 1 -m0> 2 -m1> 3 -g> mlx5_0";
     struct acct_ring ring;
-    struct tccl_error err = {0};
     char text[600];
     snprintf(text, sizeof(text), "n1[%s] n2[%s] n3[" A " | " A "]", both, both);
-    CHECK_INT(acct_ring_read(text, "", &ring, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(acct_ring_read(text, "", &ring, ERR));
     CHECK(ring.n_rings == 2 && ring.n_sets == 2 && ring.n_runs == 2 && ring.n_nodes == 3);
     CHECK_INT(ring.n_gpus, 12);
     CHECK_STR(ring.sets[0].chains[1].entry.nic, "mlx5_1");
     CHECK_STR(ring.sets[1].chains[1].entry.nic, "mlx5_0");
     acct_ring_clear(&ring);
-    CHECK_INT(acct_ring_read("0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", "solo", &ring, &err), 0);
+    CHECK_INT(acct_ring_read("0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", "solo", &ring, ERR), 0);
     CHECK(ring.n_rings == 2 && ring.n_sets == 1 && ring.n_nodes == 1 && ring.n_gpus == 2);
     acct_ring_clear(&ring);
 }
@@ -131,9 +129,8 @@ TEST(damaged)
 TEST(beside_text)
 {
     struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_beside_parse(NEIGHBOURS, list, &err), 2);
-    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_beside_parse(NEIGHBOURS, list, ERR), 2);
+    CHECK_STR(check_err.text, "");
     CHECK(!list[0].nccl && list[1].nccl);
     CHECK(list[1].gbps == 5.2 && list[1].alone == 10.4);
     CHECK_INT(list[1].rings.n, 2);
@@ -144,9 +141,9 @@ TEST(beside_text)
     list[1].node = 16383; /* of another node */
     cleanup_free char *far = tccl_beside_format(list, 2);
     CHECK_HOLDS(far, "; @16383 5.20/10.40 nccl: 0 -m0> 3");
-    CHECK_INT(tccl_beside_parse(far, list, &err), 2);
+    CHECK_INT(tccl_beside_parse(far, list, ERR), 2);
     CHECK(list[0].node == 0 && list[1].node == 16383 && list[1].rings.n == 2);
-    CHECK_INT(tccl_beside_parse("", list, &err), 0);
+    CHECK_INT(tccl_beside_parse("", list, ERR), 0);
     static const char *const wrong[] = {"ring: 0 -w> 1 -w> 0",
                                         "1/2 mine: 0 -w> 1 -w> 0",
                                         "1e10/2 ring: 0 -w> 1 -w> 0",
@@ -415,18 +412,12 @@ TEST(folded)
 
 static void check_none(json_t *record, const char *said)
 {
-    struct tccl_error err = {0};
     cleanup_free char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, &err), -1);
-    CHECK_HOLDS(err.text, said);
-    err.text[0] = '\0';
-    CHECK_INT(acct_ring_text(out, record, 80, false, &err), -1);
-    CHECK_HOLDS(err.text, said);
-    err.text[0] = '\0';
-    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){0}, &err), -1);
-    CHECK_HOLDS(err.text, said);
+    CHECK_SAYS(acct_ring_svg(out, record, ERR) == -1, said);
+    CHECK_SAYS(acct_ring_text(out, record, 80, false, ERR) == -1, said);
+    CHECK_SAYS(acct_ring_page(out, record, &(struct acct_asked){0}, ERR) == -1, said);
     fclose(out);
     CHECK_INT(size, 0);
 }

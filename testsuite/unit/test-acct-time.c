@@ -154,11 +154,10 @@ static bool can_ask(const char *text)
 
 static void compare(const char *text, int *taken)
 {
-    struct tccl_error err = {0};
     time_t expected, got = 0;
     if (!can_ask(text))
         return;
-    int slurm = ask_slurm(text, &expected), ours = acct_time_parse(text, now, &got, &err);
+    int slurm = ask_slurm(text, &expected), ours = acct_time_parse(text, now, &got, ERR);
     if (check_failures > 20)
         return;
     if (slurm != 0) {
@@ -173,7 +172,7 @@ static void compare(const char *text, int *taken)
     ++*taken;
     if (ours != 0 || (got != expected && !is_same_clock(got, expected))) {
         fprintf(stderr, "'%s' at %lld (%s): %lld, Slurm says %lld: %s\n", text, (long long)now,
-                getenv("TZ"), (long long)got, (long long)expected, err.text);
+                getenv("TZ"), (long long)got, (long long)expected, check_err.text);
         check_failures++;
     }
 }

@@ -95,11 +95,10 @@ static void check_filter(filter_reader *read, const char *text, const char *expe
 
 static void check_no_filter(filter_reader *read, const char *text, const char *said)
 {
-    struct tccl_error err = {0};
     cleanup_json json_t *filter = json_object();
-    CHECK_INT(read(filter, text, &err), -1);
-    if (!strstr(err.text, said)) {
-        fprintf(stderr, "'%s' said '%s', expected '%s'\n", text, err.text, said);
+    CHECK_INT(read(filter, text, ERR), -1);
+    if (!strstr(check_err.text, said)) {
+        fprintf(stderr, "'%s' said '%s', expected '%s'\n", text, check_err.text, said);
         check_failures++;
     }
 }
@@ -328,10 +327,8 @@ TEST(last_column)
 
 static void check_no_columns(const char *text, const char *said)
 {
-    struct tccl_error err = {0};
     struct acct_layout layout = {.delimiter = "|"};
-    CHECK_INT(acct_layout_columns(&layout, text, &err), -1);
-    CHECK(strstr(err.text, said) != NULL);
+    CHECK_SAYS(acct_layout_columns(&layout, text, ERR) == -1, said);
 }
 
 TEST(bad_columns)

@@ -182,15 +182,14 @@ TEST(names)
 static void refused(const char *numbers, const char *said)
 {
     struct built_sum sum;
-    struct tccl_error err = {0};
     cleanup_json json_t *list = json_array(), *json = NULL;
     int nodes, lowest, used;
     for (; sscanf(numbers, "%d %d%n", &nodes, &lowest, &used) == 2; numbers += used)
         json_array_append_new(
             list, json_pack("{s:i, s:i, s:s}", "nodes", nodes, "lowest", lowest, "text", "x"));
     json = json_pack("{s:O, s:[i,i,i]}", "said", list, "order", -1, -1, 0);
-    CHECK_INT(built_sum_from_json(json, 16, 32, &sum, &err), *said ? -1 : 0);
-    CHECK_HOLDS(err.text, said);
+    CHECK_INT(built_sum_from_json(json, 16, 32, &sum, ERR), *said ? -1 : 0);
+    CHECK_HOLDS(check_err.text, said);
 }
 
 TEST(refused)

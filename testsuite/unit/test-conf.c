@@ -20,12 +20,12 @@ static int read_text(const char *text, struct tccl_conf *conf, struct tccl_error
 static void check_bad(const char *text, int line, const char *said)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
     char place[PATH_MAX + 16];
     snprintf(place, sizeof(place), "%s:%d: ", path, line);
-    CHECK_INT(read_text(text, &conf, &err), -1);
-    if (strncmp(err.text, place, strlen(place)) != 0 || !strstr(err.text, said)) {
-        fprintf(stderr, "for '%s': got '%s', expected '%s…%s'\n", text, err.text, place, said);
+    CHECK_INT(read_text(text, &conf, ERR), -1);
+    if (strncmp(check_err.text, place, strlen(place)) != 0 || !strstr(check_err.text, said)) {
+        fprintf(stderr, "for '%s': got '%s', expected '%s…%s'\n", text, check_err.text, place,
+                said);
         check_failures++;
     }
 }
@@ -55,7 +55,6 @@ TEST(defaults)
 TEST(all_keys)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
     int rc = read_text(
         "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
         "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
@@ -64,9 +63,9 @@ TEST(all_keys)
         "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=4s\nMaxRings=4\n"
         "KeepRecords=730d,misdated=7d\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
-        &conf, &err);
+        &conf, ERR);
     CHECK_INT(rc, 0);
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     CHECK_STR(conf.socket, "/run/x/n1.sock");
     CHECK_STR(conf.run_dir, "/run/x/n1");
     CHECK_STR(conf.cache_dir, "/c/100%");
@@ -155,7 +154,6 @@ static int read_many(int policies, struct tccl_error *err)
 
 TEST(bad_policies)
 {
-    struct tccl_error err = {0};
     check_bad("[policy a]\nNodes=1\n[policy b]\n[policy A]\n", 4, "there is a [policy a] already");
     check_bad("[policy a b]\n", 1, "a policy's name has 1 to 32 letters");
     check_bad("[policy ]\n", 1, "a policy's name has 1 to 32 letters");
@@ -218,9 +216,8 @@ TEST(bad_policies)
     check_bad("[policy a]\nEnvironment=TCCL=on\n", 2, "can't set this variable");
     check_bad("[policy a]\nEnvironment=TCCL_PLAN=/x\n", 2, "TCCL_ and SLURM_");
     check_bad("[policy a]\nEnvironment=X=a;b\n", 2, "';' or a control character");
-    CHECK_INT(read_many(256, &err), 0);
-    CHECK_INT(read_many(257, &err), -1);
-    CHECK(strstr(err.text, ":257: there are more than 256 policies") != NULL);
+    CHECK_INT(read_many(256, ERR), 0);
+    CHECK_SAYS(read_many(257, ERR) == -1, ":257: there are more than 256 policies");
 }
 
 static void check_peer(const struct tccl_conf *conf, const char *node, const char *host, int port)
@@ -236,12 +233,9 @@ static void check_peer(const struct tccl_conf *conf, const char *node, const cha
 TEST(peers)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
-    CHECK_INT(read_text("[peers]\nn[1-4]=127.0.0.1:18001-18004\nm[08-10]=h[1-3]:9000\n"
-                        "x=[fe80::1]:77\ny=other\nz,w=10.1.1.1:5\n[tccl]\nPort=999\n",
-                        &conf, &err),
-              0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read_text("[peers]\nn[1-4]=127.0.0.1:18001-18004\nm[08-10]=h[1-3]:9000\n"
+                       "x=[fe80::1]:77\ny=other\nz,w=10.1.1.1:5\n[tccl]\nPort=999\n",
+                       &conf, ERR));
     CHECK_INT(conf.n_peers, 11);
     check_peer(&conf, "n1", "127.0.0.1", 18001);
     check_peer(&conf, "n4", "127.0.0.1", 18004);
@@ -252,8 +246,7 @@ TEST(peers)
     check_peer(&conf, "w", "10.1.1.1", 5);
     CHECK(tccl_conf_peer(&conf, "n5") == NULL);
     tccl_conf_clear(&conf);
-    CHECK_INT(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", &conf, &err), -1);
-    CHECK(strstr(err.text, "names node n2 twice") != NULL);
+    CHECK_SAYS(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", &conf, ERR) == -1, "names node n2 twice");
     check_bad("[peers]\nz=a\nn[1-3]=a:1\n\n# n2\nm=b\nn2=b:1\nz=c\n", 7,
               "names node n2 twice, first in line 3");
     check_bad("[peers]\nn[1-2],n1=a\n", 2, "names node n1 twice, first in line 2");
@@ -299,15 +292,13 @@ TEST(down)
 TEST(habits)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
-    CHECK_INT(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", &conf, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", &conf, ERR));
     CHECK(conf.n_policies == 1 && conf.policies[0].mode == TCCL_MODE_ON);
     tccl_conf_clear(&conf);
     check_bad("[policy a]\n[policy b] Default=on\n", 2, "something stands behind it");
     check_bad("[policy a]\nJobNames=\"my job\"\n", 2, "no spaces or quotes around them");
     check_bad("[policy a]\nAccounts=x,'y'\n", 2, "no spaces or quotes around them");
-    CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", &conf, &err), 0);
+    CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", &conf, ERR), 0);
     tccl_conf_clear(&conf);
 }
 
@@ -316,46 +307,42 @@ TEST(users)
 {
     struct tccl_conf conf;
     struct tccl_users users;
-    struct tccl_error err = {0};
     char place[PATH_MAX + 64];
-    CHECK_INT(read_text("[tccl]\nSlurmUser=tccl-nobody\nAdmins=root,4711\n", &conf, &err), 0);
+    CHECK_INT(read_text("[tccl]\nSlurmUser=tccl-nobody\nAdmins=root,4711\n", &conf, ERR), 0);
     CHECK_INT(tccl_conf_line(&conf, "Admins"), 3);
     CHECK_INT(tccl_conf_line(&conf, "TccldUser"), 0);
     CHECK_INT(tccl_conf_line(&conf, "nothing"), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, ERR), 0);
     const struct passwd *tccl = getpwnam("tccl"); /* the default, where there is such a user */
     CHECK(users.tccld == (tccl ? tccl->pw_uid : 0));
     CHECK(users.munge == 0 && users.slurm == (uid_t)-1);
     CHECK(users.n_admins == 2 && users.admins[0] == 0 && users.admins[1] == 4711);
     tccl_conf_clear(&conf);
 
-    CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, &err), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:4: Admins=tccl-nobody: there is no such user here", path);
-    CHECK_STR(err.text, place);
-    err.text[0] = '\0';
-    CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", &err), 0);
+    CHECK_STR(check_err.text, place);
+    CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", ERR), 0);
     CHECK_FAILS(tccl_users_find(&conf, &users, ERR),
                 "Admins=tccl-nobody: there is no such user here");
     tccl_conf_clear(&conf);
 
-    err.text[0] = '\0';
-    CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, &err), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: TccldUser=tccl-nobody: ", path);
-    CHECK(strncmp(err.text, place, strlen(place)) == 0);
+    CHECK(strncmp(check_err.text, place, strlen(place)) == 0);
     tccl_conf_clear(&conf);
 
-    err.text[0] = '\0';
-    CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", &conf, &err), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), 0);
+    CHECK_INT(read_text("[tccl]\nTccldUser=4712\nMungeUser=4713\n", &conf, ERR), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, ERR), 0);
     CHECK(users.tccld == 4712 && users.munge == 4713);
     tccl_conf_clear(&conf);
 
-    CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", &conf, &err), 0);
-    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    CHECK_INT(read_text("[tccl]\nMungeUser=tccl-nobody\n", &conf, ERR), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, ERR), -1);
     snprintf(place, sizeof(place), "%s:2: MungeUser=tccl-nobody: ", path);
-    CHECK(strncmp(err.text, place, strlen(place)) == 0);
+    CHECK(strncmp(check_err.text, place, strlen(place)) == 0);
     tccl_conf_clear(&conf);
 }
 
@@ -403,15 +390,11 @@ static int read_own(const char *text, struct tccl_conf *conf, struct tccl_error 
 TEST(passed_over)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {""};
     char why[POLICY_WHY];
     const struct policy_facts facts = {.n_nodes = 1, .gpus = 4};
-    CHECK_INT(
-        read_own("[tccl]\nPort=8600\nSokket=/x\n[policy]\nDefualt=on\nMinNodes=2\n[policy a]\n"
-                 "Qso=debug\nForbid=yes\n[policy b]\nDefault=auto\n[peers]\nn1=h1\n",
-                 &conf, &err),
-        0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(read_own("[tccl]\nPort=8600\nSokket=/x\n[policy]\nDefualt=on\nMinNodes=2\n[policy a]\n"
+                      "Qso=debug\nForbid=yes\n[policy b]\nDefault=auto\n[peers]\nn1=h1\n",
+                      &conf, ERR));
     CHECK_INT(conf.passed_over, 3);
     CHECK_INT(conf.port, 8600);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -421,10 +404,10 @@ TEST(passed_over)
     CHECK(policy_matches(&conf.policy, &facts, why));
     CHECK_STR(policy_find(&conf, &facts).name, "b");
     tccl_conf_clear(&conf);
-    CHECK_INT(read_own("[tccl]\nPort=8600\n", &conf, &err), 0);
+    CHECK_INT(read_own("[tccl]\nPort=8600\n", &conf, ERR), 0);
     CHECK_INT(conf.passed_over, 0);
     tccl_conf_clear(&conf);
-    CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, &err), -1);
+    CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, ERR), -1);
 }
 
 TEST(bad_forms)
@@ -463,17 +446,12 @@ TEST(bad_peers)
 TEST(files)
 {
     struct tccl_conf conf;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_conf_read("/nonexistent/tccl.conf", "n1", &conf, &err), -1);
-    CHECK(strstr(err.text, "/nonexistent/tccl.conf") != NULL);
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_conf_read(path, "../x", &conf, &err), -1);
-    CHECK(strstr(err.text, "not the name of a node") != NULL);
+    CHECK_SAYS(tccl_conf_read("/nonexistent/tccl.conf", "n1", &conf, ERR) == -1,
+               "/nonexistent/tccl.conf");
+    CHECK_SAYS(tccl_conf_read(path, "../x", &conf, ERR) == -1, "not the name of a node");
     cleanup_file FILE *file = fopen(path, "w");
     CHECK(file && fwrite("[tccl]\0Port=x\n", 1, 14, file) == 14 && fflush(file) == 0);
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_conf_read(path, "n1", &conf, &err), -1);
-    CHECK(strstr(err.text, "is not text") != NULL);
+    CHECK_SAYS(tccl_conf_read(path, "n1", &conf, ERR) == -1, "is not text");
 }
 
 TEST(override)
@@ -532,9 +510,8 @@ static void check_hosts(const char *text, const char *expanded, const char *fold
 static void check_no_hosts(const char *text)
 {
     struct tccl_hosts hosts;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, &err), -1);
-    CHECK(err.text[0] != '\0' && hosts.names == NULL);
+    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, ERR), -1);
+    CHECK(check_err.text[0] != '\0' && hosts.names == NULL);
     CHECK(!tccl_hosts_contain(text, "n-1"));
 }
 

@@ -15,10 +15,8 @@ TEST(round)
     cleanup_free char *cred = NULL, *data = NULL;
     size_t size = 0;
     uid_t uid = 12345;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), "hello", 5, soon(), &cred, &err), 0);
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), 0);
+    CHECK_OK(tccl_cred_encode(rig.munge_socket, getuid(), "hello", 5, soon(), &cred, ERR));
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, ERR), 0);
     CHECK_INT(uid, getuid());
     CHECK_INT(size, 5);
     CHECK_STR(data, "hello");
@@ -29,12 +27,11 @@ TEST(replay)
     cleanup_free char *cred = NULL, *data = NULL, *again = NULL;
     size_t size;
     uid_t uid;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, soon(), &cred, &err), 0);
-    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), 0);
-    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &again, &size, &err), -1);
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, soon(), &cred, ERR), 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, ERR), 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &again, &size, ERR), -1);
     CHECK(again == NULL);
-    CHECK(strstr(err.text, "eplay") != NULL);
+    CHECK_HOLDS(check_err.text, "eplay");
 }
 
 TEST(forged)

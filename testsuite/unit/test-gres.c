@@ -19,12 +19,11 @@ static struct tccl_gres list;
 static void check_parsed(const char *text, const char *expected)
 {
     char got[1024] = "";
-    struct tccl_error err = {""};
-    int rc = tccl_gres_parse(text, &list, &err);
+    int rc = tccl_gres_parse(text, &list, ERR);
     for (int i = 0; rc == 0 && i < list.count; i++)
         snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s%s", i ? " " : "",
                  list.devices[i].mig ? "+" : "", list.devices[i].file);
-    CHECK_STR(rc == 0 ? got : err.text, expected);
+    CHECK_STR(rc == 0 ? got : check_err.text, expected);
 }
 
 TEST(versions)
@@ -170,10 +169,9 @@ static const struct tccl_machine machine = {
 
 static void check_found(bool real, int number, int gpu, const char *part)
 {
-    struct tccl_error err = {""};
-    CHECK_INT(tccl_gres_find(&list, &machine, real, number, &err), gpu);
-    if (!strstr(err.text, part) || (gpu >= 0) != (*part == '\0'))
-        CHECK_STR(err.text, part);
+    CHECK_INT(tccl_gres_find(&list, &machine, real, number, ERR), gpu);
+    if (!strstr(check_err.text, part) || (gpu >= 0) != (*part == '\0'))
+        CHECK_STR(check_err.text, part);
 }
 
 static void check_driver(void)

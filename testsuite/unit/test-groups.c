@@ -543,10 +543,8 @@ TEST(refused)
     struct tccl_model *model = random_model(&state, 2, 2, 2);
     struct tccl_beside beside = {.model = model, .n = TCCL_MAX_SIDES - 1};
     struct tccl_group_choice choices[PAIR];
-    struct tccl_error err = {""};
     struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), false, false);
-    CHECK_INT(tccl_groups_choose(groups, &beside, choices, &err), -1);
-    CHECK_HOLDS(err.text, "0 groups beside");
+    CHECK_SAYS(tccl_groups_choose(groups, &beside, choices, ERR) == -1, "0 groups beside");
     tccl_groups_free(groups);
     tccl_model_free(model);
 }

@@ -13,18 +13,17 @@ static int read_job(const char *output, struct job_facts *facts, struct tccl_err
 TEST(good)
 {
     struct job_facts facts;
-    struct tccl_error err;
-    CHECK_INT(read_job("12|1000|12|gpu|normal|physics\n", &facts, &err), 0);
+    CHECK_INT(read_job("12|1000|12|gpu|normal|physics\n", &facts, ERR), 0);
     CHECK(facts.job == 12 && facts.uid == 1000 && !facts.array_job && !facts.het_job);
     CHECK_STR(facts.partition, "gpu");
     CHECK_STR(facts.qos, "normal");
     CHECK_STR(facts.account, "physics");
-    CHECK_INT(read_job("12|0|12|gpu|(null)|(null)\n", &facts, &err), 0);
+    CHECK_INT(read_job("12|0|12|gpu|(null)|(null)\n", &facts, ERR), 0);
     CHECK(!facts.account[0] && !facts.qos[0]);
-    CHECK_INT(read_job("9|5|9_4|a|b|c\n12|5|9_3|p||\n112|5|9_5|a|b|c\n", &facts, &err), 0);
+    CHECK_INT(read_job("9|5|9_4|a|b|c\n12|5|9_3|p||\n112|5|9_5|a|b|c\n", &facts, ERR), 0);
     CHECK(facts.array_job == 9 && facts.array_task == 3 && !facts.het_job);
     CHECK_STR(facts.partition, "p");
-    CHECK_INT(read_job("11|5|11+0|a|b|c\n12|5|11+1|p|q|r\n12|5|11+1|p|q|r\n", &facts, &err), 0);
+    CHECK_INT(read_job("11|5|11+0|a|b|c\n12|5|11+1|p|q|r\n12|5|11+1|p|q|r\n", &facts, ERR), 0);
     CHECK(facts.het_job == 11 && facts.het_offset == 1 && !facts.array_job);
 }
 
@@ -45,12 +44,10 @@ TEST(bad)
         {"12|7|12|p|q|a\n12|7|12|free|q|a\n", "two different lines"},
     };
     struct job_facts facts;
-    struct tccl_error err;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        CHECK_INT(read_job(cases[i].output, &facts, &err), -1);
-        CHECK(strstr(err.text, cases[i].why) != NULL);
+        CHECK_SAYS(read_job(cases[i].output, &facts, ERR) == -1, cases[i].why);
     }
-    CHECK_INT(read_job("12|7|12|p|q|a|b\nx|0|12|free|q|a\n", &facts, &err), 0);
+    CHECK_INT(read_job("12|7|12|p|q|a|b\nx|0|12|free|q|a\n", &facts, ERR), 0);
     CHECK_STR(facts.partition, "p");
     CHECK_STR(facts.account, "a|b");
 }
@@ -60,7 +57,6 @@ TEST(random)
 {
     static const char alphabet[] = "12|0_+[\n-pq";
     struct job_facts facts;
-    struct tccl_error err;
     int believed = 0;
     srandom((unsigned)check_seed());
     for (int round = 0; round < ROUNDS; round++) {
@@ -71,7 +67,7 @@ TEST(random)
             text[length++] = alphabet[(size_t)random() % (sizeof(alphabet) - 1)];
         text[length] = '\0';
         cleanup_free char *copy = strdup(text);
-        if (read_job(copy, &facts, &err) != 0)
+        if (read_job(copy, &facts, ERR) != 0)
             continue;
         believed++;
         CHECK_INT(facts.job, 12);

@@ -213,9 +213,8 @@ TEST(json)
 
 static void check_refused(const json_t *json)
 {
-    struct tccl_error err = {""};
-    struct tccl_node_class *class = tccl_node_class_from_json(json, &err);
-    CHECK(class == NULL && err.text[0]);
+    struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
+    CHECK(class == NULL && check_err.text[0]);
     tccl_node_class_free(class);
 }
 

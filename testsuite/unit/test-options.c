@@ -55,18 +55,17 @@ static int read_line(const char *line, struct given *given, struct tccl_error *e
 TEST(taken)
 {
     struct given given;
-    struct tccl_error err;
-    CHECK_INT(read_line("one x -qaf a --count=9 y --ratio 3% -w b --file c", &given, &err), 0);
+    CHECK_INT(read_line("one x -qaf a --count=9 y --ratio 3% -w b --file c", &given, ERR), 0);
     CHECK(given.quiet && given.all && given.count == 9 && fabs(given.ratio - 0.03) < 1e-9);
     CHECK_STR(given.file, "c");
     CHECK_STR(given.word, "b");
     CHECK_INT(optind, 11); /* of the caller's words: operands have gone to the end */
-    CHECK_INT(read_line("two --count 99 --maybe --qui", &given, &err), 0);
+    CHECK_INT(read_line("two --count 99 --maybe --qui", &given, ERR), 0);
     CHECK(given.quiet && given.count == 99);
     CHECK_STR(given.word, "alone");
-    CHECK_INT(read_line("two --maybe=b", &given, &err), 0);
+    CHECK_INT(read_line("two --maybe=b", &given, ERR), 0);
     CHECK_STR(given.word, "b");
-    CHECK_INT(read_line("-q one", &given, &err), 0);
+    CHECK_INT(read_line("-q one", &given, ERR), 0);
     CHECK_INT(optind, 2); /* which is no command there */
 }
 

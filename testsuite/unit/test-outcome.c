@@ -18,7 +18,6 @@ static double default_gbps; /* NCCL's own choice; 0: unknown */
 
 static struct shared_class *make_class(int number, const char *source)
 {
-    struct tccl_error err = {0};
     struct tccl_seen seen[5] = {0};
     struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2, .seen = seen, .n_seen = 5};
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
@@ -47,8 +46,8 @@ static struct shared_class *make_class(int number, const char *source)
         class.nics[i].gbps = 25;
     }
     cleanup_json json_t *json = tccl_node_class_to_json(&class);
-    struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
-    CHECK_STR(err.text, "");
+    struct tccl_node_class *read = tccl_node_class_from_json(json, ERR);
+    CHECK_STR(check_err.text, "");
     return shared_class_new(read);
 }
 

@@ -14,13 +14,12 @@ static void folder_of(const struct tccl_step_key *key, char path[static 256])
 
 static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX], const char *text)
 {
-    struct tccl_error err = {0};
     char buffer[TCCL_LINES_SIZE];
     struct tccl_line_writer plan;
     planfile_begin(&plan, buffer);
     tccl_line_put(&plan, "word", "%s", text);
-    int failed = planfile_write(check_folder(), key, getgid(), "{}", &plan, NULL, path, &err);
-    CHECK(!failed == !*err.text);
+    int failed = planfile_write(check_folder(), key, getgid(), "{}", &plan, NULL, path, ERR);
+    CHECK(!failed == !*check_err.text);
     return failed;
 }
 

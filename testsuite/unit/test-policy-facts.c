@@ -39,18 +39,17 @@ static void check_models(int a, int b, const char *expected)
     struct tccl_step step = {.gres = {a, b}, .n_gres = 2, .nodes = names, .n_nodes = 2};
     struct tccl_policy policy = {.gpu_types = (char *)"t4"};
     struct tccl_conf conf = {.policies = &policy, .n_policies = 1};
-    struct tccl_error err = {""};
     struct step_facts facts;
     snprintf(conf.machine, sizeof(conf.machine), "%s", path);
     strcpy(conf.run_dir, check_folder());
-    int rc = step_facts_read(&conf, &step, &facts, &err);
+    int rc = step_facts_read(&conf, &step, &facts, ERR);
     CHECK_INT(facts.facts.gpus, 4);
     CHECK_INT(facts.facts.n_nodes, 2);
     for (int i = 0; i < facts.facts.n_gpu_models; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? ";" : "",
                  facts.facts.gpu_models[i]);
     CHECK_STR(rc == 0 ? text : "(unknown)", expected);
-    CHECK((rc == 0) == (err.text[0] == '\0') && (rc == 0 || facts.facts.n_gpu_models == 0));
+    CHECK((rc == 0) == (check_err.text[0] == '\0') && (rc == 0 || facts.facts.n_gpu_models == 0));
     step_facts_clear(&facts);
 }
 

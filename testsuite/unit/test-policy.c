@@ -428,26 +428,23 @@ TEST(arguments)
 {
     char path[] = "/tmp/tccl-test-conf-XXXXXX", config[64];
     struct tccl_conf conf;
-    struct tccl_error err = {""};
     close(mkstemp(path));
     snprintf(config, sizeof(config), "config=%s", path);
 
     write_conf(path, "[tccl]\nTimeout=300ms\n[policy]\nDefault=auto\n");
-    CHECK_INT(plugin_conf_read(2, (char *[]){"Timeout=2s", config}, "n1", &conf, &err), 0);
+    CHECK_INT(plugin_conf_read(2, (char *[]){"Timeout=2s", config}, "n1", &conf, ERR), 0);
     CHECK_INT(conf.timeout_ms, 2000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     tccl_conf_clear(&conf);
 
-    CHECK_INT(plugin_conf_read(2, (char *[]){config, "Nonsense=1"}, "n1", &conf, &err), -1);
-    CHECK(strstr(err.text, "plugstack.conf") && strstr(err.text, "Nonsense"));
-    err.text[0] = '\0';
+    CHECK_INT(plugin_conf_read(2, (char *[]){config, "Nonsense=1"}, "n1", &conf, ERR), -1);
+    CHECK(strstr(check_err.text, "plugstack.conf") && strstr(check_err.text, "Nonsense"));
     write_conf(path, "[policy]\nDefault=maybe\n");
-    CHECK_INT(plugin_conf_read(1, (char *[]){config}, "n1", &conf, &err), -1);
-    CHECK(strstr(err.text, path) && strstr(err.text, "2") && strstr(err.text, "maybe"));
-    err.text[0] = '\0';
+    CHECK_INT(plugin_conf_read(1, (char *[]){config}, "n1", &conf, ERR), -1);
+    CHECK(strstr(check_err.text, path) && strstr(check_err.text, "2") &&
+          strstr(check_err.text, "maybe"));
     unlink(path);
-    CHECK_INT(plugin_conf_read(1, (char *[]){config}, "n1", &conf, &err), -1);
-    CHECK(strstr(err.text, path) != NULL);
+    CHECK_SAYS(plugin_conf_read(1, (char *[]){config}, "n1", &conf, ERR) == -1, path);
 }
 
 SETUP

@@ -170,16 +170,15 @@ TEST(normal)
 
 static void check_refused(const char *field, json_t *value, const char *said)
 {
-    struct tccl_error err = {0};
     struct tccl_records *records = open_store_at(path);
     cleanup_json json_t *given = record(10, 0, 0, "applied");
     if (value)
         json_object_set_new(given, field, value);
     else
         json_object_del(given, field);
-    CHECK_INT(tccl_records_put(records, given, &err), 1);
-    if (!strstr(err.text, field) || !strstr(err.text, said)) {
-        fprintf(stderr, "%s: got '%s', expected '%s'\n", field, err.text, said);
+    CHECK_INT(tccl_records_put(records, given, ERR), 1);
+    if (!strstr(check_err.text, field) || !strstr(check_err.text, said)) {
+        fprintf(stderr, "%s: got '%s', expected '%s'\n", field, check_err.text, said);
         check_failures++;
     }
     check_count(records, "{\"jobs\":[{\"job\":10}]}", -1, 0);
@@ -204,10 +203,9 @@ TEST(bad_records)
     check_refused("nodes", json_pack("[s]", "a/../b"), "not the name of a node");
     check_refused("nodes", json_string("n[1-"), "is not a node list");
     check_refused("nodes", json_string("n[0-99999999]"), "more than");
-    struct tccl_error err = {0};
     cleanup_json json_t *array = json_array();
-    CHECK(tccl_record_normal(array, &err) == NULL);
-    CHECK_STR(err.text, "a record must be an object");
+    CHECK(tccl_record_normal(array, ERR) == NULL);
+    CHECK_STR(check_err.text, "a record must be an object");
 }
 
 /* Texts are cut within a bound, at a character, and stored as they are otherwise. */
@@ -332,13 +330,12 @@ TEST(filters)
 
 static void check_bad_filter(struct tccl_records *records, const char *text, const char *said)
 {
-    struct tccl_error err = {0};
     json_t *next;
     cleanup_json json_t *filter = json_loads(text, 0, NULL);
-    CHECK(tccl_records_query(records, filter, -1, ALL, &next, &err) == NULL);
+    CHECK(tccl_records_query(records, filter, -1, ALL, &next, ERR) == NULL);
     CHECK(next == NULL);
-    if (!strstr(err.text, said)) {
-        fprintf(stderr, "%s: got '%s', expected '%s'\n", text, err.text, said);
+    if (!strstr(check_err.text, said)) {
+        fprintf(stderr, "%s: got '%s', expected '%s'\n", text, check_err.text, said);
         check_failures++;
     }
 }
@@ -466,11 +463,10 @@ TEST(killed)
 static void check_not_opened(const char *said)
 {
     struct tccl_records *records;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_open(path, &records, &err), -1);
+    CHECK_INT(tccl_records_open(path, &records, ERR), -1);
     CHECK(records == NULL);
-    if (!strstr(err.text, said) || !strstr(err.text, path)) {
-        fprintf(stderr, "got '%s', expected '%s'\n", err.text, said);
+    if (!strstr(check_err.text, said) || !strstr(check_err.text, path)) {
+        fprintf(stderr, "got '%s', expected '%s'\n", check_err.text, said);
         check_failures++;
     }
 }

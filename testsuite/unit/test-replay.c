@@ -8,10 +8,9 @@
 static int hear(struct replay *seen, const char *from, long epoch, const char *nonce, int64_t now)
 {
     struct tccl_envelope envelope = {.to = "n1", .from = from, .epoch = epoch};
-    struct tccl_error err = {0};
     snprintf(envelope.nonce, sizeof(envelope.nonce), "%s", nonce);
-    int refused = replay_check(seen, &envelope, now, &err);
-    CHECK(!refused == !*err.text);
+    int refused = replay_check(seen, &envelope, now, ERR);
+    CHECK(!refused == !*check_err.text);
     return refused;
 }
 

@@ -116,10 +116,9 @@ static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
 
 static struct shared_class *class_of(const struct tccl_step *join)
 {
-    struct tccl_error err = {""};
     struct shared_class *class =
-        own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres, false, &err);
-    CHECK_STR(err.text, "");
+        own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres, false, ERR);
+    CHECK_STR(check_err.text, "");
     return class;
 }
 
@@ -163,12 +162,11 @@ static void check_named(const char *text, const struct tccl_side *side, double a
 static void check_beside(const struct tccl_side *first, double alone)
 {
     struct tccl_step join = join_of(second_key, SECOND);
-    struct tccl_error err = {""};
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
-    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
+    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, ERR);
     struct shared_class *got =
         alongside_see(daemon_.running, &second_key, class_of(&join), true, false);
-    CHECK_STR(err.text, "");
+    CHECK_STR(check_err.text, "");
     CHECK_INT(got->class->neighbours, 1);
     check_named(got->class->beside, first, alone);
     wanted->beside = strdup(got->class->beside ? got->class->beside : "");

@@ -49,15 +49,13 @@ static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
 static void check_all_keys(const char *sample)
 {
     struct tccl_conf conf = {0};
-    struct tccl_error err = {0};
     char line[64];
     int keys = 0;
 
-    CHECK_INT(tccl_conf_read("/dev/null", "n1", &conf, &err), -1); /* not a regular file */
-    err = (struct tccl_error){0};
-    CHECK_INT(tccl_conf_read(NULL, "n1", &conf, &err), 0);
-    CHECK_INT(tccl_conf_override(&conf, "NoSuchKey=1", &err), -1);
-    char *known = strstr(err.text, "known:");
+    CHECK_INT(tccl_conf_read("/dev/null", "n1", &conf, ERR), -1); /* not a regular file */
+    CHECK_INT(tccl_conf_read(NULL, "n1", &conf, ERR), 0);
+    CHECK_INT(tccl_conf_override(&conf, "NoSuchKey=1", ERR), -1);
+    char *known = strstr(check_err.text, "known:");
     CHECK(known != NULL);
     for (char *key = strtok(known ? known + 6 : NULL, " "); key; key = strtok(NULL, " ")) {
         snprintf(line, sizeof(line), "\n#%s=", key);

@@ -255,9 +255,8 @@ static void check_plan(const struct tccl_step *step, const struct tccl_outcome *
 static json_t *find(json_t *filter)
 {
     json_t *next = NULL;
-    struct tccl_error err = {0};
-    cleanup_json json_t *page = tccl_records_query(records, filter, -1, 1 << 20, &next, &err);
-    CHECK_STR(err.text, "");
+    cleanup_json json_t *page = tccl_records_query(records, filter, -1, 1 << 20, &next, ERR);
+    CHECK_STR(check_err.text, "");
     json_decref(filter);
     json_decref(next);
     return json_array_size(page) == 1 ? json_incref(json_array_get(page, 0)) : NULL;
@@ -328,19 +327,18 @@ static void check_way(int job, const char *show)
 {
     struct tccl_step step;
     struct tccl_outcome outcome = {.first = 0};
-    struct tccl_error err = {0};
     make_step(&step, job);
     fill(TCCL_OF_OUTCOME, &outcome);
     outcome.cause = (enum tccl_reason)random_in(TCCL_REASON_HET_STEP, TCCL_REASON_OTHER);
     check_join(&step);
     check_plan(&step, &outcome);
     cleanup_json json_t *record = sent(tccl_record_to_json(&step, &outcome));
-    cleanup_json json_t *normal = tccl_record_normal(record, &err);
-    CHECK_STR(err.text, "");
+    cleanup_json json_t *normal = tccl_record_normal(record, ERR);
+    CHECK_STR(check_err.text, "");
     check_record(normal, &step, &outcome);
-    CHECK_INT(tccl_records_put(records, record, &err), 0);
+    CHECK_INT(tccl_records_put(records, record, ERR), 0);
     cleanup_json json_t *built = confirmation(&step, &outcome);
-    CHECK_INT(tccl_records_put(records, built, &err), 0);
+    CHECK_INT(tccl_records_put(records, built, ERR), 0);
     cleanup_json json_t *stored = find_job(job);
     check_record(stored, &step, &outcome);
     CHECK_STR(json_string_value(json_object_get(stored, "built_reason")), "nobody can see it");

@@ -337,10 +337,9 @@ static void check_refused(char *const *env, struct step_items items, const char 
 {
     struct tccl_step step;
     struct step_place place;
-    struct tccl_error err = {""};
-    CHECK_INT(step_info_read(&items, env, &step, &place, &err), -1);
-    if (!strstr(err.text, expected))
-        CHECK_STR(err.text, expected);
+    CHECK_INT(step_info_read(&items, env, &step, &place, ERR), -1);
+    if (!strstr(check_err.text, expected))
+        CHECK_STR(check_err.text, expected);
     tccl_step_clear(&step);
 }
 

@@ -113,16 +113,13 @@ static void check_jobs(struct tccl_records *records, const char *filter, const c
 /* Is refused in one line that says what to do, and left as it is. */
 static void check_refused(const char *sql, const char *why)
 {
-    struct tccl_error err = {0};
     struct tccl_records *records;
     remove_store();
     execute(sql);
     int64_t version = number("PRAGMA user_version");
-    CHECK_INT(tccl_records_open(path, &records, &err), -1);
-    CHECK(records == NULL && strstr(err.text, why) != NULL && !strchr(err.text, '\n'));
-    err.text[0] = '\0';
-    CHECK(summary_of(path, NULL, -1, &err) == NULL);
-    CHECK(strstr(err.text, why) != NULL);
+    CHECK_INT(tccl_records_open(path, &records, ERR), -1);
+    CHECK(records == NULL && strstr(check_err.text, why) != NULL && !strchr(check_err.text, '\n'));
+    CHECK_SAYS(summary_of(path, NULL, -1, ERR) == NULL, why);
     CHECK_INT(number("PRAGMA user_version"), version);
     CHECK_INT(number("SELECT count(*) FROM sqlite_master"), 1);
 }
@@ -267,10 +264,9 @@ TEST(purge_misdated)
 static int say_lost(struct tccl_records *records, const char *node, const char *ledger, int count,
                     int first, int last)
 {
-    struct tccl_error err = {0};
     struct tccl_lost lost = {.records = count, .first = first, .last = last};
-    int rc = tccl_records_put_lost(records, node, ledger, &lost, 5000, &err);
-    CHECK((rc == 0) == (err.text[0] == '\0'));
+    int rc = tccl_records_put_lost(records, node, ledger, &lost, 5000, ERR);
+    CHECK((rc == 0) == (check_err.text[0] == '\0'));
     return rc;
 }
 
@@ -422,11 +418,10 @@ TEST(later_run)
 static int put_batch(struct tccl_records *records, int first, int last, rlim_t limit)
 {
     struct rlimit before, full;
-    struct tccl_error err = {0};
     CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
     full = before;
     full.rlim_cur = limit;
-    CHECK_INT(tccl_records_begin(records, &err), 0);
+    CHECK_INT(tccl_records_begin(records, ERR), 0);
     CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
     for (int job = first; job <= last; job++) {
         cleanup_json json_t *json = record(job, "applied", 1000 + job);
@@ -434,9 +429,9 @@ static int put_batch(struct tccl_records *records, int first, int last, rlim_t l
         tccl_records_put(records, json, NULL);
         tccl_records_put(records, built, NULL);
     }
-    int rc = tccl_records_commit(records, &err);
+    int rc = tccl_records_commit(records, ERR);
     CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
-    CHECK_STR(rc == 0 ? err.text : "", "");
+    CHECK_STR(rc == 0 ? check_err.text : "", "");
     return rc;
 }
 

@@ -101,9 +101,7 @@ static void check_step(char *const *env, int n_gpus, const char *option)
 
 static void check_parts(char *const *env, const char *reason)
 {
-    struct tccl_error err = {""};
-    CHECK((task_gpus_check(env, &err) == 0) == (*reason == '\0'));
-    CHECK(strstr(err.text, reason) != NULL);
+    CHECK_SAYS((task_gpus_check(env, ERR) == 0) == (*reason == '\0'), reason);
 }
 
 TEST(steps)
