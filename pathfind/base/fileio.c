@@ -34,8 +34,7 @@ static ssize_t read_all(int fd, char *data, size_t size)
     return (ssize_t)have;
 }
 
-/* Writes all bytes. Returns 0, or -1 with errno. */
-static int write_all(int fd, const char *data, size_t size)
+int tccl_write_all(int fd, const char *data, size_t size)
 {
     while (size > 0) {
         ssize_t put = write(fd, data, size);
@@ -115,23 +114,6 @@ static int make_temporary(const struct tccl_folder *folder, char temporary[stati
     return -1;
 }
 
-/* Fills the new file and puts it in the place of the old one. Returns 0, or -1 with errno. */
-static int fill_and_rename(const struct tccl_folder *folder, int fd, const char *temporary,
-                           mode_t mode, const void *data, size_t size)
-{
-    if (fchmod(fd, mode) != 0 || write_all(fd, data, size) != 0 || fsync(fd) != 0)
-        return -1;
-    return renameat(folder->fd, temporary, folder->fd, folder->name);
-}
-
-/* Makes changes to the folder's names last. Returns 0, or -1 with errno. */
-static int sync_names(const struct tccl_folder *folder)
-{
-    cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 ? -1 : fsync(fd);
-}
-
 /* What is there and can't be replaced by a file, such as a device or a pipe. */
 static bool is_special(const struct tccl_folder *folder)
 {
@@ -155,14 +137,15 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
     cleanup_close int fd = make_temporary(&folder, temporary);
     if (fd < 0)
         return tccl_folder_fail(&folder, err, path, what);
-    if (fill_and_rename(&folder, fd, temporary, mode, data, size) < 0) {
+    if (fchmod(fd, mode) != 0 || tccl_write_all(fd, data, size) != 0 || fsync(fd) != 0 ||
+        renameat(folder.fd, temporary, folder.fd, folder.name) != 0) {
         tccl_folder_fail(&folder, err, path, what);
         int saved = errno;
         unlinkat(folder.fd, temporary, 0);
         errno = saved;
         return -1;
     }
-    if (sync_names(&folder) != 0)
+    if (tccl_folder_sync(&folder) != 0)
         return tccl_folder_fail(&folder, err, path, "is written, but may not outlast a crash");
     return 0;
 }
@@ -206,7 +189,7 @@ static int put_special(const struct tccl_folder *folder, const char *path, const
 
     if (fd < 0 && errno == ENXIO)
         return fail_as(ENXIO, err, path, "can't be written: nobody reads from this pipe or device");
-    if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || write_all(fd, data, size) != 0)
+    if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || tccl_write_all(fd, data, size) != 0)
         return tccl_folder_fail(folder, err, path, "can't be written");
     return 1;
 }

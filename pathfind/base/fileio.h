@@ -15,6 +15,9 @@
  * its *size bytes. Returns 0, or -1 with err (errno kept: ENOENT when there is no such file). */
 int tccl_read_file(const char *path, size_t max, char **data, size_t *size, struct tccl_error *err);
 
+/* Writes all bytes. Returns 0, or -1 with errno. */
+int tccl_write_all(int fd, const char *data, size_t size);
+
 /* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a
  * failure the old file is untouched and the temporary one removed. What is there and no regular
  * file, such as a device, is refused. Root does it as folder.h says. Returns 0, or -1 with err. */

@@ -105,11 +105,6 @@ static int next_name(struct tccl_folder *folder)
     return 0;
 }
 
-static bool is_last(const struct tccl_folder *folder)
-{
-    return folder->rest[strspn(folder->rest, "/")] == '\0';
-}
-
 static void move_to(struct tccl_folder *folder, int fd)
 {
     close(folder->fd);
@@ -204,7 +199,7 @@ static int step(struct tccl_folder *folder, mode_t make)
 
 static int walk(struct tccl_folder *folder, mode_t make)
 {
-    while (!is_last(folder))
+    while (folder->rest[strspn(folder->rest, "/")])
         if (step(folder, make) != 0)
             return -1;
     return 0;
@@ -284,6 +279,13 @@ void tccl_folder_leave(struct tccl_folder *folder)
     if (folder->fd >= 0)
         close(folder->fd);
     errno = saved;
+}
+
+int tccl_folder_sync(const struct tccl_folder *folder)
+{
+    cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -1 : fsync(fd);
 }
 
 static int check_own(const struct tccl_folder *folder, int fd, const char *path,

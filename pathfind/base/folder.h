@@ -41,6 +41,9 @@ int tccl_folder_enter(struct tccl_folder *folder, const char *path, const char *
 void tccl_folder_leave(struct tccl_folder *folder);
 #define cleanup_leave __attribute__((cleanup(tccl_folder_leave)))
 
+/* Makes changes to the folder's names last. Returns 0, or -1 with errno. */
+int tccl_folder_sync(const struct tccl_folder *folder);
+
 /* As tccl_fail, with the meaning of errno, which stays as it is, and as whom root has tried. */
 int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, const char *path,
                      const char *what);

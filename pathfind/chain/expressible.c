@@ -1,5 +1,5 @@
 /* expressible.c: what a stock NCCL can be made to build. */
-#include "chain/expressible.h"
+#include "chain/chain.h"
 
 enum { AMPERE = 80 /* from this compute capability on GPUs send by GPUDirect */ };
 
@@ -50,11 +50,6 @@ static bool may_send(const struct decided *decided, const struct tccl_chain *cha
 {
     int sm = decided->machine ? decided->machine->gpus[chain->gpus[chain->n_gpus - 1]].sm : 0;
     return sm == 0 || sm >= AMPERE || chain->n_gpus == 1;
-}
-
-static bool must_send(const struct decided *decided, const struct tccl_chain *chain)
-{
-    return decided->machine && may_send(decided, chain);
 }
 
 static int use_ports(struct decided *decided, const struct tccl_chain *chain,
@@ -120,7 +115,7 @@ static int check_ports(const struct decided *decided, const struct tccl_chain *c
         return 0;
     if (check_port(decided, chain->entry, chain->gpus[0], err) != 0)
         return -1;
-    return must_send(decided, chain)
+    return decided->machine && may_send(decided, chain)
                ? check_port(decided, chain->exit, chain->gpus[chain->n_gpus - 1], err)
                : 0;
 }

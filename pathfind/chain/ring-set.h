@@ -4,7 +4,7 @@
 #define TCCL_RING_SET_H
 
 #include "chain/chain.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 
 struct tccl_ring_set {
     int n;

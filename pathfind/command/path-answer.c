@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "machine/meter.h"
 #include "ring/latency.h"
 #include "ring/ring.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 #include "command/path-answer.h"
 #include "command/path-route.h"
 #include "ring/latency.h"

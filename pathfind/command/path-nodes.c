@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 
 /* One --node, taken apart. */
 struct node_text {

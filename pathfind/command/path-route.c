@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
-#include "chain/expressible.h"
+#include "base/numberset.h"
 #include "nccl/baseline.h"
 #include "ring/ring.h"
 

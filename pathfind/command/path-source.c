@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "machine/model-file.h"
+#include "machine/model.h"
 #include "search/setlog.h"
 
 /* A name in a profile folder. */

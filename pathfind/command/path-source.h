@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "machine/model.h"
-#include "machine/together.h"
+#include "machine/sides.h"
 #include "search/search.h"
 #include "search/setmap.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "draw/layout.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 
 /* Errors of all these are left to ferror. */
 

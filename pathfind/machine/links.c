@@ -9,13 +9,6 @@ static void pass(struct tccl_links *links, int link)
         links->links[links->n++] = (uint16_t)link;
 }
 
-static int parent_of(const struct tccl_machine *machine, struct tccl_device device)
-{
-    return device.kind == TCCL_GPU   ? machine->gpus[device.index].parent
-           : device.kind == TCCL_NIC ? machine->nics[device.index].parent
-                                     : -1;
-}
-
 /* From a device up to where the other one is below the same switch. */
 static void pass_up(const struct tccl_machine *machine, struct tccl_device from,
                     struct tccl_device other, bool out, struct tccl_links *links)
@@ -24,8 +17,8 @@ static void pass_up(const struct tccl_machine *machine, struct tccl_device from,
         pass(links, TCCL_LINK_GPUS + 2 * from.index + out);
     else if (from.kind == TCCL_NIC)
         pass(links, TCCL_LINK_NICS + 2 * from.index + out);
-    for (int i = parent_of(machine, from); i >= 0; i = machine->switches[i].parent) {
-        for (int k = parent_of(machine, other); k >= 0; k = machine->switches[k].parent)
+    for (int i = tccl_machine_parent(machine, from); i >= 0; i = machine->switches[i].parent) {
+        for (int k = tccl_machine_parent(machine, other); k >= 0; k = machine->switches[k].parent)
             if (k == i)
                 return;
         pass(links, TCCL_LINK_SWITCHES + 2 * i + out);

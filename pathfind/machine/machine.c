@@ -150,55 +150,35 @@ static int gpu_at(const struct tccl_machine *machine, const json_t *list, size_t
     return (int)json_integer_value(number);
 }
 
-/* Reads "p2p": true, false, or a list of pairs of GPUs. Returns 0, or -1 with err. */
-static int read_p2p(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
+/* Reads "p2p" or "gpudirect": true, false, or a list of pairs of GPUs, or of a NIC's name and a
+ * GPU. Returns 0, or -1 with err. */
+static int read_pairs(const json_t *json, bool nics, struct tccl_machine *machine,
+                      struct tccl_error *err)
 {
-    const json_t *value = json_object_get(json, "p2p");
+    const char *name = nics ? "gpudirect" : "p2p";
+    const json_t *value = json_object_get(json, name);
+    bool(*reach)[TCCL_MAX_GPUS] = nics ? machine->gpudirect : machine->p2p;
     json_t *list, *pair;
     size_t index;
 
-    if (json_is_boolean(value)) {
-        for (int a = 0; a < machine->n_gpus; a++)
-            for (int b = 0; b < machine->n_gpus; b++)
-                machine->p2p[a][b] = a != b && json_is_true(value);
+    for (int a = 0; a < (nics ? machine->n_nics : machine->n_gpus); a++)
+        for (int b = 0; b < machine->n_gpus; b++)
+            reach[a][b] = json_is_true(value) && (nics || a != b);
+    if (json_is_boolean(value))
         return 0;
-    }
-    if (tccl_field_list(json, "p2p", 1, TCCL_MAX_GPUS * TCCL_MAX_GPUS, &list, err) < 0)
+    if (tccl_field_list(json, name, 1, TCCL_MAX_NICS * TCCL_MAX_GPUS, &list, err) < 0)
         return -1;
     json_array_foreach(list, index, pair)
     {
-        int a = gpu_at(machine, pair, 0), b = gpu_at(machine, pair, 1);
-        if (json_array_size(pair) != 2 || a < 0 || b < 0 || a == b)
-            return tccl_fail(err, "p2p[%zu]: not a pair of two GPUs of this machine", index);
-        machine->p2p[a][b] = machine->p2p[b][a] = true;
-    }
-    return 0;
-}
-
-/* Reads "gpudirect": true, false, or a list of pairs of a NIC's name and a GPU. As read_p2p. */
-static int read_gpudirect(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
-{
-    const json_t *value = json_object_get(json, "gpudirect");
-    json_t *list, *pair;
-    size_t index;
-
-    if (json_is_boolean(value)) {
-        for (int nic = 0; nic < machine->n_nics; nic++)
-            for (int gpu = 0; gpu < machine->n_gpus; gpu++)
-                machine->gpudirect[nic][gpu] = json_is_true(value);
-        return 0;
-    }
-    if (tccl_field_list(json, "gpudirect", 1, TCCL_MAX_NICS * TCCL_MAX_GPUS, &list, err) < 0)
-        return -1;
-    json_array_foreach(list, index, pair)
-    {
-        const char *name = json_string_value(json_array_get(pair, 0));
-        int nic = name ? tccl_machine_find_nic(machine, name) : -1;
-        int gpu = gpu_at(machine, pair, 1);
-        if (json_array_size(pair) != 2 || nic < 0 || gpu < 0)
-            return tccl_fail(err, "gpudirect[%zu]: not a pair of a NIC and a GPU of this machine",
-                             index);
-        machine->gpudirect[nic][gpu] = true;
+        const char *nic = json_string_value(json_array_get(pair, 0));
+        int a = !nics ? gpu_at(machine, pair, 0) : nic ? tccl_machine_find_nic(machine, nic) : -1;
+        int b = gpu_at(machine, pair, 1);
+        if (json_array_size(pair) != 2 || a < 0 || b < 0 || (!nics && a == b))
+            return tccl_fail(err, "%s[%zu]: not a pair of %s of this machine", name, index,
+                             nics ? "a NIC and a GPU" : "two GPUs");
+        reach[a][b] = true;
+        if (!nics)
+            reach[b][a] = true;
     }
     return 0;
 }
@@ -289,11 +269,11 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
         read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) != 0 ||
         read_list(json, "gpus", 1, TCCL_MAX_GPUS, read_gpu, machine, err) != 0 ||
         read_list(json, "nics", 0, TCCL_MAX_NICS, read_nic, machine, err) != 0 ||
-        read_p2p(json, machine, err) != 0)
+        read_pairs(json, false, machine, err) != 0)
         return -1;
     if (machine->n_gpus == 0)
         return tccl_fail(err, "\"gpus\" is empty");
-    return machine->n_nics > 0 ? read_gpudirect(json, machine, err) : 0;
+    return machine->n_nics > 0 ? read_pairs(json, true, machine, err) : 0;
 }
 
 int tccl_machine_read(const char *path, struct tccl_machine *machine, struct tccl_error *err)
@@ -354,34 +334,21 @@ static json_t *nics_json(const struct tccl_machine *machine)
     return list;
 }
 
-static json_t *p2p_json(const struct tccl_machine *machine)
+/* "p2p" or "gpudirect", as read_pairs reads it. A new reference. */
+static json_t *pairs_json(const struct tccl_machine *machine, bool nics)
 {
+    const bool(*reach)[TCCL_MAX_GPUS] = nics ? machine->gpudirect : machine->p2p;
     json_t *list = json_array();
-    size_t all = (size_t)(machine->n_gpus * (machine->n_gpus - 1) / 2);
+    size_t all = 0;
 
-    for (int a = 0; a < machine->n_gpus; a++)
-        for (int b = a + 1; b < machine->n_gpus; b++)
-            if (machine->p2p[a][b])
-                json_array_append_new(list, json_pack("[i, i]", a, b));
-    if (json_array_size(list) != 0 && json_array_size(list) != all)
-        return list;
+    for (int a = 0; a < (nics ? machine->n_nics : machine->n_gpus); a++)
+        for (int b = nics ? 0 : a + 1; b < machine->n_gpus; b++, all++)
+            if (reach[a][b])
+                json_array_append_new(list, nics ? json_pack("[s, i]", machine->nics[a].name, b)
+                                                 : json_pack("[i, i]", a, b));
     bool every = json_array_size(list) != 0;
-    json_decref(list);
-    return json_boolean(every);
-}
-
-static json_t *gpudirect_json(const struct tccl_machine *machine)
-{
-    json_t *list = json_array();
-    size_t all = (size_t)(machine->n_nics * machine->n_gpus);
-
-    for (int nic = 0; nic < machine->n_nics; nic++)
-        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
-            if (machine->gpudirect[nic][gpu])
-                json_array_append_new(list, json_pack("[s, i]", machine->nics[nic].name, gpu));
-    if (json_array_size(list) != 0 && json_array_size(list) != all)
+    if (every && json_array_size(list) != all)
         return list;
-    bool every = json_array_size(list) != 0;
     json_decref(list);
     return json_boolean(every);
 }
@@ -413,23 +380,12 @@ json_t *tccl_machine_to_json(const struct tccl_machine *machine)
         json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "format", "tccl-machine",
                   "version", 1, "name", machine->name, "memories", machine->n_memories, "switches",
                   switches_json(machine), "gpus", gpus_json(machine), "nics", nics_json(machine),
-                  "p2p", p2p_json(machine), "gpudirect", gpudirect_json(machine));
+                  "p2p", pairs_json(machine, false), "gpudirect", pairs_json(machine, true));
     if (json && tccl_cpu_word(machine->cpu))
         json_object_set_new(json, "cpu", json_string(tccl_cpu_word(machine->cpu)));
     if (json && !has_usual_nodes(machine))
         json_object_set_new(json, "nodes", nodes_json(machine));
     return json;
-}
-
-static void print_matrices(FILE *out, const struct tccl_machine *machine)
-{
-    for (int a = 0; a < machine->n_gpus; a++)
-        for (int b = 0; b < machine->n_gpus; b++)
-            fputc(machine->p2p[a][b] ? '1' : '0', out);
-    fputc('\n', out);
-    for (int nic = 0; nic < machine->n_nics; nic++)
-        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
-            fputc(machine->gpudirect[nic][gpu] ? '1' : '0', out);
 }
 
 void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HASH_HEX])
@@ -457,41 +413,36 @@ void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HAS
         fprintf(out, "nic %s %s %d %.3f %d\n", nic->name, nic->busid, nic->numa, nic->gbps,
                 nic->parent);
     }
-    print_matrices(out, machine);
+    for (int a = 0; a < machine->n_gpus; a++)
+        for (int b = 0; b < machine->n_gpus; b++)
+            fputc(machine->p2p[a][b] ? '1' : '0', out);
+    fputc('\n', out);
+    for (int nic = 0; nic < machine->n_nics; nic++)
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
+            fputc(machine->gpudirect[nic][gpu] ? '1' : '0', out);
     fflush(out);
     tccl_hash128_hex(text, strlen(text), id);
 }
 
-/* The switch above a device, or -1. */
-static int parent_of(const struct tccl_machine *machine, struct tccl_device device)
+int tccl_machine_parent(const struct tccl_machine *machine, struct tccl_device device)
 {
-    switch (device.kind) {
-    case TCCL_GPU:
-        return machine->gpus[device.index].parent;
-    case TCCL_NIC:
-        return machine->nics[device.index].parent;
-    default:
-        return -1;
-    }
+    return device.kind == TCCL_GPU   ? machine->gpus[device.index].parent
+           : device.kind == TCCL_NIC ? machine->nics[device.index].parent
+                                     : -1;
 }
 
 int tccl_machine_numa(const struct tccl_machine *machine, struct tccl_device device)
 {
-    switch (device.kind) {
-    case TCCL_GPU:
-        return machine->gpus[device.index].numa;
-    case TCCL_NIC:
-        return machine->nics[device.index].numa;
-    default:
-        return device.index;
-    }
+    return device.kind == TCCL_GPU   ? machine->gpus[device.index].numa
+           : device.kind == TCCL_NIC ? machine->nics[device.index].numa
+                                     : device.index;
 }
 
 enum tccl_path tccl_machine_path(const struct tccl_machine *machine, struct tccl_device a,
                                  struct tccl_device b)
 {
-    for (int i = parent_of(machine, a); i >= 0; i = machine->switches[i].parent)
-        for (int j = parent_of(machine, b); j >= 0; j = machine->switches[j].parent)
+    for (int i = tccl_machine_parent(machine, a); i >= 0; i = machine->switches[i].parent)
+        for (int j = tccl_machine_parent(machine, b); j >= 0; j = machine->switches[j].parent)
             if (i == j)
                 return TCCL_PATH_SWITCH;
     return tccl_machine_numa(machine, a) == tccl_machine_numa(machine, b) ? TCCL_PATH_NODE

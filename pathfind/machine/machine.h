@@ -92,6 +92,8 @@ void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HAS
 enum tccl_path { TCCL_PATH_SWITCH /* PIX, PXB */, TCCL_PATH_NODE /* PHB */, TCCL_PATH_SYSTEM };
 enum tccl_path tccl_machine_path(const struct tccl_machine *machine, struct tccl_device a,
                                  struct tccl_device b);
+/* The switch above a GPU or NIC; -1: none, or it is a memory. */
+int tccl_machine_parent(const struct tccl_machine *machine, struct tccl_device device);
 /* The memory a GPU or NIC is next to; a memory's own index. */
 int tccl_machine_numa(const struct tccl_machine *machine, struct tccl_device device);
 

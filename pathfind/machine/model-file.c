@@ -1,5 +1,5 @@
 /* model-file.c: finds models by name, so that trying one needs no path: amd-4gpu. */
-#include "machine/model-file.h"
+#include "machine/model.h"
 
 #include <dirent.h>
 #include <libgen.h>

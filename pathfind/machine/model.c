@@ -78,16 +78,6 @@ struct builder {
     struct limit cap;               /* of the rule being read */
 };
 
-static void list_possible(struct tccl_model *model)
-{
-    for (int i = 0; i < TCCL_TRANSFERS; i++) {
-        tccl_transfer transfer = (tccl_transfer)i;
-        model->allowed[i] = tccl_machine_allows(&model->machine, transfer, NULL) == 0;
-        if (model->allowed[i])
-            model->possible[model->n_possible++] = transfer;
-    }
-}
-
 /* Reads "g0->*" or {"of": "g0->*", "weight": 1.2}. Returns 0, or -1 with err. */
 static int read_user(struct builder *builder, const json_t *json, struct tccl_pattern *pattern,
                      double *weight, struct tccl_error *err)
@@ -371,7 +361,12 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
         return tccl_fail_in(err, "machine");
     if (!model->machine.name[0])
         strcpy(model->machine.name, model->name);
-    list_possible(model);
+    for (int i = 0; i < TCCL_TRANSFERS; i++) {
+        tccl_transfer transfer = (tccl_transfer)i;
+        model->allowed[i] = tccl_machine_allows(&model->machine, transfer, NULL) == 0;
+        if (model->allowed[i])
+            model->possible[model->n_possible++] = transfer;
+    }
     if (read_lists(builder, json, err) != 0)
         return -1;
     if (index_uses(model) != 0)
@@ -658,11 +653,6 @@ static bool map_transfers(struct exchange *exchange, const struct tccl_exchange 
     return true;
 }
 
-static bool close_to(const struct exchange *exchange, double a, double b)
-{
-    return fmax(a, b) <= fmin(a, b) * (1 + exchange->tolerance);
-}
-
 static size_t counted_users(const struct exchange *exchange, int limit)
 {
     const struct limit *own = &exchange->model->limits[limit];
@@ -688,7 +678,7 @@ static bool limit_becomes(const struct exchange *exchange, int a, int b)
     const struct tccl_model *model = exchange->model;
     const struct limit *from = &model->limits[a], *to = &model->limits[b];
 
-    if (!close_to(exchange, from->gbps, to->gbps) ||
+    if (fmax(from->gbps, to->gbps) > fmin(from->gbps, to->gbps) * (1 + exchange->tolerance) ||
         counted_users(exchange, a) != counted_users(exchange, b))
         return false;
     for (size_t i = 0; i < from->count; i++) {

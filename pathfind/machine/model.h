@@ -7,10 +7,17 @@
 #ifndef TCCL_MODEL_H
 #define TCCL_MODEL_H
 
+#include <limits.h>
+
 #include "machine/machine.h"
 #include "machine/meter.h"
 
 struct tccl_model;
+
+/* Writes the path of the model that is named: a file as it is, or else, for a name without '/', one
+ * of the models that are installed, or of the tests' for a program in its build folder. Returns 0,
+ * or -1 with err: there is none, and which there are. */
+int tccl_model_file(const char *name, char path[static PATH_MAX], struct tccl_error *err);
 
 /* Reads a model file (format: pathfind/machine/README.md). Returns 0, or -1 with err naming the
  * file and the place. The caller frees with tccl_model_free. */

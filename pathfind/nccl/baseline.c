@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "nccl/search.h"
+#include "nccl/nccl-search.h"
 
 /* What NCCL treats as one node: the machine, or a part of it. */
 struct part {
@@ -108,19 +108,6 @@ static void close_chain(const struct tccl_machine *machine, const struct parts *
         *by_network |= UINT32_C(1) << last;
 }
 
-static void open_ends(const struct tccl_machine *machine, const struct parts *parts, int c,
-                      int n_channels, struct tccl_chain *chain)
-{
-    int last_part = parts->count - 1;
-    const struct part *first = parts->list[0], *last = parts->list[last_part];
-    int channel = channel_of(parts, last_part, c, n_channels);
-    int tail = last->rings.gpus[channel][last->view.n_gpus - 1];
-
-    chain->entry =
-        port_of(machine, &first->view, first->rings.nics[c][0], first->rings.gpus[c][0], false);
-    chain->exit = port_of(machine, &last->view, last->rings.nics[channel][1], tail, true);
-}
-
 /* Channel c as a chain over all parts, which are connected by the network. */
 static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
                        int n_channels, struct tccl_chain *chain, uint32_t *by_network)
@@ -135,8 +122,16 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
     }
     if (chain->closed)
         close_chain(machine, parts, c, chain, by_network);
-    else
-        open_ends(machine, parts, c, n_channels, chain);
+    else {
+        int last_part = parts->count - 1;
+        const struct part *first = parts->list[0], *last = parts->list[last_part];
+        int channel = channel_of(parts, last_part, c, n_channels);
+        int tail = last->rings.gpus[channel][last->view.n_gpus - 1];
+
+        chain->entry =
+            port_of(machine, &first->view, first->rings.nics[c][0], first->rings.gpus[c][0], false);
+        chain->exit = port_of(machine, &last->view, last->rings.nics[channel][1], tail, true);
+    }
 }
 
 /* Normal form of a closed ring: it begins at its lowest GPU. */
@@ -233,16 +228,6 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
     return 0;
 }
 
-static void set_nominal(const struct parts *parts, struct tccl_baseline *baseline)
-{
-    baseline->ring = parts->list[0]->rings.ring;
-    baseline->tree = parts->list[0]->rings.tree;
-    for (int i = 1; i < parts->count; i++) {
-        tccl_nominal_least(&baseline->ring, &parts->list[i]->rings.ring);
-        tccl_nominal_least(&baseline->tree, &parts->list[i]->rings.tree);
-    }
-}
-
 static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, int generation,
                 const struct parts *before, struct parts *parts, struct tccl_baseline *baseline,
                 uint32_t *by_network, struct tccl_error *err)
@@ -257,7 +242,12 @@ static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, 
     if (find_parts(machine, gpus, closed, (enum tccl_nccl)generation, before, parts, err) != 0)
         return -1;
     make_chains(machine, parts, closed, baseline, by_network);
-    set_nominal(parts, baseline);
+    baseline->ring = parts->list[0]->rings.ring;
+    baseline->tree = parts->list[0]->rings.tree;
+    for (int i = 1; i < parts->count; i++) {
+        tccl_nominal_least(&baseline->ring, &parts->list[i]->rings.ring);
+        tccl_nominal_least(&baseline->tree, &parts->list[i]->rings.tree);
+    }
     return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
-#include "chain/expressible.h"
 #include "ring/node-class.h"
 
 static void cleanup_node_class_(struct tccl_node_class **class)

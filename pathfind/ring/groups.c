@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 #include "machine/meter.h"
 #include "ring/decision.h"
 #include "ring/latency.h"

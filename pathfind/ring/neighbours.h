@@ -7,7 +7,7 @@
 #define TCCL_NEIGHBOURS_H
 
 #include "chain/ring-set.h"
-#include "machine/together.h"
+#include "machine/sides.h"
 #include "ring/node-class.h"
 
 /* Who runs already. Sides are borrowed. */

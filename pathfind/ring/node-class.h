@@ -5,7 +5,7 @@
 #define TCCL_NODE_CLASS_H
 
 #include "chain/ring-set.h"
-#include "machine/together.h"
+#include "machine/sides.h"
 #include "ring/table.h"
 
 /* Rings of the node alone, or chains of one of several, that run at once. */

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "chain/expressible.h"
 
 enum {
     VERSION = 10, /* up to 9: binary, those with OLD_MAGIC */

@@ -132,7 +132,7 @@ void tccl_table_keep_set(struct tccl_table *table, const struct tccl_ring_set *s
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
 /* Reads and checks (size, checksum, every chain against the machine, machine id); what NCCL can't
- * be made to build (chain/expressible.h) is left out. *table is the caller's. Returns 0; -1 with
+ * be made to build (chain/chain.h) is left out. *table is the caller's. Returns 0; -1 with
  * err naming the file; a table of an older version is refused with what to run. */
 int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,
                     struct tccl_error *err);

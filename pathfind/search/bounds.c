@@ -66,18 +66,6 @@ struct tccl_bounds {
     double upper[TCCL_MAX_SET + 1]; /* upper[d]: of the first d on the stack */
 };
 
-static void number_transfers(struct tccl_bounds *bounds, const struct tccl_machine *machine)
-{
-    memset(bounds->compact, 0xff, sizeof(bounds->compact));
-    for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        bounds->alone[transfer] = INFINITY;
-        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0)
-            continue;
-        bounds->numbers[bounds->n_transfers] = transfer;
-        bounds->compact[transfer] = bounds->n_transfers++;
-    }
-}
-
 struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
                                     const struct tccl_symmetry *symmetry, struct tccl_setmap *sets)
 {
@@ -88,7 +76,14 @@ struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
     bounds->sets = sets;
     for (size_t i = 0; i < sets->count; i++)
         sets->entries[i].asked = sets->entries[i].limits = sets->entries[i].confirmed = false;
-    number_transfers(bounds, machine);
+    memset(bounds->compact, 0xff, sizeof(bounds->compact));
+    for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
+        bounds->alone[transfer] = INFINITY;
+        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0)
+            continue;
+        bounds->numbers[bounds->n_transfers] = transfer;
+        bounds->compact[transfer] = bounds->n_transfers++;
+    }
     size_t square = (size_t)bounds->n_transfers * bounds->n_transfers;
     bounds->pairs = malloc((square + 1) * sizeof(*bounds->pairs));
     bounds->uses = calloc(bounds->n_transfers + 1, sizeof(*bounds->uses));
@@ -646,9 +641,10 @@ bool tccl_bounds_assumes(const struct tccl_bounds *bounds)
     return bounds->symmetry && tccl_symmetry_assumed(bounds->symmetry);
 }
 
-/* Forgets all limits of one or two transfers, and all longer ones but those to be avoided. */
-static void forget_limits(struct tccl_bounds *bounds)
+int tccl_bounds_distrust(struct tccl_bounds *bounds)
 {
+    bounds->symmetry = NULL;
+    /* Forgets all limits of one or two transfers, and all longer ones but those to be avoided. */
     size_t n = bounds->n_transfers;
     for (size_t i = 0; i < n * n; i++)
         bounds->pairs[i] = INFINITY;
@@ -657,12 +653,6 @@ static void forget_limits(struct tccl_bounds *bounds)
     for (size_t i = 0; i < bounds->n_limits; i++)
         if (!bounds->limits[i].avoided && bounds->limits[i].gbps < INFINITY)
             raise_long_limit(bounds, i, INFINITY);
-}
-
-int tccl_bounds_distrust(struct tccl_bounds *bounds)
-{
-    bounds->symmetry = NULL;
-    forget_limits(bounds);
     for (size_t i = 0; i < bounds->n_asked; i++) {
         const struct tccl_setmap_entry *entry = &bounds->sets->entries[bounds->asked[i]];
         struct tccl_set set = entry->set;

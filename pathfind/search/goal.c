@@ -156,14 +156,6 @@ int tccl_goal_find_route(struct tccl_task *task, const struct tccl_goal *goal, d
     return *status == 0 ? tccl_route_find(&route, chain) : -1;
 }
 
-/* Too hard at this threshold: a lower one is asked next, down to what is known already. */
-static void give_up(struct tccl_task *task, struct tccl_goal *goal, double above)
-{
-    goal->hard = above;
-    if (++goal->given_up >= MAX_GIVEN_UP || above <= goal->result->gbps * (1 + task->gap) * 1.01)
-        tccl_goal_finish(task, goal);
-}
-
 /* Tries one chain that may be better than above. TCCL_GOAL_BETTER: it is. TCCL_GOAL_LEARNED: it is
  * not, and what makes it slow is known now. TCCL_GOAL_PROVEN: there is none, and above bounds the
  * goal; where the route search gives up, the goal is finished with the bound that it has. */
@@ -180,8 +172,12 @@ static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *g
         return status < 0 ? TCCL_GOAL_FAILED : TCCL_GOAL_STOPPED;
     if (found == 0)
         goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
-    if (found < 0)
-        give_up(task, goal, above);
+    if (found < 0) { /* too hard: a lower one is asked next */
+        goal->hard = above;
+        if (++goal->given_up >= MAX_GIVEN_UP ||
+            above <= goal->result->gbps * (1 + task->gap) * 1.01)
+            tccl_goal_finish(task, goal);
+    }
     if (found <= 0)
         return TCCL_GOAL_PROVEN;
     tccl_chain_walk(&chain, &walk);

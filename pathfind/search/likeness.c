@@ -228,17 +228,13 @@ static int meeting(tccl_transfer a, tccl_transfer b)
     return first || second ? 2 : 3;
 }
 
-/* The i-th transfer to stand beside a moved one: moved ones, then others. */
-static tccl_transfer partner(const struct question *question, int i)
-{
-    return i < question->n_moved ? question->moved[i] : question->others[i - question->n_moved];
-}
-
 static int ask_pairs_of(struct question *question, tccl_transfer first, int way, int *left)
 {
     int count = question->n_moved + question->n_others;
     for (int i = 0; i<count && * left> 0; i++) {
-        tccl_transfer both[] = {first, partner(question, i)};
+        tccl_transfer both[] = {first, i < question->n_moved
+                                           ? question->moved[i]
+                                           : question->others[i - question->n_moved]};
         if (both[0] == both[1] || meeting(both[0], both[1]) != way)
             continue;
         int status = is_new(question, both, 2);

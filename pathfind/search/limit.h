@@ -4,7 +4,7 @@
 #define TCCL_LIMIT_H
 
 #include "chain/chain.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 #include "search/setmap.h"
 
 struct tccl_limit {

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 #include "machine/links.h"
 #include "search/rings.h"
 #include "search/table-sets.h"
@@ -267,17 +266,6 @@ static int make_set(const tccl_transfer *transfers, int count, struct tccl_set *
     return 0;
 }
 
-/* What was measured counts in place of a guess. */
-static void correct(double *rates, int count, double gbps)
-{
-    int slowest = 0;
-    for (int i = 0; i < count; i++) {
-        rates[i] = fmax(rates[i], gbps);
-        slowest = rates[i] < rates[slowest] ? i : slowest;
-    }
-    rates[slowest] = gbps;
-}
-
 static int rate_guess(void *context, const tccl_transfer *transfers, int count, double *rates,
                       struct tccl_error *err)
 {
@@ -292,8 +280,14 @@ static int rate_guess(void *context, const tccl_transfer *transfers, int count, 
         return 1;
     guess(guesser, transfers, count, rates);
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&guesser->tried, &set);
-    if (count > 1 && entry && entry->measured > 0)
-        correct(rates, count, entry->best.gbps);
+    if (count > 1 && entry && entry->measured > 0) {
+        int slowest = 0;
+        for (int i = 0; i < count; i++) {
+            rates[i] = fmax(rates[i], entry->best.gbps);
+            slowest = rates[i] < rates[slowest] ? i : slowest;
+        }
+        rates[slowest] = entry->best.gbps;
+    }
     return 0;
 }
 

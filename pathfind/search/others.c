@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 #include "ring/room.h"
 #include "search/task.h"
 

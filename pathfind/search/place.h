@@ -4,7 +4,7 @@
 #ifndef TCCL_PLACE_H
 #define TCCL_PLACE_H
 
-#include "machine/together.h"
+#include "machine/sides.h"
 #include "ring/table.h"
 #include "search/symmetry.h"
 

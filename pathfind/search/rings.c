@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 
 /* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
  * then BEFORE sets by chance are enough to begin with. */

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/expressible.h"
-
 enum {
     MAX_OPTIONS = 2 + TCCL_MAX_MEMORIES,
     MAX_STEPS = TCCL_MAX_GPUS * MAX_OPTIONS,
@@ -143,13 +141,6 @@ static void unpush(struct walker *walker, const struct step *step, int pushed)
         walker->load[step->edge.memory]--;
 }
 
-static void poll_now_and_then(struct walker *walker)
-{
-    const struct tccl_route *route = walker->route;
-    if (route->poll && walker->steps_left % POLL == 0 && route->poll(route->poll_context) != 0)
-        walker->stopped = true;
-}
-
 /* Puts a step's transfers on the stack. Returns true if the bound stays above; else takes them
  * back. */
 static bool push(struct walker *walker, const struct step *step)
@@ -159,7 +150,9 @@ static bool push(struct walker *walker, const struct step *step)
         walker->load[step->edge.memory]++;
     for (int i = 0; i < step->count; i++) {
         walker->steps_left--;
-        poll_now_and_then(walker);
+        const struct tccl_route *route = walker->route;
+        if (route->poll && walker->steps_left % POLL == 0 && route->poll(route->poll_context) != 0)
+            walker->stopped = true;
         if (tccl_bounds_push(bounds, step->transfers[i], walker->above) <= walker->above) {
             unpush(walker, step, i + 1);
             return false;
@@ -272,16 +265,6 @@ static bool add_ports(struct walker *walker, struct step *fixed)
     return walker->heads && walker->tails && push(walker, fixed);
 }
 
-static void drop_unfit_ends(struct walker *walker)
-{
-    for (int i = 0; i < walker->n; i++) {
-        if ((walker->heads >> i & 1) && !fits(walker, &walker->first[i]))
-            walker->heads &= ~(1u << i);
-        if ((walker->tails >> i & 1) && !fits(walker, &walker->last[i]))
-            walker->tails &= ~(1u << i);
-    }
-}
-
 enum { NEVER = 255 };
 
 /* Bounces needed from one GPU on, having visited these. */
@@ -323,12 +306,6 @@ static int look_ahead(struct walker *walker)
     for (int m = 0; m < TCCL_MAX_MEMORIES; m++)
         walker->free_slots += walker->slots[m];
     return 0;
-}
-
-/* Has the search to give up? */
-static bool is_over(struct walker *walker)
-{
-    return walker->steps_left <= 0 || walker->stopped;
 }
 
 /* As push, for the search itself. */
@@ -452,7 +429,7 @@ static int extend(struct walker *walker, uint32_t visited, int position)
     uint32_t into = visited == full ? 1 : full & ~visited;
     int count = order_steps(walker, visited, position, into, ordered);
     for (int i = 0; i < count; i++) {
-        if (is_over(walker))
+        if (walker->steps_left <= 0 || walker->stopped)
             return -1;
         int found = take(walker, visited, ordered[i]);
         if (found != 0)
@@ -566,7 +543,12 @@ static void join_ends(struct walker *walker, const struct step *fixed, struct tc
 static void look_around(struct walker *walker, const struct step *fixed)
 {
     if (!walker->route->closed) {
-        drop_unfit_ends(walker);
+        for (int i = 0; i < walker->n; i++) {
+            if ((walker->heads >> i & 1) && !fits(walker, &walker->first[i]))
+                walker->heads &= ~(1u << i);
+            if ((walker->tails >> i & 1) && !fits(walker, &walker->last[i]))
+                walker->tails &= ~(1u << i);
+        }
         join_ends(walker, fixed, &walker->beside[2]);
     }
     add_steps(walker);
@@ -596,14 +578,6 @@ static void list_gpus(struct walker *walker)
             walker->gpus[walker->n++] = i;
 }
 
-static void find_exclusive(struct walker *walker)
-{
-    const struct tccl_route *route = walker->route;
-    for (int m = 0; m < route->machine->n_memories; m++)
-        if (is_exclusive(route->pigeonholes, route->bounds, route->gpus, m, route->above))
-            walker->exclusive |= 1u << m;
-}
-
 /* Everything up to the search itself. Returns whether the ports are within the bounds; fixed is
  * then on the stack. */
 static bool set_up(struct walker *walker, const struct tccl_route *route, struct step *fixed)
@@ -612,7 +586,9 @@ static bool set_up(struct walker *walker, const struct tccl_route *route, struct
     walker->steps_left = route->steps;
     walker->above = route->above;
     list_gpus(walker);
-    find_exclusive(walker);
+    for (int m = 0; m < route->machine->n_memories; m++)
+        if (is_exclusive(route->pigeonholes, route->bounds, route->gpus, m, route->above))
+            walker->exclusive |= 1u << m;
     if (walker->n < (route->closed ? 2 : 1) || (!route->closed && !add_ports(walker, fixed)))
         return false;
     look_around(walker, fixed);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/expressible.h"
 #include "search/task.h"
 
 /* Transfers tried in all route searches of a call, some ten seconds: then it stops. */

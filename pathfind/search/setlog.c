@@ -16,9 +16,8 @@
 #include "base/fields.h"
 #include "base/fileio.h"
 #include "base/hash.h"
-#include "base/numbers.h"
 
-enum { MAX_LINE = 8192, SUM_DIGITS = 16, MAX_SOURCE = 64, GPUS_TEXT = 64 };
+enum { MAX_LINE = 8192, SUM_DIGITS = 16, MAX_SOURCE = 64 };
 static const off_t MAX_LOG = 1 << 30;      /* bytes: millions of sets */
 static const off_t MAX_TOGETHER = 8 << 20; /* of those that tccld reads between its answers */
 static const double MAX_SKEW = 1e9;        /* microseconds */
@@ -41,15 +40,22 @@ const char *tccl_mark_name(unsigned mark)
 
 /* Reading. */
 
-/* Splits "JSON checksum" and compares the checksum. Returns the JSON's length, or -1. */
-static long line_check(const char *line, size_t size)
+/* The JSON of "JSON checksum"; NULL with err: the checksum is that of another text, or it is none.
+ */
+static json_t *line_json(const char *line, size_t size, struct tccl_error *err)
 {
-    if (size < SUM_DIGITS + 3 || line[size - SUM_DIGITS - 1] != ' ')
-        return -1;
-    size_t length = size - SUM_DIGITS - 1;
     char sum[SUM_DIGITS + 1];
+    json_error_t why;
+    size_t length = size < SUM_DIGITS + 3 ? 0 : size - SUM_DIGITS - 1;
     snprintf(sum, sizeof(sum), "%016llx", (unsigned long long)tccl_hash64(line, length));
-    return memcmp(sum, line + length + 1, SUM_DIGITS) == 0 ? (long)length : -1;
+    if (length == 0 || line[length] != ' ' || memcmp(sum, line + length + 1, SUM_DIGITS) != 0) {
+        tccl_fail(err, "checksum does not match");
+        return NULL;
+    }
+    json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, &why);
+    if (!json)
+        tccl_fail(err, "%s", why.text);
+    return json;
 }
 
 static int parse_flag(const json_t *json, const char *name, bool *flag, struct tccl_error *err)
@@ -60,14 +66,6 @@ static int parse_flag(const json_t *json, const char *name, bool *flag, struct t
                                             : tccl_fail(err, "%s is neither true nor false", name);
 }
 
-static unsigned mark_of(const char *name)
-{
-    for (int i = 0; i < TCCL_MARKS; i++)
-        if (name && strcmp(name, tccl_mark_name(1U << i)) == 0)
-            return 1U << i;
-    return 0;
-}
-
 static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *err)
 {
     json_t *list = NULL;
@@ -75,10 +73,13 @@ static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *e
     if (tccl_field_list(json, "marks", 0, TCCL_MARKS, &list, err) < 0)
         return -1;
     for (size_t i = 0; i < json_array_size(list); i++) {
-        unsigned mark = mark_of(json_string_value(json_array_get(list, i)));
-        if (!mark)
+        const char *name = json_string_value(json_array_get(list, i));
+        int mark = 0;
+        while (mark < TCCL_MARKS && !(name && strcmp(name, tccl_mark_name(1U << mark)) == 0))
+            mark++;
+        if (mark == TCCL_MARKS)
             return tccl_fail(err, "marks has one that is not known here");
-        *marks |= mark;
+        *marks |= 1U << mark;
     }
     return 0;
 }
@@ -101,15 +102,14 @@ static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
 static int line_parse(const char *line, size_t size, struct tccl_set *set,
                       struct tccl_measurement *measurement, struct tccl_error *err)
 {
-    long length = line_check(line, size);
-    if (length < 0)
-        return tccl_fail(err, "checksum does not match");
-    json_error_t why;
-    cleanup_json json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, &why);
+    cleanup_json json_t *json = line_json(line, size, err);
     const char *text;
     double gbps, spread;
-    if (!json || json_unpack_ex(json, &why, 0, "{s:s, s:F, s:F}", "set", &text, "gbps", &gbps,
-                                "spread", &spread) != 0)
+    json_error_t why;
+    if (!json)
+        return -1;
+    if (json_unpack_ex(json, &why, 0, "{s:s, s:F, s:F}", "set", &text, "gbps", &gbps, "spread",
+                       &spread) != 0)
         return tccl_fail(err, "%s", why.text);
     if (!(gbps >= 0) || !(spread >= 0))
         return tccl_fail(err, "gbps or spread is out of range");
@@ -142,13 +142,12 @@ static int parse_side(const char *text, struct tccl_side *side, struct tccl_erro
 static int parse_joint(const char *line, size_t size, struct tccl_joint *joint,
                        struct tccl_error *err)
 {
-    long length = line_check(line, size);
-    if (length < 0)
-        return tccl_fail(err, "checksum does not match");
-    cleanup_json json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+    cleanup_json json_t *json = line_json(line, size, err);
     const json_t *sides = json_object_get(json, "sides"), *gbps = json_object_get(json, "gbps");
     size_t n = json_array_size(sides);
     *joint = (struct tccl_joint){0};
+    if (!json)
+        return -1;
     if (n < 2 || n > TCCL_MAX_SIDES || json_array_size(gbps) != n)
         return tccl_fail(err, "sides and gbps are not lists of 2 to %d each", TCCL_MAX_SIDES);
     joint->n = (int)n;
@@ -315,14 +314,6 @@ static off_t find_end(int fd, off_t size, struct tccl_error *err)
     return tccl_fail(err, "its last line is too long: not a log of sets");
 }
 
-/* A new file's name is on the disk only when its folder is. */
-static void sync_folder(const struct tccl_folder *folder)
-{
-    cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        fsync(fd);
-}
-
 /* Is it still there by its name? The folder may have been replaced before the file was locked. */
 static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
 {
@@ -349,7 +340,7 @@ static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
     if (log->end < st.st_size && ftruncate(log->fd, log->end) != 0)
         return tccl_fail(err, "cannot cut off a torn line: %s", strerror(errno));
     if (st.st_size == 0)
-        sync_folder(folder);
+        tccl_folder_sync(folder); /* a new file's name is on the disk only then */
     return 0;
 }
 
@@ -490,20 +481,6 @@ static bool writable(const struct tccl_measurement *measurement)
            measurement->overlap <= 1 && !(measurement->failed && measurement->gbps > 0);
 }
 
-static int write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        data += n;
-        size -= n;
-    }
-    return 0;
-}
-
 /* Takes back what a failed append left. */
 static int cut(struct tccl_setlog *log)
 {
@@ -520,7 +497,7 @@ static int append(struct tccl_setlog *log, const char *line, int size, struct tc
         return tccl_fail(err, "%s: this measurement cannot be written", log->path);
     if (cut(log) != 0)
         return tccl_fail(err, "%s: %s", log->path, strerror(errno));
-    if (write_all(log->fd, line, size) != 0) {
+    if (tccl_write_all(log->fd, line, (size_t)size) != 0) {
         tccl_fail(err, "%s: %s: the latest measurement is lost, all before it are kept", log->path,
                   strerror(errno));
         return cut(log), -1;

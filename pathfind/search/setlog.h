@@ -8,7 +8,7 @@
 #define TCCL_SETLOG_H
 
 #include "machine/meter.h"
-#include "machine/together.h"
+#include "machine/sides.h"
 
 struct tccl_setlog;
 

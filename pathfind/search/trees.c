@@ -31,21 +31,16 @@ static void take_back(struct growth *growth, int count)
         tccl_bounds_pop(growth->task->search->meter.bounds);
 }
 
-static bool has(const struct tccl_set *walk, tccl_transfer transfer)
-{
-    for (int i = 0; i < walk->count; i++)
-        if (walk->transfers[i] == transfer)
-            return true;
-    return false;
-}
-
 /* Can these be measured beside what is there, and is the bound still above? */
 static bool put(struct growth *growth, const tccl_transfer *transfers, int count)
 {
     const struct tccl_search_options *options = growth->task->options;
     struct tccl_set *walk = &growth->walk;
     for (int i = 0; i < count; i++) {
-        if (has(walk, transfers[i]))
+        int at = 0;
+        while (at < walk->count && walk->transfers[at] != transfers[i])
+            at++;
+        if (at < walk->count)
             continue;
         if (walk->count == TCCL_MAX_SET ||
             (options->can && !options->can(options->context, transfers[i])))
@@ -199,20 +194,13 @@ static int list_best(struct tccl_table *table, int nics,
     return count;
 }
 
-static bool one_fabric(const struct tccl_machine *machine)
-{
-    for (int i = 1; i < machine->n_nics; i++)
-        if (strcmp(machine->nics[i].fabric, machine->nics[0].fabric) != 0)
-            return false;
-    return machine->n_nics > 0;
-}
-
 int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table)
 {
     struct tccl_result *list[TCCL_MAX_NICS * TCCL_MAX_NICS];
     const struct tccl_machine *machine = task->search->machine;
     long until = task->search->meter.asked + TCCL_TREE_SETS;
-    if (!one_fabric(machine))
+    if (machine->n_nics == 0 ||
+        tccl_machine_fabric(machine, 0) != (UINT32_C(1) << machine->n_nics) - 1)
         return 0;
     task->n_goals = list_best(table, machine->n_nics, list);
     for (task->n_done = 0; task->n_done < task->n_goals; task->n_done++) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "chain/chain.h"
 #include "command/profile-command.h"
 #include "discover/machine-text.h"

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "client/conf.h"
 #include "command/profile-command.h"
-#include "machine/model-file.h"
+#include "machine/model.h"
 
 enum { EXIT_USAGE = 2 };
 

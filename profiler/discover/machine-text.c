@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "machine/meter.h"
 
 enum { GPUS_TEXT = 64, NUMBER = 12 };

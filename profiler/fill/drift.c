@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "fill/gpusets.h"
 #include "fill/retry.h"
 #include "measure/pool/repeat.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "fill/gpusets.h"
 #include "fill/run-meter.h"
 #include "measure/pool/member.h"

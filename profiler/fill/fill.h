@@ -61,7 +61,7 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               struct tccl_error *err);
 
 /* Rings and chains of several sets of GPUs, measured while all of them run: what steps do to each
- * other (machine/together.h). */
+ * other (machine/sides.h). */
 struct tccl_together_options {
     const struct tccl_split *splits;
     int n_splits;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "machine/transfer.h"
 
 enum { MAX_COMPLETE = 10, MAX_SETS = 1 << MAX_COMPLETE };

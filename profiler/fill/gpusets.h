@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 
 /* All sets of a machine's GPUs that get chains: first the whole node, then its aligned halves and
  * quarters (what Slurm mostly allocates), then all the others, small ones first. Machines with more

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "measure/pool/member.h"
 
 enum { COUNT_TEXT = 32, TEXT = 160, MAX_BAR = 20, MIN_BAR = 5, NARROW = 20, WIDE = 400 };

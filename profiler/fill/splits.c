@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 
 enum { MAX_SPLITS = 256 };
 

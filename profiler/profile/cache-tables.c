@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "profile/cache-internal.h"
 
 void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MAX])

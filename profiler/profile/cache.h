@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "machine/model.h"
-#include "machine/together.h"
+#include "machine/sides.h"
 #include "profile/system.h"
 #include "ring/table.h"
 

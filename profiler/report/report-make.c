@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "chain/chain.h"
 #include "measure/pool/repeat.h"
 #include "profile/cache-internal.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "chain/chain.h"
 #include "draw/doc.h"
 #include "draw/html.h"

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/command.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "check/check-items.h"
 #include "client/users.h"
 #include "discover/discover-topology.h"

@@ -7,7 +7,7 @@
 
 #include <slurm/slurm.h>
 
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "client/key.h"
 #include "client/step-fields.h"
 

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "bench.h"
-#include "chain/expressible.h"
 #include "nccl/baseline.h"
 #include "ring/neighbours.h"
 #include "ring/ring.h"

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 #include "chain/chain-text.h"
-#include "chain/expressible.h"
+#include "chain/chain.h"
 #include "machine/model.h"
 #include "optimum-sets.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "bench.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 
 /* PATIENCE: sets looked at until a try to put rings back is given up; START: the same where all are
  * built anew. */

@@ -1,5 +1,5 @@
 /* Set notation: what is read and written again is the same set; numbers of GPUs likewise. */
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "fuzz.h"
 #include "machine/transfer.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "chain/ring-set.h"
 #include "nccl/baseline.h"
 #include "ring/neighbours.h"

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "machine/model.h"
 #include "owned.h"
 #include "ring/neighbours.h"

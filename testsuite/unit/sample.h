@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "chain/expressible.h"
 #include "ring/node-class.h"
 
 /* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */

@@ -1,6 +1,5 @@
 /* test-expressible.c: which chains a stock NCCL can be made to build, against an oracle that tries
  * all that NCCL may decide. */
-#include "chain/expressible.h"
 
 #include "chain/ring-set.h"
 #include "machines.h"

@@ -1,7 +1,6 @@
 /* test-groups.c: the groups of one job on a node: which there are, against all partitions that
  * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
  * rates that test-model.c compares with their definition. */
-#include "chain/expressible.h"
 #include "check.h"
 #include "random-model.h"
 #include "ring/groups.h"

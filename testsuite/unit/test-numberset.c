@@ -1,5 +1,5 @@
 /* test-numberset.c: "0-3,6" and masks. */
-#include "base/numbers.h"
+#include "base/numberset.h"
 #include "check.h"
 
 static void check_parse(const char *text, int limit, uint32_t expected)

@@ -1,7 +1,6 @@
 /* test-rings.c: the best ring sets against all sets of two rings tried, on random models. Orders,
  * edges, ports and what NCCL can build together are written again here; rates are those of
  * tccl_model_sides, which test-model.c compares with their definition. */
-#include "chain/expressible.h"
 #include "machines.h"
 #include "owned.h"
 #include "random-model.h"

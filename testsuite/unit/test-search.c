@@ -3,7 +3,6 @@
 #include "search/search.h"
 #include "search/setmap.h"
 
-#include "chain/expressible.h"
 #include "enumerate.h"
 #include "machines.h"
 #include "owned.h"

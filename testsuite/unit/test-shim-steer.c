@@ -3,10 +3,10 @@
  */
 #include "chain/tree-rate.h"
 #include "check.h"
-#include "nccl/search.h"
+#include "nccl/nccl-search.h"
 #include "nccl/steer.h"
 /* The parts of a view, to make one of a topology file. */
-#include "nccl/topology.c"
+#include "nccl/view.c"
 
 enum { TEXT = 16384, MOST_NICS = 4, MOST_WAYS = 42 };
 

@@ -3,7 +3,6 @@
 #include "check.h"
 
 #include "base/fileio.h"
-#include "chain/expressible.h"
 #include "entries.h"
 #include "machines.h"
 #include "search/search.h"

@@ -7,7 +7,7 @@
 #include "client/users.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
-#include "machine/side.h"
+#include "machine/sides.h"
 #include "search/symmetry.h"
 
 struct tccl_backend;

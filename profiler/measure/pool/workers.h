@@ -4,7 +4,7 @@
 #ifndef TCCL_WORKERS_H
 #define TCCL_WORKERS_H
 
-#include "machine/side.h"
+#include "machine/sides.h"
 #include "measure/pool/mover.h"
 
 struct tccl_workers;

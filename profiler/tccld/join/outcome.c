@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "chain/beside-text.h"
-#include "chain/expressible.h"
 #include "chain/ring-set.h"
 #include "client/key.h"
 #include "client/message.h"

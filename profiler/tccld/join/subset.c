@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "chain/expressible.h"
 #include "client/outcome.h"
 #include "machine/meter.h"
 #include "ring/latency.h"

@@ -1,5 +1,5 @@
-/* numbers.c: small sets of numbers as a bit mask and as text such as "0-3,6". */
-#include "base/numbers.h"
+/* numberset.c: small sets of numbers as a bit mask and as text such as "0-3,6". */
+#include "base/numberset.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* topology.c: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
+/* view.c: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
  * order, links with nominal rates, and the way between any two devices. */
-#include "nccl/topology.h"
+#include "nccl/view.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -235,16 +235,6 @@ static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, s
             meet(machine, tree, FIRST_PORT + next, true);
         nic = next_nic(machine, nic);
     }
-}
-
-/* Up to 2.21 each process adds all GPUs, then all NICs. */
-static void meet_at_once(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
-                         struct tree *tree)
-{
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (all & UINT32_C(1) << i)
-            meet(machine, tree, FIRST_GPU + i, true);
-    meet_nics(machine, nccl, tree);
 }
 
 /* The first process adds its GPU and all NICs, each other one its GPU. */
@@ -569,9 +559,12 @@ int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
     view->cpu = machine->cpu;
     view->n_gpus = view->n_nics = view->n_links = 0;
     set_keys(machine, tree);
-    if (nccl < TCCL_NCCL_2_22)
-        meet_at_once(machine, nccl, all, tree);
-    else
+    if (nccl < TCCL_NCCL_2_22) { /* Up to 2.21 each process adds all GPUs, then all NICs. */
+        for (int i = 0; i < machine->n_gpus; i++)
+            if (all & UINT32_C(1) << i)
+                meet(machine, tree, FIRST_GPU + i, true);
+        meet_nics(machine, nccl, tree);
+    } else
         meet_all(machine, nccl, all, tree);
     if (link_all(machine, tree, view) != 0 || fill(machine, part, closed, tree, view) != 0)
         return tccl_fail(err, "the tree of PCI switches is too deep");

@@ -1,7 +1,7 @@
-/* topology.h: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
+/* view.h: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
  * order, links with nominal rates, and the way between any two devices. */
-#ifndef TCCL_NCCL_TOPOLOGY_H
-#define TCCL_NCCL_TOPOLOGY_H
+#ifndef TCCL_NCCL_VIEW_H
+#define TCCL_NCCL_VIEW_H
 
 #include "chain/nccl-version.h"
 #include "machine/machine.h"

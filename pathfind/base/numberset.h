@@ -1,4 +1,4 @@
-/* numbers.h: small sets of numbers as a bit mask and as text such as "0-3,6". */
+/* numberset.h: small sets of numbers as a bit mask and as text such as "0-3,6". */
 #ifndef TCCL_NUMBERSET_H
 #define TCCL_NUMBERSET_H
 

@@ -1,9 +1,9 @@
-/* search.h: NCCL's search for rings on its view of a machine. */
+/* nccl-search.h: NCCL's search for rings on its view of a machine. */
 #ifndef TCCL_NCCL_SEARCH_H
 #define TCCL_NCCL_SEARCH_H
 
 #include "chain/nccl-version.h"
-#include "nccl/topology.h"
+#include "nccl/view.h"
 #include "ring/nominal.h"
 
 enum { TCCL_SEARCH_CHANNELS = 32 };

@@ -1,11 +1,11 @@
-/* search.c: NCCL's search for rings on its view of a machine.
+/* nccl-search.c: NCCL's search for rings on its view of a machine.
  *
  * NCCL tries to fit channels, each a path over all GPUs with the same rate on all of its links,
  * into the nominal rates of the links: first at a high rate over short distances, then farther and
  * slower. It tries the next GPUs in an order of preference and gives up after a number of steps.
  * Its result therefore depends on the order of tries, on step limits and on rounding, all of which
  * are reproduced here exactly, also where they look arbitrary. */
-#include "nccl/search.h"
+#include "nccl/nccl-search.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -356,16 +356,6 @@ static struct spot first_spot(const struct search *search, enum order order)
     return spot;
 }
 
-/* The first channel in numerical order has its own step limit. */
-static void start_as_numbered(struct search *search, int nic)
-{
-    int64_t steps = search->steps;
-
-    search->steps = STEPS_NUMBERED;
-    enter_from_nic(search, nic, 0, first_spot(search, AS_NUMBERED));
-    search->steps = search->steps == PERFECT ? PERFECT : steps;
-}
-
 /* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
 static void start_at_fast_gpus(struct search *search, int nic)
 {
@@ -401,8 +391,13 @@ static void start_at_nic(struct search *search, int nic)
                        first_spot(search, AS_BEFORE));
     if (now->n_channels > 0 && now->alike)
         return;
-    if (now->n_channels == 0)
-        start_as_numbered(search, nic);
+    if (now->n_channels == 0) { /* The first channel in numerical order has its own step limit. */
+        int64_t steps = search->steps;
+
+        search->steps = STEPS_NUMBERED;
+        enter_from_nic(search, nic, 0, first_spot(search, AS_NUMBERED));
+        search->steps = search->steps == PERFECT ? PERFECT : steps;
+    }
     if (old) {
         start_at_fast_gpus(search, nic);
         return;
@@ -578,18 +573,13 @@ static void widen(const struct tccl_way *way, int *near, int *far)
     *far = way->far > *far ? way->far : *far;
 }
 
-/* Up to 2.24 all distances are tried, whatever the machine has. */
-static void set_all_distances(const struct tccl_view *view, struct limits *limits)
-{
-    limits->near_gpus = view->n_gpus == 1 ? TCCL_FAR_SAME : TCCL_FAR_NVLINK;
-    limits->near_nics = TCCL_FAR_SWITCH;
-    limits->far_gpus = limits->far_nics = TCCL_FAR_SYSTEM;
-}
-
 static void set_distances(const struct tccl_view *view, bool closed, struct limits *limits)
 {
     if (view->nccl < TCCL_NCCL_2_25) {
-        set_all_distances(view, limits);
+        /* Up to 2.24 all distances are tried, whatever the machine has. */
+        limits->near_gpus = view->n_gpus == 1 ? TCCL_FAR_SAME : TCCL_FAR_NVLINK;
+        limits->near_nics = TCCL_FAR_SWITCH;
+        limits->far_gpus = limits->far_nics = TCCL_FAR_SYSTEM;
         return;
     }
     limits->near_gpus = limits->near_nics = TCCL_FAR_SYSTEM;
@@ -655,12 +645,6 @@ static void attempt(struct search *search, struct limits *limits)
     search->now.n_channels = 0;
     limits->steps -= search->steps;
     add_channel(search);
-}
-
-static bool is_enough(const struct search *search, const struct limits *limits)
-{
-    return search->steps == PERFECT ||
-           (float)search->best.n_channels * search->best.gbps_nics >= limits->total;
 }
 
 /* The next distance, of those that this NCCL distinguishes. */
@@ -818,7 +802,9 @@ static void find_graph(struct search *search, int pattern, int least, int most)
     set_rate(&search->now, &limits);
     do
         attempt(search, &limits);
-    while (!is_enough(search, &limits) && ask_less(search, &limits));
+    while (search->steps != PERFECT &&
+           (float)search->best.n_channels * search->best.gbps_nics < limits.total &&
+           ask_less(search, &limits));
     double_channels(&search->best, limits.least_sm);
     ask_more(search, &limits);
     if (search->best.n_channels == 0)
