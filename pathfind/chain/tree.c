@@ -102,29 +102,6 @@ void tccl_tree_along(const struct tccl_chain *chain, struct tccl_tree *tree)
     memcpy(tree->gpus, chain->gpus, chain->n_gpus);
 }
 
-static int add(struct tccl_set *set, const tccl_transfer *transfers, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (tccl_set_add(set, transfers[i]) < 0)
-            return -1;
-    return 0;
-}
-
-int tccl_tree_set(const struct tccl_tree_ways *ways, const struct tccl_tree *tree,
-                  struct tccl_set *set)
-{
-    tccl_transfer some[4];
-    set->count = 0;
-    for (int i = 0; i < ways->chain->n_gpus; i++) {
-        if (i < 2 && add(set, some, tccl_tree_end(ways, tree->nic, tree->gpus[i], some)) != 0)
-            return -1;
-        if (i > 0 &&
-            add(set, some, tccl_tree_edge(ways, tree->gpus[i - 1], tree->gpus[i], some)) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 bool tccl_tree_fits(const struct tccl_tree *tree, const struct tccl_chain *chain, int n_nics)
 {
     uint32_t seen = 0;

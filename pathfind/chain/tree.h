@@ -37,10 +37,6 @@ int tccl_tree_end(const struct tccl_tree_ways *ways, int nic, int gpu, tccl_tran
 /* The tree along the chain itself, over the NIC by which the chain enters; bandwidths unknown. */
 void tccl_tree_along(const struct tccl_chain *chain, struct tccl_tree *tree);
 
-/* All transfers of the tree, which run together. Returns 0, or -1: more than a set has. */
-int tccl_tree_set(const struct tccl_tree_ways *ways, const struct tccl_tree *tree,
-                  struct tccl_set *set);
-
 /* Is it over the chain's GPUs, with a NIC of the machine and with bandwidths? One of which nothing
  * is known always is. */
 bool tccl_tree_fits(const struct tccl_tree *tree, const struct tccl_chain *chain, int n_nics);

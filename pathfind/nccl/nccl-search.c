@@ -122,30 +122,25 @@ static void enter(struct search *search, int gpu, struct spot spot)
     *used ^= UINT32_C(1) << gpu;
 }
 
-static void enter_from_gpu(struct search *search, int from, int to, struct spot spot)
+/* Goes on at the GPU by a way to it, if that is near enough and has so much left. */
+static void enter_by(struct search *search, const struct tccl_way *way, const struct tccl_way *back,
+                     bool from_gpu, int gpu, struct spot spot)
 {
-    struct tccl_view *view = search->view;
-    const struct tccl_way *way = &view->gpus[from].to_gpu[to];
-    float gbps = search->now.gbps_gpus;
+    const struct graph *now = &search->now;
+    float gbps = from_gpu ? now->gbps_gpus : now->gbps_nics;
 
-    if (!near_enough(&search->now, way, &view->gpus[to].to_gpu[from], search->now.far_gpus) ||
-        !take(search, way, true, gbps))
+    if (!near_enough(now, way, back, from_gpu ? now->far_gpus : now->far_nics) ||
+        !take(search, way, from_gpu, gbps))
         return;
-    enter(search, to, spot);
-    give_back(search, way, true, gbps);
+    enter(search, gpu, spot);
+    give_back(search, way, from_gpu, gbps);
 }
 
 static void enter_from_nic(struct search *search, int nic, int gpu, struct spot spot)
 {
-    struct tccl_view *view = search->view;
-    const struct tccl_way *way = &view->nics[nic].to_gpu[gpu];
-    float gbps = search->now.gbps_nics;
+    const struct tccl_view *view = search->view;
 
-    if (!near_enough(&search->now, way, &view->gpus[gpu].to_nic[nic], search->now.far_nics) ||
-        !take(search, way, false, gbps))
-        return;
-    enter(search, gpu, spot);
-    give_back(search, way, false, gbps);
+    enter_by(search, &view->nics[nic].to_gpu[gpu], &view->gpus[gpu].to_nic[nic], false, gpu, spot);
 }
 
 /* Is the graph that was just completed better than the best one? */
@@ -325,7 +320,8 @@ static void go_on(struct search *search, int gpu, struct spot spot)
         count = next_gpus(search, gpu, spot, next);
     spot.step++;
     for (int i = 0; i < count; i++)
-        enter_from_gpu(search, gpu, next[i], spot);
+        enter_by(search, &search->view->gpus[gpu].to_gpu[next[i]],
+                 &search->view->gpus[next[i]].to_gpu[gpu], true, next[i], spot);
 }
 
 static void close_ring(struct search *search, int gpu, struct spot spot)

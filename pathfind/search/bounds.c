@@ -174,7 +174,7 @@ double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_set
 static int add_use(const struct tccl_bounds *bounds, struct uses *uses, uint32_t limit, double gbps)
 {
     size_t room = uses->room;
-    if (tccl_grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) != 0)
+    if (TCCL_GROW(uses->limits, uses->count, room) != 0)
         return -1;
     uses->room = room;
     uint32_t place = uses->count++;
@@ -189,13 +189,11 @@ static int add_long_limit(struct tccl_bounds *bounds, const uint16_t *members, i
 {
     if (bounds->n_limits >= MAX_LIMITS)
         return 0;
-    if (tccl_grow((void **)&bounds->limits, bounds->n_limits, &bounds->limits_room,
-                  sizeof(*bounds->limits)) != 0)
+    if (TCCL_GROW(bounds->limits, bounds->n_limits, bounds->limits_room) != 0)
         return -1;
     struct limit limit = {.gbps = gbps, .first = bounds->n_members, .size = count};
     for (int i = 0; i < count; i++) {
-        if (tccl_grow((void **)&bounds->members, bounds->n_members, &bounds->members_room,
-                      sizeof(*bounds->members)) != 0 ||
+        if (TCCL_GROW(bounds->members, bounds->n_members, bounds->members_room) != 0 ||
             add_use(bounds, &bounds->uses[members[i]], bounds->n_limits, gbps) != 0)
             return -1;
         bounds->members[bounds->n_members++] = members[i];
@@ -251,8 +249,7 @@ static int add_value(struct tccl_bounds *bounds, double gbps)
         place--;
     if (place > 0 && bounds->values[place - 1] == gbps)
         return 0;
-    if (tccl_grow((void **)&bounds->values, bounds->n_values, &bounds->values_room,
-                  sizeof(*bounds->values)) != 0)
+    if (TCCL_GROW(bounds->values, bounds->n_values, bounds->values_room) != 0)
         return -1;
     memmove(bounds->values + place + 1, bounds->values + place,
             (bounds->n_values - place) * sizeof(*bounds->values));
@@ -307,8 +304,7 @@ int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_set *walk, d
 
 static int note_raise(struct tccl_bounds *bounds, double low, double high)
 {
-    if (tccl_grow((void **)&bounds->raises, bounds->n_raises, &bounds->raises_room,
-                  sizeof(*bounds->raises)) != 0)
+    if (TCCL_GROW(bounds->raises, bounds->n_raises, bounds->raises_room) != 0)
         return -1;
     bounds->raises[bounds->n_raises++] = (struct tccl_raise){low, high};
     return add_value(bounds, high);
@@ -414,8 +410,7 @@ static int find_low_limits(struct tccl_bounds *bounds, const struct tccl_set *se
                 limit->met += undo ? -1 : 1;
                 if (undo || limit->met != limit->size)
                     continue;
-                if (tccl_grow((void **)&bounds->found, bounds->n_found, &bounds->found_room,
-                              sizeof(*bounds->found)) != 0)
+                if (TCCL_GROW(bounds->found, bounds->n_found, bounds->found_room) != 0)
                     status = -1;
                 else
                     bounds->found[bounds->n_found++] = uses->limits[u];
@@ -475,8 +470,7 @@ static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, d
 /* Limits must not change while some are counted on the stack. */
 static int raise_later(struct tccl_bounds *bounds, const struct tccl_setmap_entry *entry)
 {
-    if (tccl_grow((void **)&bounds->late, bounds->n_late, &bounds->late_room,
-                  sizeof(*bounds->late)) != 0)
+    if (TCCL_GROW(bounds->late, bounds->n_late, bounds->late_room) != 0)
         return -1;
     bounds->late[bounds->n_late++] = entry - bounds->sets->entries;
     return 0;
@@ -508,10 +502,8 @@ static struct tccl_setmap_entry *take_up(struct tccl_bounds *bounds, const struc
     if (!entry || entry->asked)
         return entry;
     size_t last = bounds->n_asked;
-    if (tccl_grow((void **)&bounds->asked, last, &bounds->asked_room, sizeof(*bounds->asked)) !=
-            0 ||
-        tccl_grow((void **)&bounds->covers, last, &bounds->covers_room, sizeof(*bounds->covers)) <
-            0)
+    if (TCCL_GROW(bounds->asked, last, bounds->asked_room) != 0 ||
+        TCCL_GROW(bounds->covers, last, bounds->covers_room) < 0)
         return NULL;
     bits_of_set(bounds, set, bounds->covers[last]);
     bounds->asked[bounds->n_asked++] = entry - bounds->sets->entries;

@@ -66,8 +66,8 @@ static void add_room(void *context, const struct tccl_set *members, double gbps)
     struct guesser *guesser = context;
     if (guesser->n_rooms == MAX_ROOMS)
         return;
-    if (members->count == 0 || tccl_grow((void **)&guesser->rooms, guesser->n_rooms,
-                                         &guesser->rooms_room, sizeof(*guesser->rooms)) != 0)
+    if (members->count == 0 ||
+        TCCL_GROW(guesser->rooms, guesser->n_rooms, guesser->rooms_room) != 0)
         return;
     int32_t *first = &guesser->by_first[members->transfers[0]];
     guesser->rooms[guesser->n_rooms] = (struct room){gbps, *first, *members};

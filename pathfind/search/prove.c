@@ -57,17 +57,25 @@ int tccl_task_reconsider(struct tccl_task *task)
     return task->search->meter.distrusts ? give_up_symmetry(task) : 0;
 }
 
-typedef bool goal_filter(const struct tccl_goal *goal, const void *context);
+struct nic_pair {
+    int entry, exit;
+};
+
+/* pair NULL: all do. */
+static bool joins(const struct tccl_goal *goal, const struct nic_pair *pair)
+{
+    return !pair || (goal->entry.nic == pair->entry && goal->exit.nic == pair->exit);
+}
 
 /* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if
  * none. */
-static void leaders(struct tccl_task *task, goal_filter *filter, const void *context,
-                    struct tccl_goal **best, struct tccl_goal **open)
+static void leaders(struct tccl_task *task, const struct nic_pair *pair, struct tccl_goal **best,
+                    struct tccl_goal **open)
 {
     *best = *open = NULL;
     for (int i = 0; i < task->n_goals; i++) {
         struct tccl_goal *goal = &task->goals[i];
-        if (goal->done || (filter && !filter(goal, context)))
+        if (goal->done || !joins(goal, pair))
             continue;
         if (!*best || goal->result->gbps > (*best)->result->gbps)
             *best = goal;
@@ -78,13 +86,13 @@ static void leaders(struct tccl_task *task, goal_filter *filter, const void *con
 
 /* Proves the best goals, one after the other: as soon as no bound is above the best bandwidth by
  * more than the gap, that best one is done. Returns 0; 1 when stopped; -1 with err. */
-static int prove_best(struct tccl_task *task, int wanted, goal_filter *filter, const void *context)
+static int prove_best(struct tccl_task *task, int wanted, const struct nic_pair *pair)
 {
     struct tccl_goal *best, *open;
     while (wanted > 0) {
         if (tccl_task_reconsider(task) != 0)
             return -1;
-        leaders(task, filter, context, &best, &open);
+        leaders(task, pair, &best, &open);
         if (!best)
             return 0;
         if (open->result->bound <= tccl_task_with_gap(task, best->result->gbps) ||
@@ -201,16 +209,6 @@ static int bound_ports(struct tccl_task *task)
     return 0;
 }
 
-struct nic_pair {
-    int entry, exit;
-};
-
-static bool joins(const struct tccl_goal *goal, const void *context)
-{
-    const struct nic_pair *pair = context;
-    return goal->entry.nic == pair->entry && goal->exit.nic == pair->exit;
-}
-
 /* Has a pair of NICs a goal that is proven to be its best? */
 static bool cell_done(const struct tccl_task *task, const struct nic_pair *pair)
 {
@@ -233,38 +231,30 @@ static int prove_cells(struct tccl_task *task)
         struct nic_pair pair = {i / nics, i % nics};
         if (cell_done(task, &pair))
             continue;
-        int status = prove_best(task, 1, joins, &pair);
+        int status = prove_best(task, 1, &pair);
         if (status != 0)
             return status;
     }
     return 0;
 }
 
-static int run_once(struct tccl_task *task)
+static int prove_all(struct tccl_task *task)
 {
     bool all = task->options->pairs <= 0 || task->options->pairs >= task->n_goals;
     int status = 0;
     if (!all)
         status = bound_ports(task);
     if (status == 0)
-        status = prove_best(task, all ? task->n_goals : task->options->pairs, NULL, NULL);
+        status = prove_best(task, all ? task->n_goals : task->options->pairs, NULL);
     if (status == 0 && !all)
         status = prove_cells(task);
     if (status == 0 && !all)
         status = first_chains(task);
-    if (tccl_task_reconsider(task) != 0)
-        return -1;
     return status;
 }
 
-static int cells_once(struct tccl_task *task)
-{
-    int status = prove_cells(task);
-    return tccl_task_reconsider(task) != 0 ? -1 : status;
-}
-
 /* Until what was proven holds, whatever was learnt of measurements since. */
-static int prove(struct tccl_task *task, int (*once)(struct tccl_task *task))
+static int prove(struct tccl_task *task, int (*once)(struct tccl_task *))
 {
     int status = 0;
     for (int round = 0; status == 0 && round < TCCL_MAX_PASSES && (round == 0 || task->unproven);
@@ -274,18 +264,20 @@ static int prove(struct tccl_task *task, int (*once)(struct tccl_task *task))
         for (int i = 0; i < task->n_goals; i++)
             task->goals[i].done = false;
         status = once(task);
+        if (tccl_task_reconsider(task) != 0)
+            return -1;
     }
     return status;
 }
 
 int tccl_task_prove(struct tccl_task *task)
 {
-    return prove(task, run_once);
+    return prove(task, prove_all);
 }
 
 int tccl_task_prove_cells(struct tccl_task *task)
 {
-    return prove(task, cells_once);
+    return prove(task, prove_cells);
 }
 
 int tccl_task_prove_ring(struct tccl_task *task)

@@ -10,7 +10,7 @@
  * deviations. */
 static const double DISTURBED = 6;
 
-int tccl_grow(void **array, size_t count, size_t *room, size_t element)
+int tccl_setmap_grow(void **array, size_t count, size_t *room, size_t element)
 {
     if (count < *room)
         return 0;
@@ -72,7 +72,7 @@ int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set)
     size_t slot = slot_of(map, set);
     if (map->slots[slot])
         return 0;
-    if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) != 0)
+    if (TCCL_GROW(map->entries, map->count, map->room) != 0)
         return -1;
     map->entries[map->count] = (struct tccl_setmap_entry){.set = *set};
     map->slots[slot] = ++map->count;
