@@ -12,12 +12,6 @@
 #include "ring/latency.h"
 #include "ring/ring.h"
 
-void answer_clear(struct answer *answer)
-{
-    route_clear(&answer->route);
-    route_clear(&answer->baseline);
-}
-
 void answer_complete(struct answer *answer)
 {
     bool closed = answer->route.n == 1 && stop_first(answer->route.stops)->closed;
@@ -400,7 +394,8 @@ int answer_command(answer_finder *find, answer_shower *show, const struct option
         rc = find(options, &nodes, &answer, err);
     if (rc == 0)
         rc = show(options, &answer, err);
-    answer_clear(&answer);
+    route_clear(&answer.route);
+    route_clear(&answer.baseline);
     nodes_clear(&nodes);
     return rc;
 }

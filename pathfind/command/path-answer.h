@@ -19,8 +19,6 @@ struct answer {
     struct tccl_error not_expressible; /* "" if a stock NCCL can be made to build the ring */
 };
 
-void answer_clear(struct answer *answer);
-
 /* Fills in the baseline for the nodes of the route, and whether the ring is expressible. Never
  * fails: the answer says what is unknown. */
 void answer_complete(struct answer *answer);

@@ -86,7 +86,7 @@ void tccl_layout_machine(const struct tccl_machine *machine, struct tccl_layout 
     layout->node = (struct tccl_box){0, 0, row.x - SPACE + PAD, bottom + PAD};
 }
 
-const struct tccl_box *tccl_layout_box(const struct tccl_layout *layout, struct tccl_device device)
+static const struct tccl_box *box_of(const struct tccl_layout *layout, struct tccl_device device)
 {
     switch (device.kind) {
     case TCCL_GPU:
@@ -180,8 +180,8 @@ void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arro
     struct end ends[2 * TCCL_ALL_ARROWS];
     for (int i = 0; i < count; i++) {
         struct tccl_arrow *arrow = &arrows[i];
-        const struct tccl_box *from = tccl_layout_box(layout, arrow->from);
-        const struct tccl_box *to = tccl_layout_box(layout, arrow->to);
+        const struct tccl_box *from = box_of(layout, arrow->from);
+        const struct tccl_box *to = box_of(layout, arrow->to);
         bool from_memory = arrow->from.kind == TCCL_MEMORY,
              to_memory = arrow->to.kind == TCCL_MEMORY;
         arrow->below = !from_memory && !to_memory;

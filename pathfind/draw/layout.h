@@ -20,7 +20,6 @@ struct tccl_layout {
 };
 
 void tccl_layout_machine(const struct tccl_machine *machine, struct tccl_layout *layout);
-const struct tccl_box *tccl_layout_box(const struct tccl_layout *layout, struct tccl_device device);
 
 enum tccl_arrow_kind {
     TCCL_ARROW_WRITE,
