@@ -2,8 +2,8 @@
  * any time (step-fakes.h). */
 #include "client/step-json.h"
 #include "step-fakes.h"
-#include "tccld/join/step.h"
 #include "tccld/join/node-tree.h"
+#include "tccld/join/step.h"
 
 enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };
 
