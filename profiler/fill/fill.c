@@ -308,7 +308,6 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
 static void leave_open(struct fill *fill, struct tccl_table *table)
 {
     const struct tccl_fill_options *options = fill->options;
-
     struct tccl_result *ring = tccl_table_ring(table);
 
     if (ring->gbps > 0)

@@ -179,7 +179,6 @@ void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_
 {
     double time = tccl_seconds();
     char text[TCCL_PROGRESS_TEXT];
-
     double pause = line->terminal ? 0.1 : time - line->begun < 10 ? 1 : 10;
     if (!line->out || (line->shown > 0 && time - line->shown < pause))
         return;

@@ -114,7 +114,6 @@ static int watch(const struct state *state, struct tccl_member *member, struct t
 static int cuda_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
-
     int64_t left = tccl_member_deadline(member) - tccl_now_ns();
 
     state->slot->limit = (left > 0 ? left : 0) + grace;

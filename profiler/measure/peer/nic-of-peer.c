@@ -68,7 +68,6 @@ static bool is_same(const struct sockaddr *a, const struct sockaddr_storage *b)
 static int find_interface(const struct sockaddr_storage *own, char name[static IF_NAMESIZE])
 {
     struct ifaddrs *list = NULL;
-
     const struct sockaddr_in *four = (const void *)own;
     /* Any address of the loopback's net is one of its own. */
     bool loops = own->ss_family == AF_INET && ntohl(four->sin_addr.s_addr) >> 24 == 127;
