@@ -490,6 +490,69 @@ TEST(memory)
     check_record(0, join.key.job, "applied", "");
 }
 
+static int count_in(const char *outbox, const char *table)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *rows = NULL;
+    char sql[64];
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
+    int count = sqlite3_open(outbox, &db) == SQLITE_OK &&
+                        sqlite3_busy_timeout(db, 10000) == SQLITE_OK &&
+                        sqlite3_prepare_v2(db, sql, -1, &rows, NULL) == SQLITE_OK &&
+                        sqlite3_step(rows) == SQLITE_ROW
+                    ? sqlite3_column_int(rows, 0)
+                    : -1;
+    sqlite3_finalize(rows);
+    sqlite3_close(db);
+    return count;
+}
+
+/* What a tccld with a spool has left is delivered once; what is no record is kept aside. */
+TEST(spool_of_before)
+{
+    char file[300], folder[256], outbox[256], text[400];
+    uint32_t job = new_key().job;
+    rig_stop_tccld(3, SIGTERM);
+    rig_path(folder, "state/spool", 3);
+    rig_path(outbox, "state/outbox.db", 3);
+    snprintf(text, sizeof(text),
+             "tccl-spool 1 0123456789abcdef\n[{\"cluster\":\"\",\"job\":%u,\"step\":0,\"uid\":%u,"
+             "\"state\":\"applied\",\"start\":%lld,\"reporter\":0,\"nodes\":\"n3\"}]\n",
+             job, geteuid(), (long long)time(NULL));
+    snprintf(file, sizeof(file), "%s/0123456789abcdef0123456789abcdef", folder);
+    check_write_file(file, text);
+    snprintf(file, sizeof(file), "%s/00000000000000000000000000000000", folder);
+    check_write_file(file, "tccl-spool 1 0123456789abcdef\nno record\n");
+    rig_start_tccld(3);
+    check_record(0, job, "applied", "");
+    CHECK(access(folder, F_OK) != 0);
+    CHECK_INT(count_in(outbox, "aside"), 1);
+}
+
+/* A damaged outbox is moved aside, which is said, and a new one does its work. */
+TEST(damaged_outbox)
+{
+    char outbox[256], bad[300], ledger[256];
+    rig_stop_tccld(3, SIGTERM);
+    rig_path(outbox, "state/outbox.db", 3);
+    rig_path(ledger, "run/records", 3);
+    long long before = 0, after = 0;
+    CHECK_INT(sscanf(strstr(check_read_file(ledger), " lost "), " lost %lld", &before), 1);
+    char noise[2000];
+    memset(noise, 'x', sizeof(noise) - 1);
+    noise[sizeof(noise) - 1] = '\0';
+    check_write_file(outbox, noise);
+    rig_start_tccld(3);
+    snprintf(bad, sizeof(bad), "%s.bad", outbox);
+    for (int i = 0; i < 100 && (access(bad, F_OK) != 0 || after <= before); i++) {
+        poll(NULL, 0, 50);
+        sscanf(strstr(check_read_file(ledger), " lost "), " lost %lld", &after);
+    }
+    CHECK(access(bad, F_OK) == 0);
+    CHECK_INT(after, before + 1);
+    CHECK_INT(count_in(outbox, "waiting"), 0);
+}
+
 /* Strangers */
 
 static int dial(int node)
