@@ -175,7 +175,7 @@ TEST(beside_text)
 TEST(beside_long)
 {
     struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
-    struct tccl_neighbour *one = calloc(1, sizeof(*one));
+    cleanup_free struct tccl_neighbour *one = calloc(1, sizeof(*one));
     CHECK_INT(tccl_named_rings_parse(A " | " A " | " A " | " A " | " A " | " A " | " A " | " A,
                                      &one->rings, NULL),
               0);
@@ -184,7 +184,6 @@ TEST(beside_long)
     cleanup_free char *text = tccl_beside_format(list, TCCL_MAX_BESIDE);
     int n = tccl_beside_parse(text, again, NULL);
     CHECK(strlen(text) <= TCCL_BESIDE_TEXT && n > 5 && n < TCCL_MAX_BESIDE);
-    free(one);
 }
 
 TEST(beside_drawn)

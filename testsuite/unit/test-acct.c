@@ -346,13 +346,13 @@ TEST(bad_columns)
 /* The name of the uid, if this machine has one; nobody else's word. */
 TEST(users)
 {
-    json_t *records = json_pack("[{s:i,s:s},{s:I,s:s},{s:i,s:s}]", "uid", 0, "user", "ann", "uid",
-                                (json_int_t)4000000000, "user", "far", "uid", 0, "user", "");
+    cleanup_json json_t *records =
+        json_pack("[{s:i,s:s},{s:I,s:s},{s:i,s:s}]", "uid", 0, "user", "ann", "uid",
+                  (json_int_t)4000000000, "user", "far", "uid", 0, "user", "");
     static const char *const names[] = {"root", "", "root"};
     acct_name_users(records);
     for (size_t i = 0; i < 3; i++)
         CHECK_STR(json_string_value(json_object_get(json_array_get(records, i), "user")), names[i]);
-    json_decref(records);
 }
 
 SETUP

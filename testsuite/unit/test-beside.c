@@ -2,6 +2,7 @@
  * rates that test-model.c compares with their definition. */
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "search/beside.h"
 
@@ -161,15 +162,17 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_search_options options = {.others = OTHERS};
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(beside->model), NULL);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    cleanup_search struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(beside->model), NULL);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_error err = {""};
     double own = beside->own;
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     CHECK_STR(err.text, "");
     CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
-    struct tccl_node_class *class = tccl_beside_class(beside, table, true, false, &err);
+    cleanup_class struct tccl_node_class *class =
+        tccl_beside_class(beside, table, true, false, &err);
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;
     int harm = check_ring(beside, table, class);
@@ -179,20 +182,17 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
         CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
+    cleanup_class struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");
     CHECK(read && tccl_node_class_equal(class, read));
-    tccl_node_class_free(read);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
-    tccl_search_free(search);
 }
 
 /* GPUs 0 and 1 run, 2 and 3 come (and where there are five, the last one with them). */
 static void check_random(unsigned long *state)
 {
     int gpus = 4 + random_below(state, 2);
-    struct tccl_model *model = random_model(state, gpus, 2 + random_below(state, 2), 0);
+    cleanup_model struct tccl_model *model =
+        random_model(state, gpus, 2 + random_below(state, 2), 0);
     struct tccl_beside beside = {.model = model};
     struct tccl_result first, best;
     struct tccl_worth worth;
@@ -221,7 +221,6 @@ static void check_random(unsigned long *state)
         CHECK(fabs(least_share(&beside, &set) - worth.least) < 1e-6);
         CHECK(worth.gbps >= worth.least * beside.own * (1 - 1e-9));
     }
-    tccl_model_free(model);
 }
 
 /* Two halves of a node whose memories take one ring each: planned alone both use the same ones. */

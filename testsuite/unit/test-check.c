@@ -42,10 +42,9 @@ TEST(results)
 
     struct check_result odd = {0};
     check_say(&odd, CHECK_WARN, "bytes \xff\xfe: do");
-    json_t *json = check_to_json("item", &odd);
+    cleanup_json json_t *json = check_to_json("item", &odd);
     CHECK_STR(json_string_value(json_object_get(json, "level")), "warn");
     CHECK_STR(json_string_value(json_object_get(json, "text")), "bytes ??: do");
-    json_decref(json);
 }
 
 TEST(gpus)

@@ -2,6 +2,7 @@
  * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
  * rates that test-model.c compares with their definition. */
 #include "check.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/groups.h"
 #include "search/search.h"
@@ -506,7 +507,7 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
  * memories all the same. */
 static void check_spread(const char *name)
 {
-    struct tccl_model *model;
+    cleanup_model struct tccl_model *model;
     struct tccl_table *tables[EIGHT];
     struct tccl_group_choice choices[EIGHT];
     char path[4096];
@@ -514,7 +515,8 @@ static void check_spread(const char *name)
     CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_beside beside = {.model = model};
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    cleanup_search struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
     struct tccl_groups *groups = tccl_groups_new(machine, false, false);
     double least = INFINITY, best = best_spread(model);
     for (int gpu = 0; gpu < EIGHT; gpu++) {
@@ -531,21 +533,18 @@ static void check_spread(const char *name)
     for (int gpu = 0; gpu < EIGHT; gpu++)
         tccl_table_free(tables[gpu]);
     tccl_groups_free(groups);
-    tccl_search_free(search);
-    tccl_model_free(model);
 }
 
 /* One group is none, and so many have no room beside each other. */
 TEST(refused)
 {
     unsigned long state = 1;
-    struct tccl_model *model = random_model(&state, 2, 2, 2);
+    cleanup_model struct tccl_model *model = random_model(&state, 2, 2, 2);
     struct tccl_beside beside = {.model = model, .n = TCCL_MAX_SIDES - 1};
     struct tccl_group_choice choices[PAIR];
     struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), false, false);
     CHECK_SAYS(tccl_groups_choose(groups, &beside, choices, ERR) == -1, "0 groups beside");
     tccl_groups_free(groups);
-    tccl_model_free(model);
 }
 
 TEST(random)

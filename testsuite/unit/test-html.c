@@ -22,13 +22,12 @@ static int count(const char *text, const char *part)
 
 TEST(escape)
 {
-    char *text = NULL;
+    cleanup_free char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     tccl_svg_escape("<a b='c'>&\"\\\x01\x1b\t日\n", out);
     fclose(out);
     CHECK_STR(text, "&lt;a b='c'&gt;&amp;&quot;&#92;&#xFFFD;&#xFFFD;\t日\n");
-    free(text);
 }
 
 static char *page_of(const char *heading, const char *line, const char *value)

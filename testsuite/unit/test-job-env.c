@@ -59,13 +59,11 @@ TEST(preload)
         {"", ""},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *kept = job_env_preload_without(cases[i].list, shim, "/old/shim.so");
+        cleanup_free char *kept = job_env_preload_without(cases[i].list, shim, "/old/shim.so");
         CHECK_STR(kept, cases[i].kept);
-        free(kept);
     }
-    char *kept = job_env_preload_without("/a.so:/b.so", NULL, "");
+    cleanup_free char *kept = job_env_preload_without("/a.so:/b.so", NULL, "");
     CHECK_STR(kept, "/a.so:/b.so");
-    free(kept);
 }
 
 TEST(forget)
@@ -135,7 +133,7 @@ TEST(announce_long)
     for (int left = 0; left < 2; left++) {
         struct job_env_edits edits = {.count = 0};
         size_t size = left ? LONGEST - strlen(shim) - 1 : LONGEST; /* 1: the colon */
-        char *list = malloc(size);
+        cleanup_free char *list = malloc(size);
         char *env[] = {list, NULL};
         CHECK(list != NULL);
         memset(list, 'x', size);
@@ -146,7 +144,6 @@ TEST(announce_long)
         CHECK_INT(strcmp(edited(&edits, "TCCL_SHIM"), "(unchanged)") != 0, left);
         CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
         job_env_edits_clear(&edits);
-        free(list);
     }
 }
 
@@ -187,7 +184,7 @@ TEST(contain_long)
     enum { LONGEST = 32 * 4096 };
     size_t length = LONGEST - strlen("SINGULARITYENV_LD_PRELOAD=:") - 1;
     for (int more = 0; more < 2; more++) {
-        char *list = malloc(length + sizeof("LD_PRELOAD=") + 1);
+        cleanup_free char *list = malloc(length + sizeof("LD_PRELOAD=") + 1);
         char *env[] = {list, NULL};
         CHECK(list != NULL);
         memset(list, 'x', length + strlen("LD_PRELOAD=") + 1);
@@ -197,7 +194,6 @@ TEST(contain_long)
         CHECK_INT(job_env_contain(env, "", &edits), 0);
         CHECK_INT(strcmp(edited(&edits, "SINGULARITYENV_LD_PRELOAD"), "(unchanged)") == 0, more);
         job_env_edits_clear(&edits);
-        free(list);
     }
 }
 
@@ -244,8 +240,7 @@ TEST(preload_property)
                 strcat(expected, i ? divider : "");
             strcat(expected, element);
         }
-        char *kept = job_env_preload_without(list, shim, "/old.so");
+        cleanup_free char *kept = job_env_preload_without(list, shim, "/old.so");
         CHECK_STR(kept, expected);
-        free(kept);
     }
 }

@@ -1,6 +1,7 @@
 /* The class of a node: the best of its table, and the same after a journey as JSON. */
 #include "check.h"
 
+#include "owned.h"
 #include "ring/node-class.h"
 #include "sample.h"
 
@@ -102,7 +103,7 @@ TEST(leaves_room)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int all = 0; all < 2; all++)
         for (int slow = 0; slow < 2; slow++) {
-            struct tccl_table *table = sample_table(machine, all ? 15 : 1);
+            cleanup_table struct tccl_table *table = sample_table(machine, all ? 15 : 1);
             struct tccl_result *other = &table->results[0];
             for (int i = 0; i < tccl_table_pairs(table); i++)
                 if (table->results[i].chain.n_gpus && table->results[i].gbps > other->gbps)
@@ -117,14 +118,12 @@ TEST(leaves_room)
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
             tccl_table_keep_other(table, &chain, gbps);
-            struct tccl_node_class *class =
+            cleanup_class struct tccl_node_class *class =
                 tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
             const struct tccl_seen *cell = &class->seen[chain.entry.nic * 2 + chain.exit.nic];
             CHECK(cell->gbps == (all || slow ? other->gbps : gbps));
             CHECK(all || cell->set.rings[0].entry.via.index == (slow ? !near : near));
             CHECK(cell->bound >= other->gbps);
-            tccl_node_class_free(class);
-            tccl_table_free(table);
         }
 }
 
@@ -132,8 +131,9 @@ TEST(from_table)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
-        struct tccl_table *table = sample_table(machine, gpus);
-        struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+        cleanup_table struct tccl_table *table = sample_table(machine, gpus);
+        cleanup_class struct tccl_node_class *class =
+            tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
         CHECK(class != NULL);
         CHECK_INT(class->n_gpus, __builtin_popcount(gpus));
         CHECK_STR(class->machine, table->machine);
@@ -143,8 +143,6 @@ TEST(from_table)
         CHECK(class->baselines[TCCL_NEWEST].ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
         CHECK(class->noise == 0.01);
         check_baseline_nics(table, class);
-        tccl_node_class_free(class);
-        tccl_table_free(table);
     }
 }
 
@@ -153,8 +151,8 @@ TEST(without_p2p)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
-        struct tccl_table *table = sample_table(machine, gpus);
-        struct tccl_node_class *class =
+        cleanup_table struct tccl_table *table = sample_table(machine, gpus);
+        cleanup_class struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
         for (int cell = 0; cell < 4; cell++) {
             double gbps = 0;
@@ -171,8 +169,6 @@ TEST(without_p2p)
         }
         CHECK(tccl_class_ring(class)->gbps ==
               (tccl_chain_has_p2p(&tccl_table_ring(table)->chain) ? 4.5 : 7.25));
-        tccl_node_class_free(class);
-        tccl_table_free(table);
     }
 }
 
@@ -180,50 +176,46 @@ TEST(no_nic)
 {
     struct tccl_machine machine = sample_machine();
     machine.n_nics = 0;
-    struct tccl_table *table = tccl_table_new(&machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
+    cleanup_table struct tccl_table *table = tccl_table_new(&machine, 15);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
     CHECK(class && class->n_nics == 0 && class->baselines[TCCL_NEWEST].n_chains == 0 &&
           isinf(tccl_class_ring(class)->bound));
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
+    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
-    tccl_node_class_free(copy);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
 }
 
 TEST(json)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = sample_table(machine, 13);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    cleanup_table struct tccl_table *table = sample_table(machine, 13);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     cleanup_json json_t *again = json_loads(text, 0, NULL);
-    struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
+    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
         copy->seen[3].bound = 1e5;
         CHECK(!tccl_node_class_equal(class, copy));
     }
-    tccl_node_class_free(copy);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
 }
 
 static void check_refused(const json_t *json)
 {
-    struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
     CHECK(class == NULL && check_err.text[0]);
-    tccl_node_class_free(class);
 }
 
 /* Each key removed, and each replaced by values that are wrong everywhere. */
 TEST(refused)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    cleanup_table struct tccl_table *table = sample_table(machine, 15);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     const char *key;
     json_t *value;
@@ -237,11 +229,10 @@ TEST(refused)
         check_refused(wrong);
         json_object_set_new(wrong, key, json_integer(-2));
         check_refused(wrong);
-        char *big = calloc(1, 5001);
+        cleanup_free char *big = calloc(1, 5001);
         memset(big, 'x', 5000);
         json_object_set_new(wrong, key, json_string(big));
         check_refused(wrong);
-        free(big);
     }
     cleanup_json json_t *other = json_deep_copy(json);
     json_array_append_new(json_object_get(other, "nics"), json_object());
@@ -259,16 +250,15 @@ TEST(refused)
         json_object_set_new(baseline, "exit_nics", json_loads(nics[i], 0, NULL));
         check_refused(json);
     }
-    tccl_node_class_free(class);
-    tccl_table_free(table);
 }
 
 /* What no NCCL can be made to build is no chain of that node, and its others stay. */
 TEST(unbuilt)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    cleanup_table struct tccl_table *table = sample_table(machine, 15);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_seen set = {.set = {.n = 2}};
     set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
     set.set.rings[1].edges[2] = (struct tccl_edge){.kind = TCCL_P2P_READ};
@@ -281,13 +271,10 @@ TEST(unbuilt)
     json_object_set_new(cell, "alone", json_real(6));
     json_object_set_new(cell, "bound", json_real(7));
     json_object_set_new(cell, "chain", json_string("mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -g> mlx5_0"));
-    struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
+    cleanup_class struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
     CHECK(left && left->seen[0].set.n == 0 && left->seen[0].gbps <= 0 && left->seen[0].bound > 6);
     CHECK(left && tccl_class_ring(left)->set.rings[0].n_gpus == 4);
     CHECK_INT(left ? left->n_seen : -1, class->n_seen - 1);
-    tccl_node_class_free(left);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
 }
 
 /* What another node says of its chains is believed only as far as it fits the rest. */
@@ -305,8 +292,9 @@ TEST(chains_refused)
         "mlx5_0 -m0> 0000:21:00.0 -w> 0000:41:00.0 -w> 0000:61:00.0 -w> 0000:81:00.0 -m0> mlx5_1",
         "",
     };
-    struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    cleanup_table struct tccl_table *table = sample_table(machine, 15);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
@@ -321,8 +309,6 @@ TEST(chains_refused)
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
     json_object_set_new(json_object_get(json, "ring"), "chain", json_string("0 -w> 1 -w> 0"));
     check_refused(json);
-    tccl_node_class_free(class);
-    tccl_table_free(table);
 }
 
 /* A class with random sets; the four NIC pairs of the sample machine are on four fabric pairs. */
@@ -372,7 +358,7 @@ TEST(sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int round = 0; round < 100 && !check_failures; round++) {
-        struct tccl_node_class *class = class_with_sets(machine, 15);
+        cleanup_class struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
         struct tccl_error err = {""};
         double best = set.gbps, found = 0;
@@ -406,18 +392,15 @@ TEST(sets)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
                   own->set.rings[order[r]].exit.nic == out[r]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
+        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
         CHECK_STR(err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1;
         CHECK(copy && !tccl_node_class_equal(class, copy));
         json_object_del(json, "sets");
-        struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
+        cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
         CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));
-        tccl_node_class_free(older);
-        tccl_node_class_free(copy);
-        tccl_node_class_free(class);
     }
 }
 

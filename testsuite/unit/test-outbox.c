@@ -47,7 +47,7 @@ static void put(struct tccl_outbox *outbox, int job, int count)
 static void take(struct tccl_outbox *outbox, int most, size_t bytes, int job, int count,
                  bool remove)
 {
-    json_t *ids = NULL;
+    cleanup_json json_t *ids = NULL;
     int lost = 0;
     cleanup_json json_t *records = tccl_outbox_take(outbox, most, bytes, &ids, &lost, ERR);
     cleanup_json json_t *expected = batch(job, count);
@@ -57,7 +57,6 @@ static void take(struct tccl_outbox *outbox, int most, size_t bytes, int job, in
     CHECK_INT((long long)json_array_size(ids), count);
     if (remove)
         CHECK_OK(tccl_outbox_remove(outbox, ids, ERR));
-    json_decref(ids);
 }
 
 static int sql(const char *text)

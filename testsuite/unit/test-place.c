@@ -3,6 +3,7 @@
  * definition; tables that symmetries move. */
 #include "enumerate.h"
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/neighbours.h"
 #include "ring/ring.h"
@@ -235,7 +236,7 @@ static int find_table(void *context, uint32_t gpus, const struct tccl_table **ta
 static void check_random(unsigned long *state)
 {
     int gpus = 4 + random_below(state, 2), k = 2 + random_below(state, gpus - 3);
-    struct tccl_model *model = random_model(state, gpus, 2, 0);
+    cleanup_model struct tccl_model *model = random_model(state, gpus, 2, 0);
     struct tccl_model_tables *tables = tccl_model_tables_new(model, NULL);
     uint32_t all = (1u << gpus) - 1, busy = random_below(state, 2) && k <= gpus - 2 ? 3 : 0;
     const struct tccl_place_source source = {.machine = tccl_model_machine(model),
@@ -252,7 +253,6 @@ static void check_random(unsigned long *state)
     }
     free(places);
     tccl_model_tables_free(tables);
-    tccl_model_free(model);
 }
 
 static void check_rated(const struct tccl_model *model, const struct tccl_ring_set *set,
@@ -271,7 +271,7 @@ static void check_rated(const struct tccl_model *model, const struct tccl_ring_s
 static void check_moved(const char *name)
 {
     const struct tccl_model *model = load_machine(name);
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct tccl_model_tables *tables = tccl_model_tables_new(model, symmetry);
     struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
@@ -298,24 +298,21 @@ static void check_moved(const char *name)
     }
     tccl_search_free(search);
     tccl_model_tables_free(tables);
-    tccl_symmetry_free(symmetry);
 }
 
 static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted, double gbps,
                         double least)
 {
     const struct tccl_model *model = load_machine(name);
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_place_source source = {
         .machine = tccl_model_machine(model), .model = model, .symmetry = symmetry};
-    struct tccl_place *places = NULL;
+    cleanup_free struct tccl_place *places = NULL;
     int n;
     CHECK_INT(tccl_place_rank(&source, busy, k, 0.03, &places, &n, NULL), 0);
     CHECK_INT(places[0].gpus, wanted);
     CHECK(isnan(gbps) ? isnan(places[0].gbps) : fabs(places[0].gbps - gbps) < 0.01);
     CHECK(fabs(places[0].least - least) < 0.01);
-    free(places);
-    tccl_symmetry_free(symmetry);
 }
 
 /* Values within the noise of the best are one, though they are not all within it of each other. */
@@ -340,13 +337,12 @@ TEST(noise)
 TEST(unknown)
 {
     const struct tccl_place_source source = {.machine = machine_of("amd-4gpu")};
-    struct tccl_place *places = NULL;
+    cleanup_free struct tccl_place *places = NULL;
     int n;
     CHECK_INT(tccl_place_rank(&source, 1, 2, 0, &places, &n, NULL), 0);
     CHECK_INT(n, 3);
     for (int i = 0; i < n; i++)
         CHECK(isnan(places[i].gbps) && isnan(places[i].least) && isnan(places[i].rest));
-    free(places);
 }
 
 TEST(random)

@@ -8,10 +8,9 @@ static char conf_path[PATH_MAX];
 
 static void write_conf(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
+    cleanup_file FILE *file = fopen(path, "w");
     CHECK(file != NULL);
     fputs(text, file);
-    fclose(file);
 }
 
 static struct tccl_conf read_conf(const char *text)

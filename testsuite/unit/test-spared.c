@@ -3,6 +3,7 @@
  * several nodes, groups; by a model, and by what was measured. Rates are those of all transfers in
  * one list (tccl_model_rates, which test-model.c compares with its definition). */
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/groups.h"
 #include "ring/neighbours.h"
@@ -154,7 +155,8 @@ static void begin_ring(struct node *node, struct tccl_table *table)
 static void begin_chain(struct node *node, struct tccl_table *table)
 {
     struct tccl_beside beside = beside_of(node, NULL);
-    struct tccl_node_class *class = tccl_beside_class(&beside, table, false, false, ERR);
+    cleanup_class struct tccl_node_class *class =
+        tccl_beside_class(&beside, table, false, false, ERR);
     const struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring ring;
     struct tccl_ring_set set;
@@ -178,7 +180,6 @@ static void begin_chain(struct node *node, struct tccl_table *table)
     }
     if (ring.gbps > 0)
         tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
 }
 
 /* Two groups of one step. */
@@ -257,12 +258,11 @@ TEST(spared)
     uint32_t parts[MOST];
     for (int i = 0; i < ROUNDS; i++) {
         int gpus = 4 + random_below(&seed, 3);
-        struct tccl_model *model =
+        cleanup_model struct tccl_model *model =
             random_model(&seed, gpus, 2 + random_below(&seed, 2), random_below(&seed, 3));
         int n = 2 + (gpus == 6 && random_below(&seed, 2));
         split(&seed, gpus, parts, n);
         begin_all(model, parts, n, i % 3 == 0, 200);
-        tccl_model_free(model);
     }
     for (int i = 0; i < MACHINE_NAMES; i++) {
         const struct tccl_model *model = load_machine(machine_names[i]);

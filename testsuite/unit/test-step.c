@@ -279,7 +279,7 @@ static void do_answer(int which)
     if (fake_n_links == 0)
         return;
     int chosen = rand() % fake_n_links;
-    struct link *link = fake_links[chosen];
+    cleanup_free struct link *link = fake_links[chosen];
     fake_links[chosen] = fake_links[--fake_n_links];
     if (rand() % 4 == 0) {
         tccl_fail_as(&err, TCCL_REASON_NO_DAEMON, "n9: connection refused");
@@ -297,7 +297,6 @@ static void do_answer(int which)
         link->connected = true;
         link->done(link->context, link->probe ? here : link->busy ? busy : answer, NULL);
     }
-    free(link);
 }
 
 /* slurmctld answers, or doesn't. */
@@ -450,13 +449,12 @@ static void end_question(const char *type, bool here, bool connected)
 {
     struct tccl_error err = {0};
     CHECK(fake_n_links > 0);
-    struct link *link = fake_links[--fake_n_links];
+    cleanup_free struct link *link = fake_links[--fake_n_links];
     cleanup_json json_t *answer = type ? tccl_message_new(type) : NULL;
     link->here = here;
     link->connected = connected;
     tccl_fail_as(&err, TCCL_REASON_NO_ANSWER, "n2: no answer");
     link->done(link->context, answer, type ? NULL : &err);
-    free(link);
 }
 
 static bool last_is_busy(void)
@@ -797,10 +795,9 @@ TEST(resent)
             CHECK_INT(step->phase, STEP_REPORTED);
             CHECK_INT(fake_n_links, 1);
             CHECK(!fake_links[0]->probe);
-            struct link *link = fake_links[--fake_n_links];
+            cleanup_free struct link *link = fake_links[--fake_n_links];
             link->connected = connected;
             link->done(link->context, NULL, &err);
-            free(link);
         }
         CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n1: connection refused"));
         end_rig();

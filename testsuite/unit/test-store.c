@@ -596,7 +596,8 @@ static void write_until_killed(int out, int job)
     struct tccl_outbox *outbox = open_outbox();
     struct tccl_records *records = open_store_at(path);
     for (; outbox; job += 2) {
-        json_t *ids = NULL, *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
+        cleanup_json json_t *ids = NULL,
+                            *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
                                               record(job + 1, "applied", 1001 + job));
         int last = job + 1, lost = 0;
         if (tccl_outbox_put(outbox, json, NULL) != 0 ||
@@ -605,12 +606,9 @@ static void write_until_killed(int out, int job)
         for (size_t i = 0; i < 2; i++)
             put(records, json_incref(json_array_get(json, i)));
         put(records, confirmation(job, "differs", 1000 + job));
-        json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
+        cleanup_json json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
         if (!json_equal(found, json) || tccl_outbox_remove(outbox, ids, NULL) != 0)
             _exit(1);
-        json_decref(found);
-        json_decref(ids);
-        json_decref(json);
     }
     _exit(1);
 }

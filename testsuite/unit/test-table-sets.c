@@ -5,6 +5,7 @@
 #include "base/fileio.h"
 #include "entries.h"
 #include "machines.h"
+#include "owned.h"
 #include "search/search.h"
 #include "search/setmap.h"
 #include "search/table-sets.h"
@@ -114,14 +115,13 @@ static void test_model(const char *name, uint32_t gpus)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
     const struct tccl_model *model = load_machine(name);
-    struct tccl_table *table = make_table(model, gpus), *again = make_table(model, gpus);
+    cleanup_table struct tccl_table *table = make_table(model, gpus),
+                                    *again = make_table(model, gpus);
     CHECK_OK(tccl_table_find_sets(model, table, &options, ERR));
     CHECK(best_of(table, false, 2) > 0 && best_of(table, false, 4) > 0);
     check_sets(model, table);
     CHECK_INT(tccl_table_find_sets(model, again, &options, NULL), 0);
     CHECK(same_sets(table, again));
-    tccl_table_free(table);
-    tccl_table_free(again);
 }
 
 /* Does a set keep to the NICs of the mask? */
@@ -141,12 +141,12 @@ TEST(fabrics)
     snprintf(path, sizeof(path), "%s/dual-8gpu.json", getenv("TCCL_MACHINES"));
     cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
     json_t *nics = json_object_get(json_object_get(json, "machine"), "nics");
-    struct tccl_model *model = NULL;
+    cleanup_model struct tccl_model *model = NULL;
     bool first = false, second = false;
     CHECK_INT(json_array_size(nics), 2);
     json_object_set_new(json_array_get(nics, 1), "fabric", json_string("other"));
     CHECK_INT(tccl_model_from_json(json, &model, NULL), 0);
-    struct tccl_table *table = make_table(model, 0xf);
+    cleanup_table struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     check_sets(model, table);
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
@@ -154,8 +154,6 @@ TEST(fabrics)
         second = second || keeps_to(own->set, 2);
     }
     CHECK(first && second);
-    tccl_table_free(table);
-    tccl_model_free(model);
 }
 
 /* One GPU has no ring of its own, but rings over nodes. */
@@ -163,10 +161,9 @@ TEST(one_gpu)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 300};
     const struct tccl_model *model = load_machine("dual-8gpu");
-    struct tccl_table *table = make_table(model, 4);
+    cleanup_table struct tccl_table *table = make_table(model, 4);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     CHECK(best_of(table, true, 0) == 0 && best_of(table, false, 2) > 0);
-    tccl_table_free(table);
 }
 
 /* A meter that asks a model, remembers what it said, and counts. */
@@ -240,11 +237,10 @@ TEST(stopped)
     const struct tccl_table_sets_options options = {
         .budget = 1000, .progress = stop_at_once, .context = &called};
     const struct tccl_model *model = load_machine("amd-4gpu");
-    struct tccl_table *table = make_table(model, 0xf);
+    cleanup_table struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 1);
     CHECK_INT(called, 1);
     CHECK_INT(entries(table, TCCL_SETS), 0);
-    tccl_table_free(table);
 }
 
 TEST(models)

@@ -3,6 +3,7 @@
 
 #include "base/fileio.h"
 #include "entries.h"
+#include "owned.h"
 #include "sample.h"
 
 static char path[512];
@@ -65,11 +66,10 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
 TEST(new)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = tccl_table_new(machine, 0xd);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, 0xd);
     CHECK_INT(table->n_ports, 5); /* NIC 0: GPU 0, two memories; NIC 1: two memories */
     CHECK(table->ports[0].via.kind == TCCL_GPU && table->ports[0].via.index == 0);
     CHECK(isinf(table->results[24].bound) && isinf(tccl_table_ring(table)->bound));
-    tccl_table_free(table);
 }
 
 TEST(roundtrip)
@@ -77,14 +77,12 @@ TEST(roundtrip)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_error err = {""};
-        struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
+        cleanup_table struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
         CHECK_INT(tccl_table_write(table, path, &err), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
         CHECK_STR(err.text, "");
         if (copy)
             check_equal(table, copy);
-        tccl_table_free(copy);
-        tccl_table_free(table);
     }
 }
 
@@ -210,18 +208,17 @@ TEST(forged)
 TEST(other_machine)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
+    cleanup_table struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     snprintf(machine.gpus[2].model, TCCL_NAME, "A100");
     CHECK_SAYS(tccl_table_read(path, &machine, &copy, ERR) == -1, "made for another machine");
-    tccl_table_free(table);
 }
 
 /* What contradicts itself is not written, and the old file stays. */
 TEST(contradiction)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    cleanup_table struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
@@ -232,8 +229,6 @@ TEST(contradiction)
     table->baseline_ring[TCCL_NEWEST].chains[0].closed = false;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
-    tccl_table_free(copy);
-    tccl_table_free(table);
 }
 
 /* A file of another version: the text says what to run. Those up to 9 were binary. */
@@ -257,7 +252,7 @@ TEST(older)
 TEST(keep_set)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = tccl_table_new(machine, 15);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
     set.bound = INFINITY;
@@ -291,14 +286,13 @@ TEST(keep_set)
     CHECK_INT(tccl_table_write(table, path, NULL), -1);
     entry(table, TCCL_SETS, 1)->set->n = 1;
     CHECK_INT(tccl_table_write(table, path, NULL), -1);
-    tccl_table_free(table);
 }
 
 /* What a node class gets; without P2P those that have none. */
 TEST(class_sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = tccl_table_new(machine, 15);
+    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
@@ -306,15 +300,14 @@ TEST(class_sets)
     for (int i = 0; i < 3; i++)
         set.set.rings[i] = sample_host_chain(15, true);
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    struct tccl_node_class *hosts = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    cleanup_class struct tccl_node_class *hosts =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
     CHECK_INT(class->n_seen, 5 + 2);
     CHECK_INT(hosts->n_seen, 5 + 1);
     CHECK_INT(hosts->seen[5].set.n, 3);
     CHECK(hosts->seen[5].gbps == set.gbps && hosts->seen[5].bound == set.bound);
-    tccl_node_class_free(class);
-    tccl_node_class_free(hosts);
-    tccl_table_free(table);
 }
 
 TEST(size)
@@ -332,12 +325,11 @@ TEST(size)
     }
     for (int nic = 1; nic < 4; nic++)
         machine.nics[nic] = machine.nics[0];
-    struct tccl_table *table = sample_table(&machine, 255);
+    cleanup_table struct tccl_table *table = sample_table(&machine, 255);
     struct stat st;
     CHECK_INT(table->n_ports, 64);
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     CHECK(stat(path, &st) == 0 && st.st_size <= 500 * 1024);
-    tccl_table_free(table);
 }
 
 /* As bytes of a file may be. */

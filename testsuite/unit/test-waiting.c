@@ -57,7 +57,8 @@ TEST(signals)
     struct signal_watch watch;
     int early, brief, signal, other;
     CHECK(mkdtemp(folder_of_sockets) && chmod(folder_of_sockets, 0755) == 0);
-    int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"), far = listen_at("n11_7.0");
+    cleanup_close int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"),
+                      far = listen_at("n11_7.0");
     pid_t first = connect_as(getuid(), "n1_7.0", step, &early);
     signal_watch_begin(&watch, "n1", 7, 0);
     CHECK_INT(watch.n_first, 1);
@@ -74,9 +75,6 @@ TEST(signals)
     CHECK(!signal_watch_look(&watch, 2200));
     hang_up(first, early);
     hang_up(near_one, other);
-    close(near);
-    close(far);
-    close(step);
 }
 
 /* Slurm lets everybody connect to that socket. */
@@ -88,7 +86,7 @@ TEST(strangers)
     if (getuid() != 0)
         return;
     CHECK(unlink(address_of("n1_7.0").sun_path) == 0);
-    int step = listen_at("n1_7.0");
+    cleanup_close int step = listen_at("n1_7.0");
     for (int i = 0; i < SIGNAL_PEERS; i++)
         pids[i] = connect_as(NOBODY, "n1_7.0", step, &held[i]);
     signal_watch_begin(&watch, "n1", 7, 0);
@@ -101,7 +99,6 @@ TEST(strangers)
     hang_up(real, signal);
     for (int i = 0; i < SIGNAL_PEERS; i++)
         hang_up(pids[i], held[i]);
-    close(step);
 }
 
 TEST(remove_sockets)
