@@ -17,13 +17,13 @@ static void read_conf(const uint8_t *data, size_t size)
     struct tccl_conf conf;
     struct tccl_error err = {0};
     char path[FUZZ_PATH];
-    cleanup_close int fd = fuzz_file(data, size, path);
-
+    int fd = fuzz_file(data, size, path);
     if (tccl_conf_read(path, "n1", &conf, &err) == 0)
         check_conf(&conf);
     else
         FUZZ_CHECK(strstr(err.text, path));
     tccl_conf_clear(&conf);
+    close(fd);
 }
 
 static void override(const char *text)

@@ -595,7 +595,9 @@ static void write_until_killed(int out, int job)
 {
     struct tccl_outbox *outbox = open_outbox();
     struct tccl_records *records = open_store_at(path);
-    for (; outbox; job += 2) {
+    for (;; job += 2) {
+        if (!outbox)
+            _exit(1);
         cleanup_json json_t *ids = NULL,
                             *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
                                               record(job + 1, "applied", 1001 + job));
