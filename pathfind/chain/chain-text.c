@@ -136,8 +136,8 @@ static int fail_here(const struct reader *reader, const char *wanted)
 static size_t name_length(const char *at)
 {
     size_t length = 0;
-    while (is_letter(at[length]) || is_digit(at[length]) ||
-           (at[length] && strchr("_.:", at[length])))
+    while (is_letter(at[length]) || is_digit(at[length]) || at[length] == '_' ||
+           at[length] == '.' || at[length] == ':')
         length++;
     return length;
 }
@@ -193,7 +193,7 @@ static int read_arrow(struct reader *reader, struct tccl_text_arrow *arrow)
 {
     const char *at = reader->at;
     *arrow = (struct tccl_text_arrow){.memory = -1};
-    if (at[0] != '-' || !at[1] || !strchr("wrgm", at[1]))
+    if (at[0] != '-' || (at[1] != 'w' && at[1] != 'r' && at[1] != 'g' && at[1] != 'm'))
         return -1;
     arrow->kind = at[1];
     at += 2;

@@ -18,8 +18,9 @@ static void cleanup_node_class_(struct tccl_node_class **class)
 /* The chains as one text; null: none. */
 static json_t *set_to_json(const struct tccl_node_class *class, const struct tccl_ring_set *set)
 {
-    struct tccl_named_rings named = {.n = set->n};
+    struct tccl_named_rings named;
     char text[TCCL_RINGS_TEXT];
+    named.n = set->n;
     for (int i = 0; i < set->n; i++) {
         const struct tccl_chain *chain = &set->rings[i];
         tccl_chain_name_nics(chain, chain->closed ? "" : class->nics[chain->entry.nic].name,

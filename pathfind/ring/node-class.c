@@ -291,11 +291,17 @@ int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_see
         }
     if (class->n_seen == tccl_class_first_set(class) + TCCL_CLASS_SETS)
         return 0;
-    struct tccl_seen *seen = realloc(class->seen, sizeof(*seen) * ((size_t) class->n_seen + 1));
-    if (!seen)
-        return -1;
-    class->seen = seen;
-    seen[class->n_seen++] = own;
+    int n = class->n_seen;
+    if ((n & (n - 1)) == 0 || n == tccl_class_first_set(class)) { /* the room is a power of two */
+        size_t room = 1;
+        while (room <= (size_t)n)
+            room *= 2;
+        struct tccl_seen *seen = realloc(class->seen, room * sizeof(*seen));
+        if (!seen)
+            return -1;
+        class->seen = seen;
+    }
+    class->seen[class->n_seen++] = own;
     return 0;
 }
 

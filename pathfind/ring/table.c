@@ -88,20 +88,21 @@ size_t tccl_table_bytes(const struct tccl_table *table)
 
 struct tccl_result *tccl_table_place(const struct tccl_table *table, const struct tccl_chain *chain)
 {
-    int n = table->n_ports, entry = -1, exit = -1;
+    int n = table->n_ports, entry = 0, exit = 0;
     if (chain->closed)
         return tccl_table_ring(table);
-    for (int i = 0; i < n; i++) {
-        entry = tccl_port_equal(table->ports[i], chain->entry) ? i : entry;
-        exit = tccl_port_equal(table->ports[i], chain->exit) ? i : exit;
-    }
-    return entry < 0 || exit < 0 ? NULL : &table->results[entry * n + exit];
+    while (entry < n && !tccl_port_equal(table->ports[entry], chain->entry))
+        entry++;
+    while (exit < n && !tccl_port_equal(table->ports[exit], chain->exit))
+        exit++;
+    return entry == n || exit == n ? NULL : &table->results[entry * n + exit];
 }
 
 struct tccl_result *tccl_table_next(const struct tccl_table *table, const struct tccl_result *at,
                                     unsigned parts)
 {
-    for (int i = at ? (int)(at - table->results) + 1 : 0; i < table->n_results; i++)
+    int first = parts & 1 << TCCL_BEST ? 0 : tccl_table_pairs(table);
+    for (int i = at ? (int)(at - table->results) + 1 : first; i < table->n_results; i++)
         if (table->results[i].chain.n_gpus && (parts >> table->results[i].part & 1))
             return &table->results[i];
     return NULL;
@@ -615,12 +616,26 @@ static int take_tree(char *at, const struct tccl_machine *machine, struct tccl_r
     return 0;
 }
 
+/* The best chains of pairs of ports stand in their order: most often behind the last one. */
+static struct tccl_result *place_best(const struct tccl_table *table,
+                                      const struct tccl_result *last,
+                                      const struct tccl_chain *chain)
+{
+    int at = last ? (int)(last - table->results) + 1 : 0, n = table->n_ports;
+    return at < tccl_table_pairs(table) && !chain->closed &&
+                   tccl_port_equal(table->ports[at / n], chain->entry) &&
+                   tccl_port_equal(table->ports[at % n], chain->exit)
+               ? &table->results[at]
+               : tccl_table_place(table, chain);
+}
+
 /* The entry of these rings; NULL with err: without memory, or there is no place for it. */
 static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part part,
+                                       const struct tccl_result *last,
                                        const struct tccl_ring_set *set, struct tccl_error *err)
 {
     const struct tccl_chain *chain = &set->rings[0];
-    struct tccl_result *own = part == TCCL_BEST                    ? tccl_table_place(table, chain)
+    struct tccl_result *own = part == TCCL_BEST                    ? place_best(table, last, chain)
                               : part == TCCL_SET                   ? append_set(table, set)
                               : part == TCCL_HOST && chain->closed ? tccl_table_host_ring(table)
                                                                    : append(table, part, chain);
@@ -634,7 +649,8 @@ static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part 
 static int take_result(char *at, const struct tccl_machine *machine, enum tccl_part part,
                        struct tccl_table *table, struct tccl_result **last, struct tccl_error *err)
 {
-    struct tccl_ring_set set = {.n = 0};
+    const struct tccl_result *before = *last;
+    struct tccl_ring_set set;
     double gbps, bound;
     *last = NULL;
     if (!take_number(&at, &gbps) || !take_number(&at, &bound))
@@ -642,7 +658,7 @@ static int take_result(char *at, const struct tccl_machine *machine, enum tccl_p
     set.n = take_rings(at, machine, set.rings, part == TCCL_SET ? TCCL_CHAIN_RINGS : 1, err);
     if (set.n < 1)
         return tccl_fail(err, "a bandwidth has no chain");
-    *last = place_rings(table, part, &set, err);
+    *last = place_rings(table, part, before, &set, err);
     if (!*last)
         return -1;
     (*last)->gbps = gbps;

@@ -25,9 +25,9 @@ enum tccl_part {
 struct tccl_result {
     double gbps; /* 0: none is known, and chain.n_gpus = 0 */
     double bound;
+    enum tccl_part part;       /* of a table */
     struct tccl_chain chain;   /* of a set its first one */
     struct tccl_tree tree;     /* beside an open chain */
-    enum tccl_part part;       /* of a table */
     struct tccl_ring_set *set; /* of a TCCL_SET: all of them, the table's own; else NULL */
 };
 
