@@ -120,6 +120,7 @@ void answer_apply(struct step *step)
         tccl_fail(&writing.err, "out of memory");
     if (record && put_plan(step, record, &writing) == 0) {
         step->path = strdup(writing.path);
+        record->changed = false; /* it is written down, too */
         return;
     }
     if (record) {
