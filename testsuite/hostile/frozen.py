@@ -107,6 +107,7 @@ with Frozen() as target:
     target.thaw()
     killed.wait(SOON)
     if not daemons.wait_for_socket(f"{target.folder}/n1/tccld.sock", target.tcclds[0]):
+        daemons.children.remove(target.tcclds[0])
         target.start_again()  # as systemd would: the one that was killed had the lock until now
     check(target.tcclds[0].poll() is None, "it begins once the disk goes on")
     check(len(target.plans()) == 1, "the step has its plan")
