@@ -20,12 +20,12 @@ def parse():
     parser = argparse.ArgumentParser(prog='testsuite/run', add_help=False)
     parser.add_argument('--all', action='store_true')
     parser.add_argument('--list', action='store_true')
-    parser.add_argument('--only')
+    parser.add_argument('--only', action='append', default=[])
     return parser.parse_args()
 
 
-def is_wanted(name, pattern):
-    return not pattern or pattern in name or fnmatch.fnmatchcase(name, pattern)
+def is_wanted(name, patterns):
+    return not patterns or any(pattern in name or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def with_needs(tests, wanted):
@@ -133,7 +133,7 @@ def main():
         print('\n'.join(names))
         return 0
     if not names:
-        sys.exit(f'tccl: no test matches {options.only}; see testsuite/run --list')
+        sys.exit(f'tccl: no test matches {", ".join(options.only)}; see testsuite/run --list')
     for path in glob.glob(os.path.join(LOGS, '*.first.log')):
         os.remove(path)
     tests = with_needs(tests, names)
