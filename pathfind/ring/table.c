@@ -446,20 +446,39 @@ static void put_baselines(FILE *out, const char *word, const struct tccl_baselin
     }
 }
 
-static void put_result(FILE *out, const struct tccl_table *table, int i)
+/* Pairs of ports without a chain: one line for those behind each other that have the same bound. */
+static void put_none(FILE *out, const struct tccl_table *table, int i)
 {
-    const struct tccl_result *result = &table->results[i];
+    const struct tccl_result *results = table->results;
+    int last = i;
+    if (isinf(results[i].bound) ||
+        (i > 0 && results[i - 1].chain.n_gpus == 0 && results[i - 1].bound == results[i].bound))
+        return;
+    while (last + 1 < tccl_table_pairs(table) + 2 && results[last + 1].chain.n_gpus == 0 &&
+           results[last + 1].bound == results[i].bound)
+        last++;
+    fprintf(out, "none %d %d", i, last);
+    put_number(out, results[i].bound);
+    putc('\n', out);
+}
+
+/* "=": a bandwidth as of the entry before it; a bound as the bandwidth. So most lines have no
+ * number, which takes longer to be read than all the rest. */
+static void put_result(FILE *out, const struct tccl_result *result, const struct tccl_result **last)
+{
+    const struct tccl_result *before = *last;
     int n;
     const struct tccl_chain *rings = rings_of(result, &n);
-    if (n == 0 && isinf(result->bound))
-        return;
-    if (n == 0)
-        fprintf(out, "none %d", i);
+    *last = result;
+    fputs(part_names[result->part], out);
+    if (before && before->gbps == result->gbps)
+        fputs(" =", out);
     else
-        fputs(part_names[result->part], out);
-    if (n > 0)
         put_number(out, result->gbps);
-    put_number(out, result->bound);
+    if (result->bound == result->gbps)
+        fputs(" =", out);
+    else
+        put_number(out, result->bound);
     put_rings(out, rings, n);
     if (!(result->tree.gbps > 0))
         return;
@@ -485,10 +504,15 @@ static void put_table(FILE *out, const struct tccl_table *table)
     putc('\n', out);
     put_baselines(out, "nccl-ring", table->baseline_ring);
     put_baselines(out, "nccl-chain", table->baseline_chain);
+    const struct tccl_result *last = NULL;
     for (int part = TCCL_BEST; part <= TCCL_SET; part++) /* in this order, however they came */
         for (int i = 0; i < table->n_results; i++)
-            if (table->results[i].part == (enum tccl_part)part)
-                put_result(out, table, i);
+            if (table->results[i].part == (enum tccl_part)part) {
+                if (table->results[i].chain.n_gpus > 0)
+                    put_result(out, &table->results[i], &last);
+                else
+                    put_none(out, table, i);
+            }
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -591,11 +615,12 @@ static int take_baseline(char *at, const struct tccl_machine *machine,
 
 static int take_none(char *at, struct tccl_table *table, struct tccl_error *err)
 {
-    double place, bound;
-    if (!take_number(&at, &place) || !(place >= 0 && place < tccl_table_pairs(table) + 2) ||
-        !take_number(&at, &bound))
+    double first, last, bound;
+    if (!take_number(&at, &first) || !take_number(&at, &last) || !take_number(&at, &bound) ||
+        !(first >= 0 && first <= last && last < tccl_table_pairs(table) + 2))
         return tccl_fail(err, "a bound belongs to no pair of ports");
-    table->results[(int)place].bound = bound;
+    for (int i = (int)first; i <= (int)last; i++)
+        table->results[i].bound = bound;
     return 0;
 }
 
@@ -646,6 +671,16 @@ static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part 
     return own;
 }
 
+/* The same, or "=": as this one, if there is one. */
+static bool take_or_same(char **at, const double *as, double *number)
+{
+    if (strncmp(*at, " = ", 3) != 0 || !as)
+        return take_number(at, number);
+    *at += 2;
+    *number = *as;
+    return true;
+}
+
 static int take_result(char *at, const struct tccl_machine *machine, enum tccl_part part,
                        struct tccl_table *table, struct tccl_result **last, struct tccl_error *err)
 {
@@ -653,7 +688,8 @@ static int take_result(char *at, const struct tccl_machine *machine, enum tccl_p
     struct tccl_ring_set set;
     double gbps, bound;
     *last = NULL;
-    if (!take_number(&at, &gbps) || !take_number(&at, &bound))
+    if (!take_or_same(&at, before ? &before->gbps : NULL, &gbps) ||
+        !take_or_same(&at, &gbps, &bound))
         return tccl_fail(err, "a chain has no bandwidth");
     set.n = take_rings(at, machine, set.rings, part == TCCL_SET ? TCCL_CHAIN_RINGS : 1, err);
     if (set.n < 1)
