@@ -4,6 +4,7 @@
  * knows the same. */
 #include <event2/event.h>
 
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "chain/beside-text.h"
 #include "machines.h"
@@ -27,12 +28,6 @@ static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf};
 static const struct tccl_model *model;
 static struct tccl_table *tables[SETS];
-
-/* In place of connection.c. */
-uid_t connection_uid(const struct connection *connection)
-{
-    return getuid();
-}
 
 /* Our own process is as good as a slurmstepd. */
 static void begin(const struct tccl_step *join)
@@ -384,6 +379,7 @@ TEST(record)
         json_t *value;
     } bad[] = {{"later", json_true()},
                {"built", json_integer(-1)},
+               {"order", json_integer(-1)},
                {"built", json_integer(TCCL_CHAIN_RINGS + 1)},
                {"node", json_integer(1)},
                {"launch", json_integer(9)},
@@ -403,7 +399,7 @@ TEST(record)
     end(&first_key);
 }
 
-/* More steps at once than are kept, all of another job: the ring still counts. */
+/* More steps at once than are kept, all of another user: the ring still counts. */
 TEST(many)
 {
     struct tccl_step join = join_of(first_key, FIRST);
@@ -413,6 +409,7 @@ TEST(many)
     for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
         struct tccl_step other = join_of(third_key, 1);
         other.key.step = i;
+        other.uid = 1;
         begin(&other);
     }
     check_beside_ring();
@@ -421,6 +418,125 @@ TEST(many)
         running_end(daemon_.running, step);
     end(&first_key);
     shared_class_drop(class);
+}
+
+static struct running_step *begin_as(uid_t user, uint32_t job, uint32_t number)
+{
+    struct tccl_step join = join_of(third_key, 1);
+    join.uid = user;
+    join.key.job = job;
+    join.key.step = number;
+    begin(&join);
+    return find(&join.key);
+}
+
+static void end_all(void)
+{
+    while (!TAILQ_EMPTY(&daemon_.running->live))
+        running_end(daemon_.running, TAILQ_FIRST(&daemon_.running->live));
+}
+
+static bool is_past(const char *name)
+{
+    bool past;
+    CHECK(!running_folder(daemon_.running, name, &past));
+    return past;
+}
+
+static void loop(int ms)
+{
+    struct timeval time = daemon_in(ms);
+    event_base_loopexit(daemon_.base, &time);
+    event_base_dispatch(daemon_.base);
+}
+
+/* Steps are known in the order in which they came, whenever tccld was started again. */
+TEST(order)
+{
+    enum { STEPS = 12 };
+    for (uint32_t i = 0; i < STEPS; i++) {
+        begin_as(1, 7, i);
+        if (i % 4 == 3)
+            start_again();
+    }
+    uint32_t left = STEPS;
+    struct running_step *step;
+    TAILQ_FOREACH(step, &daemon_.running->live, link)
+    CHECK_INT(step->key.step, --left);
+    CHECK_INT(left, 0);
+    while ((step = TAILQ_FIRST(&daemon_.running->live)))
+        end(&step->key);
+}
+
+/* Others that come all the time, and one that can't be written, keep none from being written. */
+TEST(written)
+{
+    char path[PATH_MAX];
+    struct running_step *bad = begin_as(1, 8, 1000), *first = begin_as(1, 8, 0);
+    snprintf(path, sizeof(path), "%.200s/%s", folder, bad->folder);
+    bad->order = first->order + 1;
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    for (uint32_t i = 1; i < 20 && !access(path, F_OK) && first->changed; i++) {
+        begin_as(1, 8, i);
+        loop(30);
+    }
+    CHECK(!first->changed && bad->changed);
+    CHECK_INT(unlink(path), 0);
+    bad->changed = false;
+    while (!TAILQ_EMPTY(&daemon_.running->live)) {
+        planfile_remove(folder, &TAILQ_FIRST(&daemon_.running->live)->key, NULL);
+        running_end(daemon_.running, TAILQ_FIRST(&daemon_.running->live));
+    }
+}
+
+/* A verdict that is awaited stays while another user's steps come, that end at once or run. */
+TEST(awaited)
+{
+    for (int run = 0; run < 2; run++) {
+        struct running_step *step = begin_as(1, 9, 0);
+        char name[TCCL_KEY_TEXT];
+        strcpy(name, step->folder);
+        step->plan = step->ring = true;
+        step->n_nodes = 2;
+        step->start = 5;
+        step->said = json_object();
+        built_end(daemon_.running, step, false);
+        running_end(daemon_.running, step);
+        CHECK(step->verdict && !step->said);
+        for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
+            struct running_step *other = begin_as(2, 10, i);
+            if (!run)
+                running_end(daemon_.running, other);
+        }
+        CHECK(is_past(name));
+        built_drop(step);
+        end_all();
+    }
+}
+
+/* All of many users run: the next one comes at once, and what is on disk drives none of them out.
+ */
+TEST(full)
+{
+    struct tccl_step_key key = {.cluster = "c", .job = 11};
+    char name[TCCL_KEY_TEXT];
+    struct running_step *step = begin_as(1, key.job, 0);
+    strcpy(name, step->folder);
+    running_save(daemon_.running, step);
+    running_end(daemon_.running, step);
+    for (uint32_t i = 0; i < RUNNING_MOST; i++)
+        begin_as(1 + i % 64, 12 + i % 64, i);
+    CHECK(!is_past(name));
+    CHECK(!running_load(daemon_.running, name) && !running_find(daemon_.running, &key));
+    CHECK_INT(daemon_.running->count, RUNNING_MOST);
+    int64_t began = tccl_now_ms();
+    for (uint32_t i = 0; i < 20; i++)
+        begin_as(5000, 5000, i);
+    CHECK(tccl_now_ms() - began < 500);
+    CHECK_INT(daemon_.running->count, RUNNING_MOST);
+    end_all();
+    CHECK(running_load(daemon_.running, name) != NULL);
+    end(&key);
 }
 
 /* Two GPUs each as groups of a step. */

@@ -224,10 +224,8 @@ static const struct tccl_together *together(struct running *running)
 {
     bool stale;
     const struct tccl_together *known = own_together_read(running->daemon->own, &stale);
-    if (known && stale) { /* read it once nobody waits */
-        struct timeval soon = daemon_in(READ_MS);
-        event_add(running->save, &soon);
-    }
+    if (known && stale) /* read it once nobody waits */
+        running_save_in(running, READ_MS);
     return known || !stale ? known : read_together(running);
 }
 

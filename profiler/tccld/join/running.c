@@ -50,14 +50,15 @@ char *running_text(const struct running_step *step)
         json_array_append_new(gres, json_integer(step->gres[i]));
     cleanup_json json_t *json = json_pack(
         "{s:o, s:I, s:i, s:b, s:i, s:i, s:s, s:s, s:b, s:o, s:s, s:b, s:b, s:b, s:I, s:o, s:o, "
-        "s:s, s:f, s:i, s:i, s:O*}",
+        "s:s, s:f, s:i, s:i, s:I, s:O*}",
         "key", tccl_key_to_json(&step->key), "uid", (json_int_t)step->uid, "launch",
         (int)step->launch, "by_script", (int)step->by_script, "node", step->node, "n_nodes",
         step->n_nodes, "nodes", step->nodes, "parent", step->parent, "hidden", (int)step->hidden,
         "gres", gres, "stepd", step->stepd, "plan", (int)step->plan, "ring", (int)step->ring,
         "partial", (int)step->partial, "start", (json_int_t)step->start, "gpus", gpus_to_json(step),
         "baselines", baselines_to_json(step), "rings", step->rings ? step->rings : "", "alone_gbps",
-        step->alone, "built", step->built, "nccl", step->nccl, "said", step->said);
+        step->alone, "built", step->built, "nccl", step->nccl, "order", (json_int_t)step->order,
+        "said", step->said);
     return json ? json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS) : NULL;
 }
 
@@ -104,8 +105,9 @@ static bool fits(const struct running_step *step, const char *nodes, const char 
     return step->launch <= TCCL_LAUNCH_BELOW && step->n_nodes >= 1 &&
            step->n_nodes <= TCCL_MAX_NODES && step->node >= 0 && step->node < step->n_nodes &&
            step->built >= 0 && step->built <= TCCL_CHAIN_RINGS && step->start >= 0 &&
-           strlen(nodes) < RUNNING_NODES && strlen(parent) <= TCCL_HOST_NAME &&
-           strlen(stepd) < STEPD_TEXT && strlen(rings) < TCCL_RINGS_TEXT;
+           step->order >= 0 && step->order <= INT64_MAX / 2 && strlen(nodes) < RUNNING_NODES &&
+           strlen(parent) <= TCCL_HOST_NAME && strlen(stepd) < STEPD_TEXT &&
+           strlen(rings) < TCCL_RINGS_TEXT;
 }
 
 /* Members that are not known are of a later version. Returns 0, or -1. */
@@ -113,17 +115,17 @@ static int from_json(json_t *json, struct running_step *step)
 {
     const char *nodes, *parent, *stepd, *rings;
     json_t *key, *gres, *gpus, *baselines, *said = NULL;
-    json_int_t uid, start;
+    json_int_t uid, start, order = 0; /* a version before this one has written none */
     int launch, by_script, hidden, plan, ring, partial;
     if (json_unpack(json,
                     "{s:o, s:I, s:i, s:b, s:i, s:i, s:s, s:s, s:b, s:o, s:s, s:b, s:b, s:b, "
-                    "s:I, s:o, s:o, s:s, s:F, s:i, s:i, s?o!}",
+                    "s:I, s:o, s:o, s:s, s:F, s:i, s:i, s?I, s?o!}",
                     "key", &key, "uid", &uid, "launch", &launch, "by_script", &by_script, "node",
                     &step->node, "n_nodes", &step->n_nodes, "nodes", &nodes, "parent", &parent,
                     "hidden", &hidden, "gres", &gres, "stepd", &stepd, "plan", &plan, "ring", &ring,
                     "partial", &partial, "start", &start, "gpus", &gpus, "baselines", &baselines,
                     "rings", &rings, "alone_gbps", &step->alone, "built", &step->built, "nccl",
-                    &step->nccl, "said", &said) != 0)
+                    &step->nccl, "order", &order, "said", &said) != 0)
         return -1;
     step->uid = (uid_t)uid;
     step->launch = (enum tccl_launch)launch;
@@ -133,6 +135,7 @@ static int from_json(json_t *json, struct running_step *step)
     step->ring = ring;
     step->partial = partial;
     step->start = start;
+    step->order = order;
     if (!fits(step, nodes, parent, stepd, rings) || gres_from_json(gres, step) != 0 ||
         gpus_from_json(gpus, step) != 0 || baselines_from_json(baselines, step) != 0 ||
         tccl_key_from_json(key, &step->key, NULL) != 0)
@@ -165,7 +168,8 @@ static void free_text(void *task, int ran)
     free(saving->text);
 }
 
-void running_save(struct running *running, struct running_step *step)
+/* Returns 0; -1: RunDir does not answer. */
+static int save(struct running *running, struct running_step *step)
 {
     struct saving saving = {.text = running_text(step), .rc = -1};
     struct daemon *daemon = running->daemon;
@@ -181,21 +185,27 @@ void running_save(struct running *running, struct running_step *step)
         log_limited(&running->trouble,
                     "a tccld that is started again will not know what runs here: %s",
                     saving.err.text);
+    return rc;
+}
+
+void running_save(struct running *running, struct running_step *step)
+{
+    save(running, step);
 }
 
 static void save_all(struct running *running)
 {
-    struct timeval again = daemon_in(AGAIN_MS);
     struct running_step *step;
+    bool failed = false;
     TAILQ_FOREACH(step, &running->live, link)
     {
-        if (step->changed)
-            running_save(running, step);
-        if (step->changed) {
-            event_add(running->save, &again);
-            return;
-        }
+        bool hangs = step->changed && save(running, step) != 0;
+        failed |= step->changed;
+        if (hangs)
+            break;
     }
+    if (failed)
+        running_save_in(running, AGAIN_MS);
 }
 
 static void on_save(evutil_socket_t fd, short what, void *argument)
@@ -207,8 +217,17 @@ static void on_save(evutil_socket_t fd, short what, void *argument)
 
 void running_save_soon(struct running *running, struct running_step *step)
 {
-    struct timeval soon = daemon_in(SAVE_MS);
     step->changed = true;
+    running_save_in(running, SAVE_MS);
+}
+
+void running_save_in(struct running *running, int ms)
+{
+    struct timeval soon = daemon_in(ms);
+    int64_t at = tccl_now_ms() + ms;
+    if (event_pending(running->save, EV_TIMEOUT, NULL) && running->save_at <= at)
+        return;
+    running->save_at = at;
     event_add(running->save, &soon);
 }
 
@@ -234,37 +253,60 @@ static void forget(struct running *running, struct running_step *step)
     free_step(step);
 }
 
-/* The oldest step of the job that has most: it drives none of another job out. */
-static struct running_step *find_most(const struct running *running)
+/* The oldest step of the user who has most, one that has ended if there is one: nobody drives
+ * another one's steps out. */
+static struct running_step *find_most(struct running *running)
 {
-    struct running_step *step, *other, *found = NULL, *last;
-    int most = 0;
-    TAILQ_FOREACH(step, &running->live, link)
-    {
-        int count = 0;
-        TAILQ_FOREACH(other, &running->live, link)
-        if (step->key.job == other->key.job && strcmp(step->key.cluster, other->key.cluster) == 0) {
-            last = other;
-            count++;
+    enum { USERS = 2 * RUNNING_MOST };
+    struct {
+        struct running_step *oldest;
+        int count;
+    } users[USERS] = {0}, *most = users;
+    struct running_list *lists[] = {&running->live, &running->past};
+    struct running_step *step;
+    for (int i = 0; i < 2; i++)
+        TAILQ_FOREACH(step, lists[i], link)
+        {
+            size_t at = step->uid % USERS;
+            while (users[at].oldest && users[at].oldest->uid != step->uid)
+                at = (at + 1) % USERS;
+            users[at].oldest = step;
+            if (++users[at].count > most->count)
+                most = &users[at];
         }
-        if (count > most) {
-            most = count;
-            found = last;
-        }
-        if (most > RUNNING_MOST / 2)
-            break;
-    }
-    return found;
+    return most->oldest;
 }
 
-/* The latest one. */
+/* Makes room for another one: by one that has ended and of which nothing is awaited; else, for one
+ * that begins, by one of whoever has most. Returns whether there is room. */
+static bool make_room(struct running *running, bool begins)
+{
+    struct running_step *old = NULL;
+    if (running->count < RUNNING_MOST)
+        return true;
+    TAILQ_FOREACH_REVERSE(old, &running->past, running_list, link)
+    if (!old->verdict)
+        break;
+    if (!old && begins)
+        old = find_most(running);
+    if (old)
+        forget(running, old);
+    return old != NULL;
+}
+
+/* In the order in which they have come. */
 static void add(struct running *running, struct running_step *step)
 {
-    struct running_step *old = TAILQ_LAST(&running->past, running_list);
-    if (running->count == RUNNING_MOST)
-        forget(running, old ? old : find_most(running));
+    struct running_step *after = TAILQ_FIRST(&running->live);
     tccl_key_folder(&step->key, step->folder);
-    TAILQ_INSERT_HEAD(&running->live, step, link);
+    while (after && after->order > step->order)
+        after = TAILQ_NEXT(after, link);
+    if (after)
+        TAILQ_INSERT_BEFORE(after, step, link);
+    else
+        TAILQ_INSERT_TAIL(&running->live, step, link);
+    if (running->latest < step->order)
+        running->latest = step->order;
     running->count++;
 }
 
@@ -318,12 +360,12 @@ struct running_step *running_load(struct running *running, const char *folder)
     char name[TCCL_KEY_TEXT];
     if (json && from_json(json, step) == 0) {
         tccl_key_folder(&step->key, name);
-        if (strcmp(name, folder) == 0) {
+        if (strcmp(name, folder) == 0 && make_room(running, false)) {
             add(running, step);
             return step;
         }
     }
-    if (json)
+    if (json && running->count < RUNNING_MOST)
         log_line("RunDir: %s/step is no record of this version, so nothing is known of that step",
                  folder);
     if (step)
@@ -398,11 +440,13 @@ struct running_step *running_begin(struct running *running, const struct tccl_st
     step->n_gres = join->n_gres;
     snprintf(step->stepd, sizeof(step->stepd), "%s", stepd);
     step->joined_ms = tccl_now_ms();
+    step->order = tccl_wall_us() > running->latest ? tccl_wall_us() : running->latest + 1;
     step->built = TCCL_CHAIN_RINGS;
     if (!step->nodes || !step->parent) {
         free_step(step);
         return NULL;
     }
+    make_room(running, true);
     add(running, step);
     running->joins++;
     running_save_soon(running, step);
@@ -423,8 +467,8 @@ void running_end(struct running *running, struct running_step *step)
     TAILQ_REMOVE(&running->live, step, link);
     TAILQ_INSERT_HEAD(&running->past, step, link);
     step->ended = true;
-    free(step->rings);
-    step->rings = NULL;
+    free(tccl_steal(step->rings));
+    json_decref(tccl_steal(step->said));
 }
 
 /* Not at each of a flood of questions: it looks at a process for each step. */

@@ -19,8 +19,8 @@
 #include "tccld/net/connection.h"
 
 enum {
-    RUNNING_MOST = 4096,      /* steps; beyond, the oldest one that has ended is forgotten, or the
-                               * oldest one of the job that has most */
+    RUNNING_MOST = 4096, /* steps; beyond, the oldest one that has ended is forgotten, unless its
+                          * verdict is awaited, or the oldest one of the user who has most */
     RUNNING_QUESTIONS = 1024, /* of one step, answered within a second */
     RUNNING_NODES = 1024      /* bytes of node names that are known */
 };
@@ -41,6 +41,7 @@ struct running_step {
                                       * step counts in its place */
     char stepd[STEPD_TEXT];
     int64_t joined_ms; /* tccl_now_ms; 0: by a tccld before this one */
+    int64_t order;     /* later ones have more, as tccl_wall_us */
     bool ended;
     /* By PLAN. */
     bool plan; /* there is one, of a ring or for groups of its GPUs alone */
@@ -71,7 +72,8 @@ struct running {
     struct running_list live, past; /* the latest first */
     int count;
     int64_t began_ms, forgotten_ms; /* when the last one that was forgotten had joined */
-    int64_t swept;                  /* tccl_now_ms */
+    int64_t swept, save_at;         /* tccl_now_ms; save_at: while save is pending */
+    int64_t latest;                 /* order of the latest one */
     unsigned joins;                 /* of this tccld */
     struct event *save, *place;     /* place: alongside.c */
     void (*forget)(struct running *, struct running_step *); /* what else knows of a step; NULL */
@@ -96,7 +98,7 @@ struct running_step *running_folder(const struct running *running, const char *f
 struct running_step *running_script(const struct running *running, const struct tccl_step_key *key);
 /* Is it the record of a job script that may start a launcher? */
 bool running_is_script(const struct running_step *step);
-/* What is written down in that folder; NULL: nothing that can be read. */
+/* What is written down in that folder; NULL: nothing that can be read, or there is no room. */
 struct running_step *running_load(struct running *running, const char *folder);
 /* The step that a question's key names, with a plan, if the other side may ask about it and has not
  * asked too often. NULL with err. */
@@ -117,6 +119,8 @@ char *running_text(const struct running_step *step);
 /* Writes it down, now or soon. */
 void running_save(struct running *running, struct running_step *step);
 void running_save_soon(struct running *running, struct running_step *step);
+/* What has changed is written within so long, however often that is said. */
+void running_save_in(struct running *running, int ms);
 
 /* script.c: job scripts that may start an MPI launcher, and the steps that they take part in. */
 
