@@ -374,7 +374,11 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
         fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
     fill_singles(class, table, view == TCCL_VIEW_HIDDEN);
     leave_room(class, table, machine, view == TCCL_VIEW_HIDDEN);
-    return fill_sets(class, table, machine, view) == 0 ? tccl_steal(class) : NULL;
+    if (fill_sets(class, table, machine, view) != 0)
+        return NULL;
+    for (int i = 0; i < class->n_seen; i++) /* bounds of several entries have been put together */
+        class->seen[i].bound = fmax(class->seen[i].bound, class->seen[i].gbps);
+    return tccl_steal(class);
 }
 
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

@@ -203,6 +203,24 @@ TEST(json)
     }
 }
 
+/* Whatever the table has, and however close its bounds are: the class is one that others take. */
+TEST(any_table)
+{
+    static const enum tccl_view views[] = {TCCL_VIEW_JOB, TCCL_VIEW_ALL, TCCL_VIEW_HIDDEN};
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
+    for (int i = 0; i < 15 * 3 * 8; i++) {
+        cleanup_table struct tccl_table *table = sample_table(machine, 1 + i % 15);
+        for (int k = 0; k < table->n_results; k++)
+            table->results[k].bound = table->results[k].gbps * (1 + rand() % 3 / 50.0);
+        cleanup_class struct tccl_node_class *class =
+            tccl_node_class_from_table(table, machine, views[i / 15 % 3]);
+        cleanup_json json_t *json = tccl_node_class_to_json(class);
+        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
+        CHECK_STR(check_err.text, "");
+        CHECK(copy && tccl_node_class_equal(class, copy));
+    }
+}
+
 static void check_refused(const json_t *json)
 {
     cleanup_class struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
