@@ -271,6 +271,7 @@ int planfile_remove_folder(const char *run_dir, const char *name, struct monitor
         return -1;
     unlinkat(folder, RECORD_NAME, 0);
     unlinkat(folder, RECORD_NAME NEW, 0);
+    unlinkat(folder, "built", 0); /* of a tccld before records */
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 
