@@ -257,12 +257,10 @@ static void do_timer(int which)
 }
 
 /* The PLAN for this node and those below. A new reference. */
-static json_t *new_plan(int which)
+static json_t *plan_of(int which, enum tccl_state state)
 {
-    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
-                                             TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
     struct tccl_node_nics choices[NODES] = {{{0}, {0}}};
-    struct tccl_outcome outcome = {.state = states[rand() % 4],
+    struct tccl_outcome outcome = {.state = state,
                                    .recorded = rand() % 2,
                                    .reason = "the root says so",
                                    .cause = TCCL_REASON_NO_GAIN,
@@ -270,6 +268,13 @@ static json_t *new_plan(int which)
                                    .choices = choices};
     struct tccl_step_key key = key_of(which);
     return tccl_plan_to_json(&outcome, &key, rig.node, tree_end(rig.node, rig.n_nodes));
+}
+
+static json_t *new_plan(int which)
+{
+    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
+                                             TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
+    return plan_of(which, states[rand() % 4]);
 }
 
 /* Another node answers, or can't be reached. */
@@ -480,6 +485,34 @@ static const struct step *join_alone(void)
     step_join(&rig.daemon, connection, message);
     rig.joined++;
     return steps_find(rig.steps, &key);
+}
+
+/* A step that has its plan is joined again, by the same slurmstepd, by another one, or by one that
+ * can't be seen, as the first could not. But for the same, that is a new run, and the plan of
+ * before, which has gone with that, is not for it. */
+TEST(joined_again)
+{
+    for (int way = 0; way < 3; way++) {
+        begin_rig(2, 3);
+        fake_unseen = way == 2;
+        const struct step *step = join_alone();
+        stepd_name(fake_unseen ? 0 : getpid(), fake_record.stepd);
+        CHECK_INT(fake_n_links, 1);
+        cleanup_free struct link *link = fake_links[--fake_n_links];
+        cleanup_json json_t *plan = plan_of(0, TCCL_STATE_APPLIED);
+        link->done(link->context, plan, NULL);
+        CHECK_INT(step->phase, STEP_SETTLED);
+        CHECK(step->path);
+        if (way == 1)
+            strcpy(fake_record.stepd, "1 2 3");
+        step = join_alone();
+        rig.joined -= way == 0;
+        CHECK_INT(step->phase, way == 0 ? STEP_SETTLED : STEP_REPORTED);
+        CHECK_INT(rig.connections[1].answers, way == 0);
+        fake_unseen = false;
+        fake_record.stepd[0] = '\0';
+        end_rig();
+    }
 }
 
 /* The first question of a step whose child is missing, at the time at which it is asked more. */

@@ -143,14 +143,15 @@ void step_take_part(struct step *step, struct tccl_step *message)
     step_begin(step, message);
 }
 
-/* It is on this node's list from now on: the first JOIN of its slurmstepd says all of it. */
+/* It is on this node's list from now on: the first JOIN of its slurmstepd says all of it. One
+ * that can't be seen is another one. */
 static void note(struct daemon *daemon, const struct connection *connection,
                  const struct tccl_step *message)
 {
     const struct running_step *known = running_find(daemon->running, &message->key);
     char stepd[STEPD_TEXT];
     stepd_name(connection_pid(connection), stepd);
-    if (known && strcmp(known->stepd, stepd) == 0)
+    if (known && *stepd && strcmp(known->stepd, stepd) == 0)
         return;
     leave_before(daemon, &message->key);
     running_begin(daemon->running, message, stepd);

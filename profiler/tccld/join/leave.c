@@ -43,13 +43,24 @@ static void end_record(struct daemon *daemon, const struct tccl_step_key *key, b
         running_end(daemon->running, step);
 }
 
-void leave_before(struct daemon *daemon, const struct tccl_step_key *key)
+/* Whoever asks for the plan again must not be sent to its file. */
+static void leave(struct step *step)
 {
-    if (running_find(daemon->running, key))
-        end_record(daemon, key, true);
+    if (step && step_enter(step, STEP_LEAVE))
+        free(tccl_steal(step->path));
 }
 
-/* Whoever asks for the plan again must not be sent to its file. */
+void leave_before(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct step *step = steps_find(daemon->steps, key);
+    if (!running_find(daemon->running, key))
+        return;
+    end_record(daemon, key, true);
+    if (step &&
+        step_has_joined(step)) /* else it is the new run, of which nodes below have spoken */
+        leave(step);
+}
+
 static void end_one(struct steps *steps, const struct tccl_step_key *key, bool silent)
 {
     struct step *step = steps_find(steps, key);
@@ -58,10 +69,7 @@ static void end_one(struct steps *steps, const struct tccl_step_key *key, bool s
                   "%s: the step has ended here before it had its plan (cancelled?)",
                   steps->daemon->conf->node);
     end_record(steps->daemon, key, silent);
-    if (!step || !step_enter(step, STEP_LEAVE))
-        return;
-    free(step->path);
-    step->path = NULL;
+    leave(step);
 }
 
 void leave_end(struct steps *steps, const struct tccl_step_key *key, bool silent)
