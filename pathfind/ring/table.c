@@ -660,6 +660,10 @@ static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part 
                                        const struct tccl_ring_set *set, struct tccl_error *err)
 {
     const struct tccl_chain *chain = &set->rings[0];
+    if (table->n_results - tccl_table_pairs(table) - 2 > MAX_HOSTS + MAX_OTHERS + MAX_SETS) {
+        tccl_fail(err, "too many chains; make the table again");
+        return NULL;
+    }
     struct tccl_result *own = part == TCCL_BEST                    ? place_best(table, last, chain)
                               : part == TCCL_SET                   ? append_set(table, set)
                               : part == TCCL_HOST && chain->closed ? tccl_table_host_ring(table)

@@ -205,6 +205,29 @@ TEST(forged)
     printf("%d of %zu forged tables were possible ones\n", accepted, size - SUM);
 }
 
+/* More entries than any table has are refused before the rest is read. */
+TEST(too_many)
+{
+    enum { LINES = 4096 };
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
+    cleanup_table struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    cleanup_free char *data = NULL, *more = NULL;
+    size_t size = 0, length = 0;
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    const char *line = strstr(data, "\nset ");
+    int one = line ? (int)strcspn(line + 1, "\n") + 1 : 0;
+    FILE *out = open_memstream(&more, &length);
+    fwrite(data, 1, size - SUM, out);
+    for (int i = 0; i < LINES && line; i++)
+        fwrite(line + 1, 1, (size_t)one, out);
+    fprintf(out, "no line of a table\n%*s", SUM, "");
+    fclose(out);
+    fix_sum(more, length);
+    CHECK_INT(write_plain(more, length), 0);
+    CHECK_SAYS(tccl_table_read(path, machine, &copy, ERR) == -1, "too many chains");
+}
+
 TEST(other_machine)
 {
     struct tccl_machine machine = sample_machine();
