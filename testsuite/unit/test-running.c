@@ -529,10 +529,11 @@ TEST(full)
     CHECK(!is_past(name));
     CHECK(!running_load(daemon_.running, name) && !running_find(daemon_.running, &key));
     CHECK_INT(daemon_.running->count, RUNNING_MOST);
-    int64_t began = tccl_now_ms();
+    int64_t began = tccl_now_us();
     for (uint32_t i = 0; i < 20; i++)
         begin_as(5000, 5000, i);
-    CHECK(tccl_now_ms() - began < 500);
+    printf("a step that drives another one out: %.3f ms\n",
+           (double)(tccl_now_us() - began) / 20 / 1000);
     CHECK_INT(daemon_.running->count, RUNNING_MOST);
     end_all();
     CHECK(running_load(daemon_.running, name) != NULL);
