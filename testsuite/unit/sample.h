@@ -220,7 +220,8 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
             .gbps = 4.5, .bound = 7.5, .chain = sample_host_chain(gpus, true), .part = TCCL_HOST};
     }
     for (int i = 0; i < n * n; i++) /* memories are the last ports of each NIC */
-        if (rand() % 4 == 0 && table->ports[i / n].via.kind == TCCL_MEMORY &&
+        if (rand() % 4 == 0 && table->results[i].chain.n_gpus > 0 &&
+            table->ports[i / n].via.kind == TCCL_MEMORY &&
             table->ports[i % n].via.kind == TCCL_MEMORY) {
             struct tccl_result host = {.gbps = 1 + rand() % 1000 / 97.0, .bound = 99};
             host.chain = sample_host_chain(gpus, false);
