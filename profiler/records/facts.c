@@ -38,6 +38,20 @@ static double get_real(const unsigned char **at)
     return real;
 }
 
+/* What facts have in place of the class of a reason that has none: of an older version. */
+#define NO_CLASS "?"
+
+/* Of those, one text told what has consequences. */
+static enum tccl_reason class_of(const char *class, const char *reason)
+{
+    enum tccl_reason cause = tccl_reason_named(class);
+    bool none = cause == TCCL_REASON_NONE || strcmp(class, NO_CLASS) == 0;
+    return !*reason                              ? TCCL_REASON_NONE
+           : !none                               ? cause
+           : strstr(reason, TCCL_NCCL_NOT_KNOWN) ? TCCL_REASON_UNKNOWN_NCCL
+                                                 : TCCL_REASON_OTHER;
+}
+
 int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
 {
     const unsigned char *at = bytes;
@@ -61,21 +75,19 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
         *texts[i] = (const char *)at;
         at += strlen(*texts[i]) + 1;
     }
-    facts->cause = at < end         ? tccl_reason_named((const char *)at)
-                   : *facts->reason ? TCCL_REASON_OTHER
-                                    : TCCL_REASON_NONE; /* of an older version */
+    const char *class = at < end ? (const char *)at : *facts->reason ? NO_CLASS : "";
+    facts->cause = class_of(class, facts->reason);
+    facts->unclassed = strcmp(class, NO_CLASS) == 0;
     return 0;
 }
 
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step)
 {
-    enum tccl_reason cause = tccl_reason_named(class), of_built = TCCL_REASON_BUILT_DIFFERENTLY;
-    if (*reason && !cause)
-        cause = TCCL_REASON_OTHER;
+    enum tccl_reason of_built = TCCL_REASON_BUILT_DIFFERENTLY;
     if (!*built_reason)
         of_built = TCCL_REASON_NONE;
-    struct tccl_shown shown = {state, reason, built, *reason ? cause : TCCL_REASON_NONE};
+    struct tccl_shown shown = {state, reason, built, class_of(class, reason)};
     /* It was said before that this NCCL is not known, and then the program had another one. */
     if (*built && strcmp(built, "not used") != 0 && strcmp(state, "fallback") == 0 &&
         shown.cause == TCCL_REASON_UNKNOWN_NCCL)
@@ -109,6 +121,8 @@ static void write_facts(sqlite3_context *context, int count, sqlite3_value **val
                    text_of(values[10]), sqlite3_value_int64(values[15]));
     const char *texts[TEXTS + 1] = {shown.state, shown.built, shown.reason, text_of(values[3]),
                                     tccl_reason_words[shown.cause]};
+    if (shown.cause == TCCL_REASON_OTHER && !*text_of(values[16]))
+        texts[TEXTS] = NO_CLASS;
     size_t size = NUMBERS;
     (void)count;
     for (int i = 0; i <= TEXTS; i++)

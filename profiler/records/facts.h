@@ -18,7 +18,8 @@ struct tccl_facts {
     double gbps, ratio, alone, placed, baseline;
     int64_t solve_us;
     const char *state, *built, *reason, *nodes;
-    enum tccl_reason cause; /* of reason */
+    enum tccl_reason cause; /* of reason; */
+    bool unclassed;         /* the record, of an older version, has none */
 };
 
 /* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
@@ -31,8 +32,8 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
  * borrowed. */
 struct tccl_shown {
     const char *state, *reason, *built;
-    enum tccl_reason cause; /* a reason without a class, of an older version, has TCCL_REASON_OTHER
-                             */
+    enum tccl_reason cause; /* a reason without a class, of an older version, has
+                             * TCCL_REASON_OTHER, or TCCL_REASON_UNKNOWN_NCCL by its text */
 };
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step);

@@ -52,10 +52,12 @@ static const char schema[] =
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
-    int code = records->db ? sqlite3_errcode(records->db) : SQLITE_NOMEM;
+    int code = records->db ? sqlite3_errcode(records->db) & 0xff : SQLITE_NOMEM;
     if (code == SQLITE_INTERRUPT)
         return tccl_store_look(records, err);
     records->damaged = records->damaged || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+    records->broken = records->broken || records->damaged || code == SQLITE_IOERR ||
+                      code == SQLITE_READONLY || code == SQLITE_CANTOPEN;
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return tccl_fail(err, "%s: %s; move it away, and a new one is made", records->path,
                          sqlite3_errstr(code));

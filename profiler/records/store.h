@@ -16,6 +16,8 @@ struct tccl_records {
     int64_t arrived; /* of the record that is being put, if it is misdated; else 0 */
     bool together;   /* between tccl_records_begin and tccl_records_commit */
     bool damaged;    /* the file is no database, or no sound one */
+    bool broken;     /* that, or it can't be used any more, as it is open: moved, removed, an error
+                      * of the disk */
     struct tccl_owners *owners;
     int most_ms; /* of a question (tccl_records_bound) */
     int64_t until_ms;

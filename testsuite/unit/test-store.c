@@ -580,6 +580,8 @@ TEST(pages)
 
 /* Killed at any moment */
 
+static int too_long;
+
 static struct tccl_outbox *open_outbox(void)
 {
     char outbox_path[160];
@@ -602,14 +604,14 @@ static void write_until_killed(int out, int job)
                             *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
                                               record(job + 1, "applied", 1001 + job));
         int last = job + 1, lost = 0;
-        if (tccl_outbox_put(outbox, json, NULL) != 0 ||
+        if (tccl_outbox_put(outbox, json, &too_long, NULL) != 0 ||
             write(out, &last, sizeof(last)) != sizeof(last))
             _exit(1);
         for (size_t i = 0; i < 2; i++)
             put(records, json_incref(json_array_get(json, i)));
         put(records, confirmation(job, "differs", 1000 + job));
-        cleanup_json json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
-        if (!json_equal(found, json) || tccl_outbox_remove(outbox, ids, NULL) != 0)
+        cleanup_json json_t *found = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, NULL);
+        if (!json_equal(found, json) || tccl_outbox_remove(outbox, ids, NULL, NULL) != 0)
             _exit(1);
     }
     _exit(1);
@@ -622,10 +624,10 @@ static void deliver(struct tccl_records *records)
     json_t *ids = NULL;
     int lost = 0;
     CHECK(outbox != NULL);
-    cleanup_json json_t *found = tccl_outbox_take(outbox, 10, 1 << 20, &ids, &lost, NULL);
+    cleanup_json json_t *found = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, NULL);
     for (size_t i = 0; i < json_array_size(found); i++)
         put(records, json_incref(json_array_get(found, i)));
-    CHECK_INT(tccl_outbox_remove(outbox, ids, NULL), 0);
+    CHECK_INT(tccl_outbox_remove(outbox, ids, NULL, NULL), 0);
     CHECK_INT(tccl_outbox_count(outbox), 0);
     CHECK_INT(lost, 0);
     json_decref(ids);

@@ -28,7 +28,7 @@ enum {
 struct delivery {
     struct journal *journal;
     json_t *records;
-    json_t *ids; /* in the outbox; NULL: they are in memory alone */
+    json_t *ids; /* of the outbox (records/outbox.h); NULL: they are in memory alone */
     struct link *ask;
 };
 
@@ -44,57 +44,65 @@ static void end_round(struct journal *journal, bool well)
     }
 }
 
-/* In the disk's thread: those that were refused (record: [[record, why], …]) are kept aside, all
- * that was settled (answer: ids) is removed. */
+/* Those that were refused for good, [[id or record, why, record], …], are lost. */
+static void lose_refused(struct journal *journal, const json_t *refused, int pending)
+{
+    const char *home = journal_home(journal);
+    char why[256];
+    size_t i;
+    json_t *each;
+    json_array_foreach(refused, i, each)
+    {
+        snprintf(why, sizeof(why), "%s refuses it: %s", home ? home : "the store",
+                 json_string_value(json_array_get(each, 1)));
+        journal_lose(journal, json_array_get(each, 2), 1, pending, why);
+    }
+}
+
+/* In the disk's thread: those that were refused (record) are kept aside, all that was settled
+ * (answer: ids) is removed. */
 static void run_remove(struct disk_task *task)
 {
     struct tccl_outbox *outbox = task->journal->outbox;
-    size_t i;
-    json_t *each;
-    task->result = outbox ? 0 : tccl_fail(&task->err, "no outbox: %s", task->journal->why.text);
-    json_array_foreach(task->record, i, each) if (outbox) tccl_outbox_put_aside(
-        outbox, json_array_get(each, 0), json_string_value(json_array_get(each, 1)), NULL);
-    if (outbox && tccl_outbox_remove(outbox, task->answer, &task->err) != 0)
-        task->result = -1;
+    task->result = outbox ? tccl_outbox_remove(outbox, task->answer, task->record, &task->err)
+                          : tccl_fail(&task->err, "no outbox: %s", task->journal->why.text);
     opening_look_at_outbox(task);
 }
 
+/* Lost once: what could not be removed is delivered, and refused, again. */
 static void then_removed(struct disk_task *task)
 {
+    if (task->result == 0 && json_array_size(task->answer) > 0)
+        lose_refused(task->journal, task->record, 0);
     opening_after_outbox(task);
     disk_task_log_error(task);
     end_round(task->journal, task->result == 0);
 }
 
-/* Those that were refused for good are lost. refused: [{"record", "text"}, …]; all: the whole batch
- * was, for this reason; NULL: it was not. Returns [[record, why], …]. */
-static json_t *lose_refused(const struct delivery *delivery, const json_t *refused, const char *all)
+/* Those that were refused for good. refused: [{"record", "text"}, …]; all: the whole batch was, for
+ * this reason; NULL: it was not. Returns the list for lose_refused and tccl_outbox_remove. */
+static json_t *list_refused(const struct delivery *delivery, const json_t *refused, const char *all)
 {
-    struct journal *journal = delivery->journal;
-    const char *home = journal_home(journal);
-    json_t *lost = json_array();
+    json_t *list = json_array();
     size_t most = all ? json_array_size(delivery->records) : json_array_size(refused);
     for (size_t i = 0; i < most; i++) {
         const json_t *each = json_array_get(refused, i), *index = json_object_get(each, "record");
         const char *text = all ? all : json_string_value(json_object_get(each, "text"));
-        json_t *record =
-            json_array_get(delivery->records, all ? i : (size_t)json_integer_value(index));
-        char why[256];
-        if (!record || (!all && !json_is_integer(index)))
-            continue;
-        text = text ? text : "no reason given";
-        snprintf(why, sizeof(why), "%s refuses it: %s", home ? home : "the store", text);
-        journal_lose(journal, record, 1, !delivery->ids, why);
-        json_array_append_new(lost, json_pack("[O, s]", record, text));
+        size_t at = all ? i : (size_t)json_integer_value(index);
+        json_t *record = json_array_get(delivery->records, at),
+               *id = json_array_get(json_array_get(delivery->ids, at), 0);
+        if (record && (all || json_is_integer(index)))
+            json_array_append_new(list, json_pack("[O, s, O]", id ? id : record,
+                                                  text ? text : "no reason given", record));
     }
-    return lost;
+    return list;
 }
 
 /* It has been answered: nothing of it is sent again. */
 static void settle(const struct delivery *delivery, const json_t *answer, const char *all)
 {
     struct journal *journal = delivery->journal;
-    json_t *lost = lose_refused(delivery, json_object_get(answer, "refused"), all);
+    json_t *lost = list_refused(delivery, json_object_get(answer, "refused"), all);
     struct disk_task task = {.journal = journal,
                              .run = run_remove,
                              .then = then_removed,
@@ -102,8 +110,10 @@ static void settle(const struct delivery *delivery, const json_t *answer, const 
                              .answer = delivery->ids ? json_incref(delivery->ids) : json_array()};
     int safe = (int)json_array_size(delivery->records) - (int)json_array_size(lost);
     journal->away = false;
-    if (!delivery->ids)
+    if (!delivery->ids) {
         journal_pend(journal, -safe);
+        lose_refused(journal, lost, 1);
+    }
     if (!delivery->ids && json_array_size(lost) == 0) {
         json_decref(task.record);
         json_decref(task.answer);
@@ -146,9 +156,14 @@ static void on_delivered(void *context, json_t *answer, const struct tccl_error 
     bool refused = answer && !taken && json_is_true(json_object_get(answer, "refused"));
     const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
     const char *why = text ? text : "no reason given";
+    bool here = !answer && (!delivery->ask || !link_connected(delivery->ask));
+    const json_t *last = json_array_get(delivery->ids, json_array_size(delivery->ids) - 1);
     struct delivery ended = *delivery;
     json_incref(ended.records);
     json_incref(ended.ids);
+    /* Where it was not the connection, the others need not wait for these. */
+    if (!taken && !refused)
+        delivery->journal->behind = here ? 0 : json_integer_value(json_array_get(last, 0));
     drop(delivery);
     if (taken || refused)
         settle(&ended, answer, taken ? NULL : why);
@@ -186,6 +201,8 @@ static int store_taken(struct disk_task *task, const json_t *records, const json
     size_t i;
     json_t *record;
     int stored = 0;
+    task->record = json_array(); /* those that are refused */
+    task->store_failed = true;
     if (opening_check(journal, &task->err) != 0 ||
         tccl_records_begin(journal->store, &task->err) != 0)
         return -1;
@@ -195,12 +212,16 @@ static int store_taken(struct disk_task *task, const json_t *records, const json
         if (stored < 0)
             break;
         if (stored > 0)
-            tccl_outbox_put_aside(journal->outbox, record, task->err.text, NULL);
-        task->n_lost += stored > 0;
+            json_array_append_new(task->record,
+                                  json_pack("[O, s, O]", json_array_get(json_array_get(ids, i), 0),
+                                            task->err.text, record));
+        if (stored > 0)
+            task->err = (struct tccl_error){0};
     }
     if (tccl_records_commit(journal->store, stored < 0 ? NULL : &task->err) != 0 || stored < 0)
         return -1;
-    return tccl_outbox_remove(journal->outbox, ids, &task->err);
+    task->store_failed = false;
+    return tccl_outbox_remove(journal->outbox, ids, task->record, &task->err);
 }
 
 /* In the disk's thread. answer: what is to be sent, where the store is elsewhere. */
@@ -208,16 +229,15 @@ static void run_take(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     cleanup_json json_t *ids = NULL;
-    cleanup_json json_t *records = journal->outbox
-                                       ? tccl_outbox_take(journal->outbox, task->most, BATCH_BYTES,
-                                                          &ids, &task->n_lost, &task->err)
-                                       : NULL;
+    cleanup_json json_t *records =
+        journal->outbox ? tccl_outbox_take(journal->outbox, task->behind, task->most, BATCH_BYTES,
+                                           &ids, &task->n_lost, &task->err)
+                        : NULL;
     task->result = records ? 0 : -1;
     if (records && json_array_size(records) > 0 && !task->elsewhere &&
         store_taken(task, records, ids) != 0) {
         task->result = -1;
-        task->store_failed = true;
-        if (journal->store)
+        if (task->store_failed && journal->store)
             opening_lost(journal, &task->err);
     }
     if (records && task->elsewhere)
@@ -230,8 +250,14 @@ static void then_taken(struct disk_task *task)
     struct journal *journal = task->journal;
     json_t *records = json_object_get(task->answer, "records");
     for (int i = 0; i < task->n_lost; i++)
-        journal_lose(journal, NULL, 1, 0, task->err.text[0] ? task->err.text : "no record");
+        journal_lose(journal, NULL, 1, 0, "it is damaged, or too long");
+    if (task->result == 0)
+        lose_refused(journal, task->record, 0);
     opening_after_outbox(task);
+    const json_t *ids = json_object_get(task->answer, "ids"),
+                 *last = json_array_get(ids, json_array_size(ids) - 1);
+    if (task->behind)
+        journal->behind = json_integer_value(json_array_get(last, 0)); /* 0: from the oldest on */
     disk_task_log_error(task);
     inbox_log_dates(task);
     if (task->store_failed)
@@ -277,14 +303,15 @@ static void send_memory(struct journal *journal)
 void delivery_look(struct journal *journal)
 {
     const char *home = journal_home(journal);
-    bool paused = journal->away && evtimer_pending(journal->retry, NULL);
-    bool memory = home && json_array_size(journal->memory) > 0 && !paused;
+    bool paused = home && journal->away && evtimer_pending(journal->retry, NULL);
+    bool memory = home && json_array_size(journal->memory) > 0;
     struct disk_task task = {.journal = journal,
                              .run = run_take,
                              .then = then_taken,
                              .most = journal->away ? TRIED : BATCH,
+                             .behind = home ? journal->behind : 0,
                              .elsewhere = home != NULL};
-    if (journal->delivering || journal->closing || (!memory && journal->waiting == 0) ||
+    if (journal->delivering || journal->closing || paused || (!memory && journal->waiting <= 0) ||
         is_too_soon(journal))
         return;
     journal->next_ms = tccl_now_ms() + (home ? PACE_MS : 0);
@@ -299,7 +326,7 @@ void delivery_look(struct journal *journal)
 int delivery_add(struct journal *journal, json_t *record)
 {
     size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT);
-    if (journal->away || json_array_size(journal->memory) >= FRESH ||
+    if (journal->away || bytes > TCCL_OUTBOX_RECORD || json_array_size(journal->memory) >= FRESH ||
         journal->memory_bytes + bytes > FRESH_BYTES ||
         json_array_append(journal->memory, record) != 0)
         return -1;

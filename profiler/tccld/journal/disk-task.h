@@ -19,19 +19,20 @@ struct disk_task {
     int n_expired;           /* those that came */
     struct believed believed;
     int keep_days, keep_misdated;
-    int n_lost;      /* records that were put aside */
+    int n_lost;      /* records that were put aside: damaged, or too long */
     int n_misdated;  /* records that came and whose start can't be right */
     bool elsewhere;  /* they are kept by another node */
     bool kept;       /* they are in the outbox; else: */
-    bool box_failed; /* it is damaged, and was closed */
+    bool box_failed; /* it is damaged, or of no use as it was open, and was closed */
     int64_t n_boxed; /* records that were in it */
     bool store_failed;
-    int most;        /* records that are taken out of it */
+    int most;        /* records that are taken out of it, */
+    int64_t behind;  /* which have higher ids */
     int64_t waiting; /* what it holds */
     size_t bytes;    /* of record, as text */
     int64_t uid;
     int result; /* of the store */
-    struct tccl_error err, box_err;
+    struct tccl_error err, box_err, spool_err;
     struct connection *connection; /* who has asked, or brought the record */
 };
 

@@ -120,7 +120,7 @@ static void box_batch(struct disk_task *batch)
         json_array_extend(records, each->record);
     if (json_array_size(records) == 0)
         return;
-    int kept = journal->outbox ? tccl_outbox_put(journal->outbox, records, &err)
+    int kept = journal->outbox ? tccl_outbox_put(journal->outbox, records, &batch->n_lost, &err)
                                : tccl_fail(&err, "no outbox: %s", journal->why.text);
     TAILQ_FOREACH(each, &batch->batch, link)
     if (is_for_outbox(each)) {
@@ -175,6 +175,8 @@ static void then_batch(struct disk_task *batch)
     if (batch->result != 0)
         opening_again(journal, &batch->err);
     opening_after_outbox(batch);
+    for (int i = 0; i < batch->n_lost; i++)
+        journal_lose(journal, NULL, 1, 0, "it is too long for a message");
     while ((each = TAILQ_FIRST(&batch->batch)) != NULL) {
         TAILQ_REMOVE(&batch->batch, each, link);
         disk_task_done(each);

@@ -38,6 +38,7 @@ struct journal {
     int64_t opening_ms;         /* after so long; 0: nothing is wrong */
     atomic_int opened;          /* how often the store was */
     int64_t waiting;            /* records in the outbox, as far as the event loop knows */
+    int64_t behind;             /* the id in it behind which the next batch begins; 0: the oldest */
     bool delivering;            /* some of them, or of those in memory, are on their way */
     bool by_memory;             /* the last ones were */
     bool away;                  /* the other node has not taken the last ones */

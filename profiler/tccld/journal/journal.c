@@ -133,6 +133,9 @@ void journal_reloaded(struct journal *journal)
 {
     retention_look(journal, 0);
     telling_again(journal);
+    if (!journal_home(journal))
+        journal_save_memory(journal);
+    delivery_look(journal);
 }
 
 static void open_losses(struct journal *journal)
@@ -180,12 +183,15 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
 static void save_memory(struct journal *journal, bool stuck)
 {
     struct tccl_error err = {0};
-    int count = (int)json_array_size(journal->memory);
+    int count = (int)json_array_size(journal->memory), lost = 0;
     if (count == 0)
         return;
-    if (!stuck && journal->outbox && tccl_outbox_put(journal->outbox, journal->memory, &err) == 0)
-        journal_pend(journal, -count);
-    else
+    if (!stuck && journal->outbox &&
+        tccl_outbox_put(journal->outbox, journal->memory, &lost, &err) == 0) {
+        journal_pend(journal, lost - count);
+        if (lost > 0)
+            journal_lose(journal, NULL, lost, lost, "it is too long for a message");
+    } else
         journal_lose(journal, json_array_get(journal->memory, 0), count, count,
                      err.text[0] ? err.text : "the disk does not take it");
 }
