@@ -223,7 +223,8 @@ TEST(full_disk)
     CHECK_INT(tccl_outbox_close(outbox), 0);
 }
 
-/* At its bound it takes no more, and loses nothing. */
+/* At its bound it takes no more, and loses nothing; one that is damaged blocks no other, although
+ * there is no room to keep it aside. */
 TEST(bound)
 {
     struct tccl_outbox *outbox = open_outbox();
@@ -240,6 +241,16 @@ TEST(bound)
     tccl_outbox_close(outbox);
     outbox = open_outbox();
     CHECK_INT(tccl_outbox_count(outbox), put_in);
+    while (tccl_outbox_put(outbox, large, &too_long, ERR) == 0)
+        continue;
+    tccl_outbox_close(outbox);
+    CHECK_INT(sql("UPDATE waiting SET sum = sum + 1 WHERE id = 1"), 0);
+    outbox = open_outbox();
+    cleanup_json json_t *ids = NULL;
+    int lost = 0;
+    cleanup_json json_t *records = tccl_outbox_take(outbox, 0, 2, 1 << 21, &ids, &lost, ERR);
+    CHECK_INT(lost, 1);
+    CHECK_INT((long long)json_array_size(records), 1);
     tccl_outbox_close(outbox);
 }
 
@@ -266,4 +277,55 @@ TEST(delivered_once)
     take(outbox, 10, 1 << 20, 1, 2, true);
     tccl_outbox_close(outbox);
     tccl_records_close(records);
+}
+
+/* What was taken of one file removes nothing of the next one, whose numbers begin anew. */
+TEST(another_file)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *ids = NULL;
+    int lost = 0;
+    put(outbox, 1, 5);
+    json_decref(tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, ERR));
+    tccl_outbox_close(outbox);
+    check_remove(check_folder());
+    outbox = open_outbox();
+    put(outbox, 11, 5);
+    CHECK_OK(tccl_outbox_remove(outbox, ids, NULL, ERR));
+    CHECK_INT(tccl_outbox_count(outbox), 5);
+    take(outbox, 10, 1 << 20, 11, 5, true);
+    tccl_outbox_close(outbox);
+}
+
+/* A file that was moved away meanwhile: whoever has it open learns that, and opens a new one. */
+TEST(moved)
+{
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *given = batch(2, 1);
+    char away[PATH_MAX];
+    put(outbox, 1, 1);
+    snprintf(away, sizeof(away), "%s", check_at("away.db"));
+    CHECK_INT(rename(check_at("outbox.db"), away), 0);
+    CHECK_INT(tccl_outbox_put(outbox, given, &too_long, ERR), -1);
+    CHECK(tccl_outbox_broken(outbox) && !tccl_outbox_damaged(outbox));
+    CHECK_INT(tccl_outbox_close(outbox), 0);
+    outbox = open_outbox();
+    put(outbox, 2, 1);
+    take(outbox, 10, 1 << 20, 2, 1, true);
+    tccl_outbox_close(outbox);
+}
+
+/* Where a damaged file can't be moved, its records are not counted as lost with each try. */
+TEST(not_moved)
+{
+    struct tccl_outbox *outbox;
+    int64_t lost;
+    check_write_file(check_at("outbox.db"), "this is not a database, whatever its name says, and "
+                                            "it is longer than the header of one would be, too: so "
+                                            "nobody takes it for one that is empty");
+    CHECK_INT(mkdir(check_at("outbox.db.bad"), 0700), 0);
+    for (int try = 0; try < 2; try++) {
+        CHECK_INT(tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR), -1);
+        CHECK_INT(lost, 0);
+    }
 }
