@@ -38,16 +38,12 @@ static double get_real(const unsigned char **at)
     return real;
 }
 
-/* What facts have in place of the class of a reason that has none: of an older version. */
-#define NO_CLASS "?"
-
-/* Of those, one text told what has consequences. */
+/* A record of an older version has no class: of those one text told what has consequences. */
 static enum tccl_reason class_of(const char *class, const char *reason)
 {
     enum tccl_reason cause = tccl_reason_named(class);
-    bool none = cause == TCCL_REASON_NONE || strcmp(class, NO_CLASS) == 0;
     return !*reason                              ? TCCL_REASON_NONE
-           : !none                               ? cause
+           : cause != TCCL_REASON_NONE           ? cause
            : strstr(reason, TCCL_NCCL_NOT_KNOWN) ? TCCL_REASON_UNKNOWN_NCCL
                                                  : TCCL_REASON_OTHER;
 }
@@ -75,9 +71,7 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
         *texts[i] = (const char *)at;
         at += strlen(*texts[i]) + 1;
     }
-    const char *class = at < end ? (const char *)at : *facts->reason ? NO_CLASS : "";
-    facts->cause = class_of(class, facts->reason);
-    facts->unclassed = strcmp(class, NO_CLASS) == 0;
+    facts->cause = class_of(at < end ? (const char *)at : "", facts->reason);
     return 0;
 }
 
@@ -121,8 +115,6 @@ static void write_facts(sqlite3_context *context, int count, sqlite3_value **val
                    text_of(values[10]), sqlite3_value_int64(values[15]));
     const char *texts[TEXTS + 1] = {shown.state, shown.built, shown.reason, text_of(values[3]),
                                     tccl_reason_words[shown.cause]};
-    if (shown.cause == TCCL_REASON_OTHER && !*text_of(values[16]))
-        texts[TEXTS] = NO_CLASS;
     size_t size = NUMBERS;
     (void)count;
     for (int i = 0; i <= TEXTS; i++)

@@ -18,8 +18,7 @@ struct tccl_facts {
     double gbps, ratio, alone, placed, baseline;
     int64_t solve_us;
     const char *state, *built, *reason, *nodes;
-    enum tccl_reason cause; /* of reason; */
-    bool unclassed;         /* the record, of an older version, has none */
+    enum tccl_reason cause; /* of reason */
 };
 
 /* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
