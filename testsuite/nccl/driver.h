@@ -7,18 +7,8 @@
 
 #include <cuda.h>
 
-/* A function of the driver that does what is said, and succeeds; one that answers so. */
-#define DOES(name, arguments, ...)                                                                 \
-    CUresult name arguments                                                                        \
-    {                                                                                              \
-        __VA_ARGS__;                                                                               \
-        return CUDA_SUCCESS;                                                                       \
-    }
-#define SAYS(name, arguments, ...)                                                                 \
-    CUresult name arguments                                                                        \
-    {                                                                                              \
-        return __VA_ARGS__;                                                                        \
-    }
+#define ANSWER CUresult
+#include "stand-in.h"
 
 /* GPUs that the process may see (CUDA_VISIBLE_DEVICES), and which one a CUDA ordinal means: an
  * index into rig_devices(), or -1. */

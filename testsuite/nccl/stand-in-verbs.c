@@ -15,18 +15,8 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* A function of the library that does what is said, and succeeds; one that answers so. */
-#define DOES(name, arguments, ...)                                                                 \
-    PUBLIC int name arguments                                                                      \
-    {                                                                                              \
-        __VA_ARGS__;                                                                               \
-        return 0;                                                                                  \
-    }
-#define SAYS(name, arguments, ...)                                                                 \
-    PUBLIC int name arguments                                                                      \
-    {                                                                                              \
-        return __VA_ARGS__;                                                                        \
-    }
+#define ANSWER PUBLIC int
+#include "stand-in.h"
 
 /* Providers' libraries look for members of their own behind the public part. */
 union device {

@@ -29,18 +29,8 @@ enum { BLOCKS = MULTIPROCESSORS * (THREADS / TCCL_COPY_THREADS) }; /* that fit a
 static const uint64_t HOST_BIT = 1ULL << 60, DEVICE_BIT = 1ULL << 59;
 static const uint64_t FATBIN = 0xba55ed50;
 
-/* A function of the driver that does what is said, and succeeds; one that answers so. */
-#define DOES(name, arguments, ...)                                                                 \
-    CUresult name arguments                                                                        \
-    {                                                                                              \
-        __VA_ARGS__;                                                                               \
-        return CUDA_SUCCESS;                                                                       \
-    }
-#define SAYS(name, arguments, ...)                                                                 \
-    CUresult name arguments                                                                        \
-    {                                                                                              \
-        return __VA_ARGS__;                                                                        \
-    }
+#define ANSWER CUresult
+#include "stand-in.h"
 
 struct range {
     CUdeviceptr at;
