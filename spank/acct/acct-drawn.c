@@ -1,6 +1,5 @@
 /* acct-drawn.c: what is drawn of a record's ring: title, lines, bars and cards. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,17 +19,6 @@ const char *acct_drawn_field(struct acct_drawn *drawn, const json_t *record, con
                   json_object_set_new(drawn->shown, name, json_string(text)) != 0))
         return "";
     return tccl_text_of(drawn->shown, name);
-}
-
-/* NULL without memory, which is found out in the end. */
-__attribute__((format(printf, 1, 2))) static char *print(const char *format, ...)
-{
-    char *text;
-    va_list list;
-    va_start(list, format);
-    int length = vasprintf(&text, format, list);
-    va_end(list);
-    return length < 0 ? NULL : text;
 }
 
 static void add_line(struct tccl_sheet *sheet, char *text)
@@ -55,8 +43,8 @@ static void add_size(const json_t *record, struct acct_drawn *drawn)
     if (ring->n_rings > 1)
         snprintf(rings, sizeof(rings), "%d rings at once, ", ring->n_rings);
     add_line(&drawn->sheet,
-             print("%lld node%s, %lld GPU%s, %sstarted %s", nodes, ending(nodes), gpus,
-                   ending(gpus), rings, acct_drawn_field(drawn, record, "Start")));
+             acct_field_print("%lld node%s, %lld GPU%s, %sstarted %s", nodes, ending(nodes), gpus,
+                              ending(gpus), rings, acct_drawn_field(drawn, record, "Start")));
 }
 
 /* What NCCL built, in words: of a line, and before a prediction. One row for each word of the
@@ -90,8 +78,8 @@ static void add_state(const json_t *record, struct acct_drawn *drawn)
     const char *why = acct_drawn_field(drawn, record, open ? "Reason" : "BuiltReason");
     if (!*built->word && !open)
         why = "";
-    add_line(&drawn->sheet, print("%s%s%s%s", built->behind_state ? state : "",
-                                  open ? "" : built->line, *why ? ": " : "", why));
+    add_line(&drawn->sheet, acct_field_print("%s%s%s%s", built->behind_state ? state : "",
+                                             open ? "" : built->line, *why ? ": " : "", why));
 }
 
 static void add_source(const json_t *record, struct acct_drawn *drawn)
@@ -106,7 +94,7 @@ static void add_source(const json_t *record, struct acct_drawn *drawn)
                                                  : "of unknown source";
     if (*source || *took)
         add_line(&drawn->sheet,
-                 print("bandwidths %s%s%s", what, *took ? "; solved in " : "", took));
+                 acct_field_print("bandwidths %s%s%s", what, *took ? "; solved in " : "", took));
 }
 
 /* A text that can't be read is as none. */
@@ -138,12 +126,13 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
         return;
     if (sheet->busy.memory >= 0 && gbps > own)
         tccl_memory_load_say(&sheet->busy, "NCCL", cause);
-    sheet->lead = print("%s%s%.2f in place of %.2f GB/s%s%s",
-                        left ? "Planned, but not used: " : built_of(record)->before,
-                        drawn->bounds ? "at least " : "", gbps, own, *cause ? ": " : "", cause);
+    sheet->lead =
+        acct_field_print("%s%s%.2f in place of %.2f GB/s%s%s",
+                         left ? "Planned, but not used: " : built_of(record)->before,
+                         drawn->bounds ? "at least " : "", gbps, own, *cause ? ": " : "", cause);
     if (ratio > 0)
-        add_line(sheet, print("%s%.2f times as fast as the baseline",
-                              sheet->built ? "" : "predicted to be ", ratio));
+        add_line(sheet, acct_field_print("%s%.2f times as fast as the baseline",
+                                         sheet->built ? "" : "predicted to be ", ratio));
 }
 
 /* What it has beside others, of what it would have alone, and by what that is known, unless that is
@@ -168,18 +157,21 @@ static void add_beside(const json_t *record, struct acct_drawn *drawn)
         return;
     if (alone > 0)
         add_line(&drawn->sheet,
-                 print("%s%.2f GB/s beside %lld other step%s%s that ran when it began%s, %.2f "
-                       "alone: %s%.0f %% lost",
-                       drawn->bounds ? "at least " : "", gbps, others, ending(others),
-                       each ? " (counted on each node)" : "", by, alone,
-                       drawn->bounds ? "at most " : "", fmax(0, 100 * (1 - gbps / alone))));
+                 acct_field_print(
+                     "%s%.2f GB/s beside %lld other step%s%s that ran when it began%s, %.2f "
+                     "alone: %s%.0f %% lost",
+                     drawn->bounds ? "at least " : "", gbps, others, ending(others),
+                     each ? " (counted on each node)" : "", by, alone,
+                     drawn->bounds ? "at most " : "", fmax(0, 100 * (1 - gbps / alone))));
     else
-        add_line(&drawn->sheet, print("%lld other step%s%s ran beside it when it began", others,
-                                      ending(others), each ? " (counted on each node)" : ""));
+        add_line(&drawn->sheet,
+                 acct_field_print("%lld other step%s%s ran beside it when it began", others,
+                                  ending(others), each ? " (counted on each node)" : ""));
     if (left > 0)
         add_line(&drawn->sheet,
-                 print("%lld of the steps beside it %s not drawn: the record has no chains of %s",
-                       left, left == 1 ? "is" : "are", left == 1 ? "it" : "them"));
+                 acct_field_print(
+                     "%lld of the steps beside it %s not drawn: the record has no chains of %s",
+                     left, left == 1 ? "is" : "are", left == 1 ? "it" : "them"));
 }
 
 static void add_bars(const json_t *record, struct acct_drawn *drawn)
@@ -257,7 +249,7 @@ static void add_cards(const json_t *record, struct acct_drawn *drawn)
         sheet->n_nccl = 1;
         sheet->cards[sheet->n_cards++] =
             (struct tccl_card){.kind = TCCL_CARD_NCCL,
-                               .head = print("NCCL's own on %s: %.2f GB/s", place, own),
+                               .head = acct_field_print("NCCL's own on %s: %.2f GB/s", place, own),
                                .rings = &drawn->nccl,
                                .gbps = own};
     }
@@ -267,11 +259,12 @@ static void add_cards(const json_t *record, struct acct_drawn *drawn)
         acct_drawn_place(drawn, other->node, place);
         sheet->cards[sheet->n_cards++] = (struct tccl_card){
             .kind = TCCL_CARD_OTHER,
-            .head = print("beside it%s%s: %s%.2f of %.2f GB/s%s", named ? " on " : "",
-                          named ? place : "", least ? "at least " : "", other->gbps, other->alone,
-                          other->nccl          ? ", NCCL's own"
-                          : other->rings.n > 1 ? ""
-                                               : ", a ring"),
+            .head = acct_field_print("beside it%s%s: %s%.2f of %.2f GB/s%s", named ? " on " : "",
+                                     named ? place : "", least ? "at least " : "", other->gbps,
+                                     other->alone,
+                                     other->nccl          ? ", NCCL's own"
+                                     : other->rings.n > 1 ? ""
+                                                          : ", a ring"),
             .rings = &other->rings,
             .gbps = other->gbps,
             .least = least};
@@ -295,8 +288,8 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     sheet->built = !strcmp(tccl_text_of(record, "built"), "applied");
     sheet->cut = drawn->ring.cut;
     drawn->bounds = !strcmp(tccl_text_of(record, "neighbours_by"), "bounds");
-    sheet->title = print("Step %s%s%s of %s", job, *name ? ": " : "", name,
-                         acct_drawn_field(drawn, record, "User"));
+    sheet->title = acct_field_print("Step %s%s%s of %s", job, *name ? ": " : "", name,
+                                    acct_drawn_field(drawn, record, "User"));
     read_nccl(record, drawn);
     add_size(record, drawn);
     add_state(record, drawn);
@@ -304,9 +297,9 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     add_beside(record, drawn);
     add_source(record, drawn);
     if (sheet->cut)
-        add_line(sheet,
-                 print("the record holds only the beginning of the ring: its first %d node%s",
-                       drawn->ring.n_nodes, ending(drawn->ring.n_nodes)));
+        add_line(sheet, acct_field_print(
+                            "the record holds only the beginning of the ring: its first %d node%s",
+                            drawn->ring.n_nodes, ending(drawn->ring.n_nodes)));
     add_bars(record, drawn);
     add_cards(record, drawn);
     bool whole = sheet->title && sheet->cards;

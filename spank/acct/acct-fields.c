@@ -15,7 +15,7 @@
 /* Fields that are no members of a record; others have their type (client/step-fields.h). */
 enum { JOB = 64, RAW_JOB, STEPS, USER };
 
-__attribute__((format(printf, 1, 2))) static char *print(const char *format, ...)
+char *acct_field_print(const char *format, ...)
 {
     char *text;
     va_list list;
@@ -44,7 +44,7 @@ static char *show_job(const json_t *record, bool raw)
     if (!json_object_get(record, "step"))
         return strdup(job);
     snprintf(number, sizeof(number), "%lld", step);
-    return print("%s.%s", job, name ? name : number);
+    return acct_field_print("%s.%s", job, name ? name : number);
 }
 
 static char *show_time(json_int_t when, const struct acct_clock *clock)
@@ -68,22 +68,22 @@ char *acct_field_text(const struct acct_field *field, const json_t *record,
     case RAW_JOB:
         return show_job(record, field->type == RAW_JOB);
     case STEPS: /* of a whole job */
-        return print("%lld", member ? number : 1);
+        return acct_field_print("%lld", member ? number : 1);
     case USER: /* the uid where the name is unknown */
         return text && *text ? strdup(text)
-                             : print("%lld", (long long)tccl_number_of(record, "uid"));
+                             : acct_field_print("%lld", (long long)tccl_number_of(record, "uid"));
     case TCCL_FIELD_INT:
-        return print("%lld", number);
+        return acct_field_print("%lld", number);
     case TCCL_FIELD_COUNT:
-        return number ? print("%lld", number) : strdup("");
+        return number ? acct_field_print("%lld", number) : strdup("");
     case TCCL_FIELD_TIME:
         return member ? show_time(number, clock) : strdup("");
     case TCCL_FIELD_MICROSECONDS:
         return number <= 0    ? strdup("")
-               : number < 1e6 ? print("%.2fms", (double)number / 1e3)
-                              : print("%.2fs", (double)number / 1e6);
+               : number < 1e6 ? acct_field_print("%.2fms", (double)number / 1e3)
+                              : acct_field_print("%.2fs", (double)number / 1e6);
     case TCCL_FIELD_REAL:
-        return real > 0 ? print("%.2f", real) : strdup("");
+        return real > 0 ? acct_field_print("%.2f", real) : strdup("");
     default:
         return strdup(text ? text : "");
     }

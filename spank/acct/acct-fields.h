@@ -27,6 +27,9 @@ const struct acct_field *acct_field_at(int i); /* NULL past the last */
 char *acct_field_text(const struct acct_field *field, const json_t *record,
                       const struct acct_clock *clock);
 
+/* As printf: the text, allocated; NULL if out of memory. */
+__attribute__((format(printf, 1, 2))) char *acct_field_print(const char *format, ...);
+
 /* The field of that name (case-insensitive), else the first that begins with it, else NULL. */
 const struct acct_field *acct_field_find(const char *name);
 
