@@ -13,17 +13,6 @@
 
 extern char **environ;
 
-int shim_fail(struct shim_why *why, const char *format, ...)
-{
-    if (why && !why->text[0]) {
-        va_list list;
-        va_start(list, format);
-        vsnprintf(why->text, sizeof(why->text), format, list);
-        va_end(list);
-    }
-    return -1;
-}
-
 static int digit(char c, int base)
 {
     int value = c >= '0' && c <= '9'   ? c - '0'
@@ -33,7 +22,7 @@ static int digit(char c, int base)
     return value < base ? value : -1;
 }
 
-int shim_bus_find(const shim_bus *list, int n, shim_bus bus)
+int shim_bus_find(const tccl_bus *list, int n, tccl_bus bus)
 {
     for (int i = 0; i < n; i++)
         if (list[i] == bus)

@@ -8,21 +8,15 @@
 #include <stdint.h>
 
 #include "base/bus.h"
+#include "base/error.h"
 
 enum { SHIM_GPUS = 16, SHIM_NAME = 64, SHIM_PATH = 1024 };
 
-/* Why something is not done: one sentence without a full stop. The first one wins. */
-struct shim_why {
-    char text[256];
-};
-/* Returns -1. why may be NULL. */
-int shim_fail(struct shim_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The shim's errors are called why: reasons why something is not done, one sentence each. */
 
-/* A PCI address as a number (bus.h). */
-typedef tccl_bus shim_bus;
-enum { SHIM_NO_BUS = -1 };
+#define SHIM_NO_BUS ((tccl_bus)-1) /* the PCI address of no device */
 /* Where bus stands in a list of n; -1: nowhere. */
-int shim_bus_find(const shim_bus *list, int n, shim_bus bus);
+int shim_bus_find(const tccl_bus *list, int n, tccl_bus bus);
 
 /* Text in a buffer of the caller's; what does not fit is left out and full is set. */
 struct shim_text {

@@ -63,21 +63,21 @@ static bool find_driver(struct cuda *cuda)
 
 /* A thread's context is what every runtime in the process goes by, also one that is linked into
  * NCCL; without a context yet it is the runtime that knows. */
-static int current_ordinal(int *ordinal, struct shim_why *why)
+static int current_ordinal(int *ordinal, struct tccl_error *why)
 {
     struct cuda cuda;
 
     if (find_driver(&cuda) && cuda.current(ordinal) == 0)
         return 0;
     if (!find_runtime(&cuda))
-        return shim_fail(why, "CUDA can't be asked for the thread's device: it has no context, and "
+        return tccl_fail(why, "CUDA can't be asked for the thread's device: it has no context, and "
                               "no CUDA runtime is loaded");
     if (cuda.current(ordinal) != 0)
-        return shim_fail(why, "CUDA does not tell the thread's device");
+        return tccl_fail(why, "CUDA does not tell the thread's device");
     return 0;
 }
 
-static int read_bus(const struct cuda *cuda, int ordinal, shim_bus *bus)
+static int read_bus(const struct cuda *cuda, int ordinal, tccl_bus *bus)
 {
     char text[BUS_TEXT] = "";
 
@@ -85,20 +85,20 @@ static int read_bus(const struct cuda *cuda, int ordinal, shim_bus *bus)
 }
 
 /* Several devices with one bus id are parts of a GPU. */
-static int bus_of(const struct cuda *cuda, int ordinal, shim_bus *bus, struct shim_why *why)
+static int bus_of(const struct cuda *cuda, int ordinal, tccl_bus *bus, struct tccl_error *why)
 {
     int count = 0;
-    shim_bus other;
+    tccl_bus other;
 
     if (cuda->count(&count) != 0 || ordinal >= count || read_bus(cuda, ordinal, bus))
-        return shim_fail(why, "CUDA does not tell the bus id of device %d", ordinal);
+        return tccl_fail(why, "CUDA does not tell the bus id of device %d", ordinal);
     for (int i = 0; i < count && i < ORDINALS; i++)
         if (i != ordinal && read_bus(cuda, i, &other) == 0 && other == *bus)
-            return shim_fail(why, "CUDA's devices %d and %d have the same bus id", ordinal, i);
+            return tccl_fail(why, "CUDA's devices %d and %d have the same bus id", ordinal, i);
     return 0;
 }
 
-static int ask_cuda(int ordinal, shim_bus *bus, struct shim_why *why)
+static int ask_cuda(int ordinal, tccl_bus *bus, struct tccl_error *why)
 {
     struct cuda cuda;
 
@@ -107,7 +107,7 @@ static int ask_cuda(int ordinal, shim_bus *bus, struct shim_why *why)
     /* NCCL starts the driver too. */
     if (find_driver(&cuda) && cuda.start(0) == 0)
         return bus_of(&cuda, ordinal, bus, why);
-    return shim_fail(why, "CUDA is not loaded");
+    return tccl_fail(why, "CUDA is not loaded");
 }
 
 /* ---- NVML ---- */
@@ -156,7 +156,7 @@ static const char nvml_names[][NAME] = {"nvmlInit_v2",
 
 /* Started once in a process and left so, as NCCL does: starting it takes long. Threads that come at
  * the same time both do it, with the same result. */
-static const struct nvml *find_nvml(struct shim_why *why)
+static const struct nvml *find_nvml(struct tccl_error *why)
 {
     static struct nvml shared;
     static int started_by; /* process id: not what a parent had */
@@ -166,7 +166,7 @@ static const struct nvml *find_nvml(struct shim_why *why)
         return &shared;
     void *handle = shim_dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!handle || !find_all(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0) {
-        shim_fail(why, "NVML can't be loaded or started");
+        tccl_fail(why, "NVML can't be loaded or started");
         return NULL;
     }
     shared = nvml;
@@ -175,14 +175,14 @@ static const struct nvml *find_nvml(struct shim_why *why)
 }
 
 /* NVML, and its handle of a GPU; NULL with why. */
-static const struct nvml *find_gpu(shim_bus bus, device *gpu, struct shim_why *why)
+static const struct nvml *find_gpu(tccl_bus bus, device *gpu, struct tccl_error *why)
 {
     const struct nvml *nvml = find_nvml(why);
     char text[TCCL_BUS_TEXT];
 
     tccl_bus_format(bus, text);
     if (nvml && nvml->by_busid(text, gpu) != 0) {
-        shim_fail(why, "NVML does not know the GPU %s", text);
+        tccl_fail(why, "NVML does not know the GPU %s", text);
         return NULL;
     }
     return nvml;
@@ -192,7 +192,7 @@ static const struct nvml *find_gpu(shim_bus bus, device *gpu, struct shim_why *w
 
 static uint64_t known[ORDINALS]; /* bus + 1 */
 
-int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
+int shim_device_bus(int ordinal, tccl_bus *bus, struct tccl_error *why)
 {
     unsigned mig = 0, pending = 0;
     char text[TCCL_BUS_TEXT];
@@ -200,20 +200,20 @@ int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
     device gpu;
 
     if (ordinal < 0 || ordinal >= ORDINALS)
-        return shim_fail(why, "there is no CUDA device %d", ordinal);
+        return tccl_fail(why, "there is no CUDA device %d", ordinal);
     *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
-    if (*bus != (shim_bus)SHIM_NO_BUS)
+    if (*bus != SHIM_NO_BUS)
         return 0;
     if (ask_cuda(ordinal, bus, why) || !(nvml = find_gpu(*bus, &gpu, why)))
         return -1;
     tccl_bus_format(*bus, text);
     if (nvml->mig && nvml->mig(gpu, &mig, &pending) == 0 && mig != 0)
-        return shim_fail(why, "the GPU %s is cut into MIG instances", text);
+        return tccl_fail(why, "the GPU %s is cut into MIG instances", text);
     __atomic_store_n(&known[ordinal], *bus + 1, __ATOMIC_RELAXED);
     return 0;
 }
 
-int shim_device_current(shim_bus *bus, struct shim_why *why)
+int shim_device_current(tccl_bus *bus, struct tccl_error *why)
 {
     int ordinal;
 
@@ -231,7 +231,7 @@ int shim_device_driver(void)
                : 0;
 }
 
-int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
+int shim_device_nvml(tccl_bus bus, int *index, struct tccl_error *why)
 {
     unsigned number;
     device gpu;
@@ -240,18 +240,18 @@ int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
     if (!nvml)
         return -1;
     if (nvml->index(gpu, &number) != 0 || number > 1023)
-        return shim_fail(why, "NVML does not tell the index of a GPU");
+        return tccl_fail(why, "NVML does not tell the index of a GPU");
     *index = (int)number;
     return 0;
 }
 
-bool shim_device_seen(shim_bus bus)
+bool shim_device_seen(tccl_bus bus)
 {
     device gpu;
     return find_gpu(bus, &gpu, NULL) != NULL;
 }
 
-int shim_device_sm(shim_bus bus)
+int shim_device_sm(tccl_bus bus)
 {
     device gpu;
     const struct nvml *nvml = find_gpu(bus, &gpu, NULL);
@@ -268,7 +268,7 @@ int shim_device_sm(shim_bus bus)
 struct links {
     bool to_switch;
     int n;
-    shim_bus to[LINKS]; /* GPUs */
+    tccl_bus to[LINKS]; /* GPUs */
 };
 
 /* A GPU without NVLink says so of its first link. */
@@ -307,13 +307,13 @@ static bool is_switch(const char *busid)
     return shim_read_file(path, kind, sizeof(kind)) < 0 || strncmp(kind, "0x0680", 6) == 0;
 }
 
-static int read_links(shim_bus bus, struct links *links, struct shim_why *why)
+static int read_links(tccl_bus bus, struct links *links, struct tccl_error *why)
 {
     struct pci_info remote;
     char busid[BUS_TEXT];
     device gpu;
     const struct nvml *nvml = find_gpu(bus, &gpu, why);
-    shim_bus other;
+    tccl_bus other;
 
     memset(links, 0, sizeof(*links));
     if (!nvml)
@@ -337,12 +337,12 @@ static int read_links(shim_bus bus, struct links *links, struct shim_why *why)
  * two threads may add the same. */
 static struct {
     bool filled;
-    shim_bus bus;
+    tccl_bus bus;
     struct links links;
 } cache[2 * SHIM_GPUS];
 static unsigned n_cached;
 
-static int get_links(shim_bus bus, struct links *links, struct shim_why *why)
+static int get_links(tccl_bus bus, struct links *links, struct tccl_error *why)
 {
     for (int i = 0; i < 2 * SHIM_GPUS; i++)
         if (__atomic_load_n(&cache[i].filled, __ATOMIC_ACQUIRE) && cache[i].bus == bus) {
@@ -360,25 +360,25 @@ static int get_links(shim_bus bus, struct links *links, struct shim_why *why)
     return 0;
 }
 
-bool shim_device_has_nvlink(shim_bus bus)
+bool shim_device_has_nvlink(tccl_bus bus)
 {
     struct links links;
     return get_links(bus, &links, NULL) != 0 || links.n > 0 || links.to_switch;
 }
 
-static bool are_linked(const struct links *a, const struct links *b, shim_bus bus_of_b)
+static bool are_linked(const struct links *a, const struct links *b, tccl_bus bus_of_b)
 {
     return shim_bus_find(a->to, a->n, bus_of_b) >= 0 || (a->to_switch && b->to_switch);
 }
 
-int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
-                       struct shim_why *why)
+int shim_device_nvlink(const tccl_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct tccl_error *why)
 {
     struct links links[SHIM_GPUS];
     int pairs = 0, found = 0;
 
     if (n > SHIM_GPUS)
-        return shim_fail(why, "too many GPUs");
+        return tccl_fail(why, "too many GPUs");
     for (int i = 0; i < n; i++)
         if (get_links(gpus[i], &links[i], why))
             return -1;

@@ -43,19 +43,19 @@ static int connect_to(int fd, const struct sockaddr_un *address, int64_t deadlin
     return 0;
 }
 
-static int open_socket(const char *path, int64_t deadline_us, struct shim_why *why)
+static int open_socket(const char *path, int64_t deadline_us, struct tccl_error *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd;
 
     if (strlen(path) >= sizeof(address.sun_path))
-        return shim_fail(why, "the path of tccld's socket is too long");
+        return tccl_fail(why, "the path of tccld's socket is too long");
     strcpy(address.sun_path, path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return shim_fail(why, "no socket: %s", strerror(errno));
+        return tccl_fail(why, "no socket: %s", strerror(errno));
     if (connect_to(fd, &address, deadline_us) != 0) {
-        shim_fail(why, "tccld does not listen on %s: %s", path, strerror(errno));
+        tccl_fail(why, "tccld does not listen on %s: %s", path, strerror(errno));
         close(fd);
         return -1;
     }
@@ -87,12 +87,13 @@ struct exchange {
 };
 
 /* To be freed; NULL with why. */
-static struct exchange *begin(const struct shim_plan *plan, const char *name, struct shim_why *why)
+static struct exchange *begin(const struct shim_plan *plan, const char *name,
+                              struct tccl_error *why)
 {
     struct exchange *exchange = shim_scratch(sizeof(*exchange));
 
     if (!exchange) {
-        shim_fail(why, "out of memory");
+        tccl_fail(why, "out of memory");
         return NULL;
     }
     tccl_lines_begin(&exchange->lines, exchange->question + HEAD, QUESTION, name, 1);
@@ -101,28 +102,28 @@ static struct exchange *begin(const struct shim_plan *plan, const char *name, st
 }
 
 static int receive_answer(int fd, struct exchange *exchange, int64_t deadline_us,
-                          struct shim_why *why)
+                          struct tccl_error *why)
 {
     unsigned char head[HEAD];
 
     if (move(fd, false, (char *)head, sizeof(head), deadline_us) != 0)
-        return shim_fail(why, "tccld did not answer in time");
+        return tccl_fail(why, "tccld did not answer in time");
     exchange->size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
     if (exchange->size == 0 || exchange->size > ANSWER)
-        return shim_fail(why, "tccld's answer is %zu bytes long", exchange->size);
+        return tccl_fail(why, "tccld's answer is %zu bytes long", exchange->size);
     if (move(fd, false, exchange->answer, exchange->size, deadline_us) != 0)
-        return shim_fail(why, "tccld did not end its answer in time");
+        return tccl_fail(why, "tccld did not end its answer in time");
     return 0;
 }
 
 static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
-               struct shim_why *why)
+               struct tccl_error *why)
 {
     size_t size;
     int fd, status;
 
     if (tccl_lines_end(&exchange->lines) != 0)
-        return shim_fail(why, "the question to tccld is too long");
+        return tccl_fail(why, "the question to tccld is too long");
     size = exchange->lines.length;
     for (int i = 0; i < HEAD; i++)
         exchange->question[i] = (char)(size >> 8 * (HEAD - 1 - i));
@@ -130,14 +131,14 @@ static int ask(const struct shim_plan *plan, struct exchange *exchange, int64_t 
     if (fd < 0)
         return -1;
     status = move(fd, true, exchange->question, HEAD + size, deadline_us) != 0
-                 ? shim_fail(why, "tccld did not take the question")
+                 ? tccl_fail(why, "tccld did not take the question")
                  : receive_answer(fd, exchange, deadline_us, why);
     close(fd);
     return status;
 }
 
-int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
-                   int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
+int shim_ask_chain(const struct shim_plan *plan, const tccl_bus *gpus, int n, bool closed,
+                   int64_t deadline_us, struct shim_chain *chain, struct tccl_error *why)
 {
     struct exchange *exchange = begin(plan, "tccl-chain", why);
     char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "";
@@ -160,22 +161,21 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
 
 /* Is the answer one of that name? Else why has the error that it is. */
 static int open_answer(const struct exchange *exchange, const char *name, struct tccl_lines *lines,
-                       struct shim_why *why)
+                       struct tccl_error *why)
 {
-    struct tccl_error err = {""};
     char text[200];
 
-    if (tccl_lines_open(exchange->answer, exchange->size, lines, &err) != 0)
-        return shim_fail(why, "tccld's answer can't be read: %s", err.text);
+    if (tccl_lines_open(exchange->answer, exchange->size, lines, why) != 0)
+        return tccl_fail_in(why, "tccld's answer can't be read");
     if (strcmp(lines->name, name) == 0)
         return 0;
     tccl_line_text(lines, "text", text, sizeof(text));
-    return shim_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
+    return tccl_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
 }
 
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
-                     int64_t deadline_us, struct shim_why *why)
+                     int64_t deadline_us, struct tccl_error *why)
 {
     static const char *const words[] = {"applied", "unknown",  "fewer",
                                         "differs", "not used", "begun"};
@@ -205,7 +205,7 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
 }
 
 /* Returns as shim_ask_agree. */
-static int read_agreed(const struct exchange *exchange, struct shim_why *why)
+static int read_agreed(const struct exchange *exchange, struct tccl_error *why)
 {
     struct tccl_lines lines;
     char rings[8], text[200];
@@ -216,12 +216,12 @@ static int read_agreed(const struct exchange *exchange, struct shim_why *why)
     if (strcmp(rings, "all") == 0)
         return 1;
     tccl_line_text(&lines, "why", text, sizeof(text));
-    shim_fail(why, "%s", text);
+    tccl_fail(why, "%s", text);
     return strcmp(rings, "not") == 0 ? 0 : -1;
 }
 
 int shim_ask_agree(const struct shim_plan *plan, uint64_t comm, bool will, int64_t deadline_us,
-                   struct shim_why *why)
+                   struct tccl_error *why)
 {
     struct exchange *exchange = begin(plan, "tccl-agree", why);
 

@@ -6,7 +6,7 @@
 
 enum { LEFT_OVER = 256 << 20 }; /* bytes that stay free beside what NCCL takes for the graph file */
 
-int shim_budget_limits(const struct shim_member *members, int n, struct shim_why *why)
+int shim_budget_limits(const struct shim_member *members, int n, struct tccl_error *why)
 {
     for (int i = 0; i < n; i++) {
         uint64_t needed = LEFT_OVER;
@@ -14,7 +14,7 @@ int shim_budget_limits(const struct shim_member *members, int n, struct shim_why
             if (members[j].pid == members[i].pid)
                 needed += shim_graph_memory(members[0].version);
         if (members[i].room < needed)
-            return shim_fail(
+            return tccl_fail(
                 why, "the limits of process %d leave it %llu MiB, NCCL takes %llu MiB for a moment",
                 members[i].pid, (unsigned long long)(members[i].room >> 20),
                 (unsigned long long)(needed >> 20));
@@ -22,7 +22,7 @@ int shim_budget_limits(const struct shim_member *members, int n, struct shim_why
     return 0;
 }
 
-static const struct shim_member *member_of(const struct shim_member *members, int n, shim_bus gpu)
+static const struct shim_member *member_of(const struct shim_member *members, int n, tccl_bus gpu)
 {
     int i = 0;
     while (i < n - 1 && members[i].gpu != gpu)
@@ -56,24 +56,24 @@ static uint64_t bytes_in_files(const struct shim_answer *answer, const struct sh
     enum { SIMPLE = 4 << 20, OTHERS = 5443588 };
     const struct shim_chain *chain = &answer->chain;
     int own = shim_chain_baseline(chain, (int)members[0].version)->ring.channels;
-    uint64_t channels = 2 * (uint64_t)shim_graph_channels(own > 0 ? own : 1, chain->n_rings);
+    uint64_t channels = 2 * (uint64_t)shim_graph_channels(own > 0 ? own : 1, chain->rings.n);
     uint64_t least = set_to("NCCL_MIN_NCHANNELS", 0), edges = 0;
     channels = least > channels ? least : channels;
-    for (int i = 0; i < chain->n_rings; i++)
-        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
-            edges += is_by_file(&chain->rings[i].path, j, members, n);
-    return 2 * edges * (channels / (uint64_t)chain->n_rings) *
+    for (int i = 0; i < chain->rings.n; i++)
+        for (int j = 0; j < tccl_named_edges(&chain->rings.chains[i]); j++)
+            edges += is_by_file(&chain->rings.chains[i], j, members, n);
+    return 2 * edges * (channels / (uint64_t)chain->rings.n) *
            (set_to("NCCL_BUFFSIZE", SIMPLE) + OTHERS);
 }
 
 int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
                      const struct shim_answer *answer, const struct shim_member *members, int n,
-                     struct shim_why *why)
+                     struct tccl_error *why)
 {
     uint64_t taken = (uint64_t)n * answer->memory, files = bytes_in_files(answer, members, n);
     uint64_t free_now = files > 0 ? shim_shm_left() : 0;
     if (files > free_now / 4)
-        return shim_fail(why,
+        return tccl_fail(why,
                          "its buffers would take %llu MiB in /dev/shm, of which %llu MiB are free",
                          (unsigned long long)(files >> 20), (unsigned long long)(free_now >> 20));
     if (shim_registry_charge(registry, entry, files, why) != 0)
@@ -83,7 +83,7 @@ int shim_budget_take(struct shim_registry *registry, struct shim_entry *entry,
     uint64_t left = shim_memory_left(), spare = left > LEFT_OVER ? left - LEFT_OVER : 0;
     if (shim_registry_reserve(registry, taken, spare))
         return 0;
-    return shim_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment%s",
+    return tccl_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment%s",
                      (unsigned long long)(left >> 20),
                      (unsigned long long)((taken + LEFT_OVER) >> 20),
                      taken <= spare ? ", beside what it takes for other communicators" : "");

@@ -75,7 +75,7 @@ static void read_config(const ncclConfig_t *config, struct config *read)
 
 /* ---- Before ---- */
 
-static void describe(const struct shim_process *process, const struct shim_nccl *nccl, shim_bus gpu,
+static void describe(const struct shim_process *process, const struct shim_nccl *nccl, tccl_bus gpu,
                      struct shim_member *member)
 {
     const struct shim_plan *plan = &process->plan;
@@ -117,7 +117,7 @@ static int make_file(const char *name, long size, char path[static 40])
 static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
                                const struct shim_comm *comm)
 {
-    static const struct shim_why why = {
+    static const struct tccl_error why = {
         "a rank can't open its files, or has too many inits under way"};
     struct shim_init init = {
         .comm = *comm, .gpu = member->gpu, .rank = member->rank, .called = true};
@@ -127,7 +127,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
                  (unsigned long long)comm->key);
         return NULL;
     }
-    if (member->gpu != (shim_bus)SHIM_NO_BUS)
+    if (member->gpu != SHIM_NO_BUS)
         shim_registry_claim_gpu(process->registry, member->gpu);
     init.place = shim_entry_join(init.entry, member);
     init.graph_fd = make_file(SHIM_GRAPH_NAME, SHIM_GRAPH_SIZE, init.graph_path);
@@ -155,9 +155,10 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     struct shim_member member;
     struct shim_comm comm;
     struct config read = {0};
-    struct shim_why why = {""};
-    static const struct shim_why one_id = {"with NCCL_COMM_ID all communicators have the same id"};
-    shim_bus gpu;
+    struct tccl_error why = {""};
+    static const struct tccl_error one_id = {
+        "with NCCL_COMM_ID all communicators have the same id"};
+    tccl_bus gpu;
     /* A communicator of one rank is nothing to steer, but its process is one that has the shim. */
     if (process && ranks == 1 && !shim_device_current(&gpu, NULL))
         shim_registry_claim_gpu(process->registry, gpu);
@@ -172,7 +173,7 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     }
     if (shim_device_current(&gpu, &why)) {
         shim_log(SHIM_LOG_WARN, "the GPU of rank %d: %s", rank, why.text);
-        gpu = (shim_bus)SHIM_NO_BUS;
+        gpu = SHIM_NO_BUS;
     }
     read_config(config, &read);
     describe(process, nccl, gpu, &member);
@@ -300,14 +301,14 @@ static void enter_all(const struct shim_process *process, const struct shim_nccl
                               __atomic_fetch_add(&count, 1, __ATOMIC_SEQ_CST)};
     struct shim_member member;
     struct shim_comm comm;
-    shim_bus gpu;
+    tccl_bus gpu;
     if (!process || n < 2 || n > SHIM_GPUS)
         return;
     fill_comm(&comm, shim_hash(SHIM_HASH_START, words, sizeof(words)), n, nccl);
     comm.expected = n;
     for (int i = 0; i < n; i++) {
         if (shim_device_bus(devices ? devices[i] : i, &gpu, NULL))
-            gpu = (shim_bus)SHIM_NO_BUS;
+            gpu = SHIM_NO_BUS;
         describe(process, nccl, gpu, &member);
         member.rank = i;
         inits[i] = enter(process, &member, &comm);

@@ -18,24 +18,24 @@ enum { ASK_US = 50000 };
 
 /* With CUDA, P2P to GPUs that a task may not open can fail, which ends the init or the first
  * collective. */
-static int check_hidden(const struct shim_chain *chain, uint32_t version, struct shim_why *why)
+static int check_hidden(const struct shim_chain *chain, uint32_t version, struct tccl_error *why)
 {
     if (!tccl_release_does(version, TCCL_FACT_OWN_GPU))
-        return shim_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
+        return tccl_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
                          version / 10000, version / 100 % 100);
-    for (int i = 0; i < chain->n_rings; i++)
-        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
-            if (chain->rings[i].path.edges[j].kind != TCCL_BOUNCE)
-                return shim_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
+    for (int i = 0; i < chain->rings.n; i++)
+        for (int j = 0; j < tccl_named_edges(&chain->rings.chains[i]); j++)
+            if (chain->rings.chains[i].edges[j].kind != TCCL_BOUNCE)
+                return tccl_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
                                       "them");
     return 0;
 }
 
 /* The user's own settings and NVLink take precedence over any ring over PCIe. */
 static int check_wanted(const struct shim_member *members, int n, bool hidden,
-                        bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_why *why)
+                        bool linked[SHIM_GPUS][SHIM_GPUS], struct tccl_error *why)
 {
-    shim_bus gpus[SHIM_GPUS];
+    tccl_bus gpus[SHIM_GPUS];
     uint32_t user = 0;
     for (int i = 0; i < n; i++) {
         gpus[i] = members[i].gpu;
@@ -46,59 +46,59 @@ static int check_wanted(const struct shim_member *members, int n, bool hidden,
         struct shim_text text = {words, sizeof(words), 0, false};
         words[0] = '\0';
         shim_settings_user_words(user & (SHIM_USER_FILES | SHIM_USER_SHARP), &text);
-        return shim_fail(why, "the user has set %s", words[0] ? words : "it otherwise");
+        return tccl_fail(why, "the user has set %s", words[0] ? words : "it otherwise");
     }
     if (n < 2)
         return 0;
     for (int i = 0; i < n && hidden; i++)
         if (members[i].linked)
-            return shim_fail(why, "ranks see only their own GPUs, which may be joined by NVLink");
+            return tccl_fail(why, "ranks see only their own GPUs, which may be joined by NVLink");
     if (hidden)
         return 0;
     int nvlink = shim_device_nvlink(gpus, n, linked, why);
     if (nvlink == SHIM_NVLINK_ALL)
-        return shim_fail(why, "NVLink joins all of its GPUs");
+        return tccl_fail(why, "NVLink joins all of its GPUs");
     return nvlink < 0 ? -1 : 0;
 }
 
 static bool same_gpus(const struct shim_chain *chain, const struct shim_member *members, int n)
 {
-    if (chain->rings[0].path.n_gpus != n)
+    if (chain->rings.chains[0].n_gpus != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (shim_ring_find(&chain->rings[0], members[i].gpu) < 0)
+        if (shim_ring_find(&chain->rings.chains[0], members[i].gpu) < 0)
             return false;
     return true;
 }
 
 /* Is the chain better than what this NCCL would build by itself? */
 static int check_gain(const struct shim_chain *chain, uint32_t version, struct shim_answer *answer,
-                      struct shim_why *why)
+                      struct tccl_error *why)
 {
     const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
     if (!own->better)
         return 0;
     answer->no_gain = true;
-    return shim_fail(why,
+    return tccl_fail(why,
                      "the ring of %.2f GB/s is no gain over that of NCCL %u.%u itself, %.2f GB/s",
                      chain->gbps, version / 10000, version / 100 % 100, own->gbps);
 }
 
 static int find_chain(const struct shim_plan *plan, const struct shim_member *members, int n,
                       const struct shim_comm *comm, struct shim_answer *answer,
-                      struct shim_why *why)
+                      struct tccl_error *why)
 {
     bool closed = comm->ranks == n;
-    if (plan->chain.n_rings == 0 && answer->whole) {
+    if (plan->chain.rings.n == 0 && answer->whole) {
         answer->no_gain = true;
-        return shim_fail(why, "the plan has no ring for all GPUs of the step");
+        return tccl_fail(why, "the plan has no ring for all GPUs of the step");
     }
-    if (plan->chain.n_rings > 0 && same_gpus(&plan->chain, members, n) &&
-        plan->chain.rings[0].path.closed == closed && (closed || answer->whole)) {
+    if (plan->chain.rings.n > 0 && same_gpus(&plan->chain, members, n) &&
+        plan->chain.rings.chains[0].closed == closed && (closed || answer->whole)) {
         answer->chain = plan->chain;
         return check_gain(&plan->chain, members[0].version, answer, why);
     }
-    shim_bus gpus[SHIM_GPUS];
+    tccl_bus gpus[SHIM_GPUS];
     for (int i = 0; i < n; i++)
         gpus[i] = members[i].gpu;
     int asked = shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why);
@@ -114,7 +114,7 @@ struct places {
 };
 
 static enum shim_path path_between(const struct shim_chain *chain, struct places *places,
-                                   shim_bus a, shim_bus b)
+                                   tccl_bus a, tccl_bus b)
 {
     return shim_islands_path(chain, &places->pci, places->islands, a, b);
 }
@@ -122,8 +122,8 @@ static enum shim_path path_between(const struct shim_chain *chain, struct places
 static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct tccl_named_chain *path = &chain->rings[i].path;
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *path = &chain->rings.chains[i];
         for (int j = 0; j < tccl_named_edges(path); j++) {
             enum shim_path edge =
                 path_between(chain, places, path->gpus[j], path->gpus[(j + 1) % path->n_gpus]);
@@ -137,11 +137,11 @@ static enum shim_path farthest_edge(const struct shim_chain *chain, struct place
 static enum shim_path farthest_end(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
-    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
-        shim_bus head = ring->path.gpus[0], tail = ring->path.gpus[ring->path.n_gpus - 1];
-        enum shim_path in = shim_pci_path(&places->pci, ring->entry, head);
-        enum shim_path out = shim_pci_path(&places->pci, ring->exit, tail);
+    for (int i = 0; i < chain->rings.n && !chain->rings.chains[i].closed; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        tccl_bus head = ring->gpus[0], tail = ring->gpus[ring->n_gpus - 1];
+        enum shim_path in = shim_pci_path(&places->pci, chain->entry[i], head);
+        enum shim_path out = shim_pci_path(&places->pci, chain->exit[i], tail);
         farthest = in > farthest ? in : farthest;
         farthest = out > farthest ? out : farthest;
     }
@@ -150,15 +150,15 @@ static enum shim_path farthest_end(const struct shim_chain *chain, struct places
 
 static int find_nics(const struct shim_chain *chain, const struct shim_member *members, int n,
                      const struct shim_nccl *nccl, struct shim_numbers *numbers,
-                     struct shim_why *why)
+                     struct tccl_error *why)
 {
-    struct shim_why ignored = {""};
+    struct tccl_error ignored = {""};
     for (int i = 1; i < n; i++)
         if (members[i].nics != members[0].nics)
-            return shim_fail(why, "ranks have different NIC settings");
-    for (int i = 0; i < chain->n_rings; i++) {
-        numbers->entry[i] = shim_nic_number(chain->rings[i].path.entry.nic, nccl, why);
-        numbers->exit[i] = shim_nic_number(chain->rings[i].path.exit.nic, nccl, why);
+            return tccl_fail(why, "ranks have different NIC settings");
+    for (int i = 0; i < chain->rings.n; i++) {
+        numbers->entry[i] = shim_nic_number(chain->rings.chains[i].entry.nic, nccl, why);
+        numbers->exit[i] = shim_nic_number(chain->rings.chains[i].exit.nic, nccl, why);
         if (numbers->entry[i] < 0 || numbers->exit[i] < 0)
             return -1;
     }
@@ -170,13 +170,13 @@ static int find_nics(const struct shim_chain *chain, const struct shim_member *m
 /* GPUs by NVML's number, on which all must agree, or with their ranks; NICs by NCCL's. */
 static int find_numbers(const struct shim_chain *chain, const struct shim_member *members, int n,
                         bool hidden, const struct shim_nccl *nccl, struct shim_numbers *numbers,
-                        struct shim_why *why)
+                        struct tccl_error *why)
 {
     *numbers = (struct shim_numbers){.by_rank = hidden, .tree = -1};
     for (int i = 0; i < n; i++) {
-        int at = shim_ring_find(&chain->rings[0], members[i].gpu);
+        int at = shim_ring_find(&chain->rings.chains[0], members[i].gpu);
         if (at < 0)
-            return shim_fail(why, "the chain is one of other GPUs");
+            return tccl_fail(why, "the chain is one of other GPUs");
         numbers->ranks[at] = members[i].rank;
         numbers->gpus[at] = members[i].nvml;
         if (hidden)
@@ -184,17 +184,16 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
         if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
             return -1;
         if (numbers->gpus[at] != members[i].nvml)
-            return shim_fail(why, "ranks see different NVML indices of a GPU");
+            return tccl_fail(why, "ranks see different NVML indices of a GPU");
     }
-    return chain->rings[0].path.closed ? 0 : find_nics(chain, members, n, nccl, numbers, why);
+    return chain->rings.chains[0].closed ? 0 : find_nics(chain, members, n, nccl, numbers, why);
 }
 
 static struct shim_steer facts_of(const struct shim_chain *chain, struct places *places,
                                   uint32_t version, bool pxb)
 {
     const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
-    const struct shim_ring *ring = &chain->rings[0];
-    const struct tccl_named_chain *path = &ring->path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     struct shim_steer facts = {
         .channels = own->ring.channels,
         .gbps = own->ring.speed_intra,
@@ -207,16 +206,17 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
         facts.tree_gbps = shim_graph_tree_gbps(chain, own, chain->tree.along, own->tree.speed_inter,
                                                own->ring.speed_inter);
     if (!path->closed) {
-        shim_bus tail = path->gpus[path->n_gpus - 1];
-        facts.near_entry = path_between(chain, places, ring->entry, path->gpus[0]) <= SHIM_PXB;
-        facts.near_exit = path_between(chain, places, ring->exit, tail) <= SHIM_PXB;
+        tccl_bus tail = path->gpus[path->n_gpus - 1];
+        facts.near_entry = path_between(chain, places, chain->entry[0], path->gpus[0]) <= SHIM_PXB;
+        facts.near_exit = path_between(chain, places, chain->exit[0], tail) <= SHIM_PXB;
     }
     return facts;
 }
 
 /* The topology file of steer.h in place of that of the islands, if there can be one. */
 static bool steer(const struct shim_chain *chain, struct places *places,
-                  const struct shim_steer *facts, struct shim_answer *answer, struct shim_why *why)
+                  const struct shim_steer *facts, struct shim_answer *answer,
+                  struct tccl_error *why)
 {
     struct shim_text text = {shim_scratch(SHIM_TOPO_SIZE), SHIM_TOPO_SIZE, 0, false};
     bool done = text.at && shim_steer(chain, &places->pci, places->linked, facts, &text, why) == 1;
@@ -228,7 +228,7 @@ static bool steer(const struct shim_chain *chain, struct places *places,
     return done;
 }
 
-static void tell_direct(const struct shim_why *why)
+static void tell_direct(const struct tccl_error *why)
 {
     if (why->text[0])
         shim_log(SHIM_LOG_INFO,
@@ -243,7 +243,7 @@ static bool steer_alone(const struct shim_chain *chain, struct places *places, u
                         bool pxb, uint64_t table, struct shim_answer *answer)
 {
     struct shim_steer facts = facts_of(chain, places, version, pxb);
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     if (version == 0 || !shim_graph_is_costly(version))
         return false;
     bool done = steer(chain, places, &facts, answer, &why);
@@ -256,11 +256,12 @@ static bool steer_alone(const struct shim_chain *chain, struct places *places, u
     return done;
 }
 
-static bool are_neighbours(const struct shim_chain *chain, shim_bus a, shim_bus b)
+static bool are_neighbours(const struct shim_chain *chain, tccl_bus a, tccl_bus b)
 {
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct tccl_named_chain *path = &chain->rings[i].path;
-        int between = shim_ring_find(&chain->rings[i], a) - shim_ring_find(&chain->rings[i], b);
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *path = &chain->rings.chains[i];
+        int between =
+            shim_ring_find(&chain->rings.chains[i], a) - shim_ring_find(&chain->rings.chains[i], b);
         between = between < 0 ? -between : between;
         if (between == 1 || (path->closed && between == path->n_gpus - 1))
             return true;
@@ -271,7 +272,7 @@ static bool are_neighbours(const struct shim_chain *chain, shim_bus a, shim_bus 
 /* Do several rings' islands join GPUs that are no neighbours, and far from each other? */
 static bool joins_others(const struct shim_chain *chain, struct places *places)
 {
-    const struct tccl_named_chain *path = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     for (int i = 0; i < path->n_gpus; i++)
         for (int j = 0; j < i; j++)
             if (path_between(chain, places, path->gpus[i], path->gpus[j]) <= SHIM_PXB &&
@@ -287,23 +288,23 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
                          bool pxb, struct shim_answer *answer)
 {
     struct shim_steer facts = facts_of(chain, places, version, pxb);
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     facts.given = true;
-    if (chain->n_rings > 1 ? facts.far_p2p || !joins_others(chain, places)
+    if (chain->rings.n > 1 ? facts.far_p2p || !joins_others(chain, places)
                            : !shim_steer_matters(chain, &places->pci, &facts))
         return;
-    if (chain->n_rings > 1)
-        shim_fail(&why, "the plan has %d rings", chain->n_rings);
+    if (chain->rings.n > 1)
+        tccl_fail(&why, "the plan has %d rings", chain->rings.n);
     else if (facts.ways)
         steer(chain, places, &facts, answer, &why);
     else
-        shim_fail(&why, "this NCCL knows no ways between single GPUs");
+        tccl_fail(&why, "this NCCL knows no ways between single GPUs");
     tell_direct(&why);
 }
 
 static int write_graph(const struct shim_chain *chain, struct places *places,
                        const struct shim_numbers *numbers, uint32_t version, struct shim_text *text,
-                       struct shim_why *why)
+                       struct tccl_error *why)
 {
     return shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                       farthest_edge(chain, places), farthest_end(chain, places), text, why);
@@ -312,7 +313,7 @@ static int write_graph(const struct shim_chain *chain, struct places *places,
 /* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
-                       struct shim_text *apart, struct shim_why *why)
+                       struct shim_text *apart, struct tccl_error *why)
 {
     const struct shim_chain *chain = &answer->chain;
     struct shim_text topo = {answer->topo, sizeof(answer->topo), 0, false};
@@ -335,13 +336,13 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     if (islands < 0)
         return -1;
     if (numbers->by_rank && !tccl_release_does(version, TCCL_FACT_GRAPH_RANKS))
-        return shim_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from "
+        return tccl_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from "
                               "2.30.3 on: ask for --gpus-per-node in place of --gpus-per-task or "
                               "--gpu-bind");
     /* Seconds in each communicator, where NCCL clears the table: what it will send can't be known.
      */
     if (table > 0 && !answer->whole && shim_graph_is_costly(version))
-        return shim_fail(why, "it needs a graph file, for which this NCCL clears a table of 0.9 GB "
+        return tccl_fail(why, "it needs a graph file, for which this NCCL clears a table of 0.9 GB "
                               "in each rank: only communicators of all of the step's GPUs are "
                               "given one");
     if (shim_budget_limits(members, n, why) ||
@@ -357,31 +358,31 @@ static int write_texts(const struct shim_member *members, int n, struct places *
 }
 
 /* Two rings put the buffers of a process into one memory. */
-static int check_memories(const struct shim_ring *a, const struct shim_ring *b,
-                          struct shim_why *why)
+static int check_memories(const struct tccl_named_chain *a, const struct tccl_named_chain *b,
+                          struct tccl_error *why)
 {
-    for (int i = 0; i < a->path.n_gpus; i++) {
-        struct shim_memories first = shim_ring_memories(a, a->path.gpus[i]);
-        struct shim_memories other = shim_ring_memories(b, a->path.gpus[i]);
+    for (int i = 0; i < a->n_gpus; i++) {
+        struct shim_memories first = shim_ring_memories(a, a->gpus[i]);
+        struct shim_memories other = shim_ring_memories(b, a->gpus[i]);
         if ((first.in >= 0 && other.in >= 0 && first.in != other.in) ||
             (first.out >= 0 && other.out >= 0 && first.out != other.out))
-            return shim_fail(why, "a GPU's buffers can't be in one memory for one ring and in "
+            return tccl_fail(why, "a GPU's buffers can't be in one memory for one ring and in "
                                   "another for another");
     }
     return 0;
 }
 
 /* What holds for any NCCL. */
-static int check_rings(const struct shim_chain *chain, struct shim_why *why)
+static int check_rings(const struct shim_chain *chain, struct tccl_error *why)
 {
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
         /* NCCL takes the entry's NIC for both ends of a single GPU. */
-        if (!ring->path.closed && ring->path.n_gpus == 1 && ring->entry != ring->exit)
-            return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s",
-                             ring->path.entry.nic, ring->path.exit.nic);
+        if (!ring->closed && ring->n_gpus == 1 && chain->entry[i] != chain->exit[i])
+            return tccl_fail(why, "NCCL has one NIC for a single GPU, not %s and %s",
+                             ring->entry.nic, ring->exit.nic);
         for (int j = 0; j < i; j++)
-            if (check_memories(&chain->rings[j], ring, why) != 0)
+            if (check_memories(&chain->rings.chains[j], ring, why) != 0)
                 return -1;
     }
     return 0;
@@ -389,7 +390,7 @@ static int check_rings(const struct shim_chain *chain, struct shim_why *why)
 
 static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
                        const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
-                       struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
+                       struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why)
 {
     const struct shim_chain *chain = &answer->chain;
     bool hidden = shim_members_hidden(plan, members, n);
@@ -402,8 +403,8 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))
         return -1;
-    for (int i = 0; i < chain->n_rings; i++)
-        if (shim_members_send_directly(&chain->rings[i].path, members, n, linked))
+    for (int i = 0; i < chain->rings.n; i++)
+        if (shim_members_send_directly(&chain->rings.chains[i], members, n, linked))
             places.pci.reads |= (uint8_t)(1 << i);
     if (shim_members_suit(chain, &places.pci, members, n, why))
         return -1;
@@ -412,20 +413,20 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     for (int i = 0; i < n; i++)
         answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);
     for (int i = 0; i < TCCL_CHAIN_RINGS; i++) {
-        bool open = i < chain->n_rings && !chain->rings[i].path.closed;
+        bool open = i < chain->rings.n && !chain->rings.chains[i].closed;
         answer->entry[i] = open ? numbers.entry[i] : -1;
         answer->exit[i] = open ? numbers.exit[i] : -1;
     }
     for (int i = 0; i < n; i++) /* in the order of the chain, as islands.h has them */
         for (int j = 0; j < n; j++)
-            places.linked[shim_ring_find(&chain->rings[0], members[i].gpu)]
-                         [shim_ring_find(&chain->rings[0], members[j].gpu)] = linked[i][j];
+            places.linked[shim_ring_find(&chain->rings.chains[0], members[i].gpu)]
+                         [shim_ring_find(&chain->rings.chains[0], members[j].gpu)] = linked[i][j];
     return write_texts(members, n, &places, &numbers, answer, apart, why);
 }
 
 int shim_decide(const struct shim_plan *plan, const struct shim_registry *registry,
                 const struct shim_comm *comm, const struct shim_member *members, int n,
-                struct shim_answer *answer, struct shim_text *apart, struct shim_why *why)
+                struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     answer->ranks = comm->ranks;
@@ -436,7 +437,7 @@ int shim_decide(const struct shim_plan *plan, const struct shim_registry *regist
         return -1;
     answer->locals = n;
     if (comm->ranks < 2)
-        return shim_fail(why, "it has one rank");
+        return tccl_fail(why, "it has one rank");
     if (check_wanted(members, n, shim_members_hidden(plan, members, n), linked, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;

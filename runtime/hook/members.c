@@ -9,58 +9,58 @@
 
 /* Each one by itself, and all alike. members are in the order of their GPUs. */
 static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
-                       struct shim_why *why)
+                       struct tccl_error *why)
 {
     char unknown[TCCL_NCCL_TEXT];
     for (int i = 0; i < n; i++) {
         const struct shim_member *member = &members[i];
-        if (member->gpu == (shim_bus)SHIM_NO_BUS)
-            return shim_fail(why, "the GPU of a rank (process %d) is not known", member->pid);
+        if (member->gpu == SHIM_NO_BUS)
+            return tccl_fail(why, "the GPU of a rank (process %d) is not known", member->pid);
         if (shim_bus_find(plan->gpus, plan->n_gpus, member->gpu) < 0)
-            return shim_fail(why, "the GPU of a rank (process %d) is none of the step's",
+            return tccl_fail(why, "the GPU of a rank (process %d) is none of the step's",
                              member->pid);
         if (i > 0 && members[i - 1].gpu == member->gpu)
-            return shim_fail(why, "two ranks are on one GPU (processes %d and %d)",
+            return tccl_fail(why, "two ranks are on one GPU (processes %d and %d)",
                              members[i - 1].pid, member->pid);
         if (!tccl_nccl_known(member->version)) {
             tccl_nccl_not_known(member->version, unknown);
-            return shim_fail(why, "%s", unknown);
+            return tccl_fail(why, "%s", unknown);
         }
         if (member->version != members[0].version)
-            return shim_fail(why, "ranks have different NCCL versions (%u and %u)",
+            return tccl_fail(why, "ranks have different NCCL versions (%u and %u)",
                              members[0].version, member->version);
         if (member->host != members[0].host)
-            return shim_fail(why, "NCCL takes local ranks for ones on different hosts");
+            return tccl_fail(why, "NCCL takes local ranks for ones on different hosts");
     }
     return 0;
 }
 
 /* Are all local ranks here, or may some run without the shim? */
 static int check_complete(const struct shim_plan *plan, const struct shim_registry *registry,
-                          const struct shim_comm *comm, int n, struct shim_why *why)
+                          const struct shim_comm *comm, int n, struct tccl_error *why)
 {
     if (comm->ranks < 0)
-        return shim_fail(why, "its number of ranks is unknown");
+        return tccl_fail(why, "its number of ranks is unknown");
     if (n > comm->ranks)
-        return shim_fail(why, "more local ranks (%d) than it has (%d)", n, comm->ranks);
+        return tccl_fail(why, "more local ranks (%d) than it has (%d)", n, comm->ranks);
     if (comm->expected >= 0)
         return n == comm->expected
                    ? 0
-                   : shim_fail(why, "%d of its %d local ranks have the shim", n, comm->expected);
+                   : tccl_fail(why, "%d of its %d local ranks have the shim", n, comm->expected);
     if (n == comm->ranks || n == plan->n_gpus)
         return 0;
     if (registry && !shim_registry_closed(registry) &&
         shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
         return 0;
-    return shim_fail(why, "only %d local ranks are known; others may run without the shim", n);
+    return tccl_fail(why, "only %d local ranks are known; others may run without the shim", n);
 }
 
 int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
                        const struct shim_comm *comm, const struct shim_member *members, int n,
-                       struct shim_why *why)
+                       struct tccl_error *why)
 {
     if (n < 1 || n > SHIM_GPUS)
-        return shim_fail(why, "%d local ranks", n);
+        return tccl_fail(why, "%d local ranks", n);
     if (check_alike(plan, members, n, why))
         return -1;
     return check_complete(plan, registry, comm, n, why);
@@ -103,32 +103,32 @@ bool shim_members_send_directly(const struct tccl_named_chain *path,
 }
 
 int shim_members_suit(const struct shim_chain *chain, struct shim_pci *pci,
-                      const struct shim_member *members, int n, struct shim_why *why)
+                      const struct shim_member *members, int n, struct tccl_error *why)
 {
     uint32_t user[SHIM_GPUS] = {0};
     for (int i = 0; i < n; i++)
-        user[shim_ring_find(&chain->rings[0], members[i].gpu)] = members[i].user;
+        user[shim_ring_find(&chain->rings.chains[0], members[i].gpu)] = members[i].user;
     return shim_settings_suit(chain, pci, user, members[0].version, why);
 }
 
 int shim_members_can(const struct shim_answer *answer, const struct shim_member *members, int n,
-                     struct shim_why *why)
+                     struct tccl_error *why)
 {
     bool one = true; /* between ranks of one process all NCCLs take files */
     for (int i = 1; i < n; i++)
         one = one && members[i].pid == members[0].pid;
     for (int i = 0; i < n && answer->moves; i++) {
         if (tccl_release_does(members[i].version, TCCL_FACT_LATE_BUFFERS))
-            return shim_fail(why, "this NCCL can't put buffers on the memories of the chain");
+            return tccl_fail(why, "this NCCL can't put buffers on the memories of the chain");
         if (members[i].buffers == SHIM_BUFFERS_FIXED && !one)
-            return shim_fail(why,
+            return tccl_fail(why,
                              "buffers can't be put on the memories of the chain: process %d does "
                              "not reach CUDA's driver through the shim",
                              members[i].pid);
     }
     for (int i = 0; i < n && answer->no_net; i++)
         if (members[i].net == SHIM_NET_LEFT)
-            return shim_fail(why,
+            return tccl_fail(why,
                              "NCCL would take the network between GPUs of this node: process %d "
                              "has made, or makes, another communicator that leaves it at that",
                              members[i].pid);

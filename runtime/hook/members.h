@@ -9,7 +9,7 @@
 /* Are these all of its ranks on this node, and alike? Returns 0, or -1 with why. */
 int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
                        const struct shim_comm *comm, const struct shim_member *members, int n,
-                       struct shim_why *why);
+                       struct tccl_error *why);
 
 /* Are there GPUs of the communicator that some of its ranks don't see, as NVML hides those of other
  * tasks? They may then have equal numbers. All GPUs are of the plan. */
@@ -27,11 +27,11 @@ bool shim_members_send_directly(const struct tccl_named_chain *path,
 /* Does what the members' users have set suit the chain? Returns 0, or -1 with why. Fills in
  * pci->net_intra. */
 int shim_members_suit(const struct shim_chain *chain, struct shim_pci *pci,
-                      const struct shim_member *members, int n, struct shim_why *why);
+                      const struct shim_member *members, int n, struct tccl_error *why);
 
 /* Can all members' processes have what the answer's chain needs beside its files? Once all have
  * asked. Returns 0, or -1 with why. */
 int shim_members_can(const struct shim_answer *answer, const struct shim_member *members, int n,
-                     struct shim_why *why);
+                     struct tccl_error *why);
 
 #endif

@@ -14,7 +14,7 @@ struct shim_parent {
     struct shim_entry *roll; /* of a split: where ranks of all colors are. Like entry it is held by
                                 this rank until the communicator is gone (registry.h) */
     int ranks, rank;         /* -1: unknown */
-    shim_bus gpu;
+    tccl_bus gpu;
     unsigned splits, shrinks;       /* children so far */
     bool split_share, shrink_share; /* its children use its buffers */
 };

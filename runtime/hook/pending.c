@@ -41,7 +41,7 @@ static int state_of(const struct shim_init *init)
 }
 
 /* An unclaimed init on that GPU other than but. Called with the lock. */
-static struct shim_init *find_pending(shim_bus gpu, const struct shim_init *but)
+static struct shim_init *find_pending(tccl_bus gpu, const struct shim_init *but)
 {
     for (int i = 0; i < SHIM_INITS; i++)
         if (&inits[i] != but && state_of(&inits[i]) == SHIM_WAITING && inits[i].gpu == gpu)
@@ -53,7 +53,7 @@ static struct shim_init *find_pending(shim_bus gpu, const struct shim_init *but)
  * they come to their question without fail. */
 static void keep_apart(struct shim_init *init)
 {
-    static const struct shim_why why = {"several communicators begin at once on one GPU"};
+    static const struct tccl_error why = {"several communicators begin at once on one GPU"};
     int64_t deadline = shim_now_us() + 10000000;
     for (int i = 0; i < SHIM_INITS; i++) {
         struct shim_init *other = &inits[i];
@@ -111,7 +111,7 @@ static struct shim_init *claim(struct shim_init *init)
 static bool another(const struct shim_init *init)
 {
     int rank, ranks;
-    shim_bus gpu;
+    tccl_bus gpu;
     if (!shim_nccllog_there())
         return false;
     shim_nccllog_read();
@@ -123,7 +123,7 @@ static bool another(const struct shim_init *init)
 
 static struct shim_init *claim_by_device(void)
 {
-    shim_bus gpu;
+    tccl_bus gpu;
     if (shim_device_current(&gpu, NULL) || shim_lock_take(&lock))
         return NULL;
     struct shim_init *found = find_pending(gpu, NULL);

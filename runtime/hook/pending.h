@@ -17,7 +17,7 @@ struct shim_init {
     int state; /* enum shim_state */
     struct shim_comm comm;
     struct shim_entry *entry;
-    shim_bus gpu;
+    tccl_bus gpu;
     int rank, place;    /* rank -1: unknown; place in the entry */
     const void *handle; /* of the communicator, NULL: not known */
     int added_by;       /* thread */
@@ -30,7 +30,7 @@ struct shim_init {
     int graph_fd, topo_fd; /* memory files of the names above, made ahead; 0: none */
     char graph_path[40], topo_path[40];
     struct shim_policy policy;
-    struct shim_why memory; /* its buffers are not on the chain's memory; "": they are */
+    struct tccl_error memory; /* its buffers are not on the chain's memory; "": they are */
 };
 
 /* How many there are. While there are none wrappers of collectives do nothing. */

@@ -29,18 +29,18 @@ __thread int shim_in_group_end, shim_group_depth;
 
 static void set_policy(struct shim_init *init, const struct shim_answer *answer)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_memories memories = {-1, -1};
     /* Of all rings: a set has one memory for each of them (check_memories in decide.c). */
-    for (int i = 0; i < answer->chain.n_rings; i++) {
-        struct shim_memories one = shim_ring_memories(&answer->chain.rings[i], init->gpu);
+    for (int i = 0; i < answer->chain.rings.n; i++) {
+        struct shim_memories one = shim_ring_memories(&answer->chain.rings.chains[i], init->gpu);
         memories.in = one.in >= 0 ? one.in : memories.in;
         memories.out = one.out >= 0 ? one.out : memories.out;
     }
     /* In a group's only job the wrapper of the group's end restores it, if there is one. */
     if (init->claimed_by == init->added_by && !init->called && !shim_in_group_end) {
         if (memories.in >= 0 || memories.out >= 0)
-            shim_fail(&init->memory, "it is made where no policy can be taken back");
+            tccl_fail(&init->memory, "it is made where no policy can be taken back");
         return;
     }
     if (memories.in >= 0 && memories.out >= 0 && memories.in != memories.out)
@@ -60,7 +60,7 @@ static void set_policy(struct shim_init *init, const struct shim_answer *answer)
 static void learn_rank(struct shim_init *init)
 {
     int rank, ranks;
-    shim_bus gpu;
+    tccl_bus gpu;
     if ((init->rank >= 0 && init->comm.ranks >= 0) || !shim_nccllog_there())
         return;
     shim_nccllog_read();
@@ -108,7 +108,7 @@ static bool take_files(struct shim_init *init)
 
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
-    static const struct shim_why closed = {"a program has closed files of the shim's"};
+    static const struct tccl_error closed = {"a program has closed files of the shim's"};
     learn_rank(init);
     if (shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
         shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))

@@ -46,12 +46,12 @@ static uint64_t host_word(void)
     return word;
 }
 
-static int prepare(struct shim_process *to, struct shim_why *why)
+static int prepare(struct shim_process *to, struct tccl_error *why)
 {
     const char *path = shim_env("TCCL_PLAN");
     char found[SHIM_PATH];
     if (!path || !path[0])
-        return shim_fail(why, "TCCL_PLAN is not set");
+        return tccl_fail(why, "TCCL_PLAN is not set");
     bool launcher = shim_plan_of_launcher(path, found, sizeof(found));
     if (shim_plan_read(launcher ? found : path, &to->plan, why))
         return -1;
@@ -87,7 +87,7 @@ const struct shim_process *shim_process_arm(uint32_t version)
     if (shim_lock_take(&process.arming))
         return NULL;
     if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid) {
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         self.version = version;
         int state = prepare(&self, &why) ? OFF : ARMED;
         if (state == OFF)

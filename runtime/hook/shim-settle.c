@@ -21,14 +21,14 @@ struct draft {
 };
 
 /* Of a split: how many local ranks have this color, once all of the parent's have said theirs. */
-static int call_roll(struct shim_comm *comm, struct shim_why *why)
+static int call_roll(struct shim_comm *comm, struct tccl_error *why)
 {
     struct shim_member members[SHIM_GPUS * 2];
     if (!comm->roll)
         return 0;
     int n = shim_entry_members(comm->roll, members), same = 0;
     if (n != comm->roll_locals)
-        return shim_fail(why, "%d of its parent's %d local ranks are seen", n, comm->roll_locals);
+        return tccl_fail(why, "%d of its parent's %d local ranks are seen", n, comm->roll_locals);
     for (int i = 0; i < n; i++)
         same += members[i].color == comm->color;
     comm->expected = same;
@@ -56,19 +56,17 @@ static void keep_file(const char *folder, uint64_t key, const char *kind, const 
 static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
 {
     char line[TCCL_RINGS_TEXT];
-    struct tccl_named_rings rings = {.n = answer->chain.n_rings};
     const char *files = !answer->graph_size  ? "topology file"
                         : !answer->topo_size ? "graph file"
                                              : "graph file, topology file";
-    for (int i = 0; i < rings.n; i++)
-        rings.chains[i] = answer->chain.rings[i].path;
-    tccl_named_rings_format(&rings, line);
+    tccl_named_rings_format(&answer->chain.rings, line);
     shim_log(SHIM_LOG_INFO,
              "communicator %016llx of %d ranks, %d here: %s %s; %s, %.2f GB/s (NCCL's own %.2f); "
              "%s",
              (unsigned long long)comm->key, answer->ranks, answer->locals,
-             rings.n > 1 ? "rings" : "ring", line, answer->chain.source, answer->chain.gbps,
-             shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, files);
+             answer->chain.rings.n > 1 ? "rings" : "ring", line, answer->chain.source,
+             answer->chain.gbps, shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps,
+             files);
     const char *folder = shim_env("TCCL_DEBUG_FILES");
     if (!folder || !folder[0])
         return;
@@ -79,7 +77,7 @@ static void tell_use(const struct shim_comm *comm, const struct shim_answer *ans
 }
 
 static void tell_aside(const struct shim_comm *comm, enum shim_level level,
-                       const struct shim_why *why)
+                       const struct tccl_error *why)
 {
     char ranks[32] = "of some ranks";
     if (comm->ranks >= 0)
@@ -99,7 +97,7 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
 /* Several rings at once are built by all nodes or by none: NCCL takes the least number of channels
  * and the least speed of all nodes, each by itself. Do all build them? */
 static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
-                  const struct shim_comm *comm, bool will, struct shim_why *why)
+                  const struct shim_comm *comm, bool will, struct tccl_error *why)
 {
     bool unheard = shim_registry_unheard(registry);
     bool ask = will && !unheard;
@@ -107,7 +105,7 @@ static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
         shim_ask_agree(plan, comm->key, ask, shim_now_us() + (ask ? AGREE_US : SHIM_CONFIRM_US),
                        unheard ? NULL : why);
     if (unheard)
-        shim_fail(why, "a node was not heard before");
+        tccl_fail(why, "a node was not heard before");
     if (ask && agreed < 0)
         shim_registry_set_unheard(registry);
     return agreed == 1;
@@ -121,21 +119,21 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     struct shim_answer *answer = &draft->answer;
     struct shim_text apart = {draft->apart, sizeof(draft->apart), 0, false};
     struct shim_comm comm = *given;
-    struct shim_why why = {""}, why_apart = {""};
+    struct tccl_error why = {""}, why_apart = {""};
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
                 !shim_decide(plan, registry, &comm, members, n, answer, &apart, &why) &&
                 /* Files for some ranks of a node would fail the init: all are to take theirs. */
                 (shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0 ||
-                 shim_fail(&why, "NCCL did not ask for all of its local ranks") == 0) &&
+                 tccl_fail(&why, "NCCL did not ask for all of its local ranks") == 0) &&
                 shim_entry_members(entry, members) == n &&
                 !shim_members_can(answer, members, n, &why) &&
                 !shim_budget_take(registry, entry, answer, members, n, &why);
     /* Must other nodes know of this one? They have the same plan, and no gain is none on all. */
-    bool concerns_others = plan->chain.n_rings > 1 && plan->n_nodes > 1 && !answer->no_gain &&
+    bool concerns_others = plan->chain.rings.n > 1 && plan->n_nodes > 1 && !answer->no_gain &&
                            shim_plan_whole(plan, comm.ranks);
     if (concerns_others &&
-        !agree(plan, registry, &comm, good && answer->chain.n_rings > 1, &why_apart) && good) {
+        !agree(plan, registry, &comm, good && answer->chain.rings.n > 1, &why_apart) && good) {
         shim_log(SHIM_LOG_INFO,
                  "communicator %016llx: not all nodes build all rings: NCCL's own number of "
                  "channels: %s",
@@ -163,7 +161,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
 enum shim_decision shim_settle(const struct shim_plan *plan, struct shim_registry *registry,
                                struct shim_entry *entry, const struct shim_comm *comm)
 {
-    static const struct shim_why why = {"out of memory"};
+    static const struct tccl_error why = {"out of memory"};
     if (!shim_entry_begin(entry))
         return shim_entry_wait(entry, shim_now_us() + WAIT_US);
     struct draft *draft = shim_scratch(sizeof(*draft));
@@ -175,7 +173,7 @@ enum shim_decision shim_settle(const struct shim_plan *plan, struct shim_registr
 }
 
 enum shim_decision shim_settle_aside(struct shim_entry *entry, const struct shim_comm *comm,
-                                     const struct shim_why *why)
+                                     const struct tccl_error *why)
 {
     if (!shim_entry_begin(entry))
         return shim_entry_aside(entry, why); /* who decides there will log it */

@@ -146,7 +146,7 @@ static bool settle(const struct shim_process *process, struct watch *watch, bool
 {
     const struct shim_steered *comm = &watch->comm;
     struct shim_built built = {.complete = false};
-    struct shim_why why = {"NCCL's log does not tell of this communicator"};
+    struct tccl_error why = {"NCCL's log does not tell of this communicator"};
     bool told = shim_nccllog_there();
     if (told)
         shim_nccllog_read();

@@ -14,9 +14,9 @@ struct shim_steered {
     const void *handle; /* NULL: not known */
     struct shim_entry *entry;
     uint64_t key;
-    shim_bus gpu;
-    int rank, ranks;        /* -1: not known */
-    struct shim_why memory; /* its buffers are not on the chain's memory; "": they are */
+    tccl_bus gpu;
+    int rank, ranks;          /* -1: not known */
+    struct tccl_error memory; /* its buffers are not on the chain's memory; "": they are */
 };
 
 /* How many await their verdict. While there are none wrappers of collectives do nothing. */

@@ -30,30 +30,30 @@ static void add_gpu(const struct shim_numbers *numbers, int i, struct shim_text 
 static void add_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
                         int ring, struct shim_text *text)
 {
-    const struct tccl_named_chain *path = &chain->rings[ring].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[ring];
     shim_text_add(text, "<channel>\n");
     if (!path->closed)
         add_net(numbers->entry[ring], text);
     for (int i = 0; i < path->n_gpus; i++)
-        add_gpu(numbers, shim_ring_find(&chain->rings[0], path->gpus[i]), text);
+        add_gpu(numbers, shim_ring_find(&chain->rings.chains[0], path->gpus[i]), text);
     if (!path->closed)
         add_net(numbers->exit[ring], text);
     shim_text_add(text, "</channel>\n");
 }
 
 static int check_numbers(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                         struct shim_why *why)
+                         struct tccl_error *why)
 {
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         if (numbers->gpus[i] < 0)
-            return shim_fail(why, "NVML has no index for a GPU");
-    for (int i = 0; numbers->by_rank && i < chain->rings[0].path.n_gpus; i++)
+            return tccl_fail(why, "NVML has no index for a GPU");
+    for (int i = 0; numbers->by_rank && i < chain->rings.chains[0].n_gpus; i++)
         if (numbers->ranks[i] < 0)
-            return shim_fail(why, "ranks see only their own GPUs, and the number of a rank is not "
+            return tccl_fail(why, "ranks see only their own GPUs, and the number of a rank is not "
                                   "known");
-    for (int i = 0; !chain->rings[0].path.closed && i < chain->n_rings; i++)
+    for (int i = 0; !chain->rings.chains[0].closed && i < chain->rings.n; i++)
         if (numbers->entry[i] < 0 || numbers->exit[i] < 0)
-            return shim_fail(why, "NCCL has no device number for a NIC");
+            return tccl_fail(why, "NCCL has no device number for a NIC");
     return 0;
 }
 
@@ -69,8 +69,8 @@ int shim_graph_channels(int own, int n)
 static void add_graph(const struct shim_chain *chain, const struct shim_nominal *ring, int channels,
                       enum shim_path intra, enum shim_path inter, struct shim_text *text)
 {
-    const char *within = chain->rings[0].path.n_gpus > 1 ? shim_path_name(intra) : "LOC";
-    const char *outside = chain->rings[0].path.closed ? "PIX" : shim_path_name(inter);
+    const char *within = chain->rings.chains[0].n_gpus > 1 ? shim_path_name(intra) : "LOC";
+    const char *outside = chain->rings.chains[0].closed ? "PIX" : shim_path_name(inter);
     shim_text_add(text, "<graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"%d\"", channels);
     add_speed(ring->speed_intra * ring->channels / channels, "speedintra", text);
     add_speed(ring->speed_inter * ring->channels / channels, "speedinter", text);
@@ -90,7 +90,7 @@ static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *
                      const struct shim_baseline *own)
 {
     enum { BALANCED = 1, TREE = 3 };
-    return !chain->rings[0].path.closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
+    return !chain->rings.chains[0].closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
            own->tree.channels > 0 && (own->tree.pattern == BALANCED || own->tree.pattern == TREE) &&
            own->tree.speed_intra < 1e6 && own->tree.speed_inter < 1e6;
 }
@@ -116,7 +116,7 @@ static void add_tree(const struct shim_chain *chain, const struct shim_numbers *
     for (int i = 0; i < channels; i++) {
         shim_text_add(text, "<channel>\n");
         add_net(numbers->tree, text);
-        for (int at = 0; at < chain->rings[0].path.n_gpus; at++)
+        for (int at = 0; at < chain->rings.chains[0].n_gpus; at++)
             add_gpu(numbers, chain->tree.order[at], text);
         add_net(numbers->tree, text); /* of a balanced tree: that of the second GPU */
         shim_text_add(text, "</channel>\n");
@@ -131,29 +131,29 @@ bool shim_graph_tells_tree(const char *file)
 
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
-               struct shim_text *text, struct shim_why *why)
+               struct shim_text *text, struct tccl_error *why)
 {
     if (check_numbers(chain, numbers, why) != 0)
         return -1;
     if (own->ring.channels == 0 || own->ring.speed_intra > 1e6 || own->ring.speed_inter > 1e6)
-        return shim_fail(why, "the plan does not say what NCCL's own rings are like");
+        return tccl_fail(why, "the plan does not say what NCCL's own rings are like");
     int channels = numbers->apart ? own->ring.channels
-                                  : shim_graph_channels(own->ring.channels, chain->n_rings);
+                                  : shim_graph_channels(own->ring.channels, chain->rings.n);
     shim_text_add(text, "<graphs version=\"1\">\n");
     add_graph(chain, &own->ring, channels, intra, inter, text);
     for (int i = 0; i < channels; i++)
-        add_channel(chain, numbers, i % chain->n_rings, text);
+        add_channel(chain, numbers, i % chain->rings.n, text);
     shim_text_add(text, "</graph>\n");
     struct shim_text without = *text;
     if (has_tree(chain, numbers, own))
-        add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->n_rings),
+        add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->rings.n),
                  text);
     shim_text_add(text, "</graphs>\n");
     if (text->full && !without.full) {
         *text = without;
         shim_text_add(text, "</graphs>\n");
     }
-    return text->full ? shim_fail(why, "the graph file is too long") : 0;
+    return text->full ? tccl_fail(why, "the graph file is too long") : 0;
 }
 
 bool shim_graph_is_costly(uint32_t version)

@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 struct shim_numbers {
-    int gpus[SHIM_GPUS];  /* NVML's index of chain->rings[0].path.gpus[i], in its own process */
+    int gpus[SHIM_GPUS];  /* NVML's index of chain->rings.chains[0].gpus[i], in its own process */
     bool by_rank;         /* these may be equal: NCCL is told ranks */
     int ranks[SHIM_GPUS]; /* in the communicator; -1: unknown. Not used without by_rank */
     int entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS]; /* NCCL's numbers of the rings' NICs; not
@@ -32,7 +32,7 @@ int shim_graph_channels(int own, int n);
  * or own is not known. */
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
-               struct shim_text *text, struct shim_why *why);
+               struct shim_text *text, struct tccl_error *why);
 
 /* GB/s, nominal, of all channels of a tree that was measured with so many GB/s each way, beside the
  * planned ring: NCCL's own (speed_tree for each channel), but no more, beside those of its own ring

@@ -12,7 +12,7 @@ enum {
 
 /* An end of a ring: a NIC and a GPU. */
 struct end {
-    shim_bus nic;
+    tccl_bus nic;
     int gpu;                /* its place in the chain */
     bool gpudirect, direct; /* as planned; NCCL can do it */
 };
@@ -20,7 +20,7 @@ struct end {
 /* Where the topology file puts the devices of pci. */
 struct map {
     const struct shim_chain *chain;
-    int island[SHIM_GPUS]; /* of chain->rings[0].path.gpus[i]: the index of the first GPU in it */
+    int island[SHIM_GPUS]; /* of chain->rings.chains[0].gpus[i]: the index of the first GPU in it */
     /* As in the chain; behind them NICs that are not left where they are. */
     struct shim_pci_device gpus[SHIM_PCI_DEVICES];
     int n;
@@ -47,7 +47,7 @@ static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_G
 {
     if (linked[a][b] || linked[b][a])
         return true;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         if (i != a && i != b && (linked[a][i] || linked[i][a]) && (linked[i][b] || linked[b][i]))
             return true;
     return false;
@@ -57,15 +57,15 @@ static void join(struct map *map, int a, int b)
 {
     int from = map->island[a] > map->island[b] ? map->island[a] : map->island[b];
     int to = map->island[a] + map->island[b] - from;
-    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < map->chain->rings.chains[0].n_gpus; i++)
         if (map->island[i] == from)
             map->island[i] = to;
 }
 
 /* The place in the chain of a ring's GPU i; n_gpus is the first one again. */
-static int place_in(const struct shim_chain *chain, const struct shim_ring *ring, int i)
+static int place_in(const struct shim_chain *chain, const struct tccl_named_chain *ring, int i)
 {
-    return shim_ring_find(&chain->rings[0], ring->path.gpus[i % ring->path.n_gpus]);
+    return shim_ring_find(&chain->rings.chains[0], ring->gpus[i % ring->n_gpus]);
 }
 
 /* The ends of all rings; a closed one has none. Returns how many. */
@@ -73,15 +73,14 @@ static int find_ends(const struct shim_chain *chain, const struct shim_pci *pci,
                      struct end ends[static 2 * TCCL_CHAIN_RINGS])
 {
     int n = 0;
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
-        const struct tccl_named_chain *path = &ring->path;
-        if (path->closed)
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        if (ring->closed)
             continue;
         ends[n++] =
-            (struct end){ring->entry, place_in(chain, ring, 0), path->entry.gpudirect, true};
-        ends[n++] = (struct end){ring->exit, place_in(chain, ring, path->n_gpus - 1),
-                                 path->exit.gpudirect, pci->reads >> i & 1};
+            (struct end){chain->entry[i], place_in(chain, ring, 0), ring->entry.gpudirect, true};
+        ends[n++] = (struct end){chain->exit[i], place_in(chain, ring, ring->n_gpus - 1),
+                                 ring->exit.gpudirect, pci->reads >> i & 1};
     }
     return n;
 }
@@ -91,12 +90,12 @@ static int find_ends(const struct shim_chain *chain, const struct shim_pci *pci,
 static void find_islands(struct map *map)
 {
     const struct shim_chain *chain = map->chain;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         map->island[i] = i;
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
-        for (int j = 0; j < tccl_named_edges(&ring->path); j++)
-            if (ring->path.edges[j].kind != TCCL_BOUNCE)
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        for (int j = 0; j < tccl_named_edges(ring); j++)
+            if (ring->edges[j].kind != TCCL_BOUNCE)
                 join(map, place_in(chain, ring, j), place_in(chain, ring, j + 1));
     }
     for (int i = 0; i < map->n_ends; i++)
@@ -109,11 +108,11 @@ static void find_islands(struct map *map)
 static const struct shim_pci_device *gpu_of(const struct map *map, const struct shim_pci *pci,
                                             int i)
 {
-    return &pci->devices[shim_pci_find(pci, map->chain->rings[0].path.gpus[i])];
+    return &pci->devices[shim_pci_find(pci, map->chain->rings.chains[0].gpus[i])];
 }
 
 /* Does a ring meet the network here, directly, with GPU and NIC below this bridge? */
-static bool serves_end(const struct map *map, const struct shim_pci *pci, int gpu, shim_bus bridge)
+static bool serves_end(const struct map *map, const struct shim_pci *pci, int gpu, tccl_bus bridge)
 {
     for (int i = 0; i < map->n_ends; i++) {
         int nic = shim_pci_find(pci, map->ends[i].nic);
@@ -125,10 +124,10 @@ static bool serves_end(const struct map *map, const struct shim_pci *pci, int gp
 }
 
 /* The island that keeps a bridge with all NICs below it; GPUs of others are put elsewhere. */
-static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus bridge)
+static int owner_of(const struct map *map, const struct shim_pci *pci, tccl_bus bridge)
 {
     int owner = -1;
-    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++) {
+    for (int i = 0; i < map->chain->rings.chains[0].n_gpus; i++) {
         if (!shim_pci_is_below(gpu_of(map, pci, i), bridge))
             continue;
         if (serves_end(map, pci, i, bridge))
@@ -145,7 +144,7 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
 static int16_t node_of(const struct map *map, const struct shim_pci *pci, int island)
 {
     int16_t best = -1;
-    int most = 0, n = map->chain->rings[0].path.n_gpus;
+    int most = 0, n = map->chain->rings.chains[0].n_gpus;
     for (int i = 0; i < n; i++) {
         int count = 0;
         if (map->island[i] != island)
@@ -179,7 +178,7 @@ static void place_gpu(struct map *map, const struct shim_pci *pci, int i)
 static bool is_apart(const struct map *map, int island)
 {
     const struct shim_pci_device *first = &map->gpus[island];
-    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < map->chain->rings.chains[0].n_gpus; i++)
         if (map->island[i] == island && i != island &&
             (first->depth == 0 || map->gpus[i].depth == 0 ||
              map->gpus[i].above[0] != first->above[0]))
@@ -187,10 +186,10 @@ static bool is_apart(const struct map *map, int island)
     return false;
 }
 
-static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim_why *why)
+static int put_below(struct shim_pci_device *place, tccl_bus bridge, struct tccl_error *why)
 {
     if (place->depth == SHIM_PCI_DEPTH)
-        return shim_fail(why, "the PCI tree is too deep");
+        return tccl_fail(why, "the PCI tree is too deep");
     memmove(place->above + 1, place->above, place->depth * sizeof(*place->above));
     place->above[0] = bridge;
     place->depth++;
@@ -201,7 +200,7 @@ static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim
 static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
 {
     for (int d = real->depth - 1; d >= 0; d--) {
-        for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++) {
+        for (int i = 0; i < map->chain->rings.chains[0].n_gpus; i++) {
             const struct shim_pci_device *gpu = &map->gpus[i];
             for (int at = 0; at < gpu->depth; at++) {
                 if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
@@ -234,20 +233,20 @@ static bool nic_serves(const struct end *ends, int n, const struct shim_pci_devi
 static bool drawn_nic_serves(const struct map *map, const struct shim_pci_device *nic)
 {
     const struct shim_pci_device *gpus[SHIM_GPUS];
-    for (int i = 0; i < map->chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < map->chain->rings.chains[0].n_gpus; i++)
         gpus[i] = &map->gpus[i];
     return nic_serves(map->ends, map->n_ends, nic, gpus);
 }
 
 /* A NIC stays where it is if that is right for the ends that have it; else it is put near one that
  * it reaches directly, or away from all. */
-static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
-                     struct shim_why *why)
+static int place_nic(struct map *map, const struct shim_pci *pci, tccl_bus nic,
+                     struct tccl_error *why)
 {
     int at = shim_pci_find(pci, nic);
     struct shim_pci_device *near = NULL; /* the first GPU that reaches it directly */
     if (at < 0)
-        return shim_fail(why, "a NIC's place is not known");
+        return tccl_fail(why, "a NIC's place is not known");
     for (int i = 0; i < map->n_ends && !near; i++)
         if (map->ends[i].nic == nic && map->ends[i].gpudirect)
             near = &map->gpus[map->ends[i].gpu];
@@ -264,7 +263,7 @@ static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
         place.above[0] = near->above[0];
     }
     if (!drawn_nic_serves(map, &place))
-        return shim_fail(why, "NCCL can't be made to use GPUDirect as the chain does at its ends");
+        return tccl_fail(why, "NCCL can't be made to use GPUDirect as the chain does at its ends");
     map->gpus[map->n++] = place;
     return 0;
 }
@@ -276,7 +275,7 @@ static void move_nics_away(struct map *map, const struct shim_pci *pci)
     int n_gpus = map->n;
     for (int i = 0; i < pci->n; i++) {
         const struct shim_pci_device *nic = &pci->devices[i];
-        if (shim_bus_find(map->chain->rings[0].path.gpus, n_gpus, nic->bus) >= 0)
+        if (shim_bus_find(map->chain->rings.chains[0].gpus, n_gpus, nic->bus) >= 0)
             continue;
         struct shim_pci_device place = place_other(map, nic);
         for (int gpu = 0; gpu < n_gpus; gpu++)
@@ -288,25 +287,25 @@ static void move_nics_away(struct map *map, const struct shim_pci *pci)
 }
 
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
-                struct shim_why *why)
+                struct tccl_error *why)
 {
     memset(map, 0, sizeof(*map));
     map->chain = chain;
-    map->n = chain->rings[0].path.n_gpus;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        if (shim_pci_find(pci, chain->rings[0].path.gpus[i]) < 0)
-            return shim_fail(why, "a GPU's place is not known");
+    map->n = chain->rings.chains[0].n_gpus;
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
+        if (shim_pci_find(pci, chain->rings.chains[0].gpus[i]) < 0)
+            return tccl_fail(why, "a GPU's place is not known");
     map->n_ends = find_ends(chain, pci, map->ends);
     find_islands(map);
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         place_gpu(map, pci, i);
     bool apart[SHIM_GPUS] = {false};
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         if (apart[i] && put_below(&map->gpus[i], shim_pci_unused(pci, map->island[i]), why) != 0)
             return -1;
-    if (chain->rings[0].path.closed && pci->net_intra)
+    if (chain->rings.chains[0].closed && pci->net_intra)
         move_nics_away(map, pci);
     for (int i = 0; i < map->n_ends; i++) {
         bool first = true; /* of the ends with this NIC */
@@ -335,7 +334,8 @@ static bool has_nic(const struct map *map, const struct shim_chain *chain,
 {
     for (int i = 0; i < pci->n; i++) {
         struct shim_pci_device place = place_of(map, pci, i);
-        if (shim_bus_find(chain->rings[0].path.gpus, chain->rings[0].path.n_gpus, place.bus) < 0 &&
+        if (shim_bus_find(chain->rings.chains[0].gpus, chain->rings.chains[0].n_gpus, place.bus) <
+                0 &&
             shim_pci_distance(&place, gpu) <= SHIM_PXB)
             return true;
     }
@@ -363,7 +363,7 @@ static bool takes_net(const struct map *map, const struct shim_chain *chain,
                       const struct shim_pci *pci, const struct reach *reach)
 {
     int own[SHIM_GPUS], n = 0;
-    for (int i = 0; pci->net_intra && i < chain->rings[0].path.n_gpus; i++) {
+    for (int i = 0; pci->net_intra && i < chain->rings.chains[0].n_gpus; i++) {
         if (!has_nic(map, chain, pci, reach->gpus[i]))
             continue;
         for (int j = 0; j < n; j++)
@@ -379,11 +379,11 @@ static bool as_planned(const struct map *map, const struct shim_chain *chain,
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
     struct reach reach = {gpus, level, linked};
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
-        for (int j = 0; j < tccl_named_edges(&ring->path); j++)
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        for (int j = 0; j < tccl_named_edges(ring); j++)
             if (is_direct(chain, &reach, place_in(chain, ring, j), place_in(chain, ring, j + 1)) ==
-                (ring->path.edges[j].kind == TCCL_BOUNCE))
+                (ring->edges[j].kind == TCCL_BOUNCE))
                 return false;
     }
     return !takes_net(map, chain, pci, &reach);
@@ -468,7 +468,7 @@ static int add_others(const struct map *map, const struct shim_pci *pci, bool di
 }
 
 static int write_file(struct map *map, const struct shim_pci *pci, uint32_t version, bool disguised,
-                      struct shim_text *text, struct shim_why *why)
+                      struct shim_text *text, struct tccl_error *why)
 {
     int cpus = 0;
     shim_text_add(text, "<system version=\"1\">\n");
@@ -484,22 +484,22 @@ static int write_file(struct map *map, const struct shim_pci *pci, uint32_t vers
         cpus += add_others(map, pci, disguised, text);
     shim_text_add(text, "</system>\n");
     if (cpus > MOST_CPUS)
-        return shim_fail(why, "the machine has more NUMA nodes than NCCL reads");
-    return text->full ? shim_fail(why, "the topology file is too long") : 1;
+        return tccl_fail(why, "the machine has more NUMA nodes than NCCL reads");
+    return text->full ? tccl_fail(why, "the topology file is too long") : 1;
 }
 
 int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                  bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
-                 struct shim_text *text, struct shim_why *why)
+                 struct shim_text *text, struct tccl_error *why)
 {
-    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->rings[0].path.n_gpus, version);
+    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->rings.chains[0].n_gpus, version);
     bool either = far && version == 0; /* both defaults must do */
     const struct shim_pci_device *gpus[SHIM_GPUS];
     struct map map;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++) {
-        int at = shim_pci_find(pci, chain->rings[0].path.gpus[i]);
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++) {
+        int at = shim_pci_find(pci, chain->rings.chains[0].gpus[i]);
         if (at < 0)
-            return shim_fail(why, "a GPU's place is not known");
+            return tccl_fail(why, "a GPU's place is not known");
         gpus[i] = &pci->devices[at];
     }
     if (ends_serve(chain, pci, gpus) &&
@@ -508,20 +508,20 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
         return 0;
     if (draw(&map, chain, pci, why) != 0)
         return -1;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         gpus[i] = &map.gpus[i];
     if (!as_planned(&map, chain, pci, linked, gpus, SHIM_PXB))
-        return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
+        return tccl_fail(why, "NCCL can't be made to go through host memory between all GPUs "
                               "where the chain does");
     bool disguised = far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS);
-    if (disguised && !chain->rings[0].path.closed &&
+    if (disguised && !chain->rings.chains[0].closed &&
         !tccl_release_does(version, TCCL_FACT_SAME_MAKER))
-        return shim_fail(why, "this NCCL takes P2P at any distance");
+        return tccl_fail(why, "this NCCL takes P2P at any distance");
     return write_file(&map, pci, version, disguised, text, why);
 }
 
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
-                                 bool islands, shim_bus a, shim_bus b)
+                                 bool islands, tccl_bus a, tccl_bus b)
 {
     int i = shim_pci_find(pci, a), j = shim_pci_find(pci, b);
     struct map map;
@@ -533,15 +533,15 @@ enum shim_path shim_islands_path(const struct shim_chain *chain, const struct sh
     return shim_pci_distance(&first, &second);
 }
 
-int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
+int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct tccl_error *why)
 {
-    shim_bus devices[SHIM_GPUS + 2 * TCCL_CHAIN_RINGS];
+    tccl_bus devices[SHIM_GPUS + 2 * TCCL_CHAIN_RINGS];
     int n = 0;
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        devices[n++] = chain->rings[0].path.gpus[i];
-    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
-        devices[n++] = chain->rings[i].entry;
-        devices[n++] = chain->rings[i].exit;
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
+        devices[n++] = chain->rings.chains[0].gpus[i];
+    for (int i = 0; i < chain->rings.n && !chain->rings.chains[i].closed; i++) {
+        devices[n++] = chain->entry[i];
+        devices[n++] = chain->exit[i];
     }
     if (shim_pci_read("", devices, n, pci, why) != 0)
         return -1;

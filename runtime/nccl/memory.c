@@ -28,20 +28,20 @@ static bool node_exists(int node)
 
 static bool any_set;
 
-int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why)
+int shim_policy_prefer(int node, struct shim_policy *saved, struct tccl_error *why)
 {
     unsigned long nodes[NODES / WORD] = {0};
     saved->changed = false;
     if (node < 0)
         return 0;
     if (node >= NODES)
-        return shim_fail(why, "NUMA node %d", node);
+        return tccl_fail(why, "NUMA node %d", node);
     memset(saved->nodes, 0, sizeof(saved->nodes));
     if (syscall(SYS_get_mempolicy, &saved->mode, saved->nodes, (unsigned long)NODES + 1, NULL, 0UL))
-        return errno == ENOSYS ? 0 : shim_fail(why, "get_mempolicy: %s", strerror(errno));
+        return errno == ENOSYS ? 0 : tccl_fail(why, "get_mempolicy: %s", strerror(errno));
     nodes[node / WORD] = 1UL << node % WORD;
     if (syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)NODES + 1)) {
-        shim_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
+        tccl_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
         return node_exists(node) ? -1 : 1;
     }
     saved->changed = true;

@@ -15,7 +15,7 @@ struct shim_policy {
 /* Prefers the NUMA node for the calling thread and those that it makes from now on; saved gets what
  * was before. node -1 or a kernel without NUMA: nothing. Returns 0; -1 with why: it was refused
  * (seccomp, cpuset); 1 with why: this machine has no such node. */
-int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why);
+int shim_policy_prefer(int node, struct shim_policy *saved, struct tccl_error *why);
 void shim_policy_restore(struct shim_policy *saved);
 /* May the process ask for its policy? Where it may not, neither can CUDA choose a memory. */
 bool shim_policy_can(void);

@@ -29,7 +29,7 @@ struct filters {
 };
 
 /* "^=mlx5_0:1,mlx5_1": beginnings of names, or whole names with "="; all others with "^". */
-static int read_filters(const char *text, struct filters *filters, struct shim_why *why)
+static int read_filters(const char *text, struct filters *filters, struct tccl_error *why)
 {
     memset(filters, 0, sizeof(*filters));
     if (!text)
@@ -45,7 +45,7 @@ static int read_filters(const char *text, struct filters *filters, struct shim_w
         /* 2.30 also knows rails and planes. */
         if (length >= SHIM_NAME || (port && port[strspn(port, "0123456789")] != text[whole]) ||
             (port && port == text + whole))
-            return shim_fail(why, "NCCL_IB_HCA is not understood");
+            return tccl_fail(why, "NCCL_IB_HCA is not understood");
         memcpy(filter->name, text, length);
         filter->port = port ? atoi(port) : -1;
         filters->n += length > 0;
@@ -72,7 +72,7 @@ static bool passes(const struct filters *filters, const char *name, int port)
 struct port {
     char name[SHIM_NAME];
     int number;
-    shim_bus bus;
+    tccl_bus bus;
 };
 
 struct ports {
@@ -90,13 +90,13 @@ static bool reads(const char *name, int port, const char *file, const char *text
 }
 
 static int add_ports(const char *name, const struct filters *filters, struct ports *ports,
-                     struct shim_why *why)
+                     struct tccl_error *why)
 {
     char path[SYSFS], target[PATH_MAX];
     bool there = true;
 
     if (strlen(name) >= SHIM_NAME || strchr(name, '/'))
-        return shim_fail(why, "a NIC has an invalid name");
+        return tccl_fail(why, "a NIC has an invalid name");
     for (int number = 1; there && ports->n < PORTS; number++) {
         struct port *port = &ports->list[ports->n];
         bool up = reads(name, number, "state", "4:", &there), known;
@@ -109,14 +109,14 @@ static int add_ports(const char *name, const struct filters *filters, struct por
         port->number = number;
         snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
         if (!realpath(path, target) || tccl_bus_parse(strrchr(target, '/') + 1, &port->bus) != 0)
-            return shim_fail(why, "the NIC %s has no bus id", name);
+            return tccl_fail(why, "the NIC %s has no bus id", name);
         ports->n++;
     }
     return 0;
 }
 
 /* NCCL has read the list by the same library. */
-static int list_ports(const struct filters *filters, struct ports *ports, struct shim_why *why)
+static int list_ports(const struct filters *filters, struct ports *ports, struct tccl_error *why)
 {
     void *verbs = shim_dlopen("libibverbs.so.1", RTLD_NOLOAD | RTLD_LAZY);
     void **(*get_list)(int *count) = NULL;
@@ -134,7 +134,7 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
     if (get_list && free_list && get_name)
         list = get_list(&count);
     if (!list)
-        status = shim_fail(why, "the process has no list of NICs (libibverbs)");
+        status = tccl_fail(why, "the process has no list of NICs (libibverbs)");
     for (int i = 0; i < count && status == 0; i++)
         status = add_ports(get_name(list[i]), filters, ports, why);
     if (list)
@@ -146,7 +146,7 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
 
 /* ---- doubts ---- */
 
-static int refuse_settings(struct shim_why *why)
+static int refuse_settings(struct tccl_error *why)
 {
     /* And what each of them may be: as without it. */
     static const char *const names[][2] = {{"NCCL_NET", "IB"},
@@ -159,15 +159,15 @@ static int refuse_settings(struct shim_why *why)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i][0]);
         if (value && strcasecmp(value, names[i][1]) != 0)
-            return shim_fail(why, "%s is set: NCCL's numbering of NICs is unknown", names[i][0]);
+            return tccl_fail(why, "%s is set: NCCL's numbering of NICs is unknown", names[i][0]);
     }
     if (shim_loaded("libnccl-net"))
-        return shim_fail(why, "NCCL has loaded a net plugin");
+        return tccl_fail(why, "NCCL has loaded a net plugin");
     return 0;
 }
 
 /* From ConnectX-8 on a NIC may be there twice (Data Direct), under other names. */
-static int refuse_kind(const struct port *port, struct shim_why *why)
+static int refuse_kind(const struct port *port, struct tccl_error *why)
 {
     char path[SYSFS], content[32] = "";
 
@@ -178,25 +178,25 @@ static int refuse_kind(const struct port *port, struct shim_why *why)
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/device", port->name);
     if (shim_read_file(path, content, sizeof(content)) < 0 || strtol(content, NULL, 16) < 0x1023)
         return 0;
-    return shim_fail(why, "the NIC %s may have Data Direct", port->name);
+    return tccl_fail(why, "the NIC %s may have Data Direct", port->name);
 }
 
 /* NCCL makes one of what sits in one PCI device. */
-static int refuse_doubts(const struct ports *ports, uint32_t version, struct shim_why *why)
+static int refuse_doubts(const struct ports *ports, uint32_t version, struct tccl_error *why)
 {
     for (int a = 0; a < ports->n; a++) {
         if (tccl_release_does(version, TCCL_FACT_DATA_DIRECT) && refuse_kind(&ports->list[a], why))
             return -1;
         for (int b = 0; b < a; b++)
             if (ports->list[a].bus >> 3 == ports->list[b].bus >> 3)
-                return shim_fail(why, "NCCL joins ports of the NIC %s", ports->list[b].name);
+                return tccl_fail(why, "NCCL joins ports of the NIC %s", ports->list[b].name);
     }
     return 0;
 }
 
 /* ---- the number ---- */
 
-static int number_in(const struct ports *ports, const char *name, struct shim_why *why)
+static int number_in(const struct ports *ports, const char *name, struct tccl_error *why)
 {
     int found = -1;
 
@@ -204,20 +204,20 @@ static int number_in(const struct ports *ports, const char *name, struct shim_wh
         if (strcmp(ports->list[i].name, name) != 0)
             continue;
         if (found >= 0)
-            return shim_fail(why, "the NIC %s has several ports", name);
+            return tccl_fail(why, "the NIC %s has several ports", name);
         found = i;
     }
-    return found >= 0 ? found : shim_fail(why, "NCCL leaves out the NIC %s", name);
+    return found >= 0 ? found : tccl_fail(why, "NCCL leaves out the NIC %s", name);
 }
 
 /* count: of all NICs. */
-static int scan(const char *name, uint32_t version, int *count, struct shim_why *why)
+static int scan(const char *name, uint32_t version, int *count, struct tccl_error *why)
 {
     struct filters filters;
     struct ports ports;
 
     if (!tccl_release_of(version))
-        return shim_fail(why, "this NCCL version's numbering of NICs is unknown");
+        return tccl_fail(why, "this NCCL version's numbering of NICs is unknown");
     if (refuse_settings(why) || read_filters(shim_env("NCCL_IB_HCA"), &filters, why) ||
         list_ports(&filters, &ports, why) || refuse_doubts(&ports, version, why))
         return -1;
@@ -232,7 +232,7 @@ static int scan(const char *name, uint32_t version, int *count, struct shim_why 
     return number_in(&ports, name, why);
 }
 
-int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why)
+int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct tccl_error *why)
 {
     int count = 0, said = -1;
     /* They have the numbers behind all real ones, in the same order. NCCL makes them while it reads
@@ -249,7 +249,7 @@ int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_
     if (number < 0 || !are_virtual)
         return number;
     if (said >= 0 && (said != number || said_count != count))
-        return shim_fail(why, "NCCL's numbers of NICs are not as expected");
+        return tccl_fail(why, "NCCL's numbers of NICs are not as expected");
     return count + number;
 }
 

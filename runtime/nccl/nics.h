@@ -10,7 +10,7 @@
  * process has loaded it, ports that are up, NCCL_IB_HCA). -1 with why on any doubt: another net
  * plugin, devices that NCCL has fused, one NIC with several ports, a filter that is not understood,
  * sockets, a NIC that NCCL leaves out. To be asked when NCCL asks: it knows its NICs by then. */
-int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why);
+int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct tccl_error *why);
 
 /* How many InfiniBand or RoCE devices the node has, also those that NCCL leaves out. */
 int shim_nics_there(void);

@@ -26,7 +26,7 @@ const char *shim_path_name(enum shim_path path)
 }
 
 /* The last part of a path is the address of a PCI device, by NCCL's measure. */
-static int last_bus(const char *path, shim_bus *bus)
+static int last_bus(const char *path, tccl_bus *bus)
 {
     const char *name = strrchr(path, '/');
     return name && strlen(name + 1) == BDF_LENGTH ? tccl_bus_parse(name + 1, bus) : -1;
@@ -63,7 +63,7 @@ static int read_node(const char *path, int16_t *node)
  * device, it is at the CPU, whose number is the NUMA node of the last device. */
 static int climb(char *path, struct shim_pci_device *device)
 {
-    shim_bus up[SHIM_PCI_DEPTH], bus;
+    tccl_bus up[SHIM_PCI_DEPTH], bus;
     int depth = 0;
     for (;;) {
         int16_t node;
@@ -86,18 +86,18 @@ static int climb(char *path, struct shim_pci_device *device)
     return 0;
 }
 
-static int read_device(const char *root, shim_bus bus, struct shim_pci_device *device,
-                       struct shim_why *why)
+static int read_device(const char *root, tccl_bus bus, struct shim_pci_device *device,
+                       struct tccl_error *why)
 {
     char name[TCCL_BUS_TEXT], link[PATH_MAX], path[PATH_MAX];
     struct shim_text text = {link, sizeof(link), 0, false};
     tccl_bus_format(bus, name);
     if (strlen(name) != BDF_LENGTH)
-        return shim_fail(why, "the address %s is longer than NCCL reads", name);
+        return tccl_fail(why, "the address %s is longer than NCCL reads", name);
     shim_text_add(&text, "%s/sys/class/pci_bus/%.7s/../../%s", root, name, name);
     device->bus = bus;
     if (text.full || !realpath(link, path) || climb(path, device) != 0)
-        return shim_fail(why, "the place of %s can't be read in /sys", name);
+        return tccl_fail(why, "the place of %s can't be read in /sys", name);
     return 0;
 }
 
@@ -129,7 +129,7 @@ static int32_t find_number(const char *cpu, const char *name)
 
 /* Where NCCL_TOPO_FILE is not set NCCL reads this file (of virtual machines, mostly) first. What it
  * says of the CPU is taken over; if it has devices, they are not where /sys has them. */
-static int read_topology_file(const char *root, struct shim_pci *pci, struct shim_why *why)
+static int read_topology_file(const char *root, struct shim_pci *pci, struct tccl_error *why)
 {
     static const char file[] = "/var/run/nvidia-topologyd/virtualTopology.xml";
     char content[8192];
@@ -139,7 +139,7 @@ static int read_topology_file(const char *root, struct shim_pci *pci, struct shi
     if (length < 0 && errno == ENOENT)
         return 0;
     if (length < 0 || strstr(content, "<pci"))
-        return shim_fail(why, "NCCL goes by %s, not by /sys", file);
+        return tccl_fail(why, "NCCL goes by %s, not by /sys", file);
     const char *cpu = strstr(content, "<cpu");
     if (cpu) {
         find_attribute(cpu, "vendor", pci->vendor, sizeof(pci->vendor));
@@ -209,7 +209,7 @@ static void read_nodes(const char *root, struct shim_pci *pci)
 }
 
 /* Its node is there, whatever the kernel's list says. */
-static int add_device(const char *root, shim_bus bus, struct shim_pci *pci, struct shim_why *why)
+static int add_device(const char *root, tccl_bus bus, struct shim_pci *pci, struct tccl_error *why)
 {
     struct shim_pci_device *device = &pci->devices[pci->n];
     if (read_device(root, bus, device, why) != 0)
@@ -220,25 +220,25 @@ static int add_device(const char *root, shim_bus bus, struct shim_pci *pci, stru
     return 0;
 }
 
-int shim_pci_read(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
-                  struct shim_why *why)
+int shim_pci_read(const char *root, const tccl_bus *devices, int n, struct shim_pci *pci,
+                  struct tccl_error *why)
 {
     char links[8];
     memset(pci, 0, sizeof(*pci));
     if (read_topology_file(root, pci, why) != 0)
         return -1;
     if (find_maker(root, pci) != 0)
-        return shim_fail(why, "/proc/cpuinfo can't be read");
+        return tccl_fail(why, "/proc/cpuinfo can't be read");
     /* Broadcom's switches can be joined past the CPU, which NCCL follows. */
     if (read_below(root, "/sys/kernel/pci_switch_link/virtual_switch_links", links,
                    sizeof(links)) >= 0 ||
         errno != ENOENT)
-        return shim_fail(why, "this machine's PCI switches are joined with each other");
+        return tccl_fail(why, "this machine's PCI switches are joined with each other");
     for (int i = 0; i < n; i++) {
         if (shim_pci_find(pci, devices[i]) >= 0)
             continue;
         if (pci->n == SHIM_PCI_DEVICES)
-            return shim_fail(why, "too many PCI devices");
+            return tccl_fail(why, "too many PCI devices");
         if (add_device(root, devices[i], pci, why) != 0)
             return -1;
     }
@@ -247,14 +247,14 @@ int shim_pci_read(const char *root, const shim_bus *devices, int n, struct shim_
 }
 
 /* Of a class folder, whose entries link to their devices. */
-static int add_nics(const char *folder, shim_bus nics[static SHIM_PCI_NICS], int n)
+static int add_nics(const char *folder, tccl_bus nics[static SHIM_PCI_NICS], int n)
 {
     DIR *dir = opendir(folder);
     if (!dir)
         return n;
     for (struct dirent *entry; n < SHIM_PCI_NICS && (entry = readdir(dir));) {
         char link[PATH_MAX], path[PATH_MAX];
-        shim_bus bus;
+        tccl_bus bus;
         struct shim_text text = {link, sizeof(link), 0, false};
         shim_text_add(&text, "%s/%s/device", folder, entry->d_name);
         if (entry->d_name[0] != '.' && !text.full && realpath(link, path) &&
@@ -267,14 +267,14 @@ static int add_nics(const char *folder, shim_bus nics[static SHIM_PCI_NICS], int
 
 void shim_pci_add_nics(struct shim_pci *pci)
 {
-    shim_bus nics[SHIM_PCI_NICS];
+    tccl_bus nics[SHIM_PCI_NICS];
     int n = add_nics("/sys/class/net", nics, add_nics("/sys/class/infiniband", nics, 0));
     for (int i = 0; i < n && pci->n < SHIM_PCI_DEVICES; i++)
         if (shim_pci_find(pci, nics[i]) < 0)
             add_device("", nics[i], pci, NULL);
 }
 
-int shim_pci_find(const struct shim_pci *pci, shim_bus bus)
+int shim_pci_find(const struct shim_pci *pci, tccl_bus bus)
 {
     for (int i = 0; i < pci->n; i++)
         if (pci->devices[i].bus == bus)
@@ -287,7 +287,7 @@ bool shim_pci_has_node(const struct shim_pci *pci, int node)
     return node < 0 || (pci->nodes[node / 64] >> node % 64 & 1);
 }
 
-bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge)
+bool shim_pci_is_below(const struct shim_pci_device *device, tccl_bus bridge)
 {
     for (int i = 0; i < device->depth; i++)
         if (device->above[i] == bridge)
@@ -296,10 +296,10 @@ bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge)
 }
 
 /* The last ones of the last domain. */
-shim_bus shim_pci_unused(const struct shim_pci *pci, int i)
+tccl_bus shim_pci_unused(const struct shim_pci *pci, int i)
 {
     enum { APART = 64 };
-    shim_bus bus = UINT64_C(0xffff) << 16 | (shim_bus)(0xff - i) << 8 | 0x1f << 3;
+    tccl_bus bus = UINT64_C(0xffff) << 16 | (tccl_bus)(0xff - i) << 8 | 0x1f << 3;
     for (int at = 0; at < pci->n; at++)
         if (pci->devices[at].bus == bus || shim_pci_is_below(&pci->devices[at], bus)) {
             bus -= APART << 8;
@@ -318,7 +318,7 @@ enum shim_path shim_pci_distance(const struct shim_pci_device *a, const struct s
     return a->depth == common && b->depth == common ? SHIM_PIX : SHIM_PXB;
 }
 
-enum shim_path shim_pci_path(const struct shim_pci *pci, shim_bus a, shim_bus b)
+enum shim_path shim_pci_path(const struct shim_pci *pci, tccl_bus a, tccl_bus b)
 {
     int i = shim_pci_find(pci, a), j = shim_pci_find(pci, b);
     return i < 0 || j < 0 ? SHIM_SYS : shim_pci_distance(&pci->devices[i], &pci->devices[j]);

@@ -16,11 +16,11 @@ enum shim_path { SHIM_PIX, SHIM_PXB, SHIM_PHB, SHIM_SYS };
 const char *shim_path_name(enum shim_path path); /* "PIX" … */
 
 struct shim_pci_device {
-    shim_bus bus;
+    tccl_bus bus;
     int16_t node; /* what NCCL takes for the number of its CPU: the NUMA node of its uppermost
                      bridge (its own, where it has none), -1 if the kernel knows none */
     uint8_t depth;
-    shim_bus above[SHIM_PCI_DEPTH]; /* the bridges that NCCL sees, from the top down: each second
+    tccl_bus above[SHIM_PCI_DEPTH]; /* the bridges that NCCL sees, from the top down: each second
                                        one of the kernel's, so that a switch is one */
 };
 
@@ -40,8 +40,8 @@ struct shim_pci {
 /* Reads the places of n devices from root's sys, proc and var ("" is the real one). Returns 0, or
  * -1 with why: they can't be read, or NCCL would not go by them (the machine has a topology file,
  * or switches that are joined otherwise). A device that is there twice is kept once. */
-int shim_pci_read(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
-                  struct shim_why *why);
+int shim_pci_read(const char *root, const tccl_bus *devices, int n, struct shim_pci *pci,
+                  struct tccl_error *why);
 
 /* Adds the machine's NICs whose places can be read, as far as there is room. */
 void shim_pci_add_nics(struct shim_pci *pci);
@@ -49,15 +49,15 @@ void shim_pci_add_nics(struct shim_pci *pci);
 /* Has the kernel such a NUMA node? -1, where devices of no node are: yes. */
 bool shim_pci_has_node(const struct shim_pci *pci, int node);
 /* Is the device behind that bridge? */
-bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge);
+bool shim_pci_is_below(const struct shim_pci_device *device, tccl_bus bridge);
 /* The i-th address that nothing has: for bridges that are invented. */
-shim_bus shim_pci_unused(const struct shim_pci *pci, int i);
+tccl_bus shim_pci_unused(const struct shim_pci *pci, int i);
 
 /* Index of a device, or -1. */
-int shim_pci_find(const struct shim_pci *pci, shim_bus bus);
+int shim_pci_find(const struct shim_pci *pci, tccl_bus bus);
 /* How far apart two places are; what is behind a device's own bridge counts alike. */
 enum shim_path shim_pci_distance(const struct shim_pci_device *a, const struct shim_pci_device *b);
 /* a, b: bus ids that were read; SHIM_SYS for others. */
-enum shim_path shim_pci_path(const struct shim_pci *pci, shim_bus a, shim_bus b);
+enum shim_path shim_pci_path(const struct shim_pci *pci, tccl_bus a, tccl_bus b);
 
 #endif

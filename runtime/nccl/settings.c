@@ -248,18 +248,18 @@ void shim_settings_user_words(uint32_t user, struct shim_text *text)
 
 static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
 {
-    for (int i = 0; i < chain->n_rings; i++)
-        for (int j = 0; j < tccl_named_edges(&chain->rings[i].path); j++)
-            if (chain->rings[i].path.edges[j].kind == kind)
+    for (int i = 0; i < chain->rings.n; i++)
+        for (int j = 0; j < tccl_named_edges(&chain->rings.chains[i]); j++)
+            if (chain->rings.chains[i].edges[j].kind == kind)
                 return true;
     return false;
 }
 
-bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu)
+bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, tccl_bus gpu)
 {
     int at = shim_pci_find(pci, gpu), own = at < 0 ? INT_MAX : pci->devices[at].node;
-    for (int i = 0; i < chain->n_rings; i++) {
-        struct shim_memories memories = shim_ring_memories(&chain->rings[i], gpu);
+    for (int i = 0; i < chain->rings.n; i++) {
+        struct shim_memories memories = shim_ring_memories(&chain->rings.chains[i], gpu);
         if ((memories.in >= 0 && memories.in != own) || (memories.out >= 0 && memories.out != own))
             return true;
     }
@@ -280,55 +280,55 @@ bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user)
 /* The chain's topology: 1 with islands, 0 without, -1: not to be had. pxb: NCCL_P2P_LEVEL is PXB.
  */
 static int find_islands(const struct shim_chain *chain, const struct shim_pci *pci, bool pxb,
-                        uint32_t version, struct shim_why *why)
+                        uint32_t version, struct tccl_error *why)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct shim_text text = {shim_scratch(TOPOLOGY_SIZE), TOPOLOGY_SIZE, 0, false};
     if (!text.at)
-        return shim_fail(why, "out of memory");
+        return tccl_fail(why, "out of memory");
     int islands = shim_islands(chain, pci, linked, pxb, version, &text, why);
     shim_scratch_free(text.at, TOPOLOGY_SIZE);
     return islands;
 }
 
 /* There is what stands against any chain, and what stands against this one. */
-int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
+int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct tccl_error *why)
 {
     uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
-    if (chain->rings[0].path.n_gpus > 1)
+    if (chain->rings.chains[0].n_gpus > 1)
         against |= SHIM_USER_P2P;
     if (has_edge(chain, TCCL_BOUNCE))
         against |= SHIM_USER_SHM;
-    if (!chain->rings[0].path.closed)
+    if (!chain->rings.chains[0].closed)
         against |= SHIM_USER_NET;
     if (!(user & against))
         return 0;
     char words[160];
     struct shim_text text = {words, sizeof(words), 0, false};
     shim_settings_user_words(user & against, &text);
-    return shim_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
+    return tccl_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
 }
 
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
-                       uint32_t version, struct shim_why *why)
+                       uint32_t version, struct tccl_error *why)
 {
     bool pxb = user[0] & SHIM_USER_PXB;
-    for (int i = 0; i < chain->n_rings && !chain->rings[i].path.closed; i++) {
-        const struct tccl_named_chain *path = &chain->rings[i].path;
-        int head = shim_ring_find(&chain->rings[0], path->gpus[0]);
-        int tail = shim_ring_find(&chain->rings[0], path->gpus[path->n_gpus - 1]);
+    for (int i = 0; i < chain->rings.n && !chain->rings.chains[i].closed; i++) {
+        const struct tccl_named_chain *path = &chain->rings.chains[i];
+        int head = shim_ring_find(&chain->rings.chains[0], path->gpus[0]);
+        int tail = shim_ring_find(&chain->rings.chains[0], path->gpus[path->n_gpus - 1]);
         if ((user[head] | user[tail]) & SHIM_USER_GDR)
-            return shim_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ");
+            return tccl_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ");
     }
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
         if (shim_settings_user_allows(chain, user[i], why) != 0)
             return -1;
-    for (int i = 1; i < chain->rings[0].path.n_gpus; i++)
+    for (int i = 1; i < chain->rings.chains[0].n_gpus; i++)
         if ((user[i] ^ user[0]) & SHIM_USER_PXB)
-            return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
+            return tccl_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
     /* A process is told to read for all of its communicators. */
     if (has_edge(chain, TCCL_P2P_READ))
-        return shim_fail(why, "P2P would read in other communicators, too");
+        return tccl_fail(why, "P2P would read in other communicators, too");
     pci->net_intra = true;
     if (find_islands(chain, pci, pxb, version, NULL) >= 0)
         return 0;

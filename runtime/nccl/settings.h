@@ -33,16 +33,17 @@ uint32_t shim_settings_user(void);
 void shim_settings_user_words(uint32_t user, struct shim_text *text);
 
 /* Does what the user has set leave the chain to us? Returns 0, or -1 with why. */
-int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why);
+int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user,
+                              struct tccl_error *why);
 
 /* Would the chain come out as planned where users have set that (user: of each of the members that
- * hold chain->rings[0].path.gpus[i])? Returns 0, or -1 with why. Fills in pci->net_intra: false
+ * hold chain->rings.chains[0].gpus[i])? Returns 0, or -1 with why. Fills in pci->net_intra: false
  * only if the chain needs it so. */
 int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
-                       uint32_t version, struct shim_why *why);
+                       uint32_t version, struct tccl_error *why);
 
 /* Is one of the GPU's buffers on another memory than its own, where NCCL puts them by itself? */
-bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, shim_bus gpu);
+bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, tccl_bus gpu);
 /* Does NCCL have its buffers between processes from CUDA's host memory? Else they are files in
  * /dev/shm. driver: CUDA's version that it is for (12060: 12.6); user: what the user has set. */
 bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user);

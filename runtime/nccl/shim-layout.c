@@ -18,7 +18,7 @@ static int position(const struct shim_layout *layout, int i)
 
 const struct shim_pci_device *shim_layout_gpu(const struct shim_layout *layout, int i)
 {
-    shim_bus bus = layout->chain->rings[0].path.gpus[position(layout, i)];
+    tccl_bus bus = layout->chain->rings.chains[0].gpus[position(layout, i)];
     return &layout->pci->devices[shim_pci_find(layout->pci, bus)];
 }
 
@@ -41,7 +41,7 @@ static int16_t node_of(const struct shim_layout *layout, int begin, int end)
 
 bool shim_layout_wants_p2p(const struct shim_layout *layout, int i, int j)
 {
-    const struct tccl_named_chain *path = &layout->chain->rings[0].path;
+    const struct tccl_named_chain *path = &layout->chain->rings.chains[0];
     bool next = j == i + 1, around = path->closed && i == 0 && j == layout->n - 1;
     if (next || around)
         return path->edges[position(layout, next ? i : j)].kind != TCCL_BOUNCE;
@@ -88,7 +88,7 @@ static bool is_crowded(const struct shim_layout *layout)
 static void find_islands(struct shim_layout *layout)
 {
     for (int i = 0; i < layout->n; i++) {
-        bool bounce = i > 0 && layout->chain->rings[0].path.edges[position(layout, i - 1)].kind ==
+        bool bounce = i > 0 && layout->chain->rings.chains[0].edges[position(layout, i - 1)].kind ==
                                    TCCL_BOUNCE;
         if (i == 0 || bounce)
             layout->begins[layout->islands++] = i;
@@ -99,13 +99,13 @@ static void find_islands(struct shim_layout *layout)
 }
 
 int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
-                const struct shim_steer *facts, struct shim_layout *layout, struct shim_why *why)
+                const struct shim_steer *facts, struct shim_layout *layout, struct tccl_error *why)
 {
-    const struct tccl_named_chain *path = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     *layout = (struct shim_layout){.chain = chain, .pci = pci, .facts = facts, .n = path->n_gpus};
     for (int i = 0; i < layout->n; i++)
         if (shim_pci_find(layout->pci, path->gpus[i]) < 0)
-            return shim_fail(why, "a GPU's place is not known");
+            return tccl_fail(why, "a GPU's place is not known");
     /* A ring may begin anywhere: behind a bounce, so that no island is cut in two. */
     for (int i = 0; path->closed && i < path->n_gpus; i++)
         if (path->edges[i].kind == TCCL_BOUNCE)

@@ -21,7 +21,7 @@ struct shim_layout {
 /* Of a chain; the layout keeps the pointers. Returns 0, or -1 with why: pci does not have all of
  * its GPUs. */
 int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
-                const struct shim_steer *facts, struct shim_layout *layout, struct shim_why *why);
+                const struct shim_steer *facts, struct shim_layout *layout, struct tccl_error *why);
 
 /* GPU i, counted from the first. */
 const struct shim_pci_device *shim_layout_gpu(const struct shim_layout *layout, int i);
@@ -38,6 +38,7 @@ bool shim_layout_needs_ways(const struct shim_layout *layout, int island);
 
 /* Writes the topology file (topo-file.c). Returns 1, with why if GPUs become direct that are not to
  * (steer.h); or 0 with why: NCCL would not read it. */
-int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, struct shim_why *why);
+int shim_topo_file(const struct shim_layout *layout, struct shim_text *text,
+                   struct tccl_error *why);
 
 #endif

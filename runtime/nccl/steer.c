@@ -28,52 +28,52 @@ enum {
     INTEL_ACROSS_GBPS = 40,
 };
 
-static int check_speed(const struct shim_layout *layout, struct shim_why *why)
+static int check_speed(const struct shim_layout *layout, struct tccl_error *why)
 {
     const struct shim_steer *facts = layout->facts;
     double all = facts->channels * facts->gbps;
     if (facts->channels < 1 || facts->gbps <= 0)
-        return shim_fail(why, "the channels of NCCL's own search are not known");
+        return tccl_fail(why, "the channels of NCCL's own search are not known");
     if (!tccl_tree_is_one_channel(facts->channels, all))
-        return shim_fail(why, "NCCL's own search finds %d channels", facts->channels);
+        return tccl_fail(why, "NCCL's own search finds %d channels", facts->channels);
     if (layout->islands > 1 && all > (layout->intel ? INTEL_ACROSS_GBPS : AMD_ACROSS_GBPS))
-        return shim_fail(why, "NUMA nodes are too far from each other for %g GB/s", all);
+        return tccl_fail(why, "NUMA nodes are too far from each other for %g GB/s", all);
     return 0;
 }
 
 /* NCCL begins with the NIC that is nearest to the first GPU. */
-static int check_nics(const struct shim_layout *layout, struct shim_why *why)
+static int check_nics(const struct shim_layout *layout, struct tccl_error *why)
 {
     const struct shim_steer *facts = layout->facts;
-    if (layout->chain->rings[0].path.closed)
+    if (layout->chain->rings.chains[0].closed)
         return 0;
-    if (layout->chain->rings[0].entry != layout->chain->rings[0].exit)
-        return shim_fail(why, "the chain has two NICs");
+    if (layout->chain->entry[0] != layout->chain->exit[0])
+        return tccl_fail(why, "the chain has two NICs");
     if (facts->near_entry && facts->near_exit && layout->islands > 1)
-        return shim_fail(why, "the NIC is near both ends");
+        return tccl_fail(why, "the NIC is near both ends");
     if (facts->nics == 1)
         return 0;
     if (!facts->given && !facts->near_entry && (facts->near_exit || layout->islands == 1))
-        return shim_fail(why, "other NICs are as near to the first GPU");
+        return tccl_fail(why, "other NICs are as near to the first GPU");
     for (int i = 0; i < layout->n; i++)
         if (shim_layout_gpu(layout, i)->depth > 0)
-            return shim_fail(why, "other NICs may be at the PCI switches of GPUs");
+            return tccl_fail(why, "other NICs may be at the PCI switches of GPUs");
     return 0;
 }
 
 static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_GPUS],
-                 struct shim_why *why)
+                 struct tccl_error *why)
 {
-    if (layout->chain->n_rings > 1)
-        return shim_fail(why, "the plan has %d rings", layout->chain->n_rings);
+    if (layout->chain->rings.n > 1)
+        return tccl_fail(why, "the plan has %d rings", layout->chain->rings.n);
     for (int i = 0; i < layout->n; i++)
         for (int j = 0; j < layout->n; j++)
             if (linked[i][j])
-                return shim_fail(why, "GPUs are joined by NVLink");
+                return tccl_fail(why, "GPUs are joined by NVLink");
     if (layout->n < 2)
-        return shim_fail(why, "there is one GPU");
+        return tccl_fail(why, "there is one GPU");
     if (!layout->pci->amd && !layout->pci->intel)
-        return shim_fail(why, "the CPU is neither AMD's nor Intel's");
+        return tccl_fail(why, "the CPU is neither AMD's nor Intel's");
     if (!layout->facts->given && check_speed(layout, why) != 0)
         return -1;
     return check_nics(layout, why);
@@ -81,7 +81,7 @@ static int check(const struct shim_layout *layout, bool linked[SHIM_GPUS][SHIM_G
 
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
-               struct shim_text *text, struct shim_why *why)
+               struct shim_text *text, struct tccl_error *why)
 {
     struct shim_layout layout;
     if (shim_layout(chain, pci, facts, &layout, why) != 0 || check(&layout, linked, why) != 0)

@@ -27,7 +27,7 @@ struct shim_steer {
  * become direct to each other; or 0 with why: a graph file is needed. why is "" before. */
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
-               struct shim_text *text, struct shim_why *why);
+               struct shim_text *text, struct tccl_error *why);
 
 /* Does a bridge above the chain's P2P neighbours make other GPUs direct to each other that NCCL
  * alone joins by host memory? Beside a graph file (facts->given) shim_steer's file is better then:

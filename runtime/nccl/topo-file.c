@@ -37,7 +37,7 @@ static int read_affinity(int node, char *affinity, size_t size)
 /* Other NICs must not get as near to the first GPU as the chain's, nor to others of its island. */
 static bool is_private(const struct drawing *drawing, int island)
 {
-    return island == 0 && !drawing->layout->chain->rings[0].path.closed &&
+    return island == 0 && !drawing->layout->chain->rings.chains[0].closed &&
            !drawing->layout->facts->given &&
            (drawing->layout->home != 0 || shim_layout_needs_ways(drawing->layout, 0));
 }
@@ -53,11 +53,11 @@ static int number_of(const struct drawing *drawing, int island)
     return taken ? INVENTED_CPU + drawing->cpus : drawing->layout->node[island];
 }
 
-static int open_cpu(struct drawing *drawing, int node, int number, struct shim_why *why)
+static int open_cpu(struct drawing *drawing, int node, int number, struct tccl_error *why)
 {
     char affinity[512];
     if (read_affinity(node, affinity, sizeof(affinity)) != 0)
-        return shim_fail(why, "NUMA node %d has more CPUs than NCCL reads", node);
+        return tccl_fail(why, "NUMA node %d has more CPUs than NCCL reads", node);
     shim_text_add(drawing->text, "<cpu numaid=\"%d\"", number);
     if (affinity[0])
         shim_text_add(drawing->text, " affinity=\"%s\"", affinity);
@@ -78,7 +78,7 @@ static int open_cpu(struct drawing *drawing, int node, int number, struct shim_w
 enum { BRIDGE = 0x060400, GPU = 0x030000, NIC = 0x020000 };
 
 /* A device of that class with the end of its tag; lanes: of a link of 2.5 GT/s, 0: a wide one. */
-static void add_pci(struct drawing *drawing, shim_bus device, unsigned class, int lanes,
+static void add_pci(struct drawing *drawing, tccl_bus device, unsigned class, int lanes,
                     const char *end)
 {
     char bus[TCCL_BUS_TEXT];
@@ -115,14 +115,14 @@ static void add_way(struct drawing *drawing, int from, int to)
 static int lanes_of(const struct shim_layout *layout, int i)
 {
     double ring = layout->facts->channels * layout->facts->gbps;
-    return layout->chain->rings[0].path.closed || i > 1
+    return layout->chain->rings.chains[0].closed || i > 1
                ? tccl_link_lanes(ring)
                : tccl_tree_lanes(i, layout->n, ring, layout->facts->tree_gbps);
 }
 
 static void add_nic(struct drawing *drawing)
 {
-    add_pci(drawing, drawing->layout->chain->rings[0].entry, NIC, 0, "/");
+    add_pci(drawing, drawing->layout->chain->entry[0], NIC, 0, "/");
 }
 
 /* The NIC below a bridge of its own, which is linked to an end that it is near to. Where it is near
@@ -168,7 +168,7 @@ static void add_island(struct drawing *drawing, int island)
         shim_text_add(drawing->text, "</pci>\n");
 }
 
-static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why *why)
+static int add_islands(struct drawing *drawing, bool nic_first, struct tccl_error *why)
 {
     for (int i = 0; i < drawing->layout->islands; i++) {
         /* P2P through an Intel CPU takes NCCL more of its nominal bandwidth than from one CPU to
@@ -189,10 +189,10 @@ static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why 
 }
 
 /* The same for the NIC, if all GPUs are in one island: then it has a CPU to itself. */
-int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, struct shim_why *why)
+int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, struct tccl_error *why)
 {
     struct drawing of = {.layout = layout, .bridges = layout->n, .text = text}, *drawing = &of;
-    bool loose = !drawing->layout->chain->rings[0].path.closed && drawing->layout->home < 0;
+    bool loose = !drawing->layout->chain->rings.chains[0].closed && drawing->layout->home < 0;
     bool apart = loose && drawing->layout->intel && drawing->layout->islands == 1;
     shim_text_add(drawing->text, "<system version=\"1\">\n");
     if (add_islands(drawing, loose && !apart, why) != 0)
@@ -213,13 +213,13 @@ int shim_topo_file(const struct shim_layout *layout, struct shim_text *text, str
     }
     shim_text_add(drawing->text, "</system>\n");
     if (drawing->text->full) {
-        shim_fail(why, "the topology file is too long");
+        tccl_fail(why, "the topology file is too long");
         return 0;
     }
     /* Where a bridge makes more GPUs direct to each other than wanted. */
     for (int i = 0; i < layout->islands; i++)
         if (shim_layout_count_ways(layout, i) > 0 && !shim_layout_can_have_ways(layout, i))
-            shim_fail(why, "%s",
+            tccl_fail(why, "%s",
                       !layout->facts->ways ? "this NCCL knows no ways between single GPUs"
                       : layout->crowded    ? "NCCL would not read so many ways between GPUs"
                                            : "other NICs would be nearer to its first GPUs");

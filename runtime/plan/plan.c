@@ -14,9 +14,9 @@
 enum { MOST_NODES = 16384, NUMA_NODES = 1024 };
 static const double most_gbps = 1e6;
 
-static int wrong(struct shim_why *why, const char *what)
+static int wrong(struct tccl_error *why, const char *what)
 {
-    return shim_fail(why, "the plan's %s is wrong or missing", what);
+    return tccl_fail(why, "the plan's %s is wrong or missing", what);
 }
 
 /* Its whole numbers of 32 bits, those of the key first. */
@@ -40,7 +40,8 @@ static uint32_t *number_of(const struct shim_plan *plan, int i)
     return (uint32_t *)((char *)plan + numbers[i].at);
 }
 
-static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
+static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan,
+                       struct tccl_error *why)
 {
     int64_t read;
     for (int i = 0; i < NUMBERS; i++) {
@@ -52,7 +53,7 @@ static int get_numbers(const struct tccl_lines *lines, struct shim_plan *plan, s
 }
 
 static int get_gbps(const struct tccl_lines *lines, const char *key, double *gbps,
-                    struct shim_why *why)
+                    struct tccl_error *why)
 {
     return tccl_line_number(lines, key, 0, most_gbps, gbps) == 0 ? 0 : wrong(why, key);
 }
@@ -64,7 +65,7 @@ static bool is_letter(char c)
 
 /* What measured: a letter first, then letters, digits and what names of back ends have. */
 static int get_source(const struct tccl_lines *lines, char source[static SHIM_NAME],
-                      struct shim_why *why)
+                      struct tccl_error *why)
 {
     if (tccl_line_text(lines, "source", source, SHIM_NAME) < 1 || !is_letter(*source))
         return wrong(why, "source");
@@ -90,7 +91,7 @@ static long next_word(const char **text, char *word, size_t size)
 
 /* A list of 1 to SHIM_GPUS bus ids, none of them twice. Returns how many, or -1. */
 static int get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static SHIM_GPUS],
-                    struct shim_why *why)
+                    struct tccl_error *why)
 {
     char text[SHIM_GPUS * TCCL_BUS_TEXT], word[TCCL_BUS_TEXT];
     const char *at = text;
@@ -109,7 +110,7 @@ static int get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static SHIM_GP
 
 /* The kernel's numbers of the memories' NUMA nodes. Returns how many, or -1. */
 static int get_nodes(const struct tccl_lines *lines, int16_t nodes[static SHIM_GPUS],
-                     struct shim_why *why)
+                     struct tccl_error *why)
 {
     char text[SHIM_GPUS * 8], word[8];
     const char *at = text;
@@ -149,7 +150,7 @@ static int to_nodes(struct tccl_named_chain *path, const int16_t *nodes, int n)
 
 /* The bus id of a NIC: the line "nic NAME BUSID". */
 static int get_nic(const struct tccl_lines *lines, const char *name, tccl_bus *bus,
-                   struct shim_why *why)
+                   struct tccl_error *why)
 {
     char text[SHIM_NAME + TCCL_BUS_TEXT], word[SHIM_NAME];
     const char *at = NULL;
@@ -162,35 +163,32 @@ static int get_nic(const struct tccl_lines *lines, const char *name, tccl_bus *b
     return wrong(why, "nic");
 }
 
-/* The NICs and memories of a ring whose path was read. */
-static int get_places(const struct tccl_lines *lines, const int16_t *nodes, int n,
-                      struct shim_ring *ring, struct shim_why *why)
+/* The NICs and memories of ring i, whose text was read. */
+static int get_places(const struct tccl_lines *lines, const int16_t *nodes, int n, int i,
+                      struct shim_chain *chain, struct tccl_error *why)
 {
-    struct tccl_named_chain *path = &ring->path;
+    struct tccl_named_chain *path = &chain->rings.chains[i];
     if (path->numbers || to_nodes(path, nodes, n) != 0)
         return wrong(why, "chain");
     return path->closed ? 0
-                        : get_nic(lines, path->entry.nic, &ring->entry, why) |
-                              get_nic(lines, path->exit.nic, &ring->exit, why);
+                        : get_nic(lines, path->entry.nic, &chain->entry[i], why) |
+                              get_nic(lines, path->exit.nic, &chain->exit[i], why);
 }
 
-static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+static int get_rings(const struct tccl_lines *lines, struct shim_chain *chain,
+                     struct tccl_error *why)
 {
     char text[TCCL_RINGS_TEXT];
     int16_t nodes[SHIM_GPUS];
-    struct tccl_named_rings named;
     int n = get_nodes(lines, nodes, why);
     if (n < 0)
         return -1;
     if (tccl_line_text(lines, "chain", text, sizeof(text)) < 0 ||
-        tccl_named_rings_parse(text, &named, NULL) != 0)
+        tccl_named_rings_parse(text, &chain->rings, NULL) != 0)
         return wrong(why, "chain");
-    chain->n_rings = named.n;
-    for (int i = 0; i < named.n; i++) {
-        chain->rings[i].path = named.chains[i];
-        if (get_places(lines, nodes, n, &chain->rings[i], why) != 0)
+    for (int i = 0; i < chain->rings.n; i++)
+        if (get_places(lines, nodes, n, i, chain, why) != 0)
             return -1;
-    }
     return 0;
 }
 
@@ -245,7 +243,7 @@ static int get_baseline(const char *text, struct shim_baseline *baseline)
 }
 
 static int get_baselines(const struct tccl_lines *lines, struct shim_chain *chain,
-                         struct shim_why *why)
+                         struct tccl_error *why)
 {
     char text[BASELINE_WORDS * BASELINE_WORD];
     const char *at = NULL;
@@ -261,16 +259,15 @@ static int get_baselines(const struct tccl_lines *lines, struct shim_chain *chai
     return 0;
 }
 
-int shim_ring_find(const struct shim_ring *ring, shim_bus gpu)
+int shim_ring_find(const struct tccl_named_chain *ring, tccl_bus gpu)
 {
-    return shim_bus_find(ring->path.gpus, ring->path.n_gpus, gpu);
+    return shim_bus_find(ring->gpus, ring->n_gpus, gpu);
 }
 
-struct shim_memories shim_ring_memories(const struct shim_ring *ring, shim_bus gpu)
+struct shim_memories shim_ring_memories(const struct tccl_named_chain *path, tccl_bus gpu)
 {
-    const struct tccl_named_chain *path = &ring->path;
     struct shim_memories memories = {-1, -1};
-    int at = shim_ring_find(ring, gpu);
+    int at = shim_ring_find(path, gpu);
     if (at < 0)
         return memories;
     const struct tccl_named_edge *edge = &path->edges[at > 0 ? at - 1 : path->n_gpus - 1];
@@ -307,7 +304,7 @@ static int to_tree(const char *text, const struct tccl_named_chain *path, struct
         next_word(&text, tree->nic, sizeof(tree->nic)) < 1)
         return -1;
     for (int i = 0; i < path->n_gpus; i++) {
-        shim_bus bus;
+        tccl_bus bus;
         if (next_word(&text, word, sizeof(word)) < 1 || tccl_bus_parse(word, &bus) != 0)
             return -1;
         int at = shim_bus_find(path->gpus, path->n_gpus, bus);
@@ -319,22 +316,24 @@ static int to_tree(const char *text, const struct tccl_named_chain *path, struct
     return *text ? -1 : 0;
 }
 
-static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain,
+                    struct tccl_error *why)
 {
     char text[32 + TCCL_CHAIN_NIC + SHIM_GPUS * (TCCL_BUS_TEXT + 1)];
     const char *at = NULL;
-    shim_bus nic;
+    tccl_bus nic;
     memset(&chain->tree, 0, sizeof(chain->tree));
     if (tccl_line_next(lines, "tree", &at, text, sizeof(text)) < 0)
         return 0;
-    if (to_tree(text, &chain->rings[0].path, &chain->tree) != 0 ||
+    if (to_tree(text, &chain->rings.chains[0], &chain->tree) != 0 ||
         tccl_line_next(lines, "tree", &at, text, sizeof(text)) >= 0)
         return wrong(why, "tree");
     return get_nic(lines, chain->tree.nic, &nic, NULL) == 0 ? 0 : wrong(why, "tree");
 }
 
 /* What plans and answers have alike. */
-static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain,
+                     struct tccl_error *why)
 {
     if (get_rings(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
         get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
@@ -353,7 +352,7 @@ static bool same_gpus(const struct tccl_named_chain *path, const tccl_bus *gpus,
     return true;
 }
 
-static int get_step(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
+static int get_step(const struct tccl_lines *lines, struct shim_plan *plan, struct tccl_error *why)
 {
     if (tccl_line_text(lines, "cluster", plan->cluster, sizeof(plan->cluster)) < 0)
         return wrong(why, "cluster");
@@ -386,22 +385,21 @@ void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *wr
 }
 
 static int open_lines(const char *text, size_t size, const char *what, struct tccl_lines *lines,
-                      struct shim_why *why)
+                      struct tccl_error *why)
 {
-    struct tccl_error err = {""};
-    if (tccl_lines_open(text, size, lines, &err) == 0)
+    if (tccl_lines_open(text, size, lines, why) == 0)
         return 0;
-    return shim_fail(why, "%s can't be read: %s", what, err.text);
+    return tccl_fail_in(why, "%s can't be read", what);
 }
 
-int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why)
+int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)
 {
     struct tccl_lines lines;
     memset(plan, 0, sizeof(*plan));
     if (open_lines(text, size, "the plan", &lines, why) != 0)
         return -1;
     if (!tccl_lines_are(&lines, "tccl-plan", 1))
-        return shim_fail(why, "the plan is of another version");
+        return tccl_fail(why, "the plan is of another version");
     bool ring;
     if (get_step(&lines, plan, why) != 0)
         return -1;
@@ -409,16 +407,16 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
         return 0; /* the step as a whole is left to NCCL */
     if (get_chain(&lines, &plan->chain, why) != 0)
         return -1;
-    if (!same_gpus(&plan->chain.rings[0].path, plan->gpus, plan->n_gpus))
-        return shim_fail(why, "the plan's chain is not over the step's GPUs");
-    if (plan->chain.rings[0].path.closed != (plan->n_nodes == 1))
-        return shim_fail(why, "the plan's chain is %s on %u nodes",
-                         plan->chain.rings[0].path.closed ? "closed" : "open", plan->n_nodes);
+    if (!same_gpus(&plan->chain.rings.chains[0], plan->gpus, plan->n_gpus))
+        return tccl_fail(why, "the plan's chain is not over the step's GPUs");
+    if (plan->chain.rings.chains[0].closed != (plan->n_nodes == 1))
+        return tccl_fail(why, "the plan's chain is %s on %u nodes",
+                         plan->chain.rings.chains[0].closed ? "closed" : "open", plan->n_nodes);
     return 0;
 }
 
 /* ".../<job>.<step>.<restart>-<16 hex digits>/plan" */
-static int read_folder(const char *path, struct shim_plan *plan, struct shim_why *why)
+static int read_folder(const char *path, struct shim_plan *plan, struct tccl_error *why)
 {
     char wanted[64];
     struct shim_text text = {wanted, sizeof(wanted), 0, false};
@@ -427,20 +425,20 @@ static int read_folder(const char *path, struct shim_plan *plan, struct shim_why
     size_t digits = sizeof(plan->folder) - 1;
     if (!file || (size_t)(file - path) < text.length + digits ||
         memcmp(file - digits - text.length, wanted, text.length) != 0)
-        return shim_fail(why, "the plan lies in the folder of another step");
+        return tccl_fail(why, "the plan lies in the folder of another step");
     memcpy(plan->folder, file - digits, digits);
     if (strspn(plan->folder, "0123456789abcdef") != digits)
-        return shim_fail(why, "the plan lies in a folder that tccld did not make");
+        return tccl_fail(why, "the plan lies in a folder that tccld did not make");
     return 0;
 }
 
-int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *why)
+int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *why)
 {
     static char text[SHIM_PLAN_SIZE + 1]; /* read once in a process, by one thread */
     memset(plan, 0, sizeof(*plan));
     long size = shim_read_file(path, text, sizeof(text));
     if (size < 0)
-        return shim_fail(why, "the plan file can't be read: %s", path);
+        return tccl_fail(why, "the plan file can't be read: %s", path);
     if (shim_plan_parse(text, (size_t)size, plan, why) != 0)
         return -1;
     return read_folder(path, plan, why);
@@ -524,7 +522,7 @@ bool shim_plan_whole(const struct shim_plan *plan, int ranks)
     return ranks > 0 && (uint32_t)ranks == gpus;
 }
 
-int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
+int shim_plan_fits(const struct shim_plan *plan, struct tccl_error *why)
 {
     const char *job = shim_env("SLURM_JOB_ID"), *step = shim_env("SLURM_STEP_ID");
     const char *restart = shim_env("SLURM_RESTART_COUNT");
@@ -532,35 +530,35 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
     uid_t real, effective, saved;
     if (getresuid(&real, &effective, &saved) != 0 ||
         (plan->uid != (uint32_t)effective && plan->uid != (uint32_t)outside(effective)))
-        return shim_fail(why, "the plan is another user's");
+        return tccl_fail(why, "the plan is another user's");
     /* What it reads from the user's shared memory could do harm with other rights. */
     if (real != effective || saved != effective)
-        return shim_fail(why, "the process can take another user's rights");
+        return tccl_fail(why, "the process can take another user's rights");
     if (job && !is_job(job, plan))
-        return shim_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
+        return tccl_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
     if (step && !is_step(step, plan->step) &&
         !(plan->of_launcher && is_step(step, STEP_INTERACTIVE)))
-        return shim_fail(why, "the plan is step %d's, this is %.20s", (int)plan->step, step);
+        return tccl_fail(why, "the plan is step %d's, this is %.20s", (int)plan->step, step);
     /* A job script's own step is not told its restart count when the plan is made. */
     if (restart && !plan->batch &&
         (shim_number(restart, 10, UINT32_MAX, &number) != 0 || number != plan->restart))
-        return shim_fail(why, "the plan is of the job's run %u, this is %.20s", plan->restart,
+        return tccl_fail(why, "the plan is of the job's run %u, this is %.20s", plan->restart,
                          restart);
     return 0;
 }
 
 /* Why tccld has no chain: its own words. Returns 1 or -1. */
-static int none(const struct tccl_lines *lines, const char *state, struct shim_why *why)
+static int none(const struct tccl_lines *lines, const char *state, struct tccl_error *why)
 {
     char reason[512];
     if (tccl_line_text(lines, "reason", reason, sizeof(reason)) < 1)
         strcpy(reason, "tccld has no chain for these GPUs");
-    shim_fail(why, "%s", reason);
+    tccl_fail(why, "%s", reason);
     return strcmp(state, "nothing-to-do") == 0 ? 1 : -1;
 }
 
-int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
-                     struct shim_chain *chain, struct shim_why *why)
+int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n, bool closed,
+                     struct shim_chain *chain, struct tccl_error *why)
 {
     struct tccl_lines lines;
     char state[16];
@@ -568,16 +566,16 @@ int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n,
     if (open_lines(text, size, "tccld's answer", &lines, why) != 0)
         return -1;
     if (strcmp(lines.name, "tccl-chain") != 0)
-        return shim_fail(why, "tccld refused to tell a chain");
+        return tccl_fail(why, "tccld refused to tell a chain");
     if (lines.version != 1)
-        return shim_fail(why, "tccld's answer is of another version");
+        return tccl_fail(why, "tccld's answer is of another version");
     if (tccl_line_text(&lines, "state", state, sizeof(state)) < 0)
-        return shim_fail(why, "tccld's answer has no state");
+        return tccl_fail(why, "tccld's answer has no state");
     if (strcmp(state, "applied") != 0)
         return none(&lines, state, why);
     if (get_chain(&lines, chain, why) != 0)
         return -1;
-    if (chain->rings[0].path.closed != closed || !same_gpus(&chain->rings[0].path, gpus, n))
-        return shim_fail(why, "tccld's chain is not the one that was asked for");
+    if (chain->rings.chains[0].closed != closed || !same_gpus(&chain->rings.chains[0], gpus, n))
+        return tccl_fail(why, "tccld's chain is not the one that was asked for");
     return 0;
 }

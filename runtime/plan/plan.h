@@ -34,21 +34,15 @@ struct shim_tree {
     uint8_t order[SHIM_GPUS]; /* places in the first ring; the first two have the NIC */
 };
 
-/* One ring's chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in
- * the text. */
-struct shim_ring {
-    struct tccl_named_chain path;
-    shim_bus entry, exit; /* of its NICs, when open */
-};
-
-/* A ring set: 1 to TCCL_CHAIN_RINGS chains over the same GPUs, all open or all closed, that run at
- * once. GPUs have their places in the first one's order. */
+/* A ring set: 1 to TCCL_CHAIN_RINGS chains by bus ids, over the same GPUs, all open or all closed,
+ * that run at once. GPUs have their places in the first one's order. A memory is told by the
+ * kernel's number of its NUMA node, not as in the text. */
 struct shim_chain {
-    int n_rings;
-    struct shim_ring rings[TCCL_CHAIN_RINGS];
-    double gbps;            /* of all rings together, GB/s */
-    char source[SHIM_NAME]; /* model host cuda */
-    struct shim_tree tree;  /* when open */
+    struct tccl_named_rings rings;
+    tccl_bus entry[TCCL_CHAIN_RINGS], exit[TCCL_CHAIN_RINGS]; /* of their NICs, when open */
+    double gbps;                                              /* of all rings together, GB/s */
+    char source[SHIM_NAME];                                   /* model host cuda */
+    struct shim_tree tree;                                    /* when open */
     int n_baselines;
     struct shim_baseline baselines[SHIM_BASELINES]; /* ascending */
 };
@@ -63,18 +57,18 @@ struct shim_plan {
     char socket[108]; /* of tccld */
     uint32_t uid;
     uint8_t n_gpus;
-    shim_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
+    tccl_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
     uint32_t step_gpus;       /* in the whole step; 0: unknown */
     uint32_t index, n_nodes;  /* this node's place */
-    struct shim_chain chain;  /* n_rings 0: the plan is for groups of the GPUs alone */
+    struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 
 enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */
 
 /* Reads and checks a plan file; its folder's name must be that of the step it is for. parse:
  * without the folder, which is "" then. Returns 0, or -1 with why. */
-int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *why);
-int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why);
+int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *why);
+int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why);
 
 /* Ranks that mpirun starts may have the environment of the job script, and TCCL_PLAN with it, while
  * the plan is that of the step in which mpirun has started its daemons. Its path, where path is
@@ -86,23 +80,23 @@ bool shim_plan_of_launcher(const char *path, char *found, size_t size);
  * SLURM_JOB_ID, SLURM_STEP_ID and SLURM_RESTART_COUNT those that are set. Returns 0, or -1 with
  * why.
  */
-int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
+int shim_plan_fits(const struct shim_plan *plan, struct tccl_error *why);
 /* Does a communicator of so many ranks hold all GPUs of the step? */
 bool shim_plan_whole(const struct shim_plan *plan, int ranks);
 
 /* Reads a chain out of tccld's answer to CHAIN. Returns 0; 1 with why where NCCL's own choice is as
  * good as any; or -1 with why. gpus: those asked for, which it must hold exactly. */
-int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
-                     struct shim_chain *chain, struct shim_why *why);
+int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n, bool closed,
+                     struct shim_chain *chain, struct tccl_error *why);
 
 /* The place of a GPU in a ring of the chain, -1: it is not there. */
-int shim_ring_find(const struct shim_ring *ring, shim_bus gpu);
+int shim_ring_find(const struct tccl_named_chain *ring, tccl_bus gpu);
 
 /* Memories that a ring wants for buffers of a GPU's process (NUMA nodes); -1: none. */
 struct shim_memories {
     int in, out; /* where it receives; where it sends to the network from */
 };
-struct shim_memories shim_ring_memories(const struct shim_ring *ring, shim_bus gpu);
+struct shim_memories shim_ring_memories(const struct tccl_named_chain *ring, tccl_bus gpu);
 
 /* What an NCCL of this version would build on its own; of an older one than all of them the first.
  * Where the plan says nothing of it, one with nothing known, never NULL. */

@@ -26,7 +26,7 @@ enum { VERDICTS = 4 }; /* APPLIED to DIFFERS (verify/verdict.h) */
 /* Written once, by the first. */
 struct kept {
     int taken, ready;
-    struct shim_why why;
+    struct tccl_error why;
 };
 
 struct shim_entry {
@@ -72,7 +72,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 7;
+           (uint64_t)sizeof(struct shim_answer) ^ 8;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -109,50 +109,50 @@ static int reserve_entry(size_t at)
 }
 
 /* A file that is ours alone and as long as it has to be. */
-static int check_file(int fd, const char *path, struct stat *file, struct shim_why *why)
+static int check_file(int fd, const char *path, struct stat *file, struct tccl_error *why)
 {
     struct stat status;
     if (syscall(SYS_fstat, fd, &status))
-        return shim_fail(why, "%s: %s", path, strerror(errno));
+        return tccl_fail(why, "%s: %s", path, strerror(errno));
     *file = status;
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
-        return shim_fail(why, "%s is not this user's own file", path);
+        return tccl_fail(why, "%s is not this user's own file", path);
     if (status.st_mode & 077)
-        return shim_fail(why, "%s is open to others", path);
+        return tccl_fail(why, "%s is open to others", path);
     if (limited())
-        return shim_fail(why, "the size of files is limited (ulimit -f)");
+        return tccl_fail(why, "the size of files is limited (ulimit -f)");
     if (status.st_size == 0 && ftruncate(fd, sizeof(struct shim_registry)))
-        return shim_fail(why, "%s: %s", path, strerror(errno));
+        return tccl_fail(why, "%s: %s", path, strerror(errno));
     if (status.st_size != 0 && status.st_size != sizeof(struct shim_registry))
-        return shim_fail(why, "%s has another length", path);
+        return tccl_fail(why, "%s has another length", path);
     if (reserve(fd, 0, offsetof(struct shim_registry, entries)))
-        return shim_fail(why, "%s: %s", path, strerror(errno));
+        return tccl_fail(why, "%s: %s", path, strerror(errno));
     return 0;
 }
 
 static struct shim_registry *map_file(int fd, const char *path, struct stat *file,
-                                      struct shim_why *why)
+                                      struct tccl_error *why)
 {
     if (check_file(fd, path, file, why))
         return NULL;
     struct shim_registry *map =
         mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED) {
-        shim_fail(why, "%s: %s", path, strerror(errno));
+        tccl_fail(why, "%s: %s", path, strerror(errno));
         return NULL;
     }
     uint64_t none = 0;
     __atomic_compare_exchange_n(&map->layout, &none, layout(), false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&map->layout, __ATOMIC_SEQ_CST) != layout()) {
-        shim_fail(why, "%s is of another version", path);
+        tccl_fail(why, "%s is of another version", path);
         munmap(map, sizeof(*map));
         return NULL;
     }
     return map;
 }
 
-struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why)
+struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct tccl_error *why)
 {
     char path[SHIM_PATH];
     snprintf(path, sizeof(path), "/dev/shm/tccl-%u-%s.%u", plan->uid, plan->folder, plan->index);
@@ -160,7 +160,7 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
         return opened.map;
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0) {
-        shim_fail(why, "%s: %s", path, strerror(errno));
+        tccl_fail(why, "%s: %s", path, strerror(errno));
         return NULL;
     }
     struct stat file = {0};
@@ -336,12 +336,12 @@ static uint64_t files_of_others(const struct shim_registry *registry,
 }
 
 int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entry, uint64_t bytes,
-                         struct shim_why *why)
+                         struct tccl_error *why)
 {
     if (bytes == 0)
         return 0;
     if (take_table(registry) != 0)
-        return shim_fail(why, "its registry in /dev/shm is locked");
+        return tccl_fail(why, "its registry in /dev/shm is locked");
     uint64_t room = __atomic_load_n(&registry->room, __ATOMIC_SEQ_CST);
     uint64_t all = room ? room - 1 : 0, taken = files_of_others(registry, entry);
     uint64_t left = all > taken ? all - taken : 0;
@@ -350,7 +350,7 @@ int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entr
     release_table(registry);
     return bytes <= left
                ? 0
-               : shim_fail(why,
+               : tccl_fail(why,
                            "its buffers would take %llu MiB in /dev/shm; rings may have a quarter "
                            "of what was free when the step began, of which %llu MiB are left",
                            (unsigned long long)(bytes >> 20), (unsigned long long)(left >> 20));
@@ -440,23 +440,23 @@ struct shim_answer *shim_entry_answer(struct shim_entry *entry)
     return &entry->answer;
 }
 
-static bool is_ring(struct shim_ring *ring)
+static bool is_ring(struct tccl_named_chain *ring)
 {
-    ring->path.entry.nic[TCCL_CHAIN_NIC - 1] = ring->path.exit.nic[TCCL_CHAIN_NIC - 1] = '\0';
-    for (int i = 0; i < ring->path.n_gpus && i < SHIM_GPUS; i++)
-        if (ring->path.edges[i].kind > TCCL_BOUNCE)
+    ring->entry.nic[TCCL_CHAIN_NIC - 1] = ring->exit.nic[TCCL_CHAIN_NIC - 1] = '\0';
+    for (int i = 0; i < ring->n_gpus && i < SHIM_GPUS; i++)
+        if (ring->edges[i].kind > TCCL_BOUNCE)
             return false;
-    return ring->path.n_gpus >= 1 && ring->path.n_gpus <= SHIM_GPUS;
+    return ring->n_gpus >= 1 && ring->n_gpus <= SHIM_GPUS;
 }
 
 static bool is_chain(struct shim_chain *chain)
 {
     chain->source[SHIM_NAME - 1] = '\0';
-    if (chain->n_rings < 1 || chain->n_rings > TCCL_CHAIN_RINGS || chain->n_baselines < 0 ||
+    if (chain->rings.n < 1 || chain->rings.n > TCCL_CHAIN_RINGS || chain->n_baselines < 0 ||
         chain->n_baselines > SHIM_BASELINES)
         return false;
-    for (int i = 0; i < chain->n_rings; i++)
-        if (!is_ring(&chain->rings[i]))
+    for (int i = 0; i < chain->rings.n; i++)
+        if (!is_ring(&chain->rings.chains[i]))
             return false;
     return true;
 }
@@ -469,7 +469,7 @@ bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
            answer->topo_size <= sizeof(answer->topo) && is_chain(&answer->chain);
 }
 
-static void keep(struct kept *kept, const struct shim_why *why)
+static void keep(struct kept *kept, const struct tccl_error *why)
 {
     if (!why || __atomic_exchange_n(&kept->taken, 1, __ATOMIC_SEQ_CST))
         return;
@@ -477,7 +477,7 @@ static void keep(struct kept *kept, const struct shim_why *why)
     __atomic_store_n(&kept->ready, 1, __ATOMIC_SEQ_CST);
 }
 
-static void read_kept(const struct kept *kept, struct shim_why *why)
+static void read_kept(const struct kept *kept, struct tccl_error *why)
 {
     if (__atomic_load_n(&kept->ready, __ATOMIC_SEQ_CST))
         *why = kept->why;
@@ -485,7 +485,7 @@ static void read_kept(const struct kept *kept, struct shim_why *why)
 }
 
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
-                                     const struct shim_why *why)
+                                     const struct tccl_error *why)
 {
     if (decision == SHIM_ASIDE)
         keep(&entry->aside, why);
@@ -493,7 +493,7 @@ enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decisio
     return shim_entry_stands(entry);
 }
 
-enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why)
+enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct tccl_error *why)
 {
     while (shim_entry_stands(entry) < SHIM_USE)
         if (change(entry, SHIM_UNDECIDED, SHIM_ASIDE) || change(entry, SHIM_DECIDING, SHIM_ASIDE))
@@ -503,7 +503,7 @@ enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_
 
 enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us)
 {
-    static const struct shim_why why = {"another rank did not come to a decision in time"};
+    static const struct tccl_error why = {"another rank did not come to a decision in time"};
     while (shim_entry_stands(entry) < SHIM_USE) {
         if (shim_now_us() >= deadline_us)
             return shim_entry_aside(entry, &why);
@@ -512,7 +512,7 @@ enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us
     return shim_entry_stands(entry);
 }
 
-void shim_entry_why(const struct shim_entry *entry, struct shim_why *why)
+void shim_entry_why(const struct shim_entry *entry, struct tccl_error *why)
 {
     read_kept(&entry->aside, why);
 }
@@ -527,7 +527,7 @@ int shim_entry_proven(const struct shim_entry *entry)
     return __atomic_load_n(&entry->locals, __ATOMIC_SEQ_CST);
 }
 
-void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
+void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu)
 {
     uint64_t self = process_word(getpid());
     if (!self)
@@ -553,7 +553,7 @@ void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
 }
 
 /* Of a living process with the shim; -1: there is none. */
-static int find_claim(const struct shim_registry *registry, shim_bus gpu)
+static int find_claim(const struct shim_registry *registry, tccl_bus gpu)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *claim = &registry->claims[i];
@@ -564,7 +564,7 @@ static int find_claim(const struct shim_registry *registry, shim_bus gpu)
     return -1;
 }
 
-bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n)
+bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_bus *gpus, int n)
 {
     for (int i = 0; i < n; i++)
         if (find_claim(registry, gpus[i]) < 0)

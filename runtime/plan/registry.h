@@ -16,7 +16,7 @@ enum {
 
 /* What a rank tells of itself before it enters NCCL. */
 struct shim_member {
-    shim_bus gpu;  /* SHIM_NO_BUS: could not be found out */
+    tccl_bus gpu;  /* SHIM_NO_BUS: could not be found out */
     int32_t rank;  /* in the communicator; -1 unknown (split) */
     int32_t color; /* of a split; 0 otherwise */
     int32_t nvml;  /* NVML's index of the GPU in this process, -1 unknown */
@@ -73,7 +73,7 @@ struct shim_registry;
 struct shim_entry;
 
 /* Opens it, or makes it. One mapping for the process; NULL with why. */
-struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why);
+struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct tccl_error *why);
 
 /* The entry with that key (not 0), for one more rank; made if it is not there. expected: so many
  * ranks will come for it in any case, 0: unknown. NULL: there is no room, which is from then on so
@@ -109,14 +109,14 @@ bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
 /* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why is kept
  * for the log. */
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
-                                     const struct shim_why *why);
+                                     const struct tccl_error *why);
 /* Whoever finds it undecided can make it ASIDE, before or in place of a decision; too late if it is
  * SHIM_USE. Returns what stands. */
-enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why);
+enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct tccl_error *why);
 enum shim_decision shim_entry_stands(const struct shim_entry *entry);
 /* What stands; waits for one that decides until deadline (shim_now_us), then makes it ASIDE. */
 enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us);
-void shim_entry_why(const struct shim_entry *entry, struct shim_why *why);
+void shim_entry_why(const struct shim_entry *entry, struct tccl_error *why);
 /* So many local members are proven to be all of this communicator's on this node; 0: not proven.
  * Children rely on it, whatever was decided. */
 void shim_entry_prove(struct shim_entry *entry, int locals);
@@ -124,8 +124,8 @@ int shim_entry_proven(const struct shim_entry *entry);
 
 /* A process that has the shim and works on that GPU of the step. Is there a living one for each of
  * them? */
-void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
-bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
+void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu);
+bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_bus *gpus, int n);
 
 /* A node of the step was not heard when all had to say whether they build all of its rings: no
  * communicator waits for that again. */
@@ -138,7 +138,7 @@ void shim_registry_begin(struct shim_registry *registry, uint64_t free);
 /* So many bytes for the entry, until all of its ranks have dropped it, or are gone. Returns 0, or
  * -1 with why: there is no room for them. */
 int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entry, uint64_t bytes,
-                         struct shim_why *why);
+                         struct tccl_error *why);
 
 /* Memory that ranks take for a moment, in all communicators that start at the same time: bytes
  * more, if the total is at most left. Returns whether they were added. */

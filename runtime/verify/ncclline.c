@@ -57,7 +57,7 @@ static bool take_int(struct piece *piece, int *number)
 }
 
 /* NCCL writes 0000:41:00.0 as 41000. */
-static shim_bus bus_of(uint64_t id)
+static tccl_bus bus_of(uint64_t id)
 {
     return (id >> 20) << 16 | (id >> 12 & 0xff) << 8 | (id >> 4 & 0x1f) << 3 | (id & 7);
 }

@@ -24,7 +24,7 @@ struct shim_line {
     int pid, tid;
     uint64_t comm; /* START, COMPLETE: the ncclComm_t as a number */
     int rank, ranks;
-    shim_bus gpu;
+    tccl_bus gpu;
     int channel;    /* ORDER, RING, EDGE; CHANNELS: how many */
     int prev, next; /* RING, with rank */
     int from, to;   /* EDGE */

@@ -50,7 +50,7 @@ struct member {
     uint64_t comm, order; /* order: rising; 0: not used */
     int tid;              /* that is at it; 0: none */
     int rank, ranks;      /* -1: not said so far */
-    shim_bus gpu;
+    tccl_bus gpu;
     bool complete, done;
     int expected; /* the thread that has begun a collective; 0: none is under way */
     int connects; /* the thread that connects it, after the init; 0: none */
@@ -100,7 +100,7 @@ static struct member *add_member(int tid)
     member->order = ++notes.order;
     member->tid = tid;
     member->rank = member->ranks = -1;
-    member->gpu = (shim_bus)SHIM_NO_BUS;
+    member->gpu = SHIM_NO_BUS;
     forget_edges(member);
     return member;
 }
@@ -519,9 +519,9 @@ bool shim_nccllog_there(void)
            !file.done;
 }
 
-int shim_nccllog_missing(struct shim_why *why)
+int shim_nccllog_missing(struct tccl_error *why)
 {
-    return shim_fail(why, "%s", file.why ? file.why : "NCCL can't be made to log what it builds");
+    return tccl_fail(why, "%s", file.why ? file.why : "NCCL can't be made to log what it builds");
 }
 
 /* ---- reading ---- */
@@ -598,12 +598,12 @@ FILE *shim_nccllog_opened(const char *path, FILE *opened)
 
 /* ---- questions ---- */
 
-int shim_nccllog_nic(const char *name, int *count, struct shim_why *why)
+int shim_nccllog_nic(const char *name, int *count, struct tccl_error *why)
 {
     if (!shim_nccllog_there())
         return shim_nccllog_missing(why);
     if (!lock())
-        return shim_fail(why, "NCCL's log is being read by others");
+        return tccl_fail(why, "NCCL's log is being read by others");
     int found = -1, places = 0;
     for (int i = 0; i < notes.n_nics; i++)
         if (strcmp(notes.nics[i].name, name) == 0) {
@@ -612,21 +612,21 @@ int shim_nccllog_nic(const char *name, int *count, struct shim_why *why)
         }
     *count = notes.n_nics;
     if (!notes.network[0])
-        found = shim_fail(why, "NCCL has not said which network it uses");
+        found = tccl_fail(why, "NCCL has not said which network it uses");
     else if (strcmp(notes.network, "IB") != 0)
-        found = shim_fail(why, "NCCL uses the network %s", notes.network);
+        found = tccl_fail(why, "NCCL uses the network %s", notes.network);
     else if (!notes.nics_said || notes.nics_unclear)
-        found = shim_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
+        found = tccl_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
     else if (notes.nics_fused)
-        found = shim_fail(why, "NCCL has fused NICs");
+        found = tccl_fail(why, "NCCL has fused NICs");
     else if (places != 1)
-        found = places > 1 ? shim_fail(why, "the NIC %s has several ports", name)
-                           : shim_fail(why, "NCCL leaves out the NIC %s", name);
+        found = places > 1 ? tccl_fail(why, "the NIC %s has several ports", name)
+                           : tccl_fail(why, "NCCL leaves out the NIC %s", name);
     unlock();
     return found;
 }
 
-int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
+int shim_nccllog_joining(int tid, int *rank, int *ranks, tccl_bus *gpu)
 {
     if (!lock())
         return -1;
@@ -641,7 +641,7 @@ int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
     return found ? 0 : -1;
 }
 
-static struct member *find_built(const void *comm, shim_bus gpu, int rank, int ranks)
+static struct member *find_built(const void *comm, tccl_bus gpu, int rank, int ranks)
 {
     struct member *newest = NULL;
 
@@ -683,7 +683,7 @@ static void sum_up(const struct member *member, struct shim_built *built)
     }
 }
 
-int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks, bool last,
+int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built)
 {
     if (!lock())

@@ -23,7 +23,7 @@ FILE *shim_nccllog_opened(const char *path, FILE *opened);
 
 /* Is there a log? If not, shim_nccllog_missing says why. */
 bool shim_nccllog_there(void);
-int shim_nccllog_missing(struct shim_why *why); /* returns -1 */
+int shim_nccllog_missing(struct tccl_error *why); /* returns -1 */
 
 /* Reads what has been written since, and takes note of it: NICs, and for each communicator "Init
  * START" … "Init COMPLETE", rings, how peers are reached. Bounded; memory that has been read is
@@ -32,11 +32,11 @@ void shim_nccllog_read(void);
 
 /* The number of NCCL's NIC of that name, among count real ones; -1 with why. After
  * shim_nccllog_read. */
-int shim_nccllog_nic(const char *name, int *count, struct shim_why *why);
+int shim_nccllog_nic(const char *name, int *count, struct tccl_error *why);
 
 /* What the communicator is that thread tid has begun to join and is not done with. Returns 0, or
  * -1. */
-int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu);
+int shim_nccllog_joining(int tid, int *rank, int *ranks, tccl_bus *gpu);
 
 enum shim_way { SHIM_WAY_UNKNOWN, SHIM_WAY_P2P, SHIM_WAY_SHM, SHIM_WAY_NET };
 
@@ -70,7 +70,7 @@ struct shim_built {
 /* The newest communicator of a GPU and rank that the log tells of and that was not done with
  * before. comm: its ncclComm_t, or NULL: any; rank, ranks: -1: any. last: it is done with. Returns
  * 0, or -1: there is none. */
-int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks, bool last,
+int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built);
 
 /* This thread begins a collective of a communicator; all that it has begun are over. From 2.22 on,

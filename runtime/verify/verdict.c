@@ -9,11 +9,11 @@ enum { NAME = TCCL_BUS_TEXT };
 static const char *const ways[] = {"something unknown", "P2P", "SHM", "NET"};
 
 /* "41" for 0000:41:00.0: what goes without saying is left out. */
-static const char *name_of(shim_bus gpu, char name[static NAME])
+static const char *name_of(tccl_bus gpu, char name[static NAME])
 {
     size_t length;
 
-    if (gpu == (shim_bus)SHIM_NO_BUS)
+    if (gpu == SHIM_NO_BUS)
         return "another node";
     tccl_bus_format(gpu, name);
     length = strlen(name);
@@ -23,28 +23,28 @@ static const char *name_of(shim_bus gpu, char name[static NAME])
 }
 
 /* The GPU of the ring beside place i; SHIM_NO_BUS beyond its ends. */
-static shim_bus beside(const struct tccl_named_chain *path, int i, int step)
+static tccl_bus beside(const struct tccl_named_chain *path, int i, int step)
 {
     int other = i + step;
 
     if (path->closed)
         return path->gpus[(other + path->n_gpus) % path->n_gpus];
-    return other >= 0 && other < path->n_gpus ? path->gpus[other] : (shim_bus)SHIM_NO_BUS;
+    return other >= 0 && other < path->n_gpus ? path->gpus[other] : SHIM_NO_BUS;
 }
 
 /* SHIM_NO_BUS: none of the local ones. */
-static shim_bus gpu_of(const struct shim_member *members, int n, int rank)
+static tccl_bus gpu_of(const struct shim_member *members, int n, int rank)
 {
     for (int i = 0; i < n; i++)
         if (members[i].rank == rank)
             return members[i].gpu;
-    return (shim_bus)SHIM_NO_BUS;
+    return SHIM_NO_BUS;
 }
 
-static enum shim_verdict compare_order(const struct tccl_named_chain *path, int i, shim_bus prev,
-                                       shim_bus next, char text[static 256])
+static enum shim_verdict compare_order(const struct tccl_named_chain *path, int i, tccl_bus prev,
+                                       tccl_bus next, char text[static 256])
 {
-    shim_bus planned_prev = beside(path, i, -1), planned_next = beside(path, i, 1);
+    tccl_bus planned_prev = beside(path, i, -1), planned_next = beside(path, i, 1);
     char a[NAME], b[NAME], c[NAME], d[NAME], e[NAME];
     const char *self = name_of(path->gpus[i], b);
 
@@ -162,9 +162,9 @@ static enum shim_verdict compare_part(const struct wanted *wanted, int ring,
     const struct part *part = &wanted->parts[ring];
     /* Where the log has edges alone, what is received on the node is what another one sends, and
      * before they are connected nothing is known. */
-    shim_bus prev =
+    tccl_bus prev =
         built->prev < 0 ? beside(part->path, part->i, -1) : gpu_of(members, n, built->prev);
-    shim_bus next =
+    tccl_bus next =
         built->next < 0 ? beside(part->path, part->i, 1) : gpu_of(members, n, built->next);
     enum shim_verdict verdict = compare_order(part->path, part->i, prev, next, text);
     return verdict == SHIM_APPLIED && wanted->connected ? compare_ways(part, built, text) : verdict;
@@ -214,25 +214,25 @@ static int first_rings(const struct wanted *wanted, const struct shim_member *me
 }
 
 enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
-                                  int n, shim_bus gpu, const struct shim_built *built,
+                                  int n, tccl_bus gpu, const struct shim_built *built,
                                   const int32_t entry[static TCCL_CHAIN_RINGS],
                                   const int32_t exit[static TCCL_CHAIN_RINGS],
                                   char text[static 256])
 {
-    struct wanted wanted = {.n = chain->n_rings, .connected = built->connected};
+    struct wanted wanted = {.n = chain->rings.n, .connected = built->connected};
 
     text[0] = '\0';
-    for (int i = 0; i < chain->n_rings; i++) {
-        const struct shim_ring *ring = &chain->rings[i];
-        wanted.parts[i] = (struct part){&ring->path, shim_ring_find(ring, gpu), entry[i], exit[i]};
-        wanted.left[i] = built->channels / chain->n_rings;
+    for (int i = 0; i < chain->rings.n; i++) {
+        const struct tccl_named_chain *ring = &chain->rings.chains[i];
+        wanted.parts[i] = (struct part){ring, shim_ring_find(ring, gpu), entry[i], exit[i]};
+        wanted.left[i] = built->channels / chain->rings.n;
         if (wanted.parts[i].i < 0)
             return unknown(text, "the GPU is not of the chain");
     }
     if (!built->complete || built->channels <= 0)
         return unknown(text, "NCCL's log does not say what it built");
     for (int i = 0; i < n; i++)
-        if (members[i].rank < 0 || members[i].gpu == (shim_bus)SHIM_NO_BUS)
+        if (members[i].rank < 0 || members[i].gpu == SHIM_NO_BUS)
             return unknown(text, "the ranks of the GPUs are not known");
     enum shim_verdict verdict = SHIM_APPLIED;
     for (int i = 0; i < built->channels; i++) {

@@ -24,7 +24,7 @@ enum shim_verdict {
  * bounce can't be seen, and neither can the order of nodes: a rank knows its neighbours on other
  * nodes by their rank only. */
 enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
-                                  int n, shim_bus gpu, const struct shim_built *built,
+                                  int n, tccl_bus gpu, const struct shim_built *built,
                                   const int32_t entry[static TCCL_CHAIN_RINGS],
                                   const int32_t exit[static TCCL_CHAIN_RINGS],
                                   char text[static 256]);

@@ -24,13 +24,13 @@ static void check_ring(const struct tccl_named_chain *path, const struct tccl_na
 
 static void check_chain(const struct shim_chain *chain)
 {
-    const struct tccl_named_chain *path = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     uint32_t tree = 0;
-    FUZZ_CHECK(chain->n_rings >= 1 && chain->n_rings <= TCCL_CHAIN_RINGS);
+    FUZZ_CHECK(chain->rings.n >= 1 && chain->rings.n <= TCCL_CHAIN_RINGS);
     FUZZ_CHECK(chain->gbps > 0 && chain->gbps <= 1e6 &&
                shim_chain_baseline(chain, 22907)->gbps >= 0);
-    for (int i = 0; i < chain->n_rings; i++)
-        check_ring(&chain->rings[i].path, path);
+    for (int i = 0; i < chain->rings.n; i++)
+        check_ring(&chain->rings.chains[i], path);
     for (int i = 0; chain->tree.gbps > 0 && i < path->n_gpus; i++)
         tree |= UINT32_C(1) << chain->tree.order[i];
     FUZZ_CHECK(chain->tree.gbps == 0 ||
@@ -44,11 +44,11 @@ static void check_files(const struct shim_chain *chain)
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_numbers numbers = {.entry = {1}, .exit = {2}};
     struct shim_text file = {text, sizeof(text), 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     memset(&pci, 0, sizeof(pci));
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        pci.devices[pci.n++] =
-            (struct shim_pci_device){.bus = chain->rings[0].path.gpus[i], .node = (int16_t)(i % 3)};
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
+        pci.devices[pci.n++] = (struct shim_pci_device){.bus = chain->rings.chains[0].gpus[i],
+                                                        .node = (int16_t)(i % 3)};
     const struct shim_baseline *own = shim_chain_baseline(chain, 22907);
     FUZZ_CHECK(shim_graph(chain, &numbers, own, SHIM_SYS, SHIM_SYS, &file, &why) == 0 ||
                own->ring.channels == 0 || own->ring.channels > 32);
@@ -61,8 +61,8 @@ static void check_files(const struct shim_chain *chain)
 static void check_plan(const struct shim_plan *plan)
 {
     FUZZ_CHECK(plan->socket[0] == '/' && plan->index < plan->n_nodes && plan->n_gpus >= 1);
-    FUZZ_CHECK(plan->chain.rings[0].path.n_gpus == plan->n_gpus &&
-               plan->chain.rings[0].path.closed == (plan->n_nodes == 1));
+    FUZZ_CHECK(plan->chain.rings.chains[0].n_gpus == plan->n_gpus &&
+               plan->chain.rings.chains[0].closed == (plan->n_nodes == 1));
     FUZZ_CHECK(strlen(plan->cluster) < SHIM_NAME);
     check_chain(&plan->chain);
     check_files(&plan->chain);
@@ -70,10 +70,10 @@ static void check_plan(const struct shim_plan *plan)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const shim_bus gpus[] = {0x100, 0x4100};
+    static const tccl_bus gpus[] = {0x100, 0x4100};
     static struct shim_plan plan;
     struct shim_chain chain;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     /* Without a zero byte behind: the reader must keep to the size. */
     char *text = malloc(size ? size : 1);
     if (!text)

@@ -18,7 +18,7 @@ static char apart[SHIM_GRAPH_SIZE];
 /* As calls.c fills them in, for a process each. */
 static void make_members(uint32_t version)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     memset(members, 0, sizeof(members));
     for (int i = 0; i < plan.n_gpus; i++) {
         members[i] = (struct shim_member){.gpu = plan.gpus[i],
@@ -42,7 +42,7 @@ static void decide(uint32_t version)
                              .expected = plan.n_gpus,
                              .nccl = {.version = version}};
     struct shim_text apart_text = {apart, sizeof(apart), 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     make_members(version);
     int64_t start = shim_now_us();
     int result = shim_decide(&plan, NULL, &comm, members, plan.n_gpus, &answer, &apart_text, &why);
@@ -58,7 +58,7 @@ static void decide(uint32_t version)
 int main(int argc, char **argv)
 {
     uint32_t version = argc > 1 ? (uint32_t)atoi(argv[1]) : 0;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     if (argc < 3)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);                 /* in turn with the log */

@@ -11,7 +11,7 @@
 #include "base/device.h"
 #include "nccl/nics.h"
 
-static void show_bus(int status, const shim_bus *bus, const struct shim_why *why)
+static void show_bus(int status, const tccl_bus *bus, const struct tccl_error *why)
 {
     char text[TCCL_BUS_TEXT];
 
@@ -24,8 +24,8 @@ static void show_nvlink(char *list)
 {
     static const char *const words[] = {"none", "some", "all"};
     bool linked[SHIM_GPUS][SHIM_GPUS];
-    struct shim_why why = {0};
-    shim_bus gpus[SHIM_GPUS];
+    struct tccl_error why = {0};
+    tccl_bus gpus[SHIM_GPUS];
     int n = 0, found;
 
     for (char *rest, *one = strtok_r(list, ",", &rest); one && n < SHIM_GPUS;
@@ -41,7 +41,7 @@ static void show_nvlink(char *list)
     printf("\n");
 }
 
-static void show_number(int number, const struct shim_why *why)
+static void show_number(int number, const struct tccl_error *why)
 {
     if (number >= 0)
         printf("%d\n", number);
@@ -52,8 +52,8 @@ static void show_number(int number, const struct shim_why *why)
 static void show(const char *what, char *of, uint32_t version)
 {
     struct shim_nccl nccl = {.version = version};
-    struct shim_why why = {0};
-    shim_bus bus = 0;
+    struct tccl_error why = {0};
+    tccl_bus bus = 0;
     int number = -1;
 
     if (strcmp(what, "device") == 0) {
@@ -92,9 +92,9 @@ static void set_device(void *runtime, int ordinal)
 int main(int argc, char **argv)
 {
     uint32_t version = argc > 1 ? (uint32_t)atoi(argv[1]) : 0;
-    struct shim_why why = {0};
+    struct tccl_error why = {0};
     void *runtime = NULL;
-    shim_bus bus = 0;
+    tccl_bus bus = 0;
 
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "cuda") == 0) {

@@ -30,7 +30,7 @@ static int write_file(const char *path, const struct shim_text *text)
 }
 
 /* The bus ids of a line. Returns how many. */
-static int read_list(const struct tccl_lines *lines, const char *key, shim_bus list[static MOST])
+static int read_list(const struct tccl_lines *lines, const char *key, tccl_bus list[static MOST])
 {
     static char text[TEXT];
     char *rest;
@@ -44,11 +44,11 @@ static int read_list(const struct tccl_lines *lines, const char *key, shim_bus l
 }
 
 /* Positions in the list of all GPUs. */
-static int number_gpus(const shim_bus *all, int n_all, const struct shim_chain *chain,
+static int number_gpus(const tccl_bus *all, int n_all, const struct shim_chain *chain,
                        struct shim_numbers *numbers)
 {
-    for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
-        if ((numbers->gpus[i] = shim_bus_find(all, n_all, chain->rings[0].path.gpus[i])) < 0)
+    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
+        if ((numbers->gpus[i] = shim_bus_find(all, n_all, chain->rings.chains[0].gpus[i])) < 0)
             return -1;
     return 0;
 }
@@ -57,10 +57,10 @@ static enum shim_path farthest(const struct shim_chain *chain, const struct shim
                                bool islands)
 {
     enum shim_path path = SHIM_PIX;
-    for (int i = 0; i < tccl_named_edges(&chain->rings[0].path); i++) {
-        const shim_bus *gpus = chain->rings[0].path.gpus;
+    for (int i = 0; i < tccl_named_edges(&chain->rings.chains[0]); i++) {
+        const tccl_bus *gpus = chain->rings.chains[0].gpus;
         enum shim_path next = shim_islands_path(chain, pci, islands, gpus[i],
-                                                gpus[(i + 1) % chain->rings[0].path.n_gpus]);
+                                                gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
         path = next > path ? next : path;
     }
     return path;
@@ -73,7 +73,7 @@ static int write_both(const struct shim_chain *chain, const struct shim_numbers 
     static char graph[TEXT], topology[TEXT];
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_text graph_text = {graph, TEXT, 0, false}, topo_text = {topology, TEXT, 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_pci pci;
     if (shim_islands_read(chain, &pci, &why) != 0)
         return fail(why.text);
@@ -99,10 +99,10 @@ int main(int count, char **arguments)
     static char text[TEXT];
     struct tccl_lines lines;
     struct tccl_error err = {""};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_chain chain;
     struct shim_numbers numbers = {.by_rank = false};
-    shim_bus gpus[MOST], all[MOST];
+    tccl_bus gpus[MOST], all[MOST];
     bool closed;
     if (count != 8)
         return fail("seven arguments are needed");

@@ -10,7 +10,7 @@
 enum { PATIENCE_US = 400000 };
 
 static struct shim_plan plan;
-static const shim_bus gpus[] = {0x4100, 0x6100};
+static const tccl_bus gpus[] = {0x4100, 0x6100};
 
 /* ---- a server for one question ---- */
 
@@ -107,7 +107,7 @@ static const char chain_answer[] =
     "chain 0000:61:00.0 -w> 0000:41:00.0 -m0> 0000:61:00.0\nnodes 1\nend\n";
 #define KEY "cluster c\njob 0\nhet_job 0\nhet_offset 0\nstep 0\nrestart 0\nrun 0\n"
 
-static int ask_chain(struct server *server, struct shim_chain *chain, struct shim_why *why)
+static int ask_chain(struct server *server, struct shim_chain *chain, struct tccl_error *why)
 {
     start(server);
     memset(why, 0, sizeof(*why));
@@ -120,7 +120,7 @@ TEST(chain)
 {
     static const size_t pieces[] = {0, 1, 7};
     struct shim_chain chain;
-    struct shim_why why;
+    struct tccl_error why;
     char bytes[1024];
 
     for (size_t i = 0; i < COUNT(pieces); i++) {
@@ -130,7 +130,7 @@ TEST(chain)
         memset(&why, 0, sizeof(why));
         CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000000, &chain, &why), 0);
         stop(&server);
-        const struct tccl_named_chain *path = &chain.rings[0].path;
+        const struct tccl_named_chain *path = &chain.rings.chains[0];
         CHECK(path->n_gpus == 2 && path->closed && path->gpus[0] == 0x6100 &&
               path->gpus[1] == 0x4100);
         CHECK(path->edges[0].kind == TCCL_P2P_WRITE && path->edges[1].kind == TCCL_BOUNCE);
@@ -142,7 +142,7 @@ TEST(chain)
 static void expect_chain(const char *answer, int status, const char *reason)
 {
     struct shim_chain chain;
-    struct shim_why why;
+    struct tccl_error why;
     char bytes[4096];
     struct server server = {.answer = bytes};
 
@@ -165,7 +165,7 @@ TEST(no_chain)
 static void expect_bytes(struct server *server, const char *reason)
 {
     struct shim_chain chain;
-    struct shim_why why;
+    struct tccl_error why;
 
     CHECK_INT(ask_chain(server, &chain, &why), -1);
     CHECK_STR(why.text, reason);
@@ -200,7 +200,7 @@ TEST(deadline)
     struct server deaf = {.answer = "", .deaf = true};
     struct server slow = {.answer = bytes, .piece = 1};
     struct shim_chain chain;
-    struct shim_why why = {0};
+    struct tccl_error why = {0};
 
     expect_bytes(&silent, "tccld did not answer in time");
     expect_bytes(&deaf, "tccld did not answer in time");
@@ -216,7 +216,7 @@ TEST(deadline)
 static void expect_no_server(const char *reason)
 {
     struct shim_chain chain;
-    struct shim_why why = {0};
+    struct tccl_error why = {0};
 
     CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + PATIENCE_US, &chain, &why), -1);
     CHECK(strstr(why.text, reason));
@@ -250,7 +250,7 @@ TEST(nobody)
 /* ---- confirmations ---- */
 
 static int confirm(const char *answer, enum shim_verdict verdict, const char *text,
-                   struct server *server, struct shim_why *why)
+                   struct server *server, struct tccl_error *why)
 {
     static char bytes[1024];
 
@@ -268,7 +268,7 @@ TEST(confirm)
 {
     static const char *const words[] = {"applied", "unknown", "fewer", "differs", "not used"};
     char expected[512];
-    struct shim_why why;
+    struct tccl_error why;
 
     for (int i = 0; i < 5; i++) {
         struct server server = {0};
@@ -292,7 +292,7 @@ TEST(confirm)
 TEST(long_text)
 {
     struct server server = {0};
-    struct shim_why why;
+    struct tccl_error why;
     char text[1000];
 
     memset(text, '\n', sizeof(text) - 1);
@@ -323,7 +323,7 @@ TEST(agree)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char bytes[1024];
         struct server server = {.answer = bytes, .size = frame(cases[i].answer, bytes)};
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         start(&server);
         CHECK_INT(shim_ask_agree(&plan, 0xabc, i % 2, shim_now_us() + 20000000, &why),
                   cases[i].agreed);

@@ -15,7 +15,7 @@ static void usual(int ranks)
     plan = (struct shim_plan){.n_gpus = 4, .step_gpus = 4, .n_nodes = 1, .uid = geteuid()};
     comm = (struct shim_comm){.key = 1, .ranks = ranks, .expected = -1};
     for (int i = 0; i < SHIM_GPUS * 2; i++)
-        members[i] = (struct shim_member){.gpu = (shim_bus)(0x100 * (i + 1)),
+        members[i] = (struct shim_member){.gpu = (tccl_bus)(0x100 * (i + 1)),
                                           .rank = i,
                                           .nvml = i,
                                           .sees = 0xf,
@@ -29,7 +29,7 @@ static void usual(int ranks)
 
 static int check(const struct shim_registry *registry, int n, const char *word)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     int result = shim_members_check(&plan, registry, &comm, members, n, &why);
     if (word && !strstr(why.text, word)) {
         fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
@@ -65,7 +65,7 @@ TEST(complete)
 /* Fewer than this node's GPUs: only if each has a living process with the shim. */
 TEST(claimed)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     usual(6);
     snprintf(plan.folder, sizeof(plan.folder), "%016x", (unsigned)getpid());
     struct shim_registry *registry = shim_registry_open(&plan, &why);
@@ -83,7 +83,7 @@ TEST(claimed)
 TEST(alike)
 {
     usual(4);
-    members[2].gpu = (shim_bus)SHIM_NO_BUS;
+    members[2].gpu = SHIM_NO_BUS;
     CHECK_INT(check(NULL, 4, "process 102) is not known"), -1);
     usual(4);
     members[3].gpu = 0x900;
@@ -116,7 +116,7 @@ TEST(versions)
 static void left_alone(uint32_t user, int ranks, int n, const char *word)
 {
     static struct shim_answer answer;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     usual(ranks);
     members[n - 1].user = user;
     CHECK_INT(shim_decide(&plan, NULL, &comm, members, n, &answer, NULL, &why), -1);
@@ -131,7 +131,7 @@ static void left_alone(uint32_t user, int ranks, int n, const char *word)
 TEST(hidden)
 {
     static struct shim_answer answer;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     usual(4);
     for (int i = 0; i < 4; i++)
         members[i].sees = 1u << i;

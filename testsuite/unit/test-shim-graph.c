@@ -83,7 +83,7 @@ static const char *check_tag(const char *at, const char *name, bool ends)
 static const char *check_channel(const char *at, const struct shim_chain *chain, int ring,
                                  const struct shim_numbers *numbers)
 {
-    const struct tccl_named_chain *path = &chain->rings[ring].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[ring];
     at = check_tag(at, "channel", false);
     if (!path->closed)
         at = check_device(at, "net", numbers->entry[ring], -1);
@@ -137,16 +137,16 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     CHECK_STR(value_of(&tag, "id"), "0");
     CHECK_STR(value_of(&tag, "pattern"), "4");
     CHECK_STR(value_of(&tag, "crossnic"), "0");
-    int channels = channels_of(ring->channels, chain->n_rings);
+    int channels = channels_of(ring->channels, chain->rings.n);
     double intra = ring->speed_intra * ring->channels / channels;
     double inter = ring->speed_inter * ring->channels / channels;
     CHECK_INT(atoi(value_of(&tag, "nchannels")), channels);
     CHECK(is_near(speed_of(&tag, "speedintra"), intra < 0.1 ? 0.1 : intra));
     CHECK(is_near(speed_of(&tag, "speedinter"), inter < 0.1 ? 0.1 : inter));
-    CHECK_STR(value_of(&tag, "typeintra"), chain->rings[0].path.n_gpus == 1 ? "LOC" : "PHB");
-    CHECK_STR(value_of(&tag, "typeinter"), chain->rings[0].path.closed ? "PIX" : "SYS");
+    CHECK_STR(value_of(&tag, "typeintra"), chain->rings.chains[0].n_gpus == 1 ? "LOC" : "PHB");
+    CHECK_STR(value_of(&tag, "typeinter"), chain->rings.chains[0].closed ? "PIX" : "SYS");
     for (int i = 0; i < channels; i++)
-        at = check_channel(at, chain, i % chain->n_rings, numbers);
+        at = check_channel(at, chain, i % chain->rings.n, numbers);
     return check_tag(at, "graph", true);
 }
 
@@ -157,7 +157,7 @@ static const char *check_tree(const char *at, const struct shim_chain *chain,
 {
     struct tag tag;
     double ratio = chain->tree.gbps / (chain->gbps / 2);
-    int channels = channels_of(own->tree.channels, chain->n_rings);
+    int channels = channels_of(own->tree.channels, chain->rings.n);
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
     CHECK_STR(value_of(&tag, "id"), "1");
@@ -177,7 +177,7 @@ static const char *check_tree(const char *at, const struct shim_chain *chain,
     }
     for (int c = 0; c < channels; c++) {
         at = check_device(check_tag(at, "channel", false), "net", numbers->tree, -1);
-        for (int i = 0; i < chain->rings[0].path.n_gpus; i++)
+        for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
             at = check_device(at, "gpu", numbers->gpus[chain->tree.order[i]],
                               numbers->by_rank ? numbers->ranks[chain->tree.order[i]] : -1);
         at = check_tag(check_device(at, "net", numbers->tree, -1), "channel", true);
@@ -189,14 +189,14 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
 {
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct tag rest;
     const struct shim_baseline *own = shim_chain_baseline(chain, 22907);
     CHECK_INT(shim_graph(chain, numbers, own, SHIM_PHB, SHIM_SYS, &text, &why), 0);
     CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
-    if (chain->tree.gbps > 0 && !chain->rings[0].path.closed && numbers->tree >= 0)
+    if (chain->tree.gbps > 0 && !chain->rings.chains[0].closed && numbers->tree >= 0)
         at = check_tree(at, chain, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
@@ -216,12 +216,12 @@ static struct shim_baseline some_baseline(unsigned *seed)
 }
 
 /* The GPUs 0, 1, … by their places in the first ring, turned around. */
-static void make_ring(struct shim_ring *ring, int gpus, int turn, bool closed)
+static void make_ring(struct tccl_named_chain *ring, int gpus, int turn, bool closed)
 {
-    ring->path.n_gpus = (uint8_t)gpus;
-    ring->path.closed = closed;
+    ring->n_gpus = (uint8_t)gpus;
+    ring->closed = closed;
     for (int i = 0; i < gpus; i++)
-        ring->path.gpus[i] = (shim_bus)((i + turn) % gpus) << 8;
+        ring->gpus[i] = (tccl_bus)((i + turn) % gpus) << 8;
 }
 
 TEST(random)
@@ -229,11 +229,11 @@ TEST(random)
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 3000 && check_failures < 10; round++) {
         struct shim_numbers numbers = {.by_rank = rand_r(&seed) % 2};
-        struct shim_chain chain = {.n_rings = rand_r(&seed) % 2 ? 1 : 1 + rand_r(&seed) % 8};
+        struct shim_chain chain = {.rings.n = rand_r(&seed) % 2 ? 1 : 1 + rand_r(&seed) % 8};
         int gpus = 1 + rand_r(&seed) % SHIM_GPUS;
         bool closed = gpus > 1 && rand_r(&seed) % 2;
-        for (int i = 0; i < chain.n_rings; i++)
-            make_ring(&chain.rings[i], gpus, i ? rand_r(&seed) % gpus : 0, closed);
+        for (int i = 0; i < chain.rings.n; i++)
+            make_ring(&chain.rings.chains[i], gpus, i ? rand_r(&seed) % gpus : 0, closed);
         chain.n_baselines = 1;
         chain.baselines[0] = some_baseline(&seed);
         for (int i = 0; i < SHIM_GPUS; i++)
@@ -246,8 +246,8 @@ TEST(random)
         }
         chain.gbps = 0.5 + rand_r(&seed) % 100;
         chain.tree.gbps = rand_r(&seed) % 3 ? 0.5 + rand_r(&seed) % 50 : 0;
-        for (int i = 0; i < chain.rings[0].path.n_gpus; i++)
-            chain.tree.order[i] = (uint8_t)((i + 2) % chain.rings[0].path.n_gpus);
+        for (int i = 0; i < chain.rings.chains[0].n_gpus; i++)
+            chain.tree.order[i] = (uint8_t)((i + 2) % chain.rings.chains[0].n_gpus);
         numbers.tree = rand_r(&seed) % 9 - 1;
         check_chain(&chain, &numbers);
     }
@@ -258,7 +258,7 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
 {
     char file[TEXT];
     struct shim_text text = {file, size, 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     int answer = shim_graph(chain, numbers, shim_chain_baseline(chain, 22907), SHIM_PIX, SHIM_PIX,
                             &text, &why);
     CHECK((answer < 0) == (why.text[0] != '\0'));
@@ -268,20 +268,20 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
 TEST(refused)
 {
     unsigned seed = 1;
-    struct shim_chain chain = {.n_rings = 1, .rings[0].path.n_gpus = 2, .n_baselines = 1};
+    struct shim_chain chain = {.rings.n = 1, .rings.chains[0].n_gpus = 2, .n_baselines = 1};
     struct shim_numbers numbers = {.gpus = {0, 1}, .entry = {0}, .exit = {0}};
     chain.baselines[0] = some_baseline(&seed);
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     CHECK_INT(write_one(&chain, &numbers, 100), -1);
     numbers.exit[1] = -1; /* of a second ring */
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
-    chain.n_rings = 2;
-    chain.rings[1] = chain.rings[0];
+    chain.rings.n = 2;
+    chain.rings.chains[1] = chain.rings.chains[0];
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
-    chain.n_rings = 1;
+    chain.rings.n = 1;
     numbers.exit[0] = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
-    chain.rings[0].path.closed = true;
+    chain.rings.chains[0].closed = true;
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     numbers.gpus[1] = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
@@ -302,10 +302,10 @@ TEST(numbers)
     unsigned seed = 2;
     for (int gpus = 2; gpus <= SHIM_GPUS; gpus++)
         for (int i = 0; i <= SHIM_GPUS; i++) {
-            struct shim_chain chain = {.n_rings = 1, .n_baselines = 1};
+            struct shim_chain chain = {.rings.n = 1, .n_baselines = 1};
             struct shim_numbers numbers = {.by_rank = true};
             chain.baselines[0] = some_baseline(&seed);
-            make_ring(&chain.rings[0], gpus, 0, false);
+            make_ring(&chain.rings.chains[0], gpus, 0, false);
             for (int k = 0; k < SHIM_GPUS; k++)
                 numbers.gpus[k] = numbers.ranks[k] = k;
             for (int k = i; k < SHIM_GPUS && i >= gpus; k++)
@@ -327,9 +327,9 @@ TEST(long)
     unsigned seed = 1;
     char with[TEXT], alone[TEXT];
     struct shim_text all = {with, TEXT, 0, false}, ring = {alone, TEXT, 0, false};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_chain chain = {
-        .n_rings = 1, .rings[0].path.n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
+        .rings.n = 1, .rings.chains[0].n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
     struct shim_numbers numbers = {.gpus = {0, 1}};
     const struct shim_baseline *own = &chain.baselines[0];
     chain.tree.order[1] = 1;

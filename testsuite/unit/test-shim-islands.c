@@ -35,16 +35,16 @@ static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
     for (int i = 0; i < pci->n; i++) {
         struct shim_pci_device *device = &pci->devices[i];
         int at = random_below(seed, bridges + 1) - 1, way[BRIDGES];
-        device->bus = (shim_bus)(0x10 + i) << 8;
+        device->bus = (tccl_bus)(0x10 + i) << 8;
         device->node = at < 0 ? (int16_t)(random_below(seed, 4) - 1) : nodes[at];
         for (; at >= 0; at = parents[at])
             way[device->depth++] = at;
         for (int d = 0; d < device->depth; d++)
-            device->above[d] = (shim_bus)(0x80 + way[device->depth - 1 - d]) << 8;
+            device->above[d] = (tccl_bus)(0x80 + way[device->depth - 1 - d]) << 8;
     }
 }
 
-static void random_end(unsigned long *seed, const struct shim_pci *pci, shim_bus *nic,
+static void random_end(unsigned long *seed, const struct shim_pci *pci, tccl_bus *nic,
                        struct tccl_named_port *end)
 {
     *nic = pci->devices[pci->n - 1 - random_below(seed, 2)].bus;
@@ -55,48 +55,48 @@ static void random_chain(unsigned long *seed, int gpus, const struct shim_pci *p
                          struct shim_chain *chain)
 {
     memset(chain, 0, sizeof(*chain));
-    chain->n_rings = 1;
-    chain->rings[0].path.n_gpus = (uint8_t)gpus;
-    chain->rings[0].path.closed = gpus > 1 && random_below(seed, 2);
+    chain->rings.n = 1;
+    chain->rings.chains[0].n_gpus = (uint8_t)gpus;
+    chain->rings.chains[0].closed = gpus > 1 && random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
         int other = random_below(seed, i + 1);
-        chain->rings[0].path.gpus[i] = chain->rings[0].path.gpus[other];
-        chain->rings[0].path.gpus[other] = pci->devices[i].bus;
-        chain->rings[0].path.edges[i].kind = random_below(seed, 2) ? TCCL_BOUNCE : TCCL_P2P_WRITE;
+        chain->rings.chains[0].gpus[i] = chain->rings.chains[0].gpus[other];
+        chain->rings.chains[0].gpus[other] = pci->devices[i].bus;
+        chain->rings.chains[0].edges[i].kind = random_below(seed, 2) ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
-    random_end(seed, pci, &chain->rings[0].entry, &chain->rings[0].path.entry);
-    random_end(seed, pci, &chain->rings[0].exit, &chain->rings[0].path.exit);
+    random_end(seed, pci, &chain->entry[0], &chain->rings.chains[0].entry);
+    random_end(seed, pci, &chain->exit[0], &chain->rings.chains[0].exit);
 }
 
 /* More rings: P2P between GPUs of the same group, host memory between others. */
 static void random_rings(unsigned long *seed, const struct shim_pci *pci, struct shim_chain *chain)
 {
     int groups = 1 + random_below(seed, 4);
-    chain->n_rings = 2 + random_below(seed, TCCL_CHAIN_RINGS - 1);
-    for (int r = 0; r < chain->n_rings; r++) {
-        struct tccl_named_chain *path = &chain->rings[r].path;
-        chain->rings[r] = chain->rings[0];
+    chain->rings.n = 2 + random_below(seed, TCCL_CHAIN_RINGS - 1);
+    for (int r = 0; r < chain->rings.n; r++) {
+        struct tccl_named_chain *path = &chain->rings.chains[r];
+        chain->rings.chains[r] = chain->rings.chains[0];
         for (int i = path->n_gpus - 1; i > 0; i--) {
             int other = random_below(seed, i + 1);
-            shim_bus gpu = path->gpus[i];
+            tccl_bus gpu = path->gpus[i];
             path->gpus[i] = path->gpus[other];
             path->gpus[other] = gpu;
         }
         for (int i = 0; i < path->n_gpus; i++) {
-            shim_bus next = path->gpus[(i + 1) % path->n_gpus];
+            tccl_bus next = path->gpus[(i + 1) % path->n_gpus];
             path->edges[i].kind =
                 (path->gpus[i] >> 8) % (unsigned)groups == (next >> 8) % (unsigned)groups
                     ? TCCL_P2P_WRITE
                     : TCCL_BOUNCE;
         }
-        random_end(seed, pci, &chain->rings[r].entry, &path->entry);
-        random_end(seed, pci, &chain->rings[r].exit, &path->exit);
+        random_end(seed, pci, &chain->entry[r], &path->entry);
+        random_end(seed, pci, &chain->exit[r], &path->exit);
     }
 }
 
 static int edges(const struct shim_chain *chain)
 {
-    return tccl_named_edges(&chain->rings[0].path);
+    return tccl_named_edges(&chain->rings.chains[0]);
 }
 
 /* ---- What NCCL has in the end ---- */
@@ -135,7 +135,7 @@ static void read_topology(const char *text, struct tree *tree)
     for (char *line; (line = strsep(&rest, "\n"));) {
         int node;
         char bus[32];
-        shim_bus id;
+        tccl_bus id;
         if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1) {
             CHECK_INT(at, -1);
             CHECK_INT(find_node(tree, true, (uint64_t)(node + 1)), -1);
@@ -185,7 +185,7 @@ static int ancestors(const struct tree *tree, int at, int list[static NODES])
 }
 
 /* By counting what lies on the way. */
-static enum shim_path measure(const struct tree *tree, shim_bus a, shim_bus b)
+static enum shim_path measure(const struct tree *tree, tccl_bus a, tccl_bus b)
 {
     int of_a[NODES], of_b[NODES];
     int n_a = ancestors(tree, find_node(tree, false, a), of_a);
@@ -212,16 +212,16 @@ static bool nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n, int a, int b)
 static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS])
 {
     for (int i = 0; i < edges(chain); i++) {
-        int next = (i + 1) % chain->rings[0].path.n_gpus, at = next, steps = 0;
-        if (chain->rings[0].path.edges[i].kind != TCCL_BOUNCE)
+        int next = (i + 1) % chain->rings.chains[0].n_gpus, at = next, steps = 0;
+        if (chain->rings.chains[0].edges[i].kind != TCCL_BOUNCE)
             continue;
-        if (nvlink(linked, chain->rings[0].path.n_gpus, i, next))
+        if (nvlink(linked, chain->rings.chains[0].n_gpus, i, next))
             return false;
-        for (; chain->rings[0].path.closed && steps < chain->rings[0].path.n_gpus - 1 &&
-               chain->rings[0].path.edges[at].kind != TCCL_BOUNCE;
-             at = (at + 1) % chain->rings[0].path.n_gpus)
+        for (; chain->rings.chains[0].closed && steps < chain->rings.chains[0].n_gpus - 1 &&
+               chain->rings.chains[0].edges[at].kind != TCCL_BOUNCE;
+             at = (at + 1) % chain->rings.chains[0].n_gpus)
             steps++;
-        if (chain->rings[0].path.closed && at == i && steps == chain->rings[0].path.n_gpus - 1)
+        if (chain->rings.chains[0].closed && at == i && steps == chain->rings.chains[0].n_gpus - 1)
             return false;
     }
     return true;
@@ -230,9 +230,10 @@ static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][S
 static bool ring_comes_out(const struct shim_chain *chain, int ring, const struct tree *tree,
                            bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
 {
-    const struct tccl_named_chain *path = &chain->rings[ring].path, *first = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[ring],
+                                  *first = &chain->rings.chains[0];
     for (int i = 0; i < tccl_named_edges(path); i++) {
-        shim_bus from = path->gpus[i], to = path->gpus[(i + 1) % path->n_gpus];
+        tccl_bus from = path->gpus[i], to = path->gpus[(i + 1) % path->n_gpus];
         bool direct = nvlink(linked, path->n_gpus, shim_bus_find(first->gpus, path->n_gpus, from),
                              shim_bus_find(first->gpus, path->n_gpus, to)) ||
                       measure(tree, from, to) <= level;
@@ -245,7 +246,7 @@ static bool ring_comes_out(const struct shim_chain *chain, int ring, const struc
 static bool comes_out(const struct shim_chain *chain, const struct tree *tree,
                       bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
 {
-    for (int i = 0; i < chain->n_rings; i++)
+    for (int i = 0; i < chain->rings.n; i++)
         if (!ring_comes_out(chain, i, tree, linked, level))
             return false;
     return true;
@@ -262,10 +263,10 @@ static void random_links(unsigned long *seed, int n, bool linked[SHIM_GPUS][SHIM
 }
 
 static bool has_nic(const struct shim_chain *chain, const struct shim_pci *pci,
-                    const struct tree *tree, shim_bus gpu)
+                    const struct tree *tree, tccl_bus gpu)
 {
     for (int i = 0; i < pci->n; i++)
-        if (shim_bus_find(chain->rings[0].path.gpus, chain->rings[0].path.n_gpus,
+        if (shim_bus_find(chain->rings.chains[0].gpus, chain->rings.chains[0].n_gpus,
                           pci->devices[i].bus) < 0 &&
             measure(tree, pci->devices[i].bus, gpu) <= SHIM_PXB)
             return true;
@@ -277,21 +278,21 @@ static bool ends_joined(const struct shim_chain *chain)
 {
     bool joined = true;
     for (int i = 0; i < edges(chain); i++)
-        joined = joined && chain->rings[0].path.edges[i].kind != TCCL_BOUNCE;
-    return joined || (chain->rings[0].entry == chain->rings[0].exit &&
-                      chain->rings[0].path.entry.gpudirect && chain->rings[0].path.exit.gpudirect);
+        joined = joined && chain->rings.chains[0].edges[i].kind != TCCL_BOUNCE;
+    return joined || (chain->entry[0] == chain->exit[0] && chain->rings.chains[0].entry.gpudirect &&
+                      chain->rings.chains[0].exit.gpudirect);
 }
 
 /* GPUDirect at the ends. */
 static void check_ends(const struct shim_chain *chain, int ring, const struct shim_pci *pci,
                        const struct tree *tree)
 {
-    const struct tccl_named_chain *path = &chain->rings[ring].path;
-    shim_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
+    const struct tccl_named_chain *path = &chain->rings.chains[ring];
+    tccl_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
     if (path->closed)
         return;
-    CHECK_INT(measure(tree, chain->rings[ring].entry, head) <= SHIM_PXB, path->entry.gpudirect);
-    CHECK_INT((pci->reads >> ring & 1) && measure(tree, chain->rings[ring].exit, tail) <= SHIM_PXB,
+    CHECK_INT(measure(tree, chain->entry[ring], head) <= SHIM_PXB, path->entry.gpudirect);
+    CHECK_INT((pci->reads >> ring & 1) && measure(tree, chain->exit[ring], tail) <= SHIM_PXB,
               path->exit.gpudirect);
 }
 
@@ -301,7 +302,7 @@ static void check_network(const struct shim_chain *chain, const struct shim_pci 
                           const struct tree *tree, bool linked[SHIM_GPUS][SHIM_GPUS],
                           enum shim_path level)
 {
-    const struct tccl_named_chain *path = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     for (int i = 0; i < path->n_gpus && pci->net_intra; i++)
         for (int j = 0; j < i; j++)
             CHECK(nvlink(linked, path->n_gpus, i, j) ||
@@ -314,9 +315,9 @@ static void check_network(const struct shim_chain *chain, const struct shim_pci 
 static void check_cpus(const struct shim_chain *chain, const struct shim_pci *pci,
                        const struct tree *tree, bool file)
 {
-    const struct tccl_named_chain *path = &chain->rings[0].path;
+    const struct tccl_named_chain *path = &chain->rings.chains[0];
     for (int i = 0; i < 2 && !path->closed; i++) {
-        shim_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
+        tccl_bus head = path->gpus[0], tail = path->gpus[path->n_gpus - 1];
         int list[NODES], n = ancestors(tree, find_node(tree, false, i ? tail : head), list);
         bool moved = i > 0 && file && ends_joined(chain);
         int from = shim_pci_find(pci, i > 0 && !moved ? tail : head);
@@ -341,7 +342,7 @@ static int check_one(unsigned long *seed, bool sets)
     struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci;
     struct shim_chain chain;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct tree tree = {.n = 0};
     random_pci(seed, gpus, &pci);
     random_chain(seed, gpus, &pci, &chain);
@@ -361,10 +362,10 @@ static int check_one(unsigned long *seed, bool sets)
         add_device(&tree, &pci.devices[i]);
     CHECK_INT(answer >= 0 && comes_out(&chain, &tree, linked, level), answer >= 0);
     if (answer < 0 && !sets)
-        CHECK(!chain.rings[0].path.closed || !is_possible(&chain, linked));
+        CHECK(!chain.rings.chains[0].closed || !is_possible(&chain, linked));
     if (answer < 0 && sets) /* such rings can be had within a node */
-        CHECK(!chain.rings[0].path.closed || has_links(linked));
-    for (int i = 0; i < chain.n_rings && answer >= 0; i++)
+        CHECK(!chain.rings.chains[0].closed || has_links(linked));
+    for (int i = 0; i < chain.rings.n && answer >= 0; i++)
         check_ends(&chain, i, &pci, &tree);
     if (answer >= 0)
         check_network(&chain, &pci, &tree, linked, level);
@@ -409,7 +410,7 @@ TEST(cpus)
     struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci = {.n = 2, .family = -1, .model = -1, .nodes = {0xf}, .cautious = true};
     struct shim_chain chain = {
-        .n_rings = 1, .rings[0].path = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
+        .rings.n = 1, .rings.chains[0] = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
     struct tree tree = {.n = 0};
     pci.devices[0] = (struct shim_pci_device){.bus = 0x100, .node = 2};
     pci.devices[1] = (struct shim_pci_device){.bus = 0x200, .node = 3};

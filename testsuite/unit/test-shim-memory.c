@@ -18,7 +18,7 @@ static int policy(unsigned long *nodes)
 static void preferred(void)
 {
     struct shim_policy saved = {0}, again = {0};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     unsigned long before, nodes;
     int mode = policy(&before);
     CHECK_INT(shim_policy_prefer(-1, &saved, &why), 0);

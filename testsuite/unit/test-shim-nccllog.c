@@ -10,9 +10,9 @@
 
 enum { PID = 1000 };
 
-static shim_bus bus(const char *text)
+static tccl_bus bus(const char *text)
 {
-    shim_bus number = 0;
+    tccl_bus number = 0;
 
     CHECK_INT(tccl_bus_parse(text, &number), 0);
     return number;
@@ -233,7 +233,7 @@ TEST(threads)
     char text[8192] = "";
     struct shim_built built;
     int rank, ranks;
-    shim_bus gpu;
+    tccl_bus gpu;
 
     say_init(text, 1, 0, 4, 0x11, "START");
     say_init(text, 2, 1, 4, 0x12, "START");
@@ -542,7 +542,7 @@ static void in_child(void (*test)(void))
 
 static int nic(const char *name, char why[static 256])
 {
-    struct shim_why reason = {0};
+    struct tccl_error reason = {0};
     int count, number = shim_nccllog_nic(name, &count, &reason);
 
     memcpy(why, reason.text, 256);
@@ -642,7 +642,7 @@ TEST_IN_CHILD(bound)
 
 TEST_IN_CHILD(old_version)
 {
-    struct shim_why why = {0};
+    struct tccl_error why = {0};
 
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 0));
@@ -706,7 +706,7 @@ static void users(const char *level, const char *subsystems, const char *file)
 
 static void expect_why(const char *expected)
 {
-    struct shim_why why = {0};
+    struct tccl_error why = {0};
 
     CHECK(!shim_nccllog_there());
     shim_nccllog_missing(&why);

@@ -41,16 +41,16 @@ static void add_device(const char *place, const char *node)
         CHECK(access(link, F_OK) == 0);
 }
 
-static shim_bus bus_of(const char *text)
+static tccl_bus bus_of(const char *text)
 {
-    shim_bus bus = 0;
+    tccl_bus bus = 0;
     CHECK_INT(tccl_bus_parse(text, &bus), 0);
     return bus;
 }
 
-static int read_devices(struct shim_pci *pci, struct shim_why *why, int n, ...)
+static int read_devices(struct shim_pci *pci, struct tccl_error *why, int n, ...)
 {
-    shim_bus devices[SHIM_PCI_DEVICES + 2];
+    tccl_bus devices[SHIM_PCI_DEVICES + 2];
     va_list list;
     va_start(list, n);
     for (int i = 0; i < n; i++)
@@ -95,7 +95,7 @@ SETUP
 TEST(paths)
 {
     struct shim_pci pci;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     CHECK_INT(read_devices(&pci, &why, 12, "0000:03:00.0", "0000:04:00.0", "0000:05:00.1",
                            "0000:08:00.0", "0000:09:00.0", "0000:0a:00.0", "0000:0b:00.0",
                            "0000:81:00.0", "0000:c1:00.0", "0000:c2:00.0", "0000:80:1f.0",
@@ -126,7 +126,7 @@ TEST(makers)
 {
     static const char file[] = "virtualTopology.xml", folder[] = "var/run/nvidia-topologyd";
     struct shim_pci pci;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     write_text("proc", "cpuinfo", "vendor_id\t: GenuineIntel\nmodel name: AuthenticAMD\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), 0);
     CHECK(!pci.amd && pci.cautious);
@@ -147,8 +147,8 @@ TEST(makers)
 TEST(refused)
 {
     struct shim_pci pci;
-    struct shim_why why = {""};
-    shim_bus far = UINT64_C(0x10000) << 16, many[SHIM_PCI_DEVICES + 1];
+    struct tccl_error why = {""};
+    tccl_bus far = UINT64_C(0x10000) << 16, many[SHIM_PCI_DEVICES + 1];
     CHECK_INT(read_devices(&pci, &why, 1, "0000:99:00.0"), -1);
     CHECK_STR(why.text, "the place of 0000:99:00.0 can't be read in /sys");
     CHECK_INT(shim_pci_read(check_folder(), &far, 1, &pci, NULL), -1);

@@ -12,10 +12,10 @@
 enum { VERSION = 22907 };
 
 /* The device of this thread (linked with --wrap). */
-static shim_bus device = 0x999;
+static tccl_bus device = 0x999;
 static int device_fails;
-int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why);
-int __wrap_shim_device_current(shim_bus *bus, struct shim_why *why)
+int __wrap_shim_device_current(tccl_bus *bus, struct tccl_error *why);
+int __wrap_shim_device_current(tccl_bus *bus, struct tccl_error *why)
 {
     *bus = device;
     return device_fails;

@@ -14,7 +14,7 @@ static const char plan_text[] =
 
 /* The plan with one part of its text replaced. */
 static int parse_with(const char *from, const char *to, struct shim_plan *plan,
-                      struct shim_why *why)
+                      struct tccl_error *why)
 {
     static char text[8192];
     const char *at = strstr(plan_text, from);
@@ -31,9 +31,9 @@ static int parse_with(const char *from, const char *to, struct shim_plan *plan,
 TEST(plan)
 {
     struct shim_plan plan;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char text[TCCL_CHAIN_TEXT];
-    const struct tccl_named_chain *path = &plan.chain.rings[0].path;
+    const struct tccl_named_chain *path = &plan.chain.rings.chains[0];
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, &why), 0);
     CHECK_STR(why.text, "");
     CHECK(plan.job == 7 && plan.step == 2 && plan.restart == 1 && plan.uid == 1000);
@@ -50,11 +50,11 @@ TEST(plan)
 TEST(groups_alone)
 {
     struct shim_plan plan;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     CHECK_INT(parse_with("gbps 12.375\n", "ring no\n", &plan, &why), 0);
     CHECK_STR(why.text, "");
     CHECK(plan.job == 7 && plan.n_gpus == 3 && plan.step_gpus == 3);
-    CHECK(plan.chain.n_rings == 0 && plan.chain.gbps == 0 && plan.chain.n_baselines == 0);
+    CHECK(plan.chain.rings.n == 0 && plan.chain.gbps == 0 && plan.chain.n_baselines == 0);
     CHECK_INT(parse_with("gbps 12.375\n", "ring yes\n", &plan, &why), -1);
     CHECK_STR(why.text, "the plan's gbps is wrong or missing");
     CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, &why), -1);
@@ -79,7 +79,7 @@ TEST(baselines)
         {"17.5 2.4", "17.5 2000000"},
     };
     struct shim_plan plan;
-    struct shim_why why;
+    struct tccl_error why;
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, NULL), 0);
     const struct shim_baseline *old = shim_chain_baseline(&plan.chain, 22803);
     const struct shim_baseline *new = shim_chain_baseline(&plan.chain, 22907);
@@ -107,20 +107,20 @@ TEST(rings)
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> 0000:41:00.0 -m1> mlx5_1 | "
                                "mlx5_1 -m1> 0000:41:00.0 -m0> 0000:01:00.0 -g> mlx5_0\n"
                                "nodes 0 2\nnic mlx5_0 0000:22:00.0\nnic mlx5_1 0000:62:00.0\nend\n";
-    static const shim_bus gpus[] = {0x0100, 0x4100};
+    static const tccl_bus gpus[] = {0x0100, 0x4100};
     struct shim_chain chain;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     CHECK_INT(shim_chain_parse(text, sizeof(text) - 1, gpus, 2, false, &chain, &why), 0);
     CHECK_STR(why.text, "");
-    CHECK_INT(chain.n_rings, 2);
-    CHECK(chain.rings[0].entry == 0x2200 && chain.rings[0].exit == 0x6200);
-    CHECK(chain.rings[1].entry == 0x6200 && chain.rings[1].exit == 0x2200);
-    CHECK_INT(shim_ring_find(&chain.rings[1], 0x4100), 0);
-    CHECK_INT(shim_ring_find(&chain.rings[1], 0x4200), -1);
-    CHECK_INT(shim_ring_memories(&chain.rings[0], 0x4100).in, 2);
-    CHECK_INT(shim_ring_memories(&chain.rings[0], 0x4100).out, 2);
-    CHECK_INT(shim_ring_memories(&chain.rings[1], 0x0100).in, 0);
-    CHECK_INT(shim_ring_memories(&chain.rings[1], 0x0100).out, -1);
+    CHECK_INT(chain.rings.n, 2);
+    CHECK(chain.entry[0] == 0x2200 && chain.exit[0] == 0x6200);
+    CHECK(chain.entry[1] == 0x6200 && chain.exit[1] == 0x2200);
+    CHECK_INT(shim_ring_find(&chain.rings.chains[1], 0x4100), 0);
+    CHECK_INT(shim_ring_find(&chain.rings.chains[1], 0x4200), -1);
+    CHECK_INT(shim_ring_memories(&chain.rings.chains[0], 0x4100).in, 2);
+    CHECK_INT(shim_ring_memories(&chain.rings.chains[0], 0x4100).out, 2);
+    CHECK_INT(shim_ring_memories(&chain.rings.chains[1], 0x0100).in, 0);
+    CHECK_INT(shim_ring_memories(&chain.rings.chains[1], 0x0100).out, -1);
 }
 
 /* The tree beside a chain of several nodes, which a plan need not have. */
@@ -144,7 +144,7 @@ TEST(tree)
         "chain mlx5_0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0 -g> mlx5_0\n"
         "nodes 0 1 3\nnic mlx5_0 0000:50:00.0\nnic mlx5_1 0000:51:00.0\n%s\nend\n";
     struct shim_plan plan;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char text[2048];
     snprintf(text, sizeof(text), open, right);
     CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
@@ -230,7 +230,7 @@ TEST(wrong_plans)
         {"end\n", "end\nend\n"},
     };
     struct shim_plan plan;
-    struct shim_why why;
+    struct tccl_error why;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         if (parse_with(wrong[i][0], wrong[i][1], &plan, &why) != -1 || !why.text[0]) {
             fprintf(stderr, "accepted, or without a reason: %s\n", wrong[i][1]);
@@ -253,18 +253,18 @@ TEST(open)
                                            {"nodes 0 2", "nodes 0"}};
     char text[1024];
     struct shim_chain chain;
-    struct shim_why why = {""};
-    shim_bus gpu = 0x100, other = 0x200;
+    struct tccl_error why = {""};
+    tccl_bus gpu = 0x100, other = 0x200;
     size_t size = strlen(good);
     CHECK_INT(shim_chain_parse(good, size, &gpu, 1, false, &chain, &why), 0);
-    CHECK(chain.rings[0].path.entry.gpudirect && chain.rings[0].entry == 0x200 &&
-          !chain.rings[0].path.exit.gpudirect);
-    CHECK(chain.rings[0].exit == 0x300 && chain.rings[0].path.exit.memory == 2);
-    tccl_named_format(&chain.rings[0].path, text);
+    CHECK(chain.rings.chains[0].entry.gpudirect && chain.entry[0] == 0x200 &&
+          !chain.rings.chains[0].exit.gpudirect);
+    CHECK(chain.exit[0] == 0x300 && chain.rings.chains[0].exit.memory == 2);
+    tccl_named_format(&chain.rings.chains[0], text);
     CHECK_STR(text, "mlx5_0 -g> 0000:01:00.0 -m2> mlx5_1");
     CHECK_INT(shim_chain_parse(good, size, &gpu, 1, true, &chain, &why), -1);
     CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, &why), -1);
-    const shim_bus both[] = {gpu, other};
+    const tccl_bus both[] = {gpu, other};
     CHECK_INT(shim_chain_parse(good, size, both, 2, false, &chain, &why), -1);
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const char *at = strstr(good, wrong[i][0]);
@@ -292,10 +292,10 @@ TEST(answers)
         {"tccl-chain 1\nstate applied\n", -1,
          "tccld's answer can't be read: it is cut: its last line is not \"end\""},
     };
-    shim_bus gpu = 0x100;
+    tccl_bus gpu = 0x100;
     struct shim_chain chain;
     for (size_t i = 0; i < COUNT(answers); i++) {
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         CHECK_INT(
             shim_chain_parse(answers[i].text, strlen(answers[i].text), &gpu, 1, true, &chain, &why),
             answers[i].wanted);
@@ -319,7 +319,7 @@ TEST(folder)
 {
     char folder[] = "/tmp/tccl-plan-XXXXXX", command[64];
     struct shim_plan plan;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     CHECK(mkdtemp(folder) != NULL);
     CHECK_INT(shim_plan_read(file(folder, "7.2.1-0123456789abcdef"), &plan, &why), 0);
     CHECK_STR(plan.folder, "0123456789abcdef");
@@ -351,7 +351,7 @@ static int fits(struct shim_plan *plan, const char *job, const char *step, const
 {
     const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"};
     const char *values[] = {job, step, restart};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     for (int i = 0; i < 3; i++)
         values[i] ? setenv(names[i], values[i], 1) : unsetenv(names[i]);
     int answer = shim_plan_fits(plan, &why);

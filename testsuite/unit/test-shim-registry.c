@@ -21,7 +21,7 @@ static void new_step(void)
 
 static struct shim_registry *open_one(void)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_registry *registry = shim_registry_open(&plan, &why);
     CHECK_STR(why.text, "");
     return registry ? registry : (exit(1), NULL);
@@ -46,7 +46,7 @@ static int ended(pid_t pid)
 static struct shim_member member_of(int i)
 {
     return (struct shim_member){
-        .gpu = (shim_bus)(0x100 * (PROCESSES - i)), .rank = i, .version = 22907, .pid = getpid()};
+        .gpu = (tccl_bus)(0x100 * (PROCESSES - i)), .rank = i, .version = 22907, .pid = getpid()};
 }
 
 /* Each process joins, waits for all and tries to decide: ends with 1 if it was the one, else 0. */
@@ -96,7 +96,7 @@ TEST(several_processes)
 /* A decision is put into effect only once all ranks are there to take it. */
 TEST(asked)
 {
-    static const struct shim_why why = {"given up"};
+    static const struct tccl_error why = {"given up"};
     struct shim_entry *entry = shim_registry_entry(open_one(), 5, 0);
     shim_entry_asked(entry, -1, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
     shim_entry_asked(entry, SHIM_GPUS * 2, SHIM_BUFFERS_FILES, SHIM_NET_OPEN);
@@ -152,7 +152,7 @@ TEST(killed_processes)
 
 TEST(decisions)
 {
-    struct shim_why first = {"the first"}, second = {"the second"}, why = {""};
+    struct tccl_error first = {"the first"}, second = {"the second"}, why = {""};
     struct shim_registry *registry = open_one();
     struct shim_entry *entry = shim_registry_entry(registry, 1, 0);
     CHECK_INT(shim_entry_aside(entry, &first), SHIM_ASIDE);
@@ -287,7 +287,7 @@ static void refused(const char *what)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         _exit(shim_registry_open(&plan, &why) == NULL && why.text[0] ? 0 : 1);
     }
     int status = ended(pid);
@@ -348,24 +348,24 @@ TEST(damaged_answers)
     static struct shim_answer read;
     struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     struct shim_answer *answer = shim_entry_answer(entry);
-    const struct shim_answer good = {.chain.n_rings = 2,
-                                     .chain.rings[0].path.n_gpus = 2,
-                                     .chain.rings[1].path.n_gpus = 2,
+    const struct shim_answer good = {.chain.rings.n = 2,
+                                     .chain.rings.chains[0].n_gpus = 2,
+                                     .chain.rings.chains[1].n_gpus = 2,
                                      .graph_size = SHIM_GRAPH_SIZE,
                                      .graph = "<g>"};
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
     CHECK(shim_entry_read(entry, &read) && memcmp(&read, &good, sizeof(good)) == 0);
-    memset(answer->chain.rings[0].path.exit.nic, 'x', SHIM_NAME);
+    memset(answer->chain.rings.chains[0].exit.nic, 'x', SHIM_NAME);
     CHECK(shim_entry_read(entry, &read) &&
-          strlen(read.chain.rings[0].path.exit.nic) == SHIM_NAME - 1);
+          strlen(read.chain.rings.chains[0].exit.nic) == SHIM_NAME - 1);
     for (int i = 0; i < 5; i++) {
         *answer = good;
         answer->graph_size += i == 0;
         answer->topo_size += i == 1 ? SHIM_TOPO_SIZE + 1 : 0;
-        answer->chain.rings[1].path.n_gpus += i == 2 ? SHIM_GPUS : 0;
-        answer->chain.n_rings += i == 3 ? TCCL_CHAIN_RINGS : 0;
-        answer->chain.rings[0].path.edges[1].kind += i == 4 ? TCCL_BOUNCE + 1 : 0;
+        answer->chain.rings.chains[1].n_gpus += i == 2 ? SHIM_GPUS : 0;
+        answer->chain.rings.n += i == 3 ? TCCL_CHAIN_RINGS : 0;
+        answer->chain.rings.chains[0].edges[1].kind += i == 4 ? TCCL_BOUNCE + 1 : 0;
         CHECK(!shim_entry_read(entry, &read));
     }
 }
@@ -376,7 +376,7 @@ TEST(limited_files)
     struct rlimit limit;
     pid_t pid = fork();
     if (pid == 0) {
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
         limit.rlim_cur = 1 << 20;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -397,7 +397,7 @@ TEST(claims)
 {
     int told[2], stop[2];
     char byte;
-    const shim_bus gpus[] = {0x100, 0x200};
+    const tccl_bus gpus[] = {0x100, 0x200};
     struct shim_registry *registry = open_one();
     CHECK(pipe(told) == 0 && pipe(stop) == 0);
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));
@@ -422,7 +422,7 @@ TEST(claims)
  * there. */
 TEST(files_in_shm)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_entry *entries[3];
     struct shim_member member = {.gpu = 0x100, .pid = (int32_t)getpid()};
     struct shim_registry *registry = open_one();
@@ -446,7 +446,7 @@ TEST(files_in_shm)
 /* What killed processes had is there for others. */
 TEST(files_of_killed)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_registry *registry = open_one();
     shim_registry_begin(registry, 4000);
     pid_t pid = fork();

@@ -146,8 +146,8 @@ static const struct shim_pci machine = {
 static struct shim_plan ring(void)
 {
     return (struct shim_plan){
-        .chain.n_rings = 1,
-        .chain.rings[0].path = {
+        .chain.rings.n = 1,
+        .chain.rings.chains[0] = {
             .n_gpus = 3,
             .closed = true,
             .gpus = {0x100, 0x200, 0x300},
@@ -157,11 +157,11 @@ static struct shim_plan ring(void)
 static struct shim_plan open_chain(bool entry, bool exit)
 {
     struct shim_plan plan = ring();
-    plan.chain.rings[0].path.closed = false;
-    plan.chain.rings[0].entry = plan.chain.rings[0].exit = 0x400;
-    plan.chain.rings[0].path.entry =
+    plan.chain.rings.chains[0].closed = false;
+    plan.chain.entry[0] = plan.chain.exit[0] = 0x400;
+    plan.chain.rings.chains[0].entry =
         (struct tccl_named_port){.gpudirect = entry, .memory = (int16_t)(entry ? -1 : 0)};
-    plan.chain.rings[0].path.exit =
+    plan.chain.rings.chains[0].exit =
         (struct tccl_named_port){.gpudirect = exit, .memory = (int16_t)(exit ? -1 : 1)};
     return plan;
 }
@@ -172,12 +172,12 @@ enum { ASIDE = -1, SUITS, NO_NET };
 static int suits(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
                  uint32_t user)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_pci known = *pci;
     uint32_t users[SHIM_GPUS];
     for (int i = 0; i < SHIM_GPUS; i++)
         users[i] = user;
-    int answer = -1, least = plan->chain.rings[0].path.n_gpus == 1;
+    int answer = -1, least = plan->chain.rings.chains[0].n_gpus == 1;
     for (int reads = 1; answer != 0 && reads >= least; reads--) { /* the last GPU sends directly */
         known.reads = reads ? UINT8_MAX : 0;
         why.text[0] = '\0';
@@ -193,17 +193,17 @@ TEST(ring)
     struct shim_pci amd = machine;
     CHECK_INT(suits(&plan, &machine, VERSION, 0), SUITS);
     CHECK(!shim_settings_move(&plan.chain, &machine, 0x100));
-    plan.chain.rings[0].path.edges[2].memory = 1; /* not the receiver's own */
+    plan.chain.rings.chains[0].edges[2].memory = 1; /* not the receiver's own */
     CHECK(shim_settings_move(&plan.chain, &machine, 0x100));
     CHECK(!shim_settings_move(&plan.chain, &machine, 0x300));
     CHECK_INT(suits(&plan, &machine, VERSION, 0), SUITS);
-    plan.chain.rings[0].path.edges[2].memory = 0;
+    plan.chain.rings.chains[0].edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
     CHECK_INT(suits(&plan, &amd, VERSION, 0), SUITS);
     CHECK_INT(suits(&plan, &amd, 22203, 0), SUITS); /* P2P at any distance: by the topology file */
     CHECK_INT(suits(&plan, &amd, 22203, SHIM_USER_PXB), SUITS);
-    plan.chain.rings[0].path.edges[0].kind = TCCL_P2P_READ;
+    plan.chain.rings.chains[0].edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(suits(&plan, &machine, VERSION, 0), ASIDE);
 }
 
@@ -235,7 +235,7 @@ TEST(near_nics)
     near.devices[4] =
         (struct shim_pci_device){.bus = 0x500, .node = 1, .depth = 1, .above = {0x9000}};
     CHECK_INT(suits(&plan, &near, VERSION, 0), SUITS);
-    open.chain.rings[0].exit = 0x500;
+    open.chain.exit[0] = 0x500;
     CHECK_INT(suits(&open, &near, VERSION, 0), NO_NET);
 }
 
@@ -250,7 +250,7 @@ TEST(hindrances)
               SUITS);
     CHECK_INT(suits(&open, &machine, VERSION, SHIM_USER_NET), ASIDE);
     CHECK_INT(suits(&open, &machine, VERSION, SHIM_USER_GDR), ASIDE);
-    plan.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
+    plan.chain.rings.chains[0].edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
     CHECK_INT(suits(&plan, &machine, VERSION, 0), ASIDE);
 }
 
@@ -263,23 +263,23 @@ TEST(ends)
         CHECK_INT(suits(&plan, &machine, VERSION, 0), i == 3 ? ASIDE : SUITS);
     }
     struct shim_plan direct = open_chain(true, true);
-    direct.chain.rings[0].path.edges[1].kind = TCCL_P2P_WRITE;
-    direct.chain.rings[0].path.gpus[2] = 0x200;
-    direct.chain.rings[0].path.n_gpus = 2;
+    direct.chain.rings.chains[0].edges[1].kind = TCCL_P2P_WRITE;
+    direct.chain.rings.chains[0].gpus[2] = 0x200;
+    direct.chain.rings.chains[0].n_gpus = 2;
     CHECK_INT(suits(&direct, &machine, VERSION, 0), SUITS);
     /* Below one bridge with the NIC, the last GPU may be one that does not send directly. */
-    direct.chain.rings[0].path.exit = (struct tccl_named_port){.memory = 1};
+    direct.chain.rings.chains[0].exit = (struct tccl_named_port){.memory = 1};
     CHECK_INT(suits(&direct, &machine, VERSION, 0), SUITS);
     struct shim_plan one = open_chain(true, true);
-    one.chain.rings[0].path.n_gpus = 1;
+    one.chain.rings.chains[0].n_gpus = 1;
     CHECK_INT(suits(&one, &machine, VERSION, 0), SUITS);
-    one.chain.rings[0].path.exit.gpudirect = false;
+    one.chain.rings.chains[0].exit.gpudirect = false;
     CHECK_INT(suits(&one, &machine, VERSION, 0), ASIDE); /* one GPU is near the NIC, or is not */
 }
 
 static void check_suit(const struct shim_plan *plan, const uint32_t *user, bool reads, int wanted)
 {
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     struct shim_pci pci = machine;
     pci.reads = reads;
     CHECK_INT(shim_settings_suit(&plan->chain, &pci, user, VERSION, &why), wanted);
@@ -291,8 +291,8 @@ static void check_suits(const struct shim_plan *plan)
 {
     uint32_t user[SHIM_GPUS] = {0};
     check_suit(plan, user, true, 0);
-    check_suit(plan, user, false, plan->chain.rings[0].path.exit.gpudirect ? -1 : 0);
-    for (int i = 0; i < plan->chain.rings[0].path.n_gpus; i++) {
+    check_suit(plan, user, false, plan->chain.rings.chains[0].exit.gpudirect ? -1 : 0);
+    for (int i = 0; i < plan->chain.rings.chains[0].n_gpus; i++) {
         user[i] = SHIM_USER_P2P;
         check_suit(plan, user, true, -1);
         user[i] = SHIM_USER_PXB; /* not the same everywhere */
@@ -304,7 +304,7 @@ static void check_suits(const struct shim_plan *plan)
 TEST(suit)
 {
     struct shim_plan plans[5] = {ring(), ring()};
-    plans[1].chain.rings[0].path.edges[1].memory = 0;
+    plans[1].chain.rings.chains[0].edges[1].memory = 0;
     for (int i = 0; i < 3; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
     for (size_t i = 0; i < COUNT(plans); i++)

@@ -45,7 +45,7 @@ static void random_machine(unsigned long *seed, int gpus, struct sample *sample)
     pci->intel = !pci->amd;
     pci->n = (uint8_t)gpus;
     for (int i = 0; i < gpus; i++) {
-        pci->devices[i].bus = (shim_bus)(0x10 + i) << 8;
+        pci->devices[i].bus = (tccl_bus)(0x10 + i) << 8;
         pci->devices[i].node = (int16_t)random_below(seed, nodes);
     }
     sample->facts.nics = 1 + random_below(seed, MOST_NICS);
@@ -59,18 +59,18 @@ static void random_chain(unsigned long *seed, int gpus, struct sample *sample)
 {
     struct shim_chain *chain = &sample->chain;
     int p2p = random_below(seed, 4);
-    chain->n_rings = 1;
-    chain->rings[0].path.n_gpus = (uint8_t)gpus;
-    chain->rings[0].path.closed = random_below(seed, 2);
+    chain->rings.n = 1;
+    chain->rings.chains[0].n_gpus = (uint8_t)gpus;
+    chain->rings.chains[0].closed = random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
         int other = random_below(seed, i + 1);
-        chain->rings[0].path.gpus[i] = chain->rings[0].path.gpus[other];
-        chain->rings[0].path.gpus[other] = sample->pci.devices[i].bus;
+        chain->rings.chains[0].gpus[i] = chain->rings.chains[0].gpus[other];
+        chain->rings.chains[0].gpus[other] = sample->pci.devices[i].bus;
     }
     for (int i = 0; i < gpus; i++)
-        chain->rings[0].path.edges[i].kind =
+        chain->rings.chains[0].edges[i].kind =
             random_below(seed, 4) < p2p ? TCCL_P2P_WRITE : TCCL_BOUNCE;
-    chain->rings[0].entry = chain->rings[0].exit = (shim_bus)(0x40 + sample->nic) << 8;
+    chain->entry[0] = chain->exit[0] = (tccl_bus)(0x40 + sample->nic) << 8;
     sample->facts.near_entry = random_below(seed, 2);
     sample->facts.near_exit = random_below(seed, 3) == 0;
 }
@@ -102,10 +102,10 @@ struct reader {
     float gbps[PLACES];
     int numbers[TCCL_MAX_MEMORIES]; /* of CPUs */
     int bridges;
-    shim_bus bus[FIRST_GPU]; /* of bridges */
+    tccl_bus bus[FIRST_GPU]; /* of bridges */
     struct {
         int from;        /* bridge of a GPU or the NIC */
-        shim_bus by, to; /* the way's own bridge, which is below that, or that itself; that of a
+        tccl_bus by, to; /* the way's own bridge, which is below that, or that itself; that of a
                             GPU */
         bool back;       /* it is linked back */
     } ways[MOST_WAYS];
@@ -147,7 +147,7 @@ static void put_nic(struct reader *reader, const struct sample *sample, int nic,
 /* Returns the place of what was put there, or of its parent where that is no bridge. */
 static int put_pci(struct reader *reader, const struct sample *sample, const char *line, int parent)
 {
-    shim_bus bus;
+    tccl_bus bus;
     char name[32], type[16], speed[16];
     int width;
     CHECK_INT(sscanf(line,
@@ -178,10 +178,10 @@ static int put_pci(struct reader *reader, const struct sample *sample, const cha
 }
 
 /* The bus id in front of the next quote of a line. */
-static shim_bus bus_in(const char *text)
+static tccl_bus bus_in(const char *text)
 {
     char name[32];
-    shim_bus bus;
+    tccl_bus bus;
     CHECK_INT(sscanf(text, "%31[^\"]", name), 1);
     CHECK_INT(tccl_bus_parse(name, &bus), 0);
     return bus;
@@ -215,7 +215,7 @@ static int device_below(const struct reader *reader, int bridge)
 /* Of a way that was read, or of the NIC's bridge to a GPU's below it. */
 static void put_link(struct reader *reader, const char *line, int parent)
 {
-    shim_bus by = bus_in(line + strlen("<pcilink target=\""));
+    tccl_bus by = bus_in(line + strlen("<pcilink target=\""));
     if (device_below(reader, parent) >= FIRST_NIC) {
         CHECK(reader->n_ways < MOST_WAYS);
         reader->ways[reader->n_ways].from = parent;
@@ -314,7 +314,7 @@ static void link_places(struct reader *reader, const struct sample *sample)
             link_cpus(reader, sample, a, b);
 }
 
-static int bridge_with(const struct reader *reader, shim_bus bus)
+static int bridge_with(const struct reader *reader, tccl_bus bus)
 {
     for (int i = FIRST_SWITCH; i < FIRST_SWITCH + reader->bridges; i++)
         if (reader->bus[i] == bus)
@@ -392,7 +392,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
     struct tccl_machine *machine = &reader->machine;
     machine->cpu = view->cpu = cpu_at(reader, sample, 0);
     view->nccl = sample->nccl;
-    machine->n_gpus = sample->chain.rings[0].path.n_gpus;
+    machine->n_gpus = sample->chain.rings.chains[0].n_gpus;
     machine->n_nics = sample->facts.nics;
     memset(machine->p2p, true, sizeof(machine->p2p));
     memset(machine->gpudirect, true, sizeof(machine->gpudirect));
@@ -415,7 +415,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
 
 /* ---- The properties ---- */
 
-static int place_in_view(const struct tccl_view *view, shim_bus gpu)
+static int place_in_view(const struct tccl_view *view, tccl_bus gpu)
 {
     for (int i = 0; i < view->n_gpus; i++)
         if (view->gpus[i].index == (int)(gpu >> 8) - 0x10)
@@ -429,12 +429,12 @@ static bool edges_suit(const struct reader *reader, const struct sample *sample)
 {
     const struct shim_chain *chain = &sample->chain;
     int level = reader->amd && sample->facts.far_p2p ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
-    for (int i = 0; i < tccl_named_edges(&chain->rings[0].path); i++) {
-        int from = place_in_view(&reader->view, chain->rings[0].path.gpus[i]);
-        int to = place_in_view(&reader->view,
-                               chain->rings[0].path.gpus[(i + 1) % chain->rings[0].path.n_gpus]);
+    for (int i = 0; i < tccl_named_edges(&chain->rings.chains[0]); i++) {
+        int from = place_in_view(&reader->view, chain->rings.chains[0].gpus[i]);
+        int to = place_in_view(
+            &reader->view, chain->rings.chains[0].gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
         int far = reader->view.gpus[from].to_gpu[to].far;
-        if ((far <= level) != (chain->rings[0].path.edges[i].kind != TCCL_BOUNCE) ||
+        if ((far <= level) != (chain->rings.chains[0].edges[i].kind != TCCL_BOUNCE) ||
             far > TCCL_FAR_SYSTEM)
             return false;
     }
@@ -446,21 +446,21 @@ static bool edges_suit(const struct reader *reader, const struct sample *sample)
 static bool others_suit(const struct reader *reader, const struct sample *sample)
 {
     const struct shim_chain *chain = &sample->chain;
-    int n = chain->rings[0].path.n_gpus, begin = 0;
+    int n = chain->rings.chains[0].n_gpus, begin = 0;
     if (!sample->facts.ways)
         return true;
     /* A NIC below the bridge of the first GPUs leaves these together, where there are other NICs.
      */
-    while (!chain->rings[0].path.closed && sample->facts.near_entry && sample->facts.nics > 1 &&
-           begin + 1 < n && chain->rings[0].path.edges[begin].kind != TCCL_BOUNCE)
+    while (!chain->rings.chains[0].closed && sample->facts.near_entry && sample->facts.nics > 1 &&
+           begin + 1 < n && chain->rings.chains[0].edges[begin].kind != TCCL_BOUNCE)
         begin++;
     if (begin + 1 == n)
         begin = 0;
     for (int i = begin; i < n; i++)
         for (int j = i + 2; j < n; j++) {
-            int from = place_in_view(&reader->view, chain->rings[0].path.gpus[i]);
-            int to = place_in_view(&reader->view, chain->rings[0].path.gpus[j]);
-            if (!(chain->rings[0].path.closed && i == 0 && j == n - 1) &&
+            int from = place_in_view(&reader->view, chain->rings.chains[0].gpus[i]);
+            int to = place_in_view(&reader->view, chain->rings.chains[0].gpus[j]);
+            if (!(chain->rings.chains[0].closed && i == 0 && j == n - 1) &&
                 (reader->view.gpus[from].to_gpu[to].far <= TCCL_FAR_SWITCHES ||
                  reader->view.gpus[to].to_gpu[from].far <= TCCL_FAR_SWITCHES))
                 return false;
@@ -470,7 +470,7 @@ static bool others_suit(const struct reader *reader, const struct sample *sample
 
 static bool ends_suit(const struct reader *reader, const struct sample *sample)
 {
-    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
+    const struct tccl_named_chain *path = &sample->chain.rings.chains[0];
     int head = place_in_view(&reader->view, path->gpus[0]), nic = 0;
     int tail = place_in_view(&reader->view, path->gpus[path->n_gpus - 1]);
     while (reader->view.nics[nic].index != sample->nic)
@@ -483,7 +483,7 @@ static bool ends_suit(const struct reader *reader, const struct sample *sample)
 
 static bool is_along(const struct reader *reader, const struct sample *sample, const uint8_t *gpus)
 {
-    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
+    const struct tccl_named_chain *path = &sample->chain.rings.chains[0];
     int n = path->n_gpus, start = 0;
     while (path->closed && gpus[start] != place_in_view(&reader->view, path->gpus[0]))
         start++;
@@ -500,7 +500,7 @@ static void compare_tree(const struct sample *sample, double gbps)
 {
     const struct shim_steer *facts = &sample->facts;
     const double lane_gbps = 0.1875, share = 1.5; /* of a link, and of the tree's rate on it */
-    double most = tccl_tree_lanes(1, sample->chain.rings[0].path.n_gpus,
+    double most = tccl_tree_lanes(1, sample->chain.rings.chains[0].n_gpus,
                                   facts->channels * facts->gbps, facts->tree_gbps) *
                   lane_gbps / share;
     trees++;
@@ -512,13 +512,13 @@ static void compare_tree(const struct sample *sample, double gbps)
 static bool is_found(struct reader *reader, const struct sample *sample)
 {
     struct tccl_rings rings;
-    bool closed = sample->chain.rings[0].path.closed;
+    bool closed = sample->chain.rings.chains[0].closed;
     CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, ERR), 0);
     if (rings.n_channels != sample->facts.channels || rings.ring.channels != rings.n_channels ||
         (double)rings.ring.intra != sample->facts.gbps ||
         (double)rings.ring.inter != sample->facts.gbps)
         return false;
-    if (!closed && sample->chain.rings[0].path.n_gpus > 2)
+    if (!closed && sample->chain.rings.chains[0].n_gpus > 2)
         compare_tree(sample, (double)rings.tree.inter * rings.tree.channels);
     for (int i = 0; i < rings.n_channels; i++)
         if (!is_along(reader, sample, rings.gpus[i]) ||
@@ -531,7 +531,7 @@ static bool is_found(struct reader *reader, const struct sample *sample)
 /* An island where all P2P edges are: where a ring has one bounce both are the same. */
 static bool is_possible(const struct sample *sample)
 {
-    const struct tccl_named_chain *path = &sample->chain.rings[0].path;
+    const struct tccl_named_chain *path = &sample->chain.rings.chains[0];
     int bounces = 0;
     for (int i = 0; i < tccl_named_edges(path); i++)
         bounces += path->edges[i].kind == TCCL_BOUNCE;
@@ -546,7 +546,7 @@ static bool check_one(unsigned long *seed)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     struct reader *reader = calloc(1, sizeof(*reader));
@@ -565,10 +565,10 @@ static bool check_one(unsigned long *seed)
         put_other_nics(reader, &sample);
         make_view(reader, &sample);
         if (!edges_suit(reader, &sample) || !others_suit(reader, &sample) ||
-            (!sample.chain.rings[0].path.closed && !ends_suit(reader, &sample)) ||
+            (!sample.chain.rings.chains[0].closed && !ends_suit(reader, &sample)) ||
             !is_found(reader, &sample)) {
             char chain[TCCL_CHAIN_TEXT];
-            tccl_named_format(&sample.chain.rings[0].path, chain);
+            tccl_named_format(&sample.chain.rings.chains[0], chain);
             fprintf(stderr,
                     "seed %lu: %s, near %d %d, NICs %d, %d x %g, cpu %d, sm %d, line %g\n%s", begin,
                     chain, sample.facts.near_entry, sample.facts.near_exit, sample.facts.nics,
@@ -588,17 +588,17 @@ static void two_islands(struct sample *sample, int gpus, int split, int nics)
     struct shim_chain *chain = &sample->chain;
     memset(sample, 0, sizeof(*sample));
     sample->pci.intel = true;
-    chain->n_rings = 1;
-    sample->pci.n = chain->rings[0].path.n_gpus = (uint8_t)gpus;
-    chain->rings[0].path.closed = true;
+    chain->rings.n = 1;
+    sample->pci.n = chain->rings.chains[0].n_gpus = (uint8_t)gpus;
+    chain->rings.chains[0].closed = true;
     for (int i = 0; i < gpus; i++) {
         bool last = i == split - 1 || i == gpus - 1;
-        sample->pci.devices[i] = (struct shim_pci_device){.bus = (shim_bus)(0x10 + i) << 8,
+        sample->pci.devices[i] = (struct shim_pci_device){.bus = (tccl_bus)(0x10 + i) << 8,
                                                           .node = i >= split,
                                                           .depth = !last,
                                                           .above = {i < split ? 0x100 : 0x200}};
-        chain->rings[0].path.gpus[i] = sample->pci.devices[i].bus;
-        chain->rings[0].path.edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
+        chain->rings.chains[0].gpus[i] = sample->pci.devices[i].bus;
+        chain->rings.chains[0].edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
     sample->facts = (struct shim_steer){.channels = 1, .gbps = 6, .nics = nics, .ways = true};
 }
@@ -619,7 +619,7 @@ static void check_size(int gpus, int split, int nics, bool ways)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     two_islands(&sample, gpus, split, nics);
@@ -634,13 +634,13 @@ TEST(several)
 {
     bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
     two_islands(&sample, 8, 4, 1);
     CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 1);
-    sample.chain.rings[1] = sample.chain.rings[0];
-    sample.chain.n_rings = 2;
+    sample.chain.rings.chains[1] = sample.chain.rings.chains[0];
+    sample.chain.rings.n = 2;
     why.text[0] = '\0';
     CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 0);
     CHECK_STR(why.text, "the plan has 2 rings");

@@ -4,24 +4,24 @@
 
 enum { N = 4 };
 
-static shim_bus bus(int i)
+static tccl_bus bus(int i)
 {
-    return (shim_bus)(0x41 + 0x20 * i) << 8; /* 41, 61, 81, a1 */
+    return (tccl_bus)(0x41 + 0x20 * i) << 8; /* 41, 61, 81, a1 */
 }
 
 static struct shim_chain make_chain(bool closed)
 {
     static const int order[N] = {0, 3, 1, 2};
-    struct shim_chain chain = {.n_rings = 1, .rings[0].path = {.n_gpus = N, .closed = closed}};
+    struct shim_chain chain = {.rings.n = 1, .rings.chains[0] = {.n_gpus = N, .closed = closed}};
 
     for (int i = 0; i < N; i++) {
-        chain.rings[0].path.gpus[i] = bus(order[i]);
-        chain.rings[0].path.edges[i] =
+        chain.rings.chains[0].gpus[i] = bus(order[i]);
+        chain.rings.chains[0].edges[i] =
             (struct tccl_named_edge){(uint8_t)(i % 3), i % 3 == TCCL_BOUNCE ? 1 : -1};
     }
-    strcpy(chain.rings[0].path.entry.nic, "mlx5_0");
-    strcpy(chain.rings[0].path.exit.nic, "mlx5_1");
-    chain.rings[0].path.entry.gpudirect = true;
+    strcpy(chain.rings.chains[0].entry.nic, "mlx5_0");
+    strcpy(chain.rings.chains[0].exit.nic, "mlx5_1");
+    chain.rings.chains[0].entry.gpudirect = true;
     return chain;
 }
 
@@ -35,7 +35,7 @@ static void make_members(struct shim_member members[N])
     }
 }
 
-static int number_of(shim_bus gpu)
+static int number_of(tccl_bus gpu)
 {
     for (int i = 0; i < N; i++)
         if (bus(i) == gpu)
@@ -43,34 +43,34 @@ static int number_of(shim_bus gpu)
     return -1;
 }
 
-static struct shim_reach reach_of(const struct shim_ring *ring, int i)
+static struct shim_reach reach_of(const struct tccl_named_chain *ring, int i)
 {
     struct shim_reach reach = {.way = SHIM_WAY_P2P, .nic = -1};
 
-    reach.read = ring->path.edges[i].kind == TCCL_P2P_READ;
-    if (ring->path.edges[i].kind == TCCL_BOUNCE)
+    reach.read = ring->edges[i].kind == TCCL_P2P_READ;
+    if (ring->edges[i].kind == TCCL_BOUNCE)
         reach.way = SHIM_WAY_SHM;
     return reach;
 }
 
 /* What NCCL builds of a ring for the rank at place i if all is as planned. Of the chain's ends,
  * ranks 3 and 40 are on other nodes. */
-static struct shim_part part_of(const struct shim_ring *ring, int i, int entry, int exit)
+static struct shim_part part_of(const struct tccl_named_chain *ring, int i, int entry, int exit)
 {
     int prev = (i + N - 1) % N, next = (i + 1) % N;
-    struct shim_part part = {.prev = 10 + number_of(ring->path.gpus[prev]),
-                             .next = 10 + number_of(ring->path.gpus[next]),
+    struct shim_part part = {.prev = 10 + number_of(ring->gpus[prev]),
+                             .next = 10 + number_of(ring->gpus[next]),
                              .send = reach_of(ring, i),
                              .receive = {.way = SHIM_WAY_UNKNOWN, .nic = -1}};
-    if (!ring->path.closed && i == 0) {
+    if (!ring->closed && i == 0) {
         part.prev = 3;
-        part.receive = (struct shim_reach){
-            .way = SHIM_WAY_NET, .nic = entry, .gdr = ring->path.entry.gpudirect};
+        part.receive =
+            (struct shim_reach){.way = SHIM_WAY_NET, .nic = entry, .gdr = ring->entry.gpudirect};
     }
-    if (!ring->path.closed && i == N - 1) {
+    if (!ring->closed && i == N - 1) {
         part.next = 40;
         part.send =
-            (struct shim_reach){.way = SHIM_WAY_NET, .nic = exit, .gdr = ring->path.exit.gpudirect};
+            (struct shim_reach){.way = SHIM_WAY_NET, .nic = exit, .gdr = ring->exit.gpudirect};
     }
     return part;
 }
@@ -78,12 +78,12 @@ static struct shim_part part_of(const struct shim_ring *ring, int i, int entry, 
 /* The same in one channel, of a chain with one ring. */
 static struct shim_built as_planned(const struct shim_chain *chain, int i)
 {
-    struct shim_built built = {.rank = 10 + number_of(chain->rings[0].path.gpus[i]),
+    struct shim_built built = {.rank = 10 + number_of(chain->rings.chains[0].gpus[i]),
                                .ranks = 50,
                                .channels = 1,
                                .complete = true,
                                .connected = true};
-    built.parts[0] = part_of(&chain->rings[0], i, 5, 6);
+    built.parts[0] = part_of(&chain->rings.chains[0], i, 5, 6);
     return built;
 }
 
@@ -97,7 +97,7 @@ static void expect(const struct shim_chain *chain, int i, const struct shim_buil
     char said[256];
 
     make_members(members);
-    CHECK_INT(shim_verdict_of(chain, members, N, chain->rings[0].path.gpus[i], built, entries,
+    CHECK_INT(shim_verdict_of(chain, members, N, chain->rings.chains[0].gpus[i], built, entries,
                               exits, said),
               verdict);
     CHECK_STR(said, text);
@@ -210,11 +210,11 @@ TEST(not_compared)
 
     make_members(members);
     built.parts[0].receive.nic = 9;
-    CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[0], &built, not_compared,
-                              not_compared, text),
+    CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[0], &built,
+                              not_compared, not_compared, text),
               SHIM_APPLIED);
     members[2].rank = -1;
-    CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[0], &built, entries,
+    CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[0], &built, entries,
                               exits, text),
               SHIM_UNKNOWN);
     CHECK_STR(text, "the ranks of the GPUs are not known");
@@ -231,8 +231,8 @@ TEST(not_compared)
 TEST(single)
 {
     struct shim_chain chain = {
-        .n_rings = 1, .rings[0].path = {.n_gpus = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}}};
-    struct shim_member member = {.gpu = chain.rings[0].path.gpus[0], .rank = 7};
+        .rings.n = 1, .rings.chains[0] = {.n_gpus = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}}};
+    struct shim_member member = {.gpu = chain.rings.chains[0].gpus[0], .rank = 7};
     struct shim_reach net = {.way = SHIM_WAY_NET, .nic = 0};
     struct shim_built built = {
         .rank = 7, .ranks = 8, .channels = 1, .complete = true, .connected = true};
@@ -240,10 +240,10 @@ TEST(single)
     char text[256];
 
     built.parts[0] = (struct shim_part){.prev = 6, .next = 0, .send = net, .receive = net};
-    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.rings[0].path.gpus[0], &built, first, first,
-                              text),
+    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.rings.chains[0].gpus[0], &built, first,
+                              first, text),
               SHIM_APPLIED);
-    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.rings[0].path.gpus[0], &built, second,
+    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.rings.chains[0].gpus[0], &built, second,
                               first, text),
               SHIM_DIFFERS);
     CHECK(strstr(text, "2000:00:0c.1")); /* nothing of the bus id goes without saying */
@@ -254,17 +254,17 @@ TEST(single)
 static struct shim_chain make_set(bool closed)
 {
     struct shim_chain chain = make_chain(closed);
-    struct shim_ring *back = &chain.rings[1], *third = &chain.rings[2];
-    chain.n_rings = 3;
-    *back = *third = chain.rings[0];
+    struct tccl_named_chain *back = &chain.rings.chains[1], *third = &chain.rings.chains[2];
+    chain.rings.n = 3;
+    *back = *third = chain.rings.chains[0];
     for (int i = 0; i < N; i++)
-        back->path.gpus[i] = chain.rings[0].path.gpus[N - 1 - i];
-    strcpy(back->path.entry.nic, "mlx5_1");
-    strcpy(back->path.exit.nic, "mlx5_0");
-    back->path.entry.gpudirect = false;
-    back->path.exit.gpudirect = true;
+        back->gpus[i] = chain.rings.chains[0].gpus[N - 1 - i];
+    strcpy(back->entry.nic, "mlx5_1");
+    strcpy(back->exit.nic, "mlx5_0");
+    back->entry.gpudirect = false;
+    back->exit.gpudirect = true;
     for (int i = 0; i < N; i++)
-        third->path.edges[i] = (struct tccl_named_edge){TCCL_BOUNCE, 1};
+        third->edges[i] = (struct tccl_named_edge){TCCL_BOUNCE, 1};
     return chain;
 }
 
@@ -272,11 +272,11 @@ static struct shim_chain make_set(bool closed)
 static struct shim_built set_as_planned(const struct shim_chain *chain, int i, const int *rings,
                                         int channels)
 {
-    shim_bus gpu = chain->rings[0].path.gpus[i];
+    tccl_bus gpu = chain->rings.chains[0].gpus[i];
     struct shim_built built = as_planned(chain, i);
     built.channels = channels;
     for (int c = 0; c < channels; c++) {
-        const struct shim_ring *ring = &chain->rings[rings[c]];
+        const struct tccl_named_chain *ring = &chain->rings.chains[rings[c]];
         built.parts[c] =
             part_of(ring, shim_ring_find(ring, gpu), entries[rings[c]], exits[rings[c]]);
     }
@@ -304,8 +304,8 @@ TEST(sets)
         struct shim_member members[N];
         char said[256];
         make_members(members);
-        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[0], &built, entries,
-                                  exits, said),
+        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[0], &built,
+                                  entries, exits, said),
                   SHIM_DIFFERS);
     }
 }
@@ -332,8 +332,8 @@ TEST(fewer)
         struct shim_member members[N];
         char said[256];
         make_members(members);
-        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings[0].path.gpus[1], &built, entries,
-                                  exits, said),
+        CHECK_INT(shim_verdict_of(&chain, members, N, chain.rings.chains[0].gpus[1], &built,
+                                  entries, exits, said),
                   SHIM_DIFFERS);
     }
 }

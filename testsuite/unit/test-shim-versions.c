@@ -93,7 +93,7 @@ static void check_left(uint32_t version)
     struct shim_plan plan = {.n_gpus = 1, .step_gpus = 2, .n_nodes = 2, .gpus = {0x100}};
     struct shim_comm comm = {.ranks = 2, .expected = 1};
     struct shim_member member = {.gpu = 0x100, .version = version};
-    struct shim_why why = {""};
+    struct tccl_error why = {""};
     char text[TCCL_NCCL_TEXT];
     tccl_nccl_not_known(version, text);
     CHECK_INT(shim_members_check(&plan, NULL, &comm, &member, 1, &why), -1);
@@ -113,7 +113,7 @@ TEST(unknown)
         if (tccl_release_of(version) || version == 0)
             continue;
         struct shim_nccl nccl = {.version = version};
-        struct shim_why why = {""};
+        struct tccl_error why = {""};
         for (int fact = 0; fact < TCCL_FACTS; fact++)
             CHECK(!tccl_release_does(version, (enum tccl_fact)(1 << fact)));
         CHECK(!shim_settings_cumem_host(version, 13000, SHIM_USER_HOST));
