@@ -169,18 +169,15 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
     return NULL;
 }
 
-json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, uint32_t job,
-                         uint32_t step, int64_t since_ms, int timeout_ms, struct tccl_error *err)
+json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const json_t *question,
+                         int timeout_ms, struct tccl_error *err)
 {
     cleanup_home struct home home = {
         .conf = conf, .node = node, .fd = -1, .deadline = tccl_now_ms() + timeout_ms};
-    cleanup_json json_t *question = tccl_message_new("node");
-    if (job) {
-        json_object_set_new(question, "job", json_integer(job));
-        json_object_set_new(question, "step", json_integer(step));
-        json_object_set_new(question, "since_ms", json_integer(since_ms));
-    }
-    return ask(&home, question, "node", err);
+    cleanup_json json_t *message = tccl_message_new("node");
+    if (question)
+        json_object_update_missing(message, (json_t *)question);
+    return ask(&home, message, "node", err);
 }
 
 /* each_ms: how long each page may take; 0: all together have the deadline that home has. */

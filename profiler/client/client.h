@@ -47,11 +47,11 @@ json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filte
                                int *complete, json_t **lost, struct tccl_error *err);
 
 /* Asks the tccld of a node, also of this one, over TCP, or (NULL) this node's over its socket:
- * which version it is, whether the plugin is there, and more (NODE). job != 0: also whether it has
- * spoken for that step, which began since_ms ago. Returns the answer, a new reference, or NULL with
+ * which version it is, whether the plugin is there, and what question's members ask for (NODE of
+ * profiler/client/README.md); NULL: nothing more. Returns the answer, a new reference, or NULL with
  * err. */
-json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, uint32_t job,
-                         uint32_t step, int64_t since_ms, int timeout_ms, struct tccl_error *err);
+json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const json_t *question,
+                         int timeout_ms, struct tccl_error *err);
 
 /* Asks for a summary of the records that match a filter (profiler/client/README.md,
  * SUMMARY). Returns a new reference to an object, or NULL with err. */

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "base/lines.h"
 #include "client/hostlist.h"
 
 enum { NVIDIA_MAJOR = 195, MINOR_MOST = 9999 };
@@ -124,11 +123,26 @@ static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error
     return 0;
 }
 
+/* slurmd leaves out a Links= that it can't read, and says so before the list, in the same words in
+ * all its versions. */
+static void find_refused(const char *text, char links[static TCCL_GRES_LINKS])
+{
+    static const char mark[] = "Ignoring invalid Links=", of[] = " for Name=gpu";
+    links[0] = '\0';
+    for (const char *at = text; !*links && (at = strstr(at, mark));) {
+        at += sizeof(mark) - 1;
+        const char *end = strstr(at, of), *next = at + strcspn(at, "\n");
+        if (end && end < next && !isalnum((unsigned char)end[sizeof(of) - 1]))
+            snprintf(links, TCCL_GRES_LINKS, "%.*s", (int)(end - at), at);
+    }
+}
+
 int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err)
 {
     static const char mark[] = "Gres Name=gpu ";
     char line[8192];
     gres->count = 0;
+    find_refused(text, gres->refused);
     for (const char *at = text; (at = strstr(at, mark)); at++) {
         size_t length = strcspn(at, "\n");
         if (length >= sizeof(line))
@@ -139,21 +153,6 @@ int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error 
             return -1;
     }
     return gres->count ? 0 : tccl_fail(err, "slurmd -G lists no GPU");
-}
-
-/* In the words of all its versions since there are Links= of any text. */
-bool tccl_gres_refused_links(const char *text, char links[static TCCL_GRES_LINKS])
-{
-    static const char mark[] = "Ignoring invalid Links=", of[] = " for Name=gpu";
-    for (const char *at = text; (at = strstr(at, mark));) {
-        at += sizeof(mark) - 1;
-        const char *end = strstr(at, of), *next = at + strcspn(at, "\n");
-        if (!end || end > next || isalnum((unsigned char)end[sizeof(of) - 1]))
-            continue;
-        snprintf(links, TCCL_GRES_LINKS, "%.*s", (int)(end - at), at);
-        return true;
-    }
-    return false;
 }
 
 static bool read_core(const char **at, long *core)
@@ -290,8 +289,9 @@ int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *mach
     return gpu;
 }
 
-/* ---- as a file ---- */
+/* ---- as a text ---- */
 
+/* Of an instance nobody asks what it is next to. */
 static void put_device(struct tccl_line_writer *lines, int number,
                        const struct tccl_gres_device *device)
 {
@@ -303,21 +303,34 @@ static void put_device(struct tccl_line_writer *lines, int number,
                   : device->nvidia ? "whole"
                                    : "other",
                   device->minor, busid, device->file);
+    if (!device->mig && *device->links)
+        tccl_line_put(lines, "links", "%d %s", number, device->links);
+    if (!device->mig && *device->cores)
+        tccl_line_put(lines, "cores", "%d %d %s", number, device->core_count, device->cores);
+}
+
+int tccl_gres_text(const struct tccl_gres *gres, int pid, int64_t started,
+                   char text[static TCCL_LINES_SIZE])
+{
+    struct tccl_line_writer lines;
+    tccl_lines_begin(&lines, text, TCCL_LINES_SIZE, "tccl-slurm-gpus", 1);
+    tccl_line_put(&lines, "slurmd", "%d", pid);
+    tccl_line_put(&lines, "started", "%lld", (long long)started);
+    for (int i = 0; i < gres->count; i++)
+        put_device(&lines, i, &gres->devices[i]);
+    if (*gres->refused)
+        tccl_line_put(&lines, "refused", "%s", gres->refused);
+    return tccl_lines_end(&lines) != 0 ? -1 : (int)lines.length;
 }
 
 int tccl_gres_save(const struct tccl_gres *gres, const char *path, int pid, int64_t started,
                    struct tccl_error *err)
 {
     char text[TCCL_LINES_SIZE];
-    struct tccl_line_writer lines;
-    tccl_lines_begin(&lines, text, sizeof(text), "tccl-slurm-gpus", 1);
-    tccl_line_put(&lines, "slurmd", "%d", pid);
-    tccl_line_put(&lines, "started", "%lld", (long long)started);
-    for (int i = 0; i < gres->count; i++)
-        put_device(&lines, i, &gres->devices[i]);
-    if (tccl_lines_end(&lines) != 0)
+    int length = tccl_gres_text(gres, pid, started, text);
+    if (length < 0)
         return tccl_fail(err, "%s: slurmd's list of GPUs is too long to be kept", path);
-    return tccl_write_file(path, 0644, text, lines.length, err);
+    return tccl_write_file(path, 0644, text, (size_t)length, err);
 }
 
 static int get_device(struct tccl_gres *gres, const char *text)
@@ -339,27 +352,47 @@ static int get_device(struct tccl_gres *gres, const char *text)
     return 0;
 }
 
+int tccl_gres_from_text(struct tccl_gres *gres, const char *data, size_t size, int *pid,
+                        int64_t *started, struct tccl_error *err)
+{
+    struct tccl_lines lines;
+    const char *at = NULL;
+    char text[TCCL_GRES_CORES + 64], value[TCCL_GRES_CORES];
+    int64_t slurmd;
+    int number, count;
+    gres->count = 0;
+    if (tccl_lines_open(data, size, &lines, err) != 0)
+        return -1;
+    if (!tccl_lines_are(&lines, "tccl-slurm-gpus", 1) ||
+        tccl_line_integer(&lines, "slurmd", 0, INT_MAX, &slurmd) != 0 ||
+        tccl_line_integer(&lines, "started", 0, INT64_MAX, started) != 0)
+        return tccl_fail(err, "no list of Slurm's GPUs");
+    *pid = (int)slurmd;
+    while (tccl_line_next(&lines, "gpu", &at, text, sizeof(text)) >= 0)
+        if (get_device(gres, text) != 0)
+            return tccl_fail(err, "gpu %.80s", text);
+    for (at = NULL; tccl_line_next(&lines, "links", &at, text, sizeof(text)) >= 0;)
+        if (sscanf(text, "%d %63s", &number, value) == 2 && number >= 0 && number < gres->count)
+            strcpy(gres->devices[number].links, value);
+    for (at = NULL; tccl_line_next(&lines, "cores", &at, text, sizeof(text)) >= 0;)
+        if (sscanf(text, "%d %d %511s", &number, &count, value) == 3 && number >= 0 &&
+            number < gres->count) {
+            gres->devices[number].core_count = count;
+            strcpy(gres->devices[number].cores, value);
+        }
+    tccl_line_text(&lines, "refused", gres->refused, sizeof(gres->refused));
+    return 0;
+}
+
 int tccl_gres_load(struct tccl_gres *gres, const char *path, int *pid, int64_t *started,
                    struct tccl_error *err)
 {
     cleanup_free char *data = NULL;
-    struct tccl_lines lines;
-    const char *at = NULL;
-    char text[TCCL_GRES_FILE + 64];
-    int64_t slurmd;
     size_t size;
     gres->count = 0;
     if (tccl_read_file(path, TCCL_LINES_SIZE, &data, &size, err) != 0)
         return -1;
-    if (tccl_lines_open(data, size, &lines, err) != 0)
+    if (tccl_gres_from_text(gres, data, size, pid, started, err) != 0)
         return tccl_fail_in(err, "%s", path);
-    if (!tccl_lines_are(&lines, "tccl-slurm-gpus", 1) ||
-        tccl_line_integer(&lines, "slurmd", 0, INT_MAX, &slurmd) != 0 ||
-        tccl_line_integer(&lines, "started", 0, INT64_MAX, started) != 0)
-        return tccl_fail(err, "%s: no list of Slurm's GPUs", path);
-    *pid = (int)slurmd;
-    while (tccl_line_next(&lines, "gpu", &at, text, sizeof(text)) >= 0)
-        if (get_device(gres, text) != 0)
-            return tccl_fail(err, "%s: gpu %.80s", path, text);
     return 0;
 }

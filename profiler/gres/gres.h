@@ -8,6 +8,7 @@
 
 #include "base/bus.h"
 #include "base/error.h"
+#include "base/lines.h"
 #include "machine/machine.h"
 
 enum {
@@ -18,9 +19,9 @@ enum {
 };
 
 struct tccl_gres_device {
-    char links[TCCL_GRES_LINKS]; /* Links=, "-1,4,0"; "": none. Not saved */
+    char links[TCCL_GRES_LINKS]; /* Links=, "-1,4,0"; "": none */
     char cores[TCCL_GRES_CORES]; /* Cores=, "0-15,32-47", in the same way */
-    int core_count;              /* so many has the node, as Slurm counts; 0: not said. Not saved */
+    int core_count;              /* so many has the node, as Slurm counts; 0: not said */
     char file[TCCL_GRES_FILE];   /* the first one, of a MIG instance that of its GPU */
     bool mig;                    /* an instance, or a GPU that has some */
     bool nvidia;                 /* a device of NVIDIA's driver; else minor and bus are unknown */
@@ -32,15 +33,12 @@ struct tccl_gres_device {
 struct tccl_gres {
     int count;
     struct tccl_gres_device devices[TCCL_GRES_MAX];
+    char refused[TCCL_GRES_LINKS]; /* the first Links= of a GPU that slurmd could not read; "" */
 };
 
 /* Reads what `slurmd -G` prints, of Slurm 22.05 to 25.11. Only files and instances are known then.
  * Returns 0, or -1 with err: no GPU, a GPU without a file, or a line that is not understood. */
 int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err);
-
-/* slurmd leaves out a Links= that it can't read, and says so before the list: the first one of a
- * GPU is copied. Returns whether there is one. */
-bool tccl_gres_refused_links(const char *text, char links[static TCCL_GRES_LINKS]);
 
 /* Are these cores of a node that has count of them, from 0 on: "0-15,32-47"? */
 bool tccl_gres_cores_exist(const char *cores, int count);
@@ -58,8 +56,15 @@ bool tccl_gres_equal(const struct tccl_gres *a, const struct tccl_gres *b);
 int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *machine, bool real,
                    int number, struct tccl_error *err);
 
-/* The list as a file that others read: tccl-check, and the plugin, whose policies ask for models.
- * pid and started say of which slurmd it is. Returns 0, or -1 with err. */
+/* The list as a text (base/lines.h), for tccl-check. pid and started say of which slurmd it is.
+ * Returns its length, or -1: too long. Reading returns 0, or -1 with err. */
+int tccl_gres_text(const struct tccl_gres *gres, int pid, int64_t started,
+                   char text[static TCCL_LINES_SIZE]);
+int tccl_gres_from_text(struct tccl_gres *gres, const char *text, size_t size, int *pid,
+                        int64_t *started, struct tccl_error *err);
+
+/* As a file, for the plugin, whose policies ask for models, and the next tccld. Returns 0, or -1
+ * with err. */
 int tccl_gres_save(const struct tccl_gres *gres, const char *path, int pid, int64_t started,
                    struct tccl_error *err);
 int tccl_gres_load(struct tccl_gres *gres, const char *path, int *pid, int64_t *started,

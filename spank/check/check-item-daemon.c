@@ -230,7 +230,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
                   err.text);
         return;
     }
-    cleanup_json json_t *answer = check_site_ask(site, DAEMON_MS, &err);
+    cleanup_json json_t *answer = check_site_ask(site, false, DAEMON_MS, &err);
     if (!answer) {
         check_say(result, CHECK_FAIL, "tccld at %s: %s: restart it, see its log", socket, err.text);
         return;

@@ -9,14 +9,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/command.h"
+#include "base/fields.h"
 #include "base/numberset.h"
 #include "check/check-items.h"
-#include "client/users.h"
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
 #include "fill/gpusets.h"
 #include "gres/gres.h"
-#include "gres/slurmd.h"
 #include "profile/cache.h"
 #include "report/gres-links.h"
 
@@ -213,6 +212,16 @@ static void say_missing(const struct check_site *site, const char *id, const cha
                   site->conf.cache_dir);
 }
 
+/* Can tccld use the profile that we can read? */
+static void check_read(const struct check_site *site, struct check_result *result)
+{
+    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, NULL);
+    const char *why = tccl_text_of(answer, "profile_why");
+    if (*why)
+        check_say(result, CHECK_FAIL,
+                  "tccld can't use it: %.300s: make it readable for the user of TccldUser=", why);
+}
+
 void check_item_profile(const struct check_site *site, struct check_result *result)
 {
     cleanup_free struct tccl_machine *machine = calloc(1, sizeof(*machine));
@@ -247,6 +256,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_say(result, CHECK_OK, "%s", id);
     if (strcmp(tccl_profile_source(profile), "model") != 0)
         compare_machine(site, machine, tccl_profile_source(profile), result);
+    check_read(site, result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_system(profile, result);
@@ -272,29 +282,19 @@ static int slurm_gpus(const struct check_site *site)
     return tccl_slurm_gpus(gres);
 }
 
-/* slurmd's list, as slurmd -G prints it now; refused: a Links= that it can't read, or "". */
+/* slurmd's list, as this node's tccld has it. */
 static int read_numbers(const struct check_site *site, struct tccl_gres *list,
-                        char refused[static TCCL_GRES_LINKS], struct tccl_error *err)
+                        struct tccl_error *err)
 {
-    cleanup_free struct tccl_command_output *output = malloc(sizeof(*output));
-    struct tccl_slurmd slurmd;
-    char scratch[] = "/tmp/tccl-check-XXXXXX";
-    struct tccl_users users = {0};
-    tccl_users_find(&site->conf, &users, NULL);
-    int rc = tccl_slurmd_find(site->conf.node, getenv("SLURM_CONF"), users.slurm, &slurmd, err);
-    if (rc != 0 || !output)
-        return rc > 0 ? tccl_fail(err, "no slurmd runs here") : -1;
-    if (!mkdtemp(scratch))
-        return tccl_fail(err, "%s: %s", scratch, strerror(errno));
-    rc = tccl_slurmd_list(&slurmd, site->conf.node, scratch,
-                          check_run_until(site->deadline, SLURM_MS), output, err);
-    rmdir(scratch);
-    if (rc != 0 || tccl_gres_parse(output->err, list, err) != 0)
+    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, err);
+    const char *text = tccl_text_of(answer, "gpus"), *why = tccl_text_of(answer, "gpus_why");
+    int pid;
+    int64_t started;
+    if (!answer)
         return -1;
-    tccl_gres_locate(list, NULL);
-    if (!tccl_gres_refused_links(output->err, refused))
-        refused[0] = '\0';
-    return 0;
+    if (!*text)
+        return tccl_fail(err, "%s", *why ? why : "tccld is older than this: restart it");
+    return tccl_gres_from_text(list, text, strlen(text), &pid, &started, err);
 }
 
 /* Where Links= would serve here (tccl-profile gres): are those of gres.conf what was measured? */
@@ -372,8 +372,7 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
 {
     cleanup_free struct tccl_gres *list = malloc(sizeof(*list));
     struct tccl_error err = {0};
-    char refused[TCCL_GRES_LINKS];
-    if (!list || read_numbers(site, list, refused, &err) != 0) {
+    if (!list || read_numbers(site, list, &err) != 0) {
         check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s", err.text);
         return;
     }
@@ -387,12 +386,12 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
     }
     if (known < list->count)
         return;
-    if (*refused)
+    if (*list->refused)
         check_say(result, CHECK_WARN,
                   "Links=%s in gres.conf is none that slurmd can read, so it is left out: numbers "
                   "such as -1,4,0,0 are wanted, with -1 for the GPU itself, as tccl-profile gres "
                   "prints them",
-                  refused);
+                  list->refused);
     else
         check_links(site, machine, list, gpus, result);
     if (check_cores_exist(list, result))

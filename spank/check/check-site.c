@@ -166,15 +166,16 @@ static void look_for_slurmd(const struct check_site *site, struct tccl_slurmd *s
         *slurmd = (struct tccl_slurmd){.pid = 0};
 }
 
-json_t *check_site_ask(const struct check_site *site, int ms, struct tccl_error *err)
+json_t *check_site_ask(const struct check_site *site, bool gpus, int ms, struct tccl_error *err)
 {
     int64_t left = check_run_until(site->deadline, ms) - tccl_now_ms();
-    return tccl_client_node(&site->conf, NULL, 0, 0, 0, left > 0 ? (int)left : 0, err);
+    cleanup_json json_t *question = json_pack("{s:b}", "gpus", gpus);
+    return tccl_client_node(&site->conf, NULL, question, left > 0 ? (int)left : 0, err);
 }
 
 void check_site_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd)
 {
-    cleanup_json json_t *answer = check_site_ask(site, ASK_MS, NULL);
+    cleanup_json json_t *answer = check_site_ask(site, false, ASK_MS, NULL);
     const json_t *told = json_object_get(answer, "slurmd");
     *slurmd = (struct tccl_slurmd){.pid = (pid_t)tccl_number_of(told, "pid"),
                                    .started = tccl_number_of(told, "started"),

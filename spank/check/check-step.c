@@ -73,9 +73,10 @@ int check_step(const struct check_options *options)
         fprintf(stderr, "tccl: %s\n", err.text);
         return UNKNOWN;
     }
-    cleanup_json json_t *answer =
-        tccl_client_node(&conf, options->node, (uint32_t)options->job, (uint32_t)options->step,
-                         options->since * 1000LL, ASK_MS, &err);
+    cleanup_json json_t *question =
+        json_pack("{s:I, s:I, s:I}", "job", (json_int_t)options->job, "step",
+                  (json_int_t)options->step, "since_ms", options->since * (json_int_t)1000);
+    cleanup_json json_t *answer = tccl_client_node(&conf, options->node, question, ASK_MS, &err);
     tccl_conf_clear(&conf);
     return answer ? tell(options, answer) : tell_failure(options, err.text);
 }

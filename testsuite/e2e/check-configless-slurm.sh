@@ -18,7 +18,7 @@ eventually "slurmd's end" test ! -e "/proc/$(cat "$cluster/pid/slurmd@n1")"
 cat >"$work/alone" <<'ALONE'
 #!/bin/bash
 mount --make-rprivate /
-mount -t tmpfs none /run
+mount -t tmpfs -o mode=755 none /run
 mkdir /run/munge
 ln -s "$1/munge/socket" /run/munge/munge.socket.2
 export TCCL_CONF=$1/tccl.conf PATH=$1/bin:$PATH
@@ -40,9 +40,15 @@ cat >"$work/with-slurmd" <<'WITH'
 #!/bin/bash
 setsid slurmd -D -N n1 --conf-server "$1" >"$2" 2>&1 &
 slurmd=$!
-trap 'kill $slurmd' EXIT
+trap 'kill $slurmd $tccld; wait $tccld' EXIT
 for ((i = 0; i < 1200; i++)); do
     ! [ -e /run/slurm/conf/slurm.conf ] || ! grep -q "slurmd started" "$2" || break
+    sleep 0.1
+done
+tccld --foreground --config "$TCCL_CONF" --node n1 2>>"$2" & # one that sees this slurmd
+tccld=$!
+for ((i = 0; i < 1200; i++)); do
+    ! grep -q "slurmd lists" "$2" || break
     sleep 0.1
 done
 tccl-check --node n1 --timeout 60
@@ -54,6 +60,7 @@ others_ok
 item slurm ok '*slurmctld is asked'
 item configless ok '*not what it includes: the line must be in it'
 item loaded ok '*shows --tccl*'
+mini stop-tccld n1
 look alone bash "$work/with-slurmd" "$server" "$work/slurmd.log"
 equal "exit status" "$status" 0
 others_ok

@@ -48,6 +48,12 @@ rm "$folder/profile.json"
 judged 1 profile
 item profile fail "$folder/profile.json: can't be read: No such file*: run tccl-profile verify*"
 
+# Copied by root, who can read it.
+chown -R root "$folder"
+chmod 700 "$folder"
+judged 1 profile
+item profile fail "tccld can't use it: $folder/*: *Permission denied*: make it readable*TccldUser="
+
 chmod 700 "$cluster/nodes/n2/cache"
 user tccl-check --node n2 --timeout 60 --only profile >"$work/check" || fail "what a user can't see is no failure"
 item profile warn "*only another user can see this: look as root"

@@ -74,23 +74,24 @@ TEST(links)
 
 TEST(refused)
 {
-    char links[TCCL_GRES_LINKS] = "";
-    CHECK(
-        !tccl_gres_refused_links("slurmd: Gres Name=gpu Count=1 File=/dev/x Links=-1,4\n", links));
-    CHECK(tccl_gres_refused_links(
+    static struct tccl_gres gres;
+    tccl_gres_parse("slurmd: Gres Name=gpu Count=1 File=/dev/x Links=-1,4\n", &gres, NULL);
+    CHECK_STR(gres.refused, "");
+    tccl_gres_parse(
         "slurmd: error: gres.conf: Ignoring invalid Links=a for Name=nic\n"
         "slurmd: error: gres.conf: Ignoring invalid Links=b for Name=gpus\n"
         "slurmd: error: gres_links_validate: Failed to parse token 'foo' in links string 'foo,1'\n"
         "slurmd: error: gres.conf: Ignoring invalid Links=foo,1 for Name=gpu\n"
         "slurmd: error: gres.conf: Ignoring invalid Links=bar for Name=gpu\n",
-        links));
-    CHECK_STR(links, "foo,1");
-    CHECK(!tccl_gres_refused_links("Ignoring invalid Links=x\n for Name=gpu\n", links));
+        &gres, NULL);
+    CHECK_STR(gres.refused, "foo,1");
+    tccl_gres_parse("Ignoring invalid Links=x\n for Name=gpu\n", &gres, NULL);
+    CHECK_STR(gres.refused, "");
     char longest[512] = "Ignoring invalid Links=";
     memset(longest + strlen(longest), '4', 300);
     strcat(longest, " for Name=gpu\n");
-    CHECK(tccl_gres_refused_links(longest, links));
-    CHECK_INT(strlen(links), TCCL_GRES_LINKS - 1);
+    tccl_gres_parse(longest, &gres, NULL);
+    CHECK_INT(strlen(gres.refused), TCCL_GRES_LINKS - 1);
 }
 
 TEST(cores)
@@ -213,12 +214,22 @@ static void check_kept(void)
     int64_t started = 0;
     struct tccl_error err = {""};
     snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, check_folder());
+    strcpy(list.devices[1].links, "-1,4,4");
+    strcpy(list.devices[2].cores, "0-15,32-47");
+    list.devices[2].core_count = 64;
+    strcpy(list.refused, "best of all");
     CHECK_INT(tccl_gres_save(&list, path, 77, 1234567890123, &err), 0);
     CHECK_INT(tccl_gres_load(&other, path, &pid, &started, &err), 0);
     CHECK_STR(err.text, "");
     CHECK_INT(pid, 77);
     CHECK(started == 1234567890123 && tccl_gres_equal(&list, &other));
     CHECK(other.devices[1].has_bus && other.devices[1].bus == list.devices[1].bus);
+    for (int i = 0; i < list.count; i++) {
+        CHECK_STR(other.devices[i].links, list.devices[i].links);
+        CHECK_STR(other.devices[i].cores, list.devices[i].cores);
+        CHECK_INT(other.devices[i].core_count, list.devices[i].core_count);
+    }
+    CHECK_STR(other.refused, "best of all");
     other.devices[0].minor = 9;
     CHECK(!tccl_gres_equal(&list, &other));
     put("tccl-slurm-gpus 1\nslurmd 7\nstarted 1\ngpu 1 whole 0 - /dev/x\nend\n", "%s", "bad");

@@ -265,8 +265,7 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidd
     return shared;
 }
 
-/* As it is on disk now. */
-static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
+int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
 {
     strcpy(own->node, conf->node);
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
@@ -294,7 +293,7 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
         return NULL;
     }
     struct shared_class *class = NULL;
-    if (refresh(own, conf, err) == 0) {
+    if (own_check(own, conf, err) == 0) {
         if (find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
             tccl_fail_because(err, TCCL_REASON_UNKNOWN_GPU);
         else
@@ -330,7 +329,7 @@ struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *co
                                      struct tccl_error *err)
 {
     uint32_t gpus;
-    if (refresh(own, conf, err) != 0 || find_busids(own, buses, count, &gpus, err) != 0)
+    if (own_check(own, conf, err) != 0 || find_busids(own, buses, count, &gpus, err) != 0)
         return NULL;
     return class_of(own, gpus, hidden, err);
 }

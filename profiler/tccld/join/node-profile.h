@@ -21,6 +21,9 @@ void own_free(struct own *own); /* NULL is fine */
 /* Which NICs have no link now, for the classes that are made from here on. */
 void own_links(struct own *own, const struct nic_links_down *down);
 
+/* Is there a profile that can be used, as it is on disk now? Returns 0, or -1 with err. */
+int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err);
+
 /* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm); hidden:
  * without P2P, for tasks that see only their own. The machine's description
  * and its profile are read at first use and again when they have changed on disk. The caller drops

@@ -15,6 +15,7 @@
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
+#include "tccld/join/node-profile.h"
 #include "tccld/journal/journal.h"
 
 enum {
@@ -35,6 +36,7 @@ struct look {
 struct asker {
     struct connection *connection;
     json_t *question;
+    unsigned look; /* at slurmd's list that it waits for */
 };
 
 struct presence {
@@ -42,6 +44,7 @@ struct presence {
     struct pool *pool;
     struct look look;
     bool looking, ending;
+    unsigned heard; /* of the looks at slurmd's list */
     int64_t looked_ms;
     struct asker askers[ASKERS];
     int n_askers;
@@ -127,6 +130,25 @@ static const char *state_of(const struct presence *presence)
     return presence->look.named ? "named" : "unknown";
 }
 
+static bool wants_gpus(const json_t *question)
+{
+    return json_is_true(json_object_get(question, "gpus"));
+}
+
+/* slurmd's list, and whether there is a profile; or why not. */
+static void put_gpus(struct daemon *daemon, json_t *message)
+{
+    const struct tccl_gres *list;
+    struct tccl_error why = {""}, no_profile = {""};
+    char text[TCCL_LINES_SIZE];
+    if (slurm_gpus_get(daemon->gpus, &list, &why) == 0 && tccl_gres_text(list, 0, 0, text) > 0)
+        tccl_put_text(message, "gpus", text, sizeof(text));
+    else
+        tccl_put_text(message, "gpus_why", *why.text ? why.text : "it is too long", 511);
+    if (own_check(daemon->own, daemon->conf, &no_profile) != 0)
+        tccl_put_text(message, "profile_why", no_profile.text, 511);
+}
+
 static void answer(struct presence *presence, struct connection *connection, const json_t *question)
 {
     cleanup_json json_t *message = tccl_message_new("node");
@@ -143,6 +165,8 @@ static void answer(struct presence *presence, struct connection *connection, con
                                       (json_int_t)slurmd->started, "replaced", slurmd->replaced));
     if (*presence->look.text)
         tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
+    if (wants_gpus(question))
+        put_gpus(presence->daemon, message);
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
         tccl_get_int(question, "step", 0, UINT32_MAX, &step, NULL) == 0 &&
         tccl_get_int(question, "since_ms", 0, INT32_MAX, &since, NULL) == 0) {
@@ -153,19 +177,39 @@ static void answer(struct presence *presence, struct connection *connection, con
     connection_answer(connection, message);
 }
 
-static void on_looked(void *task)
+/* Those who have all that they wait for. */
+static void answer_askers(struct presence *presence)
 {
-    struct presence *presence = (struct presence *)((char *)task - offsetof(struct presence, look));
-    presence->looking = false;
-    presence->looked_ms = tccl_now_ms();
+    int kept = 0;
     for (int i = 0; i < presence->n_askers; i++) {
         struct asker *asker = &presence->askers[i];
+        bool waits = presence->looking || (int)(presence->heard - asker->look) < 0;
+        if (waits && !presence->ending) {
+            presence->askers[kept++] = *asker;
+            continue;
+        }
         if (!presence->ending)
             answer(presence, asker->connection, asker->question);
         connection_drop(asker->connection);
         json_decref(asker->question);
     }
-    presence->n_askers = 0;
+    presence->n_askers = kept;
+}
+
+static void on_looked(void *task)
+{
+    struct presence *presence = (struct presence *)((char *)task - offsetof(struct presence, look));
+    presence->looking = false;
+    presence->looked_ms = tccl_now_ms();
+    answer_askers(presence);
+}
+
+void presence_heard(struct daemon *daemon, unsigned look)
+{
+    if (!daemon->presence)
+        return;
+    daemon->presence->heard = look;
+    answer_askers(daemon->presence);
 }
 
 static void start(struct presence *presence)
@@ -204,8 +248,9 @@ const char *presence_missing(struct daemon *daemon)
 void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     struct presence *presence = daemon->presence;
+    unsigned look = wants_gpus(message) ? slurm_gpus_look(daemon->gpus) : 0;
     bool fresh = is_fresh(presence);
-    if (fresh || !presence->looking) {
+    if (!look && (fresh || !presence->looking)) {
         answer(presence, connection, message);
         return;
     }
@@ -213,8 +258,8 @@ void presence_ask(struct daemon *daemon, struct connection *connection, json_t *
         connection_refuse(connection, "too many ask about this node at the same time");
         return;
     }
-    presence->askers[presence->n_askers++] =
-        (struct asker){connection_hold(connection), json_incref(message)};
+    presence->askers[presence->n_askers++] = (struct asker){
+        connection_hold(connection), json_incref(message), look ? look : presence->heard};
 }
 
 struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
@@ -239,7 +284,6 @@ void presence_free(struct presence *presence)
     presence->ending = true;
     if (pool_free(presence->pool, STOP_MS) != 0)
         return;
-    if (presence->n_askers)
-        on_looked(&presence->look);
+    answer_askers(presence);
     free(presence);
 }

@@ -145,7 +145,7 @@ static int judge(struct look *look, struct tccl_error *err)
     return 0;
 }
 
-/* For the next tccld, the plugin and tccl-check. They can do without. */
+/* For the next tccld and the plugin. They can do without. */
 static void keep(const struct look *look)
 {
     char path[PATH_MAX];

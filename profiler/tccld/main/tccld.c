@@ -176,6 +176,12 @@ static void on_lost(void *context)
     event_base_loopbreak(parts->daemon.base);
 }
 
+static void hear_gpus(struct daemon *daemon, unsigned look)
+{
+    join_heard(daemon, look);
+    presence_heard(daemon, look);
+}
+
 static int begin(struct parts *parts, const struct conf_source *source, struct tccl_error *err)
 {
     struct daemon *daemon = &parts->daemon;
@@ -217,7 +223,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->peer_trust = peer_trust_new(daemon);
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
-    daemon->gpus = slurm_gpus_new(daemon, join_heard, err);
+    daemon->gpus = slurm_gpus_new(daemon, hear_gpus, err);
     if (!daemon->gpus || !(daemon->links = nic_links_new(daemon, err)) ||
         !(daemon->presence = presence_new(daemon, err)))
         return -1;
