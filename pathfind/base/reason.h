@@ -34,6 +34,7 @@
     R(CONFIGURATION, "configuration", true)                                                        \
     R(MESSAGE, "message", true)                                                                    \
     R(BAD_PROFILE, "bad profile", true)                                                            \
+    R(UNCLASSED, "not classed", false)                                                             \
     R(OTHER, "other", true)
 
 enum tccl_reason {

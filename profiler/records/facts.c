@@ -38,14 +38,15 @@ static double get_real(const unsigned char **at)
     return real;
 }
 
-/* A record of an older version has no class: of those one text told what has consequences. */
+/* A record of an older version has no class: of those one text told what has consequences. Of the
+ * others nobody knows whether a node is to blame. */
 static enum tccl_reason class_of(const char *class, const char *reason)
 {
     enum tccl_reason cause = tccl_reason_named(class);
     return !*reason                              ? TCCL_REASON_NONE
            : cause != TCCL_REASON_NONE           ? cause
            : strstr(reason, TCCL_NCCL_NOT_KNOWN) ? TCCL_REASON_UNKNOWN_NCCL
-                                                 : TCCL_REASON_OTHER;
+                                                 : TCCL_REASON_UNCLASSED;
 }
 
 int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)

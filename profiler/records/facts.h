@@ -32,7 +32,8 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
 struct tccl_shown {
     const char *state, *reason, *built;
     enum tccl_reason cause; /* a reason without a class, of an older version, has
-                             * TCCL_REASON_OTHER, or TCCL_REASON_UNKNOWN_NCCL by its text */
+                             * TCCL_REASON_UNKNOWN_NCCL by its text, or
+                             * TCCL_REASON_UNCLASSED */
 };
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step);

@@ -21,12 +21,14 @@ enum {
 struct tccl_outbox;
 
 /* Opens the file, or makes it (mode 0600; the folder must exist). One that is damaged is moved to
- * PATH.bad first, in place of the one before; *lost: how many records can't be delivered for that,
- * as far as it is known, at least 1; else 0. Returns 0, with err if that was so, or -1 with err. */
+ * PATH.bad first, in place of the one before, and what can be read of it is kept; *lost: how many
+ * of its records can't be delivered, as far as it is known; else 0. Returns 0, with err if that
+ * was so, or -1 with err. */
 int tccl_outbox_open(const char *path, struct tccl_outbox **outbox, int64_t *lost,
                      struct tccl_error *err);
-/* Has the file turned out to be damaged? Then closing moves it, and returns how many records are
- * lost; else, where it can't be moved, and for NULL, 0. */
+/* Has the file turned out to be damaged? Then closing moves it likewise, and returns how many
+ * records are lost; else, where it can't be moved or there is no room for what is left, and for
+ * NULL, 0. */
 bool tccl_outbox_damaged(const struct tccl_outbox *outbox);
 /* Is it that, or of no use until it is opened again? Not because the disk is full. */
 bool tccl_outbox_broken(const struct tccl_outbox *outbox);

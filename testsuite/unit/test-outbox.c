@@ -1,6 +1,8 @@
 /* test-outbox.c: undelivered records: kept, handed out, and never for ever when they are no good.
  */
+#include <sched.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include "check.h"
@@ -200,6 +202,66 @@ TEST(damaged_file)
     tccl_outbox_close(outbox);
 }
 
+/* A page of noise, or one whose rows alone can't be found: what is on the other pages is kept, in
+ * order, and the rest is counted. */
+static void lose_page(int page, bool noise, int *kept, int64_t *lost)
+{
+    unsigned char bytes[4096], *at = bytes;
+    struct tccl_outbox *outbox = open_outbox();
+    json_t *ids = NULL;
+    int n_bad = 0, before = 0;
+    put(outbox, 1, 300);
+    tccl_outbox_close(outbox);
+    FILE *file = fopen(check_at("outbox.db"), "r+");
+    fseek(file, page * 4096L, SEEK_SET);
+    CHECK_INT((long long)fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    memset(noise ? at : at + 8, 0xa5, noise ? sizeof(bytes) : 100);
+    fseek(file, page * 4096L, SEEK_SET);
+    fwrite(bytes, 1, sizeof(bytes), file);
+    fclose(file);
+    MUST(tccl_outbox_open(check_at("outbox.db"), &outbox, lost, ERR));
+    json_t *taken = tccl_outbox_take(outbox, 0, 1000, 1 << 20, &ids, &n_bad, ERR);
+    if (!taken) { /* it is found only now */
+        CHECK(tccl_outbox_damaged(outbox) && *lost == 0);
+        *lost = tccl_outbox_close(outbox);
+        outbox = open_outbox();
+        taken = tccl_outbox_take(outbox, 0, 1000, 1 << 20, &ids, &n_bad, ERR);
+    }
+    *kept = (int)json_array_size(taken);
+    CHECK_INT(tccl_outbox_count(outbox), *kept);
+    *lost += n_bad;
+    for (int i = 0; i < *kept; i++) {
+        int job = (int)json_integer_value(json_object_get(json_array_get(taken, (size_t)i), "job"));
+        CHECK(job > before && job <= 300);
+        before = job;
+    }
+    json_decref(taken);
+    json_decref(ids);
+    tccl_outbox_close(outbox);
+    CHECK_INT(access(check_at("outbox.db.new"), F_OK), -1);
+    check_remove(check_folder());
+}
+
+TEST(damaged_page)
+{
+    struct stat status;
+    put(open_outbox(), 1, 300);
+    CHECK_INT(stat(check_at("outbox.db"), &status), 0);
+    check_remove(check_folder());
+    int pages = (int)(status.st_size / 4096), kept, part = 0;
+    int64_t lost;
+    CHECK(pages >= 8);
+    for (int page = 3; page < pages; page++) /* behind the schema's and the two roots */
+        for (int noise = 0; noise < 2; noise++) {
+            lose_page(page, noise, &kept, &lost);
+            CHECK(kept >= 240 && kept < 300);
+            /* Nobody knows what was behind the last row, or before the first one. */
+            CHECK(lost == 300 - kept || (noise && lost == 1));
+            part += lost == 300 - kept;
+        }
+    CHECK(part >= 2 * (pages - 3) - 2);
+}
+
 TEST(full_disk)
 {
     struct rlimit limit, none;
@@ -221,6 +283,43 @@ TEST(full_disk)
     CHECK_INT(tccl_outbox_count(outbox), 1);
     take(outbox, 10, 1 << 20, 8, 1, true);
     CHECK_INT(tccl_outbox_close(outbox), 0);
+}
+
+/* What was delivered is removed although there is no room at all: its journal has some from the
+ * start. In a mount namespace of its own. */
+static void fill_tmpfs(void)
+{
+    if (unshare(CLONE_NEWNS | (geteuid() ? CLONE_NEWUSER : 0)) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", check_folder(), "tmpfs", 0, "size=2m,mode=700") != 0) {
+        fprintf(stderr, "no mounts here: a full tmpfs is not tried\n");
+        return;
+    }
+    struct tccl_outbox *outbox = open_outbox();
+    cleanup_json json_t *given = batch(1, 100), *more = batch(1, 2000), *ids = NULL;
+    char noise[4096];
+    size_t i;
+    json_t *each;
+    json_array_foreach(given, i, each)
+        json_object_set_new(each, "ring", json_sprintf("%03000d", 0)); /* a page each */
+    CHECK_OK(tccl_outbox_put(outbox, given, &too_long, ERR));
+    int fd = open(check_at("ballast"), O_WRONLY | O_CREAT, 0600), lost = 0;
+    while (write(fd, noise, sizeof(noise)) > 0)
+        continue;
+    CHECK(errno == ENOSPC);
+    close(fd);
+    CHECK_INT(tccl_outbox_put(outbox, more, &too_long, ERR), -1);
+    cleanup_json json_t *taken = tccl_outbox_take(outbox, 0, 100, 1 << 20, &ids, &lost, ERR);
+    CHECK(json_equal(taken, given));
+    CHECK_OK(tccl_outbox_remove(outbox, ids, NULL, ERR));
+    CHECK_INT(tccl_outbox_count(outbox), 0);
+    tccl_outbox_close(outbox);
+}
+
+TEST(full_tmpfs)
+{
+    check_folder();
+    check_in_child(fill_tmpfs);
 }
 
 /* At its bound it takes no more, and loses nothing; one that is damaged blocks no other, although

@@ -129,6 +129,20 @@ TEST(unknown_nccl)
     check_shown("fallback", why, "fewer", "1 of 3 rings", "partial", "1 of 3 rings");
 }
 
+/* Of a record of an older version, which has no class, one text tells it, and nobody is blamed. */
+TEST(without_a_class)
+{
+    const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)";
+    CHECK_INT(tccl_shown("fallback", why, "", "", "", 0).cause, TCCL_REASON_UNKNOWN_NCCL);
+    CHECK_STR(tccl_shown("fallback", why, "", "applied", "", 0).state, "applied");
+    struct tccl_shown got = tccl_shown("fallback", "n2: something", "", "applied", "", 0);
+    CHECK_INT(got.cause, TCCL_REASON_UNCLASSED);
+    CHECK_STR(got.state, "fallback");
+    CHECK(!tccl_reason_of_node(got.cause));
+    CHECK_INT(tccl_shown("fallback", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
+    CHECK_INT(tccl_shown("applied", "", "", "", "", 0).cause, TCCL_REASON_NONE);
+}
+
 TEST(reopen)
 {
     char state[32];

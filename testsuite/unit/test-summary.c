@@ -222,8 +222,9 @@ struct plain_node {
 /* Not where the step or the policy is the reason. */
 static bool blames(const json_t *record)
 {
-    static const char *const others[] = {"policy",   "no gain",    "no GPU",       "job script",
-                                         "own GPUs", "shared GPU", "unknown NCCL", "het step"};
+    static const char *const others[] = {"policy",       "no gain",  "no GPU",
+                                         "job script",   "own GPUs", "shared GPU",
+                                         "unknown NCCL", "het step", "not classed"};
     for (size_t i = 0; i < COUNT(others); i++)
         if (is(record, "reason_class", others[i]))
             return false;

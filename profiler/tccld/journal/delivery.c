@@ -281,25 +281,6 @@ static bool is_too_soon(struct journal *journal)
     return true;
 }
 
-/* A batch of those in memory. */
-static void send_memory(struct journal *journal)
-{
-    cleanup_json json_t *batch = json_array();
-    size_t bytes = 0;
-    json_t *record;
-    while (json_array_size(batch) < BATCH &&
-           (record = json_array_get(journal->memory, 0)) != NULL) {
-        size_t size = json_dumpb(record, NULL, 0, JSON_COMPACT);
-        if (bytes > 0 && bytes + size > BATCH_BYTES)
-            break;
-        json_array_append(batch, record);
-        json_array_remove(journal->memory, 0);
-        journal->memory_bytes -= size;
-        bytes += size;
-    }
-    send_records(journal, batch, NULL);
-}
-
 void delivery_look(struct journal *journal)
 {
     const char *home = journal_home(journal);
@@ -316,21 +297,24 @@ void delivery_look(struct journal *journal)
         return;
     journal->next_ms = tccl_now_ms() + (home ? PACE_MS : 0);
     journal->delivering = true;
+    journal->newer = false;
     journal->by_memory = memory && !(journal->by_memory && journal->waiting > 0); /* in turn */
-    if (journal->by_memory)
-        send_memory(journal);
-    else if (disk_task_submit(task) != 0)
+    if (journal->by_memory) {
+        cleanup_json json_t *batch = journal_take_held(journal, BATCH, BATCH_BYTES);
+        send_records(journal, batch, NULL);
+    } else if (disk_task_submit(task) != 0)
         end_round(journal, false);
 }
 
 int delivery_add(struct journal *journal, json_t *record)
 {
-    size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT);
+    size_t bytes = journal->away ? 0 : json_dumpb(record, NULL, 0, JSON_COMPACT);
+    if (journal->away)
+        journal_retry_early(journal);
     if (journal->away || bytes > TCCL_OUTBOX_RECORD || json_array_size(journal->memory) >= FRESH ||
-        journal->memory_bytes + bytes > FRESH_BYTES ||
-        json_array_append(journal->memory, record) != 0)
+        journal->memory_bytes + bytes > FRESH_BYTES)
         return -1;
-    journal->memory_bytes += bytes;
+    journal_hold(journal, record, bytes);
     delivery_look(journal);
     return 0;
 }
@@ -345,10 +329,12 @@ void delivery_on_time(evutil_socket_t fd, short what, void *journal)
 void delivery_cancel(struct journal *journal)
 {
     struct delivery *delivery = journal->delivery;
+    size_t i;
+    json_t *record;
     if (!delivery)
         return;
     link_cancel(delivery->ask);
     if (!delivery->ids)
-        json_array_extend(journal->memory, delivery->records);
+        json_array_foreach(delivery->records, i, record) journal_hold(journal, record, 0);
     drop(delivery);
 }

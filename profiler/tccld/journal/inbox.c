@@ -306,7 +306,7 @@ void inbox_empty(struct journal *journal)
         if (each->connection)
             connection_drop(each->connection);
         else
-            json_array_extend(journal->memory, each->record);
+            journal_hold(journal, json_array_get(each->record, 0), each->bytes);
         json_decref(each->record);
         json_decref(each->answer);
         free(each);

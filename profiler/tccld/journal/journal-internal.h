@@ -48,8 +48,10 @@ struct journal {
     struct questions queries, summaries;
     struct event *retry; /* pending only while outbox or memory holds records */
     int64_t retry_ms;    /* 0: the first time */
+    int64_t tried_ms;    /* when it was last, in vain */
+    bool newer;          /* a record has come since */
     bool closing;
-    json_t *memory;
+    json_t *memory;                /* [[record, its bytes as text], …] */
     size_t memory_bytes;           /* of its records, as text */
     struct event *retention;       /* time to look for records that are too old */
     int64_t n_removed;             /* removed since that began */
@@ -75,6 +77,8 @@ void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);
 
 /* Has what the outbox and the memory hold looked at again, later each time. */
 void journal_retry_later(struct journal *journal);
+/* The same for a new record: soon, whatever the others wait for. */
+void journal_retry_early(struct journal *journal);
 /* A record has come that is on no disk yet, or (-1) one is safe. */
 void journal_pend(struct journal *journal, int change);
 /* Records are lost, which is counted, told to the records' home, and logged. record: one of them,
@@ -82,6 +86,10 @@ void journal_pend(struct journal *journal, int change);
 void journal_lose(struct journal *journal, const json_t *record, int64_t count, int pending,
                   const char *why);
 
+/* Into memory goes a record (borrowed) of so many bytes as text; out of it come the oldest ones, at
+ * most so many and so many bytes, but one if there is one: a new reference to an array. */
+void journal_hold(struct journal *journal, json_t *record, size_t bytes);
+json_t *journal_take_held(struct journal *journal, size_t most, size_t bytes);
 /* What is in memory goes to the disk, if that takes it. */
 void journal_save_memory(struct journal *journal);
 

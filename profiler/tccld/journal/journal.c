@@ -54,8 +54,42 @@ void journal_retry_later(struct journal *journal)
         return;
     int64_t ms = journal->retry_ms ? 2 * journal->retry_ms : JOURNAL_RETRY_MS;
     journal->retry_ms = ms < JOURNAL_RETRY_MOST_MS ? ms : JOURNAL_RETRY_MOST_MS;
+    journal->tried_ms = tccl_now_ms();
     struct timeval wait = daemon_in(journal->retry_ms);
     evtimer_add(journal->retry, &wait);
+    if (journal->newer)
+        journal_retry_early(journal);
+}
+
+void journal_retry_early(struct journal *journal)
+{
+    int64_t left = journal->tried_ms + JOURNAL_EARLY_MS - tccl_now_ms();
+    struct timeval wait = daemon_in(left > 0 ? left : 0);
+    journal->newer = true; /* than what is under way, if nothing waits */
+    if (journal->retry_ms > JOURNAL_EARLY_MS && evtimer_pending(journal->retry, NULL))
+        evtimer_add(journal->retry, &wait);
+}
+
+void journal_hold(struct journal *journal, json_t *record, size_t bytes)
+{
+    json_array_append_new(journal->memory, json_pack("[O, I]", record, (json_int_t)bytes));
+    journal->memory_bytes += bytes;
+}
+
+json_t *journal_take_held(struct journal *journal, size_t most, size_t bytes)
+{
+    json_t *taken = json_array(), *each;
+    size_t used = 0;
+    while (json_array_size(taken) < most && (each = json_array_get(journal->memory, 0)) != NULL) {
+        size_t size = (size_t)json_integer_value(json_array_get(each, 1));
+        if (used > 0 && used + size > bytes)
+            break;
+        json_array_append(taken, json_array_get(each, 0));
+        json_array_remove(journal->memory, 0);
+        used += size;
+    }
+    journal->memory_bytes -= used;
+    return taken;
 }
 
 static void show_losses(const struct journal *journal)
@@ -93,8 +127,7 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     journal_step_text(record, step);
     log_limited(&journal->trouble,
                 "step %s: its record stays in memory until the disk takes it: %s", step, why);
-    json_array_append(journal->memory, record);
-    journal->memory_bytes += bytes;
+    journal_hold(journal, record, bytes);
     journal_retry_later(journal);
 }
 
@@ -113,12 +146,10 @@ void journal_expect(struct journal *journal, int change)
 
 void journal_save_memory(struct journal *journal)
 {
-    json_t *memory = journal->memory, *record;
+    cleanup_json json_t *held = journal_take_held(journal, SIZE_MAX, SIZE_MAX);
     size_t i;
-    journal->memory = json_array();
-    journal->memory_bytes = 0;
-    json_array_foreach(memory, i, record) inbox_add(journal, record);
-    json_decref(memory);
+    json_t *record;
+    json_array_foreach(held, i, record) inbox_add(journal, record);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *journal)
@@ -183,16 +214,16 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
 static void save_memory(struct journal *journal, bool stuck)
 {
     struct tccl_error err = {0};
-    int count = (int)json_array_size(journal->memory), lost = 0;
+    cleanup_json json_t *held = journal_take_held(journal, SIZE_MAX, SIZE_MAX);
+    int count = (int)json_array_size(held), lost = 0;
     if (count == 0)
         return;
-    if (!stuck && journal->outbox &&
-        tccl_outbox_put(journal->outbox, journal->memory, &lost, &err) == 0) {
+    if (!stuck && journal->outbox && tccl_outbox_put(journal->outbox, held, &lost, &err) == 0) {
         journal_pend(journal, lost - count);
         if (lost > 0)
             journal_lose(journal, NULL, lost, lost, "it is too long for a message");
     } else
-        journal_lose(journal, json_array_get(journal->memory, 0), count, count,
+        journal_lose(journal, json_array_get(held, 0), count, count,
                      err.text[0] ? err.text : "the disk does not take it");
 }
 

@@ -9,7 +9,8 @@
 enum {
     JOURNAL_SEND_MS = 5000,        /* for a batch of records to be taken by AccountingHost */
     JOURNAL_RETRY_MS = 1000,       /* until what waits is tried again; */
-    JOURNAL_RETRY_MOST_MS = 60000, /* doubled up to this while they can't be delivered */
+    JOURNAL_RETRY_MOST_MS = 60000, /* doubled up to this while they can't be delivered, */
+    JOURNAL_EARLY_MS = 5000,       /* but no longer than this when a new record has come */
     JOURNAL_PAGE = 400 * 1024      /* bytes of records in one answer */
 };
 

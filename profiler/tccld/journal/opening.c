@@ -164,8 +164,11 @@ void opening_after_outbox(struct disk_task *task)
     struct journal *journal = task->journal;
     journal->waiting = task->waiting;
     if (task->n_boxed > 0) {
-        log_line("%s; it is moved to outbox.db.bad", task->box_err.text);
+        log_line("%s; it is moved to outbox.db.bad, what can be read of it is kept",
+                 task->box_err.text);
         journal_lose(journal, NULL, task->n_boxed, 0, task->box_err.text);
+    } else if (*task->box_err.text) {
+        log_limited(&journal->trouble, "%s", task->box_err.text);
     }
     if (task->box_failed && !evtimer_pending(journal->opening, NULL))
         try_later(journal);
