@@ -1,5 +1,5 @@
 /* ask.c: one question to this node's tccld, and its answer. */
-#include "hook/ask.h"
+#include "hook/hook.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,7 @@
 /* budget.c: what a ring takes on a node: memory to read a graph file, and buffers that are files in
  * /dev/shm. */
-#include "hook/decide.h"
-#include "nccl/graph.h"
-#include "nccl/memory.h"
+#include "hook/hook.h"
+#include "nccl/shim-nccl.h"
 
 enum { LEFT_OVER = 256 << 20 }; /* bytes that stay free beside what NCCL takes for the graph file */
 

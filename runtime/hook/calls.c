@@ -7,16 +7,9 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "hook/parent-comms.h"
-#include "hook/question.h"
-#include "hook/shim-process.h"
-#include "hook/steered.h"
-#include "nccl/clearing.h"
-#include "nccl/graph.h"
-#include "nccl/memory.h"
+#include "hook/hook.h"
 #include "nccl/nccl-abi.h"
-#include "nccl/nics.h"
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 /* What a thread asks in a wrapper that has nothing to give. */
 static struct shim_init nothing;

@@ -3,9 +3,7 @@
  * there is nothing to look for, they cost a few loads before they call on. */
 #include "base/bound.h"
 #include "base/resolve.h"
-#include "hook/pending.h"
-#include "hook/question.h"
-#include "hook/steered.h"
+#include "hook/hook.h"
 #include "nccl/nccl-abi.h"
 
 /* NCCL's function behind one wrapper, by the place of the call. Only ever added to; the caller is

@@ -1,18 +1,12 @@
 /* decide.c: what a communicator on this node is given: its chain, the checks before, and the two
  * files. */
-#include "hook/decide.h"
+#include "hook/hook.h"
 
 #include <string.h>
 
 #include "base/device.h"
 #include "chain/nccl-version.h"
-#include "hook/ask.h"
-#include "hook/members.h"
-#include "nccl/graph.h"
-#include "nccl/islands.h"
-#include "nccl/nics.h"
-#include "nccl/settings.h"
-#include "nccl/steer.h"
+#include "nccl/shim-nccl.h"
 
 enum { ASK_US = 50000 };
 

@@ -1,6 +1,6 @@
 /* driver.c: cuGetProcAddress and cuDeviceGetAttribute in front of CUDA's driver. Both call on
  * first, and return what that returns. */
-#include "hook/driver.h"
+#include "hook/hook.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -8,8 +8,7 @@
 
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
-#include "hook/shim-process.h"
-#include "nccl/memory.h"
+#include "nccl/shim-nccl.h"
 
 /* Numbers of the driver's, in cuda.h. */
 enum { HAS_CUMEM = 102, HOST_NUMA_ID = 134, KNOWS_STATUS = 12000, NCCLS = 16 };

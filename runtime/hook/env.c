@@ -5,8 +5,8 @@
 
 #include "base/resolve.h"
 #include "base/symbols.h"
-#include "hook/question.h"
-#include "verify/nccllog.h"
+#include "hook/hook.h"
+#include "verify/verify.h"
 
 /* Of libc's header: another attribute on the same function. */
 char *getenv(const char *name);

@@ -2,10 +2,10 @@
  * alike. Ranks without the shim would get other files than the rest, which fails the init. And the
  * settings of their processes under which NCCL takes a chain's buffers and ends as planned: what a
  * process has for its whole life can't be changed for one communicator. */
-#include "hook/members.h"
+#include "hook/hook.h"
 
 #include "chain/nccl-version.h"
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 /* Each one by itself, and all alike. members are in the order of their GPUs. */
 static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,

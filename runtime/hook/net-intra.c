@@ -1,7 +1,7 @@
 /* net-intra.c: what this process' NCCL was answered. */
-#include "hook/net-intra.h"
+#include "hook/hook.h"
 
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 static int state; /* enum shim_net */
 /* The NCCL that has asked, by where it begins. A second one has asked for itself, or will. */

@@ -1,5 +1,5 @@
 /* parent-comms.c: a small table under a lock, of handles that the program may split or shrink. */
-#include "hook/parent-comms.h"
+#include "hook/hook.h"
 
 #include <string.h>
 

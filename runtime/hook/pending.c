@@ -1,6 +1,6 @@
 /* pending.c: inits between wrapper and question. Where two on one GPU can't be told apart, both
  * stand aside. */
-#include "hook/pending.h"
+#include "hook/hook.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 static struct shim_init inits[SHIM_INITS];
 static shim_lock lock;

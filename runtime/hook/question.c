@@ -1,7 +1,7 @@
 /* question.c: finds out which communicator a question belongs to, has it decided, and answers from
  * what was decided. It is NCCL's thread that asks: nothing here waits for another rank without a
  * deadline. */
-#include "hook/question.h"
+#include "hook/hook.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,15 +13,8 @@
 #include "base/device.h"
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
-#include "hook/driver.h"
-#include "hook/net-intra.h"
-#include "hook/shim-process.h"
-#include "hook/steered.h"
-#include "nccl/clearing.h"
-#include "nccl/graph.h"
-#include "nccl/memory.h"
-#include "nccl/settings.h"
-#include "verify/nccllog.h"
+#include "nccl/shim-nccl.h"
+#include "verify/verify.h"
 
 #define NET_DISABLE_INTRA "NCCL_NET_DISABLE_INTRA"
 

@@ -19,7 +19,7 @@
 
 #include "base/bound.h"
 #include "base/symbols.h"
-#include "hook/driver.h"
+#include "hook/hook.h"
 
 #if (defined __x86_64__ && defined __LP64__) || defined __aarch64__
 

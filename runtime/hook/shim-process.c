@@ -1,5 +1,5 @@
 /* shim-process.c: reads the plan once, opens the registry, and keeps what this process was told. */
-#include "hook/shim-process.h"
+#include "hook/hook.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "nccl/memory.h"
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 enum { FRESH, OFF, ARMED };
 

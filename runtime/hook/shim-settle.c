@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hook/ask.h"
-#include "hook/members.h"
+#include "hook/hook.h"
 
 enum {
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */

@@ -1,13 +1,11 @@
 /* steered.c: when the verdict on what NCCL built is taken, and to whom it is told. */
-#include "hook/steered.h"
+#include "hook/hook.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "hook/ask.h"
-#include "verify/nccllog.h"
-#include "verify/verdict.h"
+#include "verify/verify.h"
 
 enum {
     FREE,

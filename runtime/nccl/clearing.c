@@ -1,6 +1,6 @@
 /* clearing.c: the pages of a table are given back to the kernel in place of being cleared.
  * Whoever calls meanwhile finds either pointer, and both are right. */
-#include "nccl/clearing.h"
+#include "nccl/shim-nccl.h"
 
 #include <string.h>
 #include <sys/mman.h>

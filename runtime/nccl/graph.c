@@ -1,5 +1,5 @@
 /* graph.c: writes the graph file, and says what NCCL needs to read it. */
-#include "nccl/graph.h"
+#include "nccl/shim-nccl.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* islands.c: writes the topology file, after trying by NCCL's own rules whether it makes each edge
  * as planned. */
-#include "nccl/islands.h"
+#include "nccl/shim-nccl.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* memory.c: set_mempolicy around an init, and how much memory the cgroups leave: NCCL takes much
  * of it to read a graph file, and a job must not be killed for that. */
-#include "nccl/memory.h"
+#include "nccl/shim-nccl.h"
 
 #include <errno.h>
 #include <stdio.h>

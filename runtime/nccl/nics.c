@@ -1,5 +1,5 @@
 /* nics.c: NCCL's number of a NIC. */
-#include "nccl/nics.h"
+#include "nccl/shim-nccl.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 #include "base/symbols.h"
 #include "chain/nccl-version.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 enum { PORTS = 32 /* NCCL's most */, FILTERS = 32, SYSFS = 256 };
 

@@ -1,5 +1,5 @@
 /* pci.c: walks /sys as NCCL does, level by level, so that distances are what NCCL will find. */
-#include "nccl/pci.h"
+#include "nccl/shim-nccl.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* settings.c: reads what the user has set (environment and nccl.conf, as NCCL does) and keeps the
  * table of what the shim may add. */
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "chain/nccl-version.h"
-#include "nccl/islands.h"
 
 enum {
     CONF_SIZE = 8192,  /* longest nccl.conf */

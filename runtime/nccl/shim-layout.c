@@ -1,7 +1,7 @@
 /* shim-layout.c: places in a topology file, so that NCCL's paths are as the chain wants them
  * (steer.c).
  */
-#include "nccl/shim-layout.h"
+#include "nccl/shim-nccl.h"
 
 enum {
     MOST_ELEMENTS = 256, /* that NCCL reads, with what it finds by itself: */

@@ -18,10 +18,9 @@
  *
  * testsuite/unit/test-shim-steer compares these files with NCCL's search as pathfind foretells it.
  */
-#include "nccl/steer.h"
+#include "nccl/shim-nccl.h"
 
 #include "chain/tree-rate.h"
-#include "nccl/shim-layout.h"
 
 enum {
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */

@@ -5,7 +5,7 @@
  * which NCCL is told to keep where it has found no device below it. CPUs must be described in full,
  * as each rank would complete only its own. */
 #include "chain/tree-rate.h"
-#include "nccl/shim-layout.h"
+#include "nccl/shim-nccl.h"
 
 enum {
     INVENTED_CPU = 4096,       /* numbers of NUMA nodes from here on are nobody's */

@@ -1,5 +1,5 @@
 /* ncclline.c: one line of NCCL's log. Lines can be cut at any place, and hold anything. */
-#include "verify/ncclline.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

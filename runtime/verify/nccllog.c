@@ -1,5 +1,5 @@
 /* nccllog.c: NCCL's own log: where it is, and notes of what was read from it. */
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "chain/nccl-version.h"
-#include "verify/ncclline.h"
 
 enum {
     MEMBERS = 64,       /* communicators of the process that are remembered */

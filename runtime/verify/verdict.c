@@ -1,5 +1,5 @@
 /* verdict.c: compares one rank's part of what NCCL built with the chain. */
-#include "verify/verdict.h"
+#include "verify/verify.h"
 
 #include <stdio.h>
 #include <string.h>

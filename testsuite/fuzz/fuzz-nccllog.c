@@ -1,8 +1,7 @@
 /* NCCL's log as the runtime shim reads it: no byte behind the last newline is used, nothing is read
  * beyond the end, and what is told of a line lies within it. */
 #include "fuzz.h"
-#include "verify/ncclline.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 static void check_nics(const struct shim_line *line)
 {

@@ -1,8 +1,7 @@
 /* What the runtime shim reads from tccld: plan files, and chains; what it makes of these is a graph
  * and a topology file. */
 #include "fuzz.h"
-#include "nccl/graph.h"
-#include "nccl/islands.h"
+#include "nccl/shim-nccl.h"
 
 static void check_ring(const struct tccl_named_chain *path, const struct tccl_named_chain *first)
 {

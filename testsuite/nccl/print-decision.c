@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/device.h"
-#include "hook/decide.h"
-#include "nccl/settings.h"
+#include "hook/hook.h"
+#include "nccl/shim-nccl.h"
 
 static struct shim_plan plan;
 static struct shim_member members[SHIM_GPUS];

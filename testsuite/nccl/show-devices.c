@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/device.h"
-#include "nccl/nics.h"
+#include "nccl/shim-nccl.h"
 
 static void show_bus(int status, const tccl_bus *bus, const struct tccl_error *why)
 {

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl/graph.h"
-#include "nccl/islands.h"
+#include "nccl/shim-nccl.h"
 #include "plan/plan.h"
 
 enum { TEXT = 65536, MOST = 64 };

@@ -5,7 +5,7 @@
 #include <sys/un.h>
 
 #include "check.h"
-#include "hook/ask.h"
+#include "hook/hook.h"
 
 enum { PATIENCE_US = 400000 };
 

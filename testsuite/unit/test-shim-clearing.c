@@ -1,6 +1,6 @@
 /* A library's large memset gives pages back in place of writing them: in the thread that waits for
  * it, of private memory, and once. What can't be so is cleared as ever. */
-#include "nccl/clearing.h"
+#include "nccl/shim-nccl.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

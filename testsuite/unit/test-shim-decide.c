@@ -1,9 +1,8 @@
 /* Which communicators are taken: each doubt alone is enough to leave one. */
-#include "hook/decide.h"
-#include "hook/members.h"
+#include "hook/hook.h"
 
 #include "check.h"
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 static struct shim_plan plan;
 static struct shim_member members[SHIM_GPUS * 2];

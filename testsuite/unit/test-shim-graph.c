@@ -2,7 +2,7 @@
 #include <locale.h>
 
 #include "check.h"
-#include "nccl/graph.h"
+#include "nccl/shim-nccl.h"
 
 enum { TEXT = 65536, ATTRIBUTES = 16 };
 

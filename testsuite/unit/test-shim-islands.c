@@ -1,7 +1,7 @@
 /* Topology files of random chains in random PCI trees: read back as NCCL would, each edge comes out
  * as planned, and devices are as far from each other as the shim says. */
 #include "check.h"
-#include "nccl/islands.h"
+#include "nccl/shim-nccl.h"
 
 enum { BRIDGES = 6, NODES = 128, TEXT = 16384, VERSION = 22907 };
 

@@ -1,5 +1,5 @@
 /* The memory policy of a thread, and what memory is left. */
-#include "nccl/memory.h"
+#include "nccl/shim-nccl.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

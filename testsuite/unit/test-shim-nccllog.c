@@ -5,8 +5,7 @@
 #include <sys/resource.h>
 
 #include "check.h"
-#include "verify/ncclline.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 enum { PID = 1000 };
 

@@ -1,6 +1,6 @@
 /* The PCI tree as NCCL reads it: small trees laid out as the kernel does, and what is refused. */
 #include "check.h"
-#include "nccl/pci.h"
+#include "nccl/shim-nccl.h"
 
 /* Makes the folders of a path below check_folder(). */
 static void make_folders(const char *path)

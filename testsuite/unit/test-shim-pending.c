@@ -1,13 +1,13 @@
 /* An init's memory files: they are closed at its end, but not what a program has put in their place
  * meanwhile. Its end: of many threads one takes it. Which one a thread of NCCL's is at work for. */
-#include "hook/pending.h"
+#include "hook/hook.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
 #include "check.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 enum { VERSION = 22907 };
 

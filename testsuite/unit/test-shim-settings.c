@@ -1,6 +1,6 @@
 /* What the user has set, and what processes are given for a plan. */
 #include "check.h"
-#include "nccl/settings.h"
+#include "nccl/shim-nccl.h"
 
 enum { VERSION = 22907 };
 

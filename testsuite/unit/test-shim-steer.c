@@ -4,7 +4,7 @@
 #include "chain/tree-rate.h"
 #include "check.h"
 #include "nccl/nccl-search.h"
-#include "nccl/steer.h"
+#include "nccl/shim-nccl.h"
 /* The parts of a view, to make one of a topology file. */
 #include "nccl/view.c"
 

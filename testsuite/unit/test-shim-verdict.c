@@ -1,6 +1,6 @@
 /* The verdict on what NCCL built: every single difference from a chain is found, and said. */
 #include "check.h"
-#include "verify/verdict.h"
+#include "verify/verify.h"
 
 enum { N = 4 };
 

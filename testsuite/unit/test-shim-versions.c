@@ -3,14 +3,10 @@
 #include "chain/nccl-version.h"
 
 #include "check.h"
-#include "hook/members.h"
-#include "nccl/graph.h"
-#include "nccl/islands.h"
-#include "nccl/nics.h"
-#include "nccl/settings.h"
-#include "nccl/steer.h"
+#include "hook/hook.h"
+#include "nccl/shim-nccl.h"
 #include "random-model.h"
-#include "verify/nccllog.h"
+#include "verify/verify.h"
 
 static int count(void)
 {
