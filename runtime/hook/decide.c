@@ -2,6 +2,7 @@
  * files. */
 #include "hook/hook.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/device.h"
@@ -35,13 +36,8 @@ static int check_wanted(const struct shim_member *members, int n, bool hidden,
         gpus[i] = members[i].gpu;
         user |= members[i].user;
     }
-    if (user & (SHIM_USER_FILES | SHIM_USER_SHARP)) {
-        char words[160];
-        struct shim_text text = {words, sizeof(words), 0, false};
-        words[0] = '\0';
-        shim_settings_user_words(user & (SHIM_USER_FILES | SHIM_USER_SHARP), &text);
-        return tccl_fail(why, "the user has set %s", words[0] ? words : "it otherwise");
-    }
+    if (shim_settings_refuse(user & (SHIM_USER_FILES | SHIM_USER_SHARP), why) != 0)
+        return -1;
     if (n < 2)
         return 0;
     for (int i = 0; i < n && hidden; i++)
@@ -102,25 +98,18 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
 
 /* What a graph file is made of beside the chain. */
 struct places {
-    struct shim_pci pci;
+    struct shim_pci pci, seen;         /* really, and as NCCL will see it */
     bool linked[SHIM_GPUS][SHIM_GPUS]; /* in the order of the chain */
-    bool islands;
 };
 
-static enum shim_path path_between(const struct shim_chain *chain, struct places *places,
-                                   tccl_bus a, tccl_bus b)
-{
-    return shim_islands_path(chain, &places->pci, places->islands, a, b);
-}
-
-static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
+static enum shim_path farthest_edge(const struct shim_chain *chain, const struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
     for (int i = 0; i < chain->rings.n; i++) {
         const struct tccl_named_chain *path = &chain->rings.chains[i];
         for (int j = 0; j < tccl_named_edges(path); j++) {
             enum shim_path edge =
-                path_between(chain, places, path->gpus[j], path->gpus[(j + 1) % path->n_gpus]);
+                shim_pci_path(&places->seen, path->gpus[j], path->gpus[(j + 1) % path->n_gpus]);
             farthest = edge > farthest ? edge : farthest;
         }
     }
@@ -169,8 +158,6 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
     *numbers = (struct shim_numbers){.by_rank = hidden, .tree = -1};
     for (int i = 0; i < n; i++) {
         int at = shim_ring_find(&chain->rings.chains[0], members[i].gpu);
-        if (at < 0)
-            return tccl_fail(why, "the chain is one of other GPUs");
         numbers->ranks[at] = members[i].rank;
         numbers->gpus[at] = members[i].nvml;
         if (hidden)
@@ -194,15 +181,15 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
         .tree_gbps = own->tree.channels * own->tree.speed_inter,
         .nics = shim_nics_there(),
         .ways = tccl_release_does(version, TCCL_FACT_PAIR_WAYS),
-        .all_cpus = shim_islands_all_cpus(version),
+        .all_cpus = tccl_release_does(version, TCCL_FACT_ALL_CPUS),
         .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
     if (chain->tree.along > 0) /* it goes where the ring does */
         facts.tree_gbps = shim_graph_tree_gbps(chain, own, chain->tree.along, own->tree.speed_inter,
                                                own->ring.speed_inter);
     if (!path->closed) {
         tccl_bus tail = path->gpus[path->n_gpus - 1];
-        facts.near_entry = path_between(chain, places, chain->entry[0], path->gpus[0]) <= SHIM_PXB;
-        facts.near_exit = path_between(chain, places, chain->exit[0], tail) <= SHIM_PXB;
+        facts.near_entry = shim_pci_path(&places->seen, chain->entry[0], path->gpus[0]) <= SHIM_PXB;
+        facts.near_exit = shim_pci_path(&places->seen, chain->exit[0], tail) <= SHIM_PXB;
     }
     return facts;
 }
@@ -238,7 +225,7 @@ static bool steer_alone(const struct shim_chain *chain, struct places *places, u
 {
     struct shim_steer facts = facts_of(chain, places, version, pxb);
     struct tccl_error why = {""};
-    if (version == 0 || !shim_graph_is_costly(version))
+    if (!shim_graph_is_costly(version))
         return false;
     bool done = steer(chain, places, &facts, answer, &why);
     if (done)
@@ -254,22 +241,20 @@ static bool are_neighbours(const struct shim_chain *chain, tccl_bus a, tccl_bus 
 {
     for (int i = 0; i < chain->rings.n; i++) {
         const struct tccl_named_chain *path = &chain->rings.chains[i];
-        int between =
-            shim_ring_find(&chain->rings.chains[i], a) - shim_ring_find(&chain->rings.chains[i], b);
-        between = between < 0 ? -between : between;
+        int between = abs(shim_ring_find(path, a) - shim_ring_find(path, b));
         if (between == 1 || (path->closed && between == path->n_gpus - 1))
             return true;
     }
     return false;
 }
 
-/* Do several rings' islands join GPUs that are no neighbours, and far from each other? */
+/* Do islands join GPUs that are no neighbours, and far from each other? */
 static bool joins_others(const struct shim_chain *chain, struct places *places)
 {
     const struct tccl_named_chain *path = &chain->rings.chains[0];
     for (int i = 0; i < path->n_gpus; i++)
         for (int j = 0; j < i; j++)
-            if (path_between(chain, places, path->gpus[i], path->gpus[j]) <= SHIM_PXB &&
+            if (shim_pci_path(&places->seen, path->gpus[i], path->gpus[j]) <= SHIM_PXB &&
                 shim_pci_path(&places->pci, path->gpus[i], path->gpus[j]) > SHIM_PXB &&
                 !are_neighbours(chain, path->gpus[i], path->gpus[j]))
                 return true;
@@ -284,8 +269,7 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     struct shim_steer facts = facts_of(chain, places, version, pxb);
     struct tccl_error why = {""};
     facts.given = true;
-    if (chain->rings.n > 1 ? facts.far_p2p || !joins_others(chain, places)
-                           : !shim_steer_matters(chain, &places->pci, &facts))
+    if (facts.far_p2p || !joins_others(chain, places))
         return;
     if (chain->rings.n > 1)
         tccl_fail(&why, "the plan has %d rings", chain->rings.n);
@@ -318,8 +302,9 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     for (int i = 0; i < n; i++)
         table = members[i].table > table ? members[i].table : table;
     bool pxb = shim_members_pxb(members, n);
-    int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
-    places->islands = islands > 0;
+    int islands =
+        shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, &places->seen, why);
+    answer->no_net = !places->seen.net_intra;
     own_channels.apart = true;
     answer->graph_size = 0;
     answer->tree = false;
@@ -343,7 +328,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         write_graph(chain, places, numbers, version, &graph, why) ||
         write_graph(chain, places, &own_channels, version, apart, why))
         return -1;
-    if (places->islands)
+    if (islands > 0)
         steer_beside(chain, places, version, pxb, answer);
     answer->graph_size = (uint32_t)graph.length;
     answer->tree = shim_graph_tells_tree(answer->graph);
@@ -388,21 +373,20 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
 {
     const struct shim_chain *chain = &answer->chain;
     bool hidden = shim_members_hidden(plan, members, n);
-    struct places places = {.islands = false};
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    struct places places;
     struct shim_numbers numbers;
+    uint32_t user[SHIM_GPUS] = {0};
     for (int i = 0; i < n; i++)
-        if (shim_settings_user_allows(chain, members[i].user, why))
-            return -1;
-    if ((hidden && check_hidden(chain, members[0].version, why)) || check_rings(chain, why) ||
+        user[shim_ring_find(first, members[i].gpu)] = members[i].user;
+    if (shim_settings_suit(chain, user, why) ||
+        (hidden && check_hidden(chain, members[0].version, why)) || check_rings(chain, why) ||
         find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))
         return -1;
     for (int i = 0; i < chain->rings.n; i++)
         if (shim_members_send_directly(&chain->rings.chains[i], members, n, linked))
             places.pci.reads |= (uint8_t)(1 << i);
-    if (shim_members_suit(chain, &places.pci, members, n, why))
-        return -1;
-    answer->no_net = !places.pci.net_intra;
     answer->moves = false;
     for (int i = 0; i < n; i++)
         answer->moves = answer->moves || shim_settings_move(chain, &places.pci, members[i].gpu);
@@ -413,8 +397,8 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     }
     for (int i = 0; i < n; i++) /* in the order of the chain, as islands.h has them */
         for (int j = 0; j < n; j++)
-            places.linked[shim_ring_find(&chain->rings.chains[0], members[i].gpu)]
-                         [shim_ring_find(&chain->rings.chains[0], members[j].gpu)] = linked[i][j];
+            places.linked[shim_ring_find(first, members[i].gpu)]
+                         [shim_ring_find(first, members[j].gpu)] = linked[i][j];
     return write_texts(members, n, &places, &numbers, answer, apart, why);
 }
 

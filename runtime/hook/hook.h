@@ -150,11 +150,6 @@ bool shim_members_send_directly(const struct tccl_named_chain *path,
                                 const struct shim_member *members, int n,
                                 bool linked[SHIM_GPUS][SHIM_GPUS]);
 
-/* Does what the members' users have set suit the chain? Returns 0, or -1 with why. Fills in
- * pci->net_intra. */
-int shim_members_suit(const struct shim_chain *chain, struct shim_pci *pci,
-                      const struct shim_member *members, int n, struct tccl_error *why);
-
 /* Can all members' processes have what the answer's chain needs beside its files? Once all have
  * asked. Returns 0, or -1 with why. */
 int shim_members_can(const struct shim_answer *answer, const struct shim_member *members, int n,

@@ -102,15 +102,6 @@ bool shim_members_send_directly(const struct tccl_named_chain *path,
     return direct;
 }
 
-int shim_members_suit(const struct shim_chain *chain, struct shim_pci *pci,
-                      const struct shim_member *members, int n, struct tccl_error *why)
-{
-    uint32_t user[SHIM_GPUS] = {0};
-    for (int i = 0; i < n; i++)
-        user[shim_ring_find(&chain->rings.chains[0], members[i].gpu)] = members[i].user;
-    return shim_settings_suit(chain, pci, user, members[0].version, why);
-}
-
 int shim_members_can(const struct shim_answer *answer, const struct shim_member *members, int n,
                      struct tccl_error *why)
 {

@@ -13,9 +13,8 @@
 #include "chain/nccl-version.h"
 
 enum {
-    CONF_SIZE = 8192,  /* longest nccl.conf */
-    VALUE_SIZE = 1024, /* NCCL cuts values there */
-    TOPOLOGY_SIZE = 16384
+    CONF_SIZE = 8192, /* longest nccl.conf */
+    VALUE_SIZE = 1024 /* NCCL cuts values there */
 };
 
 /* ---- What the user has set ---- */
@@ -276,61 +275,42 @@ bool shim_settings_cumem_host(uint32_t version, int driver, uint32_t user)
            tccl_release_does(version, asked ? TCCL_FACT_CAN_HOST_CUMEM : TCCL_FACT_HOST_CUMEM);
 }
 
-/* The chain's topology: 1 with islands, 0 without, -1: not to be had. pxb: NCCL_P2P_LEVEL is PXB.
- */
-static int find_islands(const struct shim_chain *chain, const struct shim_pci *pci, bool pxb,
-                        uint32_t version, struct tccl_error *why)
+int shim_settings_refuse(uint32_t bits, struct tccl_error *why)
 {
-    bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
-    struct shim_text text = {shim_scratch(TOPOLOGY_SIZE), TOPOLOGY_SIZE, 0, false};
-    if (!text.at)
-        return tccl_fail(why, "out of memory");
-    int islands = shim_islands(chain, pci, linked, pxb, version, &text, why);
-    shim_scratch_free(text.at, TOPOLOGY_SIZE);
-    return islands;
-}
-
-/* There is what stands against any chain, and what stands against this one. */
-int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct tccl_error *why)
-{
-    uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
-    if (chain->rings.chains[0].n_gpus > 1)
-        against |= SHIM_USER_P2P;
-    if (has_edge(chain, TCCL_BOUNCE))
-        against |= SHIM_USER_SHM;
-    if (!chain->rings.chains[0].closed)
-        against |= SHIM_USER_NET;
-    if (!(user & against))
-        return 0;
-    char words[160];
+    char words[160] = "";
     struct shim_text text = {words, sizeof(words), 0, false};
-    shim_settings_user_words(user & against, &text);
+    if (!bits)
+        return 0;
+    shim_settings_user_words(bits, &text);
     return tccl_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
 }
 
-int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
-                       uint32_t version, struct tccl_error *why)
+/* There is what stands against any chain, and what stands against this one. */
+int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, struct tccl_error *why)
 {
-    bool pxb = user[0] & SHIM_USER_PXB;
-    for (int i = 0; i < chain->rings.n && !chain->rings.chains[i].closed; i++) {
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
+    if (first->n_gpus > 1)
+        against |= SHIM_USER_P2P;
+    if (has_edge(chain, TCCL_BOUNCE))
+        against |= SHIM_USER_SHM;
+    if (!first->closed)
+        against |= SHIM_USER_NET;
+    for (int i = 0; i < first->n_gpus; i++)
+        if (shim_settings_refuse(user[i] & against, why) != 0)
+            return -1;
+    for (int i = 0; i < chain->rings.n && !first->closed; i++) {
         const struct tccl_named_chain *path = &chain->rings.chains[i];
-        int head = shim_ring_find(&chain->rings.chains[0], path->gpus[0]);
-        int tail = shim_ring_find(&chain->rings.chains[0], path->gpus[path->n_gpus - 1]);
+        int head = shim_ring_find(first, path->gpus[0]);
+        int tail = shim_ring_find(first, path->gpus[path->n_gpus - 1]);
         if ((user[head] | user[tail]) & SHIM_USER_GDR)
             return tccl_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ");
     }
-    for (int i = 0; i < chain->rings.chains[0].n_gpus; i++)
-        if (shim_settings_user_allows(chain, user[i], why) != 0)
-            return -1;
-    for (int i = 1; i < chain->rings.chains[0].n_gpus; i++)
+    for (int i = 1; i < first->n_gpus; i++)
         if ((user[i] ^ user[0]) & SHIM_USER_PXB)
             return tccl_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
     /* A process is told to read for all of its communicators. */
     if (has_edge(chain, TCCL_P2P_READ))
         return tccl_fail(why, "P2P would read in other communicators, too");
-    pci->net_intra = true;
-    if (find_islands(chain, pci, pxb, version, NULL) >= 0)
-        return 0;
-    pci->net_intra = false;
-    return find_islands(chain, pci, pxb, version, why) < 0 ? -1 : 0;
+    return 0;
 }

@@ -101,15 +101,13 @@ uint32_t shim_settings_user(void);
 /* Words for these bits: the variables that are set, for the log. */
 void shim_settings_user_words(uint32_t user, struct shim_text *text);
 
-/* Does what the user has set leave the chain to us? Returns 0, or -1 with why. */
-int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user,
-                              struct tccl_error *why);
-
-/* Would the chain come out as planned where users have set that (user: of each of the members that
- * hold chain->rings.chains[0].gpus[i])? Returns 0, or -1 with why. Fills in pci->net_intra: false
- * only if the chain needs it so. */
-int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
-                       uint32_t version, struct tccl_error *why);
+/* Says what the user has set, of these bits, that leaves nothing to us. Returns 0: none of them; or
+ * -1 with why. */
+int shim_settings_refuse(uint32_t bits, struct tccl_error *why);
+/* Does what users have set leave the chain to us (user: of each of the members that hold
+ * chain->rings.chains[0].gpus[i])? Returns 0, or -1 with why. */
+int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user,
+                       struct tccl_error *why);
 
 /* Is one of the GPU's buffers on another memory than its own, where NCCL puts them by itself? */
 bool shim_settings_move(const struct shim_chain *chain, const struct shim_pci *pci, tccl_bus gpu);
@@ -130,23 +128,14 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
  * can't be expressed. linked: which pairs of chain->rings.chains[0].gpus have NVLink (device.h),
- * which NCCL always takes. p2p_level_pxb: NCCL_P2P_LEVEL is (given or the user's) PXB, else NCCL's
- * default of that version (0: unknown). */
+ * which NCCL always takes. pxb: NCCL_P2P_LEVEL is PXB, else NCCL's default of that version. seen:
+ * pci as NCCL will see it; its net_intra is false only if the chain needs it so. */
 int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
-                 bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
-                 struct shim_text *text, struct tccl_error *why);
+                 bool linked[SHIM_GPUS][SHIM_GPUS], bool pxb, uint32_t version,
+                 struct shim_text *text, struct shim_pci *seen, struct tccl_error *why);
 
-/* Does NCCL by itself take P2P at any distance, on a node with n GPUs of the communicator? True
- * also if that can't be known. */
+/* Does NCCL by itself take P2P at any distance, on a node with n GPUs of the communicator? */
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version);
-
-/* Does this NCCL fail where a topology file leaves out a CPU that a NIC is at? */
-bool shim_islands_all_cpus(uint32_t version);
-
-/* How far two devices are apart, GPUs of the chain or others, in that topology (in the real one,
- * where none is needed: islands false). */
-enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
-                                 bool islands, tccl_bus a, tccl_bus b);
 
 /* ---- graph ---- */
 
@@ -223,12 +212,6 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
                struct shim_text *text, struct tccl_error *why);
 
-/* Does a bridge above the chain's P2P neighbours make other GPUs direct to each other that NCCL
- * alone joins by host memory? Beside a graph file (facts->given) shim_steer's file is better then:
- * it has ways for pairs. pci: all GPUs of the chain were read. */
-bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,
-                        const struct shim_steer *facts);
-
 /* ---- shim-layout ---- */
 
 /* Where a topology file of steer.h has a chain's GPUs and its NIC: which are below one bridge, at
@@ -265,10 +248,17 @@ int shim_layout_count_ways(const struct shim_layout *layout, int island);
 bool shim_layout_can_have_ways(const struct shim_layout *layout, int island);
 bool shim_layout_needs_ways(const struct shim_layout *layout, int island);
 
-/* Writes the topology file (topo-file.c). Returns 1, with why if GPUs become direct that are not to
- * (steer.h); or 0 with why: NCCL would not read it. */
-int shim_topo_file(const struct shim_layout *layout, struct shim_text *text,
-                   struct tccl_error *why);
+/* ---- topo-file ---- */
+
+/* Of a layout. Returns 1, with why if GPUs become direct that are not to (shim_steer); or 0 with
+ * why: NCCL would not read it. */
+int shim_topo_layout(const struct shim_layout *layout, struct shim_text *text,
+                     struct tccl_error *why);
+/* Of those devices that are left to be written, all of them at the end. disguised: at Intel's CPUs.
+ * all_cpus: NCCL fails where the file leaves out a CPU that a NIC is at. Returns 1, or -1 with why.
+ */
+int shim_topo_islands(const struct shim_pci *pci, bool *left, bool disguised, bool all_cpus,
+                      struct shim_text *text, struct tccl_error *why);
 
 /* ---- clearing ---- */
 

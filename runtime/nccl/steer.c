@@ -85,17 +85,5 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
     struct shim_layout layout;
     if (shim_layout(chain, pci, facts, &layout, why) != 0 || check(&layout, linked, why) != 0)
         return 0;
-    return shim_topo_file(&layout, text, why);
-}
-
-bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,
-                        const struct shim_steer *facts)
-{
-    struct shim_layout layout;
-    bool matters = false;
-    if (shim_layout(chain, pci, facts, &layout, NULL) != 0)
-        return false;
-    for (int i = 0; i < layout.islands; i++)
-        matters = matters || shim_layout_count_ways(&layout, i) > 0;
-    return matters;
+    return shim_topo_layout(&layout, text, why);
 }

@@ -38,7 +38,7 @@ static void check_chain(const struct shim_chain *chain)
 
 static void check_files(const struct shim_chain *chain)
 {
-    static struct shim_pci pci;
+    static struct shim_pci pci, seen;
     static char text[65536];
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_numbers numbers = {.entry = {1}, .exit = {2}};
@@ -53,7 +53,7 @@ static void check_files(const struct shim_chain *chain)
                own->ring.channels == 0 || own->ring.channels > 32);
     why.text[0] = '\0';
     file = (struct shim_text){text, sizeof(text), 0, false};
-    int islands = shim_islands(chain, &pci, linked, true, 22907, &file, &why);
+    int islands = shim_islands(chain, &pci, linked, true, 22907, &file, &seen, &why);
     FUZZ_CHECK((islands < 0) == (why.text[0] != '\0'));
 }
 

@@ -52,14 +52,13 @@ static int number_gpus(const tccl_bus *all, int n_all, const struct shim_chain *
     return 0;
 }
 
-static enum shim_path farthest(const struct shim_chain *chain, const struct shim_pci *pci,
-                               bool islands)
+static enum shim_path farthest(const struct shim_chain *chain, const struct shim_pci *seen)
 {
     enum shim_path path = SHIM_PIX;
     for (int i = 0; i < tccl_named_edges(&chain->rings.chains[0]); i++) {
         const tccl_bus *gpus = chain->rings.chains[0].gpus;
-        enum shim_path next = shim_islands_path(chain, pci, islands, gpus[i],
-                                                gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
+        enum shim_path next =
+            shim_pci_path(seen, gpus[i], gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
         path = next > path ? next : path;
     }
     return path;
@@ -73,16 +72,17 @@ static int write_both(const struct shim_chain *chain, const struct shim_numbers 
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_text graph_text = {graph, TEXT, 0, false}, topo_text = {topology, TEXT, 0, false};
     struct tccl_error why = {""};
-    struct shim_pci pci;
+    struct shim_pci pci, seen;
     if (shim_islands_read(chain, &pci, &why) != 0)
         return fail(why.text);
     pci.reads = reads;
-    int islands = shim_islands(chain, &pci, linked, pxb, version, &topo_text, &why);
+    pci.net_intra = false;
+    int islands = shim_islands(chain, &pci, linked, pxb, version, &topo_text, &seen, &why);
     if (islands < 0) {
         printf("none: %s\n", why.text);
         return 0;
     }
-    enum shim_path intra = farthest(chain, &pci, islands > 0);
+    enum shim_path intra = farthest(chain, &seen);
     if (shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version), intra, SHIM_SYS,
                    &graph_text, &why) != 0)
         return fail(why.text);
