@@ -1,14 +1,16 @@
 /* expressible.c: what a stock NCCL can be made to build. */
 #include "chain/chain.h"
 
+#include <string.h>
+
 enum { AMPERE = 80 /* from this compute capability on GPUs send by GPUDirect */ };
 
 /* What NCCL decides once for a process or a pair of GPUs, over all chains. */
 struct decided {
     const struct tccl_machine *machine;
     uint32_t islands[TCCL_MAX_GPUS]; /* of each GPU: those in its island, itself included */
-    int memories[TCCL_MAX_GPUS];     /* of its buffers, -1: none yet */
-    int direct[TCCL_MAX_GPUS];       /* GPUDirect: 0, 1; -1: it meets no NIC */
+    int8_t memories[TCCL_MAX_GPUS];  /* of its buffers, -1: none yet */
+    int8_t direct[TCCL_MAX_GPUS];    /* GPUDirect: 0, 1; -1: it meets no NIC */
     uint32_t near[TCCL_MAX_NICS];    /* the GPUs that have GPUDirect to the NIC */
 };
 
@@ -16,9 +18,8 @@ struct decided {
 static void join(struct decided *decided, int a, int b)
 {
     uint32_t both = decided->islands[a] | decided->islands[b];
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (both >> i & 1)
-            decided->islands[i] = both;
+    for (uint32_t left = both; left; left &= left - 1)
+        decided->islands[__builtin_ctz(left)] = both;
 }
 
 static int use_memory(struct decided *decided, int gpu, int memory, struct tccl_error *err)
@@ -26,7 +27,7 @@ static int use_memory(struct decided *decided, int gpu, int memory, struct tccl_
     if (decided->memories[gpu] >= 0 && decided->memories[gpu] != memory)
         return tccl_fail(err, "GPU %d can't have buffers in memory %d and in memory %d", gpu,
                          decided->memories[gpu], memory);
-    decided->memories[gpu] = memory;
+    decided->memories[gpu] = (int8_t)memory;
     return 0;
 }
 
@@ -35,7 +36,7 @@ static int use_port(struct decided *decided, struct tccl_port port, int gpu, str
     int direct = port.via.kind == TCCL_GPU;
     if (decided->direct[gpu] >= 0 && decided->direct[gpu] != direct)
         return tccl_fail(err, "GPU %d can't have GPUDirect in one ring only", gpu);
-    decided->direct[gpu] = direct;
+    decided->direct[gpu] = (int8_t)direct;
     if (!direct)
         return use_memory(decided, gpu, port.via.index, err);
     uint32_t near = decided->near[port.nic];
@@ -123,12 +124,13 @@ static int check_ports(const struct decided *decided, const struct tccl_chain *c
 int tccl_expressible(const struct tccl_machine *machine, const struct tccl_chain *chains, int n,
                      struct tccl_error *err)
 {
-    struct decided decided = {.machine = machine};
-
-    for (int i = 0; i < TCCL_MAX_GPUS; i++) {
+    struct decided decided;
+    decided.machine = machine;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
         decided.islands[i] = UINT32_C(1) << i;
-        decided.memories[i] = decided.direct[i] = -1;
-    }
+    memset(decided.memories, -1, sizeof(decided.memories));
+    memset(decided.direct, -1, sizeof(decided.direct));
+    memset(decided.near, 0, sizeof(decided.near));
     for (int i = 0; i < n; i++)
         if (use_chain(&decided, &chains[i], err) != 0)
             return -1;

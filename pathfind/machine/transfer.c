@@ -1,63 +1,9 @@
-/* transfer.c: one copy with a kind, a source and a destination, and sets of them.
- *
- * A transfer's number has 12 bits: initiator is a NIC (1), target's kind (2), reads (1),
- * initiator's index (4), target's index (4). */
+/* transfer.c: one copy with a kind, a source and a destination, and sets of them. */
 #include "machine/transfer.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { INVALID = 3 << 9 };
-
-tccl_transfer tccl_transfer_make(struct tccl_device initiator, bool reads,
-                                 struct tccl_device target)
-{
-    if (initiator.kind != TCCL_GPU && initiator.kind != TCCL_NIC)
-        return INVALID;
-    if (target.kind > TCCL_NIC || initiator.index > 15 || target.index > 15)
-        return INVALID;
-    return (tccl_transfer)((initiator.kind == TCCL_NIC) << 11 | target.kind << 9 | reads << 8 |
-                           initiator.index << 4 | target.index);
-}
-
-struct tccl_device tccl_transfer_initiator(tccl_transfer transfer)
-{
-    uint8_t kind = transfer >> 11 & 1 ? TCCL_NIC : TCCL_GPU;
-    return (struct tccl_device){.kind = kind, .index = transfer >> 4 & 15};
-}
-
-struct tccl_device tccl_transfer_target(tccl_transfer transfer)
-{
-    return (struct tccl_device){.kind = transfer >> 9 & 3, .index = transfer & 15};
-}
-
-bool tccl_transfer_reads(tccl_transfer transfer)
-{
-    return transfer >> 8 & 1;
-}
-
-struct tccl_device tccl_transfer_source(tccl_transfer transfer)
-{
-    return tccl_transfer_reads(transfer) ? tccl_transfer_target(transfer)
-                                         : tccl_transfer_initiator(transfer);
-}
-
-struct tccl_device tccl_transfer_sink(tccl_transfer transfer)
-{
-    return tccl_transfer_reads(transfer) ? tccl_transfer_initiator(transfer)
-                                         : tccl_transfer_target(transfer);
-}
-
-bool tccl_transfer_valid(tccl_transfer transfer)
-{
-    struct tccl_device initiator = tccl_transfer_initiator(transfer);
-    struct tccl_device target = tccl_transfer_target(transfer);
-
-    if (transfer >= TCCL_TRANSFERS || target.kind > TCCL_MEMORY)
-        return false;
-    return initiator.kind != target.kind || initiator.index != target.index;
-}
 
 /* The position of the first member that is not below the transfer. */
 static int find_place(const struct tccl_set *set, tccl_transfer transfer)

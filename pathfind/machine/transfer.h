@@ -20,21 +20,59 @@ struct tccl_device {
 
 /* A transfer as a small number: who starts it, with whom, and whether it reads. Numbers are dense
  * enough to index tables of TCCL_TRANSFERS entries. A memory never starts a transfer, and a NIC
- * never meets a NIC. */
+ * never meets a NIC. 12 bits: initiator is a NIC (1), target's kind (2), reads (1), initiator's
+ * index (4), target's index (4). */
 typedef uint16_t tccl_transfer;
-enum { TCCL_TRANSFERS = 4096 };
+enum { TCCL_TRANSFERS = 4096, TCCL_NO_TRANSFER = 3 << 9 };
 
 /* The initiator reads from the target, or writes to it. Kinds that do not exist give a number that
  * tccl_transfer_valid refuses. */
-tccl_transfer tccl_transfer_make(struct tccl_device initiator, bool reads,
-                                 struct tccl_device target);
-struct tccl_device tccl_transfer_initiator(tccl_transfer transfer);
-struct tccl_device tccl_transfer_target(tccl_transfer transfer);
-bool tccl_transfer_reads(tccl_transfer transfer);
+static inline tccl_transfer tccl_transfer_make(struct tccl_device initiator, bool reads,
+                                               struct tccl_device target)
+{
+    if (initiator.kind == TCCL_MEMORY || initiator.kind > TCCL_NIC || target.kind > TCCL_NIC ||
+        initiator.index > 15 || target.index > 15)
+        return TCCL_NO_TRANSFER;
+    return (tccl_transfer)((initiator.kind == TCCL_NIC) << 11 | target.kind << 9 | reads << 8 |
+                           initiator.index << 4 | target.index);
+}
+
+static inline struct tccl_device tccl_transfer_initiator(tccl_transfer transfer)
+{
+    return (struct tccl_device){.kind = transfer >> 11 & 1 ? TCCL_NIC : TCCL_GPU,
+                                .index = transfer >> 4 & 15};
+}
+
+static inline struct tccl_device tccl_transfer_target(tccl_transfer transfer)
+{
+    return (struct tccl_device){.kind = transfer >> 9 & 3, .index = transfer & 15};
+}
+
+static inline bool tccl_transfer_reads(tccl_transfer transfer)
+{
+    return transfer >> 8 & 1;
+}
+
+static inline bool tccl_transfer_valid(tccl_transfer transfer)
+{
+    struct tccl_device initiator = tccl_transfer_initiator(transfer);
+    struct tccl_device target = tccl_transfer_target(transfer);
+    return transfer < TCCL_TRANSFERS && target.kind <= TCCL_MEMORY &&
+           (initiator.kind != target.kind || initiator.index != target.index);
+}
+
 /* Where the data come from and go to, whoever starts the transfer. */
-struct tccl_device tccl_transfer_source(tccl_transfer transfer);
-struct tccl_device tccl_transfer_sink(tccl_transfer transfer);
-bool tccl_transfer_valid(tccl_transfer transfer);
+static inline struct tccl_device tccl_transfer_source(tccl_transfer transfer)
+{
+    return tccl_transfer_reads(transfer) ? tccl_transfer_target(transfer)
+                                         : tccl_transfer_initiator(transfer);
+}
+
+static inline struct tccl_device tccl_transfer_sink(tccl_transfer transfer)
+{
+    return tccl_transfer_reads(transfer) ? tccl_transfer_initiator(transfer)
+                                         : tccl_transfer_target(transfer);
+}
 
 /* A set of transfers that run at the same time, sorted by number. One that stands there several
  * times runs as often at once, as in ring sets; in all other sets each stands once. */

@@ -12,7 +12,7 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 10, /* up to 9: binary, those with OLD_MAGIC */
+    VERSION = 11, /* up to 9: binary, those with OLD_MAGIC */
     SUM_SIZE = 4 + 16 + 1,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
     MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
@@ -410,17 +410,41 @@ static void put_number(FILE *out, double number)
         fprintf(out, " %.17g", number);
 }
 
-/* NICs by number, as in sets. */
+static void put_arrow(FILE *out, bool memory, int number, char direct)
+{
+    if (memory)
+        fprintf(out, "-m%d>", number);
+    else
+        fprintf(out, "-%c>", direct);
+}
+
+/* Without blanks; GPUs and NICs by number, as in sets. ports: with those of an open chain. */
+static void put_chain(FILE *out, const struct tccl_chain *chain, bool ports)
+{
+    ports = ports && !chain->closed;
+    if (ports) {
+        fprintf(out, "n%d", chain->entry.nic);
+        put_arrow(out, chain->entry.via.kind == TCCL_MEMORY, chain->entry.via.index, 'g');
+    }
+    for (int i = 0; i < chain->n_gpus; i++) {
+        const struct tccl_edge *edge = &chain->edges[i];
+        fprintf(out, "%d", chain->gpus[i]);
+        if (i < tccl_chain_edges(chain))
+            put_arrow(out, edge->kind == TCCL_BOUNCE, edge->memory, "wr"[edge->kind & 1]);
+    }
+    if (chain->closed)
+        fprintf(out, "%d", chain->gpus[0]);
+    if (ports) {
+        put_arrow(out, chain->exit.via.kind == TCCL_MEMORY, chain->exit.via.index, 'g');
+        fprintf(out, "n%d", chain->exit.nic);
+    }
+}
+
 static void put_rings(FILE *out, const struct tccl_chain *rings, int n)
 {
     for (int i = 0; i < n; i++) {
-        struct tccl_named_chain named;
-        char entry[16], exit[16], text[TCCL_CHAIN_TEXT];
-        snprintf(entry, sizeof(entry), "n%d", rings[i].entry.nic);
-        snprintf(exit, sizeof(exit), "n%d", rings[i].exit.nic);
-        tccl_chain_name_nics(&rings[i], entry, exit, &named);
-        tccl_named_format(&named, text);
-        fprintf(out, "%s%s", i ? " | " : " ", text);
+        fputs(i ? " | " : " ", out);
+        put_chain(out, &rings[i], true);
     }
     putc('\n', out);
 }
@@ -446,40 +470,50 @@ static void put_baselines(FILE *out, const char *word, const struct tccl_baselin
     }
 }
 
-/* Pairs of ports without a chain: one line for those behind each other that have the same bound. */
-static void put_none(FILE *out, const struct tccl_table *table, int i)
+/* One line for those without a chain that stand behind each other and have the same bound. Returns
+ * how many. */
+static int put_none(FILE *out, const struct tccl_table *table, int i)
 {
-    const struct tccl_result *results = table->results;
-    int last = i;
-    if (isinf(results[i].bound) ||
-        (i > 0 && results[i - 1].chain.n_gpus == 0 && results[i - 1].bound == results[i].bound))
-        return;
-    while (last + 1 < tccl_table_pairs(table) + 2 && results[last + 1].chain.n_gpus == 0 &&
-           results[last + 1].bound == results[i].bound)
-        last++;
-    fprintf(out, "none %d %d", i, last);
-    put_number(out, results[i].bound);
+    const struct tccl_result *own = &table->results[i];
+    int n = 1;
+    while (i + n < tccl_table_pairs(table) + 2 && own[n].chain.n_gpus == 0 &&
+           own[n].bound == own->bound)
+        n++;
+    fprintf(out, "none %d", n);
+    put_number(out, own->bound);
     putc('\n', out);
+    return n;
 }
 
-/* "=": a bandwidth as of the entry before it; a bound as the bandwidth. So most lines have no
- * number, which takes longer to be read than all the rest. */
-static void put_result(FILE *out, const struct tccl_result *result, const struct tccl_result **last)
+/* "=": a bandwidth as of the entry before it; a bound as the bandwidth. Of those that are always
+ * there most have both, and then nothing but the way through the GPUs: numbers take longer to be
+ * read than all the rest, and their ports follow from their place. */
+static void put_result(FILE *out, const struct tccl_result *result, bool always,
+                       const struct tccl_result **last)
 {
-    const struct tccl_result *before = *last;
+    bool same = *last && (*last)->gbps == result->gbps, tight = result->bound == result->gbps;
     int n;
     const struct tccl_chain *rings = rings_of(result, &n);
     *last = result;
-    fputs(part_names[result->part], out);
-    if (before && before->gbps == result->gbps)
-        fputs(" =", out);
-    else
-        put_number(out, result->gbps);
-    if (result->bound == result->gbps)
-        fputs(" =", out);
-    else
-        put_number(out, result->bound);
-    put_rings(out, rings, n);
+    if (!always || !same || !tight) {
+        fputs(always ? "best" : part_names[result->part], out);
+        if (same)
+            fputs(" =", out);
+        else
+            put_number(out, result->gbps);
+        if (tight)
+            fputs(" =", out);
+        else
+            put_number(out, result->bound);
+        if (always)
+            putc(' ', out);
+    }
+    if (always) {
+        put_chain(out, rings, false);
+        putc('\n', out);
+    } else {
+        put_rings(out, rings, n);
+    }
     if (!(result->tree.gbps > 0))
         return;
     fputs("tree", out);
@@ -505,14 +539,15 @@ static void put_table(FILE *out, const struct tccl_table *table)
     put_baselines(out, "nccl-ring", table->baseline_ring);
     put_baselines(out, "nccl-chain", table->baseline_chain);
     const struct tccl_result *last = NULL;
-    for (int part = TCCL_BEST; part <= TCCL_SET; part++) /* in this order, however they came */
-        for (int i = 0; i < table->n_results; i++)
-            if (table->results[i].part == (enum tccl_part)part) {
-                if (table->results[i].chain.n_gpus > 0)
-                    put_result(out, &table->results[i], &last);
-                else
-                    put_none(out, table, i);
-            }
+    for (int i = 0; i < tccl_table_pairs(table) + 2;)
+        if (table->results[i].chain.n_gpus > 0)
+            put_result(out, &table->results[i++], true, &last);
+        else
+            i += put_none(out, table, i);
+    for (int part = TCCL_HOST; part <= TCCL_SET; part++) /* in this order, however they came */
+        for (int i = tccl_table_pairs(table) + 2; i < table->n_results; i++)
+            if (table->results[i].part == (enum tccl_part)part)
+                put_result(out, &table->results[i], false, &last);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -554,36 +589,94 @@ static bool take_byte(char **at, uint8_t *byte)
     return is;
 }
 
-/* "n3"; -1: the machine has no such NIC. */
-static int nic_number(const char *name, const struct tccl_machine *machine)
+/* A number below 16; NULL: there is none. */
+static char *take_index(char *at, uint8_t *index)
 {
-    char *end;
-    long nic = name[0] == 'n' && name[1] >= '0' && name[1] <= '9' ? strtol(name + 1, &end, 10) : -1;
-    return nic >= 0 && nic < machine->n_nics && (*end == '\0' || *end == ' ') ? (int)nic : -1;
+    unsigned number = (unsigned)(*at - '0'), second = number <= 9 ? (unsigned)(at[1] - '0') : 10;
+    if (second <= 9)
+        number = 10 * number + second;
+    *index = (uint8_t)number;
+    return number < 16 ? at + 1 + (second <= 9) : NULL;
+}
+
+/* "-w>", or "-m3>": kind and memory. */
+static char *take_arrow(char *at, char *kind, uint8_t *memory)
+{
+    *memory = 0;
+    *kind = at[0] == '-' ? at[1] : '\0';
+    if (*kind == 'm')
+        at = take_index(at + 2, memory);
+    else
+        at = *kind == 'w' || *kind == 'r' || *kind == 'g' ? at + 2 : NULL;
+    return at && *at == '>' ? at + 1 : NULL;
+}
+
+/* Between NIC and GPU. */
+static char *take_port(char *at, struct tccl_device *via)
+{
+    char kind;
+    at = take_arrow(at, &kind, &via->index);
+    via->kind = kind == 'g' ? TCCL_GPU : TCCL_MEMORY;
+    return at && (kind == 'g' || kind == 'm') ? at : NULL;
+}
+
+/* A chain as put_chain writes it: the text of chain-text.h without names and blanks, thousands of
+ * which are read while a job starts. An open one may have no ports. Whether it is possible is
+ * checked later. Returns what is behind it; NULL: it is no chain. */
+static char *take_chain(char *at, struct tccl_chain *chain)
+{
+    *chain = (struct tccl_chain){0};
+    bool ports = *at == 'n';
+    if (ports &&
+        (!(at = take_index(at + 1, &chain->entry.nic)) || !(at = take_port(at, &chain->entry.via))))
+        return NULL;
+    while (chain->n_gpus < TCCL_MAX_GPUS) {
+        struct tccl_edge *edge = &chain->edges[chain->n_gpus];
+        uint8_t *gpu = &chain->gpus[chain->n_gpus++];
+        char kind;
+        at = take_index(at, gpu);
+        if (chain->n_gpus == 1 && ports && chain->entry.via.kind == TCCL_GPU)
+            chain->entry.via.index = *gpu;
+        if (!at || (!ports && *at != '-'))
+            return at;
+        char *next = take_arrow(at, &kind, &edge->memory);
+        if (ports && next && *next == 'n') {
+            edge->memory = 0;
+            at = take_port(at, &chain->exit.via);
+            if (at && chain->exit.via.kind == TCCL_GPU)
+                chain->exit.via.index = *gpu;
+            return at ? take_index(at + 1, &chain->exit.nic) : NULL;
+        }
+        if (!next || kind == 'g')
+            return NULL;
+        edge->kind = kind == 'w' ? TCCL_P2P_WRITE : kind == 'r' ? TCCL_P2P_READ : TCCL_BOUNCE;
+        at = next;
+        uint8_t back;
+        next = take_index(at, &back);
+        chain->closed = !ports && next && back == chain->gpus[0];
+        if (chain->closed)
+            return next;
+    }
+    return NULL;
 }
 
 /* Up to most rings, "chain | chain". Returns how many, or -1 with err. */
-static int take_rings(char *at, const struct tccl_machine *machine, struct tccl_chain *rings,
-                      int most, struct tccl_error *err)
+static int take_rings(char *at, struct tccl_chain *rings, int most, struct tccl_error *err)
 {
-    int n = 0;
-    while (*at == ' ')
-        at++;
-    for (char *next = at; next && *at; at = next) {
-        struct tccl_named_chain named;
-        next = strchr(at, '|');
-        if (next)
-            *next++ = '\0';
-        if (n == most || tccl_named_parse(at, &named, err) != 0)
+    for (int n = 0; *at; n++) {
+        if (strncmp(at, n ? " | " : " ", n ? 3 : 1) != 0)
+            return tccl_fail(err, "no chain: %.40s", at);
+        if (n == 0 && !at[1])
+            return 0;
+        if (n == most)
             return tccl_fail(err, "more than %d rings", most);
-        int entry = named.closed ? 0 : nic_number(named.entry.nic, machine);
-        int exit = named.closed ? 0 : nic_number(named.exit.nic, machine);
-        if (entry < 0 || exit < 0)
-            return tccl_fail(err, "a chain has a NIC that this machine has not");
-        if (tccl_chain_resolve_nics(&named, entry, exit, &rings[n++], err) != 0)
-            return -1;
+        char *text = at + (n ? 3 : 1);
+        if (!(at = take_chain(text, &rings[n])))
+            return tccl_fail(err, "no chain: %.40s", text);
+        if (!*at)
+            return n + 1;
     }
-    return n;
+    return 0;
 }
 
 static bool take_nominal(char **at, struct tccl_nominal *nominal)
@@ -598,8 +691,7 @@ static bool take_nominal(char **at, struct tccl_nominal *nominal)
     return true;
 }
 
-static int take_baseline(char *at, const struct tccl_machine *machine,
-                         struct tccl_baseline *baselines, struct tccl_error *err)
+static int take_baseline(char *at, struct tccl_baseline *baselines, struct tccl_error *err)
 {
     struct tccl_baseline own = {0};
     uint8_t generation;
@@ -607,72 +699,84 @@ static int take_baseline(char *at, const struct tccl_machine *machine,
         !take_number(&at, &own.gbps) || !take_nominal(&at, &own.ring) ||
         !take_nominal(&at, &own.tree))
         return tccl_fail(err, "a baseline is not complete");
-    own.n_chains = take_rings(at, machine, own.chains, TCCL_MAX_CHANNELS, err);
+    own.n_chains = take_rings(at, own.chains, TCCL_MAX_CHANNELS, err);
     for (int i = generation; i < TCCL_GENERATIONS; i++)
         baselines[i] = own;
     return own.n_chains < 0 ? -1 : 0;
 }
 
-static int take_none(char *at, struct tccl_table *table, struct tccl_error *err)
+/* A table while it is read. */
+struct reading {
+    struct tccl_table *table;
+    struct tccl_result *last; /* the entry of the line before this one; NULL: none */
+    int next;                 /* of those that are always there, which stand in their order */
+};
+
+static int take_none(struct reading *reading, char *at, struct tccl_error *err)
 {
-    double first, last, bound;
-    if (!take_number(&at, &first) || !take_number(&at, &last) || !take_number(&at, &bound) ||
-        !(first >= 0 && first <= last && last < tccl_table_pairs(table) + 2))
+    double n, bound;
+    int most = tccl_table_pairs(reading->table) + 2 - reading->next;
+    if (!take_number(&at, &n) || !take_number(&at, &bound) || *at || !(n >= 1 && n <= most))
         return tccl_fail(err, "a bound belongs to no pair of ports");
-    for (int i = (int)first; i <= (int)last; i++)
-        table->results[i].bound = bound;
+    for (int left = (int)n; left > 0; left--)
+        reading->table->results[reading->next++].bound = bound;
     return 0;
 }
 
-/* Beside the chain before it. */
-static int take_tree(char *at, const struct tccl_machine *machine, struct tccl_result *result,
-                     struct tccl_error *err)
+static int take_tree(const struct reading *reading, char *at, struct tccl_error *err)
 {
     struct tccl_tree tree = {0};
-    bool is = result && take_number(&at, &tree.gbps) && take_number(&at, &tree.along) &&
-              *at++ == ' ' && nic_number(at, machine) >= 0;
-    if (is)
-        tree.nic = (uint8_t)strtol(at + 1, &at, 10);
-    for (int i = 0; is && i < result->chain.n_gpus; i++)
+    bool is = reading->last && take_number(&at, &tree.gbps) && take_number(&at, &tree.along) &&
+              at[0] == ' ' && at[1] == 'n' && (at = take_index(at + 2, &tree.nic));
+    for (int i = 0; is && i < reading->last->chain.n_gpus; i++)
         is = take_byte(&at, &tree.gpus[i]);
     if (!is || *at)
         return tccl_fail(err, "a tree belongs to no chain");
-    result->tree = tree;
+    reading->last->tree = tree;
     return 0;
 }
 
-/* The best chains of pairs of ports stand in their order: most often behind the last one. */
-static struct tccl_result *place_best(const struct tccl_table *table,
-                                      const struct tccl_result *last,
-                                      const struct tccl_chain *chain)
+/* The way through the GPUs of the next entry that is always there. */
+static int take_way(struct reading *reading, char *at, double gbps, double bound,
+                    struct tccl_error *err)
 {
-    int at = last ? (int)(last - table->results) + 1 : 0, n = table->n_ports;
-    return at < tccl_table_pairs(table) && !chain->closed &&
-                   tccl_port_equal(table->ports[at / n], chain->entry) &&
-                   tccl_port_equal(table->ports[at % n], chain->exit)
-               ? &table->results[at]
-               : tccl_table_place(table, chain);
+    const struct tccl_table *table = reading->table;
+    int i = reading->next++, pairs = tccl_table_pairs(table);
+    struct tccl_result *own = &table->results[i];
+    if (i >= pairs + 2)
+        return tccl_fail(err, "a chain belongs to no pair of ports");
+    at = take_chain(at, &own->chain);
+    if (!at || *at)
+        return tccl_fail(err, "the chain of pair %d is none", i);
+    if (i < pairs && !own->chain.closed) {
+        own->chain.entry = table->ports[i / table->n_ports];
+        own->chain.exit = table->ports[i % table->n_ports];
+    }
+    own->gbps = gbps;
+    own->bound = bound;
+    reading->last = own;
+    return 0;
 }
 
-/* The entry of these rings; NULL with err: without memory, or there is no place for it. */
-static struct tccl_result *place_rings(struct tccl_table *table, enum tccl_part part,
-                                       const struct tccl_result *last,
-                                       const struct tccl_ring_set *set, struct tccl_error *err)
+/* Rings that are not always there. */
+static int take_more(struct reading *reading, enum tccl_part part, char *at, double gbps,
+                     double bound, struct tccl_error *err)
 {
-    const struct tccl_chain *chain = &set->rings[0];
-    if (table->n_results - tccl_table_pairs(table) - 2 > MAX_HOSTS + MAX_OTHERS + MAX_SETS) {
-        tccl_fail(err, "too many chains; make the table again");
-        return NULL;
-    }
-    struct tccl_result *own = part == TCCL_BEST                    ? place_best(table, last, chain)
-                              : part == TCCL_SET                   ? append_set(table, set)
-                              : part == TCCL_HOST && chain->closed ? tccl_table_host_ring(table)
-                                                                   : append(table, part, chain);
+    struct tccl_table *table = reading->table;
+    struct tccl_ring_set set;
+    set.n = take_rings(at, set.rings, part == TCCL_SET ? TCCL_CHAIN_RINGS : 1, err);
+    if (set.n < 1)
+        return tccl_fail(err, "a bandwidth has no chain");
+    if (table->n_results - tccl_table_pairs(table) - 2 > MAX_HOSTS + MAX_OTHERS + MAX_SETS)
+        return tccl_fail(err, "too many chains; make the table again");
+    struct tccl_result *own =
+        part == TCCL_SET ? append_set(table, &set) : append(table, part, &set.rings[0]);
     if (!own)
-        tccl_fail(err, "a chain has ports that this machine has not, or there is no memory");
-    else
-        own->chain = *chain;
-    return own;
+        return tccl_fail(err, "out of memory");
+    own->gbps = gbps;
+    own->bound = bound;
+    reading->last = own;
+    return 0;
 }
 
 /* The same, or "=": as this one, if there is one. */
@@ -685,44 +789,35 @@ static bool take_or_same(char **at, const double *as, double *number)
     return true;
 }
 
-static int take_result(char *at, const struct tccl_machine *machine, enum tccl_part part,
-                       struct tccl_table *table, struct tccl_result **last, struct tccl_error *err)
+static int take_result(struct reading *reading, enum tccl_part part, char *at,
+                       struct tccl_error *err)
 {
-    const struct tccl_result *before = *last;
-    struct tccl_ring_set set;
+    const double *before = reading->last ? &reading->last->gbps : NULL;
     double gbps, bound;
-    *last = NULL;
-    if (!take_or_same(&at, before ? &before->gbps : NULL, &gbps) ||
-        !take_or_same(&at, &gbps, &bound))
+    if (!take_or_same(&at, before, &gbps) || !take_or_same(&at, &gbps, &bound) || *at != ' ')
         return tccl_fail(err, "a chain has no bandwidth");
-    set.n = take_rings(at, machine, set.rings, part == TCCL_SET ? TCCL_CHAIN_RINGS : 1, err);
-    if (set.n < 1)
-        return tccl_fail(err, "a bandwidth has no chain");
-    *last = place_rings(table, part, before, &set, err);
-    if (!*last)
-        return -1;
-    (*last)->gbps = gbps;
-    (*last)->bound = bound;
-    return 0;
+    return part == TCCL_BEST ? take_way(reading, at + 1, gbps, bound, err)
+                             : take_more(reading, part, at, gbps, bound, err);
 }
 
-/* last: the entry before this line, as trees want it. */
-static int take_line(char *line, const struct tccl_machine *machine, struct tccl_table *table,
-                     struct tccl_result **last, struct tccl_error *err)
+static int take_line(struct reading *reading, char *line, struct tccl_error *err)
 {
+    if (*line >= '0' && *line <= '9' && reading->last)
+        return take_way(reading, line, reading->last->gbps, reading->last->gbps, err);
+    for (int part = TCCL_BEST; part <= TCCL_SET; part++) {
+        size_t length = strlen(part_names[part]);
+        if (strncmp(line, part_names[part], length) == 0 && line[length] == ' ')
+            return take_result(reading, (enum tccl_part)part, line + length, err);
+    }
     char *at = line + strcspn(line, " ");
-    size_t length = (size_t)(at - line);
-    for (int part = TCCL_BEST; part <= TCCL_SET; part++)
-        if (length == strlen(part_names[part]) && memcmp(line, part_names[part], length) == 0)
-            return take_result(at, machine, (enum tccl_part)part, table, last, err);
     if (strncmp(line, "tree ", 5) == 0)
-        return take_tree(at, machine, *last, err);
+        return take_tree(reading, at, err);
     if (strncmp(line, "none ", 5) == 0)
-        return take_none(at, table, err);
+        return take_none(reading, at, err);
     if (strncmp(line, "nccl-ring ", 10) == 0)
-        return take_baseline(at, machine, table->baseline_ring, err);
+        return take_baseline(at, reading->table->baseline_ring, err);
     if (strncmp(line, "nccl-chain ", 11) == 0)
-        return take_baseline(at, machine, table->baseline_chain, err);
+        return take_baseline(at, reading->table->baseline_chain, err);
     return tccl_fail(err, "no such thing: %.20s", line);
 }
 
@@ -786,17 +881,17 @@ static int check_whole(char *text, size_t size, struct tccl_error *err)
 static struct tccl_table *table_decode(char *text, size_t size, const struct tccl_machine *machine,
                                        struct tccl_error *err)
 {
-    struct tccl_result *last = NULL;
     if (check_whole(text, size, err) != 0)
         return NULL;
     cleanup_table struct tccl_table *table = take_header(&text, machine, err);
     if (!table)
         return NULL;
+    struct reading reading = {.table = table};
     for (char *line; (line = strsep(&text, "\n")) && *line;)
-        if (take_line(line, machine, table, &last, err) != 0)
+        if (take_line(&reading, line, err) != 0)
             return NULL;
-    if (text && *text) {
-        tccl_fail(err, "an empty line; make the table again");
+    if ((text && *text) || reading.next != tccl_table_pairs(table) + 2) {
+        tccl_fail(err, "an empty line, or too few pairs of ports; make the table again");
         return NULL;
     }
     if (check_table(table, machine, err) != 0)

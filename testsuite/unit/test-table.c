@@ -259,13 +259,13 @@ TEST(older)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     static const char *const files[] = {"TCCLCHNS\x09\0\0\0 and so on, as long as it may be",
-                                        "tccl-chains 11\nand what it may have then\n"};
+                                        "tccl-chains 12\nand what it may have then\n"};
     for (int i = 0; i < 2; i++) {
         struct tccl_table *copy = NULL;
         struct tccl_error err = {""};
         CHECK_INT(write_plain(files[i], 40), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, &err), -1);
-        CHECK(strstr(err.text, i ? "version 11" : "version 9") != NULL);
+        CHECK(strstr(err.text, i ? "version 12" : "version 9") != NULL);
         CHECK(strstr(err.text, "tccl-profile run") != NULL && !strchr(err.text, '\n'));
     }
 }
