@@ -153,19 +153,17 @@ static int fits(const struct tccl_profile *profile, const struct tccl_backend *b
 {
     char id[TCCL_HASH_HEX];
 
-    tccl_machine_id(tccl_backend_machine(backend), id);
+    tccl_machine_id(backend->machine, id);
     if (strcmp(id, tccl_profile_id(profile)) != 0)
         return tccl_fail(err, "%s: is of another machine: this is %s", tccl_profile_folder(profile),
                          id);
-    if (strcmp(tccl_profile_source(profile), tccl_backend_name(backend)) != 0)
+    if (strcmp(tccl_profile_source(profile), backend->name) != 0)
         return tccl_fail(err, "%s: comes from \"%s\", which \"%s\" can't check",
-                         tccl_profile_folder(profile), tccl_profile_source(profile),
-                         tccl_backend_name(backend));
-    if (!tccl_conditions_agree(tccl_profile_conditions(profile), tccl_backend_conditions(backend)))
-        return tccl_fail(err,
-                         "%s: was measured under \"%s\", and this is \"%s\": check it as it was",
-                         tccl_profile_folder(profile), tccl_profile_conditions(profile),
-                         tccl_backend_conditions(backend));
+                         tccl_profile_folder(profile), tccl_profile_source(profile), backend->name);
+    if (!tccl_conditions_agree(tccl_profile_conditions(profile), backend->conditions))
+        return tccl_fail(
+            err, "%s: was measured under \"%s\", and this is \"%s\": check it as it was",
+            tccl_profile_folder(profile), tccl_profile_conditions(profile), backend->conditions);
     return 0;
 }
 

@@ -19,7 +19,7 @@
 #include "discover/discover.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-places.h"
-#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
 
 enum {
     LISTENERS = TCCL_PEER_PLACES,
@@ -274,31 +274,14 @@ static void name_guest(int fd, char from[static PLACE])
     snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
 }
 
-/* Lets the guest reach memory of ours, through the device of the same name as its own where there
- * is one: nodes of one kind are cabled alike. */
-static struct tccl_rdma *lend(const struct tccl_peer_guest *guest, void *memory,
-                              struct tccl_rdma_end *ours, struct tccl_error *err)
-{
-    struct tccl_rdma *rdma = tccl_rdma_open(guest->end.device, true, err);
-
-    if (!rdma)
-        return NULL;
-    if (tccl_rdma_register(rdma, memory, RDMA_BYTES, -1, true, err) < 0 ||
-        tccl_rdma_join(rdma, &guest->end, err) != 0) {
-        tccl_rdma_close(rdma);
-        return NULL;
-    }
-    tccl_rdma_describe(rdma, ours);
-    return rdma;
-}
-
 static int serve_rdma(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
                       int64_t deadline, struct ending *ending, struct tccl_error *err)
 {
     cleanup_free void *memory = calloc(1, RDMA_BYTES);
     struct tccl_error why = {0};
     struct tccl_rdma_end ours;
-    struct tccl_rdma *rdma = memory ? lend(guest, memory, &ours, &why) : NULL;
+    struct tccl_rdma *rdma =
+        memory ? tccl_rdma_lend(&guest->end, memory, RDMA_BYTES, &ours, &why) : NULL;
 
     if (!rdma) {
         tccl_peer_refuse(fd, why.text);

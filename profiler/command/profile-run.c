@@ -80,7 +80,7 @@ static void note_nics(const struct profile_options *options, const struct tccl_b
                                                      (struct tccl_device){TCCL_MEMORY, 0})}};
     struct tccl_error why = {0};
 
-    if (options->quiet || tccl_backend_machine(backend)->n_nics == 0 ||
+    if (options->quiet || backend->machine->n_nics == 0 ||
         tccl_backend_can(backend, &nic, &why) == 0)
         return;
     fprintf(stderr, "tccl: note: %s; chains are for jobs of one node only\n", why.text);
@@ -142,11 +142,11 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
                                            .context = &line};
 
     note_nics(options, backend);
-    tccl_progress_begin(&line, options->quiet ? NULL : stderr, tccl_backend_machine(backend)->name);
+    tccl_progress_begin(&line, options->quiet ? NULL : stderr, backend->machine->name);
     int rc = tccl_fill(backend, profile, &what, &end, err);
     if (rc == TCCL_FILL_DONE && wanted->splits)
         rc = fill_together(options, backend, profile, wanted, &line, &end, err);
-    note_end(tccl_backend_marks(backend), &end, note, sizeof(note));
+    note_end(backend->marks, &end, note, sizeof(note));
     tccl_progress_end(&line, &end, rc, note);
     if (options->json && profile_print(summary(profile, &end, rc, err)) != 0)
         return tccl_fail(err, "the summary can't be written");
@@ -172,10 +172,10 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
                      struct tccl_profile *profile, struct tccl_error *err)
 {
     struct wanted wanted = {0};
-    int rc = choose_sets(options, tccl_backend_machine(backend)->n_gpus, &wanted, err);
+    int rc = choose_sets(options, backend->machine->n_gpus, &wanted, err);
 
     if (rc == 0)
-        rc = tccl_profile_claim(profile, tccl_backend_conditions(backend), err);
+        rc = tccl_profile_claim(profile, backend->conditions, err);
     if (rc == 0)
         rc = fill(options, backend, profile, &wanted, err);
     free(wanted.sets);
@@ -190,9 +190,8 @@ static int run(const struct profile_options *options, struct tccl_error *err)
 
     if (profile_open_backend(options, NULL, &backend, err) != 0)
         return -1;
-    int rc =
-        tccl_profile_create(options->cache, tccl_backend_machine(backend),
-                            tccl_backend_name(backend), tccl_backend_model(backend), &profile, err);
+    int rc = tccl_profile_create(options->cache, backend->machine, backend->name, backend->model,
+                                 &profile, err);
     if (rc == 0) {
         rc = fill_sets(options, backend, profile, err);
         tccl_profile_close(profile);

@@ -32,8 +32,8 @@ static int store(void *context, const struct tccl_set *set, const struct tccl_me
 {
     struct sample *sample = context;
 
-    if (measured->failed || measured->marks != tccl_backend_marks(sample->backend) ||
-        measured->gbps <= 0 || tccl_backend_can(sample->backend, set, NULL) != 0)
+    if (measured->failed || measured->marks != sample->backend->marks || measured->gbps <= 0 ||
+        tccl_backend_can(sample->backend, set, NULL) != 0)
         return 0;
     return tccl_setmap_note(&sample->stored, set, measured) ? 0 : -1;
 }
@@ -158,7 +158,7 @@ static bool is_as_then(void *context, const struct tccl_measurement *now)
     one->now = now->failed ? 0 : now->gbps;
     one->spread = now->spread;
     one->noisy = !now->failed && wide > TOO_NOISY;
-    one->limit = MARGIN * fmax(tccl_backend_noise(repeated->backend), wide) + EQUAL;
+    one->limit = MARGIN * fmax(repeated->backend->noise, wide) + EQUAL;
     return !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
 }
 
@@ -219,7 +219,7 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
             rc = measure(backend, &drift->sets[i], err);
         drift->count += rc == 0;
     }
-    judge(drift, tccl_backend_noise(backend));
+    judge(drift, backend->noise);
     tccl_setmap_clear(&sample.stored);
     return rc;
 }

@@ -286,7 +286,7 @@ static int do_all(struct work *work, bool measure, struct tccl_error *err)
 static int know(void *context, const struct tccl_joint *joint)
 {
     struct work *work = context;
-    bool same = joint->marks == tccl_backend_marks(work->backend);
+    bool same = joint->marks == work->backend->marks;
 
     return same && tccl_together_add(work->known, joint) < 0 ? -1 : 0;
 }

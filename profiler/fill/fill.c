@@ -174,9 +174,9 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
     give_time(fill, PART);
-    fill->symmetry = tccl_symmetry_of_machine(
-        tccl_profile_machine(fill->profile), &meter,
-        fmax(tccl_backend_noise(fill->backend), ALIKE * fill->deviation), &why);
+    fill->symmetry =
+        tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
+                                 fmax(fill->backend->noise, ALIKE * fill->deviation), &why);
     if (fill->symmetry || ended(fill) || fill->part_over)
         return 0;
     return tccl_fail(err, "%s", why.text);
@@ -285,7 +285,7 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     if (!old || old->n_ports != table->n_ports)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
-    double noise = tccl_backend_noise(fill->backend) > 0 ? table->noise : 0;
+    double noise = fill->backend->noise > 0 ? table->noise : 0;
     keep_better(tccl_table_ring(table), tccl_table_ring(old), doubtful, noise);
     for (int i = 0; i < tccl_table_pairs(table); i++)
         keep_better(&table->results[i], &old->results[i], doubtful, noise);
@@ -327,7 +327,7 @@ static void put(struct fill *fill, struct tccl_table *table)
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
     bool has_chain = (best && best->gbps > 0) || tccl_table_ring(table)->gbps > 0;
 
-    if (tccl_backend_marks(fill->backend) || (cut && !has_chain))
+    if (fill->backend->marks || (cut && !has_chain))
         return;
     keep_old(fill, table);
     if (cut && is_proven(fill, table))
@@ -368,7 +368,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 {
     const struct tccl_table *old = there_is(fill, table->gpus);
     long left = fill->options->budget - (old ? (long)old->measured : 0);
-    double noise = tccl_backend_noise(fill->backend);
+    double noise = fill->backend->noise;
     const struct tccl_search_options options = {
         .gap = fill->options->gap,
         .every_nccl = true,
@@ -405,7 +405,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
-    const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
+    const struct tccl_symmetry *own = fill->backend->symmetry;
     int rc = 0;
 
     if (!fill->search) /* one search knows all */
@@ -509,10 +509,10 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
         return tccl_fail(err, "out of memory");
-    bool measured = !tccl_backend_model(fill->backend);
+    bool measured = !fill->backend->model;
     if (measured && measure_matrix(fill, err) != 0)
         return -1;
-    if (tccl_backend_noise(fill->backend) > 0 && learn_noise(fill, err) != 0)
+    if (fill->backend->noise > 0 && learn_noise(fill, err) != 0)
         return -1;
     if (measured && learn_symmetry(fill, err) != 0)
         return -1;

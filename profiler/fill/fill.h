@@ -53,7 +53,7 @@ enum { TCCL_FILL_DONE, TCCL_FILL_STOPPED, TCCL_FILL_TIME };
  * loses nothing of what it had. Where time is limited, no table gets more than its part of it, and
  * what is left in the end goes to those that needed more. Transfers that the back end can't measure
  * (tccl_backend_can) are left out: pairs of ports that need them stay unknown. Under marks
- * (tccl_backend_marks) all is measured and no table written. Returns TCCL_FILL_DONE;
+ * (backend->marks) all is measured and no table written. Returns TCCL_FILL_DONE;
  * TCCL_FILL_STOPPED if progress stopped it, TCCL_FILL_TIME if the time was over (the table at work
  * is written if it has a chain); -1 with err. *end is how far it came, in any case. */
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,

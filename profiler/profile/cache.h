@@ -32,7 +32,7 @@ const char *tccl_profile_folder(const struct tccl_profile *profile);
 const char *tccl_profile_id(const struct tccl_profile *profile);     /* machine id */
 const char *tccl_profile_source(const struct tccl_profile *profile); /* "model", "host", "cuda" */
 const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
-/* How it was measured, see tccl_backend_conditions; "" for a model. */
+/* How it was measured, see tccl_backend; "" for a model. */
 const char *tccl_profile_conditions(const struct tccl_profile *profile);
 
 /* What the machine ran when measuring was last begun; all "" for a model, or where it isn't known.

@@ -203,9 +203,8 @@ static int measure_all(struct bench *bench, const struct tccl_machine *machine)
 static void print_json_head(const struct bench *bench, const struct tccl_machine *machine)
 {
     json_t *head = json_pack("{s:s s:s s:i s:o}", "backend", bench->name, "conditions",
-                             tccl_backend_conditions(bench->backend), "marks",
-                             (int)tccl_backend_marks(bench->backend), "machine",
-                             tccl_machine_to_json(machine));
+                             bench->backend->conditions, "marks", (int)bench->backend->marks,
+                             "machine", tccl_machine_to_json(machine));
 
     putchar('{');
     json_dumpf(head, stdout, JSON_COMPACT | JSON_EMBED);
@@ -221,13 +220,13 @@ static void print_head(const struct bench *bench, const struct tccl_machine *mac
         return;
     }
     printf("%s: %s; GB/s of the slowest member while all run, median\n", machine->name,
-           tccl_backend_conditions(bench->backend));
+           bench->backend->conditions);
     printf("%-44s %9s %8s %9s %9s\n", "transfer set", "GB/s", "spread", "skew us", "overlap");
 }
 
 static int run(struct bench *bench, char **sets)
 {
-    const struct tccl_machine *machine = tccl_backend_machine(bench->backend);
+    const struct tccl_machine *machine = bench->backend->machine;
     int rc = 0;
 
     print_head(bench, machine);

@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "measure/pool/repeat.h"
+#include "measure/pool/run.h"
 
 enum { REPEATS = 9, BUFFER = 16 << 10, PIECE = 256 << 10, MEMBERS = 2 };
 
@@ -68,7 +69,7 @@ static uint64_t copy_piece(struct state *state, uint64_t total)
 static int late_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
-    uint64_t total = 0, share = tccl_member_share(member);
+    uint64_t total = 0, share = member->run->share;
     int64_t start = tccl_member_wait(member);
 
     (void)err;
@@ -89,7 +90,7 @@ static int late_move(void *context, struct tccl_member *member, struct tccl_erro
 }
 
 static const struct tccl_mover late_mover = {
-    .name = "late", .open = late_open, .prepare = late_prepare, .move = late_move, .close = free};
+    .open = late_open, .prepare = late_prepare, .move = late_move, .close = free};
 
 static void give_up(const char *text)
 {

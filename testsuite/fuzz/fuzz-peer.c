@@ -6,7 +6,7 @@
 #include "client/frame.h"
 #include "fuzz.h"
 #include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
 
 enum { STREAM_BYTES = 60000 };
 
@@ -119,16 +119,17 @@ static void add_text(fuzz_add *add, void *context, char kind, const char *text)
 
 static void add_blocks(fuzz_add *add, void *context)
 {
-    static const struct tccl_peer_head heads[] = {{TCCL_PEER_DATA, 100}, {TCCL_PEER_CREDIT, 1000}};
+    const uint64_t heads[] = {tccl_peer_head(TCCL_PEER_DATA, 100),
+                              tccl_peer_head(TCCL_PEER_CREDIT, 1000)};
     uint8_t input[1 + 3 * (8 + 100)] = "0";
     size_t size = 1;
 
     for (int i = 0; i < 3; i++) {
-        tccl_peer_put(&heads[0], input + size);
+        memcpy(input + size, &heads[0], 8);
         size += 8 + 100;
     }
     add(context, input, size);
-    tccl_peer_put(&heads[1], input + 1);
+    memcpy(input + 1, &heads[1], 8);
     add(context, input, 9);
 }
 

@@ -137,7 +137,7 @@ static int puppet_move(void *state, struct tccl_member *member, struct tccl_erro
     int gpu = *(const int *)state;
     int odd = puppet->runs[gpu]++ % 2;
     double rate = puppet->gbps[gpu] * (odd ? 1 + puppet->wobble[gpu] / 100.0 : 1);
-    uint64_t total = 0, half = tccl_member_share(member) / 2;
+    uint64_t total = 0, half = member->run->share / 2;
 
     if (puppet->act[gpu] == PUPPET_NEVER_BEGINS)
         return 0;
@@ -183,11 +183,8 @@ static inline int puppet_keep(struct tccl_workspace *workspace, int gpu, struct 
     return 0;
 }
 
-static const struct tccl_mover puppet_mover = {.name = "puppet",
-                                               .open = puppet_open,
-                                               .prepare = puppet_prepare,
-                                               .move = puppet_move,
-                                               .close = puppet_close};
+static const struct tccl_mover puppet_mover = {
+    .open = puppet_open, .prepare = puppet_prepare, .move = puppet_move, .close = puppet_close};
 
 /* A machine of so many GPUs and one memory; workers run anywhere. */
 static inline struct tccl_site *puppet_site(int gpus)

@@ -26,27 +26,14 @@ static struct rough {
     const struct tccl_model *model;
 } rough;
 
-static int rough_open(const struct tccl_backend_options *options, void **state,
+static int rough_open(const struct tccl_backend_options *options, struct tccl_backend *backend,
                       struct tccl_error *err)
 {
-    *state = &rough;
     rough.model = load_machine(rough.machine ? rough.machine : "amd-4gpu");
+    backend->machine = tccl_model_machine(rough.model);
+    backend->conditions = rough.conditions ? rough.conditions : "rough copies";
+    backend->marks = rough.marks;
     return 0;
-}
-
-static const struct tccl_machine *rough_machine(const void *state)
-{
-    return tccl_model_machine(rough.model);
-}
-
-static const char *rough_conditions(const void *state)
-{
-    return rough.conditions ? rough.conditions : "rough copies";
-}
-
-static unsigned rough_marks(const void *state)
-{
-    return rough.marks;
 }
 
 static int rough_can(const void *state, tccl_transfer transfer, struct tccl_error *err)
@@ -129,9 +116,6 @@ static struct tccl_backend *rough_begin(void)
     ops = (struct tccl_backend_ops){.name = "rough",
                                     .noise = rough.noise * 2,
                                     .open = rough_open,
-                                    .machine = rough_machine,
-                                    .conditions = rough_conditions,
-                                    .marks = rough_marks,
                                     .can = rough_can,
                                     .others = rough_others,
                                     .measure = rough_measure,

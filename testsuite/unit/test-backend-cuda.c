@@ -102,11 +102,11 @@ static void test_measure(bool engine)
 
     if (!backend)
         return;
-    CHECK_STR(tccl_backend_name(backend), "cuda");
-    CHECK_STR(tccl_backend_conditions(backend), engine ? "copy engines" : "kernel copies");
-    CHECK_INT(tccl_backend_marks(backend), 0);
-    CHECK(tccl_backend_model(backend) == NULL && tccl_backend_noise(backend) > 0);
-    CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
+    CHECK_STR(backend->name, "cuda");
+    CHECK_STR(backend->conditions, engine ? "copy engines" : "kernel copies");
+    CHECK_INT(backend->marks, 0);
+    CHECK(backend->model == NULL && backend->noise > 0);
+    CHECK_INT(backend->machine->n_gpus, 2);
     measured = measure(backend, "g0>m0", 0);
     CHECK(kept || (measured.gbps > 0 && measured.overlap > 0));
     CHECK(measured.marks == 0 && !measured.failed);
@@ -125,9 +125,9 @@ static void test_stand_ins(void)
 
     if (!backend)
         return;
-    CHECK(strstr(tccl_backend_conditions(backend), "one GPU stands for 2"));
-    CHECK_INT(tccl_backend_marks(backend), TCCL_MARK_STAND_IN);
-    CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
+    CHECK(strstr(backend->conditions, "one GPU stands for 2"));
+    CHECK_INT(backend->marks, TCCL_MARK_STAND_IN);
+    CHECK_INT(backend->machine->n_gpus, 2);
     measured = measure(backend, "g0>m0 g1<m0 g0>g1", 0);
     CHECK(kept || measured.marks == TCCL_MARK_STAND_IN);
     tccl_backend_close(backend);
@@ -169,7 +169,7 @@ static void test_force(const char *variable, const char *value, const char *why,
     options.force = true;
     backend = open_with(&options);
     if (backend) {
-        CHECK_INT(tccl_backend_marks(backend), mark);
+        CHECK_INT(backend->marks, mark);
         CHECK(measure(backend, "g0>m0", 0).marks == mark || kept);
     }
     tccl_backend_close(backend);
@@ -248,7 +248,7 @@ static void test_leaving(void)
     setenv("FAKE_NVML_USERS", user, 1);
     setenv("FAKE_NVML_ALIVE", "1", 1);
     struct tccl_backend *backend = open_with(&options);
-    CHECK(backend && tccl_backend_marks(backend) == 0);
+    CHECK(backend && backend->marks == 0);
     tccl_backend_close(backend);
     unsetenv("FAKE_NVML_USERS");
     unsetenv("FAKE_NVML_ALIVE");

@@ -17,15 +17,15 @@ static int measure(const char *text, struct tccl_measurement *out, struct tccl_e
 /* A machine like any other: its description can be written, read again, and has an id. */
 static void check_machine(void)
 {
-    const struct tccl_machine *machine = tccl_backend_machine(backend);
+    const struct tccl_machine *machine = backend->machine;
     char id[TCCL_HASH_HEX], again[TCCL_HASH_HEX];
     struct tccl_machine copy;
 
-    CHECK_STR(tccl_backend_name(backend), "host");
-    CHECK(strstr(tccl_backend_conditions(backend), "core copies, non-temporal"));
-    CHECK(strstr(tccl_backend_conditions(backend), "; TCP over loopback"));
-    CHECK_INT(tccl_backend_marks(backend), 0);
-    CHECK(tccl_backend_noise(backend) > 0 && !tccl_backend_model(backend));
+    CHECK_STR(backend->name, "host");
+    CHECK(strstr(backend->conditions, "core copies, non-temporal"));
+    CHECK(strstr(backend->conditions, "; TCP over loopback"));
+    CHECK_INT(backend->marks, 0);
+    CHECK(backend->noise > 0 && !backend->model);
     CHECK_INT(machine->n_gpus, 2);
     CHECK(machine->n_memories >= 1);
     CHECK_INT(machine->n_nics, 1);
@@ -71,7 +71,7 @@ static bool check_repeats(const char *text)
         if (a.noisy || b.noisy)
             continue;
         quiet++;
-        double stated = fmax(a.spread, b.spread) + tccl_backend_noise(backend);
+        double stated = fmax(a.spread, b.spread) + backend->noise;
         agree += fabs(a.gbps - b.gbps) <= stated * fmax(a.gbps, b.gbps);
     }
     printf("%s: %d of %d pairs agree\n", text, agree, quiet);
@@ -88,7 +88,7 @@ static void check_options(void)
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_backend_open("host", &options, &other, &err), 0);
-    CHECK_INT(tccl_backend_machine(other)->n_gpus, 5);
+    CHECK_INT(other->machine->n_gpus, 5);
     CHECK_INT(tccl_set_parse("g0>g1 g1>g2 g2>g3 g3>m0 g4<m0 n0>m0", &set, NULL), 0);
     CHECK_INT(tccl_backend_measure(other, &set, &out, &err), 0);
     CHECK_STR(err.text, "");

@@ -79,8 +79,7 @@ static struct tccl_profile *open_profile(void)
 {
     struct tccl_profile *profile;
 
-    CHECK_OK(tccl_profile_create(cache, tccl_backend_machine(backend), "model",
-                                 tccl_backend_model(backend), &profile, ERR));
+    CHECK_OK(tccl_profile_create(cache, backend->machine, "model", backend->model, &profile, ERR));
     return profile;
 }
 
@@ -93,7 +92,7 @@ static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
     struct tccl_fill_options options = {
         .gap = 0.03, .pairs = pairs, .progress = progress, .context = &stop};
 
-    options.n_sets = tccl_gpusets_all(tccl_backend_machine(backend)->n_gpus, &sets, &err);
+    options.n_sets = tccl_gpusets_all(backend->machine->n_gpus, &sets, &err);
     options.sets = sets;
     int rc = tccl_fill(backend, profile, &options, end, &err);
     CHECK_STR(err.text, "");

@@ -28,10 +28,8 @@ static struct tccl_profile *open_profile(struct tccl_backend *backend)
     struct tccl_error err = {0};
     struct tccl_profile *profile;
 
-    CHECK_INT(
-        tccl_profile_create(cache, tccl_backend_machine(backend), "rough", NULL, &profile, &err),
-        0);
-    CHECK_INT(tccl_profile_claim(profile, tccl_backend_conditions(backend), &err), 0);
+    CHECK_INT(tccl_profile_create(cache, backend->machine, "rough", NULL, &profile, &err), 0);
+    CHECK_INT(tccl_profile_claim(profile, backend->conditions, &err), 0);
     CHECK_STR(err.text, "");
     return profile;
 }

@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "measure/peer/peer-hello.h"
-#include "measure/peer/peer-serve.h"
 #include "measure/peer/peer-stream.h"
 #include "measure/pool/mover.h"
 #include "measure/pool/workers.h"

@@ -40,10 +40,10 @@ static void run_begin(struct run *run, const char *backend)
     struct tccl_fill_progress end;
     cleanup_free uint32_t *sets = NULL;
     CHECK_INT(tccl_backend_open(backend, &options, &run->backend, &err), 0);
-    CHECK_INT(tccl_profile_create(cache, tccl_backend_machine(run->backend), backend,
-                                  tccl_backend_model(run->backend), &run->profile, &err),
+    CHECK_INT(tccl_profile_create(cache, run->backend->machine, backend, run->backend->model,
+                                  &run->profile, &err),
               0);
-    int gpus = tccl_backend_machine(run->backend)->n_gpus;
+    int gpus = run->backend->machine->n_gpus;
     int n = tccl_gpusets_parse(run->gpus, gpus, &sets, &err);
     const struct tccl_fill_options what = {
         .sets = sets, .n_sets = n, .gap = 0.03, .budget = 5000, .pairs = 16};

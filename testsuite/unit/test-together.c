@@ -167,10 +167,8 @@ static int progress(void *context, const struct tccl_fill_progress *now)
 static struct tccl_profile *open_rough(struct tccl_backend *backend)
 {
     struct tccl_profile *profile;
-    CHECK_INT(
-        tccl_profile_create(cache, tccl_backend_machine(backend), "rough", NULL, &profile, NULL),
-        0);
-    CHECK_INT(tccl_profile_claim(profile, tccl_backend_conditions(backend), NULL), 0);
+    CHECK_INT(tccl_profile_create(cache, backend->machine, "rough", NULL, &profile, NULL), 0);
+    CHECK_INT(tccl_profile_claim(profile, backend->conditions, NULL), 0);
     return profile;
 }
 

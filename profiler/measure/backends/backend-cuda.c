@@ -89,7 +89,8 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     return 0;
 }
 
-static int cuda_open(const struct tccl_backend_options *options, void **out, struct tccl_error *err)
+static int cuda_open(const struct tccl_backend_options *options, struct tccl_backend *backend,
+                     struct tccl_error *err)
 {
     static const struct tccl_pooled_way way = {
         .look = look,
@@ -99,7 +100,7 @@ static int cuda_open(const struct tccl_backend_options *options, void **out, str
         .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */
     };
 
-    return tccl_pooled_open(&way, options, out, err);
+    return tccl_pooled_open(&way, options, backend, err);
 }
 
 static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_error *err)
@@ -128,9 +129,6 @@ const struct tccl_backend_ops tccl_backend_of_cuda = {
     .noise = 0.03,
     .open = cuda_open,
     .can = cuda_can,
-    .machine = tccl_pooled_machine,
-    .conditions = tccl_pooled_conditions,
-    .marks = tccl_pooled_marks,
     .others = tccl_pooled_others,
     .measure = tccl_pooled_measure,
     .close = tccl_pooled_close,

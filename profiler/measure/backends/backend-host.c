@@ -43,7 +43,8 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     return tccl_nic_of_peer(options->peer, machine, &machine->nics[0], err);
 }
 
-static int host_open(const struct tccl_backend_options *options, void **out, struct tccl_error *err)
+static int host_open(const struct tccl_backend_options *options, struct tccl_backend *backend,
+                     struct tccl_error *err)
 {
     static const struct tccl_pooled_way way = {
         .look = look,
@@ -53,15 +54,13 @@ static int host_open(const struct tccl_backend_options *options, void **out, str
         .prepare_limit = 20,
     };
 
-    return tccl_pooled_open(&way, options, out, err);
+    return tccl_pooled_open(&way, options, backend, err);
 }
 
 const struct tccl_backend_ops tccl_backend_of_host = {
     .name = "host",
     .noise = 0.05,
     .open = host_open,
-    .machine = tccl_pooled_machine,
-    .conditions = tccl_pooled_conditions,
     .others = tccl_pooled_others,
     .measure = tccl_pooled_measure,
     .close = tccl_pooled_close,

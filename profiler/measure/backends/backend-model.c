@@ -48,7 +48,7 @@ static int load(struct state *state, const char *path, struct tccl_error *err)
     return state->symmetry ? 0 : tccl_fail(err, "out of memory");
 }
 
-static int model_open(const struct tccl_backend_options *options, void **out,
+static int model_open(const struct tccl_backend_options *options, struct tccl_backend *backend,
                       struct tccl_error *err)
 {
     if (!options->model)
@@ -64,26 +64,15 @@ static int model_open(const struct tccl_backend_options *options, void **out,
         model_close(state);
         return -1;
     }
-    *out = state;
+    backend->state = state;
+    backend->machine = tccl_model_machine(state->model);
+    if (backend->ops == &tccl_backend_of_noisy) {
+        backend->conditions = state->conditions;
+    } else {
+        backend->model = state->json;
+        backend->symmetry = state->symmetry;
+    }
     return 0;
-}
-
-static const struct tccl_machine *model_machine(const void *context)
-{
-    const struct state *state = context;
-    return tccl_model_machine(state->model);
-}
-
-static const json_t *model_json(const void *context)
-{
-    const struct state *state = context;
-    return state->json;
-}
-
-static const struct tccl_symmetry *model_symmetry(const void *context)
-{
-    const struct state *state = context;
-    return state->symmetry;
 }
 
 static void model_others(void *context, const struct tccl_side *others)
@@ -108,12 +97,6 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
         return rc != 0;
     }
     return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) != 0;
-}
-
-static const char *noisy_conditions(const void *context)
-{
-    const struct state *state = context;
-    return state->conditions;
 }
 
 /* From 0 to 1, exclusively. */
@@ -159,9 +142,6 @@ const struct tccl_backend_ops tccl_backend_of_model = {
     .name = "model",
     .noise = 0,
     .open = model_open,
-    .machine = model_machine,
-    .model = model_json,
-    .symmetry = model_symmetry,
     .others = model_others,
     .measure = model_measure,
     .close = model_close,
@@ -172,8 +152,6 @@ const struct tccl_backend_ops tccl_backend_of_noisy = {
     .name = "noisy",
     .noise = 0.03,
     .open = model_open,
-    .machine = model_machine,
-    .conditions = noisy_conditions,
     .others = model_others,
     .measure = noisy_measure,
     .close = model_close,

@@ -8,12 +8,9 @@
 struct tccl_backend_ops {
     const char *name;
     double noise;
-    int (*open)(const struct tccl_backend_options *options, void **state, struct tccl_error *err);
-    const struct tccl_machine *(*machine)(const void *state);
-    const json_t *(*model)(const void *state);                  /* NULL: measures real hardware */
-    const struct tccl_symmetry *(*symmetry)(const void *state); /* NULL: none known */
-    const char *(*conditions)(const void *state);               /* NULL: "" */
-    unsigned (*marks)(const void *state);                       /* NULL: none */
+    /* Fills in state, machine, and what else there is to say. Returns 0, or -1 with err. */
+    int (*open)(const struct tccl_backend_options *options, struct tccl_backend *backend,
+                struct tccl_error *err);
     /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
     int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
     /* What others run from now on (a side without transfers: nothing). NULL: it can't. */

@@ -4,11 +4,6 @@
 
 #include "measure/backends/backend-ops.h"
 
-struct tccl_backend {
-    const struct tccl_backend_ops *ops;
-    void *state;
-};
-
 static const struct tccl_backend_ops *const backends[] = {
     &tccl_backend_of_model,
     &tccl_backend_of_noisy,
@@ -18,19 +13,6 @@ static const struct tccl_backend_ops *const backends[] = {
 #endif
 };
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
-
-const char *tccl_backend_list(int i)
-{
-    return i >= 0 && i < BACKENDS ? backends[i]->name : NULL;
-}
-
-static const struct tccl_backend_ops *find(const char *name)
-{
-    for (int i = 0; i < BACKENDS; i++)
-        if (strcmp(backends[i]->name, name) == 0)
-            return backends[i];
-    return NULL;
-}
 
 static int fail_unknown(const char *name, struct tccl_error *err)
 {
@@ -56,8 +38,9 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
     struct tccl_backend *opened = calloc(1, sizeof(*opened));
     if (!opened)
         return tccl_fail(err, "out of memory");
-    opened->ops = ops;
-    if (ops->open(options, &opened->state, err) < 0) {
+    *opened =
+        (struct tccl_backend){.ops = ops, .name = ops->name, .conditions = "", .noise = ops->noise};
+    if (ops->open(options, opened, err) < 0) {
         free(opened);
         return -1;
     }
@@ -68,10 +51,11 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
 int tccl_backend_open(const char *name, const struct tccl_backend_options *options,
                       struct tccl_backend **backend, struct tccl_error *err)
 {
-    const struct tccl_backend_ops *ops = find(name);
-
     *backend = NULL;
-    return ops ? tccl_backend_open_as(ops, options, backend, err) : fail_unknown(name, err);
+    for (int i = 0; i < BACKENDS; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return tccl_backend_open_as(backends[i], options, backend, err);
+    return fail_unknown(name, err);
 }
 
 void tccl_backend_close(struct tccl_backend *backend)
@@ -80,41 +64,6 @@ void tccl_backend_close(struct tccl_backend *backend)
         return;
     backend->ops->close(backend->state);
     free(backend);
-}
-
-const char *tccl_backend_name(const struct tccl_backend *backend)
-{
-    return backend->ops->name;
-}
-
-const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend)
-{
-    return backend->ops->machine(backend->state);
-}
-
-const json_t *tccl_backend_model(const struct tccl_backend *backend)
-{
-    return backend->ops->model ? backend->ops->model(backend->state) : NULL;
-}
-
-const struct tccl_symmetry *tccl_backend_symmetry(const struct tccl_backend *backend)
-{
-    return backend->ops->symmetry ? backend->ops->symmetry(backend->state) : NULL;
-}
-
-const char *tccl_backend_conditions(const struct tccl_backend *backend)
-{
-    return backend->ops->conditions ? backend->ops->conditions(backend->state) : "";
-}
-
-unsigned tccl_backend_marks(const struct tccl_backend *backend)
-{
-    return backend->ops->marks ? backend->ops->marks(backend->state) : 0;
-}
-
-double tccl_backend_noise(const struct tccl_backend *backend)
-{
-    return backend->ops->noise;
 }
 
 int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
@@ -137,7 +86,7 @@ int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *
 
     for (int i = 0; rc == 0 && i < set->count; i++)
         rc = ops->can ? ops->can(backend->state, set->transfers[i], err)
-                      : tccl_machine_allows(ops->machine(backend->state), set->transfers[i], err);
+                      : tccl_machine_allows(backend->machine, set->transfers[i], err);
     return rc;
 }
 
@@ -147,15 +96,4 @@ int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *se
     if (tccl_backend_can(backend, set, err) < 0)
         return 1;
     return backend->ops->measure(backend->state, set, out, err);
-}
-
-static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err)
-{
-    return tccl_backend_measure(context, set, out, err) == 0 ? 0 : -1;
-}
-
-struct tccl_meter tccl_backend_meter(struct tccl_backend *backend)
-{
-    return (struct tccl_meter){.measure = measure, .context = backend};
 }

@@ -10,7 +10,22 @@
 #include "machine/sides.h"
 #include "search/symmetry.h"
 
-struct tccl_backend;
+/* One that is open. What it says of itself it owns, and it stays the same. */
+struct tccl_backend {
+    const struct tccl_backend_ops *ops; /* backend-ops.h */
+    void *state;
+    const char
+        *name; /* "model", "noisy", "host", "cuda": what every profile, set and table carries */
+    const struct tccl_machine *machine;   /* that it measures */
+    const json_t *model;                  /* to be kept with the profile; NULL: hardware */
+    const struct tccl_symmetry *symmetry; /* which sets may share a measurement; NULL where hardware
+                                             is measured: see tccl_symmetry_of_machine */
+    /* How it measures, in a few words that are kept with the profile ("kernel copies, TCP"); sets
+     * measured otherwise don't mix with them. "" for a model. */
+    const char *conditions;
+    unsigned marks; /* enum tccl_mark: NCCL won't have it so, no chains may be made of it */
+    double noise;   /* values closer than this ratio can't be told apart; 0 for a model */
+};
 
 /* What a back end may need to know to open; each uses what concerns it. */
 struct tccl_backend_options {
@@ -32,32 +47,6 @@ int tccl_backend_open(const char *name, const struct tccl_backend_options *optio
                       struct tccl_backend **backend, struct tccl_error *err);
 void tccl_backend_close(struct tccl_backend *backend); /* NULL is fine */
 
-/* Name of the i-th back end built in, NULL behind the last. */
-const char *tccl_backend_list(int i);
-
-/* "model", "noisy", "host", "cuda": the source that every profile, set and table carries. */
-const char *tccl_backend_name(const struct tccl_backend *backend);
-
-/* The machine it measures; owned by the back end. */
-const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend);
-
-/* The model's JSON, to be kept with the profile; NULL where real hardware is measured. Borrowed. */
-const json_t *tccl_backend_model(const struct tccl_backend *backend);
-
-/* Which sets may share a measurement; owned by the back end. NULL where real hardware is measured:
- * see tccl_symmetry_of_machine. */
-const struct tccl_symmetry *tccl_backend_symmetry(const struct tccl_backend *backend);
-
-/* How it measures, in a few words that are kept with the profile ("kernel copies, TCP"); sets
- * measured otherwise don't mix with them. "" for a model. Owned by the back end. */
-const char *tccl_backend_conditions(const struct tccl_backend *backend);
-
-/* Conditions that NCCL won't have (enum tccl_mark): no chains may be made of what it measures. */
-unsigned tccl_backend_marks(const struct tccl_backend *backend);
-
-/* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
-double tccl_backend_noise(const struct tccl_backend *backend);
-
 /* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
  * -1 with err. */
 int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
@@ -74,8 +63,5 @@ int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side
  * died) and others can; -1 with err if the back end can't go on. */
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,
                          struct tccl_measurement *out, struct tccl_error *err);
-
-/* The same as a meter, which lives as long as the back end. */
-struct tccl_meter tccl_backend_meter(struct tccl_backend *backend);
 
 #endif

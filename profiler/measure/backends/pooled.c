@@ -10,15 +10,6 @@
 
 enum { REPEATS = 5, LEAST_REPEATS = 3, ROUNDS = 3, PEER_MS = 5000 };
 
-static int check_peer(const struct tccl_backend_options *options, struct tccl_error *err)
-{
-    if (!options->peer)
-        return 0;
-    cleanup_close int fd = tccl_peer_connect(options->peer, "", &options->trust, NULL, NULL,
-                                             tccl_now_ms() + PEER_MS, err);
-    return fd < 0 ? -1 : 0;
-}
-
 static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
                       const struct tccl_backend_options *options, struct tccl_error *err)
 {
@@ -45,7 +36,7 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
 }
 
 int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backend_options *options,
-                     void **out, struct tccl_error *err)
+                     struct tccl_backend *backend, struct tccl_error *err)
 {
     struct tccl_pooled *pooled = calloc(1, sizeof(*pooled));
 
@@ -53,8 +44,11 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
         return tccl_fail(err, "out of memory");
     pooled->peer = options->peer != NULL;
     int rc = way->look(pooled, options, err);
-    if (rc == 0)
-        rc = check_peer(options, err);
+    if (rc == 0 && options->peer) {
+        cleanup_close int fd = tccl_peer_connect(options->peer, "", &options->trust, NULL, NULL,
+                                                 tccl_now_ms() + PEER_MS, err);
+        rc = fd < 0 ? -1 : 0;
+    }
     /* Where several processes take turns on one GPU, a run spans many turns of some 2 ms. */
     double window = pooled->marks & TCCL_MARK_STAND_IN ? 0.1 : 0.02;
     int repeats = options->repeats > 0 ? options->repeats : REPEATS;
@@ -66,29 +60,15 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
     };
     if (rc == 0)
         rc = start_pool(pooled, way, options, err);
-    if (rc == 0)
-        *out = pooled;
-    else
+    if (rc != 0) {
         tccl_pooled_close(pooled);
-    return rc == 0 ? 0 : -1;
-}
-
-const struct tccl_machine *tccl_pooled_machine(const void *state)
-{
-    const struct tccl_pooled *pooled = state;
-    return &pooled->found.site.machine;
-}
-
-const char *tccl_pooled_conditions(const void *state)
-{
-    const struct tccl_pooled *pooled = state;
-    return pooled->conditions;
-}
-
-unsigned tccl_pooled_marks(const void *state)
-{
-    const struct tccl_pooled *pooled = state;
-    return pooled->marks;
+        return -1;
+    }
+    backend->state = pooled;
+    backend->machine = &pooled->found.site.machine;
+    backend->conditions = pooled->conditions;
+    backend->marks = pooled->marks;
+    return 0;
 }
 
 void tccl_pooled_others(void *state, const struct tccl_side *others)

@@ -28,15 +28,11 @@ struct tccl_pooled_way {
 };
 
 /* Makes the state and starts the pool. A peer that can't be reached is an error: better known
- * before an hour of measuring. Returns 0 with *out, which tccl_pooled_close frees, or -1 with err.
- */
+ * before an hour of measuring. Returns 0, or -1 with err. */
 int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backend_options *options,
-                     void **out, struct tccl_error *err);
+                     struct tccl_backend *backend, struct tccl_error *err);
 
 /* Members of tccl_backend_ops. */
-const struct tccl_machine *tccl_pooled_machine(const void *state);
-const char *tccl_pooled_conditions(const void *state);
-unsigned tccl_pooled_marks(const void *state);
 void tccl_pooled_others(void *state, const struct tccl_side *others);
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err);

@@ -1,5 +1,5 @@
 /* cuda-engine.c: copies by the copy engines, piece by piece, with a few pieces in flight. */
-#include "measure/cuda/cuda-engine.h"
+#include "measure/cuda/cuda-gpu.h"
 
 enum { PIECE = 4 << 20 };
 

@@ -1,7 +1,5 @@
 /* cuda-keeper.c: the process that holds a GPU. It lends the memory of the GPU, and starts the
  * copies that workers ask for. */
-#include "measure/cuda/cuda-keeper.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/cuda/cuda-engine.h"
+#include "measure/cuda/cuda-gpu.h"
 
 /* Seconds until a kernel must be there, and until one that was told to stop must be gone. */
 static const double arm_patience = 5, end_patience = 2;
@@ -62,8 +60,10 @@ static void collapse(const struct keeper *keeper, CUresult result)
 
 static void finish(struct keeper *keeper, int place)
 {
+    struct tccl_cuda_slot *slot = slot_of(keeper, place);
+
     keeper->runs[place].active = false;
-    tccl_cuda_slot_end(slot_of(keeper, place));
+    atomic_store(&slot->ended, slot->turn);
 }
 
 static bool is_running(struct keeper *keeper, int place)
@@ -264,7 +264,8 @@ static void attend(struct keeper *keeper, int place)
     if (asked != atomic_load(&slot->answered)) {
         int result = slot->request == TCCL_CUDA_LAUNCH ? launch(keeper, place, &slot->error)
                                                        : prepare(keeper, place, &slot->error);
-        tccl_cuda_slot_answer(slot, asked, result);
+        slot->result = result;
+        atomic_store(&slot->answered, asked);
         /* Errors of some kinds stay in the context, whatever call met them first. */
         CUresult context = result < 0 ? keeper->gpu->cuda.cuStreamQuery(NULL) : CUDA_SUCCESS;
         if (context != CUDA_SUCCESS && context != CUDA_ERROR_NOT_READY)

@@ -45,17 +45,6 @@ void tccl_cuda_requests_open(struct tccl_cuda_requests *requests, bool first)
     }
 }
 
-void tccl_cuda_slot_answer(struct tccl_cuda_slot *slot, uint32_t number, int result)
-{
-    slot->result = result;
-    atomic_store(&slot->answered, number);
-}
-
-void tccl_cuda_slot_end(struct tccl_cuda_slot *slot)
-{
-    atomic_store(&slot->ended, slot->turn);
-}
-
 void tccl_cuda_nap(int microseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
@@ -91,31 +80,7 @@ int tccl_cuda_requests_check(const struct tccl_cuda_requests *requests, struct t
     return kill(requests->keeper, 0) != 0 && errno == ESRCH ? fail_ended(err) : 0;
 }
 
-void tccl_cuda_slot_go(struct tccl_cuda_slot *slot)
-{
-    __atomic_store_n(&slot->control.go, slot->turn, __ATOMIC_SEQ_CST);
-}
-
-bool tccl_cuda_slot_begun(const struct tccl_cuda_slot *slot)
-{
-    return __atomic_load_n(&slot->control.lines[0].begun, __ATOMIC_ACQUIRE) == slot->turn;
-}
-
-uint64_t tccl_cuda_slot_moved(const struct tccl_cuda_slot *slot)
-{
-    uint64_t moved = 0;
-
-    for (int i = 0; i < TCCL_COPY_BLOCKS; i++)
-        moved += __atomic_load_n(&slot->control.lines[i].moved, __ATOMIC_ACQUIRE);
-    return moved;
-}
-
 void tccl_cuda_slot_stop(struct tccl_cuda_slot *slot)
 {
     __atomic_store_n(&slot->control.stop, slot->turn, __ATOMIC_SEQ_CST);
-}
-
-bool tccl_cuda_slot_ended(const struct tccl_cuda_slot *slot)
-{
-    return atomic_load(&slot->ended) == slot->turn;
 }

@@ -40,25 +40,24 @@ struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspac
 /* In the keeper, before it lends: clears the requests; what was asked of an earlier keeper is
  * answered with its end. */
 void tccl_cuda_requests_open(struct tccl_cuda_requests *requests, bool first);
-void tccl_cuda_slot_answer(struct tccl_cuda_slot *slot, uint32_t number, int result);
-void tccl_cuda_slot_end(struct tccl_cuda_slot *slot);
 
 /* In the worker: asks and waits for the answer, patience seconds; a keeper that has not answered
  * then is killed. Returns 0, or -1 with err. */
 int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
                            enum tccl_cuda_request request, double patience, struct tccl_error *err);
 
-/* The run of the slot's turn: to start it, whether the GPU has seen that, what has been moved so
- * far (bytes), to stop it. */
-void tccl_cuda_slot_go(struct tccl_cuda_slot *slot);
-bool tccl_cuda_slot_begun(const struct tccl_cuda_slot *slot);
-uint64_t tccl_cuda_slot_moved(const struct tccl_cuda_slot *slot);
+/* Stops the run of the slot's turn. */
 void tccl_cuda_slot_stop(struct tccl_cuda_slot *slot);
-bool tccl_cuda_slot_ended(const struct tccl_cuda_slot *slot);
 
 /* Has the keeper ended, and has the pool seen that? Returns 0, or -1 with err. */
 int tccl_cuda_requests_check(const struct tccl_cuda_requests *requests, struct tccl_error *err);
 
 void tccl_cuda_nap(int microseconds);
+
+/* The process that keeps a GPU (cuda-keeper.c) has the only context on it, lends its memory to the
+ * other GPUs, and starts the copies that workers ask for. This sets the GPU up, fills its loan, and
+ * starts the thread that serves the GPU's requests until the process ends; the thread ends the
+ * process if the GPU fails for good. Returns 0, or -1 with err. */
+int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err);
 
 #endif

@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "measure/cuda/cuda-keeper.h"
 #include "measure/cuda/cuda-request.h"
 #include "measure/pool/mover.h"
 
@@ -52,12 +51,18 @@ static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error
  * ends by itself, should both processes hang by then. */
 static const int64_t grace = INT64_C(60000000000);
 
+/* Nothing of the slot's turn runs any more. */
+static bool is_ended(const struct tccl_cuda_slot *slot)
+{
+    return atomic_load(&slot->ended) == slot->turn;
+}
+
 static int await_end(const struct state *state, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
     tccl_cuda_slot_stop(state->slot);
-    while (!tccl_cuda_slot_ended(state->slot)) {
+    while (!is_ended(state->slot)) {
         if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
                              end_patience);
@@ -70,7 +75,7 @@ static int await_end(const struct state *state, struct tccl_error *err)
 
 static int check_ended(const struct state *state, struct tccl_error *err)
 {
-    return tccl_cuda_slot_ended(state->slot)
+    return is_ended(state->slot)
                ? tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu)
                : 0;
 }
@@ -80,10 +85,11 @@ static int check_ended(const struct state *state, struct tccl_error *err)
 static int await_begin(const struct state *state, struct tccl_member *member,
                        struct tccl_error *err)
 {
+    struct tccl_cuda_slot *slot = state->slot;
     int64_t start = tccl_now_ns();
 
-    tccl_cuda_slot_go(state->slot);
-    while (!tccl_cuda_slot_begun(state->slot)) {
+    __atomic_store_n(&slot->control.go, slot->turn, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&slot->control.lines[0].begun, __ATOMIC_ACQUIRE) != slot->turn) {
         if (!tccl_member_moved(member, 0))
             return 1;
         if (check_ended(state, err) != 0)
@@ -101,7 +107,9 @@ static int watch(const struct state *state, struct tccl_member *member, struct t
     int64_t begun = tccl_now_ns();
 
     for (;;) {
-        uint64_t moved = tccl_cuda_slot_moved(state->slot);
+        uint64_t moved = 0;
+        for (int i = 0; i < TCCL_COPY_BLOCKS; i++)
+            moved += __atomic_load_n(&state->slot->control.lines[i].moved, __ATOMIC_ACQUIRE);
         bool news = moved > 0 || tccl_now_ns() - begun > stalled;
         if (news && !tccl_member_moved(member, moved))
             return 0;
@@ -132,7 +140,6 @@ static void cuda_close(void *context)
 }
 
 const struct tccl_mover tccl_mover_cuda = {
-    .name = "cuda",
     .keep = tccl_cuda_keep,
     .open = cuda_open,
     .prepare = cuda_prepare,

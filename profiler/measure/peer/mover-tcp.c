@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-places.h"
-#include "measure/peer/peer-serve.h"
 #include "measure/peer/peer-stream.h"
 #include "measure/pool/mover.h"
 
@@ -230,7 +229,6 @@ static void tcp_close(void *context)
 }
 
 const struct tccl_mover tccl_mover_tcp = {
-    .name = "tcp",
     .open = tcp_open,
     .prepare = tcp_prepare,
     .move = tcp_move,

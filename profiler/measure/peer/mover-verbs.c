@@ -65,7 +65,7 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     struct tccl_rdma_end ours, theirs;
 
     state->lost = true;
-    state->rdma = tccl_rdma_open(state->nic, false, err);
+    state->rdma = tccl_rdma_open(state->nic, err);
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
@@ -106,8 +106,8 @@ static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
 
     if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) != 0)
         return -1;
-    int number = tccl_rdma_register(state->rdma, memory->address, region_of(state), memory->dmabuf,
-                                    false, err);
+    int number =
+        tccl_rdma_register(state->rdma, memory->address, region_of(state), memory->dmabuf, err);
     return number >= 0 ? number
                        : tccl_fail_in(err, "GPUDirect to GPU %d (is nvidia_peermem loaded?)", gpu);
 }
@@ -121,8 +121,7 @@ static int register_target(struct state *state, struct tccl_device target, struc
         *memory = register_gpu(state, target.index, err);
     } else if (*memory < 0) {
         void *region = tccl_workspace_memory(state->workspace, target.index, state->place, err);
-        *memory =
-            region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, false, err) : -1;
+        *memory = region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, err) : -1;
     }
     state->memory = *memory;
     return *memory < 0 ? -1 : 0;
@@ -209,10 +208,20 @@ static void verbs_close(void *context)
     free(context);
 }
 
-const struct tccl_mover tccl_mover_verbs = {
-    .name = "verbs",
+static const struct tccl_mover verbs = {
     .open = verbs_open,
     .prepare = verbs_prepare,
     .move = verbs_move,
     .close = verbs_close,
 };
+
+/* RDMA is for RDMA devices, and where there is a peer. */
+static const struct tccl_mover *choose(const struct tccl_workspace *workspace, int nic)
+{
+    return tccl_workspace_settings(workspace)->peer[0] &&
+                   tccl_rdma_is_here(tccl_workspace_site(workspace)->machine.nics[nic].name)
+               ? &verbs
+               : &tccl_mover_tcp;
+}
+
+const struct tccl_mover tccl_mover_nic = {.choose = choose};

@@ -13,7 +13,7 @@
 #include "client/dial.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "measure/peer/peer-end.h"
+#include "measure/peer/peer-stream.h"
 
 enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };
 

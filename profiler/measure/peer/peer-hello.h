@@ -15,7 +15,7 @@
 #include "client/users.h"
 #include "measure/peer/rdma.h"
 
-enum { TCCL_PEER_HOST = 256 };
+enum { TCCL_PEER_HOST = 256, TCCL_PEER_PORT = 8518, TCCL_PEER_PROTOCOL = 2 };
 
 /* "HOST", "HOST:PORT", "[IPV6]:PORT"; without a port: TCCL_PEER_PORT. "" for a host, as in ":PORT",
  * only if any. Returns 0, or -1 with err. */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
 
 struct tccl_peer_loop {
     int fd;

@@ -1,5 +1,5 @@
 /* peer-serve.c: the peer's side of one connection: swallows and sends bytes until it ends. */
-#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@ enum { ENDED = 1, NO_PROGRESS = 0, PROGRESS = 2 };
 
 struct serving {
     int fd;
-    unsigned char head[TCCL_PEER_HEAD], answer[TCCL_PEER_HEAD];
+    uint64_t head, answer; /* as they are sent */
     size_t head_have, answer_left;
     uint64_t swallow, owed; /* bytes of this block still to come; bytes to be sent */
     struct tccl_peer_count *count;
@@ -37,30 +37,30 @@ static int no_bytes(const struct serving *serving, ssize_t done, struct tccl_err
 
 static int take_head(struct serving *serving, struct tccl_error *err)
 {
-    struct tccl_peer_head head;
+    uint64_t head = be64toh(serving->head), kind = head >> TCCL_PEER_SHIFT;
+    uint64_t bytes = head & ((UINT64_C(1) << TCCL_PEER_SHIFT) - 1);
+    uint64_t most = kind == TCCL_PEER_DATA     ? TCCL_PEER_PIECE
+                    : kind == TCCL_PEER_CREDIT ? TCCL_PEER_WINDOW
+                                               : 0;
 
     serving->head_have = 0;
-    if (tccl_peer_get(serving->head, &head, err) != 0)
-        return -1;
-    if (head.kind == TCCL_PEER_DATA && serving->owed == 0) {
-        serving->swallow = head.bytes;
-        return PROGRESS;
-    }
-    if (head.kind == TCCL_PEER_DATA || serving->owed + head.bytes > TCCL_PEER_WINDOW)
+    if (bytes == 0 || bytes > most)
+        return tccl_fail(err, "sends what is no block");
+    if (kind == TCCL_PEER_DATA ? serving->owed > 0 : serving->owed + bytes > TCCL_PEER_WINDOW)
         return tccl_fail(err, "asks for too much at once");
-    serving->owed += head.bytes;
+    *(kind == TCCL_PEER_DATA ? &serving->swallow : &serving->owed) += bytes;
     return PROGRESS;
 }
 
 static int read_head(struct serving *serving, struct tccl_error *err)
 {
-    ssize_t done = recv(serving->fd, serving->head + serving->head_have,
-                        TCCL_PEER_HEAD - serving->head_have, MSG_DONTWAIT);
+    ssize_t done = recv(serving->fd, (char *)&serving->head + serving->head_have,
+                        sizeof(serving->head) - serving->head_have, MSG_DONTWAIT);
 
     if (done < 1)
         return no_bytes(serving, done, err);
     serving->head_have += (size_t)done;
-    return serving->head_have == TCCL_PEER_HEAD ? take_head(serving, err) : PROGRESS;
+    return serving->head_have == sizeof(serving->head) ? take_head(serving, err) : PROGRESS;
 }
 
 static int swallow(struct serving *serving, struct tccl_error *err)
@@ -72,32 +72,31 @@ static int swallow(struct serving *serving, struct tccl_error *err)
     serving->swallow -= (uint64_t)done;
     serving->count->received += (uint64_t)done;
     if (serving->swallow == 0) {
-        tccl_peer_put_number(serving->count->received, serving->answer);
-        serving->answer_left = TCCL_PEER_HEAD;
+        serving->answer = htobe64(serving->count->received);
+        serving->answer_left = sizeof(serving->answer);
     }
     return PROGRESS;
 }
 
-static int give_answer(struct serving *serving, struct tccl_error *err)
+/* An answer first, then what was asked for. */
+static int give(struct serving *serving, struct tccl_error *err)
 {
-    ssize_t done = send(serving->fd, serving->answer + TCCL_PEER_HEAD - serving->answer_left,
-                        serving->answer_left, MSG_DONTWAIT | MSG_NOSIGNAL);
+    bool answers = serving->answer_left > 0;
+    size_t size = answers                           ? serving->answer_left
+                  : serving->owed < TCCL_PEER_PIECE ? serving->owed
+                                                    : TCCL_PEER_PIECE;
+    ssize_t done = send(serving->fd,
+                        answers ? (void *)((char *)(&serving->answer + 1) - size) : serving->buffer,
+                        size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (done < 1)
         return no_bytes(serving, done, err);
-    serving->answer_left -= (size_t)done;
-    return PROGRESS;
-}
-
-static int give_bytes(struct serving *serving, struct tccl_error *err)
-{
-    size_t size = serving->owed < TCCL_PEER_PIECE ? serving->owed : TCCL_PEER_PIECE;
-    ssize_t done = send(serving->fd, serving->buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-    if (done < 1)
-        return no_bytes(serving, done, err);
-    serving->owed -= (uint64_t)done;
-    serving->count->sent += (uint64_t)done;
+    if (answers) {
+        serving->answer_left -= (size_t)done;
+    } else {
+        serving->owed -= (uint64_t)done;
+        serving->count->sent += (uint64_t)done;
+    }
     return PROGRESS;
 }
 
@@ -128,9 +127,7 @@ static int step(struct serving *serving, const struct tccl_peer_limits *limits,
                                       : read_head(serving, err);
     if (in == ENDED || in < 0)
         return in;
-    int out = serving->answer_left > 0 ? give_answer(serving, err)
-              : serving->owed > 0      ? give_bytes(serving, err)
-                                       : NO_PROGRESS;
+    int out = serving->answer_left > 0 || serving->owed > 0 ? give(serving, err) : NO_PROGRESS;
     if (out < 0 || in == PROGRESS || out == PROGRESS)
         return out;
     return rest(serving, limits, err);

@@ -2,9 +2,25 @@
 #include "measure/peer/peer-stream.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+enum { QUIET_SECONDS = 10, PROBE_SECONDS = 5, PROBES = 3 };
+
+void tccl_peer_tune(int fd)
+{
+    static const int options[][3] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                                     {SOL_SOCKET, SO_KEEPALIVE, 1},
+                                     {IPPROTO_TCP, TCP_KEEPIDLE, QUIET_SECONDS},
+                                     {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_SECONDS},
+                                     {IPPROTO_TCP, TCP_KEEPCNT, PROBES}};
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) /* good to have, no more */
+        setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof(int));
+}
 
 void tccl_peer_stream_begin(struct tccl_peer_stream *stream, int fd, uint64_t window)
 {
@@ -36,17 +52,15 @@ static size_t piece(const struct tccl_peer_stream *stream, uint64_t wanted)
 
 static void put_head(struct tccl_peer_stream *stream, enum tccl_peer_kind kind, uint64_t bytes)
 {
-    const struct tccl_peer_head head = {kind, bytes};
-
-    tccl_peer_put(&head, stream->head);
-    stream->head_left = TCCL_PEER_HEAD;
+    stream->head = tccl_peer_head(kind, bytes);
+    stream->head_left = sizeof(stream->head);
 }
 
 /* Writes what is left of the head and the block. */
 static int write_block(struct tccl_peer_stream *stream)
 {
     struct iovec parts[2] = {
-        {stream->head + TCCL_PEER_HEAD - stream->head_left, stream->head_left},
+        {(char *)(&stream->head + 1) - stream->head_left, stream->head_left},
         {stream->region + stream->at, piece(stream, stream->block_left)},
     };
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -66,16 +80,16 @@ static int write_block(struct tccl_peer_stream *stream)
 /* The other end counts up, block by block. */
 static int read_answer(struct tccl_peer_stream *stream)
 {
-    ssize_t done = outcome(recv(stream->fd, stream->answer + stream->answer_have,
-                                TCCL_PEER_HEAD - stream->answer_have, MSG_DONTWAIT));
+    ssize_t done = outcome(recv(stream->fd, (char *)&stream->answer + stream->answer_have,
+                                sizeof(stream->answer) - stream->answer_have, MSG_DONTWAIT));
 
     if (done < 1)
         return (int)done;
     stream->answer_have += (size_t)done;
-    if (stream->answer_have < TCCL_PEER_HEAD)
+    if (stream->answer_have < sizeof(stream->answer))
         return 1;
     stream->answer_have = 0;
-    uint64_t arrived = tccl_peer_get_number(stream->answer);
+    uint64_t arrived = be64toh(stream->answer);
     if (arrived <= stream->arrived || arrived > stream->begun)
         return -1;
     stream->arrived = arrived;

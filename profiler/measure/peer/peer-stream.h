@@ -1,12 +1,44 @@
-/* peer-stream.h: our end of a connection to the other end (peer-end.h): a NIC's transfer moves
- * bytes over it between a region of memory and the network. Never waits. */
+/* peer-stream.h: what flows between a NIC's transfer and its other end (tccl-profile peer, or
+ * ourselves over loopback) once both have said hello (peer-hello.h). One TCP connection serves both
+ * directions, one at a time, and is silent between runs:
+ *
+ *   to the other end:  blocks, each a head of 8 bytes: DATA n, and n bytes that it swallows; or
+ *                      CREDIT n: it may send n bytes more.
+ *   from the other end: after each DATA block, how many bytes it has swallowed in all (8 bytes);
+ *                      and, for a CREDIT, that many bytes, of no meaning.
+ *
+ * So both sides know at any time what is under way, and nothing of one run is left to the next.
+ * Numbers: most significant byte first. */
 #ifndef TCCL_PEER_STREAM_H
 #define TCCL_PEER_STREAM_H
 
+#include <endian.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "measure/peer/peer-end.h"
+#include "base/error.h"
+
+enum {
+    TCCL_PEER_PIECE = 256 * 1024,       /* bytes of a DATA block, at most */
+    TCCL_PEER_WINDOW = 4 * 1024 * 1024, /* bytes under way on a connection, at most */
+    TCCL_PEER_SHIFT = 56                /* a head's first byte is the kind */
+};
+
+enum tccl_peer_kind { TCCL_PEER_DATA = 1, TCCL_PEER_CREDIT = 2 };
+
+/* A head as it is sent. */
+static inline uint64_t tccl_peer_head(enum tccl_peer_kind kind, uint64_t bytes)
+{
+    return htobe64((uint64_t)kind << TCCL_PEER_SHIFT | bytes);
+}
+
+/* For a connection of either end: no waiting for full packets, and an end when the other machine is
+ * gone without a word. */
+void tccl_peer_tune(int fd);
+
+/* ---- our end: moves bytes between a region of memory and the network; never waits ---- */
 
 struct tccl_peer_stream {
     int fd;
@@ -15,7 +47,7 @@ struct tccl_peer_stream {
     size_t size;
     /* The rest is this file's. */
     size_t at;
-    unsigned char head[TCCL_PEER_HEAD], answer[TCCL_PEER_HEAD];
+    uint64_t head, answer; /* as they are sent */
     size_t head_left, block_left, answer_have;
     uint64_t begun, arrived;    /* sent: in blocks begun; what the other end says that it has */
     uint64_t granted, received; /* bytes asked for; of them here */
@@ -39,5 +71,30 @@ bool tccl_peer_stream_quiet(const struct tccl_peer_stream *stream);
 bool tccl_peer_stream_alive(const struct tccl_peer_stream *stream);
 /* What to poll for before the next step. */
 struct pollfd tccl_peer_stream_poll(const struct tccl_peer_stream *stream);
+
+/* ---- the other end (peer-serve.c): swallows what comes and sends what is asked for ---- */
+
+struct tccl_peer_count {
+    uint64_t received, sent; /* bytes, without heads */
+};
+
+struct tccl_peer_limits {
+    int idle_ms;  /* without a block, at most */
+    int stall_ms; /* in the middle of one, at most */
+};
+
+/* Serves one connection until it ends. Allocates TCCL_PEER_PIECE bytes, whatever comes. *count is
+ * right in any case. Returns 0: it was closed between blocks, with nothing under way; or -1 with
+ * err: it ended in the middle, took too long, or what came is no block. */
+int tccl_peer_serve(int fd, const struct tccl_peer_limits *limits, struct tccl_peer_count *count,
+                    struct tccl_error *err);
+
+/* The other end in this process, over 127.0.0.1, served by a thread (peer-loop.c). */
+struct tccl_peer_loop;
+
+/* Returns NULL with err; *fd is our end, which the caller closes. */
+struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err);
+/* Closes the other end and frees it; *count (or NULL) is what it has seen. NULL is fine. */
+void tccl_peer_loop_close(struct tccl_peer_loop *loop, struct tccl_peer_count *count);
 
 #endif

@@ -148,7 +148,7 @@ static int make_pair(struct tccl_rdma *rdma, struct tccl_error *err)
     return 0;
 }
 
-struct tccl_rdma *tccl_rdma_open(const char *name, bool any, struct tccl_error *err)
+static struct tccl_rdma *open_rdma(const char *name, bool any, struct tccl_error *err)
 {
     struct tccl_rdma *rdma = calloc(1, sizeof(*rdma));
 
@@ -161,6 +161,11 @@ struct tccl_rdma *tccl_rdma_open(const char *name, bool any, struct tccl_error *
         return rdma;
     tccl_rdma_close(rdma);
     return NULL;
+}
+
+struct tccl_rdma *tccl_rdma_open(const char *name, struct tccl_error *err)
+{
+    return open_rdma(name, false, err);
 }
 
 void tccl_rdma_close(struct tccl_rdma *rdma)
@@ -182,8 +187,9 @@ void tccl_rdma_close(struct tccl_rdma *rdma)
 
 /* ---- memory ---- */
 
-int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf, bool shared,
-                       struct tccl_error *err)
+/* shared: the other side may move data from and to it, too. */
+static int register_memory(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf,
+                           bool shared, struct tccl_error *err)
 {
     int access =
         IBV_ACCESS_LOCAL_WRITE | (shared ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
@@ -207,6 +213,12 @@ int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int 
     rdma->memories[rdma->n_memories] = memory;
     rdma->addresses[rdma->n_memories] = (uint64_t)(uintptr_t)address;
     return rdma->n_memories++;
+}
+
+int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf,
+                       struct tccl_error *err)
+{
+    return register_memory(rdma, address, bytes, dmabuf, false, err);
 }
 
 /* ---- the connection ---- */
@@ -259,6 +271,22 @@ int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
     return code == 0 ? 0
                      : tccl_fail(err, "RDMA device %s does not reach %s of the other node: %s",
                                  rdma->here.device, there->device, strerror(code));
+}
+
+struct tccl_rdma *tccl_rdma_lend(const struct tccl_rdma_end *guest, void *memory, size_t bytes,
+                                 struct tccl_rdma_end *ours, struct tccl_error *err)
+{
+    struct tccl_rdma *rdma = open_rdma(guest->device, true, err);
+
+    if (!rdma)
+        return NULL;
+    if (register_memory(rdma, memory, bytes, -1, true, err) < 0 ||
+        tccl_rdma_join(rdma, guest, err) != 0) {
+        tccl_rdma_close(rdma);
+        return NULL;
+    }
+    *ours = rdma->here;
+    return rdma;
 }
 
 /* ---- pieces ---- */

@@ -1,5 +1,5 @@
 /* rdma.h: one connection between two RDMA devices (a reliable queue pair), over which one side
- * reads and writes memory of the other's. In a build without verbs it can't be opened. */
+ * reads and writes memory of the other's. */
 #ifndef TCCL_RDMA_H
 #define TCCL_RDMA_H
 
@@ -36,15 +36,22 @@ struct tccl_rdma;
 /* Is this the name of an RDMA device of this machine, and are verbs built in? */
 bool tccl_rdma_is_here(const char *name);
 
-/* Opens that device, or if there is none of that name and any is true, the first one with an active
- * port. Returns NULL with err. */
-struct tccl_rdma *tccl_rdma_open(const char *name, bool any, struct tccl_error *err);
+/* Lets a guest, who told us that end, reach memory of ours, through the device of the same name as
+ * its own where there is one: nodes of one kind are cabled alike; else the first one with an active
+ * port. *ours is what to tell it. Returns NULL with err. */
+struct tccl_rdma *tccl_rdma_lend(const struct tccl_rdma_end *guest, void *memory, size_t bytes,
+                                 struct tccl_rdma_end *ours, struct tccl_error *err);
 void tccl_rdma_close(struct tccl_rdma *rdma); /* NULL is fine */
 
-/* Makes memory known to the device, so that it moves data from and to it; shared: the other side
- * may, too (one memory, told by tccl_rdma_describe). dmabuf: the memory of a GPU, as a file
- * descriptor of it; -1: what the address says. Returns its number, or -1 with err. */
-int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf, bool shared,
+/* ---- only in a build with verbs ---- */
+
+/* Opens that device. Returns NULL with err. */
+struct tccl_rdma *tccl_rdma_open(const char *name, struct tccl_error *err);
+
+/* Makes memory known to the device, so that it moves data from and to it. dmabuf: the memory of a
+ * GPU, as a file descriptor of it; -1: what the address says. Returns its number, or -1 with err.
+ */
+int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf,
                        struct tccl_error *err);
 
 void tccl_rdma_describe(const struct tccl_rdma *rdma, struct tccl_rdma_end *end);

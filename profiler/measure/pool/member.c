@@ -1,6 +1,7 @@
-/* member.c: one run of a transfer set in shared memory. */
-#include "measure/pool/member.h"
+/* member.c: what the processes of the pool do, and their side of a run in shared memory. */
+#include "measure/pool/run.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "measure/pool/run.h"
 
 /* How long a member that shares its CPU goes on before it lets others have it. */
 static const int64_t turn_ns = 100000;
@@ -17,49 +17,6 @@ static const int64_t turn_ns = 100000;
 double tccl_seconds(void)
 {
     return (double)tccl_now_ns() / 1e9;
-}
-
-void tccl_pool_run_set(struct tccl_pool_run *run, uint32_t members, uint64_t share,
-                       int64_t deadline)
-{
-    run->n_members = members;
-    run->share = share;
-    atomic_store(&run->arrived, 0);
-    atomic_store(&run->deadline, deadline);
-    atomic_store(&run->state, TCCL_POOL_RUN_WAIT);
-}
-
-void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer, bool beside,
-                          bool oversubscribed)
-{
-    struct tccl_member *member = &run->members[place];
-
-    member->run = run;
-    member->transfer = transfer;
-    member->beside = beside;
-    member->oversubscribed = oversubscribed;
-    member->arrived = false;
-    member->result = 0;
-    member->error.text[0] = '\0';
-    tccl_trace_begin(&member->trace, 0);
-}
-
-static void set_state(struct tccl_pool_run *run, enum tccl_pool_run_state state)
-{
-    atomic_store(&run->state, state);
-    syscall(SYS_futex, &run->state, FUTEX_WAKE, TCCL_WORKSPACE_PLACES, NULL, NULL, 0);
-}
-
-void tccl_pool_run_go(struct tccl_pool_run *run, int64_t lead, int64_t limit)
-{
-    run->start = tccl_now_ns() + lead;
-    atomic_store(&run->deadline, run->start + limit);
-    set_state(run, TCCL_POOL_RUN_GO);
-}
-
-void tccl_pool_run_off(struct tccl_pool_run *run)
-{
-    set_state(run, TCCL_POOL_RUN_OFF);
 }
 
 /* Until the run is started or called off. Returns its state; TCCL_POOL_RUN_WAIT: past the deadline.
@@ -78,37 +35,23 @@ static uint32_t await_state(struct tccl_pool_run *run)
     return state;
 }
 
-static int64_t await_start(int64_t start, bool oversubscribed)
-{
-    struct timespec at = {start / 1000000000, start % 1000000000};
-    int64_t now;
-
-    if (oversubscribed)
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-    while ((now = tccl_now_ns()) < start)
-        ;
-    return now;
-}
-
 int64_t tccl_member_wait(struct tccl_member *member)
 {
     char ready = TCCL_MEMBER_READY;
+    int64_t now;
 
     if (send(member->fd, &ready, 1, MSG_NOSIGNAL) != 1 ||
         await_state(member->run) != TCCL_POOL_RUN_GO)
         return -1;
-    int64_t now = await_start(member->run->start, member->oversubscribed);
+    int64_t start = member->run->start;
+    struct timespec at = {start / 1000000000, start % 1000000000};
+    if (member->oversubscribed)
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    while ((now = tccl_now_ns()) < start)
+        ;
     member->turn = now; /* the first is short, so that the others begin soon */
     tccl_trace_begin(&member->trace, now);
     return now;
-}
-
-static void take_turns(struct tccl_member *member, int64_t now)
-{
-    if (now < member->turn)
-        return;
-    sched_yield();
-    member->turn = tccl_now_ns() + turn_ns;
 }
 
 bool tccl_member_moved(struct tccl_member *member, uint64_t total)
@@ -125,17 +68,73 @@ bool tccl_member_moved(struct tccl_member *member, uint64_t total)
         atomic_load_explicit(&run->state, memory_order_relaxed) != TCCL_POOL_RUN_GO ||
         now >= atomic_load_explicit(&run->deadline, memory_order_relaxed))
         return false;
-    if (member->oversubscribed)
-        take_turns(member, now);
+    if (member->oversubscribed && now >= member->turn) {
+        sched_yield();
+        member->turn = tccl_now_ns() + turn_ns;
+    }
     return true;
-}
-
-uint64_t tccl_member_share(const struct tccl_member *member)
-{
-    return member->run->share;
 }
 
 int64_t tccl_member_deadline(const struct tccl_member *member)
 {
     return atomic_load(&member->run->deadline);
+}
+
+/* ---- the processes ---- */
+
+/* Waits for a word. Returns whether one came; else the pool is gone. */
+static bool hear(int fd)
+{
+    ssize_t got;
+    char word;
+
+    while ((got = recv(fd, &word, 1, 0)) < 0 && errno == EINTR)
+        ;
+    return got == 1;
+}
+
+static void say(int fd, char word)
+{
+    send(fd, &word, 1, MSG_NOSIGNAL);
+}
+
+/* A mover that can't be opened is tried again at the next run. */
+static int run_member(const struct tccl_worker_job *job, void **state, bool *opened)
+{
+    struct tccl_member *member = job->member;
+    struct tccl_error *err = &member->error;
+
+    if (!*opened && job->mover->open(job->workspace, job->device, job->place, state, err) < 0)
+        return -1;
+    *opened = true;
+    if (job->mover->prepare(*state, member->transfer, err) < 0)
+        return -1;
+    return job->mover->move(*state, member, err);
+}
+
+void tccl_worker_body(int fd, void *context)
+{
+    const struct tccl_worker_job *job = context;
+    void *state = NULL;
+    bool opened = false;
+
+    while (hear(fd)) {
+        job->member->fd = fd;
+        job->member->result = run_member(job, &state, &opened);
+        say(fd, TCCL_MEMBER_DONE);
+    }
+    if (opened)
+        job->mover->close(state);
+}
+
+void tccl_keeper_body(int fd, void *context)
+{
+    const struct tccl_worker_job *job = context;
+
+    job->member->result = job->mover->keep(job->workspace, job->device.index, &job->member->error);
+    if (job->member->result == 0)
+        atomic_fetch_add(&tccl_workspace_loan(job->workspace, job->device.index)->turn, 1);
+    say(fd, TCCL_MEMBER_DONE);
+    while (hear(fd))
+        ;
 }

@@ -25,9 +25,6 @@ int64_t tccl_member_wait(struct tccl_member *member);
  * its start is put off to that moment. */
 bool tccl_member_moved(struct tccl_member *member, uint64_t total);
 
-/* Bytes that are to be moved at least; pieces should be much smaller. */
-uint64_t tccl_member_share(const struct tccl_member *member);
-
 /* When the run ends at the latest (nanoseconds of CLOCK_MONOTONIC), for hardware that needs a limit
  * of its own. */
 int64_t tccl_member_deadline(const struct tccl_member *member);

@@ -121,7 +121,6 @@ static void host_close(void *context)
 }
 
 const struct tccl_mover tccl_mover_host = {
-    .name = "host",
     .open = host_open,
     .prepare = host_prepare,
     .move = host_move,

@@ -8,7 +8,8 @@
 #include "measure/pool/workspace.h"
 
 struct tccl_mover {
-    const char *name;
+    /* The mover to take in place of this one, of which nothing else counts. NULL: this one. */
+    const struct tccl_mover *(*choose)(const struct tccl_workspace *workspace, int device);
 
     /* In the keeper process of a GPU, once: fills tccl_workspace_loan(workspace, gpu) but for its
      * turn, and returns; the process then lives on, so that what it lent stays. err stays there as
@@ -32,13 +33,9 @@ struct tccl_mover {
     void (*close)(void *state);
 };
 
-extern const struct tccl_mover tccl_mover_host;  /* a core copies between memories */
-extern const struct tccl_mover tccl_mover_cuda;  /* a GPU; only in builds with CUDA */
-extern const struct tccl_mover tccl_mover_tcp;   /* a NIC, by TCP */
-extern const struct tccl_mover tccl_mover_verbs; /* a NIC that is an RDMA device, with a peer */
-extern const struct tccl_mover tccl_mover_nic;   /* a NIC: by RDMA if it can, else by TCP */
-
-/* What tccl_mover_nic takes for this NIC. */
-bool tccl_nic_has_rdma(const struct tccl_workspace *workspace, int nic);
+extern const struct tccl_mover tccl_mover_host; /* a core copies between memories */
+extern const struct tccl_mover tccl_mover_cuda; /* a GPU; only in builds with CUDA */
+extern const struct tccl_mover tccl_mover_tcp;  /* a NIC, by TCP */
+extern const struct tccl_mover tccl_mover_nic;  /* a NIC: by RDMA with a peer if it can, or TCP */
 
 #endif

@@ -1,13 +1,12 @@
-/* run.h: a run as the one who leads it sees it: the members of its members, in shared memory, and
- * the words that start and stop them all (see member.h for the members' side). */
+/* run.h: a run in shared memory: its members, and the words that start and stop them all (see
+ * member.h for what movers see of it); and what the processes of the pool do. */
 #ifndef TCCL_POOL_RUN_H
 #define TCCL_POOL_RUN_H
 
 #include <stdatomic.h>
 
-#include "measure/pool/member.h"
+#include "measure/pool/mover.h"
 #include "measure/pool/trace.h"
-#include "measure/pool/workspace.h"
 
 struct tccl_pool_run;
 
@@ -36,18 +35,22 @@ struct tccl_pool_run {
     int64_t start;
     _Atomic int64_t deadline;
     _Alignas(64) _Atomic uint32_t arrived;
-    _Alignas(64) struct tccl_member members[TCCL_WORKSPACE_PLACES]; /* by place */
+    _Alignas(64) struct tccl_member members[TCCL_WORKSPACE_PLACES + TCCL_MAX_GPUS]; /* by place;
+                                                                     behind them, keepers */
 };
 
-/* Before the members are called: so many have a share. They are set up one by one. */
-void tccl_pool_run_set(struct tccl_pool_run *run, uint32_t members, uint64_t share,
-                       int64_t deadline);
-void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer, bool beside,
-                          bool oversubscribed);
+struct tccl_worker_job {
+    struct tccl_workspace *workspace;
+    const struct tccl_mover *mover;
+    struct tccl_device device;
+    int place;
+    struct tccl_member *member; /* a keeper's: where it says why it can't lend */
+};
 
-/* Starts all members after lead nanoseconds; the run may take limit nanoseconds. */
-void tccl_pool_run_go(struct tccl_pool_run *run, int64_t lead, int64_t limit);
-/* Calls the run off: members stop where they are. */
-void tccl_pool_run_off(struct tccl_pool_run *run);
+/* Bodies of child processes (context: the job); return when the socket is closed. A worker waits
+ * for its member to be set up, runs it, and waits again; a keeper lends a GPU's memory for as long
+ * as it lives. */
+void tccl_worker_body(int fd, void *job);
+void tccl_keeper_body(int fd, void *job);
 
 #endif

@@ -2,16 +2,19 @@
 #include "measure/pool/workers.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "measure/pool/child.h"
-#include "measure/pool/worker.h"
+#include "measure/pool/run.h"
 
 /* From the word that starts a run to the start: each member must wake up for it. */
 static const int64_t lead_ns = 150000, lead_per_member_ns = 20000;
@@ -25,27 +28,21 @@ enum state { IDLE, CALLED, READY, DONE };
 struct worker {
     struct tccl_child child; /* pid 0: the place is free */
     struct tccl_device device;
-    int slot;    /* the device's how manieth transfer in a set */
-    bool keeper; /* of a GPU: in no set, but all need it */
-    bool dying;  /* killed, and not yet gone: its place can't be used */
+    int slot;   /* the device's how manieth transfer in a set */
+    bool dying; /* killed, and not yet gone: its place can't be used */
     enum state state;
     struct tccl_member *member;
 };
 
-enum { KEEPERS = TCCL_MAX_GPUS };
-
-struct shared {
-    struct tccl_pool_run run;
-    struct tccl_member keepers[KEEPERS];
-};
+enum { PLACES = TCCL_WORKSPACE_PLACES, ALL = PLACES + TCCL_MAX_GPUS };
 
 struct tccl_workers {
     struct tccl_workspace *workspace;
     struct tccl_workers_options options;
-    struct shared *shared;
+    struct tccl_pool_run *run; /* in shared memory */
     struct tccl_side others;
-    struct worker workers[TCCL_WORKSPACE_PLACES]; /* by place */
-    struct worker keepers[KEEPERS];
+    /* By place; behind them the keepers of GPUs, which are in no set, but all need them. */
+    struct worker workers[ALL];
     long replaced;
 };
 
@@ -53,8 +50,8 @@ struct tccl_workers {
  * only must not die. */
 struct squad {
     int rated, members, count;
-    tccl_transfer transfers[TCCL_WORKSPACE_PLACES];
-    struct worker *workers[TCCL_WORKSPACE_PLACES + KEEPERS];
+    tccl_transfer transfers[PLACES];
+    struct worker *workers[ALL];
 };
 
 static int64_t nanoseconds(double seconds)
@@ -62,15 +59,14 @@ static int64_t nanoseconds(double seconds)
     return (int64_t)(seconds * 1e9);
 }
 
-static void name_worker(const struct worker *worker, char name[16])
+static int index_of(const struct tccl_workers *workers, const struct worker *worker)
 {
-    char kind = worker->device.kind == TCCL_NIC ? 'n' : 'g';
+    return (int)(worker - workers->workers);
+}
 
-    if (worker->keeper)
-        snprintf(name, 16, "tccl keep g%u", worker->device.index & 0xfU);
-    else
-        snprintf(name, 16, "tccl %c%u.%u", kind, worker->device.index & 0xfU,
-                 (unsigned)worker->slot & 0xffU);
+static bool is_keeper(const struct tccl_workers *workers, const struct worker *worker)
+{
+    return index_of(workers, worker) >= PLACES;
 }
 
 static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_device device)
@@ -83,17 +79,26 @@ static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_
 static int start_worker(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
 {
     const struct tccl_workers_options *options = &workers->options;
-    struct tccl_worker_job job = {.workspace = workers->workspace, .device = worker->device};
+    struct tccl_device device = worker->device;
+    bool keeper = is_keeper(workers, worker), nic = device.kind == TCCL_NIC;
+    struct tccl_worker_job job = {.workspace = workers->workspace,
+                                  .mover = nic ? options->nic : options->gpu,
+                                  .device = device,
+                                  .place = index_of(workers, worker),
+                                  .member = worker->member};
     char name[16];
 
-    job.mover = worker->device.kind == TCCL_NIC ? options->nic : options->gpu;
-    job.place = worker->keeper ? 0 : (int)(worker - workers->workers);
-    job.member = worker->member;
-    name_worker(worker, name);
+    if (job.mover->choose)
+        job.mover = job.mover->choose(workers->workspace, device.index);
+    if (keeper)
+        snprintf(name, sizeof(name), "tccl keep g%u", device.index & 0xfU);
+    else
+        snprintf(name, sizeof(name), "tccl %c%u.%u", nic ? 'n' : 'g', device.index & 0xfU,
+                 (unsigned)worker->slot & 0xffU);
     worker->state = IDLE;
     worker->dying = false;
-    return tccl_child_start(&worker->child, name, cpus_of(workers, worker->device),
-                            worker->keeper ? tccl_keeper_body : tccl_worker_body, &job, err);
+    return tccl_child_start(&worker->child, name, cpus_of(workers, device),
+                            keeper ? tccl_keeper_body : tccl_worker_body, &job, err);
 }
 
 /* Returns true if the worker is gone, and its place free again. */
@@ -120,28 +125,9 @@ static void kill_worker(struct tccl_workers *workers, struct worker *worker)
     }
 }
 
-/* Looks after those that died since the last run. */
-static void look_around(struct tccl_workers *workers)
-{
-    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
-        if (workers->workers[i].child.pid > 0)
-            bury(workers, &workers->workers[i], 0, NULL);
-    for (int i = 0; i < KEEPERS; i++)
-        if (workers->keepers[i].child.pid > 0)
-            bury(workers, &workers->keepers[i], 0, NULL);
-}
-
-static bool is_in(const struct squad *squad, const struct worker *worker)
-{
-    for (int i = 0; i < squad->count; i++)
-        if (squad->workers[i] == worker)
-            return true;
-    return false;
-}
-
 static struct worker *find_worker(struct tccl_workers *workers, struct tccl_device device, int slot)
 {
-    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++) {
+    for (int i = 0; i < PLACES; i++) {
         struct worker *worker = &workers->workers[i];
         if (worker->child.pid > 0 && !worker->dying && worker->slot == slot &&
             worker->device.kind == device.kind && worker->device.index == device.index)
@@ -155,11 +141,14 @@ static struct worker *find_place(struct tccl_workers *workers, const struct squa
 {
     struct worker *idle = NULL;
 
-    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++) {
+    for (int i = 0; i < PLACES; i++) {
         struct worker *worker = &workers->workers[i];
+        bool needed = false;
         if (worker->child.pid == 0)
             return worker;
-        if (!worker->dying && !is_in(squad, worker))
+        for (int k = 0; k < squad->count; k++)
+            needed |= squad->workers[k] == worker;
+        if (!worker->dying && !needed)
             idle = worker;
     }
     if (!idle)
@@ -179,10 +168,9 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
         worker = find_place(workers, squad);
         if (!worker)
             return -tccl_fail(err, "no place for another worker: %d are there, some of them dying",
-                              TCCL_WORKSPACE_PLACES);
+                              PLACES);
         worker->device = device;
         worker->slot = slot;
-        worker->member = &workers->shared->run.members[worker - workers->workers];
         if (start_worker(workers, worker, err) != 0)
             return -1;
     }
@@ -191,35 +179,21 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
     return 0;
 }
 
-static int list_side(const struct tccl_side *side, int count, struct squad *squad)
-{
-    if (count + side->count > TCCL_WORKSPACE_PLACES)
-        return -1;
-    memcpy(squad->transfers + count, side->transfers,
-           (size_t)side->count * sizeof(side->transfers[0]));
-    return count + side->count;
-}
-
-/* What is to run: the set, and others. Returns how much that is; -1 with err: too
- * much. */
-static int list_transfers(const struct tccl_workers *workers, const struct tccl_set *set,
-                          struct squad *squad, struct tccl_error *err)
-{
-    squad->rated = set->count;
-    memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
-    int count = list_side(&workers->others, set->count, squad);
-    return count >= 0 ? count
-                      : tccl_fail(err, "more than %d transfers at once", TCCL_WORKSPACE_PLACES);
-}
-
+/* What is to run: the set, and others. Returns 0; 1 or -1 with err, as tccl_workers_run. */
 static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, struct squad *squad,
                       struct tccl_error *err)
 {
-    int slots[3][TCCL_MAX_GPUS] = {0}, count = list_transfers(workers, set, squad, err);
+    const struct tccl_side *others = &workers->others;
+    int slots[3][TCCL_MAX_GPUS] = {0}, count = set->count + others->count;
 
-    if (count < 0)
+    if (count > PLACES) {
+        tccl_fail(err, "more than %d transfers at once", PLACES);
         return 1;
-
+    }
+    squad->rated = set->count;
+    memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
+    memcpy(squad->transfers + set->count, others->transfers,
+           (size_t)others->count * sizeof(others->transfers[0]));
     for (int i = 0; i < count; i++) {
         struct tccl_device device = tccl_transfer_initiator(squad->transfers[i]);
         if (device.kind == TCCL_NIC && !workers->options.nic)
@@ -231,11 +205,12 @@ static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, 
     return 0;
 }
 
-static int fail_member(const struct worker *worker, struct tccl_error *err, const char *text)
+static int fail_member(const struct tccl_workers *workers, const struct worker *worker,
+                       struct tccl_error *err, const char *text)
 {
     char transfer[12];
 
-    if (worker->keeper)
+    if (is_keeper(workers, worker))
         return tccl_fail(err, "g%d: %s", worker->device.index, text);
     tccl_transfer_format(worker->member->transfer, transfer);
     return tccl_fail(err, "%s: %s", transfer, text);
@@ -248,10 +223,11 @@ static int mourn(struct tccl_workers *workers, struct worker *worker, struct tcc
     if (!bury(workers, worker, death_limit, how))
         kill_worker(workers, worker);
     worker->state = DONE;
-    if (worker->keeper && worker->member->error.text[0])
-        return fail_member(worker, err, worker->member->error.text);
-    snprintf(text, sizeof(text), "its %s %s", worker->keeper ? "keeper" : "worker", how);
-    return fail_member(worker, err, text);
+    if (is_keeper(workers, worker) && worker->member->error.text[0])
+        return fail_member(workers, worker, err, worker->member->error.text);
+    snprintf(text, sizeof(text), "its %s %s", is_keeper(workers, worker) ? "keeper" : "worker",
+             how);
+    return fail_member(workers, worker, err, text);
 }
 
 /* What a worker says. Returns 0, or -1 with err: it failed or died. */
@@ -267,10 +243,10 @@ static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl
     enum state before = worker->state;
     worker->state = word == TCCL_MEMBER_READY ? READY : DONE;
     if (worker->state != DONE || worker->member->result == 0)
-        return worker->state == DONE && before != READY && !worker->keeper
-                   ? fail_member(worker, err, "it ended before it began")
+        return worker->state == DONE && before != READY && !is_keeper(workers, worker)
+                   ? fail_member(workers, worker, err, "it ended before it began")
                    : 0;
-    return fail_member(worker, err, worker->member->error.text);
+    return fail_member(workers, worker, err, worker->member->error.text);
 }
 
 static bool all_are(const struct squad *squad, enum state wanted)
@@ -301,7 +277,7 @@ static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t u
 static int await_squad(struct tccl_workers *workers, const struct squad *squad, enum state wanted,
                        int64_t until, struct tccl_error *err)
 {
-    struct pollfd polls[TCCL_WORKSPACE_PLACES + KEEPERS];
+    struct pollfd polls[ALL];
     int rc = 0;
 
     while (rc == 0 && !all_are(squad, wanted)) {
@@ -339,10 +315,15 @@ static int call(struct tccl_workers *workers, const struct squad *squad, struct 
     const char word = TCCL_MEMBER_RUN;
 
     for (int i = 0; i < squad->members; i++) {
-        struct worker *worker = squad->workers[i];
-        tccl_pool_run_member(&workers->shared->run, (int)(worker - workers->workers),
-                             squad->transfers[i], i >= squad->rated,
-                             is_oversubscribed(workers, squad, i));
+        struct tccl_member *member = squad->workers[i]->member;
+        member->run = workers->run;
+        member->transfer = squad->transfers[i];
+        member->beside = i >= squad->rated;
+        member->oversubscribed = is_oversubscribed(workers, squad, i);
+        member->arrived = false;
+        member->result = 0;
+        member->error.text[0] = '\0';
+        tccl_trace_begin(&member->trace, 0);
     }
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
@@ -366,11 +347,17 @@ static int fail_late(struct tccl_workers *workers, const struct squad *squad, en
         snprintf(text, sizeof(text), "its worker hangs: not %s within %g s",
                  wanted == READY ? "ready" : "done",
                  wanted == READY ? workers->options.prepare_limit : workers->options.run_limit);
-        fail_member(worker, err, text);
+        fail_member(workers, worker, err, text);
         kill_worker(workers, worker);
         worker->state = DONE;
     }
     return -1;
+}
+
+static void set_state(struct tccl_pool_run *run, enum tccl_pool_run_state state)
+{
+    atomic_store(&run->state, state);
+    syscall(SYS_futex, &run->state, FUTEX_WAKE, PLACES, NULL, NULL, 0);
 }
 
 /* No member is left in this run when this returns. */
@@ -378,7 +365,7 @@ static void call_off(struct tccl_workers *workers, struct squad *squad)
 {
     int64_t until = tccl_now_ns() + nanoseconds(stop_limit);
 
-    tccl_pool_run_off(&workers->shared->run);
+    set_state(workers->run, TCCL_POOL_RUN_OFF);
     squad->count = squad->members;
     for (int i = 0; i < squad->members; i++)
         if (squad->workers[i]->state == IDLE)
@@ -400,9 +387,9 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
         if (member->arrived)
             continue;
         snprintf(text, sizeof(text), "moved %.3g of %.3g MB within %g s",
-                 (double)member->trace.last.bytes * 1e-6, (double)workers->shared->run.share * 1e-6,
+                 (double)member->trace.last.bytes * 1e-6, (double)workers->run->share * 1e-6,
                  workers->options.run_limit);
-        return fail_member(squad->workers[i], err, text);
+        return fail_member(workers, squad->workers[i], err, text);
     }
     return 0;
 }
@@ -412,7 +399,7 @@ static int run_together(struct tccl_workers *workers, const struct squad *squad,
                         struct tccl_error *err)
 {
     const struct tccl_workers_options *options = &workers->options;
-    struct tccl_pool_run *run = &workers->shared->run;
+    struct tccl_pool_run *run = workers->run;
     int64_t until = atomic_load(&run->deadline);
 
     if (call(workers, squad, err) != 0)
@@ -420,23 +407,14 @@ static int run_together(struct tccl_workers *workers, const struct squad *squad,
     int rc = await_squad(workers, squad, READY, until, err);
     if (rc != 0)
         return rc < 0 ? -1 : fail_late(workers, squad, READY, err);
-    tccl_pool_run_go(run, lead_ns + squad->members * lead_per_member_ns,
-                     nanoseconds(options->run_limit));
+    run->start = tccl_now_ns() + lead_ns + squad->members * lead_per_member_ns;
+    atomic_store(&run->deadline, run->start + nanoseconds(options->run_limit));
+    set_state(run, TCCL_POOL_RUN_GO);
     until = atomic_load(&run->deadline) + late_ns;
     rc = await_squad(workers, squad, DONE, until, err);
     if (rc != 0)
         return rc < 0 ? -1 : fail_late(workers, squad, DONE, err);
     return check_shares(workers, squad, err);
-}
-
-static void judge(const struct squad *squad, struct tccl_run_result *run)
-{
-    const struct tccl_trace *traces[TCCL_WORKSPACE_PLACES];
-
-    for (int i = 0; i < squad->members; i++)
-        traces[i] = &squad->workers[i]->member->trace;
-    if (tccl_trace_run(traces, squad->members, squad->rated, run) != 0)
-        *run = (struct tccl_run_result){0}; /* one was not let run until another was done */
 }
 
 /* Keepers that died are started again. Returns 0; 1 or -1 with err, as tccl_workers_run. */
@@ -447,7 +425,7 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
     struct squad squad = {0};
 
     for (int i = 0; i < count; i++) {
-        struct worker *keeper = &workers->keepers[i];
+        struct worker *keeper = &workers->workers[PLACES + i];
         if (keeper->child.pid > 0 && !keeper->dying)
             continue;
         if (keeper->dying)
@@ -466,37 +444,42 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
     return rc == 0 ? 0 : 1;
 }
 
-static void add_keepers(struct tccl_workers *workers, struct squad *squad)
-{
-    for (int i = 0; i < KEEPERS; i++)
-        if (workers->keepers[i].child.pid > 0)
-            squad->workers[squad->count++] = &workers->keepers[i];
-}
-
 int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
                      struct tccl_run_result *run, struct tccl_error *err)
 {
+    const struct tccl_trace *traces[PLACES];
     struct squad squad = {0};
     int rc = 0;
 
     *run = (struct tccl_run_result){0};
     if (set->count == 0)
         return -tccl_fail(err, "the set is empty");
-    look_around(workers);
+    for (int i = 0; i < ALL; i++) /* those that died since the last run */
+        if (workers->workers[i].child.pid > 0)
+            bury(workers, &workers->workers[i], 0, NULL);
     if (workers->options.gpu->keep)
         rc = start_keepers(workers, err);
     if (rc == 0)
         rc = enlist_set(workers, set, &squad, err);
     if (rc != 0)
         return rc;
-    add_keepers(workers, &squad);
-    tccl_pool_run_set(&workers->shared->run, set->count, share,
-                      tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
+    for (int i = PLACES; i < ALL; i++)
+        if (workers->workers[i].child.pid > 0)
+            squad.workers[squad.count++] = &workers->workers[i];
+    workers->run->n_members = set->count;
+    workers->run->share = share;
+    atomic_store(&workers->run->arrived, 0);
+    atomic_store(&workers->run->deadline,
+                 tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
+    atomic_store(&workers->run->state, TCCL_POOL_RUN_WAIT);
     if (run_together(workers, &squad, err) != 0) {
         call_off(workers, &squad);
         return 1;
     }
-    judge(&squad, run);
+    for (int i = 0; i < squad.members; i++)
+        traces[i] = &squad.workers[i]->member->trace;
+    if (tccl_trace_run(traces, squad.members, squad.rated, run) != 0)
+        *run = (struct tccl_run_result){0}; /* one was not let run until another was done */
     return 0;
 }
 
@@ -505,24 +488,23 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
                                       struct tccl_error *err)
 {
     struct tccl_workers *workers = calloc(1, sizeof(*workers));
-    struct shared *shared =
-        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tccl_pool_run *run =
+        mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (!workers || shared == MAP_FAILED) {
+    if (!workers || run == MAP_FAILED) {
         free(workers);
-        if (shared != MAP_FAILED)
-            munmap(shared, sizeof(*shared));
+        if (run != MAP_FAILED)
+            munmap(run, sizeof(*run));
         tccl_fail(err, "out of memory");
         return NULL;
     }
     workers->workspace = workspace;
     workers->options = *options;
-    workers->shared = shared;
-    for (int i = 0; i < KEEPERS; i++) {
-        workers->keepers[i].device = (struct tccl_device){TCCL_GPU, (uint8_t)i};
-        workers->keepers[i].keeper = true;
-        workers->keepers[i].member = &shared->keepers[i];
-    }
+    workers->run = run;
+    for (int i = 0; i < ALL; i++)
+        workers->workers[i].member = &run->members[i];
+    for (int i = PLACES; i < ALL; i++)
+        workers->workers[i].device = (struct tccl_device){TCCL_GPU, (uint8_t)(i - PLACES)};
     if (options->gpu->keep && start_keepers(workers, err) != 0) {
         tccl_workers_free(workers);
         return NULL;
@@ -560,11 +542,11 @@ void tccl_workers_free(struct tccl_workers *workers)
 {
     if (!workers)
         return;
-    tccl_pool_run_off(&workers->shared->run);
+    set_state(workers->run, TCCL_POOL_RUN_OFF);
     int64_t until = tccl_now_ns() + nanoseconds(leave_limit);
-    dismiss(workers->workers, TCCL_WORKSPACE_PLACES, until);
-    dismiss(workers->keepers, KEEPERS, until);
-    munmap(workers->shared, sizeof(*workers->shared));
+    dismiss(workers->workers, PLACES, until);
+    dismiss(workers->workers + PLACES, TCCL_MAX_GPUS, until);
+    munmap(workers->run, sizeof(*workers->run));
     free(workers);
 }
 
@@ -572,10 +554,8 @@ int tccl_workers_count(const struct tccl_workers *workers)
 {
     int count = 0;
 
-    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
+    for (int i = 0; i < ALL; i++)
         count += workers->workers[i].child.pid > 0;
-    for (int i = 0; i < KEEPERS; i++)
-        count += workers->keepers[i].child.pid > 0;
     return count;
 }
 
