@@ -137,7 +137,7 @@ int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t
 void tccl_step_clear(struct tccl_step *step)
 {
     free(step->nodes);
-    memset(step, 0, sizeof(*step));
+    *step = (struct tccl_step){.n_nodes = 0};
 }
 
 void tccl_step_free(struct tccl_step *step)

@@ -93,7 +93,8 @@ void connection_refuse(struct connection *connection, const char *text)
     answers++;
 }
 
-void confirmation_put_checked(struct daemon *daemon, json_t *record)
+void confirmation_put_checked(struct daemon *daemon, json_t *record,
+                              const struct tccl_step_key *key)
 {
     const char *reason = json_string_value(json_object_get(record, "built_reason"));
     FUZZ_CHECK(asking == UID && tccl_record_confirms(record));

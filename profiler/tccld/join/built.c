@@ -191,7 +191,7 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     json_t *record = record_of(verdict, rank, reason);
     if (!record)
         return;
-    confirmation_put_checked(verdict->running->daemon, record);
+    confirmation_put_checked(verdict->running->daemon, record, &verdict->step->key);
     verdict->told = rank;
     save(verdict);
 }

@@ -164,7 +164,9 @@ static int join_by_script(struct step *step, const json_t *json, struct tccl_err
         tccl_step_free(join);
         return tccl_fail(err, "its JOIN is of another step");
     }
-    leave_before(daemon, &step->key);
+    struct running_step *before = running_find(daemon->running, &step->key);
+    if (before)
+        leave_before(daemon, before);
     const struct running_step *script = running_script(daemon->running, &step->key);
     struct running_step *known =
         script ? running_begin(daemon->running, join, script->stepd) : NULL;

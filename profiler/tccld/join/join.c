@@ -115,7 +115,7 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     bool first = join->node == (join->launch == TCCL_LAUNCH_BELOW) && !join->silent;
     json_t *record = first ? tccl_record_to_json(join, &outcome) : NULL;
     if (record)
-        record_put_checked(daemon, record);
+        record_put_checked(daemon, record, &join->key, join->uid, join->node == 0);
     if (!join->silent)
         metrics_answer(daemon->metrics, outcome.state, TCCL_REASON_NONE, 0, 0, 0);
     connection_answer(connection, answer);
@@ -148,12 +148,13 @@ void step_take_part(struct step *step, struct tccl_step *message)
 static void note(struct daemon *daemon, const struct connection *connection,
                  const struct tccl_step *message)
 {
-    const struct running_step *known = running_find(daemon->running, &message->key);
+    struct running_step *known = running_find(daemon->running, &message->key);
     char stepd[STEPD_TEXT];
     stepd_name(connection_pid(connection), stepd);
     if (known && *stepd && strcmp(known->stepd, stepd) == 0)
         return;
-    leave_before(daemon, &message->key);
+    if (known)
+        leave_before(daemon, known);
     running_begin(daemon->running, message, stepd);
 }
 

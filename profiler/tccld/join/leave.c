@@ -30,11 +30,11 @@ void leave_forget(struct running *running, struct running_step *step)
     agree_drop(running->daemon->agreements, step);
 }
 
-/* Its record, and its plan, unless they are there no more. */
-static void end_record(struct daemon *daemon, const struct tccl_step_key *key, bool silent)
+/* Its record (step; NULL: it is there no more), and its plan. */
+static void end_record(struct daemon *daemon, const struct tccl_step_key *key,
+                       struct running_step *step, bool silent)
 {
     struct removal removal = {.key = *key, .monitor = daemon->monitor};
-    struct running_step *step = running_find(daemon->running, key);
     if (step && step->plan)
         built_end(daemon->running, step, silent);
     strcpy(removal.run_dir, daemon->conf->run_dir);
@@ -50,12 +50,10 @@ static void leave(struct step *step)
         free(tccl_steal(step->path));
 }
 
-void leave_before(struct daemon *daemon, const struct tccl_step_key *key)
+void leave_before(struct daemon *daemon, struct running_step *run)
 {
-    struct step *step = steps_find(daemon->steps, key);
-    if (!running_find(daemon->running, key))
-        return;
-    end_record(daemon, key, true);
+    struct step *step = steps_find(daemon->steps, &run->key);
+    end_record(daemon, &run->key, run, true);
     if (step &&
         step_has_joined(step)) /* else it is the new run, of which nodes below have spoken */
         leave(step);
@@ -68,7 +66,7 @@ static void end_one(struct steps *steps, const struct tccl_step_key *key, bool s
         step_fail(step, TCCL_REASON_CANCELLED,
                   "%s: the step has ended here before it had its plan (cancelled?)",
                   steps->daemon->conf->node);
-    end_record(steps->daemon, key, silent);
+    end_record(steps->daemon, key, running_find(steps->daemon->running, key), silent);
     leave(step);
 }
 

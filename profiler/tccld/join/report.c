@@ -179,7 +179,7 @@ void report_partial(struct step *step, enum tccl_reason cause, const char *reaso
     if (record && json_object_set_new(record, "state", json_string("partial")) == 0 &&
         tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
         tccl_message_put_reason(record, cause) == 0)
-        record_put_checked(step->steps->daemon, tccl_steal(record));
+        record_put_checked(step->steps->daemon, tccl_steal(record), &step->key, step->uid, true);
     if (step->node == 0 || step->up)
         return;
     cleanup_json json_t *message = new_message(step, NULL, cause, reason, NULL);

@@ -48,6 +48,7 @@ static void decide_end(struct step *step)
 void step_begin(struct step *step, struct tccl_step *message)
 {
     step->join = message;
+    step->uid = message->uid;
     step->required |= message->mode == TCCL_MODE_REQUIRE;
     free(step->parent);
     step->parent = NULL;
@@ -83,7 +84,7 @@ static void keep_record(struct step *step)
     }
     if (step->node == 0 && step->outcome.state == TCCL_STATE_APPLIED)
         step->record = json_incref(record);
-    record_put_checked(step->steps->daemon, record);
+    record_put_checked(step->steps->daemon, record, &step->key, step->uid, step->node == 0);
 }
 
 /* What is only needed until this node has its plan goes: closed steps are kept for a while. */

@@ -67,6 +67,7 @@ struct step {
     /* This node. */
     bool by_script;         /* it takes part by its job script (script.h) */
     struct tccl_step *join; /* NULL: none has come, or no longer needed */
+    uid_t uid;              /* of that */
     int64_t joined_us;      /* 0: no JOIN has come */
     struct connection *waiters[WAITERS];
     int n_waiters;
@@ -190,7 +191,7 @@ void join_heard(struct daemon *daemon, unsigned look);
  */
 void leave_end(struct steps *steps, const struct tccl_step_key *key, bool silent);
 /* The same of an earlier run of a step that begins anew under the same key: that goes on. */
-void leave_before(struct daemon *daemon, const struct tccl_step_key *key);
+void leave_before(struct daemon *daemon, struct running_step *run);
 /* Nothing that knows of a step is to look at its record any more. */
 void leave_forget(struct running *running, struct running_step *step);
 
