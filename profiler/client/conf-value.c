@@ -35,10 +35,11 @@ const struct tccl_key *tccl_key_find(const struct tccl_key *keys, int count, con
     return NULL;
 }
 
-int tccl_value_refuse(const struct tccl_key *key, const char *value, const char *allowed,
-                      struct tccl_error *err)
+int tccl_key_set(const struct tccl_key *key, void *base, const struct tccl_conf *conf,
+                 const char *value, struct tccl_error *err)
 {
-    return tccl_fail(err, "%s=%.80s: give %s", key->name, value, allowed);
+    int rc = key->set(key, (char *)base + key->offset, conf, value, err);
+    return rc <= 0 ? rc : tccl_fail(err, "%s=%.80s: give %s", key->name, value, key->give);
 }
 
 bool tccl_value_word(const char *text, size_t length)
@@ -55,7 +56,7 @@ int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_con
     for (const char *at = value; *value; at++) {
         size_t length = strcspn(at, ",");
         if (!tccl_value_word(at, length) || strlen(value) > LIST_MAX)
-            return tccl_value_refuse(key, value, "names with commas between them, no spaces", err);
+            return 1;
         at += length;
         if (!*at)
             break;
@@ -111,10 +112,10 @@ int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl
 int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                   const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)key, (void)conf, (void)err;
     int mode = tccl_mode_parse(value, NULL);
     if (mode < 0)
-        return tccl_value_refuse(key, value, "off, auto, on or require", err);
+        return 1;
     *(int *)field = mode;
     return 0;
 }
@@ -122,10 +123,10 @@ int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_con
 int tccl_set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                  const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)key, (void)conf, (void)err;
     bool yes = !strcasecmp(value, "yes");
     if (!yes && strcasecmp(value, "no") != 0)
-        return tccl_value_refuse(key, value, "yes or no", err);
+        return 1;
     *(int *)field = yes;
     return 0;
 }

@@ -8,24 +8,33 @@
 #include "base/error.h"
 
 struct tccl_conf;
+struct tccl_key;
 
-/* A key, how its value is set, and what holds without it, as it would be written. field: offset
- * bytes into the struct of the key's table. A setter returns 0, or -1 with err, which says what is
- * allowed; then the field is as it was. */
+/* Sets a field to a value; conf: for paths, may be NULL. Returns 0; 1: it is not what the key's
+ * give says; -1 with err. Then the field is as it was. */
+typedef int tccl_setter(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                        const char *value, struct tccl_error *err);
+
+/* A key, what holds without it, as it would be written, how its value is set, and what may be
+ * given. field: offset bytes into the struct of the key's table. */
 struct tccl_key {
     const char *name, *normal; /* normal: NULL: nothing is set */
-    int (*set)(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-               const char *value, struct tccl_error *err);
+    tccl_setter *set;
+    int min, max;     /* of numbers (durations: ms); of paths: bytes */
+    const char *give; /* for "KEY=VALUE: give GIVE"; NULL: the setter says it */
     size_t offset;
-    int min, max; /* of numbers (durations: ms); of paths: bytes */
 };
+/* KEY lines of the tables in conf.h and policy-conf.h (type, member, dimension of the member, then
+ * name to give of struct tccl_key), as members of a struct, and as rows of its table. */
+#define TCCL_KEY_MEMBER(type, member, dimension, ...) type member dimension;
+#define TCCL_KEY_ROW(type, member, dimension, ...) {__VA_ARGS__, FIELD(member)},
 
 /* The key of that name (case-insensitive) in a table; NULL: none. */
 const struct tccl_key *tccl_key_find(const struct tccl_key *keys, int count, const char *name);
-
-/* Fails with "KEY=VALUE: give ALLOWED". Returns -1. */
-int tccl_value_refuse(const struct tccl_key *key, const char *value, const char *allowed,
-                      struct tccl_error *err);
+/* Sets the key's field of the struct at base. Returns 0, or -1 with err, which says what is
+ * allowed. */
+int tccl_key_set(const struct tccl_key *key, void *base, const struct tccl_conf *conf,
+                 const char *value, struct tccl_error *err);
 
 /* A whole number without sign, of at most 9 digits; moves *text behind it. -1: there is none. */
 long tccl_value_number(const char **text);
@@ -34,16 +43,7 @@ long tccl_value_number(const char **text);
 bool tccl_value_word(const char *text, size_t length);
 
 /* Setters. Fields: char * (names with commas between them, allocated; NULL for an empty value),
- * int, int (milliseconds), int (an enum tccl_mode), int (yes: 1, no: 0). conf may be NULL. */
-int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                  const char *value, struct tccl_error *err);
-int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                   const char *value, struct tccl_error *err);
-int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                      const char *value, struct tccl_error *err);
-int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                  const char *value, struct tccl_error *err);
-int tccl_set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                 const char *value, struct tccl_error *err);
+ * int, int (milliseconds), int (an enum tccl_mode), int (yes: 1, no: 0). */
+tccl_setter tccl_set_list, tccl_set_count, tccl_set_duration, tccl_set_mode, tccl_set_yes;
 
 #endif

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include <ini.h>
-
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "client/conf-value.h"
@@ -68,11 +66,12 @@ static int set_path(const struct tccl_key *key, void *field, const struct tccl_c
 {
     char path[PATH_MAX];
     if (value[0] != '/' && !(key->min == 0 && value[0] == '\0'))
-        return tccl_value_refuse(key, value, "a path that begins with '/'", err);
+        return 1;
     int rc = replace(value, conf, path, (size_t)key->max);
     if (rc < 0)
-        return tccl_value_refuse(key, value,
-                                 "a path in which %n is the node, %h the host, %% a '%'", err);
+        return tccl_fail(
+            err, "%s=%.80s: give a path in which %%n is the node, %%h the host, %%%% a '%%'",
+            key->name, value);
     if (rc > 0)
         return tccl_fail(err, "%s=%.80s: a path here has at most %d bytes", key->name, value,
                          key->max);
@@ -85,9 +84,9 @@ static int set_program(const struct tccl_key *key, void *field, const struct tcc
                        const char *value, struct tccl_error *err)
 {
     const char *slash = strchr(value, '/');
-    (void)conf;
+    (void)conf, (void)err;
     if (!*value || (slash && slash != value) || strlen(value) > (size_t)key->max)
-        return tccl_value_refuse(key, value, "the name of a program, its whole path, or none", err);
+        return 1;
     strcpy(field, strcasecmp(value, "none") == 0 ? "" : value);
     return 0;
 }
@@ -95,9 +94,9 @@ static int set_program(const struct tccl_key *key, void *field, const struct tcc
 static int set_node(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)key, (void)conf, (void)err;
     if (value[0] != '\0' && !tccl_host_valid(value))
-        return tccl_value_refuse(key, value, "the name of one node", err);
+        return 1;
     strcpy(field, value);
     return 0;
 }
@@ -106,31 +105,28 @@ static int set_node(const struct tccl_key *key, void *field, const struct tccl_c
 static int set_cluster(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                        const char *value, struct tccl_error *err)
 {
-    char *name = field;
-    (void)conf;
-    if (strlen(value) > TCCL_KEY_CLUSTER || (value[0] != '\0' && !tccl_host_valid(value)))
-        return tccl_value_refuse(key, value, "the name of a cluster, of at most 63 bytes", err);
-    for (; *value; value++)
-        *name++ = (char)tolower((unsigned char)*value);
-    *name = '\0';
+    if (strlen(value) > TCCL_KEY_CLUSTER || set_node(key, field, conf, value, err) != 0)
+        return 1;
+    for (char *at = field; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
     return 0;
 }
 
 /* An address or host name as getaddrinfo takes it. */
-static bool valid_address(const char *text, size_t length)
+static bool valid_address(const char *text)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789.:_-%";
-    return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) >= length;
+    size_t length = strlen(text);
+    return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) == length;
 }
 
 static int set_address(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                        const char *value, struct tccl_error *err)
 {
-    (void)conf;
-    if (value[0] != '\0' && !valid_address(value, strlen(value)))
-        return tccl_value_refuse(key, value, "an address or a host name of this node, or nothing",
-                                 err);
+    (void)key, (void)conf, (void)err;
+    if (value[0] != '\0' && !valid_address(value))
+        return 1;
     strcpy(field, value);
     return 0;
 }
@@ -138,9 +134,9 @@ static int set_address(const struct tccl_key *key, void *field, const struct tcc
 static int set_user(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)key, (void)conf, (void)err;
     if (!tccl_value_word(value, strlen(value)))
-        return tccl_value_refuse(key, value, "the name or number of one user", err);
+        return 1;
     strcpy(field, value);
     return 0;
 }
@@ -190,35 +186,11 @@ static int set_keep(const struct tccl_key *key, void *field, const struct tccl_c
 
 #define FIELD(name) offsetof(struct tccl_conf, name)
 enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGEST = PATH_MAX - 64 };
+#define PATH "a path that begins with '/'"
+#define USER "the name or number of one user"
 
-static const struct tccl_key keys[] = {
-    {"Socket", TCCL_RUNSTATEDIR "/tccl/tccld.sock", set_path, FIELD(socket), 1, SOCKET_MAX},
-    {"RunDir", TCCL_RUNSTATEDIR "/tccl", set_path, FIELD(run_dir), 1, PATH_LONGEST},
-    {"CacheDir", TCCL_LOCALSTATEDIR "/cache/tccl", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
-    {"StateDir", TCCL_LOCALSTATEDIR "/lib/tccl", set_path, FIELD(state_dir), 1, PATH_LONGEST},
-    {"Machine", NULL, set_path, FIELD(machine), 1, PATH_LONGEST},
-    {"Shim", TCCL_SHIM, set_path, FIELD(shim), 1, PATH_LONGEST},
-    {"ContainerShim", NULL, set_path, FIELD(container_shim), 0, PATH_LONGEST},
-    {"MungeSocket", NULL, set_path, FIELD(munge_socket), 0, SOCKET_MAX},
-    {"BindAddr", NULL, set_address, FIELD(bind_addr), 0, 0},
-    {"Port", "8517", set_port, FIELD(port), 1, 65535},
-    {"Cluster", NULL, set_cluster, FIELD(cluster), 0, 0},
-    {"AccountingHost", NULL, set_node, FIELD(accounting_host), 0, 0},
-    {"TccldUser", "tccl", set_user, FIELD(tccld_user), 0, 0},
-    {"MungeUser", "root", set_user, FIELD(munge_user), 0, 0},
-    {"SlurmUser", "slurm", set_user, FIELD(slurm_user), 0, 0},
-    {"Admins", NULL, tccl_set_list, FIELD(admins), 0, 0},
-    {"KeepRecords", "forever", set_keep, FIELD(keep_days), 1, 36500},
-    {"Squeue", "squeue", set_program, FIELD(squeue), 0, PATH_LONGEST},
-    {"MetricsFile", NULL, set_path, FIELD(metrics_file), 0, PATH_LONGEST},
-    {"Timeout", "30s", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
-    {"AutoTimeout", "2s", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
-    {"RequireTimeout", "60s", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"MaxRings", "8", tccl_set_count, FIELD(max_rings), 1, 8},
-    {"AliveTimeout", "3s", tccl_set_duration, FIELD(alive_timeout_ms), 10, 60000},
-};
-enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
-_Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");
+static const struct tccl_key keys[] = {TCCL_CONF_KEYS(TCCL_KEY_ROW)};
+enum { KEYS = TCCL_N_CONF_KEYS };
 
 /* Fails with the keys of [tccl], of a policy, or of both. */
 static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *name,
@@ -286,7 +258,7 @@ static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const c
     char machine[PATH_MAX];
     snprintf(machine, sizeof(machine), "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
     bool defaulted = !*conf->machine || !strcmp(machine, conf->machine);
-    if (key->set(key, (char *)conf + key->offset, conf, value, err) != 0)
+    if (tccl_key_set(key, conf, conf, value, err) != 0)
         return -1;
     if (defaulted && key->offset == FIELD(state_dir))
         snprintf(conf->machine, sizeof(conf->machine), "%.*s/machine.json", PATH_LONGEST,
@@ -298,7 +270,7 @@ static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const c
 static int add_peer(struct tccl_conf *conf, const char *node, const char *host, long port,
                     struct tccl_error *err)
 {
-    if (!tccl_host_valid(node) || !valid_address(host, strlen(host)))
+    if (!tccl_host_valid(node) || !valid_address(host))
         return tccl_fail(err, "peer %.40s=%.40s: give NODE=HOST:PORT", node, host);
     if ((conf->n_peers & (conf->n_peers - 1)) == 0) { /* full at powers of two */
         size_t room = conf->n_peers ? 2 * (size_t)conf->n_peers : 1;
@@ -413,40 +385,39 @@ static const char *policy_name(const char *section)
 
 #define SECTIONS "there are [tccl], [policy], [policy NAME], [peers]"
 
-/* A section begins. */
-static int begin_section(struct tccl_conf *conf, const char *section, struct tccl_error *err)
+/* A section begins: [NAME], and nothing but a comment behind it. */
+static int begin_section(struct tccl_conf *conf, char *line, char **section, struct tccl_error *err)
 {
-    static const char *const sections[] = {"tccl", "policy", "peers"};
-    const char *name = policy_name(section);
+    char *end = strchr(line, ']');
+    if (!end)
+        return tccl_fail(err, "neither [section] nor Key=value");
+    *end = '\0';
+    *section = line + 1;
+    end += 1 + strspn(end + 1, " \t");
+    if (*end && *end != ';')
+        return tccl_fail(err, "[%.80s]: something stands behind it: begin another line", *section);
+    const char *name = policy_name(*section);
     if (name)
         return add_policy(conf, name, err);
-    for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
-        if (!strcasecmp(section, sections[i]))
-            return 0;
-    return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, section);
-}
-
-/* Of a [peers] line: those from first on. */
-static void note_line(struct tccl_conf *conf, int first, int line)
-{
-    for (int i = first; i < conf->n_peers; i++)
-        conf->peers[i].line = line;
+    if (!strcasecmp(*section, "tccl") || !strcasecmp(*section, "policy") ||
+        !strcasecmp(*section, "peers"))
+        return 0;
+    return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, *section);
 }
 
 static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
                       const char *value, int line, struct tccl_error *err)
 {
-    int n_peers = conf->n_peers;
     if (!strcasecmp(section, "peers")) {
-        if (conf->own)
-            return 0;
-        int rc = read_peer(conf, name, value, line, err);
-        note_line(conf, n_peers, line);
+        int n_peers = conf->n_peers;
+        int rc = conf->own ? 0 : read_peer(conf, name, value, line, err);
+        for (int i = n_peers; i < conf->n_peers; i++)
+            conf->peers[i].line = line;
         return rc;
     }
     if (!strcasecmp(section, "policy"))
         return set_policy(conf, &conf->policy, name, value, line, err);
-    if (policy_name(section) && conf->n_policies)
+    if (policy_name(section))
         return set_policy(conf, &conf->policies[conf->n_policies - 1], name, value, line, err);
     if (strcasecmp(section, "tccl") != 0)
         return tccl_fail(err, "%.40s stands before any section; " SECTIONS, name);
@@ -456,97 +427,40 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     return key ? set_value(conf, key, value, line, err) : refuse_key(true, NULL, name, err);
 }
 
-/* The text being read, line by line, so that errors can name the line. */
-struct reading {
-    struct tccl_conf *conf;
-    const char *next;
-    int line;
-    int wrong; /* line of the first mistake in an entry, 0: none */
-    int long_line;
-    int long_max;
-    struct tccl_error *err;
-};
-
-/* The head of a section, if the line of length bytes is one: inih tells of a section only with its
- * first key, and cuts its name. Returns 0, or -1 with a mistake in it. */
-static int take_header(struct reading *reading, const char *line, size_t length)
+/* Cuts the blanks around a text, in place. */
+static char *trim(char *text)
 {
-    char section[256];
-    const char *end = length && line[0] == '[' ? memchr(line, ']', length) : NULL;
-    if (!end)
-        return 0; /* inih says what is wrong */
-    snprintf(section, sizeof(section), "%.*s", (int)(end - line - 1), line + 1);
-    const char *rest = end + 1;
-    while (rest < line + length && isspace((unsigned char)*rest))
-        rest++;
-    if (rest < line + length && *rest != ';')
-        tccl_fail(reading->err, "[%.80s]: something stands behind it: begin another line", section);
-    else if (begin_section(reading->conf, section, reading->err) == 0)
-        return 0;
-    reading->wrong = reading->line;
-    return -1;
-}
-
-/* An ini_reader: one line, without blanks in front (inih takes indented lines as the value above
- * going on) and without a comment begun by " #" (inih knows " ;"). */
-static char *read_line(char *text, int size, void *stream)
-{
-    struct reading *reading = stream;
-    if (!*reading->next || reading->wrong)
-        return NULL;
-    size_t length = strcspn(reading->next, "\n");
-    const char *begin = reading->next;
-    reading->next += length + (begin[length] == '\n');
-    reading->line++;
-    while (length > 0 && isspace((unsigned char)*begin))
-        begin++, length--;
-    for (size_t i = 0; i < length; i++)
-        if (begin[i] == '#' && (i == 0 || isspace((unsigned char)begin[i - 1])))
-            length = i;
-    if (length + 2 > (size_t)size) {
-        reading->long_max = size - 2;
-        reading->long_line = reading->long_line ? reading->long_line : reading->line;
-        length = 0;
-    }
-    if (take_header(reading, begin, length) != 0)
-        return NULL;
-    memcpy(text, begin, length);
-    strcpy(text + length, "\n");
+    while (isspace((unsigned char)*text))
+        text++;
+    for (size_t length = strlen(text); length && isspace((unsigned char)text[length - 1]);)
+        text[--length] = '\0';
     return text;
 }
 
-/* An ini_handler. */
-static int take_entry(void *user, const char *section, const char *name, const char *value)
+/* Cuts a comment: from a '#' or ';' at the beginning, or behind a blank. */
+static void cut_comment(char *line)
 {
-    struct reading *reading = user;
-    if (reading->wrong)
-        return 0;
-    if (read_entry(reading->conf, section, name, value, reading->line, reading->err) == 0)
-        return 1;
-    reading->wrong = reading->line;
-    return 0;
+    for (size_t i = 0; line[i]; i++)
+        if ((line[i] == '#' || line[i] == ';') && (i == 0 || isspace((unsigned char)line[i - 1])))
+            line[i] = '\0';
 }
 
-/* Names file and line of the first mistake, if there is one; rc is inih's answer. */
-static int judge(const struct reading *reading, int rc, const char *path)
+/* section: which one the line is in; changed where it begins one. */
+static int read_line(struct tccl_conf *conf, char *line, int number, char **section,
+                     struct tccl_error *err)
 {
-    struct tccl_error *err = reading->err;
-    int line = rc > 0 ? rc : 0;
-    if (reading->long_line && (!line || reading->long_line < line)) {
-        if (err)
-            err->text[0] = '\0';
-        return tccl_fail(err, "%s:%d: longer than %d characters", path, reading->long_line,
-                         reading->long_max);
-    }
-    if (rc < 0)
-        return tccl_fail(err, "out of memory to read %s", path);
-    if (reading->wrong && (!line || reading->wrong <= line))
-        return tccl_fail_in(err, "%s:%d", path, reading->wrong);
-    if (rc == 0)
+    line = trim(line);
+    cut_comment(line);
+    line = trim(line);
+    if (!*line)
         return 0;
-    if (err)
-        err->text[0] = '\0';
-    return tccl_fail(err, "%s:%d: neither [section] nor Key=value", path, line);
+    if (*line == '[')
+        return begin_section(conf, line, section, err);
+    char *value = strpbrk(line, "=:");
+    if (!value)
+        return tccl_fail(err, "neither [section] nor Key=value");
+    *value++ = '\0';
+    return read_entry(conf, *section, trim(line), trim(value), number, err);
 }
 
 static int compare_peers(const void *a, const void *b)
@@ -620,14 +534,14 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
         return !must && errno == ENOENT ? 0 : tccl_fail(err, "%s", reason.text);
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is not text", conf->path);
-    struct tccl_error own = {0};
     static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, written by some editors */
-    bool marked = strncmp(text, mark, sizeof(mark) - 1) == 0;
-    struct reading reading = {
-        .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .err = &own};
-    int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
-    if (judge(&reading, rc, conf->path) != 0)
-        return tccl_fail(err, "%s", own.text);
+    char none[] = "", *section = none, *line;
+    char *rest = text + (strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0);
+    for (int number = 1; (line = strsep(&rest, "\n")); number++) {
+        struct tccl_error wrong = {""};
+        if (read_line(conf, line, number, &section, &wrong) != 0)
+            return tccl_fail(err, "%s:%d: %s", conf->path, number, wrong.text);
+    }
     return finish_peers(conf, err);
 }
 

@@ -1,4 +1,4 @@
-/* conf.h: tccl.conf (INI, read with libinih) and what it says of this node. */
+/* conf.h: tccl.conf (INI) and what it says of this node. */
 #ifndef TCCL_CONF_H
 #define TCCL_CONF_H
 
@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "client/conf-value.h"
 #include "client/key.h"
 #include "client/policy-conf.h"
 
@@ -22,45 +23,53 @@ struct tccl_peer {
     int down; /* the line that excludes it from rings (n7=down); 0: none does */
 };
 
-enum { TCCL_CONF_KEYS = 24 }; /* of [tccl] */
+/* The keys of [tccl]: KEY(type, member, dimension, name, what holds without it, setter, least and
+ * most, what may be given). To add a key, add its line, and say it in tccl.conf(5) and the sample.
+ */
+/* clang-format off */
+#define TCCL_CONF_KEYS(KEY) \
+    KEY(char, socket, [PATH_MAX], "Socket", TCCL_RUNSTATEDIR "/tccl/tccld.sock", set_path, 1, SOCKET_MAX, PATH) \
+    KEY(char, run_dir, [PATH_MAX], "RunDir", TCCL_RUNSTATEDIR "/tccl", set_path, 1, PATH_LONGEST, PATH) \
+    KEY(char, cache_dir, [PATH_MAX], "CacheDir", TCCL_LOCALSTATEDIR "/cache/tccl", set_path, 1, PATH_LONGEST, PATH) \
+    KEY(char, state_dir, [PATH_MAX], "StateDir", TCCL_LOCALSTATEDIR "/lib/tccl", set_path, 1, PATH_LONGEST, PATH) \
+    KEY(char, machine, [PATH_MAX], "Machine", NULL, set_path, 1, PATH_LONGEST, PATH) /* NULL: in StateDir */ \
+    KEY(char, shim, [PATH_MAX], "Shim", TCCL_SHIM, set_path, 1, PATH_LONGEST, PATH) \
+    KEY(char, container_shim, [PATH_MAX], "ContainerShim", NULL, set_path, 0, PATH_LONGEST, PATH) \
+    KEY(char, munge_socket, [PATH_MAX], "MungeSocket", NULL, set_path, 0, SOCKET_MAX, PATH) \
+    KEY(char, bind_addr, [TCCL_CONF_NAME], "BindAddr", NULL, set_address, 0, 0, "an address or a host name of this node, or nothing") \
+    KEY(uint16_t, port, , "Port", "8517", set_port, 1, 65535, NULL) \
+    KEY(char, cluster, [TCCL_KEY_CLUSTER + 1], "Cluster", NULL, set_cluster, 0, 0, "the name of a cluster, of at most 63 bytes") \
+    KEY(char, accounting_host, [TCCL_CONF_NAME], "AccountingHost", NULL, set_node, 0, 0, "the name of one node") \
+    KEY(char, tccld_user, [TCCL_CONF_NAME], "TccldUser", "tccl", set_user, 0, 0, USER) \
+    KEY(char, munge_user, [TCCL_CONF_NAME], "MungeUser", "root", set_user, 0, 0, USER) \
+    KEY(char, slurm_user, [TCCL_CONF_NAME], "SlurmUser", "slurm", set_user, 0, 0, USER) \
+    KEY(char *, admins, , "Admins", NULL, tccl_set_list, 0, 0, "names with commas between them, no spaces") \
+    KEY(int, keep_days, [2], "KeepRecords", "forever", set_keep, 1, 36500, NULL) /* all records, misdated ones; 0: forever */ \
+    KEY(char, squeue, [PATH_MAX], "Squeue", "squeue", set_program, 0, PATH_LONGEST, "the name of a program, its whole path, or none") \
+    KEY(char, metrics_file, [PATH_MAX], "MetricsFile", NULL, set_path, 0, PATH_LONGEST, PATH) \
+    KEY(int, timeout_ms, , "Timeout", "30s", tccl_set_duration, 10, 300000, NULL) \
+    KEY(int, auto_timeout_ms, , "AutoTimeout", "2s", tccl_set_duration, 10, 300000, NULL) \
+    KEY(int, require_timeout_ms, , "RequireTimeout", "60s", tccl_set_duration, 10, 300000, NULL) \
+    KEY(int, max_rings, , "MaxRings", "8", tccl_set_count, 1, 8, NULL) \
+    KEY(int, alive_timeout_ms, , "AliveTimeout", "3s", tccl_set_duration, 10, 60000, NULL)
+/* clang-format on */
+#define TCCL_KEY_COUNT(...) +1
+enum { TCCL_N_CONF_KEYS = 0 TCCL_CONF_KEYS(TCCL_KEY_COUNT) };
 
+/* Texts are "" where nothing is set, pointers NULL. */
 struct tccl_conf {
     char path[PATH_MAX];
     char node[TCCL_CONF_NAME]; /* this node's Slurm name, %n in paths */
-    /* [tccl] */
-    char socket[PATH_MAX];         /* Socket=/run/tccl/tccld.sock */
-    char run_dir[PATH_MAX];        /* RunDir=/run/tccl: plan files */
-    char cache_dir[PATH_MAX];      /* CacheDir=/var/cache/tccl: profiles */
-    char state_dir[PATH_MAX];      /* StateDir=/var/lib/tccl: records, spool */
-    char machine[PATH_MAX];        /* Machine=<StateDir>/machine.json: this node's description */
-    char shim[PATH_MAX];           /* Shim=/usr/$LIB/tccl/libtccl-nccl.so: $LIB as in ld.so(8) */
-    char container_shim[PATH_MAX]; /* ContainerShim=: in containers; "": none there */
-    char munge_socket[PATH_MAX];   /* MungeSocket=: "" for munge's own default */
-    char cluster[TCCL_KEY_CLUSTER + 1];   /* Cluster=: "" for ClusterName of slurm.conf */
-    char bind_addr[TCCL_CONF_NAME];       /* BindAddr=: "" for every address */
-    char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */
-    char tccld_user[TCCL_CONF_NAME];      /* TccldUser=tccl: see users.h */
-    char munge_user[TCCL_CONF_NAME];      /* MungeUser=root */
-    char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */
-    char *admins;                         /* Admins=a,b: users who see all records; NULL */
-    char squeue[PATH_MAX];                /* Squeue=squeue: its name or path; "": none */
-    char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
-    int keep_days, keep_misdated;         /* KeepRecords=: days; 0: for ever */
-    uint16_t port;                        /* Port=8517 */
-    int timeout_ms;                       /* Timeout=30s */
-    int auto_timeout_ms;                  /* AutoTimeout=2s */
-    int require_timeout_ms;               /* RequireTimeout=60s */
-    int max_rings;                        /* MaxRings=8 */
-    int alive_timeout_ms;                 /* AliveTimeout=3s */
-    struct tccl_policy policy;            /* [policy]: where no other one matches */
-    struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
+    TCCL_CONF_KEYS(TCCL_KEY_MEMBER)
+    struct tccl_policy policy;    /* [policy]: where no other one matches */
+    struct tccl_policy *policies; /* [policy NAME], in the order of the file */
     int n_policies;
     bool own;                /* read by tccl_conf_read_own */
     int passed_over;         /* the first line that it has not understood; 0: none */
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
-    int n_down;                /* of these */
-    int lines[TCCL_CONF_KEYS]; /* see tccl_conf_line */
+    int n_down;                  /* of these */
+    int lines[TCCL_N_CONF_KEYS]; /* see tccl_conf_line */
 };
 
 /* Built-in values; then the file, if path is not NULL; %n and %h (short host name) are replaced in

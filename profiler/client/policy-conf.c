@@ -59,10 +59,7 @@ static int set_patterns(const struct tccl_key *key, void *field, const struct tc
     do {
         length = strcspn(at, ",");
         if (!valid_pattern(at, length) || (!key->min && memchr(at, ' ', length)))
-            return tccl_value_refuse(key, value,
-                                     "names or shell patterns (*, ?, [a-z]) with commas between "
-                                     "them, no spaces or quotes around them",
-                                     err);
+            return 1;
         at += length;
     } while (*at++);
     return append(field, strdup(value), key, err);
@@ -73,9 +70,11 @@ static int set_gpu_types(const struct tccl_key *key, void *field, const struct t
 {
     char *text = NULL;
     if (strpbrk(value, "*?[]"))
-        return tccl_value_refuse(key, value, "parts of GPU names, such as a100: no patterns", err);
-    if (set_patterns(key, &text, conf, value, err) != 0)
-        return -1;
+        return tccl_fail(err, "%s=%.80s: give parts of GPU names, such as a100: no patterns",
+                         key->name, value);
+    int rc = set_patterns(key, &text, conf, value, err);
+    if (rc != 0)
+        return rc;
     for (char *at = text; *at; at++)
         *at = *at == ' ' ? '_' : (char)tolower((unsigned char)*at);
     return append(field, text, key, err);
@@ -89,7 +88,7 @@ static int set_node_list(const struct tccl_key *key, void *field, const struct t
     if (tccl_hosts_count(value, NODES_MAX, &count, err) != 0)
         return tccl_fail_in(err, "%s", key->name);
     if (count == 0)
-        return tccl_value_refuse(key, value, "node names, such as n[1-4],m2", err);
+        return 1;
     return append(field, strdup(value), key, err);
 }
 
@@ -132,13 +131,10 @@ static long read_times(const char *text)
 static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)conf, (void)err;
     long gain = read_times(value);
     if (gain < key->min || gain > key->max)
-        return tccl_value_refuse(key, value,
-                                 "how many times as fast as NCCL's own choice, from 1x to 100x, "
-                                 "such as 1.1x for 10 % faster",
-                                 err);
+        return 1;
     *(int *)field = (int)gain;
     return 0;
 }
@@ -159,7 +155,7 @@ static int read_class(const char **text, int max, int *number)
 static int set_traffic_class(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                              const char *value, struct tccl_error *err)
 {
-    (void)conf;
+    (void)conf, (void)err;
     struct tccl_traffic_class class = {TCCL_NOT_SET, TCCL_NOT_SET};
     const char *rest = value;
     bool right = read_class(&rest, key->max, &class.tc) == 0;
@@ -169,10 +165,7 @@ static int set_traffic_class(const struct tccl_key *key, void *field, const stru
                 class.sl != TCCL_NOT_SET;
     }
     if (!right || *rest)
-        return tccl_value_refuse(key, value,
-                                 "a traffic class from 0 to 255, a service level from 0 to 15 "
-                                 "behind a '/', or both, such as 106 or 106/3",
-                                 err);
+        return 1;
     *(struct tccl_traffic_class *)field = class;
     return 0;
 }
@@ -234,37 +227,29 @@ static int add_variable(struct tccl_policy *policy, const char *value, struct tc
 static int set_environment(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                            const char *value, struct tccl_error *err)
 {
-    (void)key;
-    (void)conf;
+    (void)key, (void)conf;
     return *value ? add_variable(field, value, err) : 0;
 }
 
 #define FIELD(name) offsetof(struct tccl_policy, name)
+#define GAIN                                                                                       \
+    "how many times as fast as NCCL's own choice, from 1x to 100x, such as 1.1x for 10 % faster"
+#define CLASS                                                                                      \
+    "a traffic class from 0 to 255, a service level from 0 to 15 behind a '/', or both, such as "  \
+    "106 or 106/3"
+#define PATTERNS                                                                                   \
+    "names or shell patterns (*, ?, [a-z]) with commas between them, no spaces or quotes around "  \
+    "them"
 
 /* First those that [policy] has too. */
 static const struct tccl_key keys[] = {
-    {"Default", "off", tccl_set_mode, FIELD(mode), 0, 0},
-    {"MinNodes", "1", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
-    {"MinGpus", "2", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
-    {"MinGain", "1x", set_gain, FIELD(min_gain), 1000, 100000},
-    {"MaxRings", NULL, tccl_set_count, FIELD(max_rings), 1, 8},
-    {"Forbid", "no", tccl_set_yes, FIELD(forbid), 0, 0},
-    {"Timeout", NULL, tccl_set_duration, FIELD(timeout_ms), 10, 300000},
-    {"AutoTimeout", NULL, tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
-    {"RequireTimeout", NULL, tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"TrafficClass", NULL, set_traffic_class, FIELD(traffic_class), 0, 255},
-    {"Environment", NULL, set_environment, 0, 0, 0},
-    {"Partitions", NULL, set_patterns, FIELD(partitions), 0, 0},
-    {"Accounts", NULL, set_patterns, FIELD(accounts), 0, 0},
-    {"Qos", NULL, set_patterns, FIELD(qos), 0, 0},
-    {"Users", NULL, set_patterns, FIELD(users), 0, 0},
-    {"JobNames", NULL, set_patterns, FIELD(job_names), 1, 0},
-    {"NodeList", NULL, set_node_list, FIELD(node_list), 0, 0},
-    {"Nodes", NULL, set_range, FIELD(nodes), 1, NODES_MAX},
-    {"Gpus", NULL, set_range, FIELD(gpus), 1, GPUS_MAX},
-    {"GpuTypes", NULL, set_gpu_types, FIELD(gpu_types), 1, 0},
+    TCCL_POLICY_SETTINGS(TCCL_KEY_ROW){"Environment", NULL, set_environment, 0, 0, NULL, 0},
+    TCCL_POLICY_CONDITIONS(TCCL_KEY_ROW)};
+#define ONE(...) +1
+enum {
+    KEYS = sizeof(keys) / sizeof(*keys),
+    UNNAMED_KEYS = 0 TCCL_POLICY_SETTINGS(ONE) + 2, /* Environment, Partitions */
 };
-enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 12 };
 
 const char *tccl_policy_key(bool named, int i)
 {
@@ -272,15 +257,16 @@ const char *tccl_policy_key(bool named, int i)
 }
 
 /* [policy] has one list, and there the last value holds, also an empty one. */
-static int set_again(const struct tccl_key *key, char **field, const char *value,
+static int set_again(const struct tccl_key *key, struct tccl_policy *policy, const char *value,
                      struct tccl_error *err)
 {
-    char *list = NULL;
-    if (*value && key->set(key, &list, NULL, value, err) != 0)
-        return -1;
-    free(*field);
-    *field = list;
-    return 0;
+    char **field = &policy->partitions;
+    char *before = *field;
+    *field = NULL;
+    int rc = *value ? tccl_key_set(key, policy, NULL, value, err) : 0;
+    free(rc == 0 ? before : NULL);
+    *field = rc == 0 ? *field : before;
+    return rc;
 }
 
 int tccl_policy_set(struct tccl_policy *policy, const char *name, const char *value,
@@ -291,8 +277,8 @@ int tccl_policy_set(struct tccl_policy *policy, const char *name, const char *va
     if (!key)
         return 1;
     if (!named && key->set == set_patterns)
-        return set_again(key, &policy->partitions, value, err);
-    return key->set(key, (char *)policy + key->offset, NULL, value, err);
+        return set_again(key, policy, value, err);
+    return tccl_key_set(key, policy, NULL, value, err);
 }
 
 bool tccl_policy_name_valid(const char *name)
@@ -303,10 +289,6 @@ bool tccl_policy_name_valid(const char *name)
                length;
 }
 
-_Static_assert(FIELD(traffic_class) + sizeof(struct tccl_traffic_class) ==
-                   FIELD(settings) + sizeof(((struct tccl_policy *)NULL)->settings),
-               "a setting more needs TCCL_SETTINGS one higher");
-
 struct tccl_policy tccl_policy_new(const char *name)
 {
     struct tccl_policy policy = {.never = false};
@@ -314,17 +296,17 @@ struct tccl_policy tccl_policy_new(const char *name)
         policy.settings[i] = TCCL_NOT_SET;
     for (int i = 0; i < KEYS && !*name; i++)
         if (keys[i].normal)
-            keys[i].set(&keys[i], (char *)&policy + keys[i].offset, NULL, keys[i].normal, NULL);
+            tccl_key_set(&keys[i], &policy, NULL, keys[i].normal, NULL);
     snprintf(policy.name, sizeof(policy.name), "%s", name);
     return policy;
 }
 
 void tccl_policy_clear(struct tccl_policy *policy)
 {
-    char *const lists[] = {policy->partitions, policy->accounts,  policy->qos,      policy->users,
-                           policy->job_names,  policy->node_list, policy->gpu_types};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
-        free(lists[i]);
+    for (int i = 0; i < KEYS; i++) /* the lists */
+        if (keys[i].set == set_patterns || keys[i].set == set_node_list ||
+            keys[i].set == set_gpu_types)
+            free(*(char **)((char *)policy + keys[i].offset));
     for (int i = 0; i < policy->n_environment; i++)
         free(policy->environment[i]);
     free(policy->environment);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "client/conf-value.h"
 
 enum tccl_mode { TCCL_MODE_OFF, TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE };
 
@@ -33,28 +34,48 @@ struct tccl_traffic_class {
     int sl; /* 0 to 15, the service level of InfiniBand: NCCL_IB_SL */
 };
 
-/* What holds for a step: own, of [policy], of [tccl], in this order. TCCL_NOT_SET: not said here.
- */
-enum { TCCL_SETTINGS = 11 };
+/* Keys as in conf.h. What holds for a step: own, of [policy], of [tccl], in this order. */
+/* clang-format off */
+#define TCCL_POLICY_SETTINGS(KEY) \
+    KEY(int, mode, , "Default", "off", tccl_set_mode, 0, 0, "off, auto, on or require") /* enum tccl_mode */ \
+    KEY(int, min_nodes, , "MinNodes", "1", tccl_set_count, 1, NODES_MAX, NULL) \
+    KEY(int, min_gpus, , "MinGpus", "2", tccl_set_count, 1, GPUS_MAX, NULL) \
+    KEY(int, min_gain, , "MinGain", "1x", set_gain, 1000, 100000, GAIN) /* thousandths: 1100 for 1.1x */ \
+    KEY(int, max_rings, , "MaxRings", NULL, tccl_set_count, 1, 8, NULL) \
+    KEY(int, forbid, , "Forbid", "no", tccl_set_yes, 0, 0, "yes or no") \
+    KEY(int, timeout_ms, , "Timeout", NULL, tccl_set_duration, 10, 300000, NULL) \
+    KEY(int, auto_timeout_ms, , "AutoTimeout", NULL, tccl_set_duration, 10, 300000, NULL) \
+    KEY(int, require_timeout_ms, , "RequireTimeout", NULL, tccl_set_duration, 10, 300000, NULL) \
+    KEY(struct tccl_traffic_class, traffic_class, , "TrafficClass", NULL, set_traffic_class, 0, 255, CLASS)
+/* What must all hold; NULL or max 0: not given. Lists have commas between their items, which are
+ * shell patterns but for node_list (all nodes of the step are in it) and gpu_types (lower case,
+ * blanks as '_'). [policy] has partitions only. */
+#define TCCL_POLICY_CONDITIONS(KEY) \
+    KEY(char *, partitions, , "Partitions", NULL, set_patterns, 0, 0, PATTERNS) \
+    KEY(char *, accounts, , "Accounts", NULL, set_patterns, 0, 0, PATTERNS) \
+    KEY(char *, qos, , "Qos", NULL, set_patterns, 0, 0, PATTERNS) \
+    KEY(char *, users, , "Users", NULL, set_patterns, 0, 0, PATTERNS) \
+    KEY(char *, job_names, , "JobNames", NULL, set_patterns, 1, 0, PATTERNS) \
+    KEY(char *, node_list, , "NodeList", NULL, set_node_list, 0, 0, "node names, such as n[1-4],m2") \
+    KEY(struct tccl_range, nodes, , "Nodes", NULL, set_range, 1, NODES_MAX, NULL) \
+    KEY(struct tccl_range, gpus, , "Gpus", NULL, set_range, 1, GPUS_MAX, NULL) \
+    KEY(char *, gpu_types, , "GpuTypes", NULL, set_gpu_types, 1, 0, PATTERNS)
+/* clang-format on */
+
+/* TCCL_NOT_SET: not said here. */
+#define TCCL_SETTING_SIZE(type, ...) +sizeof(type) / sizeof(int)
+enum { TCCL_SETTINGS = 0 TCCL_POLICY_SETTINGS(TCCL_SETTING_SIZE) };
 #define TCCL_SETTINGS_MEMBERS                                                                      \
     union {                                                                                        \
         struct {                                                                                   \
-            int mode, forbid; /* Default=: enum tccl_mode; 0 or 1 */                               \
-            int min_gain;     /* thousandths: 1100 for MinGain=1.1x */                             \
-            int min_nodes, min_gpus, max_rings, timeout_ms, auto_timeout_ms, require_timeout_ms;   \
-            struct tccl_traffic_class traffic_class;                                               \
+            TCCL_POLICY_SETTINGS(TCCL_KEY_MEMBER)                                                  \
         };                                                                                         \
         int settings[TCCL_SETTINGS];                                                               \
     }
 
 struct tccl_policy {
     char name[TCCL_POLICY_NAME + 1]; /* "" of [policy] */
-    /* What must all hold; NULL or max 0: not given. Lists have commas between their items, which
-     * are shell patterns but for node_list and gpu_types. [policy] has partitions only. */
-    char *partitions, *accounts, *qos, *users, *job_names;
-    char *node_list; /* all nodes of the step are in it */
-    char *gpu_types; /* lower case, blanks as '_' */
-    struct tccl_range nodes, gpus;
+    TCCL_POLICY_CONDITIONS(TCCL_KEY_MEMBER)
     TCCL_SETTINGS_MEMBERS;
     char **environment; /* "NAME=value" */
     int n_environment;

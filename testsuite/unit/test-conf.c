@@ -46,7 +46,7 @@ TEST(defaults)
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.max_rings, 8);
-    CHECK(conf.keep_days == 0 && conf.keep_misdated == 0);
+    CHECK(conf.keep_days[0] == 0 && conf.keep_days[1] == 0);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
     tccl_conf_clear(&conf);
@@ -84,7 +84,7 @@ TEST(all_keys)
     CHECK_INT(conf.auto_timeout_ms, 100);
     CHECK_INT(conf.alive_timeout_ms, 4000);
     CHECK_INT(conf.max_rings, 4);
-    CHECK(conf.keep_days == 730 && conf.keep_misdated == 7);
+    CHECK(conf.keep_days[0] == 730 && conf.keep_days[1] == 7);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -422,9 +422,15 @@ TEST(bad_forms)
     check_bad("[tccl]\nPort=x\nnothing\n", 2, "from 1 to 65535");
     check_bad("[tccl]\nnothing\nPort=x\n", 2, "neither [section] nor Key=value");
     check_bad("[tccl]\nSocket=/a\n  Port=x\n", 3, "Port=x");
-    char text[400] = "[tccl]\nRunDir=/";
+    /* A line may be long; what stands in it is bounded by itself. */
+    struct tccl_conf conf;
+    char text[5000] = "[tccl]\nRunDir=/";
     memset(text + strlen(text), 'a', 300);
-    check_bad(text, 2, "longer than");
+    CHECK_OK(read_text(text, &conf, ERR));
+    CHECK_INT(strlen(conf.run_dir), 301);
+    tccl_conf_clear(&conf);
+    memset(text + strlen(text), 'a', 4500);
+    check_bad(text, 2, "a path here has at most 4032 bytes");
 }
 
 TEST(bad_peers)

@@ -476,6 +476,23 @@ static void test_manual(void)
     }
 }
 
+/* What tccl.conf says of keys that unit/one-line has planted. */
+static void show_keys(void)
+{
+    static const char *const texts[] = {"[tccl]\nSpare=10\n", "[policy]\nExtra=3x\n",
+                                        "[tccl]\nNo=1\n", "[policy]\nNo=1\n"};
+    const char *file = check_at("tccl.conf");
+    struct tccl_conf conf;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        CHECK_INT(tccl_write_file(file, 0600, texts[i], strlen(texts[i]), ERR), 0);
+        CHECK_INT(tccl_conf_read(file, "n1", &conf, ERR), -1);
+        printf("%s\n", strchr(check_err.text, ' ') + 1);
+    }
+    CHECK_OK(tccl_write_file(file, 0600, "[tccl]\nSpare=9\n[policy]\nExtra=2x\n", 33, ERR));
+    CHECK_OK(tccl_conf_read(file, "n1", &conf, ERR));
+    tccl_conf_clear(&conf);
+}
+
 TEST(fields)
 {
     const char *show = check_args[1] && strcmp(check_args[1], "--show") == 0 ? check_args[2] : NULL;
@@ -485,7 +502,9 @@ TEST(fields)
         check_way(JOB + i, i == ROUNDS - 1 ? show : NULL);
     tccl_records_close(records);
     test_empty();
-    if (!show) {
+    if (show) {
+        show_keys();
+    } else {
         test_readme();
         test_manual();
     }

@@ -26,8 +26,8 @@ void disk_task_set_time(struct disk_task *task)
 {
     task->since = journal_oldest(task->journal);
     task->believed = task->journal->believed;
-    task->keep_days = task->journal->daemon->conf->keep_days;
-    task->keep_misdated = task->journal->daemon->conf->keep_misdated;
+    task->keep_days = task->journal->daemon->conf->keep_days[0];
+    task->keep_misdated = task->journal->daemon->conf->keep_days[1];
 }
 
 int disk_task_submit(struct disk_task first)

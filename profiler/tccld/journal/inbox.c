@@ -45,7 +45,7 @@ void inbox_log_dates(struct disk_task *task)
         log_limited(&journal->expired,
                     "dropped %d record%s: older than KeepRecords=%dd when it was delivered",
                     task->n_expired, task->n_expired > 1 ? "s" : "",
-                    journal->daemon->conf->keep_days);
+                    journal->daemon->conf->keep_days[0]);
     if (task->n_misdated)
         log_limited(&journal->misdated,
                     "%d record%s came with a start that can't be right; KeepRecords= counts from "

@@ -25,7 +25,7 @@ enum {
 
 int64_t journal_oldest(const struct journal *journal)
 {
-    return believed_oldest(&journal->believed, journal->daemon->conf->keep_days, time(NULL),
+    return believed_oldest(&journal->believed, journal->daemon->conf->keep_days[0], time(NULL),
                            tccl_now_ms());
 }
 

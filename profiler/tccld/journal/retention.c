@@ -73,7 +73,7 @@ static void then_removal(struct disk_task *task)
     if (journal->n_removed)
         log_line("removed %lld record%s older than KeepRecords=%dd", (long long)journal->n_removed,
                  journal->n_removed > 1 ? "s" : "",
-                 conf->keep_days ? conf->keep_days : conf->keep_misdated);
+                 conf->keep_days[0] ? conf->keep_days[0] : conf->keep_days[1]);
     journal->n_removed = 0;
     say_jump(journal);
     retention_look(journal, EACH_MS);

@@ -1,7 +1,9 @@
-# Adds one line to the table of facts.
+# Adds one line to a table: of facts, or of keys of tccl.conf.
 { print }
 /^ *TEXT\(partition,/ {
     print "    TEXT(reservation, \"SLURM_JOB_RESERVATION\", TCCL_EVERYWHERE, \"reservations\", \"Reservation\", 12) \\"
     planted++
 }
+/^ *KEY\(uint16_t, port,/ { print "    KEY(int, spare, , \"Spare\", \"4\", tccl_set_count, 1, 9, NULL) \\"; planted++ }
+/^ *KEY\(int, forbid,/ { print "    KEY(int, extra, , \"Extra\", \"1x\", set_gain, 1000, 2000, GAIN) \\"; planted++ }
 END { exit planted != 1 }
