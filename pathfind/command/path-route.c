@@ -227,8 +227,7 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
                          struct tccl_error *err)
 {
     struct tccl_table *table = class->table;
-    struct tccl_baseline *baseline =
-        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
     if (baseline->n_chains == 0 && measure_baseline(class, closed, baseline, err) != 0)
         return -1;
     /* A search has rated the union of its sets. */

@@ -63,10 +63,11 @@ static json_t *numbers_to_json(const uint8_t *numbers, int count)
 
 static bool baseline_equal(const struct tccl_class_baseline *a, const struct tccl_class_baseline *b)
 {
-    return a->ring_gbps == b->ring_gbps && a->chain_gbps == b->chain_gbps &&
-           a->ring_share == b->ring_share && a->chain_share == b->chain_share &&
-           a->ring_bounces == b->ring_bounces && a->chain_bounces == b->chain_bounces &&
-           a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
+    for (int closed = 0; closed < 2; closed++)
+        if (a->gbps[closed] != b->gbps[closed] || a->share[closed] != b->share[closed] ||
+            a->bounces[closed] != b->bounces[closed])
+            return false;
+    return a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
            memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
 }
 
@@ -80,11 +81,11 @@ static json_t *baselines_to_json(const struct tccl_node_class *class)
             json, i > 0 && baseline_equal(own, own - 1)
                       ? json_null()
                       : json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "ring_gbps",
-                                  own->ring_gbps, "chain_gbps", own->chain_gbps, "ring_share",
-                                  own->ring_share, "chain_share", own->chain_share, "ring_bounces",
-                                  own->ring_bounces, "chain_bounces", own->chain_bounces,
-                                  "entry_nics", numbers_to_json(own->entry_nics, own->n_chains),
-                                  "exit_nics", numbers_to_json(own->exit_nics, own->n_chains)));
+                                  own->gbps[1], "chain_gbps", own->gbps[0], "ring_share",
+                                  own->share[1], "chain_share", own->share[0], "ring_bounces",
+                                  own->bounces[1], "chain_bounces", own->bounces[0], "entry_nics",
+                                  numbers_to_json(own->entry_nics, own->n_chains), "exit_nics",
+                                  numbers_to_json(own->exit_nics, own->n_chains)));
     }
     return json;
 }
@@ -254,25 +255,21 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
     return 0;
 }
 
-static bool are_bounces(int bounces)
-{
-    return bounces >= 0 && bounces <= TCCL_MAX_GPUS + 1;
-}
-
 static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
 {
     json_t *entries, *exits;
     if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:o, s:o!}", "ring_gbps",
-                    &baseline->ring_gbps, "chain_gbps", &baseline->chain_gbps, "ring_share",
-                    &baseline->ring_share, "chain_share", &baseline->chain_share, "ring_bounces",
-                    &baseline->ring_bounces, "chain_bounces", &baseline->chain_bounces,
-                    "entry_nics", &entries, "exit_nics", &exits) != 0)
+                    &baseline->gbps[1], "chain_gbps", &baseline->gbps[0], "ring_share",
+                    &baseline->share[1], "chain_share", &baseline->share[0], "ring_bounces",
+                    &baseline->bounces[1], "chain_bounces", &baseline->bounces[0], "entry_nics",
+                    &entries, "exit_nics", &exits) != 0)
         return -1;
     size_t count = json_array_size(entries);
-    if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
-        !is_share(baseline->ring_share) || !is_share(baseline->chain_share) ||
-        !are_bounces(baseline->ring_bounces) || !are_bounces(baseline->chain_bounces) ||
-        count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
+    for (int closed = 0; closed < 2; closed++)
+        if (!is_rate(baseline->gbps[closed]) || !is_share(baseline->share[closed]) ||
+            baseline->bounces[closed] < 0 || baseline->bounces[closed] > TCCL_MAX_GPUS + 1)
+            return -1;
+    if (count > TCCL_MAX_CHANNELS || (count == 0 && baseline->gbps[0] > 0))
         return -1;
     baseline->n_chains = (int)count;
     if (nics_from_json(entries, n_nics, count, baseline->entry_nics) != 0)

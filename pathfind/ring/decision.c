@@ -99,10 +99,9 @@ bool tccl_decide_several(const struct tccl_decision_case *several,
         return several->ours.gbps > 0;
     if (!(several->ours.gbps > single->ours.gbps))
         return false;
-    bool takes_single = tccl_decide(single).decided == TCCL_TAKE;
-    return several->ours.gbps > single->ours.gbps * (1 + FOR_FILE)
-               ? !takes_single || tccl_decide(several).decided == TCCL_TAKE
-               : !takes_single;
+    return tccl_decide(single).decided != TCCL_TAKE ||
+           (several->ours.gbps > single->ours.gbps * (1 + FOR_FILE) &&
+            tccl_decide(several).decided == TCCL_TAKE);
 }
 
 void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl_decision *decision,

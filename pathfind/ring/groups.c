@@ -243,7 +243,7 @@ static void add_baselines(struct tccl_groups *groups, struct list *list,
                           const struct tccl_table *table)
 {
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        list->baselines[i] = groups->closed ? table->baseline_ring[i] : table->baseline_chain[i];
+        list->baselines[i] = table->baselines[groups->closed][i];
         groups->unit = fmax(groups->unit, list->baselines[i].gbps);
     }
 }

@@ -92,6 +92,8 @@ void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
                                .basis = worth->basis,
                                .set = {1, {result->chain}},
                                .tree = result->tree};
+    if (result->set)
+        seen->set = *result->set;
     seen->tree.gbps *= part;
     seen->tree.along *= part;
 }
@@ -137,7 +139,9 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
             ((!best->harms && result->gbps < (1 - room) * beside->own * best->worth.least) ||
              (candidates->work && *candidates->work <= 0)))
             break;
-        if (tccl_side_add_chain(&side, &result->chain) != 0)
+        if (result->set)
+            tccl_ring_set_side(result->set, &side);
+        else if (tccl_side_add_chain(&side, &result->chain) != 0)
             continue;
         if (candidates->work)
             *candidates->work -= side.count + candidates->cost;
@@ -203,11 +207,10 @@ static void take_generations(const struct own own[static TCCL_GENERATIONS], bool
                 class->seen[i].basis < TCCL_BASIS_BOUNDS;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         struct tccl_class_baseline *to = &class->baselines[i];
-        double *gbps = closed ? &to->ring_gbps : &to->chain_gbps;
         if (own[i].known != 0 || (sure && own[i].worth.basis == TCCL_BASIS_BOUNDS))
             continue;
-        *gbps = fmin(*gbps, own[i].worth.gbps);
-        *(closed ? &to->ring_share : &to->chain_share) = own[i].worth.left;
+        to->gbps[closed] = fmin(to->gbps[closed], own[i].worth.gbps);
+        to->share[closed] = own[i].worth.left;
     }
 }
 
@@ -235,6 +238,8 @@ static void list_candidates(struct tccl_candidates *candidates, const struct tcc
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
 }
 
+/* For each pair of NICs, or the ring, the best one of the table; the sets, which the class has as
+ * they are alone, where they harm nobody. */
 static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor,
                       const struct tccl_table *table, bool closed, bool hidden,
                       const struct tccl_machine *machine, struct tccl_node_class *class,
@@ -243,45 +248,31 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
     cleanup_free const struct tccl_result **list = calloc((size_t)table->n_results, sizeof(*list));
     struct tccl_candidates candidates = {
         .list = list, .noise = table->noise, .floor = floor, .machine = machine};
-    int first = closed ? tccl_class_pairs(class) : 0;
+    int pairs = tccl_class_pairs(class), n = class->n_seen;
     if (!list)
         return tccl_fail(err, "out of memory");
-    for (int i = first; i < tccl_class_pairs(class) + closed; i++) {
+    class->n_seen = tccl_class_first_set(class);
+    for (int i = 0; i < n; i++) {
+        const bool several = i >= tccl_class_first_set(class);
+        struct tccl_seen *seen = &class->seen[several ? class->n_seen : i];
+        struct tccl_ring_set set = class->seen[i].set;
+        const struct tccl_result alone = {
+            .gbps = class->seen[i].alone, .chain = set.rings[0], .set = &set};
         struct tccl_choice best = {.result = NULL};
-        list_candidates(&candidates, table, class, i, hidden);
+        *seen = class->seen[i];
+        class->n_seen += several;
+        if ((several ? set.rings[0].closed : i == pairs) != closed)
+            continue;
+        if (several)
+            candidates.n = 1, list[0] = &alone;
+        else
+            list_candidates(&candidates, table, class, i, hidden);
         beside->own = candidates.n ? list[0]->gbps : 0;
         if (tccl_choose(beside, &candidates, &best, err) != 0)
             return -1;
         if (best.result)
-            tccl_seen_take(&class->seen[i], best.result, &best.worth, best.harms);
-    }
-    return 0;
-}
-
-/* The sets of the class, which has them as they are alone. */
-static int rate_sets(struct tccl_beside *beside, const struct tccl_floor *floor, bool closed,
-                     struct tccl_node_class *class, struct tccl_error *err)
-{
-    int n = class->n_seen;
-    class->n_seen = tccl_class_first_set(class);
-    for (int i = class->n_seen; i < n; i++) {
-        struct tccl_seen *set = &class->seen[class->n_seen];
-        *set = class->seen[i];
-        struct tccl_side side;
-        struct tccl_worth worth;
-        if (set->set.rings[0].closed != closed) {
-            class->n_seen++;
-            continue;
-        }
-        tccl_ring_set_side(&set->set, &side);
-        beside->own = side.alone = set->alone;
-        if (tccl_beside_worth(beside, &side, &worth, err) != 0)
-            return -1;
-        set->gbps = fmin(worth.gbps, set->alone);
-        set->share = worth.left;
-        set->basis = worth.basis;
-        set->bound = fmax(set->bound, set->alone);
-        class->n_seen += !tccl_floor_harms(floor, beside, &worth, class->noise);
+            tccl_seen_take(seen, best.result, &best.worth, best.harms);
+        class->n_seen -= several && best.harms;
     }
     return 0;
 }
@@ -302,10 +293,8 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     }
     class->neighbours = beside->n;
     struct own own[TCCL_GENERATIONS];
-    if (rate_generations(beside, closed ? table->baseline_ring : table->baseline_chain, own, &floor,
-                         err) != 0 ||
-        choose_all(beside, &floor, table, closed, hidden, machine, class, err) != 0 ||
-        rate_sets(beside, &floor, closed, class, err) != 0)
+    if (rate_generations(beside, table->baselines[closed], own, &floor, err) != 0 ||
+        choose_all(beside, &floor, table, closed, hidden, machine, class, err) != 0)
         return NULL;
     take_generations(own, closed, class);
     return tccl_steal(class);
@@ -363,7 +352,7 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
     if (found && tccl_ring_gains(&ring, TCCL_NEWEST))
         take_rings(&ring, class, launch);
     else
-        status = take_nccl(beside, &table->baseline_ring[TCCL_NEWEST], launch, err);
+        status = take_nccl(beside, &table->baselines[1][TCCL_NEWEST], launch, err);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
     return status;

@@ -60,7 +60,7 @@ bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *
 
 /* What may be taken, the fastest first, and what counts. */
 struct tccl_candidates {
-    const struct tccl_result **list; /* single rings or chains */
+    const struct tccl_result **list; /* single rings or chains, or sets */
     int n;
     double noise;
     const struct tccl_floor *floor;     /* who harms comes last; NULL: nobody is asked */

@@ -116,20 +116,19 @@ static void add_ascending(uint8_t *nics, int count, uint8_t nic)
     nics[count] = nic;
 }
 
-static void fill_baseline(struct tccl_class_baseline *baseline, const struct tccl_baseline *rings,
-                          const struct tccl_baseline *chains)
+static void fill_baseline(struct tccl_class_baseline *baseline, const struct tccl_table *table,
+                          int generation)
 {
-    *baseline = (struct tccl_class_baseline){
-        .ring_gbps = rings->gbps,
-        .chain_gbps = chains->gbps,
-        .ring_share = 1,
-        .chain_share = 1,
-        .ring_bounces = tccl_bounces(rings->chains, rings->n_chains),
-        .chain_bounces = tccl_bounces(chains->chains, chains->n_chains),
-        .n_chains = chains->n_chains,
-        .ring = {chains->ring, rings->ring},
-        .tree = {chains->tree, rings->tree},
-    };
+    const struct tccl_baseline *chains = &table->baselines[0][generation];
+    *baseline = (struct tccl_class_baseline){.n_chains = chains->n_chains};
+    for (int closed = 0; closed < 2; closed++) {
+        const struct tccl_baseline *own = &table->baselines[closed][generation];
+        baseline->gbps[closed] = own->gbps;
+        baseline->share[closed] = 1;
+        baseline->bounces[closed] = tccl_bounces(own->chains, own->n_chains);
+        baseline->ring[closed] = own->ring;
+        baseline->tree[closed] = own->tree;
+    }
     for (int i = 0; i < chains->n_chains; i++) {
         add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
         add_ascending(baseline->exit_nics, i, chains->chains[i].exit.nic);
@@ -143,7 +142,7 @@ static bool is_on(const struct tccl_machine *machine, int nic, const char *fabri
 
 const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_machine *machine)
 {
-    const struct tccl_baseline *newest = &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *newest = &table->baselines[0][TCCL_NEWEST];
     bool one = machine->n_nics > 0;
     for (int i = 1; i < machine->n_nics; i++)
         one = one && is_on(machine, i, machine->nics[0].fabric);
@@ -153,7 +152,7 @@ const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_
         return NULL;
     const char *fabric = machine->nics[newest->chains[0].entry.nic].fabric;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        const struct tccl_baseline *own = &table->baseline_chain[i];
+        const struct tccl_baseline *own = &table->baselines[0][i];
         for (int k = 0; k < own->n_chains; k++)
             if (!is_on(machine, own->chains[k].entry.nic, fabric) ||
                 !is_on(machine, own->chains[k].exit.nic, fabric))
@@ -371,7 +370,7 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     snprintf(class->meets, sizeof(class->meets), "%s", meets ? meets : "");
     class->noise = table->noise;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
+        fill_baseline(&class->baselines[i], table, i);
     fill_singles(class, table, view == TCCL_VIEW_HIDDEN);
     leave_room(class, table, machine, view == TCCL_VIEW_HIDDEN);
     if (fill_sets(class, table, machine, view) != 0)

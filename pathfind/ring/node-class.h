@@ -20,17 +20,14 @@ struct tccl_seen {
     struct tccl_tree tree;    /* only for the node itself: neither sent nor compared */
 };
 
-/* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,
- * and of its chains if the node is one of several, 0 if there are none; and the NICs of these
- * chains, in ascending order. */
+/* The baseline of a generation of NCCL, [0] of one node of several, [1] of this node alone. */
 struct tccl_class_baseline {
-    double ring_gbps, chain_gbps;
-    double ring_share, chain_share;  /* as of what is seen */
-    int ring_bounces, chain_bounces; /* of the one that has most (latency.h) */
-    int n_chains;
+    double gbps[2];  /* of all of its chains or rings together; 0: there are none */
+    double share[2]; /* as of what is seen */
+    int bounces[2];  /* of the one that has most (latency.h) */
+    int n_chains;    /* and their NICs, in ascending order */
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
-    /* What NCCL says of ring and tree, [0] on one node of several, [1] on this node alone. Only for
-     * the node itself: neither sent nor compared. */
+    /* What NCCL says of ring and tree. Only for the node itself: neither sent nor compared. */
     struct tccl_nominal ring[2], tree[2];
 };
 

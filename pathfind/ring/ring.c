@@ -71,13 +71,13 @@ static double baseline(const struct tccl_run *runs, int n_runs, int generation)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return runs[0].class->baselines[generation].ring_gbps;
+        return runs[0].class->baselines[generation].gbps[1];
     for (int i = 0; i < n_runs; i++)
-        if (runs[i].class->baselines[generation].chain_gbps <= 0)
+        if (runs[i].class->baselines[generation].gbps[0] <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_node_class *own = runs[i].class, *next = runs[(i + 1) % n_runs].class;
-        least = fmin(least, fmin(own->baselines[generation].chain_gbps,
+        least = fmin(least, fmin(own->baselines[generation].gbps[0],
                                  tccl_baseline_hop(own, next, generation)));
         if (runs[i].count > 1)
             least = fmin(least, tccl_baseline_hop(own, own, generation));
@@ -92,7 +92,7 @@ static double baseline_share(const struct tccl_run *runs, int n_runs, int genera
     double share = 1;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_class_baseline *own = &runs[i].class->baselines[generation];
-        share = fmin(share, alone ? own->ring_share : own->chain_share);
+        share = fmin(share, own->share[alone]);
     }
     return share;
 }
@@ -103,7 +103,7 @@ static int baseline_bounces(const struct tccl_run *runs, int n_runs, int generat
     int bounces = 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_class_baseline *own = &runs[i].class->baselines[generation];
-        bounces += runs[i].count * (alone ? own->ring_bounces : own->chain_bounces);
+        bounces += runs[i].count * own->bounces[alone];
     }
     return bounces;
 }

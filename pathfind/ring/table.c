@@ -297,21 +297,23 @@ static int check_rings(const struct tccl_chain *rings, int n, uint32_t gpus, boo
     return 0;
 }
 
-static int check_baselines(const struct tccl_baseline *baselines, uint32_t gpus, bool closed,
-                           const struct tccl_machine *machine, struct tccl_error *err)
+static int check_baselines(const struct tccl_table *table, const struct tccl_machine *machine,
+                           struct tccl_error *err)
 {
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        const struct tccl_baseline *own = &baselines[i];
+    for (int k = 0; k < 2 * TCCL_GENERATIONS; k++) {
+        bool closed = k >= TCCL_GENERATIONS;
+        int i = k % TCCL_GENERATIONS;
+        const struct tccl_baseline *own = &table->baselines[closed][i];
         const double rates[] = {own->gbps, own->ring.intra, own->ring.inter, own->tree.intra,
                                 own->tree.inter};
         bool fits = own->n_chains >= 0 && own->n_chains <= TCCL_MAX_CHANNELS &&
                     (own->n_chains > 0 || !(own->gbps > 0));
-        for (size_t k = 0; k < sizeof(rates) / sizeof(*rates); k++)
-            fits = fits && rates[k] >= 0 && isfinite(rates[k]);
+        for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++)
+            fits = fits && rates[r] >= 0 && isfinite(rates[r]);
         if (!fits)
             return tccl_fail(err, "the baseline of NCCL %s contradicts itself; make it again",
                              tccl_generation(i)->name);
-        if (check_rings(own->chains, own->n_chains, gpus, closed, machine, err) != 0)
+        if (check_rings(own->chains, own->n_chains, table->gpus, closed, machine, err) != 0)
             return -1;
     }
     return 0;
@@ -364,9 +366,7 @@ static int check_table(const struct tccl_table *table, const struct tccl_machine
         if (check_rings(rings, n, table->gpus, rings[0].closed, machine, err) != 0)
             return -1;
     }
-    return check_baselines(table->baseline_ring, table->gpus, true, machine, err) != 0
-               ? -1
-               : check_baselines(table->baseline_chain, table->gpus, false, machine, err);
+    return check_baselines(table, machine, err);
 }
 
 int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
@@ -536,8 +536,8 @@ static void put_table(FILE *out, const struct tccl_table *table)
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fprintf(out, " %d", tccl_generation(i)->first);
     putc('\n', out);
-    put_baselines(out, "nccl-ring", table->baseline_ring);
-    put_baselines(out, "nccl-chain", table->baseline_chain);
+    put_baselines(out, "nccl-ring", table->baselines[1]);
+    put_baselines(out, "nccl-chain", table->baselines[0]);
     const struct tccl_result *last = NULL;
     for (int i = 0; i < tccl_table_pairs(table) + 2;)
         if (table->results[i].chain.n_gpus > 0)
@@ -815,9 +815,9 @@ static int take_line(struct reading *reading, char *line, struct tccl_error *err
     if (strncmp(line, "none ", 5) == 0)
         return take_none(reading, at, err);
     if (strncmp(line, "nccl-ring ", 10) == 0)
-        return take_baseline(at, reading->table->baseline_ring, err);
+        return take_baseline(at, reading->table->baselines[1], err);
     if (strncmp(line, "nccl-chain ", 11) == 0)
-        return take_baseline(at, reading->table->baseline_chain, err);
+        return take_baseline(at, reading->table->baselines[0], err);
     return tccl_fail(err, "no such thing: %.20s", line);
 }
 

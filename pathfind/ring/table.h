@@ -54,9 +54,9 @@ struct tccl_table {
      * best ring without P2P, known or not; then all others in the order in which they were kept. */
     struct tccl_result *results;
     int n_results;
-    /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
-     * without a NIC. */
-    struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
+    /* Of each generation of NCCL. [0] open: the node is one of several, none without a NIC; [1]
+     * closed: the node alone. */
+    struct tccl_baseline baselines[2][TCCL_GENERATIONS];
 };
 
 bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b);

@@ -281,8 +281,8 @@ int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
     tccl_table_drop(table, TCCL_OTHER);
     if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0)
         return -1;
-    if (keep_baselines(task, table, table->baseline_ring) != 0 ||
-        keep_baselines(task, table, table->baseline_chain) != 0)
+    if (keep_baselines(task, table, table->baselines[1]) != 0 ||
+        keep_baselines(task, table, table->baselines[0]) != 0)
         return -1;
     leave_room(task, table);
     return task->search->meter.stopped;

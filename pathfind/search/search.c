@@ -319,7 +319,7 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
     if (!goals)
         return tccl_fail(err, "out of memory for %d port pairs", tccl_table_pairs(table));
     task.goals = goals;
-    int status = measure_baselines(search, options, table->gpus, false, table->baseline_chain, err);
+    int status = measure_baselines(search, options, table->gpus, false, table->baselines[0], err);
     if (status == 0)
         status = keep_baseline(&task);
     if (status == 0)
@@ -428,7 +428,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     if (search->left_ring)
         search->meter.stopped = false;
     if (status < 0 ||
-        measure_baselines(search, options, table->gpus, true, table->baseline_ring, err) < 0)
+        measure_baselines(search, options, table->gpus, true, table->baselines[1], err) < 0)
         return -1;
     size_t raises_then = tccl_bounds_raises(bounds, &raises);
     bool assumed_then = tccl_bounds_assumes(bounds);

@@ -226,9 +226,9 @@ static int settle_sets(struct settler *settler, bool closed)
 int tccl_task_settle(struct tccl_task *task, struct tccl_table *table)
 {
     struct settler settler = {.task = task, .table = table};
-    int status = settle_baselines(&settler, table->baseline_ring);
+    int status = settle_baselines(&settler, table->baselines[1]);
     if (status == 0)
-        status = settle_baselines(&settler, table->baseline_chain);
+        status = settle_baselines(&settler, table->baselines[0]);
     if (status == 0)
         status = settle_ring(&settler);
     if (status == 0)

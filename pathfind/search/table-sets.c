@@ -55,8 +55,7 @@ static void add_rotations(const struct tccl_table *table, struct tccl_ring_set *
 int tccl_table_starts(const struct tccl_table *table, bool closed,
                       struct tccl_ring_set starts[static TCCL_TABLE_STARTS])
 {
-    const struct tccl_baseline *own =
-        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *own = &table->baselines[closed][TCCL_NEWEST];
     int n = 0;
     add_start(starts, &n, own->chains, own->n_chains);
     if (closed && tccl_table_ring(table)->chain.n_gpus)

@@ -44,9 +44,9 @@ static int describe(const struct tccl_table *table, const struct tccl_machine *m
         best = ring;
 
     *row = (struct row){.ring = ring->gbps,
-                        .baseline_ring = table->baseline_ring[TCCL_NEWEST].gbps,
+                        .baseline_ring = table->baselines[1][TCCL_NEWEST].gbps,
                         .chain = best == ring ? 0 : best->gbps,
-                        .baseline_chain = table->baseline_chain[TCCL_NEWEST].gbps,
+                        .baseline_chain = table->baselines[0][TCCL_NEWEST].gbps,
                         .gap = gap_of(best),
                         .chain_set = sets[0].gbps,
                         .chain_rings = sets[0].set.n,

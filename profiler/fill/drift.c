@@ -89,8 +89,8 @@ static void add_table(struct sample *sample, int most, const struct tccl_table *
     add_chain(sample, most, tccl_table_ring(table), table->gpus, "best ring");
     if (best)
         add_chain(sample, most, best, table->gpus, "best chain");
-    add_baseline(sample, most, &table->baseline_ring[TCCL_NEWEST], table->gpus, "baseline ring");
-    add_baseline(sample, most, &table->baseline_chain[TCCL_NEWEST], table->gpus, "baseline chain");
+    add_baseline(sample, most, &table->baselines[1][TCCL_NEWEST], table->gpus, "baseline ring");
+    add_baseline(sample, most, &table->baselines[0][TCCL_NEWEST], table->gpus, "baseline chain");
 }
 
 /* Those of the whole node first, as they are profiled. */

@@ -117,9 +117,9 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
     if (!table)
         return 0;
     offer_result(work, candidates, most, tccl_table_ring(table));
-    offer_baseline(work, candidates, most, &table->baseline_ring[TCCL_NEWEST]);
+    offer_baseline(work, candidates, most, &table->baselines[1][TCCL_NEWEST]);
     offer_result(work, candidates, most, tccl_table_best(table, -1, -1));
-    offer_baseline(work, candidates, most, &table->baseline_chain[TCCL_NEWEST]);
+    offer_baseline(work, candidates, most, &table->baselines[0][TCCL_NEWEST]);
     return offer_others(work, candidates, most, table, err);
 }
 

@@ -72,9 +72,9 @@ static int find_of(const struct tccl_table *table, const struct tccl_machine *ma
     *found = (struct tccl_found_rings){
         .gpus = table->gpus,
         .noise = table->noise,
-        .alone = {*tccl_table_ring(table), sets[1], table->baseline_ring[TCCL_NEWEST]},
+        .alone = {*tccl_table_ring(table), sets[1], table->baselines[1][TCCL_NEWEST]},
         .open = {best ? *best : (struct tccl_result){0}, sets[0],
-                 table->baseline_chain[TCCL_NEWEST]}};
+                 table->baselines[0][TCCL_NEWEST]}};
     return 0;
 }
 

@@ -121,7 +121,7 @@ static const struct tccl_result *best_alone(const struct tccl_table *table, bool
 
 static const struct tccl_baseline *own_of(const struct tccl_table *table, bool closed)
 {
-    return closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    return &table->baselines[closed][TCCL_NEWEST];
 }
 
 static void put_chain(struct tccl_side *side, const struct tccl_chain *chain)

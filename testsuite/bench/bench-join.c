@@ -102,10 +102,10 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
                        &table->results[i].chain))
             set_result(model, &table->results[i]);
     }
-    set_baseline(model, gpus, false, &table->baseline_chain[TCCL_NEWEST]);
+    set_baseline(model, gpus, false, &table->baselines[0][TCCL_NEWEST]);
     if (__builtin_popcount(gpus) > 1) {
-        set_baseline(model, gpus, true, &table->baseline_ring[TCCL_NEWEST]);
-        tccl_table_ring(table)->chain = table->baseline_ring[TCCL_NEWEST].chains[0];
+        set_baseline(model, gpus, true, &table->baselines[1][TCCL_NEWEST]);
+        tccl_table_ring(table)->chain = table->baselines[1][TCCL_NEWEST].chains[0];
         set_result(model, tccl_table_ring(table));
     }
     return table;

@@ -172,7 +172,7 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
     step->table = make_table(machine, gpus, false);
-    step->nccl_gbps = step->table->baseline_ring[TCCL_NEWEST].gbps;
+    step->nccl_gbps = step->table->baselines[1][TCCL_NEWEST].gbps;
     step->roomy = (struct tccl_side){0};
     add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
@@ -197,7 +197,7 @@ static void begin_across(const struct machine *machine, uint32_t gpus, struct st
     tccl_ring_set_side(&set, &step->ours);
     step->gbps = ring.gbps;
     step->nccl_gbps = ring.baseline_gbps[TCCL_NEWEST];
-    if (tccl_side_add_baseline(&step->nccl, &step->table->baseline_chain[TCCL_NEWEST]) != 0)
+    if (tccl_side_add_baseline(&step->nccl, &step->table->baselines[0][TCCL_NEWEST]) != 0)
         fail(&err);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
@@ -457,8 +457,7 @@ static void list_beside(struct kept *kept, const struct tccl_table *rest)
 {
     struct tccl_node_class *class =
         tccl_node_class_from_table(rest, kept->machine->machine, TCCL_VIEW_JOB);
-    const struct tccl_baseline *own =
-        kept->closed ? &rest->baseline_ring[TCCL_NEWEST] : &rest->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *own = &rest->baselines[kept->closed][TCCL_NEWEST];
     kept->n = 0;
     for (int i = 0; class && i < n_cells(kept); i++)
         add_beside(kept, &cell_of(kept, class, i)->set.rings[0], cell_of(kept, class, i)->gbps);

@@ -46,8 +46,8 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
                        tccl_ring_set_check(own->set, machine, NULL) == 0);
     }
     tccl_node_class_free(tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN));
-    check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
-    check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);
+    check_baseline(&table->baselines[1][TCCL_NEWEST], machine);
+    check_baseline(&table->baselines[0][TCCL_NEWEST], machine);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     FUZZ_CHECK(class != NULL);

@@ -92,8 +92,7 @@ static int plan_nodes(const struct tccl_model *model, const struct tccl_table *t
 {
     struct tccl_node_class *class =
         tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
-    const struct tccl_baseline *own =
-        nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
     const struct tccl_run run = {class, nodes};
     struct tccl_ring_set set;
     int rings;

@@ -30,32 +30,31 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     struct tccl_set set;
     strcpy(table->source, "model");
     for (int closed = 0; closed < 2; closed++) {
-        struct tccl_baseline *baseline =
-            &(closed ? table->baseline_ring : table->baseline_chain)[TCCL_NEWEST];
+        struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
         if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, ERR) != 0)
             continue;
         tccl_chain_set(&baseline->chains[0], &set);
         if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR) != 0)
             fprintf(stderr, "%s\n", check_err.text);
     }
-    double ring_gbps = table->baseline_ring[TCCL_NEWEST].gbps,
-           chain_gbps = table->baseline_chain[TCCL_NEWEST].gbps;
-    if (table->baseline_ring[TCCL_NEWEST].n_chains > 0)
+    double ring_gbps = table->baselines[1][TCCL_NEWEST].gbps,
+           chain_gbps = table->baselines[0][TCCL_NEWEST].gbps;
+    if (table->baselines[1][TCCL_NEWEST].n_chains > 0)
         *tccl_table_ring(table) =
             (struct tccl_result){.gbps = ring_gbps,
                                  .bound = ring_gbps,
-                                 .chain = table->baseline_ring[TCCL_NEWEST].chains[0]};
-    const struct tccl_chain *chain = &table->baseline_chain[TCCL_NEWEST].chains[0];
+                                 .chain = table->baselines[1][TCCL_NEWEST].chains[0]};
+    const struct tccl_chain *chain = &table->baselines[0][TCCL_NEWEST].chains[0];
     for (int i = 0; i < tccl_table_pairs(table); i++)
         if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
             memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
             table->results[i] =
                 (struct tccl_result){.gbps = chain_gbps, .bound = chain_gbps, .chain = *chain};
-    table->baseline_ring[TCCL_NEWEST].gbps /= 2;
-    table->baseline_chain[TCCL_NEWEST].gbps /= 2;
+    table->baselines[1][TCCL_NEWEST].gbps /= 2;
+    table->baselines[0][TCCL_NEWEST].gbps /= 2;
     for (int i = 0; i < TCCL_NEWEST; i++) {
-        table->baseline_ring[i] = table->baseline_ring[TCCL_NEWEST];
-        table->baseline_chain[i] = table->baseline_chain[TCCL_NEWEST];
+        table->baselines[1][i] = table->baselines[1][TCCL_NEWEST];
+        table->baselines[0][i] = table->baselines[0][TCCL_NEWEST];
     }
     return table;
 }

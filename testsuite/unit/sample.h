@@ -211,11 +211,11 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++)
         table->results[i] = sample_result(machine, gpus, table->ports[i / n], table->ports[i % n]);
-    sample_baselines(table, false, table->baseline_chain);
+    sample_baselines(table, false, table->baselines[0]);
     if (__builtin_popcount(gpus) > 1) {
         *tccl_table_ring(table) =
             (struct tccl_result){.gbps = 7.25, .bound = 7.5, .chain = sample_chain(gpus, true)};
-        sample_baselines(table, true, table->baseline_ring);
+        sample_baselines(table, true, table->baselines[1]);
         *tccl_table_host_ring(table) = (struct tccl_result){
             .gbps = 4.5, .bound = 7.5, .chain = sample_host_chain(gpus, true), .part = TCCL_HOST};
     }

@@ -48,10 +48,10 @@ static void search_tables(const struct tccl_model *model)
     }
     for (int i = 0; i < TCCL_GENERATIONS; i++) { /* of three GPUs NCCL's own rings are faster, */
         for (int k = 0; k < MASKS; k++) { /* else so slow that ours are worth it (ring/decision) */
-            tables[k]->baseline_ring[i].gbps /= 2;
-            tables[k]->baseline_chain[i].gbps /= 2;
+            tables[k]->baselines[1][i].gbps /= 2;
+            tables[k]->baselines[0][i].gbps /= 2;
         }
-        tables[3]->baseline_ring[i].gbps = 99;
+        tables[3]->baselines[1][i].gbps = 99;
     }
     add_set(tables[MASKS - 1]);
 }

@@ -305,12 +305,12 @@ static void test_search(const char *name, bool several)
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
     CHECK_INT(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, NULL), 0);
     CHECK((baseline.n_chains > 1) == several);
-    CHECK(nearly(table->baseline_chain[TCCL_NEWEST].gbps, rate_all(model, &baseline)));
+    CHECK(nearly(table->baselines[0][TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
-        CHECK(fabs(table->baseline_chain[TCCL_NEWEST].gbps - 22.78) < 0.01);
+        CHECK(fabs(table->baselines[0][TCCL_NEWEST].gbps - 22.78) < 0.01);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    CHECK(class->baselines[TCCL_NEWEST].chain_gbps == table->baseline_chain[TCCL_NEWEST].gbps);
+    CHECK(class->baselines[TCCL_NEWEST].gbps[0] == table->baselines[0][TCCL_NEWEST].gbps);
     CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
     for (int i = 0; i < baseline.n_chains; i++) {
@@ -328,8 +328,7 @@ static void check_kept(const struct tccl_model *model, const struct tccl_table *
                        int generation)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    const struct tccl_baseline *kept =
-        &(closed ? table->baseline_ring : table->baseline_chain)[generation];
+    const struct tccl_baseline *kept = &table->baselines[closed][generation];
     struct tccl_baseline found;
     if (tccl_baseline_find(machine, table->gpus, closed, generation, &found, NULL, NULL) != 0) {
         CHECK_INT(kept->n_chains, 0);

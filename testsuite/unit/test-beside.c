@@ -64,7 +64,7 @@ static double floor_of(const struct tccl_beside *beside, const struct tccl_table
     double most = 0;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         struct tccl_side side = {0};
-        const struct tccl_baseline *own = &table->baseline_ring[i];
+        const struct tccl_baseline *own = &table->baselines[1][i];
         CHECK_INT(tccl_side_add_baseline(&side, own), 0);
         most = fmax(most, own->n_chains ? fmin(leaves(beside, &side), beside->alone[0])
                                         : beside->alone[0]);
@@ -144,16 +144,16 @@ static int check_ring(const struct tccl_beside *beside, const struct tccl_table 
 static void check_baseline(struct tccl_beside *beside, const struct tccl_table *table,
                            const struct tccl_node_class *class)
 {
-    const struct tccl_baseline *own = &table->baseline_ring[TCCL_NEWEST];
+    const struct tccl_baseline *own = &table->baselines[1][TCCL_NEWEST];
     const struct tccl_class_baseline *beside_others = &class->baselines[TCCL_NEWEST];
     struct tccl_set set;
-    CHECK(beside_others->ring_gbps <= own->gbps * (1 + 1e-9));
-    CHECK(beside_others->ring_share <= 1);
+    CHECK(beside_others->gbps[1] <= own->gbps * (1 + 1e-9));
+    CHECK(beside_others->share[1] <= 1);
     if (own->n_chains != 1)
         return;
     tccl_chain_set(&own->chains[0], &set);
     beside->own = own->gbps;
-    double least = fmin(beside_others->ring_gbps / own->gbps, beside_others->ring_share);
+    double least = fmin(beside_others->gbps[1] / own->gbps, beside_others->share[1]);
     CHECK(fabs(least_share(beside, &set) - least) < 1e-6);
 }
 

@@ -190,7 +190,7 @@ static double check_choices(const struct trial *trial, const struct tccl_group_c
 static const struct tccl_baseline *baseline_of(const struct trial *trial, int group, int generation)
 {
     const struct tccl_table *table = trial->tables[group];
-    return trial->closed ? &table->baseline_ring[generation] : &table->baseline_chain[generation];
+    return &table->baselines[trial->closed][generation];
 }
 
 /* With each NCCL: what the groups have in the end is never less than NCCL's own. */
@@ -388,7 +388,7 @@ static uint32_t own_nics(const struct tccl_table *table)
 {
     uint32_t nics = 0;
     for (int v = 0; v < TCCL_GENERATIONS; v++) {
-        const struct tccl_baseline *own = &table->baseline_chain[v];
+        const struct tccl_baseline *own = &table->baselines[0][v];
         if (own->n_chains == 0)
             return 0;
         for (int i = 0; i < own->n_chains; i++)
@@ -497,7 +497,7 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
     struct tccl_group_choice choices[EIGHT];
     CHECK_INT(tccl_groups_choose(groups, &beside, choices, NULL), 0);
     for (int i = 0; i < EIGHT; i++) {
-        tccl_side_add_baseline(&own[i], &tables[i]->baseline_chain[TCCL_NEWEST]);
+        tccl_side_add_baseline(&own[i], &tables[i]->baselines[0][TCCL_NEWEST]);
         had[i] = choices[i].better[TCCL_NEWEST] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
     }
     CHECK(slowest(model, had) >= slowest(model, own) * (1 - 1e-6));

@@ -79,10 +79,10 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
 /* The NICs of all chains of the baseline, in ascending order. */
 static void check_baseline_nics(const struct tccl_table *table, const struct tccl_node_class *class)
 {
-    const struct tccl_baseline *baseline = &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *baseline = &table->baselines[0][TCCL_NEWEST];
     int entries[2] = {0}, exits[2] = {0};
     CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline->n_chains);
-    CHECK(class->baselines[TCCL_NEWEST].chain_gbps == baseline->gbps);
+    CHECK(class->baselines[TCCL_NEWEST].gbps[0] == baseline->gbps);
     for (int i = 0; i < class->baselines[TCCL_NEWEST].n_chains; i++) {
         entries[baseline->chains[i].entry.nic]++;
         exits[baseline->chains[i].exit.nic]++;
@@ -140,7 +140,7 @@ TEST(from_table)
         CHECK_STR(class->nics[1].fabric, "ib1");
         check_cells(table, class, machine);
         CHECK(tccl_class_ring(class)->gbps == (class->n_gpus > 1 ? 7.25 : 0));
-        CHECK(class->baselines[TCCL_NEWEST].ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
+        CHECK(class->baselines[TCCL_NEWEST].gbps[1] == (class->n_gpus > 1 ? 3.1 : 0));
         CHECK(class->noise == 0.01);
         check_baseline_nics(table, class);
     }

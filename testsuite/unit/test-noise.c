@@ -416,7 +416,7 @@ TEST(left_ring)
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
         strcpy(table->source, "host");
         check_table(table, machine);
-        CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0);
+        CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0);
         CHECK(tccl_table_ring(table)->bound >=
               enumerate_best(model, mask, true, none, none, false) * (1 - 1e-9));
         for (int i = 0; i < tccl_table_pairs(table); i++) {

@@ -98,8 +98,7 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
 {
     const struct tccl_table *table = tccl_profile_table(run->profile, gpus, ERR);
     const struct tccl_machine *machine = tccl_profile_machine(run->profile);
-    const struct tccl_baseline *own =
-        nodes == 1 ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run runs = {class, nodes};
     struct tccl_ring ring = {0};

@@ -21,10 +21,10 @@ static struct shared_class *make_class(int number, const char *source)
     struct tccl_seen seen[5] = {0};
     struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2, .seen = seen, .n_seen = 5};
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        class.baselines[i].chain_gbps = default_gbps;
-        class.baselines[i].ring_share = class.baselines[i].chain_share = 1;
+        class.baselines[i].gbps[0] = default_gbps;
+        class.baselines[i].share[1] = class.baselines[i].share[0] = 1;
         class.baselines[i].n_chains = default_gbps > 0;
-        class.baselines[i].chain_bounces = 2; /* as the chains below */
+        class.baselines[i].bounces[0] = 2; /* as the chains below */
     }
     class.noise = 0.03;
     snprintf(class.machine, sizeof(class.machine), "%032x", number);

@@ -60,8 +60,8 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
     if (gains)
         tccl_ring_set_side(&set, side);
     else
-        CHECK_INT(tccl_side_add_baseline(side, &table->baseline_ring[TCCL_NEWEST]), 0);
-    *alone = gains ? ring.alone : table->baseline_ring[TCCL_NEWEST].gbps;
+        CHECK_INT(tccl_side_add_baseline(side, &table->baselines[1][TCCL_NEWEST]), 0);
+    *alone = gains ? ring.alone : table->baselines[1][TCCL_NEWEST].gbps;
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
     return gbps;
@@ -116,7 +116,7 @@ static double floor_of(const struct tccl_model *model, const struct tccl_beside 
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         struct tccl_side own = {0};
         const struct tccl_side *sides[] = {&own, running->others[0]};
-        CHECK_INT(tccl_side_add_baseline(&own, &table->baseline_ring[i]), 0);
+        CHECK_INT(tccl_side_add_baseline(&own, &table->baselines[1][i]), 0);
         rate(model, sides, 2, gbps);
         floor = fmax(floor, gbps[1]);
     }
@@ -134,7 +134,7 @@ static void check_worth(const struct tccl_model *model, struct tccl_model_tables
 {
     double best = alone(model, place->gpus);
     const struct tccl_table *table = tccl_model_tables_get(tables, place->gpus, NULL);
-    double own = table->baseline_ring[TCCL_NEWEST].gbps;
+    double own = table->baselines[1][TCCL_NEWEST].gbps;
     CHECK(place->alone >= best * ENOUGH || (near(place->alone, own) && best < own * LEFT));
     if (running->n == 0) {
         CHECK(near(place->gbps, place->alone));

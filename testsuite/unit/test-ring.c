@@ -35,7 +35,7 @@ static struct tccl_node_class *random_class(unsigned long *state)
         class->seen[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
         class->seen[i].bound = class->seen[i].gbps * 1.02;
     }
-    class->baselines[TCCL_NEWEST].chain_gbps = random_gbps(state) / 4;
+    class->baselines[TCCL_NEWEST].gbps[0] = random_gbps(state) / 4;
     class->baselines[TCCL_NEWEST].n_chains = 1; /* in and out by NIC 0 */
     return class;
 }
@@ -296,7 +296,7 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
     struct tccl_node_class *class = new_class(n_nics, 4);
     for (int i = 0; i < n_nics; i++)
         class->nics[i].gbps = gbps[i];
-    class->baselines[TCCL_NEWEST].chain_gbps = chains;
+    class->baselines[TCCL_NEWEST].gbps[0] = chains;
     class->baselines[TCCL_NEWEST].n_chains = n_chains;
     for (int i = 0; i < n_chains; i++)
         class->baselines[TCCL_NEWEST].entry_nics[i] = class->baselines[TCCL_NEWEST].exit_nics[i] =
@@ -326,7 +326,7 @@ TEST(baseline)
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 6 && ring.gbps == 4);
     tccl_ring_clear(&ring);
-    slow->baselines[TCCL_NEWEST].chain_gbps = 5;
+    slow->baselines[TCCL_NEWEST].gbps[0] = 5;
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps[TCCL_NEWEST] == 5);
     tccl_ring_clear(&ring);
@@ -356,7 +356,7 @@ static bool takes(double own, double several, const char *source, int *rings)
     struct tccl_node_class *class = plain_class(2, nics, own, 1);
     struct tccl_ring ring;
     int best;
-    class->baselines[TCCL_NEWEST].chain_share = 1;
+    class->baselines[TCCL_NEWEST].share[0] = 1;
     for (int i = 0; i < 4; i++)
         class->seen[i].share = 1;
     struct tccl_seen set = {
@@ -497,7 +497,7 @@ static struct tccl_node_class *random_beside(unsigned long *state)
         class->seen[k].alone = class->seen[k].gbps * (1 + 0.1 * random_below(state, 6));
         class->seen[k].share = shares[1 + random_below(state, 2)];
     }
-    class->baselines[TCCL_NEWEST].chain_gbps = 0;
+    class->baselines[TCCL_NEWEST].gbps[0] = 0;
     for (int rings = 2; rings <= MAX_RINGS; rings++)
         add_random_sets(class, rings, state);
     for (int k = tccl_class_first_set(class); k < class->n_seen; k++) {
@@ -722,8 +722,8 @@ TEST(without_nics)
     struct tccl_ring ring;
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0 &&
-          table->baseline_chain[TCCL_NEWEST].n_chains == 0);
+    CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 &&
+          table->baselines[0][TCCL_NEWEST].n_chains == 0);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 0);

@@ -89,7 +89,7 @@ static void make_own_profile(void)
         tables[i] = tccl_table_new(machine, masks[i]);
         CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
         for (int k = 0; k < TCCL_GENERATIONS; k++) /* so slow that ours are worth it */
-            tables[i]->baseline_ring[k].gbps /= 2;
+            tables[i]->baselines[1][k].gbps /= 2;
         strcpy(tables[i]->source, "model");
         strcpy(tables[i]->machine, tccl_profile_id(profile));
         CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
@@ -172,7 +172,7 @@ static void check_beside(const struct tccl_side *first, double alone)
 
 static void check_beside_nccl(int generation)
 {
-    const struct tccl_baseline *own = &tables[0]->baseline_ring[generation];
+    const struct tccl_baseline *own = &tables[0]->baselines[1][generation];
     struct tccl_side side = {0};
     CHECK_INT(tccl_side_add_baseline(&side, own), 0);
     check_beside(&side, own->gbps);
@@ -234,7 +234,7 @@ TEST(life)
 TEST(left_to_nccl)
 {
     struct tccl_step join = join_of(first_key, FIRST), second = join_of(second_key, SECOND);
-    double alone = tables[1]->baseline_ring[TCCL_NEWEST].gbps;
+    double alone = tables[1]->baselines[1][TCCL_NEWEST].gbps;
     begin(&join);
     struct shared_class *class =
         alongside_see(daemon_.running, &second_key, class_of(&second), true, false);

@@ -58,8 +58,8 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     for (int i = 0; i < a->n_results && i < b->n_results; i++)
         CHECK(result_equal(&a->results[i], &b->results[i]));
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        CHECK(baseline_equal(&a->baseline_ring[i], &b->baseline_ring[i]));
-        CHECK(baseline_equal(&a->baseline_chain[i], &b->baseline_chain[i]));
+        CHECK(baseline_equal(&a->baselines[1][i], &b->baselines[1][i]));
+        CHECK(baseline_equal(&a->baselines[0][i], &b->baselines[0][i]));
     }
 }
 
@@ -246,10 +246,10 @@ TEST(contradiction)
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps;
-    table->baseline_ring[TCCL_NEWEST].n_chains = TCCL_MAX_CHANNELS + 1;
+    table->baselines[1][TCCL_NEWEST].n_chains = TCCL_MAX_CHANNELS + 1;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
-    table->baseline_ring[TCCL_NEWEST].n_chains = 1;
-    table->baseline_ring[TCCL_NEWEST].chains[0].closed = false;
+    table->baselines[1][TCCL_NEWEST].n_chains = 1;
+    table->baselines[1][TCCL_NEWEST].chains[0].closed = false;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
 }

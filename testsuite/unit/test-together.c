@@ -272,15 +272,15 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     if (basis == TCCL_BASIS_MEASURED)
         CHECK(fabs(tccl_class_ring(class)->gbps - fmin(wanted[0], tccl_class_ring(class)->alone)) <
               1e-9);
-    double nccl = class->baselines[TCCL_NEWEST].ring_gbps;
-    CHECK(nccl > 0 && nccl <= table->baseline_ring[TCCL_NEWEST].gbps + 1e-9);
+    double nccl = class->baselines[TCCL_NEWEST].gbps[1];
+    CHECK(nccl > 0 && nccl <= table->baselines[1][TCCL_NEWEST].gbps + 1e-9);
     /* With all that is measured, what a model would have answered. */
     beside.model = basis == TCCL_BASIS_MEASURED ? model : NULL;
     if (beside.model) {
         cleanup_class struct tccl_node_class *by_model =
             tccl_beside_class(&beside, table, true, false, NULL);
         CHECK(by_model && tccl_class_ring(by_model)->basis == TCCL_BASIS_MODEL);
-        CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].ring_gbps) < 1e-9);
+        CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].gbps[1]) < 1e-9);
         CHECK(fabs(tccl_class_ring(class)->gbps - tccl_class_ring(by_model)->gbps) < 1e-6);
     }
 }

@@ -165,8 +165,7 @@ static int see_nccl(struct running *running, const struct running_step *step, ui
     int generation = step->nccl > 0 ? tccl_generation_of(step->nccl) : TCCL_NEWEST;
     if (!table)
         return 0;
-    baseline =
-        step->n_nodes == 1 ? &table->baseline_ring[generation] : &table->baseline_chain[generation];
+    baseline = &table->baselines[step->n_nodes == 1][generation];
     if (seen->named)
         name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
                     &seen->named[seen->beside.n]);
@@ -372,10 +371,8 @@ static void describe_baseline(struct running *running, const struct tccl_step *j
     const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
     if (!table || !(outcome->baseline_gbps > 0) || outcome->baseline_rings)
         return;
-    outcome->baseline_rings =
-        baseline_text(join->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
-                                         : &table->baseline_chain[TCCL_NEWEST],
-                      own_machine(running->daemon->own));
+    outcome->baseline_rings = baseline_text(&table->baselines[join->n_nodes == 1][TCCL_NEWEST],
+                                            own_machine(running->daemon->own));
 }
 
 /* 0: not known yet. */
@@ -403,5 +400,5 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
     /* What NCCL's own have on this node while nobody else runs, of a step that has these. */
     const struct tccl_table *table = own ? own_table(running->daemon->own, class->gpus) : NULL;
     if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
-        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baseline_ring[TCCL_NEWEST].gbps);
+        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baselines[1][TCCL_NEWEST].gbps);
 }

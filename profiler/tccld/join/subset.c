@@ -90,9 +90,9 @@ static void choose_alone(const struct tccl_node_class *class, const struct tccl_
     choice->cell = *cell;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
-        ring.baseline_gbps[i] = closed ? own->ring_gbps : own->chain_gbps;
-        ring.baseline_share[i] = closed ? own->ring_share : own->chain_share;
-        ring.baseline_bounces[i] = closed ? own->ring_bounces : 2 * own->chain_bounces;
+        ring.baseline_gbps[i] = own->gbps[closed];
+        ring.baseline_share[i] = own->share[closed];
+        ring.baseline_bounces[i] = (closed ? 1 : 2) * own->bounces[closed];
         choice->baseline_gbps[i] = ring.baseline_gbps[i];
         struct tccl_decision_case asked = tccl_ring_case(&ring, i, 0);
         asked.small_first = closed;
