@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include <ini.h>
+
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "client/conf-value.h"
@@ -385,24 +387,17 @@ static const char *policy_name(const char *section)
 
 #define SECTIONS "there are [tccl], [policy], [policy NAME], [peers]"
 
-/* A section begins: [NAME], and nothing but a comment behind it. */
-static int begin_section(struct tccl_conf *conf, char *line, char **section, struct tccl_error *err)
+/* A section begins. */
+static int begin_section(struct tccl_conf *conf, const char *section, struct tccl_error *err)
 {
-    char *end = strchr(line, ']');
-    if (!end)
-        return tccl_fail(err, "neither [section] nor Key=value");
-    *end = '\0';
-    *section = line + 1;
-    end += 1 + strspn(end + 1, " \t");
-    if (*end && *end != ';')
-        return tccl_fail(err, "[%.80s]: something stands behind it: begin another line", *section);
-    const char *name = policy_name(*section);
+    static const char *const sections[] = {"tccl", "policy", "peers"};
+    const char *name = policy_name(section);
     if (name)
         return add_policy(conf, name, err);
-    if (!strcasecmp(*section, "tccl") || !strcasecmp(*section, "policy") ||
-        !strcasecmp(*section, "peers"))
-        return 0;
-    return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, *section);
+    for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
+        if (!strcasecmp(section, sections[i]))
+            return 0;
+    return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, section);
 }
 
 static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
@@ -427,40 +422,97 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     return key ? set_value(conf, key, value, line, err) : refuse_key(true, NULL, name, err);
 }
 
-/* Cuts the blanks around a text, in place. */
-static char *trim(char *text)
+/* The text being read, line by line, so that errors can name the line. */
+struct reading {
+    struct tccl_conf *conf;
+    const char *next;
+    int line;
+    int wrong; /* line of the first mistake in an entry, 0: none */
+    int long_line;
+    int long_max;
+    struct tccl_error *err;
+};
+
+/* The head of a section, if the line of length bytes is one: inih tells of a section only with its
+ * first key, and cuts its name. Returns 0, or -1 with a mistake in it. */
+static int take_header(struct reading *reading, const char *line, size_t length)
 {
-    while (isspace((unsigned char)*text))
-        text++;
-    for (size_t length = strlen(text); length && isspace((unsigned char)text[length - 1]);)
-        text[--length] = '\0';
+    char section[256];
+    const char *end = length && line[0] == '[' ? memchr(line, ']', length) : NULL;
+    if (!end)
+        return 0; /* inih says what is wrong */
+    snprintf(section, sizeof(section), "%.*s", (int)(end - line - 1), line + 1);
+    const char *rest = end + 1;
+    while (rest < line + length && isspace((unsigned char)*rest))
+        rest++;
+    if (rest < line + length && *rest != ';')
+        tccl_fail(reading->err, "[%.80s]: something stands behind it: begin another line", section);
+    else if (begin_section(reading->conf, section, reading->err) == 0)
+        return 0;
+    reading->wrong = reading->line;
+    return -1;
+}
+
+/* An ini_reader: one line, without blanks in front (inih takes indented lines as the value above
+ * going on) and without a comment begun by " #" (inih knows " ;"). */
+static char *read_line(char *text, int size, void *stream)
+{
+    struct reading *reading = stream;
+    if (!*reading->next || reading->wrong)
+        return NULL;
+    size_t length = strcspn(reading->next, "\n");
+    const char *begin = reading->next;
+    reading->next += length + (begin[length] == '\n');
+    reading->line++;
+    while (length > 0 && isspace((unsigned char)*begin))
+        begin++, length--;
+    for (size_t i = 0; i < length; i++)
+        if (begin[i] == '#' && (i == 0 || isspace((unsigned char)begin[i - 1])))
+            length = i;
+    if (length + 2 > (size_t)size) {
+        reading->long_max = size - 2;
+        reading->long_line = reading->long_line ? reading->long_line : reading->line;
+        length = 0;
+    }
+    if (take_header(reading, begin, length) != 0)
+        return NULL;
+    memcpy(text, begin, length);
+    strcpy(text + length, "\n");
     return text;
 }
 
-/* Cuts a comment: from a '#' or ';' at the beginning, or behind a blank. */
-static void cut_comment(char *line)
+/* An ini_handler. */
+static int take_entry(void *user, const char *section, const char *name, const char *value)
 {
-    for (size_t i = 0; line[i]; i++)
-        if ((line[i] == '#' || line[i] == ';') && (i == 0 || isspace((unsigned char)line[i - 1])))
-            line[i] = '\0';
+    struct reading *reading = user;
+    if (reading->wrong)
+        return 0;
+    if (read_entry(reading->conf, section, name, value, reading->line, reading->err) == 0)
+        return 1;
+    reading->wrong = reading->line;
+    return 0;
 }
 
-/* section: which one the line is in; changed where it begins one. */
-static int read_line(struct tccl_conf *conf, char *line, int number, char **section,
-                     struct tccl_error *err)
+/* Names file and line of the first mistake, if there is one; rc is inih's answer. */
+static int judge(const struct reading *reading, int rc, const char *path)
 {
-    line = trim(line);
-    cut_comment(line);
-    line = trim(line);
-    if (!*line)
+    struct tccl_error *err = reading->err;
+    int line = rc > 0 ? rc : 0;
+    if (reading->long_line && (!line || reading->long_line < line)) {
+        if (err)
+            err->text[0] = '\0';
+        return tccl_fail(err, "%s:%d: longer than %d characters", path, reading->long_line,
+                         reading->long_max);
+    }
+    if (rc < 0)
+        return tccl_fail(err, "out of memory to read %s", path);
+    if (reading->wrong && (!line || reading->wrong <= line))
+        return tccl_fail_in(err, "%s:%d", path, reading->wrong);
+    if (rc == 0)
         return 0;
-    if (*line == '[')
-        return begin_section(conf, line, section, err);
-    char *value = strpbrk(line, "=:");
-    if (!value)
-        return tccl_fail(err, "neither [section] nor Key=value");
-    *value++ = '\0';
-    return read_entry(conf, *section, trim(line), trim(value), number, err);
+    if (err)
+        err->text[0] = '\0';
+    return tccl_fail(err, "%s:%d: neither [section] nor Key=value", path, line);
 }
 
 static int compare_peers(const void *a, const void *b)
@@ -534,14 +586,14 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
         return !must && errno == ENOENT ? 0 : tccl_fail(err, "%s", reason.text);
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is not text", conf->path);
+    struct tccl_error own = {0};
     static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, written by some editors */
-    char none[] = "", *section = none, *line;
-    char *rest = text + (strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0);
-    for (int number = 1; (line = strsep(&rest, "\n")); number++) {
-        struct tccl_error wrong = {""};
-        if (read_line(conf, line, number, &section, &wrong) != 0)
-            return tccl_fail(err, "%s:%d: %s", conf->path, number, wrong.text);
-    }
+    bool marked = strncmp(text, mark, sizeof(mark) - 1) == 0;
+    struct reading reading = {
+        .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .err = &own};
+    int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
+    if (judge(&reading, rc, conf->path) != 0)
+        return tccl_fail(err, "%s", own.text);
     return finish_peers(conf, err);
 }
 

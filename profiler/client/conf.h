@@ -1,4 +1,4 @@
-/* conf.h: tccl.conf (INI) and what it says of this node. */
+/* conf.h: tccl.conf (INI, read with libinih) and what it says of this node. */
 #ifndef TCCL_CONF_H
 #define TCCL_CONF_H
 

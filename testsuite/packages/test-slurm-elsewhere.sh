@@ -36,7 +36,7 @@ lacks() { # PROGRAM... -- OPTION...
 
 mkdir -p "$work/opt/include/slurm" "$work/opt/lib/slurm"
 touch "$work/opt/include/slurm/spank.h"
-all="debhelper meson pkgconf libevent-dev libhwloc-dev libibverbs-dev libjansson-dev libmunge-dev libnuma-dev"
+all="debhelper meson pkgconf libevent-dev libhwloc-dev libibverbs-dev libinih-dev libjansson-dev libmunge-dev libnuma-dev"
 lacks dpkg-buildpackage -- deb
 [ "$said" = "packages are missing: apt-get install build-essential $all libslurm-dev libsqlite3-dev libxxhash-dev" ] || fail "without dpkg-buildpackage: $said"
 lacks dpkg-buildpackage -- deb --slurm "$work/opt"

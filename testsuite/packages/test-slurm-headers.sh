@@ -52,7 +52,7 @@ while read -r tag commit; do
         gcc "${includes[@]}" -fsyntax-only "$source" || { echo "FAILED: ${source##*/} with Slurm $tag"; exit 1; }
     done
     gcc "${includes[@]}" "$root"/testsuite/unit/test-step-info.c "$root"/spank/plugin/{step-info,job-env}.c \
-        "$build"/profiler/libtccl-client.a "$build"/pathfind/libtccl-base.a -ljansson -lxxhash -lmunge \
+        "$build"/profiler/libtccl-client.a "$build"/pathfind/libtccl-base.a -ljansson -lxxhash -lmunge -linih \
         -o "$work/step-info-$tag"
     "$work/step-info-$tag" || { echo "FAILED: unit test step-info with Slurm $tag"; exit 1; }
     echo "Slurm $tag: ok"

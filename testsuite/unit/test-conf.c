@@ -422,15 +422,9 @@ TEST(bad_forms)
     check_bad("[tccl]\nPort=x\nnothing\n", 2, "from 1 to 65535");
     check_bad("[tccl]\nnothing\nPort=x\n", 2, "neither [section] nor Key=value");
     check_bad("[tccl]\nSocket=/a\n  Port=x\n", 3, "Port=x");
-    /* A line may be long; what stands in it is bounded by itself. */
-    struct tccl_conf conf;
-    char text[5000] = "[tccl]\nRunDir=/";
+    char text[400] = "[tccl]\nRunDir=/";
     memset(text + strlen(text), 'a', 300);
-    CHECK_OK(read_text(text, &conf, ERR));
-    CHECK_INT(strlen(conf.run_dir), 301);
-    tccl_conf_clear(&conf);
-    memset(text + strlen(text), 'a', 4500);
-    check_bad(text, 2, "a path here has at most 4032 bytes");
+    check_bad(text, 2, "longer than");
 }
 
 TEST(bad_peers)
