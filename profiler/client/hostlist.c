@@ -112,11 +112,16 @@ static int expand_bracket(struct tccl_hosts *hosts, char *name, size_t used, con
         struct range range = {0};
         read_range(&rest, &range);
         for (unsigned long long number = range.low; number <= range.high; number++) {
-            int length =
-                snprintf(name + used, TCCL_HOST_NAME + 1 - used, "%0*llu", range.width, number);
-            if (used + (size_t)length > TCCL_HOST_NAME)
+            unsigned long long digits = number;
+            size_t length = 0, end = used;
+            do
+                length++;
+            while ((digits /= 10) > 0 || length < (size_t)range.width);
+            if ((end += length) > TCCL_HOST_NAME)
                 return tccl_fail(err, "a name is longer than %d characters", TCCL_HOST_NAME);
-            if (expand_item(hosts, name, used + (size_t)length, behind, err) != 0)
+            for (digits = number; length > 0; digits /= 10)
+                name[used + --length] = (char)('0' + digits % 10);
+            if (expand_item(hosts, name, end, behind, err) != 0)
                 return -1;
         }
     } while (next_range(&rest) == 1);

@@ -1,28 +1,25 @@
-/* facts.h: the members of a record that filters and summaries look at, packed into a few bytes. The
- * store keeps them in an index, so that a million records are scanned in half a second. */
+/* facts.h: the members of a record that filters and summaries look at: columns of the store, all in
+ * its index records_facts, so that a million records are read in half a second. */
 #ifndef TCCL_FACTS_H
 #define TCCL_FACTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
 #include "base/reason.h"
 
-/* Texts are borrowed from the bytes that were read, never NULL. state and reason are as
- * shown. */
-struct tccl_facts {
-    uint32_t uid, n_nodes, gpus, neighbours;
-    double gbps, ratio, alone, placed, baseline;
-    int64_t solve_us;
-    const char *state, *built, *reason, *nodes;
-    enum tccl_reason cause; /* of reason */
-};
-
-/* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
-int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
+/* In the order of the index, which begins with start. To look at one more column, add its name: a
+ * store that is opened then makes the index anew. */
+/* clang-format off */
+#define TCCL_FACTS(WHOLE, REAL, TEXT)                                                              \
+    WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
+    WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
+    REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
+    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes)
+/* clang-format on */
 
 /* What is shown of a record, given what is known of what NCCL built: of an applied ring that was
  * built differently, that; of one that NCCL's version leaves alone, a fallback, and of a step that
@@ -38,10 +35,34 @@ struct tccl_shown {
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step);
 
-/* Registers the SQL function that packs columns of the store:
- *   tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us, built,
- *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours, step,
- * reason_class) Returns SQLite's code. */
-int tccl_facts_function(sqlite3 *db);
+/* As they are stored; texts are borrowed from the row, never NULL in what was read. */
+struct tccl_facts {
+    int64_t start;
+#define TCCL_FACT_WHOLE(member) int64_t member;
+#define TCCL_FACT_REAL(member) double member;
+#define TCCL_FACT_TEXT(member) const char *member;
+    TCCL_FACTS(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
+    struct tccl_shown shown; /* where TCCL_LOOK_SHOWN was read */
+};
+
+/* Which of them are read; start always is. */
+enum {
+#define TCCL_FACT_PLACE(member) TCCL_FACT_##member,
+    TCCL_FACTS(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
+};
+#define TCCL_LOOK(member) (1u << TCCL_FACT_##member)
+#define TCCL_LOOK_SHOWN                                                                            \
+    (TCCL_LOOK(state) | TCCL_LOOK(reason) | TCCL_LOOK(reason_class) | TCCL_LOOK(built) |           \
+     TCCL_LOOK(built_reason) | TCCL_LOOK(step))
+
+/* The same text? Most differ in their first characters, so that no function is called. */
+static inline bool tccl_is(const char *text, const char *word)
+{
+    return *text == *word && strcmp(text, word) == 0;
+}
+
+/* Reads start and those from the first of a row's values, in the order of the index. Returns
+ * how many. */
+int tccl_facts_read(sqlite3_value **values, unsigned looks, struct tccl_facts *facts);
 
 #endif

@@ -12,7 +12,9 @@
 
 enum {
     MAX_VALUES = 10 + 6 * TCCL_FILTER_JOBS,
-    MANY = 8, /* nodes; then each name of a row is looked up */
+    MANY = 8,                            /* nodes; then each name of a row is looked up */
+    MOST_VALUES = 32 + TCCL_MOST_FIELDS, /* of a row */
+    LOOK_ROWS = 16,                      /* rows between two looks at the clock */
 };
 
 /* Members of a filter */
@@ -52,13 +54,13 @@ static int list_texts(const json_t *filter, const char *name, size_t max, json_t
 }
 
 /* The lists named in the table of members. */
-static int list_members(const json_t *filter, json_t *texts[static TCCL_MOST_FIELDS],
-                        struct tccl_error *err)
+static int list_members(const json_t *json, struct tccl_filter *filter, struct tccl_error *err)
 {
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const char *name = tccl_step_fields[i].filter;
-        if (name && list_texts(filter, name, TCCL_FILTER_NAMES, &texts[i], err) != 0)
+        if (name && list_texts(json, name, TCCL_FILTER_NAMES, &filter->texts[i], err) != 0)
             return -1;
+        filter->has_texts = filter->has_texts || filter->texts[i];
     }
     return 0;
 }
@@ -179,11 +181,15 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
         list_texts(json, "nodes", TCCL_FILTER_NODES, &filter->nodes, err) != 0 ||
         list_texts(json, "classes", TCCL_FILTER_NAMES, &filter->classes, err) != 0 ||
-        list_members(json, filter->texts, err) != 0 || read_after(json, &filter->after, err) != 0 ||
+        list_members(json, filter, err) != 0 || read_after(json, &filter->after, err) != 0 ||
         read_order(json, &filter->newest, err) != 0)
         return -1;
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
+    filter->looks =
+        (filter->users ? TCCL_LOOK(uid) : 0) | (filter->nodes ? TCCL_LOOK(nodes) : 0) |
+        (filter->states || filter->classes ? TCCL_LOOK_SHOWN : 0) |
+        (filter->min_nodes > 0 || filter->max_nodes < INT64_MAX ? TCCL_LOOK(n_nodes) : 0);
     return sort_nodes(filter) == 0 ? 0 : tccl_fail(err, "out of memory for a query");
 }
 
@@ -290,16 +296,25 @@ static void bound_times(const struct tccl_filter *filter, json_int_t *start, jso
         *start = at;
 }
 
+/* The facts that are looked at, and, of a filter, what its lists of texts ask for. */
+static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *filter)
+{
+    fputs("start", sql);
+#define WRITE_NAME(member)                                                                         \
+    if (looks & TCCL_LOOK(member))                                                                 \
+        fputs(", " #member, sql);
+    TCCL_FACTS(WRITE_NAME, WRITE_NAME, WRITE_NAME)
+    for (int i = 0; filter && i < tccl_n_step_fields; i++)
+        if (filter->texts[i])
+            fprintf(sql, ", %s", tccl_step_fields[i].name);
+}
+
 /* '+' keeps SQLite from using an index on that column: with jobs, theirs is the better one. */
-static void write_select(struct query *query, const struct tccl_filter *filter, int most)
+static void write_from(struct query *query, const struct tccl_filter *filter, int most)
 {
     json_int_t user = one_user(filter), start, end;
     bound_times(filter, &start, &end);
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
-    fputs("SELECT id, start, facts", query->sql);
-    for (int i = 0; i < tccl_n_step_fields; i++)
-        if (filter->texts[i])
-            fprintf(query->sql, ", %s", tccl_step_fields[i].name);
     fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
@@ -312,13 +327,19 @@ static void write_select(struct query *query, const struct tccl_filter *filter, 
         add_value(query, beyond, json_integer_value(json_array_get(filter->after, 0)));
         add_value(query, ", ?)", json_integer_value(json_array_get(filter->after, 1)));
     }
+    if (!most && (filter->looks || filter->has_texts)) {
+        fputs(" AND tccl_matches(", query->sql);
+        write_columns(query->sql, filter->looks, filter);
+        fputc(')', query->sql);
+    }
     fputs(filter->newest ? " ORDER BY start DESC, id DESC" : " ORDER BY start, id", query->sql);
     if (most)
         add_value(query, " LIMIT ?", most);
 }
 
+/* By one of those two indexes SQLite reads rows in order; by others it sorts them first. */
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
-                                  int most, struct tccl_error *err)
+                                  unsigned looks, int most, struct tccl_error *err)
 {
     cleanup_free char *sql = NULL;
     size_t size;
@@ -327,7 +348,15 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
         tccl_fail(err, "out of memory for a query");
         return NULL;
     }
-    write_select(query, filter, most);
+    fputs(looks ? "SELECT tccl_each(" : "SELECT ", query->sql);
+    write_columns(query->sql, looks ? looks : filter->looks, looks ? NULL : filter);
+    fputs(looks ? ")" : "", query->sql);
+    if (looks && filter->jobs) {
+        fputs(" FROM (SELECT ", query->sql);
+        write_columns(query->sql, looks, NULL);
+    }
+    write_from(query, filter, most);
+    fputs(looks && filter->jobs ? ")" : "", query->sql);
     if (fclose(query->sql) != 0) {
         tccl_fail(err, "out of memory for a query");
         return NULL;
@@ -381,30 +410,101 @@ static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
     return false;
 }
 
-/* Do the columns after the facts match the lists of texts? */
-static bool has_members(const struct tccl_filter *filter, sqlite3_stmt *statement)
+static bool matches(const struct tccl_filter *filter, sqlite3_value **values,
+                    struct tccl_facts *facts)
 {
-    int place = 3;
-    for (int i = 0; i < tccl_n_step_fields; i++)
+    values += tccl_facts_read(values, filter->looks, facts);
+    if ((filter->users && !has_number(filter->users, facts->uid)) ||
+        (filter->states && !has_text(filter->states, facts->shown.state)) ||
+        (filter->classes && !has_text(filter->classes, tccl_reason_words[facts->shown.cause])) ||
+        (filter->looks & TCCL_LOOK(n_nodes) &&
+         (facts->n_nodes < filter->min_nodes || facts->n_nodes > filter->max_nodes)))
+        return false;
+    for (int i = 0; filter->has_texts && i < tccl_n_step_fields; i++)
         if (filter->texts[i] &&
-            !has_text(filter->texts[i], (const char *)sqlite3_column_text(statement, place++)))
+            !has_text(filter->texts[i], (const char *)sqlite3_value_text(*values++)))
             return false;
-    return true;
+    return !filter->nodes || on_nodes(filter, facts->nodes);
 }
 
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
-                     struct tccl_row *row)
+                     struct tccl_facts *facts)
 {
-    struct tccl_facts *facts = &row->facts;
-    row->id = sqlite3_column_int64(statement, 0);
-    row->start = sqlite3_column_int64(statement, 1);
-    const void *bytes = sqlite3_column_blob(statement, 2);
-    if (tccl_facts_read(bytes, (size_t)sqlite3_column_bytes(statement, 2), facts) != 0 ||
-        (filter->uid >= 0 && facts->uid != filter->uid))
-        return false;
-    return (!filter->users || has_number(filter->users, facts->uid)) &&
-           (!filter->states || has_text(filter->states, facts->state)) &&
-           (!filter->classes || has_text(filter->classes, tccl_reason_words[facts->cause])) &&
-           facts->n_nodes >= filter->min_nodes && facts->n_nodes <= filter->max_nodes &&
-           has_members(filter, statement) && (!filter->nodes || on_nodes(filter, facts->nodes));
+    sqlite3_value *values[MOST_VALUES];
+    for (int i = 0; i < sqlite3_column_count(statement); i++)
+        values[i] = sqlite3_column_value(statement, i);
+    return matches(filter, values, facts);
+}
+
+/* All rows */
+
+struct tccl_pass {
+    const struct tccl_filter *filter;
+    unsigned looks; /* of whoever visits */
+    tccl_filter_visit *visit;
+    void *argument;
+    struct tccl_error *err;
+    int64_t rows;
+    bool failed; /* err says why */
+};
+
+/* Looks at the clock. SQLite ends the statement where that fails. Returns 0 or -1. */
+static int look(sqlite3_context *context, struct tccl_records *records)
+{
+    struct tccl_pass *pass = records->pass;
+    if (++pass->rows % LOOK_ROWS != 0 || tccl_store_look(records, pass->err) == 0)
+        return 0;
+    pass->failed = true;
+    sqlite3_result_error_code(context, SQLITE_ABORT);
+    return -1;
+}
+
+static void each_row(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct tccl_records *records = sqlite3_user_data(context);
+    struct tccl_pass *pass = records->pass;
+    struct tccl_facts facts;
+    (void)count;
+    tccl_facts_read(values, pass->looks, &facts);
+    if (look(context, records) == 0 && pass->visit(pass->argument, &facts, pass->err) != 0) {
+        pass->failed = true;
+        sqlite3_result_error_code(context, SQLITE_ABORT);
+    }
+}
+
+static void after_rows(sqlite3_context *context)
+{
+    sqlite3_result_null(context);
+}
+
+static void is_match(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct tccl_records *records = sqlite3_user_data(context);
+    struct tccl_facts facts;
+    (void)count;
+    if (look(context, records) == 0)
+        sqlite3_result_int(context, matches(records->pass->filter, values, &facts));
+}
+
+int tccl_filter_functions(struct tccl_records *records)
+{
+    int rc = sqlite3_create_function(records->db, "tccl_matches", -1, SQLITE_UTF8, records,
+                                     is_match, NULL, NULL);
+    return rc != SQLITE_OK ? rc
+                           : sqlite3_create_function(records->db, "tccl_each", -1, SQLITE_UTF8,
+                                                     records, NULL, each_row, after_rows);
+}
+
+int tccl_filter_each(struct tccl_records *records, const struct tccl_filter *filter, unsigned looks,
+                     tccl_filter_visit *visit, void *argument, struct tccl_error *err)
+{
+    struct tccl_pass pass = {filter, looks, visit, argument, err};
+    cleanup_stmt sqlite3_stmt *statement = tccl_filter_prepare(records, filter, looks, 0, err);
+    if (!statement)
+        return -1;
+    records->pass = &pass;
+    int rc = sqlite3_step(statement);
+    if (pass.failed)
+        return -1;
+    return rc == SQLITE_ROW ? 0 : tccl_store_fail(records, err);
 }

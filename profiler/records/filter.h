@@ -27,15 +27,11 @@ struct tccl_filter {
     struct tccl_wanted_job *jobs; /* none twice; NULL: any */
     int n_jobs;
     json_t *texts[TCCL_MOST_FIELDS]; /* by the members of the table (client/step-fields.h) */
+    bool has_texts;                  /* any of them */
     const json_t *after;             /* [start, id] of the last row of the page before */
     const char **sorted; /* the nodes sorted, none twice, if there are many; else NULL */
     size_t n_sorted;
-};
-
-/* A row that was examined. */
-struct tccl_row {
-    int64_t id, start;
-    struct tccl_facts facts;
+    unsigned looks; /* at which facts of a row (facts.h) */
 };
 
 /* Checks a filter (NULL: all records). Returns 0, or -1 with err. The caller clears it. */
@@ -43,14 +39,26 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
                      struct tccl_error *err);
 void tccl_filter_clear(struct tccl_filter *filter);
 
-/* A statement over the candidate rows in the filter's order, for tccl_filter_row. most: it ends
- * after so many; 0: after all. NULL with err; the caller finalizes it. */
+/* A statement over the candidate rows in the filter's order, for tccl_filter_row: at most so many.
+ * looks, with most 0: over all, for tccl_filter_each. NULL with err; the caller finalizes it. */
 struct tccl_records;
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
-                                  int most, struct tccl_error *err);
+                                  unsigned looks, int most, struct tccl_error *err);
 
-/* Reads the statement's current row, valid until its next step. Does it match the filter? */
+/* Reads the statement's current row, valid until its next step: what the filter looks at. Does it
+ * match? */
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
-                     struct tccl_row *row);
+                     struct tccl_facts *facts);
+
+/* Calls visit for each matching row in the filter's order, with the facts of looks; it returns 0,
+ * or -1 with err, which ends this. As SQLite calls it from within, a row costs two thirds of one
+ * that is stepped to. Returns 0, or -1 with err. */
+typedef int tccl_filter_visit(void *argument, const struct tccl_facts *facts,
+                              struct tccl_error *err);
+int tccl_filter_each(struct tccl_records *records, const struct tccl_filter *filter, unsigned looks,
+                     tccl_filter_visit *visit, void *argument, struct tccl_error *err);
+
+/* Registers the SQL functions by which that goes. Returns SQLite's code. */
+int tccl_filter_functions(struct tccl_records *records);
 
 #endif

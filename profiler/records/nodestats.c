@@ -2,6 +2,7 @@
  * fewer node lists than steps. */
 #include "records/nodestats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,39 +55,37 @@ void tccl_nodestats_free(struct tccl_nodestats *stats)
     free(stats);
 }
 
-/* Where the best of a shape is kept, or NULL. */
-static double *find_best(struct tccl_nodestats *stats, uint64_t tag, int *shape)
+/* The number of a shape. -1 if out of memory. */
+static int find_shape(struct tccl_nodestats *stats, uint64_t tag)
 {
     int count = stats->shapes.count;
     double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof(*best));
     if (!best)
-        return NULL;
+        return -1;
     stats->best = best;
-    *shape = tccl_texts_number(&stats->shapes, "", 0, tag);
-    if (*shape == count)
-        best[count] = 0;
-    return *shape < 0 ? NULL : &best[*shape];
+    best[count] = 0;
+    return tccl_texts_number(&stats->shapes, "", 0, tag);
 }
 
 int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
-    double gbps = facts->alone > facts->gbps ? facts->alone : facts->gbps;
-    uint64_t tag = (uint64_t)facts->n_nodes << 32 | facts->gpus;
-    int count = stats->lists.count, shape;
-    double *best = find_best(stats, tag, &shape);
+    double gbps = fmax(facts->alone_gbps, facts->gbps);
+    uint64_t tag = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
+    int count = stats->lists.count;
     struct group *groups =
         tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
-    if (groups)
-        stats->groups = groups;
-    int number = tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), tag);
-    if (!best || !groups || number < 0)
+    if (!groups)
         return -1;
+    stats->groups = groups;
+    int number = tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), tag);
     if (number == count)
-        groups[number] = (struct group){.shape = shape};
+        groups[number] = (struct group){.shape = find_shape(stats, tag)};
+    if (number < 0 || groups[number].shape < 0)
+        return -1;
+    double *best = &stats->best[groups[number].shape];
     groups[number].gbps += gbps;
     groups[number].steps++;
-    if (gbps > *best)
-        *best = gbps;
+    *best = fmax(*best, gbps);
     return 0;
 }
 
@@ -107,7 +106,7 @@ int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_fact
 {
     const struct node *seen[NAMED];
     int n_seen = 0;
-    const char *word = facts->reason;
+    const char *word = facts->shown.reason;
     for (const char *end; n_seen < NAMED && (end = strchr(word, ':')); word = end + 1) {
         char name[TCCL_HOST_NAME + 1] = "";
         const char *from = end;

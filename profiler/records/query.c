@@ -106,7 +106,7 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
                     struct tccl_records *records, sqlite3_stmt *rows, sqlite3_stmt *one,
                     struct tccl_error *err)
 {
-    struct tccl_row row;
+    struct tccl_facts row;
     size_t count = json_array_size(page->records);
     if ((json_int_t)count >= filter->limit || long_enough(page))
         return 1;
@@ -153,8 +153,7 @@ static int fill_page(struct tccl_records *records, const struct tccl_filter *fil
 }
 
 /* A whole record by its id. */
-static const char one_sql[] =
-    "SELECT $all, arrived FROM records LEFT JOIN builds ON step_start = $step_start WHERE id = ?1";
+static const char one_sql[] = "SELECT $all, arrived FROM records WHERE id = ?1";
 
 json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
                            size_t max_bytes, json_t **next, struct tccl_error *err)
@@ -164,8 +163,9 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     *next = NULL;
     if (tccl_filter_read(filter, uid, &wanted, err) != 0)
         return NULL;
+    wanted.looks |= TCCL_LOOK(id);
     tccl_store_ask(records);
-    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, ROWS, err);
+    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, 0, ROWS, err);
     cleanup_stmt sqlite3_stmt *one = NULL;
     if (!rows || tccl_store_prepare(records, one_sql, &one, err) != 0)
         return NULL;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "records/facts.h"
 #include "records/records.h"
+#include "records/sql.h"
 #include "records/store.h"
 
 /* A record that learned more after the ring was given out (partial, differs) wins over the earlier
@@ -19,11 +19,9 @@ static const char put_sql[] =
     " AND excluded.start = records.start))";
 
 static const char put_build_sql[] =
-    "INSERT INTO builds (step_start, built, built_reason, built_rank, record_start, nccl,"
-    " nccl_gbps) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-    " ON CONFLICT (step_start) DO UPDATE SET built = excluded.built,"
-    " built_reason = excluded.built_reason, built_rank = excluded.built_rank,"
-    " nccl = excluded.nccl, nccl_gbps = excluded.nccl_gbps"
+    "INSERT INTO builds ($built, step_start, built_rank, record_start)"
+    " VALUES ($built_values, :step_start, :rank, :start)"
+    " ON CONFLICT (step_start) DO UPDATE SET $built_renewed, built_rank = excluded.built_rank"
     " WHERE excluded.built_rank > builds.built_rank";
 
 /* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */
@@ -36,14 +34,14 @@ static int bind_value(sqlite3_stmt *statement, int i, const json_t *value)
                                   : sqlite3_bind_double(statement, i, json_real_value(value));
 }
 
-/* Binds all that are used there to the first parameters. Returns SQLite's code; *count: how many.
- */
+/* Binds all that are used there (0: all that builds have) to the first parameters. Returns SQLite's
+ * code; *count: how many. */
 static int bind_fields(sqlite3_stmt *statement, unsigned use, const json_t *record, int *count)
 {
     int rc = SQLITE_OK;
     *count = 0;
     for (int i = 0; i < tccl_n_step_fields && rc == SQLITE_OK; i++)
-        if (tccl_step_fields[i].use & use)
+        if (use ? (tccl_step_fields[i].use & use) != 0 : tccl_sql_of_builds(&tccl_step_fields[i]))
             rc = bind_value(statement, ++*count, json_object_get(record, tccl_step_fields[i].name));
     return rc;
 }
@@ -60,8 +58,11 @@ static int run_once(struct tccl_records *records, sqlite3_stmt *statement, int r
     return answer;
 }
 
-/* Updates the facts of the record with this key and start, if there is one. */
-static const char renew_sql[] = "UPDATE records SET facts = $facts WHERE $is_key AND start = ?";
+/* What was built, for the record with this key and start, if both are there. */
+static const char renew_sql[] =
+    "UPDATE records SET ($built) = (SELECT $built FROM builds WHERE step_start = $step_start)"
+    " WHERE $is_key AND start = ?"
+    " AND EXISTS (SELECT 1 FROM builds WHERE step_start = $step_start)";
 
 static int renew(struct tccl_records *records, const json_t *normal, struct tccl_error *err)
 {
@@ -156,21 +157,14 @@ static int put_build(struct tccl_records *records, const json_t *record, struct 
     if (prepare(records, err) != 0)
         return -1;
     sqlite3_stmt *put = records->put_build;
-    const char *built = json_string_value(json_object_get(normal, "built"));
-    const char *reason = json_string_value(json_object_get(normal, "built_reason"));
-    int rc = sqlite3_bind_text(put, 1, key, -1, SQLITE_STATIC);
+    int count, rc = bind_fields(put, 0, normal, &count);
     if (rc == SQLITE_OK)
-        rc = sqlite3_bind_text(put, 2, built, -1, SQLITE_STATIC);
+        rc = sqlite3_bind_text(put, count + 1, key, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK)
-        rc = sqlite3_bind_text(put, 3, reason, -1, SQLITE_STATIC);
+        rc = sqlite3_bind_int(put, count + 2,
+                              tccl_built_rank(json_string_value(json_object_get(normal, "built"))));
     if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int(put, 4, tccl_built_rank(built));
-    if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int64(put, 5, json_integer_value(json_object_get(normal, "start")));
-    if (rc == SQLITE_OK)
-        rc = bind_value(put, 6, json_object_get(normal, "nccl"));
-    if (rc == SQLITE_OK)
-        rc = bind_value(put, 7, json_object_get(normal, "nccl_gbps"));
+        rc = bind_value(put, count + 3, json_object_get(normal, "start"));
     return write_both(records, put, rc, normal, err);
 }
 

@@ -61,45 +61,46 @@ static void write_filter(FILE *out, const struct tccl_field *field, int place)
         fprintf(out, ", %s", field->name);
 }
 
+bool tccl_sql_of_builds(const struct tccl_field *field)
+{
+    return field->use & TCCL_IN_CONFIRMATION && !(field->use & TCCL_IN_RECORD);
+}
+
+enum { ALL = TCCL_IN_RECORD | TCCL_IN_CONFIRMATION };
 static const struct mark {
     const char *name;
-    unsigned use;
+    unsigned use, none_of;
     write_field *write;
     const char *rest; /* behind the fields */
 } marks[] = {
-    {"$names", TCCL_IN_RECORD, write_name, ""},
-    {"$all", TCCL_IN_RECORD | TCCL_IN_CONFIRMATION, write_name, ""},
-    {"$values", TCCL_IN_RECORD, write_value, ""},
-    {"$renewed", TCCL_IN_RECORD, write_renewed, ""},
-    {"$columns", TCCL_IN_RECORD, write_column, ""},
-    {"$key", TCCL_IN_KEY, write_name, ""},
-    {"$is_key", TCCL_IN_KEY, write_is_key, ""},
-    {"$step_start", TCCL_IN_KEY, write_key_text, "records.start"},
-    {"$filters", TCCL_IN_RECORD, write_filter, ""},
+    {"$names", TCCL_IN_RECORD, 0, write_name, ""},
+    {"$all", ALL, 0, write_name, ""},
+    {"$values", TCCL_IN_RECORD, 0, write_value, ""},
+    {"$renewed", ALL, 0, write_renewed, ""},
+    {"$columns", ALL, 0, write_column, ""},
+    {"$key", TCCL_IN_KEY, 0, write_name, ""},
+    {"$is_key", TCCL_IN_KEY, 0, write_is_key, ""},
+    {"$step_start", TCCL_IN_KEY, 0, write_key_text, "records.start"},
+    {"$built", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_name, ""},
+    {"$built_columns", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_column, ""},
+    {"$built_values", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_value, ""},
+    {"$built_renewed", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_renewed, ""},
+    {"$filters", TCCL_IN_RECORD, 0, write_filter, ""},
 };
-
-static const char facts[] =
-    "tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us,"
-    " coalesce((SELECT built FROM builds WHERE step_start = $step_start), ''),"
-    " coalesce((SELECT built_reason FROM builds WHERE step_start = $step_start), ''),"
-    " alone_gbps, placed_gbps, baseline_gbps, neighbours, step, reason_class)";
-
-static void expand(FILE *out, const char *text);
 
 /* Writes what the mark at text stands for. Returns what is behind it. */
 static const char *expand_mark(FILE *out, const char *text)
 {
     size_t length = 1 + strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_");
     int place = 0;
-    if (length == strlen("$facts") && strncmp(text, "$facts", length) == 0)
-        expand(out, facts);
     for (size_t m = 0; m < sizeof(marks) / sizeof(*marks); m++) {
-        if (strlen(marks[m].name) != length || strncmp(text, marks[m].name, length) != 0)
+        const struct mark *mark = &marks[m];
+        if (strlen(mark->name) != length || strncmp(text, mark->name, length) != 0)
             continue;
         for (int i = 0; i < tccl_n_step_fields; i++)
-            if (tccl_step_fields[i].use & marks[m].use)
-                marks[m].write(out, &tccl_step_fields[i], place++);
-        fputs(marks[m].rest, out);
+            if (tccl_step_fields[i].use & mark->use && !(tccl_step_fields[i].use & mark->none_of))
+                mark->write(out, &tccl_step_fields[i], place++);
+        fputs(mark->rest, out);
     }
     return text + length;
 }

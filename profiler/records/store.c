@@ -15,12 +15,14 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "client/step-fields.h"
-#include "records/facts.h"
+#include "records/filter.h"
 #include "records/sql.h"
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
-    SCHEMA = 9, /* and which of its schemas, but for columns of records: these are added */
+    SCHEMA = 10, /* and which of its schemas, but for columns and facts: these are added */
+    PACKED = 9,  /* the one before, where facts were packed into a column of their own */
+    ROWS = 2000, /* of that one, taken over in one transaction */
     BUSY_MS = 250,
     REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,
@@ -28,27 +30,30 @@ enum {
     LOOK_OPCODES = 1000, /* of SQLite's machine, between two looks at the clock: some 50 rows */
 };
 
-/* The key begins with the job, so its index serves queries by job. records_facts covers all that
- * summaries and filters look at (facts.h), in page order. record_start: the end of step_start. */
+/* The key begins with the job, so its index serves queries by job. record_start: the end of
+ * step_start. What confirmations say is in builds, by which it finds its record whichever comes
+ * first, and in the record. */
 static const char schema[] =
-    "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns, facts BLOB NOT NULL DEFAULT x'',"
+    "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns,"
     " arrived INTEGER NOT NULL, UNIQUE ($key, uid));"
     "CREATE INDEX records_by_user ON records (uid, start);"
     "CREATE INDEX records_by_owner ON records (job, cluster, uid, start);"
     "CREATE INDEX records_by_het_job ON records (het_job, step);"
     "CREATE INDEX records_by_array ON records (array_job_id, array_task_id, step)"
     " WHERE array_job_id > 0;"
-    "CREATE INDEX records_facts ON records (start, id, facts$filters);"
-    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
-    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL,"
-    " nccl TEXT NOT NULL, nccl_gbps REAL NOT NULL)"
-    " WITHOUT ROWID;"
+    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, $built_columns,"
+    " built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX builds_by_start ON builds (record_start);"
     "CREATE INDEX records_by_time ON records (start) WHERE arrived = 0;"
     "CREATE INDEX records_misdated ON records (arrived) WHERE arrived > 0;"
     "CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 0), now INTEGER NOT NULL);"
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
     " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
+
+/* Covers all that summaries and filters look at (facts.h). */
+#define NAME(member) ", " #member
+static const char facts_index[] =
+    "CREATE INDEX records_facts ON records (start" TCCL_FACTS(NAME, NAME, NAME) "$filters)";
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
@@ -93,7 +98,8 @@ int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_s
     return rc == SQLITE_OK ? 0 : tccl_store_fail(records, err);
 }
 
-/* Is the file a store of ours, or empty? Returns 1, or 0 if it is empty; -1 with err. */
+/* Is the file a store of ours, or empty? Returns 1, or 2 if it is of the schema before, 0 if it is
+ * empty; -1 with err. */
 static int recognise(struct tccl_records *records, struct tccl_error *err)
 {
     int64_t application, found, tables;
@@ -105,27 +111,122 @@ static int recognise(struct tccl_records *records, struct tccl_error *err)
         return 0;
     if (application != APPLICATION)
         return tccl_fail(err, "%s: a database, but not one of tccl's records", records->path);
-    if (found != SCHEMA)
+    if (found != SCHEMA && found != PACKED)
         return tccl_fail(err,
                          "%s: records of another version (schema %" PRId64
                          ", this one has %d); move it away, and a new one is made",
                          records->path, found, SCHEMA);
-    return 1;
+    return found == SCHEMA ? 1 : 2;
 }
 
-/* Checked again inside the transaction: another process may have created the store meanwhile. */
+/* The next column that a table lacks, from *at on: one of a newer version. builds: of that table,
+ * else of records. NULL: it has them all. */
+static const struct tccl_field *next_missing(const struct tccl_records *records, bool builds,
+                                             int *at)
+{
+    for (; *at < tccl_n_step_fields; ++*at) {
+        const struct tccl_field *field = &tccl_step_fields[*at];
+        bool of_builds = tccl_sql_of_builds(field);
+        if ((of_builds || (field->use & TCCL_IN_RECORD && !builds)) &&
+            sqlite3_table_column_metadata(records->db, NULL, builds ? "builds" : "records",
+                                          field->name, NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
+            return field;
+    }
+    return NULL;
+}
+
+/* Records from before have 0 or "" there. */
+static int add_columns(struct tccl_records *records, bool builds, struct tccl_error *err)
+{
+    const struct tccl_field *field;
+    char sql[256];
+    for (int at = 0; (field = next_missing(records, builds, &at)) != NULL; at++) {
+        cleanup_file FILE *out = fmemopen(sql, sizeof(sql), "w");
+        if (!out)
+            return tccl_fail(err, "out of memory for %s", records->path);
+        fprintf(out, "ALTER TABLE %s ADD COLUMN ", builds ? "builds" : "records");
+        tccl_sql_column(out, field);
+        fflush(out);
+        if (tccl_store_execute(records, sql, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Makes what is missing of the tables, but the index of facts; in a transaction, in which all is
+ * looked at again, as another process may have made the store meanwhile. */
 static int make_tables(struct tccl_records *records, struct tccl_error *err)
 {
     char mark[96];
     int made = recognise(records, err);
-    if (made != 0)
-        return made < 0 ? -1 : 0;
+    cleanup_free char *sql = tccl_sql(schema, err);
     snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              APPLICATION, SCHEMA);
-    cleanup_free char *sql = tccl_sql(schema, err);
-    return sql && tccl_store_execute(records, sql, err) == 0
-               ? tccl_store_execute(records, mark, err)
-               : -1;
+    if (made < 0 || !sql || (made == 0 && tccl_store_execute(records, sql, err) != 0) ||
+        add_columns(records, false, err) != 0 || add_columns(records, true, err) != 0)
+        return -1;
+    return made == 2 && tccl_store_execute(records, "DROP INDEX IF EXISTS records_facts", err) != 0
+               ? -1
+               : tccl_store_execute(records, mark, err);
+}
+
+/* Is the index of facts there, as it is made now? 0 or 1; -1 with err. */
+static int has_facts(struct tccl_records *records, const char *sql, struct tccl_error *err)
+{
+    cleanup_stmt sqlite3_stmt *statement = NULL;
+    if (tccl_store_prepare(records,
+                           "SELECT 1 FROM sqlite_master WHERE name = 'records_facts'"
+                           " AND sql = ?",
+                           &statement, err) != 0 ||
+        sqlite3_bind_text(statement, 1, sql, -1, SQLITE_STATIC) != SQLITE_OK)
+        return -1;
+    int rc = sqlite3_step(statement);
+    return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
+}
+
+/* Records of the schema before get what was built of them, a few at a time: whoever is killed goes
+ * on behind those that have it. */
+static int take_over(struct tccl_records *records, struct tccl_error *err)
+{
+    static const char take[] =
+        "UPDATE records SET facts = x'', ($built) = (SELECT $built FROM builds"
+        " WHERE step_start = $step_start) WHERE id > ?1 AND id <= ?1 + ?2 AND facts <> x''"
+        " AND EXISTS (SELECT 1 FROM builds WHERE step_start = $step_start)";
+    int64_t last, id;
+    if (tccl_store_number(records, "SELECT coalesce(min(id), 1) - 1 FROM records", &id, err) != 0 ||
+        tccl_store_number(records, "SELECT coalesce(max(id), 0) FROM records", &last, err) != 0)
+        return -1;
+    cleanup_stmt sqlite3_stmt *rows = NULL;
+    if (tccl_store_prepare(records, take, &rows, err) != 0)
+        return -1;
+    for (; id < last; id += ROWS) {
+        sqlite3_bind_int64(rows, 1, id);
+        sqlite3_bind_int(rows, 2, ROWS);
+        if (sqlite3_step(rows) != SQLITE_DONE)
+            return tccl_store_fail(records, err);
+        sqlite3_reset(rows);
+    }
+    return 0;
+}
+
+/* The index of facts: with it the store is whole. */
+static int index_facts(struct tccl_records *records, struct tccl_error *err)
+{
+    cleanup_free char *sql = tccl_sql(facts_index, err);
+    int there = sql ? has_facts(records, sql, err) : -1;
+    if (there != 0)
+        return there < 0 ? -1 : 0;
+    bool packed = sqlite3_table_column_metadata(records->db, NULL, "records", "facts", NULL, NULL,
+                                                NULL, NULL, NULL) == SQLITE_OK;
+    if (packed && take_over(records, err) != 0)
+        return -1;
+    if (tccl_store_execute(records, "BEGIN IMMEDIATE; DROP INDEX IF EXISTS records_facts", err) ==
+            0 &&
+        tccl_store_execute(records, sql, err) == 0 &&
+        tccl_store_execute(records, "COMMIT", err) == 0)
+        return 0;
+    tccl_store_execute(records, "ROLLBACK", NULL);
+    return -1;
 }
 
 /* auto_vacuum can only be chosen for an empty file. */
@@ -134,49 +235,6 @@ static int begin_store(struct tccl_records *records, struct tccl_error *err)
     if (tccl_store_execute(records, "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE", err) != 0)
         return -1;
     if (make_tables(records, err) == 0 && tccl_store_execute(records, "COMMIT", err) == 0)
-        return 0;
-    tccl_store_execute(records, "ROLLBACK", NULL);
-    return -1;
-}
-
-/* The next column of the table of a step's members, from *at on, that the store lacks: one of a
- * newer version. NULL: it has them all. */
-static const struct tccl_field *next_missing(const struct tccl_records *records, int *at)
-{
-    for (; *at < tccl_n_step_fields; ++*at)
-        if (tccl_step_fields[*at].use & TCCL_IN_RECORD &&
-            sqlite3_table_column_metadata(records->db, NULL, "records", tccl_step_fields[*at].name,
-                                          NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
-            return &tccl_step_fields[*at];
-    return NULL;
-}
-
-static int add_column(struct tccl_records *records, const struct tccl_field *field,
-                      struct tccl_error *err)
-{
-    cleanup_free char *sql = NULL;
-    size_t size;
-    FILE *out = open_memstream(&sql, &size);
-    if (!out)
-        return tccl_fail(err, "out of memory for %s", records->path);
-    fputs("ALTER TABLE records ADD COLUMN ", out);
-    tccl_sql_column(out, field);
-    return fclose(out) == 0 && sql ? tccl_store_execute(records, sql, err)
-                                   : tccl_fail(err, "out of memory for %s", records->path);
-}
-
-/* Records from before have 0 or "" there. */
-static int add_columns(struct tccl_records *records, struct tccl_error *err)
-{
-    const struct tccl_field *field;
-    int at = 0, rc = 0;
-    if (!next_missing(records, &at))
-        return 0;
-    if (tccl_store_execute(records, "BEGIN IMMEDIATE", err) != 0)
-        return -1;
-    for (at = 0; rc == 0 && (field = next_missing(records, &at)) != NULL; at++)
-        rc = add_column(records, field, err);
-    if (rc == 0 && tccl_store_execute(records, "COMMIT", err) == 0)
         return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);
     return -1;
@@ -217,17 +275,25 @@ static const char *journal_mode(struct tccl_records *records)
     return "PRAGMA journal_mode = TRUNCATE";
 }
 
+/* Does a store that is recognised lack a column? */
+static bool lacks(const struct tccl_records *records)
+{
+    int at = 0, of_builds = 0;
+    return next_missing(records, false, &at) || next_missing(records, true, &of_builds);
+}
+
 static int open_tables(struct tccl_records *records, struct tccl_error *err)
 {
     int made = recognise(records, err);
-    if (made < 0 || (made == 0 && begin_store(records, err) != 0))
+    if (made < 0 || ((made != 1 || lacks(records)) && begin_store(records, err) != 0))
         return -1;
-    if (add_columns(records, err) != 0)
+    if (tccl_store_execute(records, journal_mode(records), err) != 0 ||
+        tccl_store_execute(records,
+                           "PRAGMA synchronous = FULL;"
+                           " PRAGMA journal_size_limit = 16777216",
+                           err) != 0)
         return -1;
-    if (tccl_store_execute(records, journal_mode(records), err) != 0)
-        return -1;
-    return tccl_store_execute(
-        records, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216", err);
+    return index_facts(records, err);
 }
 
 /* Creates the file before SQLite does, which would make it world-readable. Returns 0, or -1 with
@@ -288,7 +354,7 @@ static int open_file(struct tccl_records *records, int flags, int busy_ms, struc
 {
     if (sqlite3_open_v2(records->path, &records->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
             SQLITE_OK ||
-        tccl_facts_function(records->db) != SQLITE_OK)
+        tccl_filter_functions(records) != SQLITE_OK)
         return tccl_store_fail(records, err);
     if (!(records->owners = tccl_owners_new(records->db)))
         return tccl_fail(err, "out of memory for %s", records->path);
@@ -354,16 +420,24 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
     struct tccl_records *new = new_records(path, err);
     if (!new)
         return -1;
+    int64_t whole = 0;
     int made =
         check_file(path, err) == 0 && open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) == 0
             ? recognise(new, err)
             : -1;
-    int at = 0;
     if (made == 0)
         tccl_fail(err, "%s: it is empty", path);
-    if (made > 0 && next_missing(new, &at))
+    if (made == 1 && tccl_store_number(new,
+                                       "SELECT count(*) FROM sqlite_master"
+                                       " WHERE name = 'records_facts'",
+                                       &whole, err) != 0)
+        made = -1;
+    if (made > 0 && (made == 2 || lacks(new)))
         made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
                          path);
+    if (made == 1 && !whole)
+        made = tccl_fail(
+            err, "%s: records of an older version are taken over: ask again in a minute", path);
     if (made <= 0) {
         tccl_records_close(new);
         return -1;

@@ -19,7 +19,8 @@ struct tccl_records {
     bool broken;     /* that, or it can't be used any more, as it is open: moved, removed, an error
                       * of the disk */
     struct tccl_owners *owners;
-    int most_ms; /* of a question (tccl_records_bound) */
+    struct tccl_pass *pass; /* the one under way (filter.c) */
+    int most_ms;            /* of a question (tccl_records_bound) */
     int64_t until_ms;
     const atomic_bool *stop;
 };

@@ -1,4 +1,4 @@
-/* summary.c: summarizes many records in one pass over the store's index of facts. */
+/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +17,14 @@ enum {
     NODES = 20,  /* in the answer */
     DAYS = 1100, /* the latest of them */
     HOURS = 24,
-    ROWS = 50000000, /* more are too many for one answer */
-    LOOK_ROWS = 16   /* rows between two looks at the clock */
+    ROWS = 50000000 /* more are too many for one answer */
 };
+
+/* Facts that a summary looks at. */
+#define LOOKS                                                                                      \
+    (TCCL_LOOK_SHOWN | TCCL_LOOK(n_nodes) | TCCL_LOOK(gpus) | TCCL_LOOK(neighbours) |              \
+     TCCL_LOOK(gbps) | TCCL_LOOK(ratio) | TCCL_LOOK(alone_gbps) | TCCL_LOOK(placed_gbps) |         \
+     TCCL_LOOK(baseline_gbps) | TCCL_LOOK(solve_us) | TCCL_LOOK(nodes))
 
 /* Lower bounds of the histogram's parts. */
 static const double gains[] = {0, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 6};
@@ -81,7 +86,7 @@ static void clear(struct summary **pointer)
 static void count_word(struct words *words, const char *word)
 {
     for (int i = 0; i < words->count; i++)
-        if (strcmp(words->word[i], word) == 0) {
+        if (tccl_is(words->word[i], word)) {
             words->steps[i]++;
             return;
         }
@@ -95,13 +100,15 @@ static void count_word(struct words *words, const char *word)
     }
 }
 
-static void count_reason(struct summary *summary, const struct tccl_row *row, bool fallback)
+static void count_reason(struct summary *summary, const struct tccl_facts *facts, bool fallback)
 {
-    struct cause *cause = &summary->causes[row->facts.cause];
+    struct cause *cause = &summary->causes[facts->shown.cause];
     cause->steps++;
     cause->fallbacks += fallback;
-    cause->last = row->start;
-    strncpy(cause->example, row->facts.reason, TCCL_OUTCOME_REASON);
+    cause->last = facts->start;
+    size_t length = strnlen(facts->shown.reason, TCCL_OUTCOME_REASON);
+    memcpy(cause->example, facts->shown.reason, length);
+    cause->example[length] = '\0';
 }
 
 /* The bounds of the day of a time, in local time. */
@@ -153,15 +160,6 @@ static struct day *find_hour(struct summary *summary, int64_t when)
     return hour;
 }
 
-static void count_step(struct day *day, const struct tccl_facts *facts)
-{
-    bool applied = strcmp(facts->state, "applied") == 0;
-    day->steps++;
-    day->applied += applied;
-    day->built += applied && strcmp(facts->built, "applied") == 0;
-    day->fallback += strcmp(facts->state, "fallback") == 0;
-}
-
 static void count_pair(struct pair *pair, double is, double might)
 {
     pair->steps++;
@@ -173,87 +171,67 @@ static void count_pair(struct pair *pair, double is, double might)
  * NCCL's own where that is as fast. */
 static void count_losses(struct summary *summary, const struct tccl_facts *facts, double gbps)
 {
-    double alone = fmax(facts->alone, gbps);
-    if (facts->neighbours > 0 && facts->alone > 0)
+    double alone = fmax(facts->alone_gbps, gbps);
+    if (facts->neighbours > 0 && facts->alone_gbps > 0)
         count_pair(&summary->sharing, gbps, alone);
-    if (facts->placed > 0)
-        count_pair(&summary->placement, alone, fmax(facts->placed, alone));
+    if (facts->placed_gbps > 0)
+        count_pair(&summary->placement, alone, fmax(facts->placed_gbps, alone));
     else
         summary->unplaced++;
 }
 
-static int count_gain(struct summary *summary, struct day *day, struct day *hour,
-                      const struct tccl_facts *facts)
+static int count_gain(struct summary *summary, double ratio, bool built)
 {
     int part = GAINS - 1;
-    while (part > 0 && facts->ratio < gains[part])
+    while (part > 0 && ratio < gains[part])
         part--;
     summary->histogram[part]++;
-    day->gains++;
-    day->gain += facts->ratio;
-    hour->gains++;
-    hour->gain += facts->ratio;
-    if (strcmp(facts->built, "applied") == 0 &&
-        tccl_series_add(&summary->built_gain, facts->ratio) != 0)
+    if (built && tccl_series_add(&summary->built_gain, ratio) != 0)
         return -1;
-    return tccl_series_add(&summary->gain, facts->ratio);
+    return tccl_series_add(&summary->gain, ratio);
 }
 
-/* Returns 0, or -1 if out of memory. */
-static int count_row(struct summary *summary, const struct tccl_row *row)
+static int count_row(void *argument, const struct tccl_facts *facts, struct tccl_error *err)
 {
-    const struct tccl_facts *facts = &row->facts;
-    bool applied = strcmp(facts->state, "applied") == 0;
-    bool partial = !applied && strcmp(facts->state, "partial") == 0;
-    bool fallback = !applied && strcmp(facts->state, "fallback") == 0;
-    bool ring = applied || partial || strcmp(facts->state, "differs") == 0;
-    bool own = facts->gbps == 0 && strcmp(facts->state, "nothing-to-do") == 0;
-    struct day *day = find_day(summary, row->start), *hour = find_hour(summary, row->start);
-    if (!day)
-        return -1;
+    struct summary *summary = argument;
+    const char *state = facts->shown.state;
+    bool applied = tccl_is(state, "applied");
+    bool fallback = !applied && tccl_is(state, "fallback");
+    bool partial = !applied && !fallback && tccl_is(state, "partial");
+    bool ring = applied || partial || (!fallback && tccl_is(state, "differs"));
+    bool own = facts->gbps == 0 && !ring && tccl_is(state, "nothing-to-do");
+    bool built = tccl_is(facts->shown.built, "applied"), gains = ring && facts->ratio > 0;
+    struct day *parts[] = {find_day(summary, facts->start), find_hour(summary, facts->start)};
+    if (summary->steps == ROWS)
+        return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
     if (summary->steps++ == 0)
-        summary->first = row->start;
-    summary->last = row->start;
-    count_step(day, facts);
-    count_step(hour, facts);
-    count_word(&summary->states, facts->state);
-    if (*facts->built)
-        count_word(&summary->built, facts->built);
-    if (facts->cause)
-        count_reason(summary, row, fallback);
-    if (ring && facts->ratio > 0 && count_gain(summary, day, hour, facts) != 0)
-        return -1;
+        summary->first = facts->start;
+    summary->last = facts->start;
+    for (int i = 0; i < 2 && parts[0]; i++) {
+        parts[i]->steps++;
+        parts[i]->applied += applied;
+        parts[i]->built += applied && built;
+        parts[i]->fallback += fallback;
+        parts[i]->gains += gains;
+        parts[i]->gain += gains ? facts->ratio : 0;
+    }
+    count_word(&summary->states, state);
+    if (*facts->shown.built)
+        count_word(&summary->built, facts->shown.built);
+    if (facts->shown.cause)
+        count_reason(summary, facts, fallback);
     if (ring && facts->gbps > 0)
         count_losses(summary, facts, facts->gbps);
-    else if (own && facts->baseline > 0)
-        count_losses(summary, facts, facts->baseline);
-    if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
-        return -1;
-    if ((fallback || partial) && tccl_reason_of_node(facts->cause) &&
-        tccl_nodestats_fallback(summary->nodes, facts) != 0)
-        return -1;
-    return ring && facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us)
-                                       : 0;
-}
-
-static int count_rows(struct summary *summary, struct tccl_records *records,
-                      const struct tccl_filter *filter, struct tccl_error *err)
-{
-    struct tccl_row row;
-    int64_t looked_at = 0;
-    int rc;
-    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, filter, 0, err);
-    if (!rows)
-        return -1;
-    while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
-        if (summary->steps == ROWS)
-            return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
-        if (++looked_at % LOOK_ROWS == 0 && tccl_store_look(records, err) != 0)
-            return -1;
-        if (tccl_filter_row(filter, rows, &row) && count_row(summary, &row) != 0)
-            return tccl_fail(err, "out of memory for a summary");
-    }
-    return rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
+    else if (own && facts->baseline_gbps > 0)
+        count_losses(summary, facts, facts->baseline_gbps);
+    if (!parts[0] || (gains && count_gain(summary, facts->ratio, built) != 0) ||
+        (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0) ||
+        ((fallback || partial) && tccl_reason_of_node(facts->shown.cause) &&
+         tccl_nodestats_fallback(summary->nodes, facts) != 0) ||
+        (ring && facts->solve_us > 0 &&
+         tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
+        return tccl_fail(err, "out of memory for a summary");
+    return 0;
 }
 
 /* The answer */
@@ -400,7 +378,7 @@ json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter,
         return NULL;
     }
     tccl_store_ask(records);
-    if (count_rows(summary, records, &wanted, err) != 0)
+    if (tccl_filter_each(records, &wanted, LOOKS, count_row, summary, err) != 0)
         return NULL;
     json_t *json = summary_json(summary, &wanted);
     if (!json)

@@ -5,15 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tccl_text {
-    uint64_t hash, tag;
-    size_t at, size;
-};
-
 struct tccl_texts {
-    struct tccl_text *entries;
+    size_t *entries; /* where in bytes each begins */
     int count, room;
-    int *slots; /* number + 1, 0: empty; n_slots is a power of two */
+    size_t *slots; /* the same + 1, below bits of its hash, 0: empty; n_slots is a power of two */
     size_t n_slots;
     char *bytes;
     size_t used, bytes_room;

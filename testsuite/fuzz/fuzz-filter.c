@@ -1,8 +1,7 @@
 /* Filters of QUERY and SUMMARY, as any user of the node can send them: nobody is shown what is
  * another's, pages come to an end, and the summary counts what the pages show. The same bytes as a
- * reason and as facts (facts.h). */
+ * reason. */
 #include "fuzz.h"
-#include "records/facts.h"
 #include "records/records.h"
 
 enum { UID = 4001, RECORDS = 24, PAGES = 100 };
@@ -38,16 +37,6 @@ static void begin(void)
     }
 }
 
-static void check_facts(const uint8_t *data, size_t size)
-{
-    struct tccl_facts facts;
-    if (tccl_facts_read(data, size, &facts) != 0)
-        return;
-    size_t texts =
-        strlen(facts.state) + strlen(facts.built) + strlen(facts.reason) + strlen(facts.nodes) + 4;
-    FUZZ_CHECK(texts < size);
-}
-
 /* Goes through all pages. Returns how many records there are, -1 if the filter is refused. */
 static int count_pages(const json_t *given)
 {
@@ -74,7 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin();
     cleanup_free char *text = fuzz_text(data, size);
     FUZZ_CHECK((tccl_reason_named(text) == TCCL_REASON_NONE) == (*text == '\0'));
-    check_facts(data, size);
     cleanup_json json_t *filter = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     if (!filter)
         return 0;
