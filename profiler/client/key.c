@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/plan-lines.h"
 
 bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b)
 {
@@ -57,29 +58,24 @@ void tccl_key_folder(const struct tccl_step_key *key, char text[static TCCL_KEY_
 void tccl_key_put_lines(const struct tccl_step_key *key, struct tccl_line_writer *writer)
 {
     tccl_line_put(writer, "cluster", "%s", key->cluster);
-    tccl_line_put(writer, "job", "%u", key->job);
-    tccl_line_put(writer, "het_job", "%u", key->het_job);
-    tccl_line_put(writer, "het_offset", "%u", key->het_offset);
-    tccl_line_put(writer, "step", "%u", key->step);
-    tccl_line_put(writer, "restart", "%u", key->restart);
+#define PUT(name) tccl_line_put(writer, #name, "%u", key->name);
+    TCCL_KEY_NUMBERS(PUT)
     tccl_line_put(writer, "run", "%llu", (unsigned long long)key->run);
 }
 
 int tccl_key_from_lines(const struct tccl_lines *lines, struct tccl_step_key *key,
                         struct tccl_error *err)
 {
-    static const char *const names[] = {"job", "het_job", "het_offset", "step", "restart"};
-    uint32_t *numbers[] = {&key->job, &key->het_job, &key->het_offset, &key->step, &key->restart};
     int64_t number;
     memset(key, 0, sizeof(*key));
     if (tccl_line_text(lines, "cluster", key->cluster, sizeof(key->cluster)) < 0)
         return tccl_fail(err, "cluster: a text of at most %zu bytes is expected",
                          sizeof(key->cluster) - 1);
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (tccl_line_integer(lines, names[i], 0, UINT32_MAX, &number) != 0)
-            return tccl_fail(err, "%s: a number from 0 to %u is expected", names[i], UINT32_MAX);
-        *numbers[i] = (uint32_t)number;
-    }
+#define GET(name)                                                                                  \
+    if (tccl_line_integer(lines, #name, 0, UINT32_MAX, &number) != 0)                              \
+        return tccl_fail(err, "%s: a number from 0 to %u is expected", #name, UINT32_MAX);         \
+    key->name = (uint32_t)number;
+    TCCL_KEY_NUMBERS(GET)
     if (tccl_line_integer(lines, "run", 0, TCCL_MAX_RUN, &number) != 0)
         return tccl_fail(err, "run: a number from 0 to %lld is expected", (long long)TCCL_MAX_RUN);
     key->run = (uint64_t)number;

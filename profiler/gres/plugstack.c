@@ -2,8 +2,6 @@
 #include "gres/plugstack.h"
 
 #include <errno.h>
-#include <glob.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,26 +40,21 @@ static void take_plugin(struct tccl_plugstack *stack, const char *path, int line
         snprintf(stack->args[stack->n_args++], TCCL_PLUGIN_ARG, "%s", word);
 }
 
-/* A relative pattern is relative to the directory of the including file. */
-static int include(struct tccl_plugstack *stack, const char *path, const char *pattern, int depth)
+static void include(struct tccl_plugstack *stack, const char *path, const char *pattern, int depth)
 {
-    char folder[PATH_MAX];
-    cleanup_free char *whole = NULL;
+    char whole[PATH_MAX];
     glob_t found;
-    snprintf(folder, sizeof(folder), "%s", path);
-    if (depth >= DEPTH || asprintf(&whole, "%s%s%s", *pattern == '/' ? "" : dirname(folder),
-                                   *pattern == '/' ? "" : "/", pattern) < 0)
-        return 0;
-    if (glob(whole, 0, NULL, &found) != 0) {
+    if (depth >= DEPTH)
+        return;
+    if (!tccl_slurm_include(path, pattern, whole, &found)) {
         if (!*stack->empty)
-            snprintf(stack->empty, sizeof(stack->empty), "%s", whole);
-        return 0;
+            strcpy(stack->empty, whole);
+        return;
     }
     for (size_t i = 0; i < found.gl_pathc; i++)
         if (read_file(stack, found.gl_pathv[i], depth + 1, NULL) != 0 && !*stack->closed)
             snprintf(stack->closed, sizeof(stack->closed), "%s", found.gl_pathv[i]);
     globfree(&found);
-    return 0;
 }
 
 static void read_line(struct tccl_plugstack *stack, const char *path, int number, char *line,

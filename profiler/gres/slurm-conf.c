@@ -2,8 +2,6 @@
 #include "gres/slurm-conf.h"
 
 #include <ctype.h>
-#include <glob.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,20 +106,23 @@ static int add(struct tccl_slurm_conf *conf, const char *key, const char *value,
 static int read_file(struct tccl_slurm_conf *conf, const char *path, int depth,
                      struct tccl_error *err);
 
-/* Names that aren't absolute are looked for beside slurm.conf. */
+bool tccl_slurm_include(const char *beside, const char *pattern, char whole[static PATH_MAX],
+                        glob_t *found)
+{
+    const char *slash = *pattern == '/' ? NULL : strrchr(beside, '/');
+    int size =
+        snprintf(whole, PATH_MAX, "%.*s%s", slash ? (int)(slash + 1 - beside) : 0, beside, pattern);
+    return size < PATH_MAX && glob(whole, 0, NULL, found) == 0;
+}
+
 static int include(struct tccl_slurm_conf *conf, const char *name, int depth,
                    struct tccl_error *err)
 {
-    char folder[PATH_MAX];
-    cleanup_free char *pattern = NULL;
+    char whole[PATH_MAX];
     glob_t found;
-    snprintf(folder, sizeof(folder), "%s", conf->path);
-    if (asprintf(&pattern, "%s%s%s", *name == '/' ? "" : dirname(folder), *name == '/' ? "" : "/",
-                 name) < 0)
-        return tccl_fail(err, "out of memory");
-    if (depth >= DEPTH || glob(pattern, 0, NULL, &found) != 0)
-        return 0;
     int rc = 0;
+    if (depth >= DEPTH || !tccl_slurm_include(conf->path, name, whole, &found))
+        return 0;
     for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
         rc = read_file(conf, found.gl_pathv[i], depth + 1, err);
     globfree(&found);

@@ -2,6 +2,7 @@
 #ifndef TCCL_SLURM_CONF_H
 #define TCCL_SLURM_CONF_H
 
+#include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +34,12 @@ void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from);
  * both. */
 int tccl_slurm_conf_read(const char *path, struct tccl_slurm_conf *conf, struct tccl_error *err);
 void tccl_slurm_conf_clear(struct tccl_slurm_conf *conf);
+
+/* The files that an include of one of Slurm's files means: a pattern, which, unless absolute, is
+ * relative to the folder of the file `beside`; whole: all of it. Returns true with found, which the
+ * caller frees; false: none. */
+bool tccl_slurm_include(const char *beside, const char *pattern, char whole[static PATH_MAX],
+                        glob_t *found);
 
 /* The last value of a key, not case-sensitive; NULL if it is not set. Borrowed. */
 const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key);

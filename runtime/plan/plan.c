@@ -11,7 +11,7 @@
 #define STEP_BATCH UINT32_C(0xfffffffb)
 #define STEP_INTERACTIVE UINT32_C(0xfffffffa)
 
-enum { MOST_NODES = 16384, NUMA_NODES = 1024 };
+enum { NUMA_NODES = 1024 };
 static const double most_gbps = 1e6;
 
 static int wrong(struct tccl_error *why, const char *what)
@@ -24,16 +24,12 @@ static const struct {
     char name[12];
     uint32_t most;
     size_t at;
-} numbers[] = {{"job", UINT32_MAX, offsetof(struct shim_plan, job)},
-               {"het_job", UINT32_MAX, offsetof(struct shim_plan, het_job)},
-               {"het_offset", UINT32_MAX, offsetof(struct shim_plan, het_offset)},
-               {"step", UINT32_MAX, offsetof(struct shim_plan, step)},
-               {"restart", UINT32_MAX, offsetof(struct shim_plan, restart)},
-               {"uid", UINT32_MAX, offsetof(struct shim_plan, uid)},
-               {"index", MOST_NODES - 1, offsetof(struct shim_plan, index)},
-               {"n_nodes", MOST_NODES, offsetof(struct shim_plan, n_nodes)},
-               {"step_gpus", MOST_NODES *SHIM_GPUS, offsetof(struct shim_plan, step_gpus)}};
-enum { KEY_NUMBERS = 5, NUMBERS = sizeof(numbers) / sizeof(*numbers) };
+} numbers[] = {
+#define KEY_ROW(name) {#name, UINT32_MAX, offsetof(struct shim_plan, name)},
+#define ROW(name, most, ...) {#name, most, offsetof(struct shim_plan, name)},
+    TCCL_KEY_NUMBERS(KEY_ROW) TCCL_PLAN_NUMBERS(ROW)};
+#define ONE(...) +1
+enum { KEY_NUMBERS = 0 TCCL_KEY_NUMBERS(ONE), NUMBERS = sizeof(numbers) / sizeof(*numbers) };
 
 static uint32_t *number_of(const struct shim_plan *plan, int i)
 {

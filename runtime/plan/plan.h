@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/lines.h"
+#include "base/plan-lines.h"
 #include "chain/chain-text.h"
 
 /* What NCCL's search says of its own rings or trees (struct ncclTopoGraph), before channels are
@@ -50,16 +51,16 @@ struct shim_chain {
 struct shim_plan {
     char folder[17]; /* 16 hex digits, the end of the name of the plan's folder: the step's own */
     char cluster[SHIM_NAME];
-    uint32_t job, het_job, het_offset, step, restart;
+    TCCL_KEY_NUMBERS(TCCL_NUMBER_MEMBER_32)
     int64_t run;
     bool batch;       /* the step of a job script itself */
     bool of_launcher; /* found by shim_plan_of_launcher */
     char socket[108]; /* of tccld */
-    uint32_t uid;
+    /* Of the job's user, this node's place, the nodes, and the GPUs of the whole step (0: unknown)
+     */
+    TCCL_PLAN_NUMBERS(TCCL_NUMBER_MEMBER_32)
     uint8_t n_gpus;
     tccl_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
-    uint32_t step_gpus;       /* in the whole step; 0: unknown */
-    uint32_t index, n_nodes;  /* this node's place */
     struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 

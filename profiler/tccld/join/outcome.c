@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plan-lines.h"
 #include "chain/beside-text.h"
 #include "chain/ring-set.h"
 #include "client/key.h"
@@ -319,11 +320,9 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
                      const struct tccl_step *join, const char *socket)
 {
     tccl_key_put_lines(&join->key, writer);
-    tccl_line_put(writer, "uid", "%u", join->uid);
-    tccl_line_put(writer, "index", "%d", join->node);
-    tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
     tccl_line_put(writer, "socket", "%s", socket);
-    tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
+#define PUT(name, most, value) tccl_line_put(writer, #name, "%lld", (long long)(value));
+    TCCL_PLAN_NUMBERS(PUT)
 }
 
 /* A plan for groups alone. */
