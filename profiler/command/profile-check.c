@@ -191,8 +191,8 @@ static int measure(const struct profile_options *options, struct tccl_profile *p
 }
 
 /* By the back end that made it, as it was then, where nothing else is said. */
-static int check(const struct profile_options *options, struct tccl_profile *profile,
-                 struct tccl_error *err)
+int profile_check(const struct profile_options *options, struct tccl_profile *profile,
+                  struct tccl_error *err)
 {
     struct profile_options like = *options;
     struct tccl_backend *backend;
@@ -211,16 +211,4 @@ static int check(const struct profile_options *options, struct tccl_profile *pro
     int rc = measure(options, profile, backend, err);
     tccl_backend_close(backend);
     return rc;
-}
-
-int profile_check(const struct profile_options *options)
-{
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
-
-    if (profile_choose(options, &profile, &err) != 0)
-        return profile_complain(&err);
-    int rc = check(options, profile, &err);
-    tccl_profile_close(profile);
-    return rc < 0 ? profile_complain(&err) : rc;
 }

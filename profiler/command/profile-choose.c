@@ -21,12 +21,8 @@ int profile_complain(const struct tccl_error *err)
 
 int profile_print(json_t *json)
 {
-    struct tccl_error err = {0};
-
-    if (!json) {
-        tccl_fail(&err, "out of memory");
-        return profile_complain(&err);
-    }
+    if (!json)
+        return profile_complain(&(struct tccl_error){"out of memory"});
     int rc = json_dumpf(json, stdout, JSON_INDENT(1) | TCCL_JSON_DIGITS);
     json_decref(json);
     return rc == 0 && putchar('\n') != EOF && fflush(stdout) == 0 ? 0 : 1;
@@ -102,4 +98,48 @@ int profile_choose(const struct profile_options *options, struct tccl_profile **
         return tccl_profile_open(options->cache, id, profile, err);
     }
     return choose_from_cache(options->cache, NULL, profile, err);
+}
+
+int profile_with(const struct profile_options *options, profile_act *act, struct tccl_error *err)
+{
+    struct tccl_profile *profile;
+
+    if (profile_choose(options, &profile, err) != 0)
+        return -1;
+    int rc = act(options, profile, err);
+    tccl_profile_close(profile);
+    return rc;
+}
+
+/* ---- its logs ---- */
+
+void profile_say_torn(const struct tccl_profile *profile, const char *log)
+{
+    fprintf(stderr, "tccl: %s/%s.jsonl: the last line is torn; it is dropped\n",
+            tccl_profile_folder(profile), log);
+}
+
+static int pass_set(void *context, const struct tccl_set *set,
+                    const struct tccl_measurement *measured)
+{
+    (void)context, (void)set, (void)measured;
+    return 0;
+}
+
+static int pass_joint(void *context, const struct tccl_joint *joint)
+{
+    (void)context, (void)joint;
+    return 0;
+}
+
+long profile_count(const struct tccl_profile *profile, bool together, bool quiet,
+                   struct tccl_error *err)
+{
+    int dropped = 0;
+    long count = together ? tccl_profile_joints(profile, pass_joint, NULL, &dropped, err)
+                          : tccl_profile_sets(profile, pass_set, NULL, &dropped, err);
+
+    if (dropped && !quiet)
+        profile_say_torn(profile, together ? "together" : "sets");
+    return count;
 }

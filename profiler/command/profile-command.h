@@ -1,10 +1,10 @@
-/* profile-command.h: the commands of tccl-profile. Each returns the program's exit status. */
+/* profile-command.h: the commands of tccl-profile. Each returns the program's exit status, or -1
+ * with err, which is still to be said. */
 #ifndef TCCL_PROFILE_COMMAND_H
 #define TCCL_PROFILE_COMMAND_H
 
 #include <stdbool.h>
 
-#include "command/profile-command.h"
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
 
@@ -37,23 +37,32 @@ struct profile_options {
     bool neighbours, engine, force, check, json, quiet;
 };
 
-int profile_run(const struct profile_options *options);
-int profile_init(const struct profile_options *options);
-int profile_show(const struct profile_options *options);
-int profile_list(const struct profile_options *options);
-int profile_verify(const struct profile_options *options);
-int profile_report(const struct profile_options *options);
-int profile_gres(const struct profile_options *options);
-int profile_peer(const struct profile_options *options);
-int profile_check(const struct profile_options *options); /* run --check */
+int profile_run(const struct profile_options *options, struct tccl_error *err);
+int profile_init(const struct profile_options *options, struct tccl_error *err);
+int profile_show(const struct profile_options *options, struct tccl_error *err);
+int profile_list(const struct profile_options *options, struct tccl_error *err);
+int profile_verify(const struct profile_options *options, struct tccl_error *err);
+int profile_peer(const struct profile_options *options, struct tccl_error *err);
+
+/* The same, of a profile. check: run --check. */
+typedef int profile_act(const struct profile_options *options, struct tccl_profile *profile,
+                        struct tccl_error *err);
+profile_act profile_report, profile_gres, profile_check;
+
+/* Lets act have the profile that is meant. Returns what it does, or -1 with err. */
+int profile_with(const struct profile_options *options, profile_act *act, struct tccl_error *err);
 
 /* Prints "tccl: text" to stderr. Returns 1, the exit status. */
 int profile_complain(const struct tccl_error *err);
+/* Number of measured sets, or of what was measured together; -1 with err: the log is bad. Says that
+ * its last line is torn, unless quiet; as the next one does for it alone. */
+long profile_count(const struct tccl_profile *profile, bool together, bool quiet,
+                   struct tccl_error *err);
+void profile_say_torn(const struct tccl_profile *profile, const char *log);
 /* Prints JSON and a newline to stdout; drops the reference. Returns 0, or 1 with a message. */
 int profile_print(json_t *json);
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP is only noted, a second one ends the program. */
-void profile_catch_signals(void);
+/* Has there been a SIGINT, SIGTERM or SIGHUP since run began? A second one ends the program. */
 bool profile_interrupted(void);
 
 /* Opens the back end that is meant: --backend; else usual, where it isn't NULL; else what fits.

@@ -115,8 +115,8 @@ static void print_lines(const struct lines *lines, bool serve)
         print_line(lines, i);
 }
 
-static int make_lines(const struct profile_options *options, struct tccl_profile *profile,
-                      struct tccl_error *err)
+int profile_gres(const struct profile_options *options, struct tccl_profile *profile,
+                 struct tccl_error *err)
 {
     static struct lines lines;
     int year, month;
@@ -134,16 +134,4 @@ static int make_lines(const struct profile_options *options, struct tccl_profile
     find_cores(options, &lines);
     print_lines(&lines, serve);
     return 0;
-}
-
-int profile_gres(const struct profile_options *options)
-{
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
-
-    if (profile_choose(options, &profile, &err) < 0)
-        return profile_complain(&err);
-    int rc = make_lines(options, profile, &err) < 0 ? profile_complain(&err) : 0;
-    tccl_profile_close(profile);
-    return rc;
 }

@@ -474,11 +474,10 @@ static int run(struct peer *peer, struct tccl_error *err)
     return 0;
 }
 
-int profile_peer(const struct profile_options *options)
+int profile_peer(const struct profile_options *options, struct tccl_error *err)
 {
     struct peer peer = {.options = options, .signals = -1};
-    struct tccl_error err = {0};
-    int rc = run(&peer, &err);
+    int rc = run(&peer, err);
     end(&peer);
-    return rc < 0 ? profile_complain(&err) : 0;
+    return rc;
 }

@@ -16,8 +16,7 @@ static const double THRESHOLD = 0.9;
 static int warn(const struct tccl_report *report)
 {
     if (report->measured.dropped)
-        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
-                tccl_profile_folder(report->profile));
+        profile_say_torn(report->profile, "sets");
     return report->bad_rings > 0 ? profile_complain(&report->bad) : 0;
 }
 
@@ -32,29 +31,25 @@ static int show(const struct profile_options *options, const struct tccl_report 
 {
     struct tccl_error err = {0};
 
-    if (options->html)
-        return tccl_print_output(options->html, print_page, report, &err) != 0
-                   ? profile_complain(&err)
-                   : 0;
-    if (options->json)
+    if (options->json && !options->html)
         return profile_print(tccl_report_to_json(report));
-    tccl_report_print(report, tccl_term_colour(), CONGESTED_SHOWN, stdout);
+    if (!options->html)
+        tccl_report_print(report, tccl_term_colour(), CONGESTED_SHOWN, stdout);
+    else if (tccl_print_output(options->html, print_page, report, &err) != 0)
+        return profile_complain(&err);
     return 0;
 }
 
-int profile_report(const struct profile_options *options)
+int profile_report(const struct profile_options *options, struct tccl_profile *profile,
+                   struct tccl_error *err)
 {
-    struct tccl_profile *profile;
     struct tccl_report report;
-    struct tccl_error err = {0};
+    int rc = tccl_report_make(profile, THRESHOLD, &report, err);
 
-    if (profile_choose(options, &profile, &err) != 0)
-        return profile_complain(&err);
-    int rc = tccl_report_make(profile, THRESHOLD, &report, &err) != 0 ? profile_complain(&err)
-                                                                      : show(options, &report);
-    if (!err.text[0])
+    if (rc == 0) {
+        rc = show(options, &report);
         rc |= warn(&report);
+    }
     tccl_report_free(&report);
-    tccl_profile_close(profile);
     return rc;
 }

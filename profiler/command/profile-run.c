@@ -25,7 +25,7 @@ static void interrupt(int number)
 }
 
 /* The first signal ends the run in order, a second one at once. */
-void profile_catch_signals(void)
+static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
 
@@ -183,11 +183,21 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
     return rc;
 }
 
-static int run(const struct profile_options *options, struct tccl_error *err)
+int profile_run(const struct profile_options *options, struct tccl_error *err)
 {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
 
+    catch_signals();
+    if (options->splits && !options->neighbours)
+        return tccl_fail(err, "--splits goes with run --neighbours");
+    if (options->neighbours && (options->check || options->gpus))
+        return tccl_fail(err,
+                         "--neighbours doesn't go with %s: the sets of GPUs are those of "
+                         "--splits",
+                         options->check ? "--check" : "--gpus");
+    if (options->check)
+        return profile_with(options, profile_check, err);
     if (profile_open_backend(options, NULL, &backend, err) != 0)
         return -1;
     int rc = tccl_profile_create(options->cache, backend->machine, backend->name, backend->model,
@@ -197,32 +207,5 @@ static int run(const struct profile_options *options, struct tccl_error *err)
         tccl_profile_close(profile);
     }
     tccl_backend_close(backend);
-    return rc;
-}
-
-static int check_options(const struct profile_options *options, struct tccl_error *err)
-{
-    if (options->splits && !options->neighbours)
-        return tccl_fail(err, "--splits goes with run --neighbours");
-    if (options->neighbours && (options->check || options->gpus))
-        return tccl_fail(err,
-                         "--neighbours doesn't go with %s: the sets of GPUs are those of "
-                         "--splits",
-                         options->check ? "--check" : "--gpus");
-    return 0;
-}
-
-int profile_run(const struct profile_options *options)
-{
-    struct tccl_error err = {0};
-
-    profile_catch_signals();
-    if (check_options(options, &err) != 0)
-        return profile_complain(&err);
-    if (options->check)
-        return profile_check(options);
-    int rc = run(options, &err);
-    if (rc < 0)
-        return profile_complain(&err);
-    return rc == TCCL_FILL_STOPPED ? EXIT_INTERRUPTED : 0;
+    return rc < 0 ? -1 : rc == TCCL_FILL_STOPPED ? EXIT_INTERRUPTED : 0;
 }

@@ -104,25 +104,14 @@ static void print_row(const struct row *row)
            row->best);
 }
 
-static int count_set(void *context, const struct tccl_set *set,
-                     const struct tccl_measurement *measured)
-{
-    (void)context, (void)set, (void)measured;
-    return 0;
-}
-
 /* Number of measured sets; where the log is bad, -1, and it is said. */
 static long count_sets(const struct tccl_profile *profile)
 {
     struct tccl_error err = {0};
-    int dropped = 0;
-    long sets = tccl_profile_sets(profile, count_set, NULL, &dropped, &err);
+    long sets = profile_count(profile, false, false, &err);
 
     if (sets < 0)
         profile_complain(&err);
-    else if (dropped)
-        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
-                tccl_profile_folder(profile));
     return sets;
 }
 
@@ -222,22 +211,18 @@ static int show_found(const struct profile_options *options, const struct tccl_f
     if (marks[0])
         printf("Marks    %s: what is measured now is not served to jobs\n", marks);
     tccl_print_machine(stdout, machine, found);
-    tccl_print_notes(stdout, found);
+    for (int i = 0; i < found->n_notes; i++)
+        printf("%s%s\n", i == 0 ? "\nNotes\n  " : "  ", found->notes[i]);
     if (hint)
         printf("\n%s\n", hint);
     return 0;
 }
 
-static int show_profile(const struct profile_options *options)
+static int show_profile(const struct profile_options *options, struct tccl_profile *profile,
+                        struct tccl_error *err)
 {
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
-
-    if (profile_choose(options, &profile, &err) != 0)
-        return profile_complain(&err);
-    int rc = options->json ? show_json(profile) : show_text(profile);
-    tccl_profile_close(profile);
-    return rc;
+    (void)err;
+    return options->json ? show_json(profile) : show_text(profile);
 }
 
 static int count_profile(void *context, const char *id)
@@ -288,20 +273,17 @@ static int this_machine(const struct profile_options *options, struct tccl_found
     return 0;
 }
 
-int profile_show(const struct profile_options *options)
+int profile_show(const struct profile_options *options, struct tccl_error *err)
 {
     bool named = options->topology || options->model || options->backend;
-    struct tccl_error err = {0};
     struct tccl_found found;
 
-    if (options->profile && named) {
-        tccl_fail(&err, "show: a profile, or --topology, --model or --backend; not both");
-        return profile_complain(&err);
-    }
+    if (options->profile && named)
+        return tccl_fail(err, "show: a profile, or --topology, --model or --backend; not both");
     if (options->profile || (!named && has_profile(options)))
-        return show_profile(options);
-    if ((named ? profile_machine : this_machine)(options, &found, &err) < 0)
-        return profile_complain(&err);
+        return profile_with(options, show_profile, err);
+    if ((named ? profile_machine : this_machine)(options, &found, err) < 0)
+        return -1;
     return show_found(options, &found,
                       named ? NULL
                             : "No profile of this machine yet: make one with tccl-profile run");
@@ -353,15 +335,14 @@ static int list_one(void *context, const char *id)
     return 0;
 }
 
-int profile_list(const struct profile_options *options)
+int profile_list(const struct profile_options *options, struct tccl_error *err)
 {
     struct listing listing = {.options = options, .list = json_array()};
-    struct tccl_error err = {0};
 
     if (!options->json)
         printf("%-32s %-24s %-13s %8s %6s %8s\n", "ID", "NAME", "SOURCE", "SETS", "TABLES", "AGE");
-    if (tccl_cache_list(options->cache, list_one, &listing, &err) < 0)
-        listing.n_bad += profile_complain(&err);
+    if (tccl_cache_list(options->cache, list_one, &listing, err) < 0)
+        listing.n_bad += profile_complain(err);
     if (options->json)
         profile_print(json_pack("{s:o}", "profiles", listing.list));
     else

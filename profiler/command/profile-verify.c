@@ -26,47 +26,18 @@ static void bad(struct verified *all, const struct tccl_error *err)
         profile_complain(err);
 }
 
-static int count_set(void *context, const struct tccl_set *set,
-                     const struct tccl_measurement *measured)
-{
-    (void)context, (void)set, (void)measured;
-    return 0;
-}
-
-static void verify_sets(struct verified *all, const struct tccl_profile *profile)
-{
-    struct tccl_error err = {0};
-    int dropped = 0;
-
-    if (tccl_profile_sets(profile, count_set, NULL, &dropped, &err) < 0)
-        bad(all, &err);
-    else
-        good(all);
-    if (dropped && !all->options->json)
-        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
-                tccl_profile_folder(profile));
-}
-
-static int count_joint(void *context, const struct tccl_joint *joint)
-{
-    (void)joint;
-    ++*(int *)context;
-    return 0;
-}
-
 /* What was measured together, if anything was. */
-static void verify_joints(struct verified *all, const struct tccl_profile *profile)
+static void verify_logs(struct verified *all, const struct tccl_profile *profile)
 {
-    struct tccl_error err = {0};
-    int dropped = 0, count = 0;
+    for (int together = 0; together < 2; together++) {
+        struct tccl_error err = {0};
+        long count = profile_count(profile, together, all->options->json, &err);
 
-    if (tccl_profile_joints(profile, count_joint, &count, &dropped, &err) < 0)
-        bad(all, &err);
-    else if (count > 0)
-        good(all);
-    if (dropped && !all->options->json)
-        fprintf(stderr, "tccl: %s/together.jsonl: the last line is torn; it is dropped\n",
-                tccl_profile_folder(profile));
+        if (count < 0)
+            bad(all, &err);
+        else if (!together || count > 0)
+            good(all);
+    }
 }
 
 static void verify_tables(struct verified *all, struct tccl_profile *profile)
@@ -95,8 +66,7 @@ static void verify_open(struct verified *all, struct tccl_profile *profile)
         good(all);
     else if (err.text[0])
         bad(all, &err);
-    verify_sets(all, profile);
-    verify_joints(all, profile);
+    verify_logs(all, profile);
     verify_tables(all, profile);
     tccl_profile_close(profile);
 }
@@ -127,25 +97,17 @@ static int verify_id(void *context, const char *id)
     return 0;
 }
 
-static int verify_named(struct verified *all)
-{
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
-    int opened = profile_choose(all->options, &profile, &err);
-
-    verify(all, all->options->profile, opened, profile, &err);
-    return 0;
-}
-
-int profile_verify(const struct profile_options *options)
+int profile_verify(const struct profile_options *options, struct tccl_error *err)
 {
     struct verified all = {.options = options, .profiles = json_array()};
-    struct tccl_error err = {0};
+    struct tccl_profile *profile;
 
-    if (options->profile)
-        verify_named(&all);
-    else if (tccl_cache_list(options->cache, verify_id, &all, &err) < 0)
-        bad(&all, &err);
+    if (options->profile) {
+        int opened = profile_choose(options, &profile, err);
+        verify(&all, options->profile, opened, profile, err);
+    } else if (tccl_cache_list(options->cache, verify_id, &all, err) < 0) {
+        bad(&all, err);
+    }
     if (options->json)
         profile_print(json_pack("{s:i, s:i, s:o}", "files", all.n_files, "bad", all.n_bad,
                                 "profiles", all.profiles));

@@ -103,12 +103,14 @@ static const struct tccl_command commands[COMMANDS] = {
 };
 
 static const struct {
-    int (*run)(const struct profile_options *options);
     int operands; /* at most */
+    int (*run)(const struct profile_options *options, struct tccl_error *err);
+    profile_act *act; /* in its place, of a profile */
 } runs[COMMANDS] = {
-    [RUN] = {profile_run, 0},       [INIT] = {profile_init, 0}, [SHOW] = {profile_show, 1},
-    [REPORT] = {profile_report, 1}, [LIST] = {profile_list, 0}, [VERIFY] = {profile_verify, 1},
-    [PEER] = {profile_peer, 0},     [GRES] = {profile_gres, 1},
+    [RUN] = {0, profile_run},   [INIT] = {0, profile_init},
+    [SHOW] = {1, profile_show}, [REPORT] = {1, .act = profile_report},
+    [LIST] = {0, profile_list}, [VERIFY] = {1, profile_verify},
+    [PEER] = {0, profile_peer}, [GRES] = {1, .act = profile_gres},
 };
 
 #define AT(member) offsetof(struct line, options.member)
@@ -252,7 +254,8 @@ int main(int argc, char **argv)
         return profile_complain(&err);
     if (given->model)
         given->model = model;
-    int rc = runs[command].run(given);
+    int rc = runs[command].act ? profile_with(given, runs[command].act, &err)
+                               : runs[command].run(given, &err);
     tccl_conf_clear(&conf);
-    return tccl_end_output(rc);
+    return tccl_end_output(rc < 0 ? profile_complain(&err) : rc);
 }

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/numberset.h"
 #include "fill/gpusets.h"
-#include "fill/retry.h"
+#include "fill/run-meter.h"
 #include "measure/pool/repeat.h"
 #include "nccl/baseline.h"
 #include "search/setmap.h"
@@ -142,36 +142,33 @@ static double change(const struct tccl_drift_set *one)
     return one->now / one->then - 1;
 }
 
-struct repeated {
-    const struct tccl_backend *backend;
-    struct tccl_drift_set *one;
-};
-
 /* What the measurement says of the set. Is it what it was? */
-static bool is_as_then(void *context, const struct tccl_measurement *now)
+static bool is_as_then(const struct tccl_backend *backend, const struct tccl_measurement *now,
+                       struct tccl_drift_set *one)
 {
-    const struct repeated *repeated = context;
-    struct tccl_drift_set *one = repeated->one;
     double wide = fmax(now->spread, one->spread_then);
 
     one->failed = now->failed;
     one->now = now->failed ? 0 : now->gbps;
     one->spread = now->spread;
     one->noisy = !now->failed && wide > TOO_NOISY;
-    one->limit = MARGIN * fmax(repeated->backend->noise, wide) + EQUAL;
+    one->limit = MARGIN * fmax(backend->noise, wide) + EQUAL;
     return !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
 }
 
 /* Again while it is off; a try that is not decides. */
 static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, struct tccl_error *err)
 {
-    struct repeated repeated = {backend, one};
     struct tccl_measurement now;
     struct tccl_error why;
+    bool same = false;
 
-    if (tccl_retry(backend, &one->set, TCCL_TRIES, is_as_then, &repeated, &now, &why, err) != 0)
-        return -1;
-    one->drifted = !is_as_then(&repeated, &now) && !one->failed && !one->noisy;
+    for (int i = 0; i < TCCL_TRIES && !same; i++) {
+        if (tccl_retry(backend, &one->set, 1, &now, &why, err) != 0)
+            return -1;
+        same = is_as_then(backend, &now, one);
+    }
+    one->drifted = !same && !one->failed && !one->noisy;
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fill/retry.h"
+#include "fill/run-meter.h"
 #include "measure/pool/member.h"
 #include "measure/pool/workspace.h"
 #include "ring/neighbours.h"
@@ -157,8 +157,8 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
             others.transfers[others.count++] = joint->sides[i].transfers[k];
     if (tccl_backend_set_others(work->backend, &others, err) != 0)
         return -1;
-    int rc = tccl_retry(work->backend, &set, work->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1, NULL,
-                        NULL, &out, &why, err);
+    int rc = tccl_retry(work->backend, &set, work->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1, &out,
+                        &why, err);
     if (tccl_backend_set_others(work->backend, NULL, err) != 0 || rc != 0)
         return -1;
     progress->measured++;

@@ -15,6 +15,12 @@ static struct tccl_device device(enum tccl_device_kind kind, int index)
     return (struct tccl_device){(uint8_t)kind, (uint8_t)index};
 }
 
+/* GPUs first, then NICs. */
+static struct tccl_device device_at(const struct tccl_machine *machine, int i)
+{
+    return i < machine->n_gpus ? device(TCCL_GPU, i) : device(TCCL_NIC, i - machine->n_gpus);
+}
+
 /* Transfers that the machine doesn't allow, and what is there already, are left out. */
 static void add(struct list *list, int count, const tccl_transfer *transfers)
 {
@@ -51,27 +57,25 @@ static struct tccl_device memory_at(const struct tccl_machine *machine, struct t
     return device(TCCL_MEMORY, place == 0 ? own : place <= own ? place - 1 : place);
 }
 
-static void add_memories(struct list *list, int place)
+/* Each device and the memory at that place, one direction after the other or both at once. */
+static void add_memories(struct list *list, int place, bool at_once)
 {
     const struct tccl_machine *machine = list->machine;
 
-    for (int i = 0; i < machine->n_gpus; i++)
-        add_both(list, device(TCCL_GPU, i), memory_at(machine, device(TCCL_GPU, i), place), false);
-    for (int i = 0; i < machine->n_nics; i++)
-        add_both(list, device(TCCL_NIC, i), memory_at(machine, device(TCCL_NIC, i), place), false);
+    for (int i = 0; i < machine->n_gpus + machine->n_nics; i++) {
+        struct tccl_device own = device_at(machine, i);
+        add_both(list, own, memory_at(machine, own, place), at_once);
+    }
 }
 
 static void add_peers(struct list *list)
 {
     const struct tccl_machine *machine = list->machine;
 
-    for (int i = 0; i < machine->n_gpus; i++)
+    for (int i = 0; i < machine->n_gpus + machine->n_nics; i++)
         for (int j = 0; j < machine->n_gpus; j++)
             if (i != j)
-                add_both(list, device(TCCL_GPU, i), device(TCCL_GPU, j), false);
-    for (int i = 0; i < machine->n_nics; i++)
-        for (int j = 0; j < machine->n_gpus; j++)
-            add_both(list, device(TCCL_NIC, i), device(TCCL_GPU, j), false);
+                add_both(list, device_at(machine, i), device(TCCL_GPU, j), false);
 }
 
 /* A device in both directions at once. */
@@ -79,10 +83,7 @@ static void add_duplex(struct list *list)
 {
     const struct tccl_machine *machine = list->machine;
 
-    for (int i = 0; i < machine->n_gpus; i++)
-        add_both(list, device(TCCL_GPU, i), memory_at(machine, device(TCCL_GPU, i), 0), true);
-    for (int i = 0; i < machine->n_nics; i++)
-        add_both(list, device(TCCL_NIC, i), memory_at(machine, device(TCCL_NIC, i), 0), true);
+    add_memories(list, 0, true);
     for (int i = 0; i < machine->n_gpus; i++)
         for (int j = i + 1; j < machine->n_gpus; j++) {
             struct tccl_device a = device(TCCL_GPU, i), b = device(TCCL_GPU, j);
@@ -124,12 +125,12 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
 
     if (!list.sets)
         return tccl_fail(err, "out of memory");
-    add_memories(&list, 0);
+    add_memories(&list, 0, false);
     add_peers(&list);
     add_duplex(&list);
     add_shared_memories(&list);
     for (int place = 1; place < machine->n_memories; place++)
-        add_memories(&list, place);
+        add_memories(&list, place, false);
     *sets = list.sets;
     return list.count;
 }

@@ -1,6 +1,38 @@
 /* run-meter.c: the meter of a run, over a back end and the log of a profile. */
 #include "fill/run-meter.h"
 
+#include "base/clock.h"
+
+enum { SYNC_MS = 2000 };
+
+int tccl_retry(struct tccl_backend *backend, const struct tccl_set *set, int tries,
+               struct tccl_measurement *out, struct tccl_error *why, struct tccl_error *err)
+{
+    *out = (struct tccl_measurement){.failed = true};
+    for (int i = 0; i < tries && out->failed; i++) {
+        *out = (struct tccl_measurement){0};
+        *why = (struct tccl_error){0};
+        int rc = tccl_backend_measure(backend, set, out, why);
+        if (rc < 0)
+            return tccl_fail(err, "%s", why->text);
+        if (rc == 0 && out->marks != backend->marks)
+            tccl_fail(why, "others used the GPUs meanwhile");
+        if (rc > 0 || out->failed || out->marks != backend->marks)
+            *out = (struct tccl_measurement){.failed = true, .marks = backend->marks};
+    }
+    return 0;
+}
+
+int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err)
+{
+    int64_t now = tccl_now_ms();
+
+    if (now - *synced < SYNC_MS)
+        return 0;
+    *synced = now;
+    return tccl_profile_sync(profile, err);
+}
+
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
  * round. */
 static int know(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
@@ -93,7 +125,7 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
     int tries = meter->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1;
     struct tccl_error why, ended = {0};
 
-    if (tccl_retry(meter->backend, set, tries, NULL, NULL, out, &why, &ended) != 0)
+    if (tccl_retry(meter->backend, set, tries, out, &why, &ended) != 0)
         return tccl_fail(err, "%s: what was measured is kept", ended.text);
     if (!(known && out->failed)) { /* in the log first */
         if (tccl_profile_append(meter->profile, set, out, err) != 0)
