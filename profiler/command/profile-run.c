@@ -2,6 +2,7 @@
  * of time. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,50 +103,23 @@ static void note_end(unsigned marks, const struct tccl_fill_progress *end, char 
                  "; what is measured here is marked (%s): no chains are written", words);
 }
 
-/* What to measure: the chains of sets of GPUs, and what runs side by side. */
-struct wanted {
-    uint32_t *sets;
-    struct tccl_split *splits; /* none without --neighbours */
-    int n_sets, n_splits;
-};
-
-/* With the time that the chains left. */
-static int fill_together(const struct profile_options *options, struct tccl_backend *backend,
-                         struct tccl_profile *profile, const struct wanted *wanted,
-                         struct tccl_progress_line *line, struct tccl_fill_progress *end,
-                         struct tccl_error *err)
-{
-    double left = options->seconds > 0 ? options->seconds - (tccl_seconds() - line->begun) : 0;
-    const struct tccl_together_options what = {.splits = wanted->splits,
-                                               .n_splits = wanted->n_splits,
-                                               .seconds = left < 0 ? 1e-3 : left,
-                                               .progress = follow,
-                                               .context = line};
-
-    return tccl_fill_together(backend, profile, &what, end, err);
-}
-
 static int fill(const struct profile_options *options, struct tccl_backend *backend,
-                struct tccl_profile *profile, const struct wanted *wanted, struct tccl_error *err)
+                struct tccl_profile *profile, struct tccl_fill_options *what,
+                struct tccl_error *err)
 {
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
     char note[4 * TCCL_MARKS_TEXT];
-    const struct tccl_fill_options what = {.sets = wanted->sets,
-                                           .n_sets = wanted->n_sets,
-                                           .gap = options->gap,
-                                           .budget =
-                                               options->budget < 0 ? USUAL_BUDGET : options->budget,
-                                           .seconds = options->seconds,
-                                           .pairs = options->pairs,
-                                           .progress = follow,
-                                           .context = &line};
 
+    what->context = &line;
     note_nics(options, backend);
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, backend->machine->name);
-    int rc = tccl_fill(backend, profile, &what, &end, err);
-    if (rc == TCCL_FILL_DONE && wanted->splits)
-        rc = fill_together(options, backend, profile, wanted, &line, &end, err);
+    int rc = tccl_fill(backend, profile, what, &end, err);
+    if (rc == TCCL_FILL_DONE && what->splits) { /* with the time that the chains left */
+        if (what->seconds > 0)
+            what->seconds = fmax(what->seconds - (tccl_seconds() - line.begun), 1e-3);
+        rc = tccl_fill_together(backend, profile, what, &end, err);
+    }
     note_end(backend->marks, &end, note, sizeof(note));
     tccl_progress_end(&line, &end, rc, note);
     if (options->json && profile_print(summary(profile, &end, rc, err)) != 0)
@@ -153,34 +127,36 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     return rc;
 }
 
-static int choose_sets(const struct profile_options *options, int n_gpus, struct wanted *wanted,
-                       struct tccl_error *err)
-{
-    if (!options->neighbours) {
-        wanted->n_sets =
-            tccl_gpusets_parse(options->gpus ? options->gpus : "all", n_gpus, &wanted->sets, err);
-        return wanted->n_sets < 0 ? -1 : 0;
-    }
-    wanted->n_splits = tccl_splits_parse(options->splits, n_gpus, &wanted->splits, err);
-    if (wanted->n_splits < 0)
-        return -1;
-    wanted->n_sets = tccl_splits_sets(wanted->splits, wanted->n_splits, &wanted->sets);
-    return wanted->n_sets < 0 ? tccl_fail(err, "out of memory") : 0;
-}
-
+/* What to measure: the chains of sets of GPUs, and what runs side by side. */
 static int fill_sets(const struct profile_options *options, struct tccl_backend *backend,
                      struct tccl_profile *profile, struct tccl_error *err)
 {
-    struct wanted wanted = {0};
-    int rc = choose_sets(options, backend->machine->n_gpus, &wanted, err);
+    struct tccl_fill_options what = {.gap = options->gap,
+                                     .budget = options->budget < 0 ? USUAL_BUDGET : options->budget,
+                                     .seconds = options->seconds,
+                                     .pairs = options->pairs,
+                                     .progress = follow};
+    cleanup_free uint32_t *sets = NULL;
+    cleanup_free struct tccl_split *splits = NULL;
+    int n_gpus = backend->machine->n_gpus;
 
-    if (rc == 0)
-        rc = tccl_profile_claim(profile, backend->conditions, err);
-    if (rc == 0)
-        rc = fill(options, backend, profile, &wanted, err);
-    free(wanted.sets);
-    free(wanted.splits);
-    return rc;
+    if (options->neighbours) {
+        what.n_splits = tccl_splits_parse(options->splits, n_gpus, &splits, err);
+        if (what.n_splits < 0)
+            return -1;
+        what.n_sets = tccl_splits_sets(splits, what.n_splits, &sets);
+        if (what.n_sets < 0)
+            return tccl_fail(err, "out of memory");
+    } else {
+        what.n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all", n_gpus, &sets, err);
+        if (what.n_sets < 0)
+            return -1;
+    }
+    what.sets = sets;
+    what.splits = splits;
+    if (tccl_profile_claim(profile, backend->conditions, err) != 0)
+        return -1;
+    return fill(options, backend, profile, &what, err);
 }
 
 int profile_run(const struct profile_options *options, struct tccl_error *err)

@@ -1,5 +1,6 @@
 /* discover-gpus.c: the GPUs: on the PCI tree, in NVML and in the driver's /proc, by bus id. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bus.h"
@@ -9,10 +10,14 @@
 enum { NVIDIA = 0x10de, CLASS_VGA = 0x0300, CLASS_3D = 0x0302 };
 
 /* GPUs before they are in order. */
+struct gpu {
+    hwloc_obj_t object;
+    char busid[TCCL_BUSID];
+};
+
 struct gpus {
     int count;
-    hwloc_obj_t object[TCCL_MAX_GPUS];
-    char busid[TCCL_MAX_GPUS][TCCL_BUSID];
+    struct gpu list[TCCL_MAX_GPUS];
 };
 
 /* NVML's entry of a GPU, or NULL. */
@@ -26,28 +31,22 @@ static const struct tccl_nvml_gpu *nvml_gpu(const struct tccl_scene *scene, cons
 
 static int add(struct gpus *gpus, hwloc_obj_t object, const char *busid, struct tccl_error *err)
 {
-    int at = gpus->count;
-
-    if (at == TCCL_MAX_GPUS)
+    if (gpus->count == TCCL_MAX_GPUS)
         return tccl_fail(err, "more than %d GPUs: that many are not supported", TCCL_MAX_GPUS);
-    /* Bus ids of one length order as their texts do; longer domains come last. */
-    while (at > 0 && (strlen(gpus->busid[at - 1]) > strlen(busid) ||
-                      (strlen(gpus->busid[at - 1]) == strlen(busid) &&
-                       strcmp(gpus->busid[at - 1], busid) > 0))) {
-        gpus->object[at] = gpus->object[at - 1];
-        memcpy(gpus->busid[at], gpus->busid[at - 1], TCCL_BUSID);
-        at--;
-    }
-    gpus->object[at] = object;
-    snprintf(gpus->busid[at], TCCL_BUSID, "%s", busid);
-    gpus->count++;
+    gpus->list[gpus->count].object = object;
+    snprintf(gpus->list[gpus->count++].busid, TCCL_BUSID, "%s", busid);
     return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return tccl_busid_compare(((const struct gpu *)a)->busid, ((const struct gpu *)b)->busid);
 }
 
 static bool has(const struct gpus *gpus, const char *busid)
 {
     for (int i = 0; i < gpus->count; i++)
-        if (strcmp(gpus->busid[i], busid) == 0)
+        if (strcmp(gpus->list[i].busid, busid) == 0)
             return true;
     return false;
 }
@@ -102,26 +101,26 @@ static void name_gpu(struct tccl_scene *scene, hwloc_obj_t object, struct tccl_g
                  object->attr->pcidev.device_id);
 }
 
-static void describe(struct tccl_scene *scene, const struct gpus *gpus, int i)
+static void describe(struct tccl_scene *scene, const struct gpu *from, int i)
 {
     struct tccl_found *found = scene->found;
     struct tccl_gpu *gpu = &found->site.machine.gpus[i];
-    const struct tccl_nvml_gpu *nvml = nvml_gpu(scene, gpus->busid[i]);
-    char what[TCCL_BUSID + 8], minor[16] = "", *end = minor;
+    const struct tccl_nvml_gpu *nvml = nvml_gpu(scene, from->busid);
+    char what[TCCL_BUSID + 8], minor[16], *end;
 
     *gpu = (struct tccl_gpu){.parent = -1, .sm = nvml ? nvml->sm : 0};
-    memcpy(gpu->busid, gpus->busid[i], TCCL_BUSID);
-    name_gpu(scene, gpus->object[i], gpu, nvml);
-    if (!(nvml && nvml->minor >= 0) && scene->facts)
+    memcpy(gpu->busid, from->busid, TCCL_BUSID);
+    name_gpu(scene, from->object, gpu, nvml);
+    gpu->minor = nvml ? nvml->minor : -1;
+    if (gpu->minor < 0 && scene->facts &&
         tccl_sys_member(scene->options->root, "Device Minor", minor, sizeof(minor),
-                        "/proc/driver/nvidia/gpus/%s/information", gpu->busid);
-    long number = nvml && nvml->minor >= 0 ? nvml->minor : strtol(minor, &end, 10);
-    gpu->minor = (nvml && nvml->minor >= 0) || (end != minor && number >= 0 && number <= 9999)
-                     ? (int)number
-                     : -1;
+                        "/proc/driver/nvidia/gpus/%s/information", gpu->busid)) {
+        long number = strtol(minor, &end, 10);
+        gpu->minor = end != minor && number >= 0 && number <= 9999 ? (int)number : -1;
+    }
     snprintf(what, sizeof(what), "GPU %s", gpu->busid);
-    gpu->numa = tccl_scene_memory_of(scene, gpus->object[i], gpu->busid, what);
-    scene->gpu_object[i] = gpus->object[i];
+    gpu->numa = tccl_scene_memory_of(scene, from->object, gpu->busid, what);
+    scene->gpu_object[i] = from->object;
     found->site.gpu_device[i] = i;
     memcpy(found->site.gpu_busid[i], gpu->busid, TCCL_BUSID);
     found->gpu_index[i] = nvml ? nvml->index : -1;
@@ -153,8 +152,9 @@ int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
     if (scene->nvml_trouble[0] && scene->facts)
         tccl_scene_note(scene, "%s: what only NVML knows is missing", scene->nvml_trouble);
     machine->n_gpus = gpus.count;
+    qsort(gpus.list, (size_t)gpus.count, sizeof(*gpus.list), compare);
     for (int i = 0; i < gpus.count; i++)
-        describe(scene, &gpus, i);
+        describe(scene, &gpus.list[i], i);
     return 0;
 }
 

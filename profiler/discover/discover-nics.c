@@ -184,11 +184,8 @@ static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tall
 
 static int compare(const void *a, const void *b)
 {
-    const struct nic *first = a, *second = b;
-    size_t length = strlen(first->nic.busid), other = strlen(second->nic.busid);
-
-    return length != other ? (length > other) - (length < other)
-                           : strcmp(first->nic.busid, second->nic.busid);
+    return tccl_busid_compare(((const struct nic *)a)->nic.busid,
+                              ((const struct nic *)b)->nic.busid);
 }
 
 static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NICS],

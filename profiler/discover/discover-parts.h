@@ -41,6 +41,8 @@ const char *tccl_tally_others(const struct tccl_tally *tally, char text[static T
 
 /* "0000:21:00.0" of a PCI device or bridge. */
 void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID]);
+/* For qsort: bus ids of one length order as their texts do; longer domains come last. */
+int tccl_busid_compare(const char *a, const char *b);
 
 /* discover-memory.c: the NUMA nodes that have memory. Returns 0, or -1 with err. */
 int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err);

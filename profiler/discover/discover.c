@@ -55,6 +55,13 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
              pci->dev & 31U, pci->func & 7U);
 }
 
+int tccl_busid_compare(const char *a, const char *b)
+{
+    size_t length = strlen(a), other = strlen(b);
+
+    return length != other ? (length > other) - (length < other) : strcmp(a, b);
+}
+
 /* A fact of the topology, "" if it is not there; older files have a package's facts at the root. */
 static const char *fact(hwloc_topology_t topology, const char *name)
 {

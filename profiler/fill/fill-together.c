@@ -24,7 +24,7 @@ struct candidates {
 struct work {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
-    const struct tccl_together_options *options;
+    const struct tccl_fill_options *options;
     struct tccl_fill_progress *progress;
     struct tccl_together *known;
     struct candidates parts[TCCL_MAX_SIDES]; /* of the split at work */
@@ -144,11 +144,9 @@ static bool stop(struct work *work)
 static int measure_side(struct work *work, struct tccl_joint *joint, int which,
                         struct tccl_error *err)
 {
-    struct tccl_fill_progress *progress = work->progress;
     struct tccl_side others = {0};
     struct tccl_measurement out;
     struct tccl_error why = {0};
-    char text[TCCL_SET_TEXT];
     struct tccl_set set;
 
     split_repeats(&joint->sides[which], &set, &others);
@@ -161,17 +159,9 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
                         &why, err);
     if (tccl_backend_set_others(work->backend, NULL, err) != 0 || rc != 0)
         return -1;
-    progress->measured++;
-    progress->failed += out.failed;
-    progress->noisy += out.noisy;
-    if (out.failed) {
-        /* It is said in the end, so what works after it doesn't take its place. */
-        tccl_set_format(&set, text);
-        progress->why = (struct tccl_error){0};
-        tccl_fail(&progress->why, "\"%.80s\" beside others: %s", text,
-                  why.text[0] ? why.text : "no reason given");
+    tccl_retry_count(work->progress, &set, " beside others", &out, &why);
+    if (out.failed)
         return 1;
-    }
     joint->gbps[which] = out.gbps;
     joint->spread = fmax(joint->spread, out.spread);
     joint->marks = out.marks;
@@ -274,7 +264,7 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
 
 static int do_all(struct work *work, bool measure, struct tccl_error *err)
 {
-    const struct tccl_together_options *options = work->options;
+    const struct tccl_fill_options *options = work->options;
     int rc = 0;
 
     for (int i = 0; i < options->n_splits && rc == 0 && !work->stopped && !work->time_over; i++)
@@ -309,7 +299,7 @@ static int run(struct work *work, struct tccl_error *err)
 }
 
 int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profile,
-                       const struct tccl_together_options *options, struct tccl_fill_progress *end,
+                       const struct tccl_fill_options *options, struct tccl_fill_progress *end,
                        struct tccl_error *err)
 {
     struct work *work = calloc(1, sizeof(*work));

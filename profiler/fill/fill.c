@@ -72,11 +72,6 @@ static bool stop(struct fill *fill, double part)
 
     if (fraction > progress->fraction)
         progress->fraction = fmin(fraction, 1);
-    progress->known = fill->meter.before;
-    progress->measured = fill->meter.measured;
-    progress->failed = fill->meter.failed;
-    progress->noisy = fill->meter.noisy;
-    progress->why = fill->meter.why;
     progress->left = fill->end > 0 ? fmax(fill->end - time, 0) : -1;
     if (options->progress && options->progress(options->context, progress) != 0)
         fill->stopped = true;
@@ -504,7 +499,7 @@ static int find_chains(struct fill *fill, struct tccl_error *err)
 
 static int fill_all(struct fill *fill, struct tccl_error *err)
 {
-    if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, err) != 0)
+    if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, &fill->progress, err) != 0)
         return -1;
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
@@ -547,8 +542,6 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     tccl_symmetry_free(fill.symmetry);
     free(fill.cut);
     *end = fill.progress;
-    end->measured = fill.meter.measured;
-    end->failed = fill.meter.failed;
     tccl_run_meter_clear(&fill.meter);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)
         rc = -1;

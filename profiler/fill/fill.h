@@ -34,11 +34,13 @@ struct tccl_fill_progress {
 };
 
 struct tccl_fill_options {
-    const uint32_t *sets;
+    const uint32_t *sets; /* of GPUs */
     int n_sets;
+    const struct tccl_split *splits; /* for tccl_fill_together; NULL: none */
+    int n_splits;
     double gap;     /* stop each search when proven within this ratio */
     long budget;    /* transfer sets to measure for one GPU set at most; 0: no limit */
-    double seconds; /* for all of it; 0: no limit */
+    double seconds; /* for each of the two calls; 0: no limit */
     int pairs;      /* port pairs to search to the end; 0: all */
     /* Called often, may be NULL; non-zero stops: what was measured is kept. */
     int (*progress)(void *context, const struct tccl_fill_progress *progress);
@@ -61,17 +63,9 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               struct tccl_error *err);
 
 /* Rings and chains of several sets of GPUs, measured while all of them run: what steps do to each
- * other (machine/sides.h). */
-struct tccl_together_options {
-    const struct tccl_split *splits;
-    int n_splits;
-    double seconds; /* for all of it; 0: no limit */
-    /* As of tccl_fill_options. */
-    int (*progress)(void *context, const struct tccl_fill_progress *progress);
-    void *context;
-};
-
-/* Of each set of a split its chain table gives candidates: the best ring, NCCL's own, the best
+ * other (machine/sides.h).
+ *
+ * Of each set of a split its chain table gives candidates: the best ring, NCCL's own, the best
  * chain between NICs, NCCL's chains, then others, the fastest first; 20 of each set of two, fewer
  * of more. They are run together, one of each set: all combinations in which at most one set has
  * another than the first two of them, which a step runs that started alone. The
@@ -81,7 +75,7 @@ struct tccl_together_options {
  * that the back end can't measure, are left out. *end (as tccl_fill left it) counts on. Returns as
  * tccl_fill. */
 int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profile,
-                       const struct tccl_together_options *options, struct tccl_fill_progress *end,
+                       const struct tccl_fill_options *options, struct tccl_fill_progress *end,
                        struct tccl_error *err);
 
 /* firstsets.c. */

@@ -23,6 +23,23 @@ int tccl_retry(struct tccl_backend *backend, const struct tccl_set *set, int tri
     return 0;
 }
 
+void tccl_retry_count(struct tccl_fill_progress *progress, const struct tccl_set *set,
+                      const char *how, const struct tccl_measurement *out,
+                      const struct tccl_error *why)
+{
+    char text[TCCL_SET_TEXT];
+
+    progress->measured++;
+    progress->failed += out->failed;
+    progress->noisy += out->noisy;
+    if (!out->failed)
+        return;
+    tccl_set_format(set, text);
+    progress->why = (struct tccl_error){0};
+    tccl_fail(&progress->why, "\"%.80s\"%s: %s", text, how,
+              why->text[0] ? why->text : "no reason given");
+}
+
 int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err)
 {
     int64_t now = tccl_now_ms();
@@ -45,14 +62,15 @@ static int know(void *context, const struct tccl_set *set, const struct tccl_mea
     if (!entry)
         return -1;
     entry->given_up = false; /* this run tries again */
-    meter->before += !measured->failed;
+    meter->progress->known += !measured->failed;
     return 0;
 }
 
 int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backend,
-                        struct tccl_profile *profile, struct tccl_error *err)
+                        struct tccl_profile *profile, struct tccl_fill_progress *progress,
+                        struct tccl_error *err)
 {
-    *meter = (struct tccl_run_meter){.backend = backend, .profile = profile};
+    *meter = (struct tccl_run_meter){.backend = backend, .profile = profile, .progress = progress};
     return tccl_profile_sets(profile, know, meter, NULL, err) < 0 ? -1 : 0;
 }
 
@@ -96,27 +114,6 @@ int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tcc
     return tccl_run_meter_measure(meter, &set, &out, err);
 }
 
-/* Returns 0, or -1 with err if it makes no sense to go on. */
-static int count(struct tccl_run_meter *meter, const struct tccl_set *set,
-                 const struct tccl_measurement *out, const struct tccl_error *why,
-                 struct tccl_error *err)
-{
-    meter->measured++;
-    meter->failed += out->failed;
-    meter->noisy += out->noisy;
-    meter->in_a_row = out->failed ? meter->in_a_row + 1 : 0;
-    if (!out->failed)
-        return 0;
-    char text[TCCL_SET_TEXT];
-    tccl_set_format(set, text);
-    meter->why = (struct tccl_error){0};
-    tccl_fail(&meter->why, "\"%.80s\": %s", text, why->text[0] ? why->text : "no reason given");
-    if (meter->in_a_row < TCCL_FAILURES)
-        return 0;
-    return tccl_fail(err, "%d sets failed in a row, the last %s: what was measured is kept",
-                     meter->in_a_row, meter->why.text);
-}
-
 /* known: a failure changes nothing, and isn't written down. */
 static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, bool known,
                    struct tccl_measurement *out, struct tccl_error *err)
@@ -133,9 +130,12 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
         if (!tccl_setmap_note(&meter->sets, set, out))
             return tccl_fail(err, "out of memory");
     }
-    return count(meter, set, out, &why, err) != 0
-               ? -1
-               : tccl_retry_sync(meter->profile, &meter->synced, err);
+    tccl_retry_count(meter->progress, set, "", out, &why);
+    meter->in_a_row = out->failed ? meter->in_a_row + 1 : 0;
+    if (meter->in_a_row >= TCCL_FAILURES)
+        return tccl_fail(err, "%d sets failed in a row, the last %s: what was measured is kept",
+                         meter->in_a_row, meter->progress->why.text);
+    return tccl_retry_sync(meter->profile, &meter->synced, err);
 }
 
 int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,

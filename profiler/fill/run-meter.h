@@ -3,8 +3,7 @@
 #ifndef TCCL_RUN_METER_H
 #define TCCL_RUN_METER_H
 
-#include "measure/backends/backend.h"
-#include "profile/cache.h"
+#include "fill/fill.h"
 #include "search/setmap.h"
 
 /* How often a set is tried:
@@ -26,6 +25,12 @@ enum { TCCL_TRIES = 3, TCCL_FAILURES = 10, TCCL_MEASURED = 2 };
 int tccl_retry(struct tccl_backend *backend, const struct tccl_set *set, int tries,
                struct tccl_measurement *out, struct tccl_error *why, struct tccl_error *err);
 
+/* Counts what was measured. A failure is said in the end, so what works after it doesn't take its
+ * place: "SET HOW: why". */
+void tccl_retry_count(struct tccl_fill_progress *progress, const struct tccl_set *set,
+                      const char *how, const struct tccl_measurement *out,
+                      const struct tccl_error *why);
+
 /* Syncs what was written to the profile, once in two seconds. synced: when it was, 0 at first
  * (tccl_now_ms). Returns 0, or -1 with err. */
 int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_error *err);
@@ -33,20 +38,17 @@ int tccl_retry_sync(struct tccl_profile *profile, int64_t *synced, struct tccl_e
 struct tccl_run_meter {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
-    struct tccl_setmap sets; /* measured, or tried */
-    long before;             /* good measurements of earlier runs */
-    long measured;           /* now; failed ones count */
-    long failed;             /* of them: given up */
-    long noisy;              /* of them: too large a spread */
-    int in_a_row;            /* failed, with none good in between */
-    struct tccl_error why;   /* which failed last, and why; "" none */
-    int64_t synced;          /* milliseconds, tccl_now_ms */
+    struct tccl_fill_progress *progress; /* what is measured is counted here */
+    struct tccl_setmap sets;             /* measured, or tried */
+    int in_a_row;                        /* failed, with none good in between */
+    int64_t synced;                      /* milliseconds, tccl_now_ms */
 };
 
-/* Reads the log of the profile (opened with create). Both are borrowed. Returns 0, or -1 with err;
+/* Reads the log of the profile (opened with create). All are borrowed. Returns 0, or -1 with err;
  * clear is right after either. */
 int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backend,
-                        struct tccl_profile *profile, struct tccl_error *err);
+                        struct tccl_profile *profile, struct tccl_fill_progress *progress,
+                        struct tccl_error *err);
 void tccl_run_meter_clear(struct tccl_run_meter *meter);
 
 /* The same as a meter for a search. It remembers what it measures,

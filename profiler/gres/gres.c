@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "client/hostlist.h"
+#include "discover/sysfs.h"
 
 enum { NVIDIA_MAJOR = 195, MINOR_MOST = 9999 };
 
@@ -183,29 +184,19 @@ bool tccl_gres_cores_exist(const char *cores, int count)
 
 /* ---- which devices these are ---- */
 
-/* "0000:41:00.0" of the GPU whose information says "Device Minor: N". */
-static bool minor_is(const char *root, const char *busid, int minor)
-{
-    char path[PATH_MAX], line[256];
-    snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%.64s/information", root, busid);
-    cleanup_file FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        int found;
-        if (sscanf(line, "Device Minor: %d", &found) == 1)
-            return found == minor;
-    }
-    return false;
-}
-
+/* Of the GPU whose information says "Device Minor: N". */
 static void find_bus(struct tccl_gres_device *device, const char *root)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], minor[16];
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root);
     cleanup_dir DIR *folder = opendir(path);
     const struct dirent *entry;
     while (folder && !device->has_bus && (entry = readdir(folder)))
-        device->has_bus = tccl_bus_parse(entry->d_name, &device->bus) == 0 &&
-                          minor_is(root, entry->d_name, device->minor);
+        device->has_bus =
+            tccl_bus_parse(entry->d_name, &device->bus) == 0 &&
+            tccl_sys_member(root, "Device Minor", minor, sizeof(minor),
+                            "/proc/driver/nvidia/gpus/%.64s/information", entry->d_name) &&
+            atoi(minor) == device->minor;
 }
 
 /* NVIDIA's driver has a folder for each instance of a GPU. */

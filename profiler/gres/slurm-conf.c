@@ -13,12 +13,18 @@
 
 enum { FILE_MAX = 16 << 20, FILES_MOST = 1024, DEPTH = 8, NODES_MOST = 65536, GPUS_MOST = 65536 };
 
-void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from)
+void tccl_slurm_conf_find(char path[static PATH_MAX], const char **from)
 {
     static const char *const usual[] = {"/etc/slurm/slurm.conf", "/usr/local/etc/slurm.conf",
                                         "/etc/slurm-llnl/slurm.conf", "/opt/slurm/etc/slurm.conf"};
     static const char cached[] = "/run/slurm/conf/slurm.conf";
+    const char *variable = getenv("SLURM_CONF");
     struct stat st;
+    *from = "SLURM_CONF";
+    if (variable && *variable) {
+        snprintf(path, PATH_MAX, "%s", variable);
+        return;
+    }
     *from = "the usual place";
     for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++) {
         snprintf(path, PATH_MAX, "%s", usual[i]);
@@ -27,17 +33,6 @@ void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from)
     }
     *from = "what slurmd got from slurmctld";
     snprintf(path, PATH_MAX, "%s", stat(cached, &st) == 0 ? cached : "");
-}
-
-void tccl_slurm_conf_find(char path[static PATH_MAX], const char **from)
-{
-    const char *variable = getenv("SLURM_CONF");
-    if (!variable || !*variable) {
-        tccl_slurm_conf_usual(path, from);
-        return;
-    }
-    *from = "SLURM_CONF";
-    snprintf(path, PATH_MAX, "%s", variable);
 }
 
 /* ---- lines ---- */

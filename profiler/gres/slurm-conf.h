@@ -27,8 +27,6 @@ struct tccl_slurm_conf {
  * configless slurmd got from slurmctld. Writes the path, "" if there is none; *from (static) says
  * how it was found. */
 void tccl_slurm_conf_find(char path[static PATH_MAX], const char **from);
-/* The same without $SLURM_CONF. */
-void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from);
 
 /* Reads the file and those it includes. Returns 0, or -1 with err. clear is safe after
  * both. */

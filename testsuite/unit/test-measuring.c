@@ -402,11 +402,12 @@ static long ask_again(int times, double *gbps)
     struct tccl_profile *profile = open_profile(backend);
     struct tccl_error err = {0};
     struct tccl_measurement out;
+    struct tccl_fill_progress progress = {0};
     struct tccl_run_meter meter;
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_set_parse("g0>m0 g1>m0", &set, &err), 0);
-    CHECK_INT(tccl_run_meter_open(&meter, backend, profile, &err), 0);
+    CHECK_INT(tccl_run_meter_open(&meter, backend, profile, &progress, &err), 0);
     for (int i = 0; i < times; i++)
         CHECK_INT(tccl_run_meter_again(&meter, &set, TCCL_MEASURED, &out, &err), 0);
     CHECK_INT(tccl_run_meter_measure(&meter, &set, &out, &err), 0);

@@ -177,7 +177,7 @@ static int run(struct tccl_fill_progress *end, struct tccl_error *err)
     struct tccl_backend *backend = rough_begin();
     struct tccl_profile *profile = open_rough(backend);
     const struct tccl_fill_options chains = {.sets = parts, .n_sets = 4, .gap = 0.01};
-    const struct tccl_together_options options = {
+    const struct tccl_fill_options options = {
         .splits = halves, .n_splits = 2, .progress = progress};
     *err = (struct tccl_error){""};
     int rc = tccl_fill(backend, profile, &chains, end, err);
