@@ -41,11 +41,6 @@ static const struct tccl_release releases[] = {
 };
 enum { RELEASES = sizeof(releases) / sizeof(*releases) };
 
-const struct tccl_release *tccl_release_at(int i)
-{
-    return i >= 0 && i < RELEASES ? &releases[i] : NULL;
-}
-
 const struct tccl_release *tccl_release_of(int64_t version)
 {
     for (int i = 0; i < RELEASES; i++)

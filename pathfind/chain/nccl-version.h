@@ -70,8 +70,6 @@ struct tccl_release {
 const struct tccl_release *tccl_release_of(int64_t version);
 /* false, too, if the version is not known. */
 bool tccl_release_does(int64_t version, enum tccl_fact fact);
-/* All releases, ascending; NULL behind the last one. */
-const struct tccl_release *tccl_release_at(int i);
 
 /* The generation of a version, an index: what is older or newer than any known one belongs to the
  * first or the newest. */

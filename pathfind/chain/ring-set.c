@@ -57,6 +57,14 @@ double tccl_ring_set_line(const struct tccl_ring_set *set, const struct tccl_mac
     return rate;
 }
 
+bool tccl_ring_set_equal(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    bool equal = a->n == b->n;
+    for (int i = 0; i < a->n && equal; i++)
+        equal = tccl_chain_equal(&a->rings[i], &b->rings[i]);
+    return equal;
+}
+
 static int compare_transfers(const void *a, const void *b)
 {
     const tccl_transfer *x = a, *y = b;

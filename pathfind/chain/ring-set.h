@@ -25,6 +25,9 @@ void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
 /* What the lines of the NICs leave to each ring, GB/s; infinite for closed ones. */
 double tccl_ring_set_line(const struct tccl_ring_set *set, const struct tccl_machine *machine);
 
+/* Do they say the same, in the same order (tccl_chain_equal)? */
+bool tccl_ring_set_equal(const struct tccl_ring_set *a, const struct tccl_ring_set *b);
+
 /* Do they make the same transfers, each as often? Then they are as fast, in whatever order their
  * rings are, and wherever closed ones begin. */
 bool tccl_ring_set_alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b);

@@ -186,21 +186,13 @@ int route_rings(const struct route *route)
     return most;
 }
 
-static void take_baseline(const struct tccl_baseline *baseline, struct tccl_ring_set *set)
-{
-    *set = (struct tccl_ring_set){.n = baseline->n_chains};
-    memcpy(set->rings, baseline->chains, baseline->n_chains * sizeof(*baseline->chains));
-}
-
 /* All chains of the baseline, GB/s. A profile has measured a transfer of several chains once. */
 static int rate_baseline(struct source *source, const struct tccl_baseline *baseline, double *gbps,
                          struct tccl_error *err)
 {
-    struct tccl_ring_set rings;
     struct tccl_set set;
-    take_baseline(baseline, &rings);
     if (!source->profile)
-        return rate_by_model(source->model, &rings, gbps, err);
+        return rate_by_model(source->model, &baseline->set, gbps, err);
     if (tccl_baseline_set(baseline, &set, err) != 0 || source_measure(source, &set, gbps, err) != 0)
         return -1;
     *gbps = tccl_baseline_gbps(baseline, *gbps);
@@ -228,14 +220,14 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
 {
     struct tccl_table *table = class->table;
     struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
-    if (baseline->n_chains == 0 && measure_baseline(class, closed, baseline, err) != 0)
+    if (baseline->set.n == 0 && measure_baseline(class, closed, baseline, err) != 0)
         return -1;
     /* A search has rated the union of its sets. */
     if (!class->source->profile &&
         rate_baseline(class->source, baseline, &baseline->gbps, err) != 0)
         return -1;
-    *stop = (struct stop){.class = class, .gbps = baseline->gbps, .baseline = true};
-    take_baseline(baseline, &stop->set);
+    *stop = (struct stop){
+        .class = class, .gbps = baseline->gbps, .baseline = true, .set = baseline->set};
     return 0;
 }
 

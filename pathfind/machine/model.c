@@ -43,7 +43,6 @@ struct role {
 };
 
 struct tccl_model {
-    char name[TCCL_NAME];
     struct tccl_machine machine;
     int n_possible; /* the transfers that the machine allows, in order */
     tccl_transfer possible[TCCL_TRANSFERS];
@@ -352,15 +351,16 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
     static const char *const names[] = {"format",  "version", "name",      "about", "sources",
                                         "machine", "groups",  "resources", "rules", NULL};
     struct tccl_model *model = builder->model;
+    char name[TCCL_NAME];
 
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_fields_format(json, "tccl-model", 1, err) != 0 ||
-        tccl_field_text(json, "name", 1, model->name, sizeof(model->name), err) < 0)
+        tccl_field_text(json, "name", 1, name, sizeof(name), err) < 0)
         return -1;
     if (tccl_machine_from_json(json_object_get(json, "machine"), &model->machine, err) != 0)
         return tccl_fail_in(err, "machine");
     if (!model->machine.name[0])
-        strcpy(model->machine.name, model->name);
+        strcpy(model->machine.name, name);
     for (int i = 0; i < TCCL_TRANSFERS; i++) {
         tccl_transfer transfer = (tccl_transfer)i;
         model->allowed[i] = tccl_machine_allows(&model->machine, transfer, NULL) == 0;
@@ -416,11 +416,6 @@ void tccl_model_free(struct tccl_model *model)
 const struct tccl_machine *tccl_model_machine(const struct tccl_model *model)
 {
     return &model->machine;
-}
-
-const char *tccl_model_name(const struct tccl_model *model)
-{
-    return model->name;
 }
 
 /* Measuring */

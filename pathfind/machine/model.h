@@ -26,7 +26,6 @@ int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct t
 void tccl_model_free(struct tccl_model *model); /* NULL is fine */
 
 const struct tccl_machine *tccl_model_machine(const struct tccl_model *model);
-const char *tccl_model_name(const struct tccl_model *model);
 
 /* Bandwidth of the set in GB/s. rates may be NULL, or holds count values: each member's rate.
  * limits may be NULL, or gets for each member the name (owned by the model) of the resource or rule

@@ -158,13 +158,13 @@ static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
  * (a duplicate, or no room). memcmp is valid, because all bytes of chains are set. */
 static int add_distinct(struct tccl_baseline *baseline, const struct tccl_chain *chain)
 {
-    for (int i = 0; i < baseline->n_chains; i++)
-        if (memcmp(&baseline->chains[i], chain, sizeof(*chain)) == 0)
+    for (int i = 0; i < baseline->set.n; i++)
+        if (memcmp(&baseline->set.rings[i], chain, sizeof(*chain)) == 0)
             return -1;
-    if (baseline->n_chains == TCCL_MAX_CHANNELS)
+    if (baseline->set.n == TCCL_MAX_CHANNELS)
         return -1;
-    baseline->chains[baseline->n_chains] = *chain;
-    return baseline->n_chains++;
+    baseline->set.rings[baseline->set.n] = *chain;
+    return baseline->set.n++;
 }
 
 static void make_chains(const struct tccl_machine *machine, const struct parts *parts, bool closed,
@@ -279,20 +279,20 @@ int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set
     struct tccl_set one;
 
     set->count = 0;
-    for (int i = 0; i < baseline->n_chains; i++) {
-        tccl_chain_set(&baseline->chains[i], &one);
+    for (int i = 0; i < baseline->set.n; i++) {
+        tccl_chain_set(&baseline->set.rings[i], &one);
         for (int k = 0; k < one.count; k++)
             if (tccl_set_add_again(set, one.transfers[k]) != 0)
                 return tccl_fail(
                     err,
                     "the %d rings of the baseline make more than %d transfers at once: their "
                     "bandwidth is unknown",
-                    baseline->n_chains, TCCL_MAX_SET);
+                    baseline->set.n, TCCL_MAX_SET);
     }
     return 0;
 }
 
 double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps)
 {
-    return baseline->n_chains * gbps;
+    return baseline->set.n * gbps;
 }

@@ -7,12 +7,6 @@
 #include "chain/beside-text.h"
 #include "ring/node-class.h"
 
-static void cleanup_node_class_(struct tccl_node_class **class)
-{
-    tccl_node_class_free(*class);
-}
-#define cleanup_node_class __attribute__((cleanup(cleanup_node_class_)))
-
 /* ---- writing ---- */
 
 /* The chains as one text; null: none. */
@@ -354,7 +348,7 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
         tccl_fail(err, "nics and cells of a node class do not fit together");
         return NULL;
     }
-    cleanup_node_class struct tccl_node_class *class = tccl_node_class_new((int)n);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_new((int)n);
     if (!class) {
         tccl_fail(err, "out of memory");
         return NULL;
@@ -366,14 +360,9 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 
 static bool seen_equal(const struct tccl_seen *a, const struct tccl_seen *b)
 {
-    if (a->gbps != b->gbps || a->bound != b->bound || a->alone != b->alone ||
-        a->share != b->share || a->harms != b->harms || a->basis != b->basis ||
-        a->set.n != b->set.n)
-        return false;
-    for (int i = 0; i < a->set.n; i++)
-        if (!tccl_chain_equal(&a->set.rings[i], &b->set.rings[i]))
-            return false;
-    return true;
+    return a->gbps == b->gbps && a->bound == b->bound && a->alone == b->alone &&
+           a->share == b->share && a->harms == b->harms && a->basis == b->basis &&
+           tccl_ring_set_equal(&a->set, &b->set);
 }
 
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)

@@ -479,7 +479,7 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
         const struct list *list = &groups->lists[i];
         const struct tccl_baseline *own = &list->baselines[generation];
         int bounces = planned ? tccl_bounces(&list->results[planned->chosen[i]].chain, 1)
-                              : tccl_bounces(own->chains, own->n_chains);
+                              : tccl_bounces(own->set.rings, own->set.n);
         most = bounces > most ? bounces : most;
     }
     return most;

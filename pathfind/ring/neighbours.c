@@ -66,19 +66,13 @@ bool tccl_floor_harms(const struct tccl_floor *floor, const struct tccl_beside *
 int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline)
 {
     const struct tccl_side before = *side;
-    for (int i = 0; i < baseline->n_chains; i++)
-        if (tccl_side_add_chain(side, &baseline->chains[i]) != 0) {
+    for (int i = 0; i < baseline->set.n; i++)
+        if (tccl_side_add_chain(side, &baseline->set.rings[i]) != 0) {
             *side = before;
             return -1;
         }
     return 0;
 }
-
-static void cleanup_class_(struct tccl_node_class **class)
-{
-    tccl_node_class_free(*class);
-}
-#define cleanup_class __attribute__((cleanup(cleanup_class_)))
 
 void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
                     const struct tccl_worth *worth, bool harms)

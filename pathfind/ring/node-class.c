@@ -20,12 +20,6 @@ void tccl_node_class_free(struct tccl_node_class *class)
     free(class);
 }
 
-static void cleanup_node_class_(struct tccl_node_class **class)
-{
-    tccl_node_class_free(*class);
-}
-#define cleanup_node_class __attribute__((cleanup(cleanup_node_class_)))
-
 struct tccl_node_class *tccl_node_class_new(int n_nics)
 {
     struct tccl_node_class *class = calloc(1, sizeof(*class));
@@ -120,18 +114,18 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
                           int generation)
 {
     const struct tccl_baseline *chains = &table->baselines[0][generation];
-    *baseline = (struct tccl_class_baseline){.n_chains = chains->n_chains};
+    *baseline = (struct tccl_class_baseline){.n_chains = chains->set.n};
     for (int closed = 0; closed < 2; closed++) {
         const struct tccl_baseline *own = &table->baselines[closed][generation];
         baseline->gbps[closed] = own->gbps;
         baseline->share[closed] = 1;
-        baseline->bounces[closed] = tccl_bounces(own->chains, own->n_chains);
+        baseline->bounces[closed] = tccl_bounces(own->set.rings, own->set.n);
         baseline->ring[closed] = own->ring;
         baseline->tree[closed] = own->tree;
     }
-    for (int i = 0; i < chains->n_chains; i++) {
-        add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
-        add_ascending(baseline->exit_nics, i, chains->chains[i].exit.nic);
+    for (int i = 0; i < chains->set.n; i++) {
+        add_ascending(baseline->entry_nics, i, chains->set.rings[i].entry.nic);
+        add_ascending(baseline->exit_nics, i, chains->set.rings[i].exit.nic);
     }
 }
 
@@ -148,16 +142,16 @@ const char *tccl_table_fabric(const struct tccl_table *table, const struct tccl_
         one = one && is_on(machine, i, machine->nics[0].fabric);
     if (one)
         return machine->nics[0].fabric;
-    if (newest->n_chains == 0)
+    if (newest->set.n == 0)
         return NULL;
-    const char *fabric = machine->nics[newest->chains[0].entry.nic].fabric;
+    const char *fabric = machine->nics[newest->set.rings[0].entry.nic].fabric;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_baseline *own = &table->baselines[0][i];
-        for (int k = 0; k < own->n_chains; k++)
-            if (!is_on(machine, own->chains[k].entry.nic, fabric) ||
-                !is_on(machine, own->chains[k].exit.nic, fabric))
+        for (int k = 0; k < own->set.n; k++)
+            if (!is_on(machine, own->set.rings[k].entry.nic, fabric) ||
+                !is_on(machine, own->set.rings[k].exit.nic, fabric))
                 return NULL;
-        if (own->n_chains == 0)
+        if (own->set.n == 0)
             return NULL;
     }
     return fabric;
@@ -254,7 +248,7 @@ const struct tccl_seen *tccl_class_best_set(const struct tccl_node_class *class,
 int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
                   struct tccl_seen best[static 2])
 {
-    cleanup_node_class struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     for (int closed = 0; class && closed < 2; closed++) {
         const struct tccl_seen *own = tccl_class_best_set(class, closed);
@@ -354,7 +348,7 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
                                                    const struct tccl_machine *machine,
                                                    enum tccl_view view)
 {
-    cleanup_node_class struct tccl_node_class *class = tccl_node_class_new(machine->n_nics);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_new(machine->n_nics);
     if (!class)
         return NULL;
     memcpy(class->machine, table->machine, sizeof(class->machine));

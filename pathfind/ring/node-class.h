@@ -92,6 +92,11 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
 /* A class of that many NICs that has nothing yet. The caller frees. NULL without memory. */
 struct tccl_node_class *tccl_node_class_new(int n_nics);
 void tccl_node_class_free(struct tccl_node_class *class);
+static inline void tccl_cleanup_class(struct tccl_node_class **class)
+{
+    tccl_node_class_free(*class);
+}
+#define cleanup_class __attribute__((cleanup(tccl_cleanup_class)))
 
 /* Adds a set of two rings or more, if it is the best one of as many that pass through the node in
  * the same way, from and to the same fabrics. alone = 0: nobody runs beside it. Returns 0, or -1 if

@@ -261,13 +261,8 @@ static bool nominal_equal(const struct tccl_nominal *a, const struct tccl_nomina
 
 bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
 {
-    if (a->gbps != b->gbps || a->n_chains != b->n_chains || !nominal_equal(&a->ring, &b->ring) ||
-        !nominal_equal(&a->tree, &b->tree))
-        return false;
-    for (int i = 0; i < a->n_chains; i++)
-        if (!tccl_chain_equal(&a->chains[i], &b->chains[i]))
-            return false;
-    return true;
+    return a->gbps == b->gbps && tccl_ring_set_equal(&a->set, &b->set) &&
+           nominal_equal(&a->ring, &b->ring) && nominal_equal(&a->tree, &b->tree);
 }
 
 /* ---- is it right? ---- */
@@ -306,14 +301,14 @@ static int check_baselines(const struct tccl_table *table, const struct tccl_mac
         const struct tccl_baseline *own = &table->baselines[closed][i];
         const double rates[] = {own->gbps, own->ring.intra, own->ring.inter, own->tree.intra,
                                 own->tree.inter};
-        bool fits = own->n_chains >= 0 && own->n_chains <= TCCL_MAX_CHANNELS &&
-                    (own->n_chains > 0 || !(own->gbps > 0));
+        bool fits = own->set.n >= 0 && own->set.n <= TCCL_MAX_CHANNELS &&
+                    (own->set.n > 0 || !(own->gbps > 0));
         for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++)
             fits = fits && rates[r] >= 0 && isfinite(rates[r]);
         if (!fits)
             return tccl_fail(err, "the baseline of NCCL %s contradicts itself; make it again",
                              tccl_generation(i)->name);
-        if (check_rings(own->chains, own->n_chains, table->gpus, closed, machine, err) != 0)
+        if (check_rings(own->set.rings, own->set.n, table->gpus, closed, machine, err) != 0)
             return -1;
     }
     return 0;
@@ -466,7 +461,7 @@ static void put_baselines(FILE *out, const char *word, const struct tccl_baselin
         put_number(out, own->gbps);
         put_nominal(out, &own->ring);
         put_nominal(out, &own->tree);
-        put_rings(out, own->chains, own->n_chains);
+        put_rings(out, own->set.rings, own->set.n);
     }
 }
 
@@ -699,10 +694,10 @@ static int take_baseline(char *at, struct tccl_baseline *baselines, struct tccl_
         !take_number(&at, &own.gbps) || !take_nominal(&at, &own.ring) ||
         !take_nominal(&at, &own.tree))
         return tccl_fail(err, "a baseline is not complete");
-    own.n_chains = take_rings(at, own.chains, TCCL_MAX_CHANNELS, err);
+    own.set.n = take_rings(at, own.set.rings, TCCL_MAX_CHANNELS, err);
     for (int i = generation; i < TCCL_GENERATIONS; i++)
         baselines[i] = own;
-    return own.n_chains < 0 ? -1 : 0;
+    return own.set.n < 0 ? -1 : 0;
 }
 
 /* A table while it is read. */

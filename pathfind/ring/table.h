@@ -36,9 +36,8 @@ enum { TCCL_MAX_CHANNELS = 8 };
 /* The baseline: what a stock NCCL of one generation builds on its own (see nccl/baseline.h). All
  * chains run at the same time. */
 struct tccl_baseline {
-    double gbps;  /* GB/s, aggregate; 0: not measured */
-    int n_chains; /* 0: none, or their bandwidth cannot be measured */
-    struct tccl_chain chains[TCCL_MAX_CHANNELS];
+    double gbps;                    /* GB/s, aggregate; 0: not measured */
+    struct tccl_ring_set set;       /* n = 0: none, or their bandwidth cannot be measured */
     struct tccl_nominal ring, tree; /* also where nothing can be measured */
 };
 

@@ -17,7 +17,7 @@ enum { RECENT = 4096 };
 static const double SAME = 1e-9;
 
 /* A limit of three or more transfers, or of any number that are to be avoided; met counts those on
- * the stack. */
+ * the stack. One of one or two is a number in pairs, which a search looks up most often. */
 struct limit {
     double gbps;
     uint32_t first; /* into members */
@@ -41,8 +41,8 @@ struct tccl_bounds {
     int n_transfers;                  /* possible on this machine */
     uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1, */
     uint16_t numbers[TCCL_TRANSFERS]; /* and back */
-    double alone[TCCL_TRANSFERS];     /* by compact number */
-    double *pairs;                    /* n_transfers squared */
+    double
+        *pairs; /* of two transfers, by compact numbers: n_transfers squared; of one: with itself */
     struct limit *limits;
     size_t n_limits, limits_room;
     uint16_t *members; /* compact numbers */
@@ -78,7 +78,6 @@ struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
         sets->entries[i].asked = sets->entries[i].limits = sets->entries[i].confirmed = false;
     memset(bounds->compact, 0xff, sizeof(bounds->compact));
     for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        bounds->alone[transfer] = INFINITY;
         if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0)
             continue;
         bounds->numbers[bounds->n_transfers] = transfer;
@@ -212,15 +211,10 @@ static int add_limit(struct tccl_bounds *bounds, const struct tccl_set *set, dou
         if (members[i] >= n)
             return 0;
     }
-    if (set->count == 1) {
-        bounds->alone[members[0]] = fmin(bounds->alone[members[0]], gbps);
-        return 0;
-    }
     if (set->count > 2)
         return add_long_limit(bounds, members, set->count, gbps);
-    double *both = &bounds->pairs[members[0] * n + members[1]];
-    if (gbps < *both)
-        *both = bounds->pairs[members[1] * n + members[0]] = gbps;
+    size_t a = members[0], b = members[set->count - 1];
+    bounds->pairs[a * n + b] = bounds->pairs[b * n + a] = fmin(bounds->pairs[a * n + b], gbps);
     return 0;
 }
 
@@ -310,19 +304,15 @@ static int note_raise(struct tccl_bounds *bounds, double low, double high)
     return add_value(bounds, high);
 }
 
-static bool out_of_order(const struct tccl_bounds *bounds, const struct uses *uses, size_t place)
-{
-    return place + 1 < uses->count &&
-           bounds->limits[uses->limits[place]].gbps > bounds->limits[uses->limits[place + 1]].gbps;
-}
-
 /* Puts a limit that has grown where it belongs among a transfer's. */
 static void move_use(const struct tccl_bounds *bounds, struct uses *uses, uint32_t limit)
 {
     size_t place = 0;
     while (uses->limits[place] != limit)
         place++;
-    for (; out_of_order(bounds, uses, place); place++) {
+    for (; place + 1 < uses->count &&
+           bounds->limits[limit].gbps > bounds->limits[uses->limits[place + 1]].gbps;
+         place++) {
         uses->limits[place] = uses->limits[place + 1];
         uses->limits[place + 1] = limit;
     }
@@ -374,13 +364,10 @@ static int raise_limit(struct tccl_bounds *bounds, const struct tccl_set *set, d
         return raise_if_long(bounds, set, gbps);
     size_t a = bounds->compact[set->transfers[0]];
     size_t b = bounds->compact[set->transfers[set->count - 1]];
-    double *one = set->count == 1 ? &bounds->alone[a] : &bounds->pairs[a * n + b];
-    double low = *one;
+    double low = bounds->pairs[a * n + b];
     if (low >= gbps)
         return 0;
-    *one = gbps;
-    if (set->count == 2)
-        bounds->pairs[b * n + a] = gbps;
+    bounds->pairs[a * n + b] = bounds->pairs[b * n + a] = gbps;
     return note_raise(bounds, low, gbps);
 }
 
@@ -433,31 +420,22 @@ static int raise_found(struct tccl_bounds *bounds, uint32_t index, double gbps)
     return raise_images(bounds, transfers, limit->size, gbps);
 }
 
-static int raise_pairs(struct tccl_bounds *bounds, const struct tccl_set *set, int i, double low,
-                       double gbps)
-{
-    size_t n = bounds->n_transfers, a = bounds->compact[set->transfers[i]];
-    for (int j = i + 1; j < set->count; j++) {
-        tccl_transfer both[] = {set->transfers[i], set->transfers[j]};
-        size_t b = bounds->compact[both[1]];
-        if (b < n && bounds->pairs[a * n + b] < low && raise_images(bounds, both, 2, gbps) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* A set reaches gbps, so each of its parts does. The stack must be empty. */
 static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, double gbps)
 {
     double low = gbps * (1 - SAME);
+    size_t n = bounds->n_transfers;
     for (int i = 0; i < set->count; i++) {
-        uint16_t a = bounds->compact[set->transfers[i]];
-        if (a >= bounds->n_transfers)
+        size_t a = bounds->compact[set->transfers[i]];
+        if (a >= n)
             return 0;
-        if (bounds->alone[a] < low && raise_images(bounds, &set->transfers[i], 1, gbps) != 0)
-            return -1;
-        if (raise_pairs(bounds, set, i, low, gbps) != 0)
-            return -1;
+        for (int j = i; j < set->count; j++) {
+            tccl_transfer both[] = {set->transfers[i], set->transfers[j]};
+            size_t b = bounds->compact[both[1]];
+            if (b < n && bounds->pairs[a * n + b] < low &&
+                raise_images(bounds, both, 1 + (j > i), gbps) != 0)
+                return -1;
+        }
     }
     if (find_low_limits(bounds, set, low) < 0)
         return -1;
@@ -465,25 +443,6 @@ static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, d
         if (raise_found(bounds, bounds->found[i], gbps) != 0)
             return -1;
     return 0;
-}
-
-/* Limits must not change while some are counted on the stack. */
-static int raise_later(struct tccl_bounds *bounds, const struct tccl_setmap_entry *entry)
-{
-    if (TCCL_GROW(bounds->late, bounds->n_late, bounds->late_room) != 0)
-        return -1;
-    bounds->late[bounds->n_late++] = entry - bounds->sets->entries;
-    return 0;
-}
-
-static void raise_late_ones(struct tccl_bounds *bounds)
-{
-    while (bounds->n_late > 0) {
-        size_t entry = bounds->late[--bounds->n_late];
-        struct tccl_set set = bounds->sets->entries[entry].set;
-        /* Without memory a limit stays too low. */
-        raise_parts(bounds, &set, bounds->sets->entries[entry].gbps);
-    }
 }
 
 size_t tccl_bounds_raises(const struct tccl_bounds *bounds, const struct tccl_raise **raises)
@@ -563,8 +522,14 @@ int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_set *walk, dou
     entry->upper = upper;
     if (entry->best.failed)
         return 0;
-    if ((bounds->depth > 0 ? raise_later(bounds, entry) : raise_parts(bounds, &set, gbps)) < 0)
-        return -1;
+    if (bounds->depth == 0) {
+        if (raise_parts(bounds, &set, gbps) != 0)
+            return -1;
+    } else { /* limits must not change while some are counted on the stack */
+        if (TCCL_GROW(bounds->late, bounds->n_late, bounds->late_room) != 0)
+            return -1;
+        bounds->late[bounds->n_late++] = entry - bounds->sets->entries;
+    }
     return share(bounds, walk, gbps, upper);
 }
 
@@ -640,8 +605,6 @@ int tccl_bounds_distrust(struct tccl_bounds *bounds)
     size_t n = bounds->n_transfers;
     for (size_t i = 0; i < n * n; i++)
         bounds->pairs[i] = INFINITY;
-    for (size_t i = 0; i < n; i++)
-        bounds->alone[i] = INFINITY;
     for (size_t i = 0; i < bounds->n_limits; i++)
         if (!bounds->limits[i].avoided && bounds->limits[i].gbps < INFINITY)
             raise_long_limit(bounds, i, INFINITY);
@@ -675,12 +638,16 @@ double tccl_bounds_push(struct tccl_bounds *bounds, tccl_transfer transfer, doub
     uint16_t pushed = bounds->compact[transfer];
     size_t n = bounds->n_transfers;
     double bound = 0; /* of what is not possible on this machine */
-    if (bounds->depth == 0 && bounds->n_late > 0)
-        raise_late_ones(bounds);
+    while (bounds->depth == 0 && bounds->n_late > 0) {
+        const struct tccl_setmap_entry *late =
+            &bounds->sets->entries[bounds->late[--bounds->n_late]];
+        const struct tccl_set set = late->set; /* which may move */
+        raise_parts(bounds, &set, late->gbps); /* without memory a limit stays too low */
+    }
     bounds->met[bounds->depth] = 0;
     if (pushed < n) {
         const double *pairs = bounds->pairs + pushed * n;
-        bound = fmin(bounds->upper[bounds->depth], bounds->alone[pushed]);
+        bound = fmin(bounds->upper[bounds->depth], pairs[pushed]);
         for (int i = 0; i < bounds->depth; i++)
             if (bounds->stack[i] < n)
                 bound = fmin(bound, pairs[bounds->stack[i]]);
@@ -699,8 +666,8 @@ void tccl_bounds_pop(struct tccl_bounds *bounds)
 
 double tccl_bounds_alone(const struct tccl_bounds *bounds, tccl_transfer transfer)
 {
-    uint16_t compact = bounds->compact[transfer];
-    return compact < bounds->n_transfers ? bounds->alone[compact] : 0;
+    size_t compact = bounds->compact[transfer], n = bounds->n_transfers;
+    return compact < n ? bounds->pairs[compact * n + compact] : 0;
 }
 
 static bool set_of_members(const struct tccl_bounds *bounds, const uint16_t *members, int count,

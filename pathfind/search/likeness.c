@@ -19,7 +19,6 @@ struct tccl_likeness {
     double noise;
     struct tccl_setmap *sets; /* measured: of the meter, or own */
     struct tccl_setmap own;
-    long measured;
 };
 
 /* One exchange that is asked about. */
@@ -105,11 +104,6 @@ void tccl_likeness_free(struct tccl_likeness *likeness)
     free(likeness);
 }
 
-long tccl_likeness_measured_sets(const struct tccl_likeness *likeness)
-{
-    return likeness->measured;
-}
-
 /* Asks the meter. Returns 0, or -1 with err. */
 static int ask(struct question *question, const struct tccl_set *set, tccl_measure *measure)
 {
@@ -117,7 +111,6 @@ static int ask(struct question *question, const struct tccl_set *set, tccl_measu
     struct tccl_measurement measured = {0};
     if (measure(likeness->meter->context, set, &measured, question->err) < 0)
         return -1;
-    likeness->measured++;
     if (!likeness->meter->sets && !tccl_setmap_note(likeness->sets, set, &measured))
         return tccl_fail(question->err, "out of memory");
     return 0;

@@ -18,7 +18,6 @@ struct tccl_likeness;
 struct tccl_likeness *tccl_likeness_new(const struct tccl_machine *machine,
                                         const struct tccl_meter *meter, double noise);
 void tccl_likeness_free(struct tccl_likeness *likeness); /* NULL is fine */
-long tccl_likeness_measured_sets(const struct tccl_likeness *likeness);
 
 /* Sets that look alike need not all be asked: gives out[i] for walk[i], equal for such. */
 struct tccl_likeness_view {

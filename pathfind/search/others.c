@@ -217,8 +217,8 @@ static int keep_baseline(struct tccl_task *task, struct tccl_table *table,
                          const struct tccl_baseline *baseline)
 {
     int status = 0;
-    for (int i = 0; i < baseline->n_chains && status == 0; i++)
-        status = keep_measured(task, table, &baseline->chains[i]);
+    for (int i = 0; i < baseline->set.n && status == 0; i++)
+        status = keep_measured(task, table, &baseline->set.rings[i]);
     return status < 0 ? -1 : 0;
 }
 

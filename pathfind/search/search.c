@@ -48,11 +48,6 @@ long tccl_search_measured_sets(const struct tccl_search *search)
     return search->sets_measured;
 }
 
-long tccl_search_failed(const struct tccl_search *search)
-{
-    return search->meter.failed;
-}
-
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                         struct tccl_error *err)
 {
@@ -120,7 +115,7 @@ static const struct tccl_baseline *find_baselines(struct tccl_search *search,
 static bool baseline_set(const struct tccl_baseline *baseline,
                          const struct tccl_search_options *options, struct tccl_set *set)
 {
-    return baseline->n_chains > 0 && tccl_baseline_set(baseline, set, NULL) == 0 &&
+    return baseline->set.n > 0 && tccl_baseline_set(baseline, set, NULL) == 0 &&
            can_measure(options, set->transfers, set->count);
 }
 
@@ -135,7 +130,7 @@ static int measure_baseline(struct tccl_search *search, const struct tccl_search
     if (gbps > 0)
         baseline->gbps = tccl_baseline_gbps(baseline, gbps);
     else
-        baseline->n_chains = 0;
+        baseline->set.n = 0;
     return status;
 }
 
@@ -188,8 +183,8 @@ static int keep_baseline(struct tccl_task *task)
     int status = 0;
     if (!baseline_set(baseline, task->options, &set))
         return 0;
-    for (int i = 0; status == 0 && i < baseline->n_chains; i++)
-        status = keep_own(task, &baseline->chains[i]);
+    for (int i = 0; status == 0 && i < baseline->set.n; i++)
+        status = keep_own(task, &baseline->set.rings[i]);
     return status;
 }
 

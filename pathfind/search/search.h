@@ -100,7 +100,5 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
 long tccl_search_measured(const struct tccl_search *search);
 /* Of all that were measured, baselines included: for ring sets. */
 long tccl_search_measured_sets(const struct tccl_search *search);
-/* Of all that were measured: could not be. */
-long tccl_search_failed(const struct tccl_search *search);
 
 #endif

@@ -88,7 +88,7 @@ static int settle_baselines(struct settler *settler,
             continue;
         }
         before = *own;
-        if (own->n_chains == 0 || tccl_baseline_set(own, &set, NULL) != 0)
+        if (own->set.n == 0 || tccl_baseline_set(own, &set, NULL) != 0)
             continue;
         status = settle_set(settler, &set, &gbps);
         if (status == 0 && gbps > 0)

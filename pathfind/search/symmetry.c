@@ -53,7 +53,6 @@ struct tree {
 struct tccl_symmetry {
     struct tree trees[2][CLOSENESSES]; /* without and with NICs */
     double factor[2];
-    long measured;
     bool assumed;
 };
 
@@ -366,20 +365,13 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
     struct tccl_likeness *likeness = meter ? tccl_likeness_new(machine, meter, noise) : NULL;
     int status = !symmetry || (meter && !likeness) ? tccl_fail(err, "out of memory")
                                                    : build_all(symmetry, machine, likeness, err);
-    if (symmetry) {
+    if (symmetry)
         symmetry->assumed = true;
-        symmetry->measured = likeness ? tccl_likeness_measured_sets(likeness) : 0;
-    }
     tccl_likeness_free(likeness);
     if (status == 0)
         return symmetry;
     tccl_symmetry_free(symmetry);
     return NULL;
-}
-
-long tccl_symmetry_measured_sets(const struct tccl_symmetry *symmetry)
-{
-    return symmetry->measured;
 }
 
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry)

@@ -24,8 +24,6 @@ struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model);
 struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machine,
                                                const struct tccl_meter *meter, double noise,
                                                struct tccl_error *err);
-/* Sets that were measured to find it. */
-long tccl_symmetry_measured_sets(const struct tccl_symmetry *symmetry);
 /* Is it found by samples, and not proven? */
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry);
 void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */

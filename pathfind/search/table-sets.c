@@ -57,7 +57,7 @@ int tccl_table_starts(const struct tccl_table *table, bool closed,
 {
     const struct tccl_baseline *own = &table->baselines[closed][TCCL_NEWEST];
     int n = 0;
-    add_start(starts, &n, own->chains, own->n_chains);
+    add_start(starts, &n, own->set.rings, own->set.n);
     if (closed && tccl_table_ring(table)->chain.n_gpus)
         add_start(starts, &n, &tccl_table_ring(table)->chain, 1);
     if (closed)

@@ -77,7 +77,7 @@ static void add_baseline(struct sample *sample, int most, const struct tccl_base
 {
     struct tccl_set set;
 
-    if (baseline->gbps > 0 && baseline->chains[0].n_gpus > 1 &&
+    if (baseline->gbps > 0 && baseline->set.rings[0].n_gpus > 1 &&
         tccl_baseline_set(baseline, &set, NULL) == 0)
         add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), gpus, what);
 }

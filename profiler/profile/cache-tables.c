@@ -157,15 +157,6 @@ bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpu
     return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
 }
 
-bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus)
-{
-    char path[PATH_MAX];
-
-    tccl_table_path(profile->folder, gpus, path);
-    struct tccl_stamp stamp = tccl_stamp_take(path);
-    return tccl_stamp_exists(&stamp);
-}
-
 /* "0000000f.chains" -> 0xf; 0: not the name of a chain table. */
 static uint32_t mask_in_name(const char *name)
 {

@@ -63,8 +63,6 @@ bool tccl_profile_changed(const struct tccl_profile *profile);
 /* Was the table of a GPU set, if it is in memory, written over in place? One stat call. */
 bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus);
 
-/* Is there a file of chains for the GPU set? It may still be bad. */
-bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus);
 /* The GPU sets with a file of chains, ascending; *masks is the caller's. Returns how many, or -1.
  */
 int tccl_profile_tables(const struct tccl_profile *profile, uint32_t **masks,

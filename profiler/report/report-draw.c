@@ -42,7 +42,7 @@ static struct drawn drawn_of(const struct tccl_report *report, const struct tccl
                  .bounces = tccl_bounces(&found->one.chain, 1)},
         .nccl = {.gbps = found->baseline.gbps,
                  .share = 1,
-                 .bounces = tccl_bounces(found->baseline.chains, found->baseline.n_chains)},
+                 .bounces = tccl_bounces(found->baseline.set.rings, found->baseline.set.n)},
         .nodes = nodes,
         .gpus = nodes * __builtin_popcount(all->gpus),
         .noise = all->noise,
@@ -78,9 +78,9 @@ static void find_pair(const struct tccl_report *report, const struct tccl_found 
     const struct tccl_baseline *baseline = &found->baseline;
     *pair = (struct pair){
         .ours = drawn_of(report, found, nodes),
-        .nccl = {.who = "NCCL's own", .chains = baseline->chains, .gbps = baseline->gbps}};
+        .nccl = {.who = "NCCL's own", .chains = baseline->set.rings, .gbps = baseline->gbps}};
     if (baseline->gbps > 0)
-        pair->nccl.n = baseline->n_chains;
+        pair->nccl.n = baseline->set.n;
     find_limit(report, &pair->ours);
     find_limit(report, &pair->nccl);
 }

@@ -209,12 +209,12 @@ static json_t *baseline_to_json(const struct tccl_baseline *baseline,
     char text[TCCL_CHAIN_TEXT];
     json_t *chains = json_array();
 
-    if (baseline->n_chains == 0) {
+    if (baseline->set.n == 0) {
         json_decref(chains);
         return json_null();
     }
-    for (int i = 0; i < baseline->n_chains; i++) {
-        tccl_chain_format(&baseline->chains[i], machine, text);
+    for (int i = 0; i < baseline->set.n; i++) {
+        tccl_chain_format(&baseline->set.rings[i], machine, text);
         json_array_append_new(chains, json_string(text));
     }
     return json_pack("{s:f, s:o}", "gbps", baseline->gbps, "chains", chains);

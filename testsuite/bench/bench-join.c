@@ -105,7 +105,7 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     set_baseline(model, gpus, false, &table->baselines[0][TCCL_NEWEST]);
     if (__builtin_popcount(gpus) > 1) {
         set_baseline(model, gpus, true, &table->baselines[1][TCCL_NEWEST]);
-        tccl_table_ring(table)->chain = table->baselines[1][TCCL_NEWEST].chains[0];
+        tccl_table_ring(table)->chain = table->baselines[1][TCCL_NEWEST].set.rings[0];
         set_result(model, tccl_table_ring(table));
     }
     return table;

@@ -177,8 +177,8 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
         fail(&err);
-    for (int i = 0; i < own.n_chains; i++)
-        add_chain(&step->nccl, &own.chains[i]);
+    for (int i = 0; i < own.set.n; i++)
+        add_chain(&step->nccl, &own.set.rings[i]);
 }
 
 /* One of several nodes: its best chain as if it were alone, whatever NCCL has. */

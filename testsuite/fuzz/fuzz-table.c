@@ -26,9 +26,9 @@ static void check_result_of(const struct tccl_result *result, const struct tccl_
 
 static void check_baseline(const struct tccl_baseline *baseline, const struct tccl_machine *machine)
 {
-    FUZZ_CHECK(baseline->gbps >= 0 && baseline->n_chains <= TCCL_MAX_CHANNELS);
-    for (int i = 0; i < baseline->n_chains; i++)
-        FUZZ_CHECK(tccl_chain_check(&baseline->chains[i], machine, NULL) == 0);
+    FUZZ_CHECK(baseline->gbps >= 0 && baseline->set.n <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < baseline->set.n; i++)
+        FUZZ_CHECK(tccl_chain_check(&baseline->set.rings[i], machine, NULL) == 0);
 }
 
 static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)

@@ -52,8 +52,8 @@ static void print_baseline(const struct tccl_machine *machine, const struct tccl
 {
     char text[TCCL_NOMINAL_TEXT];
 
-    for (int i = 0; i < baseline->n_chains; i++)
-        print_chain(machine, &baseline->chains[i], by_network[i]);
+    for (int i = 0; i < baseline->set.n; i++)
+        print_chain(machine, &baseline->set.rings[i], by_network[i]);
     tccl_nominal_format(&baseline->ring, text);
     printf("= %s\n", text);
     tccl_nominal_format(&baseline->tree, text);

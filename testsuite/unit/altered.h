@@ -79,7 +79,7 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = budget};
     if (tccl_search_table(search, table, &options, ERR) < 0 ||
         tccl_table_find_sets(model, table, &sets, ERR) < 0) {
-        fprintf(stderr, "%s: %s\n", tccl_model_name(model), check_err.text);
+        fprintf(stderr, "%s: %s\n", tccl_model_machine(model)->name, check_err.text);
         exit(1);
     }
     tccl_search_free(search);
@@ -101,8 +101,8 @@ static int plan_nodes(const struct tccl_model *model, const struct tccl_table *t
     if (status == 0) {
         tccl_ring_set_of(&planned->ring, class, 0, &set);
         tccl_ring_set_side(&set, &planned->ours);
-        for (int i = 0; i < own->n_chains; i++)
-            CHECK_INT(tccl_side_add_chain(&planned->nccl, &own->chains[i]), 0);
+        for (int i = 0; i < own->set.n; i++)
+            CHECK_INT(tccl_side_add_chain(&planned->nccl, &own->set.rings[i]), 0);
         planned->taken = tccl_ring_gains(&planned->ring, TCCL_NEWEST);
         free(planned->ring.choices);
         planned->ring.choices = NULL;

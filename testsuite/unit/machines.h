@@ -20,7 +20,7 @@ static inline const struct tccl_model *load_machine(const char *name)
     const char *folder = getenv("TCCL_MACHINES");
     char path[PATH_MAX];
     int i = 0;
-    while (models[i] && strcmp(tccl_model_name(models[i]), name) != 0)
+    while (models[i] && strcmp(tccl_model_machine(models[i])->name, name) != 0)
         i++;
     if (!models[i]) {
         snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);

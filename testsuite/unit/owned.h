@@ -13,13 +13,11 @@
     {                                                                                              \
         release(*it);                                                                              \
     }
-OWNED(class, struct tccl_node_class, tccl_node_class_free)
 OWNED(model, struct tccl_model, tccl_model_free)
 OWNED(search, struct tccl_search, tccl_search_free)
 OWNED(symmetry, struct tccl_symmetry, tccl_symmetry_free)
 OWNED(table, struct tccl_table, tccl_table_free)
 
-#define cleanup_class __attribute__((cleanup(owned_class)))
 #define cleanup_model __attribute__((cleanup(owned_model)))
 #define cleanup_search __attribute__((cleanup(owned_search)))
 #define cleanup_symmetry __attribute__((cleanup(owned_symmetry)))

@@ -149,14 +149,14 @@ __attribute__((unused)) static struct tccl_baseline sample_baseline(const struct
                                                                     bool closed)
 {
     struct tccl_baseline baseline = {.gbps = closed ? 3.1 : 1 + rand() % 1000 / 97.0};
-    baseline.n_chains = 1 + rand() % TCCL_MAX_CHANNELS;
-    for (int i = 0; i < baseline.n_chains; i++) {
+    baseline.set.n = 1 + rand() % TCCL_MAX_CHANNELS;
+    for (int i = 0; i < baseline.set.n; i++) {
         struct tccl_chain chain = sample_chain(table->gpus, closed);
         if (!closed) {
             chain.entry = table->ports[table->n_ports - 1 - rand() % 2];
             chain.exit = table->ports[table->n_ports - 1 - rand() % 2];
         }
-        baseline.chains[i] = chain;
+        baseline.set.rings[i] = chain;
     }
     baseline.ring = sample_nominal(true);
     baseline.tree = sample_nominal(false);

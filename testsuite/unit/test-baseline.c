@@ -16,7 +16,7 @@ static void check_chain(const struct tccl_machine *machine, const struct tccl_ba
 {
     char text[TCCL_CHAIN_TEXT];
 
-    tccl_chain_format(&baseline->chains[i], machine, text);
+    tccl_chain_format(&baseline->set.rings[i], machine, text);
     CHECK_STR(text, expected);
 }
 
@@ -27,9 +27,9 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
     struct tccl_baseline baseline;
 
     CHECK_OK(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, ERR));
-    CHECK_INT(baseline.n_chains, second ? 2 : 1);
+    CHECK_INT(baseline.set.n, second ? 2 : 1);
     check_chain(machine, &baseline, 0, first);
-    if (baseline.n_chains == 2 && second)
+    if (baseline.set.n == 2 && second)
         check_chain(machine, &baseline, 1, second);
 }
 
@@ -62,9 +62,9 @@ TEST(by_network)
     CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, TCCL_NEWEST, &baseline,
                                  by_network, NULL),
               0);
-    CHECK_INT(baseline.n_chains, 1);
+    CHECK_INT(baseline.set.n, 1);
     CHECK_INT(by_network[0], 3);
-    CHECK_INT(baseline.chains[0].edges[0].kind, TCCL_BOUNCE);
+    CHECK_INT(baseline.set.rings[0].edges[0].kind, TCCL_BOUNCE);
     CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, TCCL_NEWEST, &baseline,
                                  by_network, NULL),
               0);
@@ -148,9 +148,9 @@ static uint32_t gpus_of(const struct tccl_chain *chain)
 static void check_chains(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
                          const uint32_t *by_network, uint32_t gpus, bool closed)
 {
-    CHECK(baseline->n_chains >= 1 && baseline->n_chains <= TCCL_MAX_CHANNELS);
-    for (int i = 0; i < baseline->n_chains; i++) {
-        const struct tccl_chain *chain = &baseline->chains[i];
+    CHECK(baseline->set.n >= 1 && baseline->set.n <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < baseline->set.n; i++) {
+        const struct tccl_chain *chain = &baseline->set.rings[i];
         struct tccl_error err = {0};
         CHECK_INT(tccl_chain_check(chain, machine, &err), 0);
         CHECK_STR(err.text, "");
@@ -161,7 +161,7 @@ static void check_chains(const struct tccl_machine *machine, const struct tccl_b
         for (int edge = 0; edge < tccl_chain_edges(chain); edge++)
             CHECK(!(by_network[i] >> edge & 1) || chain->edges[edge].kind == TCCL_BOUNCE);
         for (int other = 0; other < i; other++)
-            CHECK(memcmp(chain, &baseline->chains[other], sizeof(*chain)) != 0);
+            CHECK(memcmp(chain, &baseline->set.rings[other], sizeof(*chain)) != 0);
     }
 }
 
@@ -178,8 +178,8 @@ static void check_same_when_renamed(struct tccl_machine machine,
     for (int i = 0; i < machine.n_nics; i++)
         snprintf(machine.nics[i].fabric, TCCL_NAME, "f%d", i);
     CHECK_INT(tccl_baseline_find(&machine, gpus, closed, TCCL_NEWEST, &again, NULL, NULL), 0);
-    CHECK_INT(baseline->n_chains, again.n_chains);
-    CHECK(memcmp(baseline->chains, again.chains, sizeof(again.chains)) == 0);
+    CHECK_INT(baseline->set.n, again.set.n);
+    CHECK(memcmp(baseline->set.rings, again.set.rings, sizeof(again.set.rings)) == 0);
 }
 
 /* All generations at once, where what two have alike is searched once, are as each by itself. */
@@ -192,7 +192,7 @@ static void check_generations(const struct tccl_machine *machine, uint32_t gpus,
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         CHECK_INT(tccl_baseline_find(machine, gpus, closed, i, &one, NULL, NULL), 0);
         CHECK(tccl_baseline_equal(&all[i], &one));
-        CHECK(one.ring.pattern == 4 && one.ring.channels >= one.n_chains && one.ring.intra > 0);
+        CHECK(one.ring.pattern == 4 && one.ring.channels >= one.set.n && one.ring.intra > 0);
         CHECK(one.tree.pattern != 4 && one.tree.channels > 0 && one.tree.inter > 0);
         *changes += i > 0 && !tccl_baseline_equal(&all[i], &all[i - 1]);
     }
@@ -248,21 +248,21 @@ static struct tccl_chain ring_through(int n, int memory, bool backwards)
 
 TEST(set)
 {
-    struct tccl_baseline baseline = {.n_chains = 3};
+    struct tccl_baseline baseline = {.set.n = 3};
     struct tccl_set set;
-    baseline.chains[0] = ring_through(4, 0, false);
-    baseline.chains[1] = ring_through(4, 1, false);
-    baseline.chains[2] = ring_through(4, 1, true); /* makes them once more */
+    baseline.set.rings[0] = ring_through(4, 0, false);
+    baseline.set.rings[1] = ring_through(4, 1, false);
+    baseline.set.rings[2] = ring_through(4, 1, true); /* makes them once more */
     CHECK_INT(tccl_baseline_set(&baseline, &set, ERR), 0);
     CHECK_INT(set.count, 24);
     CHECK(tccl_set_repeats(&set));
     CHECK(tccl_baseline_gbps(&baseline, 2.5) == 7.5);
     for (int i = 0; i < TCCL_MAX_CHANNELS; i++)
-        baseline.chains[i] = ring_through(16, i, false);
-    baseline.n_chains = 4;
+        baseline.set.rings[i] = ring_through(16, i, false);
+    baseline.set.n = 4;
     CHECK_INT(tccl_baseline_set(&baseline, &set, ERR), 0);
     CHECK_INT(set.count, 128);
-    baseline.n_chains = 5;
+    baseline.set.n = 5;
     CHECK_SAYS(tccl_baseline_set(&baseline, &set, ERR) == -1,
                "the 5 rings of the baseline make more than 144 transfers at once");
 }
@@ -274,13 +274,13 @@ static double rate_all(const struct tccl_model *model, const struct tccl_baselin
     struct tccl_set one;
     double gbps;
     int count = 0;
-    for (int i = 0; i < baseline->n_chains; i++) {
-        tccl_chain_set(&baseline->chains[i], &one);
+    for (int i = 0; i < baseline->set.n; i++) {
+        tccl_chain_set(&baseline->set.rings[i], &one);
         memcpy(all + count, one.transfers, one.count * sizeof(*all));
         count += one.count;
     }
     CHECK_INT(tccl_model_slowest(model, all, count, &gbps, NULL), 0);
-    return baseline->n_chains * gbps;
+    return baseline->set.n * gbps;
 }
 
 static bool nearly(double a, double b)
@@ -304,17 +304,17 @@ static void test_search(const char *name, bool several)
     double gbps;
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
     CHECK_INT(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, NULL), 0);
-    CHECK((baseline.n_chains > 1) == several);
+    CHECK((baseline.set.n > 1) == several);
     CHECK(nearly(table->baselines[0][TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
         CHECK(fabs(table->baselines[0][TCCL_NEWEST].gbps - 22.78) < 0.01);
     cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK(class->baselines[TCCL_NEWEST].gbps[0] == table->baselines[0][TCCL_NEWEST].gbps);
-    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.n_chains);
+    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.set.n);
     /* Each chain alone is one of those that may be taken. */
-    for (int i = 0; i < baseline.n_chains; i++) {
-        const struct tccl_chain *chain = &baseline.chains[i];
+    for (int i = 0; i < baseline.set.n; i++) {
+        const struct tccl_chain *chain = &baseline.set.rings[i];
         tccl_chain_set(chain, &one);
         CHECK_INT(tccl_model_measure(model, &one, &gbps, NULL, NULL, NULL), 0);
         CHECK(class->seen[chain->entry.nic * class->n_nics + chain->exit.nic].gbps >=
@@ -331,13 +331,13 @@ static void check_kept(const struct tccl_model *model, const struct tccl_table *
     const struct tccl_baseline *kept = &table->baselines[closed][generation];
     struct tccl_baseline found;
     if (tccl_baseline_find(machine, table->gpus, closed, generation, &found, NULL, NULL) != 0) {
-        CHECK_INT(kept->n_chains, 0);
+        CHECK_INT(kept->set.n, 0);
         CHECK(kept->gbps == 0);
         return;
     }
-    CHECK_INT(kept->n_chains, found.n_chains);
+    CHECK_INT(kept->set.n, found.set.n);
     CHECK(nearly(kept->gbps, rate_all(model, &found)));
-    CHECK(memcmp(kept->chains, found.chains, sizeof(found.chains)) == 0);
+    CHECK(memcmp(kept->set.rings, found.set.rings, sizeof(found.set.rings)) == 0);
     found.gbps = kept->gbps;
     CHECK(tccl_baseline_equal(kept, &found));
 }

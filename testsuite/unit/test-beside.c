@@ -66,8 +66,8 @@ static double floor_of(const struct tccl_beside *beside, const struct tccl_table
         struct tccl_side side = {0};
         const struct tccl_baseline *own = &table->baselines[1][i];
         CHECK_INT(tccl_side_add_baseline(&side, own), 0);
-        most = fmax(most, own->n_chains ? fmin(leaves(beside, &side), beside->alone[0])
-                                        : beside->alone[0]);
+        most = fmax(most,
+                    own->set.n ? fmin(leaves(beside, &side), beside->alone[0]) : beside->alone[0]);
     }
     return most * (1 - table->noise);
 }
@@ -149,9 +149,9 @@ static void check_baseline(struct tccl_beside *beside, const struct tccl_table *
     struct tccl_set set;
     CHECK(beside_others->gbps[1] <= own->gbps * (1 + 1e-9));
     CHECK(beside_others->share[1] <= 1);
-    if (own->n_chains != 1)
+    if (own->set.n != 1)
         return;
-    tccl_chain_set(&own->chains[0], &set);
+    tccl_chain_set(&own->set.rings[0], &set);
     beside->own = own->gbps;
     double least = fmin(beside_others->gbps[1] / own->gbps, beside_others->share[1]);
     CHECK(fabs(least_share(beside, &set) - least) < 1e-6);

@@ -389,10 +389,10 @@ static uint32_t own_nics(const struct tccl_table *table)
     uint32_t nics = 0;
     for (int v = 0; v < TCCL_GENERATIONS; v++) {
         const struct tccl_baseline *own = &table->baselines[0][v];
-        if (own->n_chains == 0)
+        if (own->set.n == 0)
             return 0;
-        for (int i = 0; i < own->n_chains; i++)
-            nics |= 1u << own->chains[i].entry.nic | 1u << own->chains[i].exit.nic;
+        for (int i = 0; i < own->set.n; i++)
+            nics |= 1u << own->set.rings[i].entry.nic | 1u << own->set.rings[i].exit.nic;
     }
     return nics;
 }

@@ -487,7 +487,8 @@ static void check_value(const struct tccl_model *model, const char *set, double 
     double gbps = measure(model, set);
 
     if (!near(gbps, expected)) {
-        fprintf(stderr, "%s: %s is %g, expected %g\n", tccl_model_name(model), set, gbps, expected);
+        fprintf(stderr, "%s: %s is %g, expected %g\n", tccl_model_machine(model)->name, set, gbps,
+                expected);
         CHECK(false);
     }
 }
@@ -599,7 +600,7 @@ static void check_exchange(const struct tccl_model *model, const char *pairs, bo
     bool found = is_invariant(model, &exchange);
 
     if (found != expected)
-        fprintf(stderr, "%s: %s: ", tccl_model_name(model), pairs);
+        fprintf(stderr, "%s: %s: ", tccl_model_machine(model)->name, pairs);
     CHECK_INT(found, expected);
     if (found)
         CHECK(survives(model, &exchange));

@@ -81,11 +81,11 @@ static void check_baseline_nics(const struct tccl_table *table, const struct tcc
 {
     const struct tccl_baseline *baseline = &table->baselines[0][TCCL_NEWEST];
     int entries[2] = {0}, exits[2] = {0};
-    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline->n_chains);
+    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline->set.n);
     CHECK(class->baselines[TCCL_NEWEST].gbps[0] == baseline->gbps);
     for (int i = 0; i < class->baselines[TCCL_NEWEST].n_chains; i++) {
-        entries[baseline->chains[i].entry.nic]++;
-        exits[baseline->chains[i].exit.nic]++;
+        entries[baseline->set.rings[i].entry.nic]++;
+        exits[baseline->set.rings[i].exit.nic]++;
         entries[class->baselines[TCCL_NEWEST].entry_nics[i]]--;
         exits[class->baselines[TCCL_NEWEST].exit_nics[i]]--;
         CHECK(i == 0 || class->baselines[TCCL_NEWEST].entry_nics[i] >=

@@ -105,7 +105,7 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     struct tccl_set set;
     int best;
     bool some =
-        own->n_chains > 0 && tccl_ring_choose(&runs, 1, nodes == 1 ? 1 : 8, &ring, &best, ERR) == 0;
+        own->set.n > 0 && tccl_ring_choose(&runs, 1, nodes == 1 ? 1 : 8, &ring, &best, ERR) == 0;
     *verdict = (struct verdict){0};
     if (some) {
         CHECK_INT(tccl_baseline_set(own, &set, NULL), 0);

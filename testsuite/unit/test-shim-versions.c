@@ -8,20 +8,13 @@
 #include "random-model.h"
 #include "verify/verify.h"
 
-static int count(void)
-{
-    int n = 0;
-    while (tccl_release_at(n))
-        n++;
-    return n;
-}
-
-/* Ascending, without gaps from the first release to the last, each within one minor version. */
+/* Without gaps from the first release to the last, each within one minor version. */
 TEST(rows)
 {
-    const struct tccl_release *before = NULL, *release;
+    const struct tccl_release *before = NULL, *release = tccl_release_of(22100);
     uint32_t all = 0;
-    for (int i = 0; (release = tccl_release_at(i)); before = release, i++) {
+    CHECK(release && release->search == 0);
+    for (; release; before = release, release = tccl_release_of(release->last + 1)) {
         char text[TCCL_NCCL_TEXT];
         tccl_nccl_format(release->first, text);
         CHECK(strncmp(text + strlen("NCCL "), release->name, strlen(release->name)) == 0);
@@ -31,14 +24,11 @@ TEST(rows)
         all |= release->facts;
         if (!before)
             continue;
-        bool follows = release->first == before->last + 1;
-        CHECK(follows);
+        CHECK_INT(release->first, before->last + 1);
         CHECK(release->search == before->search || release->search == before->search + 1);
     }
     CHECK_INT(all, (1 << TCCL_FACTS) - 1);
-    CHECK(!tccl_release_at(-1) && !tccl_release_at(count()));
-    CHECK_INT(tccl_release_at(0)->search, 0);
-    CHECK_INT(tccl_release_at(count() - 1)->search, TCCL_NEWEST);
+    CHECK(before && before == tccl_release_of(23203) && before->search == TCCL_NEWEST);
 }
 
 TEST(versions)
@@ -57,8 +47,6 @@ TEST(versions)
         if (release)
             CHECK_STR(release->name, cases[i].name);
     }
-    int newest = tccl_release_at(count() - 1)->last;
-    CHECK(tccl_release_of(newest) && !tccl_release_of(newest + 1));
     CHECK(!tccl_release_of(INT64_MAX) && !tccl_release_of(INT64_C(0x100000000) + 22907));
     char text[TCCL_NCCL_TEXT];
     tccl_nccl_format(29903, text);

@@ -37,8 +37,8 @@ static bool result_equal(const struct tccl_result *a, const struct tccl_result *
 
 static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
 {
-    return a->gbps == b->gbps && a->n_chains == b->n_chains &&
-           memcmp(a->chains, b->chains, sizeof(a->chains)) == 0 &&
+    return a->gbps == b->gbps && a->set.n == b->set.n &&
+           memcmp(a->set.rings, b->set.rings, sizeof(a->set.rings)) == 0 &&
            memcmp(&a->ring, &b->ring, sizeof(a->ring)) == 0 &&
            memcmp(&a->tree, &b->tree, sizeof(a->tree)) == 0;
 }
@@ -246,10 +246,10 @@ TEST(contradiction)
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps;
-    table->baselines[1][TCCL_NEWEST].n_chains = TCCL_MAX_CHANNELS + 1;
+    table->baselines[1][TCCL_NEWEST].set.n = TCCL_MAX_CHANNELS + 1;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
-    table->baselines[1][TCCL_NEWEST].n_chains = 1;
-    table->baselines[1][TCCL_NEWEST].chains[0].closed = false;
+    table->baselines[1][TCCL_NEWEST].set.n = 1;
+    table->baselines[1][TCCL_NEWEST].set.rings[0].closed = false;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
 }

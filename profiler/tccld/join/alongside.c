@@ -99,30 +99,20 @@ static int put_side(struct alongside *seen, double alone)
     return 1;
 }
 
-/* NCCL's own, by GPU numbers, each once, as many as one text takes. */
-static void name_chains(const struct tccl_machine *machine, const struct tccl_chain *chains, int n,
-                        struct tccl_neighbour *neighbour)
-{
-    struct tccl_named_rings *rings = &neighbour->rings;
-    neighbour->nccl = true;
-    rings->n = 0;
-    for (int i = 0; i < n && rings->n < TCCL_CHAIN_RINGS; i++) {
-        bool again = false;
-        for (int k = 0; k < i && !again; k++)
-            again = tccl_chain_equal(&chains[k], &chains[i]);
-        if (!again)
-            tccl_chain_name(&chains[i], machine, true, &rings->chains[rings->n++]);
-    }
-}
-
-/* All rings of a set, those that are alike too. */
-static void name_set(const struct tccl_machine *machine, const struct tccl_ring_set *set,
+/* By GPU numbers. All rings of a set, those that are alike too; of NCCL's own each once. */
+static void name_set(const struct tccl_machine *machine, const struct tccl_ring_set *set, bool nccl,
                      struct tccl_neighbour *neighbour)
 {
-    neighbour->nccl = false;
-    neighbour->rings.n = set->n;
-    for (int i = 0; i < set->n; i++)
-        tccl_chain_name(&set->rings[i], machine, true, &neighbour->rings.chains[i]);
+    struct tccl_named_rings *rings = &neighbour->rings;
+    neighbour->nccl = nccl;
+    rings->n = 0;
+    for (int i = 0; i < set->n; i++) {
+        bool again = false;
+        for (int k = 0; k < i && nccl && !again; k++)
+            again = tccl_chain_equal(&set->rings[k], &set->rings[i]);
+        if (!again)
+            tccl_chain_name(&set->rings[i], machine, true, &rings->chains[rings->n++]);
+    }
 }
 
 /* What the first rings of a set have alone: as the model says; else each what it has beside the
@@ -151,7 +141,7 @@ static int see_ring(struct running *running, const struct running_step *step,
         set.n = step->built;
     tccl_ring_set_side(&set, side);
     if (seen->named)
-        name_set(machine, &set, &seen->named[seen->beside.n]);
+        name_set(machine, &set, false, &seen->named[seen->beside.n]);
     return put_side(seen,
                     set.n < planned ? alone_of_first(running, step, planned, side) : step->alone);
 }
@@ -167,8 +157,7 @@ static int see_nccl(struct running *running, const struct running_step *step, ui
         return 0;
     baseline = &table->baselines[step->n_nodes == 1][generation];
     if (seen->named)
-        name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
-                    &seen->named[seen->beside.n]);
+        name_set(own_machine(own), &baseline->set, true, &seen->named[seen->beside.n]);
     return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
                ? put_side(seen, baseline->gbps)
                : 0;
@@ -354,25 +343,18 @@ static void describe_others(struct running *running, const struct tccl_step *joi
     outcome->beside = tccl_beside_format(named, n);
 }
 
-/* All of its chains, also those that are equal: each carries its part. */
-static char *baseline_text(const struct tccl_baseline *baseline, const struct tccl_machine *machine)
-{
-    struct tccl_named_rings rings = {.n = baseline->n_chains};
-    char text[TCCL_RINGS_TEXT];
-    for (int i = 0; i < rings.n; i++)
-        tccl_chain_name(&baseline->chains[i], machine, true, &rings.chains[i]);
-    tccl_named_rings_format(&rings, text);
-    return rings.n > 0 && strlen(text) <= TCCL_OUTCOME_BASELINE ? strdup(text) : NULL;
-}
-
 static void describe_baseline(struct running *running, const struct tccl_step *join,
                               const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
     const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
+    char text[TCCL_RINGS_TEXT];
     if (!table || !(outcome->baseline_gbps > 0) || outcome->baseline_rings)
         return;
-    outcome->baseline_rings = baseline_text(&table->baselines[join->n_nodes == 1][TCCL_NEWEST],
-                                            own_machine(running->daemon->own));
+    /* All of its chains, also those that are equal: each carries its part. */
+    const struct tccl_ring_set *set = &table->baselines[join->n_nodes == 1][TCCL_NEWEST].set;
+    tccl_ring_set_format(set, own_machine(running->daemon->own), text);
+    if (set->n > 0 && strlen(text) <= TCCL_OUTCOME_BASELINE)
+        outcome->baseline_rings = strdup(text);
 }
 
 /* 0: not known yet. */
