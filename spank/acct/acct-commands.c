@@ -32,37 +32,6 @@ static int choose_fields(struct acct_line *line, struct tccl_error *err)
                : tccl_fail_in(err, "TCCLACCT_FORMAT");
 }
 
-/* lost: NULL where nothing is known of that. */
-static int print_json(json_t *records, int complete, json_t *lost, struct tccl_error *err)
-{
-    cleanup_json json_t *all =
-        json_pack("{s:{s:s, s:b, s:O?}, s:O}", "meta", "version", TCCL_VERSION, "complete",
-                  complete, "lost", lost, "records", records);
-    return acct_print_json(all, err);
-}
-
-static int print_table(const struct acct_layout *layout, const json_t *records, time_t now,
-                       struct tccl_error *err)
-{
-    struct acct_clock clock = {.now = now, .format = getenv("SLURM_TIME_FORMAT")};
-    if (layout->header)
-        acct_print_header(stdout, layout);
-    for (size_t i = 0; i < json_array_size(records) && !ferror(stdout); i++)
-        if (acct_print_row(stdout, layout, json_array_get(records, i), &clock) != 0)
-            return tccl_fail(err, "out of memory");
-    return 0;
-}
-
-/* Behind the table, for whoever misses a step in it. */
-static void note_lost(const struct acct_request *request, const json_t *records)
-{
-    char text[ACCT_LOST_TEXT];
-    if (!acct_request_lost(request, records, text))
-        return;
-    fflush(stdout);
-    fprintf(stderr, "tccl: %s\n", text);
-}
-
 int acct_list(struct acct_line *line, int count, char **words, struct tccl_error *err)
 {
     struct acct_request *request = &line->request;
@@ -87,11 +56,23 @@ int acct_list(struct acct_line *line, int count, char **words, struct tccl_error
     cleanup_json json_t *records = line->fold ? acct_fold(steps) : json_incref(steps);
     if (!records)
         return tccl_fail(err, "out of memory");
-    if (line->json)
-        return print_json(records, complete, request->lost, err);
-    int rc = print_table(&line->layout, records, request->now, err);
-    note_lost(request, steps);
-    return rc;
+    if (line->json) {
+        cleanup_json json_t *all =
+            json_pack("{s:{s:s, s:b, s:O?}, s:O}", "meta", "version", TCCL_VERSION, "complete",
+                      complete, "lost", request->lost, "records", records);
+        return acct_print_json(all, err);
+    }
+    struct acct_clock clock = {.now = request->now, .format = getenv("SLURM_TIME_FORMAT")};
+    char text[ACCT_LOST_TEXT];
+    int rc = 0;
+    if (line->layout.header)
+        acct_print_header(stdout, &line->layout);
+    for (size_t i = 0; rc == 0 && i < json_array_size(records) && !ferror(stdout); i++)
+        rc = acct_print_row(stdout, &line->layout, json_array_get(records, i), &clock);
+    fflush(stdout);
+    if (acct_request_lost(request, steps, text))
+        fprintf(stderr, "tccl: %s\n", text);
+    return rc == 0 ? 0 : tccl_fail(err, "out of memory");
 }
 
 /* ---- a ring ---- */
@@ -118,39 +99,28 @@ static json_t *choose_step(const json_t *records, int *rings)
     return best;
 }
 
-/* Says on stderr which of several steps is drawn. */
-static void name_choice(const json_t *record, int rings)
-{
-    const struct acct_field *field = acct_field_find("JobID");
-    struct acct_clock clock = {0};
-    cleanup_free char *name = acct_field_text(field, record, &clock);
-    if (rings > 1 && name)
-        fprintf(stderr, "tccl: this is step %s; %d more step%s a ring: see tcclacct -j\n", name,
-                rings - 1, rings == 2 ? " of this job has" : "s of this job have");
-}
-
-static int print_svg(FILE *out, const void *record, struct tccl_error *err)
-{
-    return acct_ring_svg(out, record, err);
-}
-
+/* What is printed to a file, and how. */
 struct page {
     const struct acct_asked *asked;
     const json_t *record;
+    char kind; /* 's': a ring as SVG, 'r': as a page; 'm': a summary */
 };
 
 static int print_page(FILE *out, const void *what, struct tccl_error *err)
 {
     const struct page *page = what;
-    return acct_ring_page(out, page->record, page->asked, err);
+    if (page->kind != 'm')
+        return page->kind == 's' ? acct_ring_svg(out, page->record, err)
+                                 : acct_ring_page(out, page->record, page->asked, err);
+    acct_summary_page(out, page->record, page->asked);
+    return 0;
 }
 
 static int draw(const struct acct_line *line, json_t *record, struct tccl_error *err)
 {
-    if (line->svg)
-        return tccl_print_output(line->svg_file, print_svg, record, err);
-    if (line->html)
-        return tccl_print_output(line->html, print_page, &(struct page){&line->asked, record}, err);
+    struct page page = {&line->asked, record, line->svg ? 's' : 'r'};
+    if (line->svg || line->html)
+        return tccl_print_output(line->svg ? line->svg_file : line->html, print_page, &page, err);
     if (!line->json)
         return acct_ring_text(stdout, record, tccl_term_columns(), tccl_term_colour(), err);
     cleanup_json json_t *json = acct_ring_json(record, err);
@@ -168,7 +138,7 @@ int acct_draw(struct acct_line *line, int count, char **words, struct tccl_error
         return tccl_fail(err, "--html %.60s: is the file: give one job or step, too", line->html);
     if (count != 1 || strchr(words[0], ','))
         return tccl_fail(err, "give one job or step, such as 12 or 12.0; see tcclacct ring --help");
-    if (acct_filter_jobs(line->request.filter, words[0], err) != 0 ||
+    if (acct_filter(line->request.filter, "jobs", words[0], err) != 0 ||
         acct_request_finish(&line->request, 0, err) != 0)
         return -1;
     cleanup_json json_t *records = acct_request_records(&line->request, &complete, err);
@@ -179,31 +149,15 @@ int acct_draw(struct acct_line *line, int count, char **words, struct tccl_error
         return tccl_fail(err, "no record of %.60s that you may see", words[0]);
     line->asked.complete = complete;
     int rc = draw(line, record, err);
-    if (rc == 0)
-        name_choice(record, rings);
+    cleanup_free char *name =
+        acct_field_text(acct_field_find("JobID"), record, &(struct acct_clock){0});
+    if (rc == 0 && rings > 1 && name)
+        fprintf(stderr, "tccl: this is step %s; %d more step%s a ring: see tcclacct -j\n", name,
+                rings - 1, rings == 2 ? " of this job has" : "s of this job have");
     return rc;
 }
 
 /* ---- a summary ---- */
-
-/* Local midnight, that many days ago. */
-static time_t days_ago(time_t now)
-{
-    struct tm fields;
-    time_t midnight = acct_midnight(now);
-    localtime_r(&midnight, &fields);
-    fields.tm_mday -= DAYS;
-    fields.tm_isdst = -1;
-    return mktime(&fields);
-}
-
-static int print_summary(FILE *out, const void *what, struct tccl_error *err)
-{
-    const struct page *page = what;
-    (void)err;
-    acct_summary_page(out, page->record, page->asked);
-    return 0;
-}
 
 int acct_summarize(struct acct_line *line, int count, char **words, struct tccl_error *err)
 {
@@ -211,11 +165,16 @@ int acct_summarize(struct acct_line *line, int count, char **words, struct tccl_
     int complete;
     char text[ACCT_LOST_TEXT];
     bool jobs = json_object_get(request->filter, "jobs") != NULL;
+    struct tm fields; /* local midnight, that many days ago */
+    time_t midnight = acct_midnight(request->now);
+    localtime_r(&midnight, &fields);
+    fields.tm_mday -= DAYS;
+    fields.tm_isdst = -1;
     if (count > 0)
         return tccl_fail(err, "%.60s: unexpected argument; see tcclacct summary --help", words[0]);
     if (line->html && line->json)
         return tccl_fail(err, "--html and --json: give one of them");
-    if (acct_request_finish(request, days_ago(request->now), err) != 0)
+    if (acct_request_finish(request, mktime(&fields), err) != 0)
         return -1;
     cleanup_json json_t *summary = acct_request_summary(request, &complete, err);
     if (!summary)
@@ -224,7 +183,7 @@ int acct_summarize(struct acct_line *line, int count, char **words, struct tccl_
     if (line->html) {
         line->asked.lost = lost;
         line->asked.complete = complete;
-        return tccl_print_output(line->html, print_summary, &(struct page){&line->asked, summary},
+        return tccl_print_output(line->html, print_page, &(struct page){&line->asked, summary, 'm'},
                                  err);
     }
     if (line->json) {

@@ -243,25 +243,12 @@ static bool left_over(const char *entry, const char *text)
     return !*entry && text[strspn(text, ",")];
 }
 
-/* Splits the text at commas, reads each entry and appends the result to the list called name. */
-static int read_list(json_t *filter, const char *name, size_t max, const char *text,
-                     json_t *(*read)(const char *, struct tccl_error *), struct tccl_error *err)
+/* The list of that name, made if there is none; NULL without memory. */
+static json_t *list_of(json_t *filter, const char *name)
 {
-    cleanup_free char *copy = strdup(text);
-    json_t *list = json_object_get(filter, name);
-    if (!list && json_object_set_new(filter, name, list = json_array()) != 0)
-        return tccl_fail(err, "out of memory");
-    char *rest = copy;
-    for (char *entry; (entry = strsep(&rest, ","));) {
-        if (left_over(entry, text))
-            continue;
-        if (json_array_size(list) == max)
-            return tccl_fail(err, "more than %zu %s", max, name);
-        json_t *value = read(entry, err);
-        if (!value || json_array_append_new(list, value) != 0)
-            return tccl_fail(err, "out of memory");
-    }
-    return 0;
+    if (!json_object_get(filter, name))
+        json_object_set_new(filter, name, json_array());
+    return json_object_get(filter, name);
 }
 
 /* Like strsep at commas, but ignores commas in brackets. */
@@ -281,11 +268,11 @@ static char *next_job(char **rest)
     return job;
 }
 
-int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
+static int add_jobs(json_t *filter, const char *text, struct tccl_error *err)
 {
     cleanup_free char *copy = strdup(text);
-    json_t *jobs = json_object_get(filter, "jobs");
-    if (!copy || (!jobs && json_object_set_new(filter, "jobs", jobs = json_array()) != 0))
+    json_t *jobs = list_of(filter, "jobs");
+    if (!copy || !jobs)
         return tccl_fail(err, "out of memory");
     char *rest = copy;
     for (char *job; (job = next_job(&rest));)
@@ -294,27 +281,8 @@ int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
     return 0;
 }
 
-int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err)
-{
-    return read_list(filter, "users", TCCL_FILTER_USERS, text, read_user, err);
-}
-
-int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err)
-{
-    return read_list(filter, "states", TCCL_FILTER_STATES, text, read_state, err);
-}
-
-int acct_filter_names(json_t *filter, const char *name, const char *text, struct tccl_error *err)
-{
-    return read_list(filter, name, TCCL_FILTER_NAMES, text, read_name, err);
-}
-
-int acct_filter_classes(json_t *filter, const char *text, struct tccl_error *err)
-{
-    return read_list(filter, "classes", TCCL_FILTER_NAMES, text, read_class, err);
-}
-
-int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err)
+/* MIN[-MAX] nodes. */
+static int set_range(json_t *filter, const char *text, struct tccl_error *err)
 {
     const char *at = text;
     json_int_t low = read_number(&at), high = low;
@@ -330,18 +298,58 @@ int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err)
                : tccl_fail(err, "out of memory");
 }
 
-int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
+static int add_nodes(json_t *filter, const char *text, struct tccl_error *err)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    json_t *list = json_object_get(filter, "nodes");
     if (tccl_hosts_expand(text, TCCL_FILTER_NODES, &hosts, err) != 0)
         return -1;
-    if (!list && json_object_set_new(filter, "nodes", list = json_array()) != 0)
-        return tccl_fail(err, "out of memory");
+    json_t *list = list_of(filter, "nodes");
     if (json_array_size(list) + hosts.count > TCCL_FILTER_NODES)
         return tccl_fail(err, "more than %d nodes", TCCL_FILTER_NODES);
     for (size_t i = 0; i < hosts.count; i++)
         if (json_array_append_new(list, json_string(hosts.names[i])) != 0)
             return tccl_fail(err, "out of memory");
     return 0;
+}
+
+/* What an option adds: by a function of its own, or to a list an entry for each name. */
+static const struct kind {
+    const char *option, *list;
+    size_t most;
+    json_t *(*read)(const char *, struct tccl_error *);
+    int (*add)(json_t *, const char *, struct tccl_error *);
+} kinds[] = {
+    {"jobs", NULL, 0, NULL, add_jobs},
+    {"nodelist", NULL, 0, NULL, add_nodes},
+    {"nnodes", NULL, 0, NULL, set_range},
+    {"user", "users", TCCL_FILTER_USERS, read_user, NULL},
+    {"uid", "users", TCCL_FILTER_USERS, read_user, NULL},
+    {"state", "states", TCCL_FILTER_STATES, read_state, NULL},
+    {"reason", "classes", TCCL_FILTER_NAMES, read_class, NULL},
+    {"partition", "partitions", TCCL_FILTER_NAMES, read_name, NULL},
+    {"accounts", "accounts", TCCL_FILTER_NAMES, read_name, NULL},
+    {"qos", "qos", TCCL_FILTER_NAMES, read_name, NULL},
+    {"name", "names", TCCL_FILTER_NAMES, read_name, NULL},
+};
+
+int acct_filter(json_t *filter, const char *option, const char *text, struct tccl_error *err)
+{
+    const struct kind *kind = kinds;
+    while (strcmp(kind->option, option) != 0)
+        kind++;
+    if (kind->add)
+        return kind->add(filter, text, err);
+    cleanup_free char *copy = strdup(text);
+    json_t *list = list_of(filter, kind->list);
+    char *rest = copy;
+    for (char *entry; (entry = strsep(&rest, ","));) {
+        if (left_over(entry, text))
+            continue;
+        if (json_array_size(list) == kind->most)
+            return tccl_fail(err, "more than %zu %s", kind->most, kind->list);
+        json_t *value = kind->read(entry, err);
+        if (!value || json_array_append_new(list, value) != 0)
+            return tccl_fail(err, "out of memory");
+    }
+    return copy && list ? 0 : tccl_fail(err, "out of memory");
 }

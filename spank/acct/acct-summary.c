@@ -68,19 +68,36 @@ static int sort_words(const json_t *words, struct word list[static WORDS])
     return count;
 }
 
+/* A heading and, of any rows, their table; else a line on a page, and nothing on a terminal.
+ * Returns whether there is something to end. */
+static bool begin_table(struct tccl_doc *doc, const char *heading, bool any, const char *none,
+                        const char *class, const struct tccl_doc_column *columns, int n)
+{
+    if (!any && !doc->html)
+        return false;
+    tccl_doc_begin(doc, heading, NULL);
+    if (any)
+        tccl_doc_table(doc, class, NULL, columns, n);
+    else
+        tccl_doc_line(doc, "%s", none);
+    return true;
+}
+
+static void end_table(struct tccl_doc *doc, bool any)
+{
+    if (any)
+        tccl_doc_table_end(doc);
+    tccl_doc_end(doc);
+}
+
 static void put_words(struct tccl_doc *doc, const char *heading, const char *what,
                       const json_t *words, long long all)
 {
     const struct tccl_doc_column columns[] = {{what, -18}, {"Steps", 9}, {"Share", 9}};
     struct word list[WORDS];
     int count = sort_words(words, list);
-    if (count == 0 && !doc->html)
+    if (!begin_table(doc, heading, count > 0, "No data yet.", "", columns, 3))
         return;
-    tccl_doc_begin(doc, heading, NULL);
-    if (count > 0)
-        tccl_doc_table(doc, "", NULL, columns, 3);
-    else
-        tccl_doc_line(doc, "No data yet.");
     for (int i = 0; i < count; i++) {
         double part = share((double)list[i].steps, (double)all);
         tccl_doc_text(doc, list[i].word, NAME);
@@ -89,9 +106,7 @@ static void put_words(struct tccl_doc *doc, const char *heading, const char *wha
         tccl_doc_bar(doc, part);
         tccl_doc_row(doc);
     }
-    if (count > 0)
-        tccl_doc_table_end(doc);
-    tccl_doc_end(doc);
+    end_table(doc, count > 0);
 }
 
 static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
@@ -104,13 +119,10 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
     size_t i;
     json_t *reason;
     bool any = json_array_size(reasons) > 0;
-    if (!any && !doc->html)
+    if (!begin_table(doc, "Why there was no ring", any,
+                     "No step has a reason: every step that asked for a ring got one.", "four",
+                     columns, 5))
         return;
-    tccl_doc_begin(doc, "Why there was no ring", NULL);
-    if (any)
-        tccl_doc_table(doc, "four", NULL, columns, 5);
-    else
-        tccl_doc_line(doc, "No step has a reason: every step that asked for a ring got one.");
     json_array_foreach(reasons, i, reason)
     {
         char last[64];
@@ -122,15 +134,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
         tccl_doc_text(doc, tccl_text_of(reason, "example"), REASON);
         tccl_doc_row(doc);
     }
-    if (any)
-        tccl_doc_table_end(doc);
-    tccl_doc_end(doc);
-}
-
-/* Is the node slow, or did steps fall back because of it? */
-static bool stands_out(const json_t *node)
-{
-    return real_of(node, "share") < 0.95 || tccl_number_of(node, "fallbacks");
+    end_table(doc, any);
 }
 
 static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
@@ -147,7 +151,7 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
                        "nodes that a fallback blames.");
     json_array_foreach(nodes, i, node)
     {
-        if (!stands_out(node))
+        if (real_of(node, "share") >= 0.95 && !tccl_number_of(node, "fallbacks"))
             continue;
         if (shown++ == 0)
             tccl_doc_table(doc, "", NULL, columns, 4);
@@ -162,11 +166,9 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
         tccl_doc_cell(doc, "%lld", count_of(node, "fallbacks"));
         tccl_doc_row(doc);
     }
-    if (shown)
-        tccl_doc_table_end(doc);
-    else
+    if (!shown)
         tccl_doc_line(doc, "No node stands out.");
-    tccl_doc_end(doc);
+    end_table(doc, shown > 0);
 }
 
 /* What sharing nodes costs, and what placement would have given, a line each. */
@@ -423,12 +425,6 @@ static void put_tiles(const json_t *summary, FILE *out)
     fputs("</dl></div>\n", out);
 }
 
-static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *column)
-{
-    format_time(noon, "%Y-%m-%d", column->name, sizeof(column->name));
-    format_time(noon, with_year ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
-}
-
 /* The outcome of steps, in the order of state_series. */
 static const char *const state_series[] = {"applied, built by NCCL",
                                            "applied, not known to be built", "fallback",
@@ -445,10 +441,10 @@ static void put_states(const struct acct_span *span, double values[static STATE_
     values[3] = fmax(0, (double)(span->steps - span->applied - span->fallback));
 }
 
-/* Spans without steps keep their column, so that the time axis is even. Returns how many columns.
- */
+/* Spans without steps keep their column, so that the time axis is even: outcomes, and gains (below
+ * 0: none). Returns how many columns. */
 static int day_columns(const json_t *summary, struct tccl_chart_column columns[static ACCT_SPANS],
-                       bool gain, json_int_t *each)
+                       struct tccl_chart_column gains[static ACCT_SPANS], json_int_t *each)
 {
     struct acct_span spans[ACCT_SPANS];
     int n = acct_summary_spans(summary, spans, each);
@@ -457,20 +453,36 @@ static int day_columns(const json_t *summary, struct tccl_chart_column columns[s
     if (count > ACCT_SPANS)
         count = ACCT_SPANS;
     for (int i = 0; i < count; i++) {
-        columns[i] = (struct tccl_chart_column){.values = {gain ? -1 : 0}};
-        name_day(spans[0].noon + i * *each * DAY, years, &columns[i]);
+        struct tccl_chart_column *column = &columns[i];
+        json_int_t noon = spans[0].noon + i * *each * DAY;
+        *column = (struct tccl_chart_column){.values = {0}};
+        format_time(noon, "%Y-%m-%d", column->name, sizeof(column->name));
+        format_time(noon, years ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
+        gains[i] = *column;
+        gains[i].values[0] = -1;
     }
     for (int i = 0; i < n; i++) {
         const struct acct_span *span = &spans[i];
         if (span->place < 0 || span->place >= count)
             continue;
-        double *values = columns[span->place].values;
-        if (gain)
-            values[0] = span->gain > 0 ? span->gain : -1;
-        else
-            put_states(span, values);
+        put_states(span, columns[span->place].values);
+        gains[span->place].values[0] = span->gain > 0 ? span->gain : -1;
     }
     return count;
+}
+
+/* A chart of outcomes, without columns yet. */
+static struct tccl_chart state_chart(const char *name, const char *axis,
+                                     const struct tccl_chart_column *columns)
+{
+    struct tccl_chart chart = {.name = name,
+                               .x_axis = axis,
+                               .y_axis = "steps",
+                               .n_series = STATE_SERIES,
+                               .colours = state_colours,
+                               .columns = columns};
+    memcpy(chart.series, state_series, sizeof(state_series));
+    return chart;
 }
 
 /* The day up to the last step, hour by hour. */
@@ -481,15 +493,9 @@ static void put_hour_chart(const json_t *summary, FILE *out)
     json_int_t last = count_of(
         json_array_get(hours, json_array_size(hours) ? json_array_size(hours) - 1 : 0), "start");
     struct tccl_chart_column columns[HOURS];
-    struct tccl_chart chart = {.name = "Outcome of steps by hour",
-                               .x_axis = "hour from",
-                               .y_axis = "steps",
-                               .n_series = STATE_SERIES,
-                               .colours = state_colours,
-                               .columns = columns,
-                               .n_columns = HOURS};
+    struct tccl_chart chart = state_chart("Outcome of steps by hour", "hour from", columns);
     size_t i;
-    memcpy(chart.series, state_series, sizeof(state_series));
+    chart.n_columns = HOURS;
     for (int k = 0; k < HOURS; k++) {
         json_int_t start = last + (k - HOURS + 1) * HOUR;
         columns[k] = (struct tccl_chart_column){.values = {0}};
@@ -512,29 +518,24 @@ static void put_hour_chart(const json_t *summary, FILE *out)
 
 static void put_day_charts(const json_t *summary, FILE *out)
 {
-    struct tccl_chart_column columns[ACCT_SPANS];
+    struct tccl_chart_column columns[ACCT_SPANS], gains[ACCT_SPANS];
     char axis[64] = "day";
     json_int_t each;
-    struct tccl_chart chart = {.name = "Outcome of steps by day",
-                               .x_axis = axis,
-                               .y_axis = "steps",
-                               .n_series = STATE_SERIES,
-                               .colours = state_colours,
-                               .columns = columns};
-    memcpy(chart.series, state_series, sizeof(state_series));
-    chart.n_columns = day_columns(summary, columns, false, &each);
+    struct tccl_chart chart = state_chart("Outcome of steps by day", axis, columns);
+    chart.n_columns = day_columns(summary, columns, gains, &each);
     if (each > 1)
         snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
     tccl_html_chart("States by day", &chart, out);
-    chart.name = "Mean predicted gain of rings by day";
-    chart.y_axis = "times the baseline";
-    chart.series[0] = "mean predicted gain";
-    chart.n_series = 1;
-    chart.colours = NULL;
-    chart.line = true;
-    chart.base = "baseline: 1";
-    chart.digits = 2;
-    chart.n_columns = day_columns(summary, columns, true, &each);
+    chart = (struct tccl_chart){.name = "Mean predicted gain of rings by day",
+                                .x_axis = axis,
+                                .y_axis = "times the baseline",
+                                .series = {"mean predicted gain"},
+                                .n_series = 1,
+                                .line = true,
+                                .base = "baseline: 1",
+                                .digits = 2,
+                                .columns = gains,
+                                .n_columns = chart.n_columns};
     if (real_of(summary, "gain_mean") > 0)
         tccl_html_chart("Predicted gain by day", &chart, out);
 }

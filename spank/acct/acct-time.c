@@ -8,15 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(const char *text, struct tccl_error *err)
-{
-    return tccl_fail(
-        err,
-        "'%.60s' is not a time: give YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], MM/DD[/YY], "
-        "HH:MM[:SS][AM|PM], now[-N{seconds,minutes,hours,days,weeks}], today, noon or yesterday",
-        text);
-}
-
 enum { NO_YEAR = -10000 };
 
 /* The parts read so far; -1: not given. Years since 1900 (NO_YEAR: not given), months from 0. */
@@ -158,13 +149,30 @@ static int read_now(const char **at, time_t now, struct moment *moment)
     return 1;
 }
 
-/* A number of min to max digits at *at, or -1. */
-static int read_digits(const char **at, int min, int max)
+/* Reads numbers by a form: d is one of one or two digits, D of two, Y of four; '/' is that, '.' or
+ * nothing; what stands behind '[' is there if its first character is. Returns 0, or -1. */
+static int read_form(const char **at, const char *form, int *numbers)
 {
-    int number = 0, digits = 0;
-    for (; digits < max && isdigit((unsigned char)**at); digits++)
-        number = number * 10 + (*(*at)++ - '0');
-    return digits < min ? -1 : number;
+    for (; *form; form++) {
+        int most = *form == 'Y' ? 4 : 2, digits = 0;
+        if (*form == '[' && (form[1] == ':' ? **at != ':' : !isdigit((unsigned char)**at)))
+            break;
+        if (*form == '[')
+            continue;
+        if (!isalpha((unsigned char)*form)) {
+            bool there = **at == *form || (*form == '/' && **at == '.');
+            if (!there && *form != '/')
+                return -1;
+            *at += there;
+            continue;
+        }
+        for (*numbers = 0; digits < most && isdigit((unsigned char)**at); digits++)
+            *numbers = *numbers * 10 + (*(*at)++ - '0');
+        if (digits < (*form == 'd' ? 1 : most))
+            return -1;
+        numbers++;
+    }
+    return 0;
 }
 
 /* Applies AM or PM. Returns the hour from 0 to 23, or -1 if there is no such hour. */
@@ -185,65 +193,28 @@ static int read_half(const char **at, int hour)
 static int read_clock(const char **at, struct moment *moment)
 {
     size_t digits = strspn(*at, "0123456789");
+    int clock[3] = {0}, hour;
     if (digits < 1 || digits > 2 || (*at)[digits] != ':')
         return 0;
-    int hour = read_digits(at, 1, 2), minute = -1, second = 0;
-    if (hour <= 23 && *(*at)++ == ':')
-        minute = read_digits(at, 2, 2);
-    if (minute < 0 || minute > 59)
+    if (read_form(at, "d:D[:D", clock) != 0 || clock[0] > 23 || clock[1] > 59 || clock[2] > 59 ||
+        (hour = read_half(at, clock[0])) < 0)
         return -1;
-    if (**at == ':') {
-        ++*at;
-        second = read_digits(at, 2, 2);
-    }
-    if (second < 0 || second > 59 || (hour = read_half(at, hour)) < 0)
-        return -1;
-    set_clock(moment, hour, minute, second);
+    set_clock(moment, hour, clock[1], clock[2]);
     return 1;
 }
 
-/* YYYY-MM-DD. */
-static int read_long_date(const char **at, struct moment *moment)
-{
-    if (strnlen(*at, 8) < 8 || (*at)[4] != '-' || (*at)[7] != '-')
-        return 0;
-    int year = read_digits(at, 4, 4);
-    ++*at;
-    int month = year < 0 ? -1 : read_digits(at, 2, 2);
-    ++*at;
-    int day = month < 0 ? -1 : read_digits(at, 1, 2);
-    if (month < 1 || month > 12 || day < 1 || day > 31)
-        return -1;
-    moment->year = year - 1900;
-    moment->month = month - 1;
-    moment->day = day;
-    return 1;
-}
-
-static void skip_separator(const char **at)
-{
-    if (**at == '.' || **at == '/')
-        ++*at;
-}
-
-/* MMDD[YY], MM/DD[/YY], MM.DD[.YY]; the year 00 counts as not given. */
+/* YYYY-MM-DD, or MMDD[YY], MM/DD[/YY], MM.DD[.YY], where the year 00 counts as not given. */
 static int read_date(const char **at, struct moment *moment)
 {
-    int longer = read_long_date(at, moment);
-    if (longer)
-        return longer;
-    int month = read_digits(at, 1, 2);
-    skip_separator(at);
-    int day = read_digits(at, 1, 2), year = 0;
-    skip_separator(at);
-    if (isdigit((unsigned char)**at))
-        year = read_digits(at, 2, 2);
-    if (month < 1 || month > 12 || day < 1 || day > 31 || year < 0)
+    bool whole = strnlen(*at, 8) == 8 && (*at)[4] == '-' && (*at)[7] == '-';
+    int date[3] = {0}, *month = date + whole;
+    if (read_form(at, whole ? "Y-D-d" : "d/d/[D", date) != 0 || month[0] < 1 || month[0] > 12 ||
+        month[1] < 1 || month[1] > 31)
         return -1;
-    moment->month = month - 1;
-    moment->day = day;
-    if (year)
-        moment->year = year + 100;
+    moment->month = month[0] - 1;
+    moment->day = month[1];
+    if (whole || date[2])
+        moment->year = whole ? date[0] - 1900 : date[2] + 100;
     return 1;
 }
 
@@ -283,29 +254,26 @@ static void fill_gaps(struct moment *moment, time_t now)
         moment->year = moment->month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
 }
 
-/* "uts" and seconds since 1970. */
-static int read_seconds(const char *text, time_t *result)
-{
-    char *end;
-    errno = 0;
-    long seconds = strtol(text, &end, 10);
-    *result = seconds;
-    return seconds < 1000000 || errno || *end ? -1 : 0;
-}
-
 int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err)
 {
     struct moment moment = {.year = NO_YEAR, .month = -1, .day = -1, .hour = -1, .minute = -1};
-    if (!strncasecmp(text, "uts", 3))
-        return read_seconds(text + 3, result) == 0 ? 0 : refuse(text, err);
-    if (read_parts(text, now, &moment) != 0)
-        return refuse(text, err);
-    fill_gaps(&moment, now);
-    if (moment.exact)
+    bool seconds = !strncasecmp(text, "uts", 3), good;
+    if (seconds) { /* since 1970 */
+        char *end;
+        errno = 0;
+        *result = strtol(text + 3, &end, 10);
+        good = *result >= 1000000 && !errno && !*end;
+    } else if ((good = read_parts(text, now, &moment) == 0)) {
+        fill_gaps(&moment, now);
         *result = moment.at;
-    else if (make_time(&moment, result) != 0)
-        return refuse(text, err);
-    return 0;
+        good = moment.exact || make_time(&moment, result) == 0;
+    }
+    return good ? 0
+                : tccl_fail(err,
+                            "'%.60s' is not a time: give YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], "
+                            "MM/DD[/YY], HH:MM[:SS][AM|PM], "
+                            "now[-N{seconds,minutes,hours,days,weeks}], today, noon or yesterday",
+                            text);
 }
 
 /* Slurm's "relative" format: the nearer, the more exact. */

@@ -88,29 +88,10 @@ static int (*const runs[COMMANDS])(struct acct_line *line, int count, char **wor
 
 /* ---- options with a form of their own ---- */
 
-#define FILTER(what)                                                                               \
-    static int set_##what(const struct tccl_option *option, void *field, const char *text,         \
-                          struct tccl_error *err)                                                  \
-    {                                                                                              \
-        (void)option;                                                                              \
-        return acct_filter_##what(*(json_t **)field, text, err);                                   \
-    }
-FILTER(jobs)
-FILTER(users)
-FILTER(nodes)
-FILTER(states)
-FILTER(classes)
-FILTER(range)
-
-/* Into the list whose name begins with the option's. */
-static int set_names(const struct tccl_option *option, void *field, const char *text,
-                     struct tccl_error *err)
+static int set_filter(const struct tccl_option *option, void *field, const char *text,
+                      struct tccl_error *err)
 {
-    static const char *const lists[] = {"partitions", "accounts", "qos", "names"};
-    int i = 0;
-    while (strncmp(lists[i], option->name, strlen(option->name)) != 0)
-        i++;
-    return acct_filter_names(*(json_t **)field, lists[i], text, err);
+    return acct_filter(*(json_t **)field, option->name, text, err);
 }
 
 /* Behind the fields of another -o. */
@@ -204,8 +185,8 @@ static int refuse(const struct tccl_option *option, void *field, const char *tex
     {                                                                                              \
         name, letter, commands, TCCL_OPTION_##kind, AT(member), values, NULL, 0, 0, set            \
     }
-#define SELECT(name, letter, values, set)                                                          \
-    ROW(name, letter, IN(LIST) | IN(SUMMARY), OWN, request.filter, values, set)
+#define SELECT(name, letter, values)                                                               \
+    ROW(name, letter, IN(LIST) | IN(SUMMARY), OWN, request.filter, values, set_filter)
 #define HIDDEN(name, letter, kind, member, why, set)                                               \
     {                                                                                              \
         name, letter, IN(LIST), TCCL_OPTION_##kind, AT(member), why, "", 0, 0, set                 \
@@ -217,19 +198,19 @@ static const char all_clusters[] =
     "the records of all clusters that AccountingHost serves are shown";
 
 static const struct tccl_option options[] = {
-    SELECT("jobs", 'j', NULL, set_jobs),
-    SELECT("user", 'u', "@user", set_users),
+    SELECT("jobs", 'j', NULL),
+    SELECT("user", 'u', "@user"),
     ROW("allusers", 'a', IN(LIST) | IN(SUMMARY), FLAG, request.all_users, NULL, NULL),
     ROW("starttime", 'S', IN(LIST) | IN(SUMMARY), TEXT, request.start, NULL, NULL),
     ROW("endtime", 'E', IN(LIST) | IN(SUMMARY), TEXT, request.end, NULL, NULL),
-    SELECT("nodelist", 'N', NULL, set_nodes),
-    SELECT("state", 's', ",off|applied|fallback|nothing-to-do|partial|differs", set_states),
-    SELECT("reason", 'R', NULL, set_classes),
-    SELECT("partition", 'r', NULL, set_names),
-    SELECT("accounts", 'A', NULL, set_names),
-    SELECT("qos", 'q', NULL, set_names),
-    SELECT("name", 0, NULL, set_names),
-    SELECT("nnodes", 'i', NULL, set_range),
+    SELECT("nodelist", 'N', NULL),
+    SELECT("state", 's', ",off|applied|fallback|nothing-to-do|partial|differs"),
+    SELECT("reason", 'R', NULL),
+    SELECT("partition", 'r', NULL),
+    SELECT("accounts", 'A', NULL),
+    SELECT("qos", 'q', NULL),
+    SELECT("name", 0, NULL),
+    SELECT("nnodes", 'i', NULL),
     ROW("allocations", 'X', IN(LIST), FLAG, fold, NULL, NULL),
     ROW("format", 'o', IN(LIST), OWN, fields, NULL, set_fields),
     ROW("long", 'l', IN(LIST), OWN_FLAG, preset, NULL, set_preset),
@@ -247,7 +228,7 @@ static const struct tccl_option options[] = {
     {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL, 0, 0, NULL},
     {"version", 'V', IN(LIST), TCCL_OPTION_VERSION, 0, NULL, NULL, 0, 0, NULL},
     /* Other names, and what sacct has more. */
-    HIDDEN("uid", 0, OWN, request.filter, NULL, set_users),
+    HIDDEN("uid", 0, OWN, request.filter, NULL, set_filter),
     HIDDEN("fields", 0, OWN, fields, NULL, set_fields),
     HIDDEN("help-fields", 0, FLAG, list_fields, NULL, NULL),
     HIDDEN("usage", 'U', HELP, request, NULL, NULL),

@@ -80,12 +80,10 @@ TEST(shown_times)
     CHECK(strlen(small) < sizeof(small));
 }
 
-typedef int filter_reader(json_t *, const char *, struct tccl_error *);
-
-static void check_filter(filter_reader *read, const char *text, const char *expected)
+static void check_filter(const char *option, const char *text, const char *expected)
 {
     cleanup_json json_t *filter = json_object(), *wanted = json_loads(expected, 0, NULL);
-    CHECK_OK(read(filter, text, ERR));
+    CHECK_OK(acct_filter(filter, option, text, ERR));
     cleanup_free char *dump = json_dumps(filter, JSON_COMPACT);
     if (!json_equal(filter, wanted)) {
         fprintf(stderr, "'%s' gave %s, expected %s\n", text, dump, expected);
@@ -93,10 +91,10 @@ static void check_filter(filter_reader *read, const char *text, const char *expe
     }
 }
 
-static void check_no_filter(filter_reader *read, const char *text, const char *said)
+static void check_no_filter(const char *option, const char *text, const char *said)
 {
     cleanup_json json_t *filter = json_object();
-    CHECK_INT(read(filter, text, ERR), -1);
+    CHECK_INT(acct_filter(filter, option, text, ERR), -1);
     if (!strstr(check_err.text, said)) {
         fprintf(stderr, "'%s' said '%s', expected '%s'\n", text, check_err.text, said);
         check_failures++;
@@ -105,19 +103,19 @@ static void check_no_filter(filter_reader *read, const char *text, const char *s
 
 TEST(filters)
 {
-    check_filter(acct_filter_jobs, "12", "{\"jobs\":[{\"job\":12}]}");
-    check_filter(acct_filter_jobs, ",12,,13,", "{\"jobs\":[{\"job\":12},{\"job\":13}]}");
-    check_filter(acct_filter_jobs, "12,13.0,14+1,15+0.2",
+    check_filter("jobs", "12", "{\"jobs\":[{\"job\":12}]}");
+    check_filter("jobs", ",12,,13,", "{\"jobs\":[{\"job\":12},{\"job\":13}]}");
+    check_filter("jobs", "12,13.0,14+1,15+0.2",
                  "{\"jobs\":[{\"job\":12},{\"job\":13,\"step\":0},{\"job\":14,\"het_offset\":1},"
                  "{\"job\":15,\"het_offset\":0,\"step\":2}]}");
-    check_filter(acct_filter_jobs, "7.batch,7.EXTERN,7.interactive",
+    check_filter("jobs", "7.batch,7.EXTERN,7.interactive",
                  "{\"jobs\":[{\"job\":7,\"step\":4294967291},{\"job\":7,\"step\":4294967292},"
                  "{\"job\":7,\"step\":4294967290}]}");
-    check_filter(acct_filter_users, "root,1234", "{\"users\":[0,1234]}");
-    check_filter(acct_filter_nodes, "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
-    check_filter(acct_filter_states, "Off,nothing-to-do,A,DIFF",
+    check_filter("user", "root,1234", "{\"users\":[0,1234]}");
+    check_filter("nodelist", "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
+    check_filter("state", "Off,nothing-to-do,A,DIFF",
                  "{\"states\":[\"off\",\"nothing-to-do\",\"applied\",\"differs\"]}");
-    check_filter(acct_filter_classes, "No Profile,munge,no d",
+    check_filter("reason", "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {
         "",       "0",       "x",          "1.",           "1+",          "1.x",    "-1",
@@ -126,41 +124,39 @@ TEST(filters)
         "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",    "1_[1]x", "1_[1%]",
         "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296"};
     for (size_t i = 0; i < COUNT(jobs); i++)
-        check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
-    check_filter(acct_filter_jobs, "17_1",
-                 "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":1}]}");
-    check_filter(acct_filter_jobs, "17_0.batch,5",
+        check_no_filter("jobs", jobs[i], "is not a job");
+    check_filter("jobs", "17_1", "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":1}]}");
+    check_filter("jobs", "17_0.batch,5",
                  "{\"jobs\":[{\"array_job\":17,\"first\":0,\"last\":0,\"step\":4294967291},"
                  "{\"job\":5}]}");
-    check_filter(acct_filter_jobs, "17_[1-3,7,10-14:2%2].0,18_[4]",
+    check_filter("jobs", "17_[1-3,7,10-14:2%2].0,18_[4]",
                  "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":3,\"step\":0},"
                  "{\"array_job\":17,\"first\":7,\"last\":7,\"step\":0},"
                  "{\"array_job\":17,\"first\":10,\"last\":10,\"step\":0},"
                  "{\"array_job\":17,\"first\":12,\"last\":12,\"step\":0},"
                  "{\"array_job\":17,\"first\":14,\"last\":14,\"step\":0},"
                  "{\"array_job\":18,\"first\":4,\"last\":4}]}");
-    check_no_filter(acct_filter_jobs, "1_[0-1000000:2]", "more than 256 jobs");
-    check_no_filter(acct_filter_users, "no-such-user-here", "unknown user 'no-such-user-here'");
-    check_no_filter(acct_filter_users, "", "unknown user");
-    check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
-    check_no_filter(acct_filter_nodes, "n[1-2000]", "more than 1024 nodes");
-    check_no_filter(acct_filter_states, "on", "is not a state: give one of: off");
-    check_no_filter(acct_filter_states, "", "is not a state: give one of: off");
-    check_no_filter(acct_filter_states, "applied,CD", "'CD' is a job state");
-    check_no_filter(acct_filter_states, "running", "'running' is a job state");
-    check_no_filter(acct_filter_states, "F", "'F' is a job state");
-    check_no_filter(acct_filter_classes, "no",
-                    "'no' is not a class of reason: give one of: policy");
-    check_no_filter(acct_filter_classes, "", "is not a class of reason");
+    check_no_filter("jobs", "1_[0-1000000:2]", "more than 256 jobs");
+    check_no_filter("user", "no-such-user-here", "unknown user 'no-such-user-here'");
+    check_no_filter("user", "", "unknown user");
+    check_no_filter("nodelist", "n[1-", "is not a node list");
+    check_no_filter("nodelist", "n[1-2000]", "more than 1024 nodes");
+    check_no_filter("state", "on", "is not a state: give one of: off");
+    check_no_filter("state", "", "is not a state: give one of: off");
+    check_no_filter("state", "applied,CD", "'CD' is a job state");
+    check_no_filter("state", "running", "'running' is a job state");
+    check_no_filter("state", "F", "'F' is a job state");
+    check_no_filter("reason", "no", "'no' is not a class of reason: give one of: policy");
+    check_no_filter("reason", "", "is not a class of reason");
 }
 
 TEST(ranges)
 {
     static const char *const bad[] = {"", "x", "-1", "4-2", "0", "1-", "1-x", "2 "};
-    check_filter(acct_filter_range, "4", "{\"min_nodes\":4,\"max_nodes\":4}");
-    check_filter(acct_filter_range, "2-32", "{\"min_nodes\":2,\"max_nodes\":32}");
+    check_filter("nnodes", "4", "{\"min_nodes\":4,\"max_nodes\":4}");
+    check_filter("nnodes", "2-32", "{\"min_nodes\":2,\"max_nodes\":32}");
     for (size_t i = 0; i < COUNT(bad); i++)
-        check_no_filter(acct_filter_range, bad[i], "is not a number of nodes: give MIN[-MAX]");
+        check_no_filter("nnodes", bad[i], "is not a number of nodes: give MIN[-MAX]");
 }
 
 static json_t *example(void)
