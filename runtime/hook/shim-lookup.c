@@ -2,10 +2,9 @@
  * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.h).
  *
  * What dlsym finds depends on its caller (RTLD_NEXT, and RTLD_DEFAULT in a library that was loaded
- * for itself alone), whom libc knows by the return address. So ours calls nobody: a name that
- * begins with neither "nccl" nor "cuGe" goes on to the next dlsym by a jump, with registers and
- * stack as they came. Functions of NCCL that have no wrapper, and whatever is in doubt, go the same
- * way in the end.
+ * for itself alone), whom libc knows by the return address. So a name that begins with neither
+ * "nccl" nor "cuGe" goes on to the next dlsym by a jump, with parameters and stack as they came.
+ * Functions of NCCL that have no wrapper, and whatever is in doubt, go the same way in the end.
  *
  * For the others the program gets an entry of ours that stands for this function of this NCCL: it
  * leaves its number in a thread-local word, and jumps to the wrapper. Again the stack is left
@@ -26,7 +25,7 @@
 /* In two registers. */
 struct shim_lookup {
     void *address;
-    long done; /* 0: the next dlsym is to be called, as if by the program; address means nothing */
+    long done; /* 0: address is the next dlsym, to be called as if by the program */
 };
 
 /* SHIM_ENTRY bytes for each wrapper of each copy. */
@@ -76,16 +75,17 @@ static struct shim_lookup look_up(int wrapper, void *handle, const char *name, c
                      : (struct shim_lookup){(char *)shim_entries + entry * SHIM_ENTRY, 1};
 }
 
-/* Called by our dlsym for names that begin with "nccl" or "cuGe". caller: where dlsym will return
- * to. */
-struct shim_lookup shim_lookup(void *handle, const char *name, const void *caller);
+/* Not strncmp, which can't be called before the shim is relocated. */
+static inline bool is_ours_to_look_at(const char *name)
+{
+    return name && ((name[0] == 'n' && name[1] == 'c' && name[2] == 'c' && name[3] == 'l') ||
+                    (name[0] == 'c' && name[1] == 'u' && name[2] == 'G' && name[3] == 'e'));
+}
 
-__attribute__((used, visibility("hidden"))) struct shim_lookup
-shim_lookup(void *handle, const char *name, const void *caller)
+static __attribute__((noinline)) struct shim_lookup look_at(void *handle, const char *name,
+                                                            const void *caller)
 {
     struct shim_lookup answer = {0};
-    if (!shim_relocated())
-        return answer;
     int wrapper = shim_wrapper_number(name), before = errno;
     if (wrapper >= 0)
         answer = look_up(wrapper, handle, name, caller);
@@ -95,66 +95,48 @@ shim_lookup(void *handle, const char *name, const void *caller)
     return answer;
 }
 
+/* Called by our dlsym. caller: where it will return to. */
+struct shim_lookup shim_lookup(void *handle, const char *name, const void *caller);
+
+__attribute__((used, visibility("hidden"))) struct shim_lookup
+shim_lookup(void *handle, const char *name, const void *caller)
+{
+    struct shim_lookup answer = {0};
+    if (is_ours_to_look_at(name) && shim_relocated())
+        answer = look_at(handle, name, caller);
+    if (!answer.done) {
+        answer.address = shim_next_dlsym ? shim_next_dlsym : shim_find_dlsym();
+        answer.done = !answer.address;
+    }
+    return answer;
+}
+
 #define SHIM_TEXT_(x) #x
 #define SHIM_TEXT(x) SHIM_TEXT_(x)
 
+/* dlsym: asks shim_lookup, with its own parameters kept, and jumps to the next dlsym. */
 #ifdef __x86_64__
 
-#define SHIM_CALL(function) /* with dlsym's parameters kept */                                     \
+#define SHIM_DLSYM                                                                                 \
+    "    endbr64\n"                                                                                \
+    "    mov (%rsp), %rdx\n"                                                                       \
     "    push %rdi\n"                                                                              \
     "    .cfi_adjust_cfa_offset 8\n"                                                               \
     "    push %rsi\n"                                                                              \
     "    .cfi_adjust_cfa_offset 8\n"                                                               \
     "    sub $8, %rsp\n"                                                                           \
     "    .cfi_adjust_cfa_offset 8\n"                                                               \
-    "    call " function "\n"                                                                      \
+    "    call shim_lookup\n"                                                                       \
     "    add $8, %rsp\n"                                                                           \
     "    .cfi_adjust_cfa_offset -8\n"                                                              \
     "    pop %rsi\n"                                                                               \
     "    .cfi_adjust_cfa_offset -8\n"                                                              \
     "    pop %rdi\n"                                                                               \
-    "    .cfi_adjust_cfa_offset -8\n"
-
-__asm__(".pushsection .text\n"
-        ".balign 16\n"
-        ".globl dlsym\n"
-        ".type dlsym, @function\n"
-        "dlsym:\n"
-        ".cfi_startproc\n"
-        "    endbr64\n"
-        "    test %rsi, %rsi\n"
-        "    jz 1f\n"
-        "    cmpb $'n', (%rsi)\n"
-        "    jne 5f\n"
-        "    cmpb $'c', 1(%rsi)\n"
-        "    jne 1f\n"
-        "    cmpb $'c', 2(%rsi)\n"
-        "    jne 1f\n"
-        "    cmpb $'l', 3(%rsi)\n"
-        "    je 3f\n"
-        "    jmp 1f\n"
-        "5:  cmpb $'c', (%rsi)\n"
-        "    jne 1f\n"
-        "    cmpb $'u', 1(%rsi)\n"
-        "    jne 1f\n"
-        "    cmpb $'G', 2(%rsi)\n"
-        "    jne 1f\n"
-        "    cmpb $'e', 3(%rsi)\n"
-        "    je 3f\n"
-        "1:  mov shim_next_dlsym(%rip), %rax\n"
-        "    test %rax, %rax\n"
-        "    jz 4f\n"
-        "2:  jmp *%rax\n"
-        "3:  mov (%rsp), %rdx\n" SHIM_CALL(
-            "shim_lookup") "    test %rdx, %rdx\n"
-                           "    jz 1b\n"
-                           "    ret\n"
-                           "4:\n" SHIM_CALL("shim_find_dlsym") "    test %rax, %rax\n"
-                                                               "    jnz 2b\n"
-                                                               "    ret\n"
-                                                               ".cfi_endproc\n"
-                                                               ".size dlsym, . - dlsym\n"
-                                                               ".popsection\n");
+    "    .cfi_adjust_cfa_offset -8\n"                                                              \
+    "    test %rdx, %rdx\n"                                                                        \
+    "    jz 1f\n"                                                                                  \
+    "    ret\n"                                                                                    \
+    "1:  jmp *%rax\n"
 
 #define SHIM_ENTRY_OF(wrapper)                                                                     \
     "    .balign 32\n"                                                                             \
@@ -166,79 +148,27 @@ __asm__(".pushsection .text\n"
 
 #else
 
-__asm__(".pushsection .text\n"
-        ".balign 16\n"
-        ".globl dlsym\n"
-        ".type dlsym, %function\n"
-        "dlsym:\n"
-        ".cfi_startproc\n"
-        "    hint #34\n" /* bti c */
-        "    cbz x1, 1f\n"
-        "    ldrb w9, [x1]\n"
-        "    cmp w9, #'n'\n"
-        "    b.ne 5f\n"
-        "    ldrb w9, [x1, #1]\n"
-        "    cmp w9, #'c'\n"
-        "    b.ne 1f\n"
-        "    ldrb w9, [x1, #2]\n"
-        "    cmp w9, #'c'\n"
-        "    b.ne 1f\n"
-        "    ldrb w9, [x1, #3]\n"
-        "    cmp w9, #'l'\n"
-        "    b.eq 3f\n"
-        "    b 1f\n"
-        "5:  cmp w9, #'c'\n"
-        "    b.ne 1f\n"
-        "    ldrb w9, [x1, #1]\n"
-        "    cmp w9, #'u'\n"
-        "    b.ne 1f\n"
-        "    ldrb w9, [x1, #2]\n"
-        "    cmp w9, #'G'\n"
-        "    b.ne 1f\n"
-        "    ldrb w9, [x1, #3]\n"
-        "    cmp w9, #'e'\n"
-        "    b.eq 3f\n"
-        "1:  adrp x16, shim_next_dlsym\n"
-        "    ldr x16, [x16, #:lo12:shim_next_dlsym]\n"
-        "    cbz x16, 4f\n"
-        "2:  br x16\n"
-        "3:  stp x29, x30, [sp, #-32]!\n"
-        "    .cfi_adjust_cfa_offset 32\n"
-        "    .cfi_offset 29, -32\n"
-        "    .cfi_offset 30, -24\n"
-        "    mov x29, sp\n"
-        "    stp x0, x1, [sp, #16]\n"
-        "    mov x2, x30\n"
-        "    bl shim_lookup\n"
-        "    mov x9, x0\n"
-        "    mov x10, x1\n"
-        "    ldp x0, x1, [sp, #16]\n"
-        "    ldp x29, x30, [sp], #32\n"
-        "    .cfi_adjust_cfa_offset -32\n"
-        "    .cfi_restore 29\n"
-        "    .cfi_restore 30\n"
-        "    cbz x10, 1b\n"
-        "    mov x0, x9\n"
-        "    ret\n"
-        "4:  stp x29, x30, [sp, #-32]!\n"
-        "    .cfi_adjust_cfa_offset 32\n"
-        "    .cfi_offset 29, -32\n"
-        "    .cfi_offset 30, -24\n"
-        "    mov x29, sp\n"
-        "    stp x0, x1, [sp, #16]\n"
-        "    bl shim_find_dlsym\n"
-        "    mov x16, x0\n"
-        "    ldp x0, x1, [sp, #16]\n"
-        "    ldp x29, x30, [sp], #32\n"
-        "    .cfi_adjust_cfa_offset -32\n"
-        "    .cfi_restore 29\n"
-        "    .cfi_restore 30\n"
-        "    cbnz x16, 2b\n"
-        "    mov x0, #0\n"
-        "    ret\n"
-        ".cfi_endproc\n"
-        ".size dlsym, . - dlsym\n"
-        ".popsection\n");
+#define SHIM_DLSYM                                                                                 \
+    "    hint #34\n" /* bti c */                                                                   \
+    "    stp x29, x30, [sp, #-32]!\n"                                                              \
+    "    .cfi_adjust_cfa_offset 32\n"                                                              \
+    "    .cfi_offset 29, -32\n"                                                                    \
+    "    .cfi_offset 30, -24\n"                                                                    \
+    "    mov x29, sp\n"                                                                            \
+    "    stp x0, x1, [sp, #16]\n"                                                                  \
+    "    mov x2, x30\n"                                                                            \
+    "    bl shim_lookup\n"                                                                         \
+    "    mov x16, x0\n"                                                                            \
+    "    mov x9, x1\n"                                                                             \
+    "    ldp x0, x1, [sp, #16]\n"                                                                  \
+    "    ldp x29, x30, [sp], #32\n"                                                                \
+    "    .cfi_adjust_cfa_offset -32\n"                                                             \
+    "    .cfi_restore 29\n"                                                                        \
+    "    .cfi_restore 30\n"                                                                        \
+    "    cbz x9, 1f\n"                                                                             \
+    "    mov x0, x16\n"                                                                            \
+    "    ret\n"                                                                                    \
+    "1:  br x16\n"
 
 #define SHIM_ENTRY_OF(wrapper)                                                                     \
     "    .balign 32\n"                                                                             \
@@ -254,6 +184,12 @@ __asm__(".pushsection .text\n"
 #endif
 
 __asm__(".pushsection .text\n"
+        ".balign 16\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        "dlsym:\n"
+        ".cfi_startproc\n" SHIM_DLSYM ".cfi_endproc\n"
+        ".size dlsym, . - dlsym\n"
         ".balign 32\n"
         ".globl shim_entries\n"
         ".hidden shim_entries\n"
