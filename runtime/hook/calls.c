@@ -10,6 +10,7 @@
 #include "hook/hook.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/shim-nccl.h"
+#include "verify/verify.h"
 
 /* What a thread asks in a wrapper that has nothing to give. */
 static struct shim_init nothing;
@@ -27,6 +28,7 @@ static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
     if (!*process)
         return real;
     has_begun = true;
+    shim_nccllog_read(); /* where nothing is steered, too: what nobody reads would grow */
     shim_question_finish_over();
     shim_steered_look();
     shim_pending_sweep();

@@ -94,12 +94,12 @@ as_alone() { # MODEL OPTION...
 }
 
 # A program of this folder that makes communicators, in $work.
-build_comms() { # NAME
+build_comms() { # NAME [FOLDER]
     local nccl toolkit
     nccl=$("$here/get-nccl" --built)
     toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
     "${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/$1" \
-        "$here/$1.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "$1 can't be built"
+        "${2:-$here}/$1.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "$1 can't be built"
 }
 
 step() { # WHAT: for messages

@@ -21,7 +21,7 @@ run_once() {
     env TCCL_RIG_LAUNCH=nothing LD_LIBRARY_PATH="$rig/lib" LD_PRELOAD="$TCCL_BUILD/runtime/libtccl-nccl.so" NCCL_SOCKET_IFNAME=lo \
         CUDA_VISIBLE_DEVICES=2,0,3 TCCL_PLAN="${plans[0]}" TCCL_DEBUG=INFO TCCL_DEBUG_FILE="$work/tccl" \
         SLURM_JOB_ID="$(key job)" SLURM_STEP_ID="$(key step)" "$@" \
-        "$here/on-machine" "$work/machine" -- "$work/make-comms" >"$work/out" 2>&1 || { cat "$work/out"; fail "$what"; }
+        "$here/on-machine" "$work/machine" -- "$work/${program:-make-comms}" >"$work/out" 2>&1 || { cat "$work/out"; fail "$what"; }
 }
 
 logged() { # PATTERN COUNT: lines in the shim's log
@@ -114,3 +114,59 @@ step "a limit on the size of files"
 (ulimit -f 1000000000 && run) || fail "$what" # KiB: more than there is
 silent
 logged "the size of files is limited" 2
+
+step "where nothing is steered, NCCL's log is bounded, too"
+cat >"$work/one-each.c" <<'CODE'
+/* Makes two communicators of three processes. What NCCL's log is like in the end goes to SEALS. */
+#define _GNU_SOURCE
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int make(const ncclUniqueId *id, int rank)
+{
+    ncclComm_t comm;
+    return cudaSetDevice(rank) != cudaSuccess || ncclCommInitRank(&comm, 3, *id, rank) != ncclSuccess ||
+           ncclCommDestroy(comm) != ncclSuccess;
+}
+static void look(void)
+{
+    char path[64], name[64];
+    FILE *seals = fopen(getenv("SEALS"), "a");
+    for (int fd = 3; fd < 256; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, name, sizeof(name));
+        if (n > 20 && !memcmp(name, "/memfd:tccl-nccl-log", 20))
+            fprintf(seals, "%s\n", fcntl(fd, F_GET_SEALS) & F_SEAL_GROW ? "sealed" : "open");
+    }
+    fclose(seals);
+}
+int main(void)
+{
+    ncclUniqueId *ids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    volatile int *ready = (volatile int *)(ids + 2);
+    int failed = 0, status;
+    for (int rank = 0; rank < 3; rank++)
+        if (fork() == 0) {
+            if (rank == 0)
+                *ready = ncclGetUniqueId(&ids[0]) == ncclSuccess && ncclGetUniqueId(&ids[1]) == ncclSuccess;
+            while (!*ready)
+                usleep(1000);
+            failed = make(&ids[0], rank) || make(&ids[1], rank);
+            look();
+            return failed;
+        }
+    while (wait(&status) > 0)
+        failed |= status != 0;
+    return failed;
+}
+CODE
+build_comms one-each "$work"
+program=one-each run NCCL_COLLNET_ENABLE=1 SEALS="$work/seals"
+logged "NCCL's own choice: the user has set NCCL_COLLNET_ENABLE=1" 2
+[ "$(sort -u "$work/seals")" = sealed ] || { cat "$work/seals"; fail "$what"; }
