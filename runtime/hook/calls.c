@@ -48,8 +48,8 @@ static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
 /* ---- A communicator's settings ---- */
 
 struct config {
-    bool split_share, shrink_share;
-    uint32_t user; /* settings.h: bits */
+    bool split_share, shrink_share, waits_not;
+    uint32_t user; /* SHIM_USER_… */
 };
 
 #define HAS(config, member)                                                                        \
@@ -60,6 +60,7 @@ static void read_config(const ncclConfig_t *config, struct config *read)
     if (!config || config->size < offsetof(ncclConfig_t, cgaClusterSize) ||
         config->magic != NCCL_CONFIG_MAGIC)
         return;
+    read->waits_not = config->blocking == 0;
     read->split_share = HAS(config, splitShare) && config->splitShare == 1;
     read->shrink_share = HAS(config, shrinkShare) && config->shrinkShare == 1;
     if (HAS(config, netName) && config->netName)
@@ -107,8 +108,19 @@ static int make_file(const char *name, long size, char path[static 40])
     return 0;
 }
 
-/* Writes a rank down where the others of the node see it. Returns what is under way, or NULL: this
- * rank is answered nothing, nor are others of its communicator. */
+/* An init that is given nothing: what its thread asks must not pass for the question of another one
+ * that is under way on this GPU (SHIM_NO_BUS: the current device). ranks: -1, unknown. Returns NULL
+ * if it can't be noted. */
+static struct shim_init *refuse(tccl_bus gpu, int ranks)
+{
+    struct shim_init init = {.gpu = gpu, .rank = -1, .comm.ranks = ranks, .called = true};
+    if (gpu == SHIM_NO_BUS && shim_device_current(&init.gpu, NULL) != 0)
+        return NULL;
+    return shim_pending_add(&init);
+}
+
+/* Writes a rank down where the others of the node see it. Returns what is under way; one that is
+ * refused, or NULL, if this rank is answered nothing, nor are others of its communicator. */
 static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
                                const struct shim_comm *comm)
 {
@@ -120,7 +132,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
     if (!init.entry) {
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL's own choice: no room in /dev/shm",
                  (unsigned long long)comm->key);
-        return NULL;
+        return refuse(member->gpu, comm->ranks);
     }
     if (member->gpu != SHIM_NO_BUS)
         shim_registry_claim_gpu(process->registry, member->gpu);
@@ -135,7 +147,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
     if (init.topo_fd)
         close(init.topo_fd);
     shim_settle_aside(init.entry, comm, &why);
-    return NULL;
+    return refuse(member->gpu, comm->ranks);
 }
 
 static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const struct shim_nccl *nccl)
@@ -154,11 +166,18 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     static const struct tccl_error one_id = {
         "with NCCL_COMM_ID all communicators have the same id"};
     tccl_bus gpu;
-    /* A communicator of one rank is nothing to steer, but its process is one that has the shim. */
-    if (process && ranks == 1 && !shim_device_current(&gpu, NULL))
-        shim_registry_claim_gpu(process->registry, gpu);
-    if (!process || ranks < 2)
+    if (!process || ranks < 1)
         return NULL;
+    read_config(config, &read);
+    /* A communicator of one rank is nothing to steer, but its process is one that has the shim. A
+     * call that waits asks in this very thread. */
+    if (ranks == 1) {
+        const char *blocking = shim_env("NCCL_COMM_BLOCKING");
+        if (!shim_device_current(&gpu, NULL))
+            shim_registry_claim_gpu(process->registry, gpu);
+        bool later = shim_group_depth > 0 || read.waits_not || (blocking && *blocking == '0');
+        return later ? refuse(SHIM_NO_BUS, 1) : NULL;
+    }
     fill_comm(&comm, key, ranks, nccl);
     if (shim_env("NCCL_COMM_ID")) { /* they would all be one in the registry */
         struct shim_entry *entry = shim_registry_entry(process->registry, comm.key, 0);
@@ -170,7 +189,6 @@ static struct shim_init *enter_rank(const struct shim_process *process,
         shim_log(SHIM_LOG_WARN, "the GPU of rank %d: %s", rank, why.text);
         gpu = SHIM_NO_BUS;
     }
-    read_config(config, &read);
     describe(process, nccl, gpu, &member);
     member.rank = rank;
     member.user |= read.user;
@@ -203,7 +221,8 @@ static void leave(struct shim_init *init, ncclResult_t result)
         struct shim_entry *entry = init->entry, *roll = init->comm.roll;
         shim_pending_forget(init);
         drop(entry, roll);
-    } else if (result == NCCL_SUCCESS && init->claimed_by) {
+    } else if (result == NCCL_SUCCESS &&
+               (init->claimed_by || (!init->entry && shim_group_depth == 0))) {
         shim_question_finish(init);
     } else {
         init->called = false;
@@ -327,7 +346,7 @@ NCCL_WRAPPER(ncclCommInitAll, (ncclComm_t * comms, int n, const int *devices))
 
 /* ---- Children ---- */
 
-/* Fills in what a child has of its parent; false: nothing is given to it. */
+/* Fills in what a child has of its parent; false: it is refused. */
 static bool begin_child(const struct shim_process *process, const struct shim_nccl *nccl,
                         ncclComm_t handle, enum shim_kind kind, struct shim_parent *parent,
                         struct shim_member *member)
@@ -336,6 +355,8 @@ static bool begin_child(const struct shim_process *process, const struct shim_nc
         return false;
     const char *set = shim_env(kind == SHIM_SPLIT ? "NCCL_COMM_SPLIT_SHARE_RESOURCES"
                                                   : "NCCL_COMM_SHRINK_SHARE_RESOURCES");
+    if (!parent->entry) /* refused, too */
+        return false;
     bool shares = (kind == SHIM_SPLIT ? parent->split_share : parent->shrink_share) ||
                   (set && strcmp(set, "0") != 0);
     if (shares || shim_entry_proven(parent->entry) == 0) {
@@ -396,8 +417,10 @@ NCCL_WRAPPER(ncclCommSplit,
              (ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig_t *config))
 {
     BEGIN(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *);
-    struct shim_parent parent;
+    struct shim_parent parent = {.gpu = SHIM_NO_BUS};
     struct shim_init *init = enter_split(process, &nccl, comm, color, config, &parent);
+    if (!init && process && color != NCCL_NO_COLOR)
+        init = refuse(parent.gpu, -1);
     if (init)
         shim_pending_here(init);
     return done(init, &parent, real(comm, color, key, child, config), child);
@@ -446,9 +469,11 @@ NCCL_WRAPPER(ncclCommShrink, (ncclComm_t comm, int *excluded, int n_excluded, nc
                               ncclConfig_t *config, int flags))
 {
     BEGIN(ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int);
-    struct shim_parent parent;
+    struct shim_parent parent = {.gpu = SHIM_NO_BUS};
     struct shim_init *init =
         enter_shrink(process, &nccl, comm, excluded, n_excluded, config, &parent);
+    if (!init && process)
+        init = refuse(parent.gpu, -1);
     if (init)
         shim_pending_here(init);
     return done(init, &parent, real(comm, excluded, n_excluded, child, config, flags), child);
@@ -461,9 +486,11 @@ NCCL_WRAPPER(ncclCommGrow, (ncclComm_t comm, int ranks, const ncclUniqueId *id, 
     BEGIN(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *);
     if (process)
         shim_log(SHIM_LOG_WARN, "communicator of %d ranks: NCCL's own choice: it is grown", ranks);
-    ncclResult_t result = real(comm, ranks, id, rank, child, config);
-    leave(NULL, result);
-    return result;
+    const struct shim_parent parent = {.gpu = SHIM_NO_BUS};
+    struct shim_init *init = process ? refuse(SHIM_NO_BUS, ranks) : NULL;
+    if (init)
+        shim_pending_here(init);
+    return done(init, &parent, real(comm, ranks, id, rank, child, config), child);
 }
 
 /* ---- The end ---- */

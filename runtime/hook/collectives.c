@@ -141,8 +141,15 @@ NCCL_WRAPPER(ncclGroupStart, (void))
 {
     static struct targets targets;
     ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
+    static bool begun;
     if (!real)
         return NCCL_SYSTEM_ERROR;
+    if (!begun) { /* it may be the first that NCCL hears of: its log is asked for then */
+        const struct shim_nccl *nccl = shim_nccl_at((const void *)real);
+        begun = true;
+        if (nccl)
+            shim_process_arm(nccl->version);
+    }
     shim_group_depth++;
     return real();
 }

@@ -170,7 +170,7 @@ enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED, SHIM_ENDING };
 struct shim_init {
     int state; /* enum shim_state */
     struct shim_comm comm;
-    struct shim_entry *entry;
+    struct shim_entry *entry; /* NULL: it is given nothing, whatever its thread asks */
     tccl_bus gpu;
     int rank, place;    /* rank -1: unknown; place in the entry */
     const void *handle; /* of the communicator, NULL: not known */
@@ -190,7 +190,7 @@ struct shim_init {
 /* How many there are. While there are none wrappers of collectives do nothing. */
 extern int shim_pending_count;
 
-/* Takes note of an init whose entry was joined; copies what it is given. If another one on that GPU
+/* Takes note of an init, whose entry was joined; copies what it is given. If another one on that GPU
  * has not been claimed, both become ASIDE: a thread's device would not tell them apart. Returns
  * NULL if there is no room. */
 struct shim_init *shim_pending_add(const struct shim_init *init);

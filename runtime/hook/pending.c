@@ -40,30 +40,27 @@ static int state_of(const struct shim_init *init)
     return __atomic_load_n(&init->state, __ATOMIC_SEQ_CST);
 }
 
-/* An unclaimed init on that GPU other than but. Called with the lock. */
-static struct shim_init *find_pending(tccl_bus gpu, const struct shim_init *but)
+static enum shim_decision put_aside(struct shim_init *init)
 {
-    for (int i = 0; i < SHIM_INITS; i++)
-        if (&inits[i] != but && state_of(&inits[i]) == SHIM_WAITING && inits[i].gpu == gpu)
-            return &inits[i];
-    return NULL;
+    static const struct tccl_error why = {"several communicators begin at once on one GPU"};
+    return init->entry ? shim_settle_aside(init->entry, &init->comm, &why) : SHIM_ASIDE;
 }
 
 /* Other unclaimed ones on this GPU: all ASIDE; but those that others build already are waited for,
  * they come to their question without fail. */
 static void keep_apart(struct shim_init *init)
 {
-    static const struct tccl_error why = {"several communicators begin at once on one GPU"};
     int64_t deadline = shim_now_us() + 10000000;
     for (int i = 0; i < SHIM_INITS; i++) {
         struct shim_init *other = &inits[i];
-        if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu)
+        if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu ||
+            !other->entry)
             continue;
-        if (shim_settle_aside(other->entry, &other->comm, &why) == SHIM_USE)
+        if (put_aside(other) == SHIM_USE)
             while (state_of(other) == SHIM_WAITING && shim_now_us() < deadline)
                 shim_sleep_us(200);
         if (state_of(other) == SHIM_WAITING)
-            shim_settle_aside(init->entry, &init->comm, &why);
+            put_aside(init);
     }
 }
 
@@ -83,7 +80,7 @@ struct shim_init *shim_pending_add(const struct shim_init *init)
         __atomic_store_n(&added->state, SHIM_WAITING, __ATOMIC_SEQ_CST);
     }
     shim_lock_release(&lock);
-    if (added)
+    if (added && added->entry)
         keep_apart(added);
     return added;
 }
@@ -121,20 +118,23 @@ static bool another(const struct shim_init *init)
            (init->comm.ranks >= 0 && ranks != init->comm.ranks);
 }
 
+/* The only one on this thread's device that it can be. Where there are several, none is. */
 static struct shim_init *claim_by_device(void)
 {
+    struct shim_init *found[SHIM_INITS], *claimed = NULL;
     tccl_bus gpu;
+    int n = 0;
     if (shim_device_current(&gpu, NULL) || shim_lock_take(&lock))
         return NULL;
-    struct shim_init *found = find_pending(gpu, NULL);
-    if (found && find_pending(gpu, found))
-        found = NULL;
-    if (found && another(found))
-        found = NULL;
-    if (found)
-        found = claim(found);
+    for (int i = 0; i < SHIM_INITS; i++)
+        if (state_of(&inits[i]) == SHIM_WAITING && inits[i].gpu == gpu && !another(&inits[i]))
+            found[n++] = &inits[i];
+    if (n == 1)
+        claimed = claim(found[0]);
     shim_lock_release(&lock);
-    return found;
+    for (int i = 0; n > 1 && i < n; i++)
+        put_aside(found[i]);
+    return claimed;
 }
 
 struct shim_init *shim_pending_claim(bool fresh)
@@ -197,7 +197,8 @@ void shim_pending_sweep(void)
         if (!read)
             shim_nccllog_read();
         read = true;
-        if (init->handle && shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
+        if (init->handle && (!init->entry || shim_entry_stands(init->entry) == SHIM_ASIDE) &&
+            shim_nccllog_there() &&
             !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, false,
                                 &built) &&
             built.complete && take(init, SHIM_WAITING))

@@ -97,6 +97,23 @@ static void splits(int count)
     drop(comms);
 }
 
+/* In one group a communicator of all GPUs, and one of each GPU by itself. */
+static void mixed(int count)
+{
+    (void)count;
+    ncclUniqueId id;
+    ncclGroupStart();
+    make("inside", NULL);
+    for (int rank = 0; rank < n; rank++) {
+        cudaSetDevice(n - 1 - rank);
+        ncclGetUniqueId(&id);
+        ncclCommInitRank(&others[rank], 1, id, 0);
+    }
+    say("both", ncclGroupEnd());
+    drop(others);
+    drop(comms);
+}
+
 /* Splits that nobody is in, then one that all are in. */
 static void nobody(int count)
 {
@@ -202,7 +219,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(int count);
     } ways[] = {{"configs", configs}, {"splits", splits}, {"nobody", nobody}, {"again", again},
-                {"wrong", wrong},     {"forks", forks},   {"aborts", aborts}};
+                {"wrong", wrong},     {"forks", forks},   {"aborts", aborts}, {"mixed", mixed}};
     if (argc < 2 || cudaGetDeviceCount(&n) != cudaSuccess || n > GPUS)
         return 1;
     for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)

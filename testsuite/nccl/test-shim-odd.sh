@@ -50,6 +50,10 @@ one_place() {
     size=$(du -k "/dev/shm/tccl-$UID-$(basename "${plans[0]%/plan}" | sed 's/.*-//').0" | cut -f 1)
     [ "$size" -lt 200 ] || fail "$what: the registry has grown to $size KiB"
 }
+# Where NCCL's log does not tell them apart, nobody is given what may be another one's.
+way 1 mixed
+NCCL_DEBUG=WARN way 0 mixed
+grep -q 'several communicators begin at once' "$work/tccl" || fail "$what"
 way 20 again 20
 one_place
 way 2 nobody 100

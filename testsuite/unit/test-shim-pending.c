@@ -203,6 +203,10 @@ TEST(claimed_by_device)
     device_fails = -1;
     CHECK(!shim_pending_claim(true));
     device_fails = 0;
+    init.gpu = device; /* one that is given nothing may be what the thread works for */
+    struct shim_init *refused = shim_pending_add(&init);
+    CHECK(!shim_pending_claim(true));
+    shim_pending_forget(refused);
     CHECK(shim_pending_claim(true) == first);
     CHECK(shim_pending_claim(true) == first); /* it is this thread's now */
     shim_pending_here(NULL);
