@@ -190,7 +190,7 @@ struct shim_init {
 /* How many there are. While there are none wrappers of collectives do nothing. */
 extern int shim_pending_count;
 
-/* Takes note of an init, whose entry was joined; copies what it is given. If another one on that GPU
+/* Takes note of an init (its entry was joined); copies what it is given. If another one on that GPU
  * has not been claimed, both become ASIDE: a thread's device would not tell them apart. Returns
  * NULL if there is no room. */
 struct shim_init *shim_pending_add(const struct shim_init *init);
