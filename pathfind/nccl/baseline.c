@@ -29,11 +29,6 @@ static void free_parts(struct parts *parts)
 
 #define cleanup_parts __attribute__((cleanup(free_parts)))
 
-static struct tccl_device memory_of(const struct tccl_machine *machine, int gpu)
-{
-    return (struct tccl_device){.kind = TCCL_MEMORY, .index = (uint8_t)machine->gpus[gpu].numa};
-}
-
 /* NCCL uses GPUDirect below a common switch; for sending, only from sm_80 on, or
  * with a single GPU. */
 static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_view *view,
@@ -44,12 +39,10 @@ static struct tccl_port port_of(const struct tccl_machine *machine, const struct
     bool direct = machine->gpudirect[view->nics[nic].index][index] &&
                   view->gpus[gpu].to_nic[nic].far <= TCCL_FAR_SWITCHES &&
                   (!sends || new_enough || view->n_gpus == 1);
-    struct tccl_device itself = {.kind = TCCL_GPU, .index = (uint8_t)index};
+    struct tccl_device itself = {TCCL_GPU, (uint8_t)index};
+    struct tccl_device memory = {TCCL_MEMORY, (uint8_t)machine->gpus[index].numa};
 
-    return (struct tccl_port){
-        .nic = (uint8_t)view->nics[nic].index,
-        .via = direct ? itself : memory_of(machine, index),
-    };
+    return (struct tccl_port){(uint8_t)view->nics[nic].index, direct ? itself : memory};
 }
 
 /* A bounce, through the memory of the receiver, which owns the buffer. */

@@ -180,14 +180,6 @@ static int compare_scores(const void *a, const void *b)
     return one->distance - two->distance;
 }
 
-/* The remaining rate of a GPU's own link, in whole GB/s as in NCCL. */
-static int slot_left(const struct tccl_view *view, int gpu)
-{
-    const struct tccl_link *up = &view->links[view->gpus[gpu].up];
-
-    return (int)fminf(up->gbps, view->links[up->back].gbps);
-}
-
 /* The score of a GPU as the successor of `from`. nic: the one it should be near to, or NEVER. */
 static struct score score_of(const struct tccl_view *view, int from, int distance, int nic)
 {
@@ -199,7 +191,8 @@ static struct score score_of(const struct tccl_view *view, int from, int distanc
     if (nic != NEVER) {
         score.nic_hops = view->nics[nic].to_gpu[gpu].n_links;
         score.nic_gbps = (int)view->nics[nic].to_gpu[gpu].gbps;
-        score.slot = slot_left(view, gpu);
+        const struct tccl_link *up = &view->links[view->gpus[gpu].up];
+        score.slot = (int)fminf(up->gbps, view->links[up->back].gbps); /* left of its own link */
     }
     return score;
 }

@@ -92,14 +92,6 @@ void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
     seen->tree.along *= part;
 }
 
-/* Does a come before b? */
-static bool is_better(const struct tccl_choice *a, const struct tccl_choice *b, double noise)
-{
-    if (!b->result || a->harms != b->harms)
-        return !b->result || b->harms;
-    return tccl_worth_better(&a->worth, &b->worth, noise);
-}
-
 /* Of those that are as good as the best one, but for a little, the one that leaves the memories of
  * other GPUs to these: others end, and steps come. */
 static void leave_room(const struct tccl_choice *rated, int n, const struct tccl_machine *machine,
@@ -144,7 +136,10 @@ int tccl_choose(const struct tccl_beside *beside, const struct tccl_candidates *
         rated[n].harms =
             status == 0 && candidates->floor &&
             tccl_floor_harms(candidates->floor, beside, &rated[n].worth, candidates->noise);
-        if (status == 0 && is_better(&rated[n], best, candidates->noise))
+        if (status == 0 && (!best->result || (rated[n].harms != best->harms
+                                                  ? best->harms
+                                                  : tccl_worth_better(&rated[n].worth, &best->worth,
+                                                                      candidates->noise))))
             *best = rated[n];
         n++;
     }

@@ -257,16 +257,6 @@ int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *mac
     return class ? 0 : -1;
 }
 
-/* The bound is of all sets of as many rings, whichever of them stays. */
-static void keep_better(const struct tccl_node_class *class, struct tccl_seen *own,
-                        const struct tccl_seen *other)
-{
-    double bound = fmin(own->bound, other->bound);
-    if (reached(class, other) > reached(class, own))
-        *own = *other;
-    own->bound = fmax(bound, own->gbps);
-}
-
 int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_seen *set)
 {
     int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
@@ -279,7 +269,11 @@ int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_see
     tccl_set_nics(&own.set, in, out);
     for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
         if (fits(class, &class->seen[i].set, in, out, own.set.n, order)) {
-            keep_better(class, &class->seen[i], &own);
+            struct tccl_seen *better = &class->seen[i];
+            double bound = fmin(better->bound, own.bound); /* of all sets of as many rings */
+            if (reached(class, &own) > reached(class, better))
+                *better = own;
+            better->bound = fmax(bound, better->gbps);
             return 0;
         }
     if (class->n_seen == tccl_class_first_set(class) + TCCL_CLASS_SETS)

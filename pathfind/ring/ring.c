@@ -361,15 +361,6 @@ static int solve_rings(const struct tccl_run *runs, int n_runs, int rings,
     return status < 0 ? -1 : 0;
 }
 
-/* Have all classes sets of so many rings? */
-static bool all_have(const struct tccl_run *runs, int n_runs, int rings)
-{
-    for (int i = 0; i < n_runs; i++)
-        if (set_bound(runs[i].class, rings) <= 0)
-            return false;
-    return true;
-}
-
 void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
                       struct tccl_ring_set *set)
 {
@@ -451,20 +442,15 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
     return 0;
 }
 
-static bool has_chain(const struct tccl_node_class *class)
-{
-    for (int i = 0; i < tccl_class_pairs(class); i++)
-        if (class->seen[i].gbps > 0)
-            return true;
-    return false;
-}
-
 /* Can a node of this class be part of a ring over several nodes? */
 static int check_class(const struct tccl_node_class *class, struct tccl_error *err)
 {
     if (class->n_nics == 0)
         return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", class->machine);
-    if (!has_chain(class))
+    int i = 0;
+    while (i < tccl_class_pairs(class) && !(class->seen[i].gbps > 0))
+        i++;
+    if (i == tccl_class_pairs(class))
         return tccl_fail_as(
             err, TCCL_REASON_NO_PROFILE,
             "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
@@ -479,11 +465,14 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, const struct w
     for (int i = 0; i < n_runs; i++)
         if (check_class(runs[i].class, err) != 0)
             return -1;
-    for (int rings = wanted->least; rings <= wanted->most; rings++)
-        if ((rings == 1 || all_have(runs, n_runs, rings)) &&
-            solve_rings(runs, n_runs, rings, wanted, ring) != 0)
+    for (int rings = wanted->least; rings <= wanted->most; rings++) {
+        bool all = true; /* classes have sets of so many */
+        for (int i = 0; i < n_runs && rings > 1; i++)
+            all = all && set_bound(runs[i].class, rings) > 0;
+        if (all && solve_rings(runs, n_runs, rings, wanted, ring) != 0)
             return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
                                 ring->n_nodes);
+    }
     if (ring->gbps <= 0 && is_wanted(wanted, 1) && /* nor one that harms nobody */
         try_rings(runs, n_runs, 1, -1, wanted, ring) < 0)
         return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
@@ -603,19 +592,17 @@ struct written {
     int node;
 };
 
-static bool same_choice(const struct tccl_ring *ring, int a, int b)
-{
-    const struct tccl_ring_choice *x = &ring->choices[a], *y = &ring->choices[b];
-    return x->seen == y->seen && memcmp(x->order, y->order, (size_t)ring->rings) == 0;
-}
-
 /* The first node with these chains, itself if there is none before it. */
 static int first_alike(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
                        struct written *written, int *n_written)
 {
-    for (int i = 0; i < *n_written; i++)
-        if (written[i].class == class && same_choice(ring, written[i].node, node))
+    const struct tccl_ring_choice *own = &ring->choices[node];
+    for (int i = 0; i < *n_written; i++) {
+        const struct tccl_ring_choice *other = &ring->choices[written[i].node];
+        if (written[i].class == class && own->seen == other->seen &&
+            memcmp(own->order, other->order, (size_t)ring->rings) == 0)
             return written[i].node;
+    }
     written[(*n_written)++] = (struct written){class, node};
     return node;
 }

@@ -78,7 +78,7 @@ struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
         sets->entries[i].asked = sets->entries[i].limits = sets->entries[i].confirmed = false;
     memset(bounds->compact, 0xff, sizeof(bounds->compact));
     for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0)
+        if (tccl_machine_allows(machine, transfer, NULL) != 0)
             continue;
         bounds->numbers[bounds->n_transfers] = transfer;
         bounds->compact[transfer] = bounds->n_transfers++;

@@ -229,9 +229,8 @@ static int visit(void *context, const struct tccl_chain *chain, double *above)
         tccl_search_meter_measure(&visit->task->search->meter, &walk, &gbps, visit->task->err);
     if (status == 0)
         status = tccl_goal_offer(visit->task, visit->goal, chain, &gbps);
-    if (status == 0) {
+    if (status == 0)
         *above = fmax(*above, tccl_task_with_gap(visit->task, visit->goal->result->gbps));
-    }
     if (status == 0 && tccl_task_report(visit->task))
         status = 1;
     if (status != 0)
@@ -265,17 +264,12 @@ static enum tccl_improvement visit_all(struct tccl_task *task, struct tccl_goal 
     return found < 0 ? TCCL_GOAL_STOPPED : all.outcome;
 }
 
-static bool better_visit_all(struct tccl_task *task, const struct tccl_goal *goal)
+enum tccl_improvement tccl_goal_try(struct tccl_task *task, struct tccl_goal *goal, double above)
 {
     struct tccl_route route = tccl_goal_route(task, goal, 0);
     long chains = tccl_route_count(&route, TCCL_MANY_CHAINS);
-    return chains < TCCL_MANY_CHAINS && goal->asked > FEW_SETS &&
-           (goal->asked > chains / CHAINS_A_SET || goal->spent > chains * STEPS_A_CHAIN);
-}
-
-enum tccl_improvement tccl_goal_try(struct tccl_task *task, struct tccl_goal *goal, double above)
-{
-    if (better_visit_all(task, goal))
+    if (chains < TCCL_MANY_CHAINS && goal->asked > FEW_SETS &&
+        (goal->asked > chains / CHAINS_A_SET || goal->spent > chains * STEPS_A_CHAIN))
         return visit_all(task, goal);
     long asked = task->search->meter.asked, spent = task->spent;
     enum tccl_improvement outcome = try_one(task, goal, above);

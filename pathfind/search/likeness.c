@@ -34,14 +34,6 @@ struct question {
 
 /* ---- by description ---- */
 
-static bool gpu_alike(const struct tccl_machine *machine, const struct tccl_exchange *exchange,
-                      int gpu)
-{
-    const struct tccl_gpu *a = &machine->gpus[gpu];
-    const struct tccl_gpu *b = &machine->gpus[exchange->image[TCCL_GPU][gpu]];
-    return strcmp(a->model, b->model) == 0 && a->sm == b->sm;
-}
-
 /* All that the description says of two devices together. */
 static bool two_alike(const struct tccl_machine *machine, const struct tccl_exchange *exchange,
                       struct tccl_device a, struct tccl_device b)
@@ -54,8 +46,7 @@ static bool two_alike(const struct tccl_machine *machine, const struct tccl_exch
     for (int reads = 0; reads < 2; reads++) {
         tccl_transfer here = tccl_transfer_make(a, reads, b);
         tccl_transfer there = tccl_transfer_make(c, reads, d);
-        bool possible = tccl_transfer_valid(here) && !tccl_machine_allows(machine, here, NULL);
-        if (possible != (tccl_transfer_valid(there) && !tccl_machine_allows(machine, there, NULL)))
+        if (tccl_machine_allows(machine, here, NULL) != tccl_machine_allows(machine, there, NULL))
             return false;
     }
     return true;
@@ -70,9 +61,12 @@ bool tccl_likeness_described(const struct tccl_machine *machine,
     for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
         for (int i = 0; i < counts[kind]; i++)
             all[n++] = (struct tccl_device){kind, i};
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (!gpu_alike(machine, exchange, i))
+    for (int i = 0; i < machine->n_gpus; i++) {
+        const struct tccl_gpu *a = &machine->gpus[i],
+                              *b = &machine->gpus[exchange->image[TCCL_GPU][i]];
+        if (strcmp(a->model, b->model) != 0 || a->sm != b->sm)
             return false;
+    }
     for (int i = 0; i < counts[TCCL_NIC]; i++)
         if (machine->nics[i].gbps != machine->nics[exchange->image[TCCL_NIC][i]].gbps)
             return false;
@@ -338,7 +332,7 @@ static void list_transfers(struct question *question, bool nics)
 {
     const struct tccl_machine *machine = question->likeness->machine;
     for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0 ||
+        if (tccl_machine_allows(machine, transfer, NULL) != 0 ||
             (!nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC))
             continue;
         if (tccl_exchange_transfer(question->exchange, transfer) != transfer)

@@ -159,7 +159,7 @@ static int learn_alone(struct guesser *guesser)
     for (int i = 0; i < TCCL_TRANSFERS; i++) {
         tccl_transfer transfer = (tccl_transfer)i;
         struct tccl_set walk = {.count = 1, .transfers = {transfer}};
-        if (!tccl_transfer_valid(transfer) || !may_use(guesser, transfer))
+        if (!may_use(guesser, transfer))
             continue;
         guesser->alone[i] = tccl_bounds_alone(meter->bounds, transfer);
         if (isinf(guesser->alone[i]) &&
@@ -486,14 +486,6 @@ static double bound_of(const struct guesser *guesser, int rings)
     return bound;
 }
 
-static double best_alone(const struct tccl_table *table, bool closed)
-{
-    double best = closed ? tccl_table_ring(table)->gbps : 0;
-    for (int i = 0; i < tccl_table_pairs(table) && !closed; i++)
-        best = fmax(best, table->results[i].gbps);
-    return best;
-}
-
 static double single_bound(const struct tccl_table *table, bool closed)
 {
     double bound = closed ? tccl_table_ring(table)->bound : 0;
@@ -542,7 +534,9 @@ static int find_sets(struct guesser *guesser, bool closed, struct tccl_ring_set 
     const struct tccl_machine *machine = guesser->task->search->machine;
     struct tccl_table *table = guesser->table;
     int n = tccl_table_starts(table, closed, starts);
-    double best = best_alone(table, closed);
+    const struct tccl_result *alone =
+        closed ? tccl_table_ring(table) : tccl_table_best(table, -1, -1);
+    double best = alone ? alone->gbps : 0;
     guesser->closed = closed;
     guesser->single = single_bound(table, closed);
     if (n == 0 || best <= 0)

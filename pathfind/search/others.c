@@ -213,24 +213,18 @@ static int find_every_ring(struct tccl_task *task, struct tccl_table *table)
     return status < 0 ? -1 : 0;
 }
 
-static int keep_baseline(struct tccl_task *task, struct tccl_table *table,
-                         const struct tccl_baseline *baseline)
-{
-    int status = 0;
-    for (int i = 0; i < baseline->set.n && status == 0; i++)
-        status = keep_measured(task, table, &baseline->set.rings[i]);
-    return status < 0 ? -1 : 0;
-}
-
 /* What several generations have alike is asked for once. */
 static int keep_baselines(struct tccl_task *task, struct tccl_table *table,
                           const struct tccl_baseline baselines[static TCCL_GENERATIONS])
 {
-    int status = 0;
-    for (int i = 0; i < TCCL_GENERATIONS && status == 0; i++)
-        if (i == 0 || !tccl_baseline_equal(&baselines[i], &baselines[i - 1]))
-            status = keep_baseline(task, table, &baselines[i]);
-    return status;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        int status = i > 0 && tccl_baseline_equal(&baselines[i], &baselines[i - 1]);
+        for (int k = 0; k < baselines[i].set.n && status == 0; k++)
+            status = keep_measured(task, table, &baselines[i].set.rings[k]);
+        if (status < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int find_within(struct tccl_task *task, struct tccl_table *table, uint32_t memories)
@@ -279,9 +273,8 @@ static void leave_room(struct tccl_task *task, struct tccl_table *table)
 int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
 {
     tccl_table_drop(table, TCCL_OTHER);
-    if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0)
-        return -1;
-    if (keep_baselines(task, table, table->baselines[1]) != 0 ||
+    if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0 ||
+        keep_baselines(task, table, table->baselines[1]) != 0 ||
         keep_baselines(task, table, table->baselines[0]) != 0)
         return -1;
     leave_room(task, table);

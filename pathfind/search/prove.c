@@ -334,14 +334,6 @@ double tccl_goal_lowest_proven(struct tccl_task *task, const struct tccl_goal *g
     return high < count ? values[high] : INFINITY;
 }
 
-static double bound_without(struct tccl_task *task, const struct tccl_goal *goal)
-{
-    double bound = goal->result->bound;
-    if (!isfinite(bound) || is_proven(task, goal, bound))
-        return bound;
-    return tccl_goal_lowest_proven(task, goal, bound);
-}
-
 void tccl_task_bound_without_avoided(struct tccl_task *task)
 {
     struct tccl_bounds *bounds = task->search->meter.bounds;
@@ -350,7 +342,11 @@ void tccl_task_bound_without_avoided(struct tccl_task *task)
     tccl_bounds_ignore_avoided(bounds, true);
     task->effort =
         task->spent < LONG_MAX - WITHOUT_AVOIDED ? task->spent + WITHOUT_AVOIDED : LONG_MAX;
-    for (int i = 0; i < task->n_goals; i++)
-        task->goals[i].result->bound = bound_without(task, &task->goals[i]);
+    for (int i = 0; i < task->n_goals; i++) {
+        const struct tccl_goal *goal = &task->goals[i];
+        double bound = goal->result->bound;
+        if (isfinite(bound) && !is_proven(task, goal, bound))
+            goal->result->bound = tccl_goal_lowest_proven(task, goal, bound);
+    }
     tccl_bounds_ignore_avoided(bounds, false);
 }

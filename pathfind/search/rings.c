@@ -192,19 +192,15 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     return 0;
 }
 
-static bool is_better(const struct tccl_rings_result *result, double gbps, int n)
-{
-    if (gbps > result->gbps * (1 + 1e-9))
-        return true;
-    return gbps > result->gbps * (1 - 1e-9) && n < result->set.n;
-}
-
+/* If it is faster, or as fast with fewer rings. */
 static void keep(struct finder *finder, const struct tccl_ring_set *set, double gbps)
 {
-    if (!is_better(finder->result, gbps, set->n))
+    struct tccl_rings_result *result = finder->result;
+    if (!(gbps > result->gbps * (1 + 1e-9)) &&
+        !(gbps > result->gbps * (1 - 1e-9) && set->n < result->set.n))
         return;
-    finder->result->gbps = gbps;
-    finder->result->set = *set;
+    result->gbps = gbps;
+    result->set = *set;
 }
 
 /* Returns as rate_set. */
@@ -342,12 +338,6 @@ static void shuffle(struct finder *finder, uint8_t *order)
         swap(&order[i], &order[chance(finder, i + 1)]);
 }
 
-static bool below_one_switch(const struct tccl_machine *machine, int a, int b)
-{
-    struct tccl_device x = {TCCL_GPU, (uint8_t)a}, y = {TCCL_GPU, (uint8_t)b};
-    return machine->p2p[a][b] && tccl_machine_path(machine, x, y) == TCCL_PATH_SWITCH;
-}
-
 /* By chance, but with the memories that GPUs are next to, and GPUs below one switch together. */
 static void begin_anywhere(struct finder *finder, int rings, struct plan *plan)
 {
@@ -357,9 +347,12 @@ static void begin_anywhere(struct finder *finder, int rings, struct plan *plan)
         int gpu = finder->gpus[i];
         plan->memories[gpu] = (uint8_t)machine->gpus[gpu].numa;
         plan->islands[gpu] = (uint8_t)gpu;
-        for (int k = 0; k < i; k++)
-            if (below_one_switch(machine, gpu, finder->gpus[k]))
-                plan->islands[gpu] = plan->islands[finder->gpus[k]];
+        for (int k = 0; k < i; k++) {
+            struct tccl_device own = {TCCL_GPU, (uint8_t)gpu}, other = {TCCL_GPU, finder->gpus[k]};
+            if (machine->p2p[gpu][other.index] &&
+                tccl_machine_path(machine, own, other) == TCCL_PATH_SWITCH)
+                plan->islands[gpu] = plan->islands[other.index];
+        }
     }
     for (int i = 0; i < rings; i++) {
         shuffle(finder, plan->orders[i]);
@@ -441,13 +434,6 @@ static void begin_with(const struct finder *finder, const struct tccl_ring_set *
 
 /* Annealing */
 
-/* Is the next plan kept? A slower one sometimes, while it is hot. */
-static bool accept(struct finder *finder, double now, double next, double heat)
-{
-    double by = chance(finder, 1 << 20) / (double)(1 << 20);
-    return next >= now || by < pow(next / now, 1 / heat);
-}
-
 /* From the plan on, with so many sets. Returns 0, or -1 with err. */
 static int anneal(struct finder *finder, struct plan *plan, long sets)
 {
@@ -463,8 +449,12 @@ static int anneal(struct finder *finder, struct plan *plan, long sets)
         for (int i = 1 + chance(finder, 3); i > 0; i--)
             change(finder, &other);
         status = rate_plan(finder, &other, &next);
-        /* From where no set is, anywhere. */
-        if (status >= 0 && (now <= 0 || (status == 0 && accept(finder, now, next, heat)))) {
+        bool taken = status >= 0 && now <= 0; /* from where no set is, anywhere */
+        if (status == 0 && !taken) {          /* a slower one sometimes, while it is hot */
+            double by = chance(finder, 1 << 20) / (double)(1 << 20);
+            taken = next >= now || by < pow(next / now, 1 / heat);
+        }
+        if (taken) {
             *plan = other;
             now = next;
         }

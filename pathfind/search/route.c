@@ -282,13 +282,6 @@ static uint8_t need_from(const struct walker *walker, uint32_t visited, int from
     return least;
 }
 
-static uint8_t need_at_end(const struct walker *walker, int last)
-{
-    if (!(walker->tails >> last & 1))
-        return NEVER;
-    return walker->route->closed && !(walker->near[last] & 1);
-}
-
 /* Which visited sets can still be completed from which end, and with how few bounces, by single
  * steps (Held and Karp's recurrence for paths over subsets). Returns -1 without memory. */
 static int look_ahead(struct walker *walker)
@@ -298,7 +291,8 @@ static int look_ahead(struct walker *walker)
     if (!walker->need)
         return -1;
     for (int last = 0; last < walker->n; last++)
-        walker->need[full * walker->n + last] = need_at_end(walker, last);
+        walker->need[full * walker->n + last] =
+            walker->tails >> last & 1 ? walker->route->closed && !(walker->near[last] & 1) : NEVER;
     for (uint32_t visited = full - 1; visited > 0; visited--)
         for (int from = 0; from < walker->n; from++)
             if (visited >> from & 1)
@@ -384,15 +378,6 @@ static int meet(struct walker *walker)
     return !route->visit || route->visit(route->context, &chain, &walker->above) != 0;
 }
 
-static int finish_open(struct walker *walker, int position)
-{
-    const struct step *last = &walker->last[position];
-    if (!go(walker, last))
-        return 0;
-    pop(walker, last);
-    return meet(walker);
-}
-
 static void count_bounce(struct walker *walker, const struct step *step, int bounces)
 {
     walker->free_slots -= bounces;
@@ -424,8 +409,12 @@ static int extend(struct walker *walker, uint32_t visited, int position)
 {
     const struct step *ordered[MAX_STEPS];
     uint32_t full = (1u << walker->n) - 1;
-    if (visited == full && !walker->route->closed)
-        return finish_open(walker, position);
+    if (visited == full && !walker->route->closed) {
+        if (!go(walker, &walker->last[position]))
+            return 0;
+        pop(walker, &walker->last[position]);
+        return meet(walker);
+    }
     uint32_t into = visited == full ? 1 : full & ~visited;
     int count = order_steps(walker, visited, position, into, ordered);
     for (int i = 0; i < count; i++) {
@@ -438,31 +427,20 @@ static int extend(struct walker *walker, uint32_t visited, int position)
     return 0;
 }
 
-static bool head_liked(const struct walker *walker, int position)
-{
-    const struct tccl_chain *like = walker->route->like;
-    return like && like->n_gpus > 0 && like->gpus[0] == walker->gpus[position];
-}
-
-static int begin(struct walker *walker, int position)
-{
-    const struct step *first = &walker->first[position];
-    if (!go(walker, first))
-        return 0;
-    walker->chain.gpus[0] = walker->gpus[position];
-    int found = extend(walker, 1u << position, position);
-    pop(walker, first);
-    return found;
-}
-
+/* The liked one first. */
 static int try_heads(struct walker *walker)
 {
+    const struct tccl_chain *like = walker->route->like;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < walker->n; i++) {
-            if (!(walker->heads >> i & 1) || head_liked(walker, i) != (pass == 0) ||
-                !can_finish(walker, 1u << i, i, walker->free_slots))
+            bool liked = like && like->n_gpus > 0 && like->gpus[0] == walker->gpus[i];
+            if (!(walker->heads >> i & 1) || liked != (pass == 0) ||
+                !can_finish(walker, 1u << i, i, walker->free_slots) ||
+                !go(walker, &walker->first[i]))
                 continue;
-            int found = begin(walker, i);
+            walker->chain.gpus[0] = walker->gpus[i];
+            int found = extend(walker, 1u << i, i);
+            pop(walker, &walker->first[i]);
             if (found != 0)
                 return found;
         }
@@ -562,22 +540,6 @@ static void look_around(struct walker *walker, const struct step *fixed)
         walker->tails |= (walker->next[i] & 1) << i;
 }
 
-static int search(struct walker *walker)
-{
-    if (look_ahead(walker) != 0)
-        return -1;
-    int found = try_heads(walker);
-    free(walker->need);
-    return found;
-}
-
-static void list_gpus(struct walker *walker)
-{
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (walker->route->gpus >> i & 1)
-            walker->gpus[walker->n++] = i;
-}
-
 /* Everything up to the search itself. Returns whether the ports are within the bounds; fixed is
  * then on the stack. */
 static bool set_up(struct walker *walker, const struct tccl_route *route, struct step *fixed)
@@ -585,7 +547,9 @@ static bool set_up(struct walker *walker, const struct tccl_route *route, struct
     walker->route = route;
     walker->steps_left = route->steps;
     walker->above = route->above;
-    list_gpus(walker);
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (route->gpus >> i & 1)
+            walker->gpus[walker->n++] = i;
     for (int m = 0; m < route->machine->n_memories; m++)
         if (is_exclusive(route->pigeonholes, route->bounds, route->gpus, m, route->above))
             walker->exclusive |= 1u << m;
@@ -603,7 +567,8 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
         return -1;
     int found = 0;
     if (set_up(walker, route, &fixed)) {
-        found = search(walker);
+        found = look_ahead(walker) != 0 ? -1 : try_heads(walker);
+        free(walker->need);
         pop(walker, &fixed);
     }
     if (route->spent)

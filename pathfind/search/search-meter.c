@@ -8,12 +8,6 @@ enum {
     MISMATCHES = 3, /* of sets with symmetric ones, before the symmetry is given up */
 };
 
-/* A run that is resumed ends where the first one did. */
-static bool asked_all(const struct tccl_search_meter *meter)
-{
-    return meter->most_asked > 0 && meter->asked >= meter->most_asked;
-}
-
 static bool used_up(const struct tccl_search_meter *meter)
 {
     return meter->budget > 0 && meter->measured >= meter->budget;
@@ -52,7 +46,8 @@ static int measure_set(struct tccl_search_meter *meter, const struct tccl_set *s
     const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, set);
     bool known = entry && entry->measured > 0;
     *measurement = (struct tccl_measurement){0};
-    if (meter->stopped || asked_all(meter) || (!known && used_up(meter)))
+    if (meter->stopped || (!known && used_up(meter)) ||
+        (meter->most_asked > 0 && meter->asked >= meter->most_asked)) /* as the first run did */
         return 1;
     if (known)
         *measurement = entry->best;

@@ -26,12 +26,6 @@ static int settle_set(struct settler *settler, const struct tccl_set *set, doubl
                                     settler->task->options->settle, gbps, settler->task->err);
 }
 
-static void note(struct settler *settler, double before, double now)
-{
-    if (before > 0 && now > 0 && settler->n < MOST)
-        settler->ratios[settler->n++] = now / before;
-}
-
 /* A bound is made of the same measurements: what was proven within the gap still is. */
 static void set_value(const struct settler *settler, struct tccl_result *result, double gbps)
 {
@@ -63,7 +57,8 @@ static int settle_result(struct settler *settler, struct tccl_result *result)
     if (result->set)
         gbps = result->set->n *
                fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
-    note(settler, result->gbps, gbps);
+    if (result->gbps > 0 && gbps > 0 && settler->n < MOST)
+        settler->ratios[settler->n++] = gbps / result->gbps;
     if (!result->set) {
         set_value(settler, result, gbps);
     } else {
