@@ -11,6 +11,12 @@ int64_t tccl_now_ns(void);
 int64_t tccl_now_us(void);
 int64_t tccl_now_ms(void);
 
+/* The same in seconds. */
+static inline double tccl_seconds(void)
+{
+    return (double)tccl_now_ns() / 1e9;
+}
+
 /* Time of day: microseconds since 1970, UTC. */
 int64_t tccl_wall_us(void);
 

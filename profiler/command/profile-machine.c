@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "command/profile-command.h"
-#include "discover/machine-text.h"
+#include "discover/discover.h"
 
 void profile_machine_only(const struct tccl_machine *machine, struct tccl_found *found)
 {

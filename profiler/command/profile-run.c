@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "command/profile-command.h"
-#include "discover/machine-text.h"
+#include "discover/discover.h"
 #include "fill/fill.h"
-#include "fill/gpusets.h"
 #include "fill/progress.h"
-#include "measure/pool/member.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 

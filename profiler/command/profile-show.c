@@ -9,7 +9,7 @@
 #include "base/numberset.h"
 #include "chain/chain.h"
 #include "command/profile-command.h"
-#include "discover/machine-text.h"
+#include "discover/discover.h"
 #include "ring/node-class.h"
 
 enum { GPUS_TEXT = 64, AGE_TEXT = 24 };

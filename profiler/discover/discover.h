@@ -3,8 +3,19 @@
 #ifndef TCCL_DISCOVER_H
 #define TCCL_DISCOVER_H
 
-#include "discover/nvml.h"
-#include "discover/site.h"
+#include <sched.h>
+#include <stdio.h>
+
+#include "machine/machine.h"
+
+/* Where the devices of a machine are on this host. */
+struct tccl_site {
+    struct tccl_machine machine;
+    cpu_set_t gpu_cpus[TCCL_MAX_GPUS]; /* where a worker of that GPU runs; empty: anywhere */
+    cpu_set_t nic_cpus[TCCL_MAX_NICS];
+    int gpu_device[TCCL_MAX_GPUS]; /* which physical GPU (of bus id order) it is; two may be one */
+    char gpu_busid[TCCL_MAX_GPUS][TCCL_BUSID]; /* bus id of that physical GPU */
+};
 
 struct tccl_discover_options {
     const char *xml;  /* recorded topology (lstopo --of xml); NULL: this machine, live */
@@ -36,5 +47,19 @@ struct tccl_found {
 /* Returns 0 with *found, or -1 with err (the XML is bad, no GPU, too many devices). */
 int tccl_discover(const struct tccl_discover_options *options, struct tccl_found *found,
                   struct tccl_error *err);
+
+/* ---- as text (machine-text.c) ---- */
+
+/* Tables of GPUs and NICs, how far each is from each other, and the drawing. found: what else was
+ * found with this machine; NULL: only the description is known. */
+void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
+                        const struct tccl_found *found);
+
+/* All that was found, with the machine and its id. A new reference; NULL without memory. */
+json_t *tccl_found_to_json(const struct tccl_found *found);
+
+/* "MIG, MPS"; "" for none. */
+enum { TCCL_MARKS_TEXT = 48 };
+void tccl_format_marks(unsigned marks, char text[static TCCL_MARKS_TEXT]);
 
 #endif

@@ -1,6 +1,6 @@
 /* machine-text.c: a machine as tables and as a drawing for people, and what discovery found as
  * JSON. */
-#include "discover/machine-text.h"
+#include "discover/discover.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/numberset.h"
-#include "fill/gpusets.h"
+#include "fill/fill.h"
 #include "fill/run-meter.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 #include "nccl/baseline.h"
 #include "search/setmap.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "fill/run-meter.h"
-#include "measure/pool/member.h"
 #include "measure/pool/workspace.h"
 #include "ring/neighbours.h"
 

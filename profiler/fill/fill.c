@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/numberset.h"
-#include "fill/gpusets.h"
 #include "fill/run-meter.h"
-#include "measure/pool/member.h"
 #include "search/beside.h"
 #include "search/model-table.h"
 #include "search/search.h"

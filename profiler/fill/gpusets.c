@@ -1,5 +1,5 @@
 /* gpusets.c: lists of GPU sets, those that Slurm mostly allocates first. */
-#include "fill/gpusets.h"
+#include "fill/fill.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/numberset.h"
-#include "measure/pool/member.h"
 
 enum { COUNT_TEXT = 32, TEXT = 160, MAX_BAR = 20, MIN_BAR = 5, NARROW = 20, WIDE = 400 };
 

@@ -1,5 +1,5 @@
 /* splits.c: lists of sets of GPUs that jobs have side by side. */
-#include "fill/gpusets.h"
+#include "fill/fill.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

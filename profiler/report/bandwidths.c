@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 
 enum { LABEL_WIDTH = 10, CELL_WIDTH = 9 };
 

@@ -31,7 +31,7 @@ struct pair {
 };
 
 /* What a job gets: several rings where they are worth it. */
-static struct drawn drawn_of(const struct tccl_report *report, const struct tccl_found *found,
+static struct drawn drawn_of(const struct tccl_report *report, const struct tccl_found_best *found,
                              int nodes)
 {
     const struct tccl_found_rings *all = &report->rings[0];
@@ -72,8 +72,8 @@ static void find_limit(const struct tccl_report *report, struct drawn *drawn)
                             drawn->gbps / drawn->n, false, &drawn->limit, NULL) == 0;
 }
 
-static void find_pair(const struct tccl_report *report, const struct tccl_found *found, int nodes,
-                      struct pair *pair)
+static void find_pair(const struct tccl_report *report, const struct tccl_found_best *found,
+                      int nodes, struct pair *pair)
 {
     const struct tccl_baseline *baseline = &found->baseline;
     *pair = (struct pair){
@@ -238,7 +238,7 @@ static void put_rates(const struct pair *pair, FILE *out)
 
 /* Returns whether it could be drawn. */
 static bool put_pair(const struct tccl_report *report, const char *what,
-                     const struct tccl_found *found, int nodes, bool first, FILE *out)
+                     const struct tccl_found_best *found, int nodes, bool first, FILE *out)
 {
     struct pair pair;
     char lead[TCCL_LEAD];

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/numberset.h"
 #include "chain/chain.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 #include "profile/cache-internal.h"
 #include "ring/node-class.h"
 

@@ -264,7 +264,7 @@ static void put_chains(struct tccl_doc *doc, const struct tccl_report *report, u
 
 /* The best one, and several at once, where they are faster. */
 static void put_found(struct tccl_doc *doc, const struct tccl_report *report, uint32_t gpus,
-                      const char *what, const struct tccl_found *found)
+                      const char *what, const struct tccl_found_best *found)
 {
     const struct tccl_seen *several = &found->several;
     double own = found->baseline.gbps;

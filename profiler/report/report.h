@@ -21,7 +21,7 @@ struct tccl_quality {
 };
 
 /* The best that was found, and NCCL's own. */
-struct tccl_found {
+struct tccl_found_best {
     struct tccl_result one;   /* without GPUs: nothing */
     struct tccl_seen several; /* at once, as jobs get them (tccl_job_sets) */
     struct tccl_baseline baseline;
@@ -30,8 +30,8 @@ struct tccl_found {
 /* What was found for a GPU set. */
 struct tccl_found_rings {
     uint32_t gpus;
-    double noise;                  /* of its table */
-    struct tccl_found alone, open; /* open: on one node of several, over all ports */
+    double noise;                       /* of its table */
+    struct tccl_found_best alone, open; /* open: on one node of several, over all ports */
 };
 
 struct tccl_report {

@@ -14,7 +14,7 @@
 #include "check/check-items.h"
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
-#include "fill/gpusets.h"
+#include "fill/fill.h"
 #include "gres/gres.h"
 #include "profile/cache.h"
 #include "report/gres-links.h"

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "bench.h"
-#include "measure/pool/repeat.h"
 #include "measure/pool/run.h"
+#include "measure/pool/workers.h"
 
 enum { REPEATS = 9, BUFFER = 16 << 10, PIECE = 256 << 10, MEMBERS = 2 };
 
@@ -22,8 +22,7 @@ static struct orders {
 } * orders;
 
 struct state {
-    struct tccl_workspace *workspace;
-    int gpu, place;
+    struct tccl_seat seat;
     unsigned char *region, buffer[BUFFER];
 };
 
@@ -33,32 +32,18 @@ static void nap_until(int64_t time)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static int late_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                     void **out, struct tccl_error *err)
-{
-    struct state *state = calloc(1, sizeof(*state));
-
-    if (!state)
-        return tccl_fail(err, "out of memory");
-    state->workspace = workspace;
-    state->gpu = device.index;
-    state->place = place;
-    *out = state;
-    return 0;
-}
-
 static int late_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
 
-    state->region = tccl_workspace_memory(state->workspace, tccl_transfer_target(transfer).index,
-                                          state->place, err);
+    state->region = tccl_workspace_memory(
+        state->seat.workspace, tccl_transfer_target(transfer).index, state->seat.place, err);
     return state->region ? 0 : -1;
 }
 
 static uint64_t copy_piece(struct state *state, uint64_t total)
 {
-    size_t region = tccl_workspace_settings(state->workspace)->region;
+    size_t region = state->seat.workspace->settings.region;
     unsigned char *piece = state->region + total % region;
 
     for (size_t at = 0; at < PIECE; at += BUFFER)
@@ -75,7 +60,7 @@ static int late_move(void *context, struct tccl_member *member, struct tccl_erro
     (void)err;
     if (start < 0)
         return 0;
-    if (state->gpu == 1 && orders->late_ms > 0)
+    if (state->seat.device.index == 1 && orders->late_ms > 0)
         nap_until(start + (int64_t)(orders->late_ms * 1e6));
     double begun = bench_clock();
     bool more = tccl_member_moved(member, 0);
@@ -83,14 +68,14 @@ static int late_move(void *context, struct tccl_member *member, struct tccl_erro
         total = copy_piece(state, total);
         more = tccl_member_moved(member, total);
     }
-    orders->gbps[state->gpu] = (double)total * 1e-9 / (bench_clock() - begun);
+    orders->gbps[state->seat.device.index] = (double)total * 1e-9 / (bench_clock() - begun);
     while (more && tccl_member_moved(member, total))
         nanosleep(&(struct timespec){0, 100000}, NULL);
     return 0;
 }
 
 static const struct tccl_mover late_mover = {
-    .open = late_open, .prepare = late_prepare, .move = late_move, .close = free};
+    .size = sizeof(struct state), .prepare = late_prepare, .move = late_move};
 
 static void give_up(const char *text)
 {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "measure/pool/run.h"
 #include "measure/pool/workers.h"
 
@@ -70,24 +71,19 @@ static inline int puppet_open_files(void)
     return count;
 }
 
-static int puppet_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                       void **out, struct tccl_error *err)
+static int puppet_open(void *state, struct tccl_error *err)
 {
-    (void)workspace;
-    (void)place;
-    if (puppet->act[device.index] == PUPPET_FAILS_TO_OPEN)
+    int gpu = ((struct tccl_seat *)state)->device.index;
+    if (puppet->act[gpu] == PUPPET_FAILS_TO_OPEN)
         return tccl_fail(err, "the strings are tangled");
-    int *gpu = malloc(sizeof(*gpu));
-    *gpu = device.index;
-    *out = gpu;
-    puppet->pid[*gpu] = getpid();
-    puppet->opened[*gpu]++;
+    puppet->pid[gpu] = getpid();
+    puppet->opened[gpu]++;
     return 0;
 }
 
 static int puppet_prepare(void *state, tccl_transfer transfer, struct tccl_error *err)
 {
-    int gpu = *(const int *)state;
+    int gpu = ((struct tccl_seat *)state)->device.index;
 
     (void)transfer;
     puppet->fds[gpu] = puppet_open_files();
@@ -134,7 +130,7 @@ static inline int puppet_act(int gpu, struct tccl_error *err)
 
 static int puppet_move(void *state, struct tccl_member *member, struct tccl_error *err)
 {
-    int gpu = *(const int *)state;
+    int gpu = ((struct tccl_seat *)state)->device.index;
     int odd = puppet->runs[gpu]++ % 2;
     double rate = puppet->gbps[gpu] * (odd ? 1 + puppet->wobble[gpu] / 100.0 : 1);
     uint64_t total = 0, half = member->run->share / 2;
@@ -171,7 +167,6 @@ static void puppet_close(void *state)
     for (int64_t end = puppet_now() + (int64_t)(puppet->leaves * 1e9); puppet_now() < end;)
         puppet_nap();
     puppet->closed++;
-    free(state);
 }
 
 static inline int puppet_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err)
@@ -183,8 +178,11 @@ static inline int puppet_keep(struct tccl_workspace *workspace, int gpu, struct 
     return 0;
 }
 
-static const struct tccl_mover puppet_mover = {
-    .open = puppet_open, .prepare = puppet_prepare, .move = puppet_move, .close = puppet_close};
+static const struct tccl_mover puppet_mover = {.size = sizeof(struct tccl_seat),
+                                               .open = puppet_open,
+                                               .prepare = puppet_prepare,
+                                               .move = puppet_move,
+                                               .close = puppet_close};
 
 /* A machine of so many GPUs and one memory; workers run anywhere. */
 static inline struct tccl_site *puppet_site(int gpus)

@@ -3,7 +3,6 @@
 #include "fill/fill.h"
 
 #include "check.h"
-#include "fill/gpusets.h"
 #include "sample.h"
 
 static const char *cache;

@@ -1,7 +1,6 @@
 /* Profiles measured with noise, against the model behind it: each ends whole; what is promised is
  * what there is; nobody gets less than with NCCL alone; and it costs little more. */
 #include "fill/fill.h"
-#include "fill/gpusets.h"
 #include "machines.h"
 #include "nccl/baseline.h"
 #include "owned.h"

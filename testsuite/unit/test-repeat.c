@@ -1,6 +1,6 @@
 /* Warm-up, repeats, median, spread, further rounds: with members whose rates are known. */
 #include "check.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 #include "puppet.h"
 
 static const struct tccl_repeat_options options = {

@@ -7,7 +7,7 @@
 
 #include "ahead.h"
 #include "check.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 #include "puppet.h"
 
 static const struct tccl_workspace_settings settings = {.region = 8 << 20};

@@ -46,7 +46,7 @@ TEST(shared)
 {
     enum { PLACES = 5, BYTES = 300000 };
     struct tccl_workspace *workspace = make_workspace(BYTES, false);
-    size_t region = tccl_workspace_settings(workspace)->region;
+    size_t region = workspace->settings.region;
     long page = sysconf(_SC_PAGESIZE);
 
     CHECK(region >= BYTES && region % (size_t)page == 0);

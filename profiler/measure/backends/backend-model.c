@@ -7,7 +7,7 @@
 #include "base/fileio.h"
 #include "base/hash.h"
 #include "measure/backends/backend-ops.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 #include "search/setmap.h"
 
 enum { MODEL_BYTES = 4 << 20, RUNS = 5 };

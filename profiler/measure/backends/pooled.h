@@ -4,7 +4,7 @@
 
 #include "discover/discover.h"
 #include "measure/backends/backend-ops.h"
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 
 struct tccl_pooled {
     struct tccl_found found;

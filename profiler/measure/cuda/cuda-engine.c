@@ -6,7 +6,7 @@ enum { PIECE = 4 << 20 };
 CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl_cuda_gpu *gpu,
                               tccl_transfer transfer, int place)
 {
-    size_t region = tccl_workspace_settings(gpu->workspace)->region;
+    size_t region = gpu->workspace->settings.region;
 
     engine->gpu = gpu;
     engine->transfer = transfer;
@@ -58,7 +58,7 @@ static CUresult begin_piece(struct tccl_cuda_engine *engine)
         result = engine->gpu->cuda.cuEventRecord(event, engine->gpu->streams[engine->place]);
     engine->begun++;
     engine->offset += engine->piece;
-    if (engine->offset + engine->piece > tccl_workspace_settings(engine->gpu->workspace)->region)
+    if (engine->offset + engine->piece > engine->gpu->workspace->settings.region)
         engine->offset = 0;
     return result;
 }

@@ -21,12 +21,12 @@ int tccl_cuda_gpu_fail(const struct tccl_cuda_gpu *gpu, CUresult result, const c
                        struct tccl_error *err)
 {
     return tccl_cuda_fail(&gpu->cuda, result, err, "GPU %d (%s): %s", gpu->gpu,
-                          tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu], what);
+                          gpu->workspace->site.gpu_busid[gpu->gpu], what);
 }
 
 static size_t region_of(const struct tccl_cuda_gpu *gpu)
 {
-    return tccl_workspace_settings(gpu->workspace)->region;
+    return gpu->workspace->settings.region;
 }
 
 static int attribute(const struct tccl_cuda_gpu *gpu, CUdevice_attribute which)
@@ -129,8 +129,8 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 
     if (!requests || tccl_cuda_start(&gpu->cuda, err) != 0)
         return -1;
-    CUresult result = gpu->cuda.cuDeviceGetByPCIBusId(
-        &gpu->device, tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu]);
+    CUresult result =
+        gpu->cuda.cuDeviceGetByPCIBusId(&gpu->device, gpu->workspace->site.gpu_busid[gpu->gpu]);
     if (result != CUDA_SUCCESS)
         return tccl_cuda_gpu_fail(gpu, result, "CUDA can't see it", err);
     if (make_context(gpu, err) != 0 || load_kernel(gpu, err) != 0)

@@ -153,7 +153,7 @@ static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *er
         .sink = sink,
         .control = gpu->requests + ((uintptr_t)&slot->control - (uintptr_t)keeper->requests),
         .limit = (uint64_t)slot->limit,
-        .pieces = (uint32_t)(tccl_workspace_settings(gpu->workspace)->region / TCCL_COPY_PIECE),
+        .pieces = (uint32_t)(gpu->workspace->settings.region / TCCL_COPY_PIECE),
         .turn = slot->turn,
         .hold = slot->control.hold,
     };
@@ -304,7 +304,7 @@ static int start(struct keeper *keeper, struct tccl_workspace *workspace, int gp
     keeper->requests = tccl_cuda_requests_of(workspace, gpu, err);
     if (!keeper->gpu || !keeper->requests)
         return -1;
-    keeper->engine = tccl_workspace_settings(workspace)->engine;
+    keeper->engine = workspace->settings.engine;
     keeper->last_words = err;
     tccl_cuda_requests_open(keeper->requests,
                             atomic_load(&tccl_workspace_loan(workspace, gpu)->turn) == 0);

@@ -14,9 +14,9 @@ enum { ASK_NAP = 20 /* microseconds */ };
 struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspace, int gpu,
                                                  struct tccl_error *err)
 {
-    if (tccl_workspace_settings(workspace)->region < sizeof(struct tccl_cuda_requests)) {
+    if (workspace->settings.region < sizeof(struct tccl_cuda_requests)) {
         tccl_fail(err, "regions of %zu bytes are too small for the requests of a GPU",
-                  tccl_workspace_settings(workspace)->region);
+                  workspace->settings.region);
         return NULL;
     }
     return tccl_workspace_gpu(workspace, gpu, 0, err);

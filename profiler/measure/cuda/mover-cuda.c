@@ -1,6 +1,5 @@
 /* mover-cuda.c: a GPU copies. Its keeper has the context; this side, one process for each transfer,
  * starts, watches and stops it. */
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
@@ -16,25 +15,20 @@ enum { WATCH_NAP = 20 /* microseconds */ };
 static const int64_t no_pause = 1000000, stalled = 10000000;
 
 struct state {
+    struct tccl_seat seat;
     struct tccl_cuda_requests *requests;
     struct tccl_cuda_slot *slot;
-    int gpu, place;
 };
 
-static int cuda_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                     void **out, struct tccl_error *err)
+static int cuda_open(void *context, struct tccl_error *err)
 {
-    struct tccl_cuda_requests *requests = tccl_cuda_requests_of(workspace, device.index, err);
+    struct state *state = context;
 
-    if (!requests)
+    state->requests = tccl_cuda_requests_of(state->seat.workspace, state->seat.device.index, err);
+    if (!state->requests)
         return -1;
-    struct state *state = calloc(1, sizeof(*state));
-    if (!state)
-        return tccl_fail(err, "out of memory");
+    state->slot = &state->requests->slots[state->seat.place];
     prctl(PR_SET_TIMERSLACK, 1UL);
-    *state = (struct state){
-        .requests = requests, .slot = &requests->slots[place], .gpu = device.index, .place = place};
-    *out = state;
     return 0;
 }
 
@@ -43,8 +37,8 @@ static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error
     struct state *state = context;
 
     state->slot->transfer = transfer;
-    return tccl_cuda_requests_ask(state->requests, state->place, TCCL_CUDA_PREPARE, ask_patience,
-                                  err);
+    return tccl_cuda_requests_ask(state->requests, state->seat.place, TCCL_CUDA_PREPARE,
+                                  ask_patience, err);
 }
 
 /* So long after the deadline that it is launched under (the run's own is set at its start) the GPU
@@ -64,8 +58,8 @@ static int await_end(const struct state *state, struct tccl_error *err)
     tccl_cuda_slot_stop(state->slot);
     while (!is_ended(state->slot)) {
         if (tccl_now_ns() > end)
-            return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
-                             end_patience);
+            return tccl_fail(err, "GPU %d: the copy did not stop within %g s",
+                             state->seat.device.index, end_patience);
         if (tccl_cuda_requests_check(state->requests, err) != 0)
             return -1;
         tccl_cuda_nap(WATCH_NAP);
@@ -75,9 +69,9 @@ static int await_end(const struct state *state, struct tccl_error *err)
 
 static int check_ended(const struct state *state, struct tccl_error *err)
 {
-    return is_ended(state->slot)
-               ? tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu)
-               : 0;
+    return is_ended(state->slot) ? tccl_fail(err, "GPU %d: the copy ended before it was told to",
+                                             state->seat.device.index)
+                                 : 0;
 }
 
 /* Until the GPU says that it has begun: the start is when it did, so there is no pause at first.
@@ -125,8 +119,8 @@ static int cuda_move(void *context, struct tccl_member *member, struct tccl_erro
     int64_t left = tccl_member_deadline(member) - tccl_now_ns();
 
     state->slot->limit = (left > 0 ? left : 0) + grace;
-    if (tccl_cuda_requests_ask(state->requests, state->place, TCCL_CUDA_LAUNCH, ask_patience, err) <
-        0)
+    if (tccl_cuda_requests_ask(state->requests, state->seat.place, TCCL_CUDA_LAUNCH, ask_patience,
+                               err) < 0)
         return -1;
     int rc = tccl_member_wait(member) < 0 ? 1 : await_begin(state, member, err);
     if (rc == 0)
@@ -134,15 +128,10 @@ static int cuda_move(void *context, struct tccl_member *member, struct tccl_erro
     return rc < 0 ? -1 : await_end(state, err);
 }
 
-static void cuda_close(void *context)
-{
-    free(context);
-}
-
 const struct tccl_mover tccl_mover_cuda = {
     .keep = tccl_cuda_keep,
+    .size = sizeof(struct state),
     .open = cuda_open,
     .prepare = cuda_prepare,
     .move = cuda_move,
-    .close = cuda_close,
 };

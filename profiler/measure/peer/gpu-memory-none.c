@@ -1,5 +1,5 @@
 /* gpu-memory-none.c: a build without CUDA. */
-#include "measure/peer/gpu-memory.h"
+#include "measure/peer/rdma.h"
 
 int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory *memory,
                         struct tccl_error *err)

@@ -1,7 +1,6 @@
 /* mover-tcp.c: moves the data of a NIC by TCP: one thread drives some connections, as NCCL's proxy
  * does. Without a peer the other end is a thread of this process, over 127.0.0.1. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,26 +21,22 @@ enum {
 };
 
 struct state {
-    struct tccl_workspace *workspace;
-    int nic, place;
+    struct tccl_seat seat;
     bool sends, lost;
     int n_streams; /* 0: not connected */
     struct tccl_peer_stream streams[STREAMS];
     struct tccl_peer_loop *loop;
 };
 
-static void disconnect(struct state *state)
+static void disconnect(void *context)
 {
+    struct state *state = context;
+
     for (int i = 0; i < state->n_streams; i++)
         tccl_peer_stream_close(&state->streams[i]);
     state->n_streams = 0;
     tccl_peer_loop_close(state->loop, NULL);
     state->loop = NULL;
-}
-
-static const char *peer_of(const struct state *state)
-{
-    return tccl_workspace_settings(state->workspace)->peer;
 }
 
 static int lose(struct state *state, struct tccl_error *err)
@@ -51,33 +46,21 @@ static int lose(struct state *state, struct tccl_error *err)
 
     disconnect(state);
     state->lost = true;
-    if (!*peer_of(state))
+    if (!*state->seat.workspace->settings.peer)
         return tccl_fail(err, "loopback: connection lost");
-    if (tccl_peer_address(peer_of(state), false, host, &port, err) != 0)
+    if (tccl_peer_address(state->seat.workspace->settings.peer, false, host, &port, err) != 0)
         return -1;
     return tccl_fail(err, "peer %s:%u: connection lost (is tccl-profile peer still running there?)",
                      host, port);
 }
 
-static int tcp_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                    void **out, struct tccl_error *err)
-{
-    struct state *state = calloc(1, sizeof(*state));
-
-    if (!state)
-        return tccl_fail(err, "out of memory");
-    *state = (struct state){.workspace = workspace, .nic = device.index, .place = place};
-    *out = state;
-    return 0;
-}
-
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
-    const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
+    const struct tccl_workspace_settings *settings = &state->seat.workspace->settings;
     int64_t deadline = tccl_now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
     char interface[TCCL_NAME];
 
-    tccl_nic_interface(tccl_workspace_site(state->workspace)->machine.nics[state->nic].name,
+    tccl_nic_interface(state->seat.workspace->site.machine.nics[state->seat.device.index].name,
                        interface);
     while (state->n_streams < STREAMS) {
         int fd = tccl_peer_connect(settings->peer, interface, &settings->trust, NULL, NULL,
@@ -109,7 +92,7 @@ static int make_connected(struct state *state, struct tccl_error *err)
     if (is_connected(state))
         return 0;
     disconnect(state);
-    if (*peer_of(state))
+    if (*state->seat.workspace->settings.peer)
         return connect_peer(state, err);
     state->loop = tccl_peer_loop_open(&fd, err);
     if (!state->loop)
@@ -123,15 +106,15 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
 {
     struct state *state = context;
     struct tccl_device memory = tccl_transfer_target(transfer);
-    size_t size = tccl_workspace_settings(state->workspace)->region;
+    size_t size = state->seat.workspace->settings.region;
 
     if (memory.kind != TCCL_MEMORY)
         return tccl_fail(err,
                          "NIC %d: TCP can't reach the memory of a GPU: no GPUDirect without "
                          "RDMA",
-                         state->nic);
+                         state->seat.device.index);
     unsigned char *region =
-        tccl_workspace_memory(state->workspace, memory.index, state->place, err);
+        tccl_workspace_memory(state->seat.workspace, memory.index, state->seat.place, err);
     if (!region || make_connected(state, err) != 0)
         return -1;
     state->sends = tccl_transfer_reads(transfer);
@@ -222,15 +205,9 @@ static int tcp_move(void *context, struct tccl_member *member, struct tccl_error
     return 0;
 }
 
-static void tcp_close(void *context)
-{
-    disconnect(context);
-    free(context);
-}
-
 const struct tccl_mover tccl_mover_tcp = {
-    .open = tcp_open,
+    .size = sizeof(struct state),
     .prepare = tcp_prepare,
     .move = tcp_move,
-    .close = tcp_close,
+    .close = disconnect,
 };

@@ -1,13 +1,12 @@
 /* mover-verbs.c: moves the data of a NIC by RDMA: this side reads from and writes to the peer's
  * memory, several pieces at a time. What it reads reaches our memory as what a peer would write
  * there. The TCP connection of the hello stays open: the peer serves as long as it does. */
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "measure/peer/gpu-memory.h"
 #include "measure/peer/peer-hello.h"
+#include "measure/peer/rdma.h"
 #include "measure/pool/mover.h"
 
 enum {
@@ -20,9 +19,7 @@ enum {
 };
 
 struct state {
-    struct tccl_workspace *workspace;
-    const char *nic;
-    int place;
+    struct tccl_seat seat;
     bool lost, inward;
     int fd; /* -1: not connected */
     struct tccl_rdma *rdma;
@@ -34,8 +31,10 @@ struct state {
     uint64_t begun, ended;
 };
 
-static void disconnect(struct state *state)
+static void disconnect(void *context)
 {
+    struct state *state = context;
+
     tccl_rdma_close(state->rdma);
     state->rdma = NULL;
     tccl_cleanup_close(&state->fd);
@@ -44,28 +43,25 @@ static void disconnect(struct state *state)
         state->memories[i] = -1;
 }
 
-static int verbs_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                      void **out, struct tccl_error *err)
+static int verbs_open(void *context, struct tccl_error *err)
 {
-    struct state *state = calloc(1, sizeof(*state));
+    struct state *state = context;
 
-    if (!state)
-        return tccl_fail(err, "out of memory");
-    *state = (struct state){.workspace = workspace, .place = place, .fd = -1};
-    state->nic = tccl_workspace_site(workspace)->machine.nics[device.index].name;
+    (void)err;
+    state->fd = -1;
     disconnect(state);
-    *out = state;
     return 0;
 }
 
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
-    const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
+    const struct tccl_workspace_settings *settings = &state->seat.workspace->settings;
     int patience = state->lost ? RECONNECT_MS : CONNECT_MS;
     struct tccl_rdma_end ours, theirs;
 
     state->lost = true;
-    state->rdma = tccl_rdma_open(state->nic, err);
+    state->rdma = tccl_rdma_open(
+        state->seat.workspace->site.machine.nics[state->seat.device.index].name, err);
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
@@ -96,13 +92,13 @@ static int make_connected(struct state *state, struct tccl_error *err)
 
 static size_t region_of(const struct state *state)
 {
-    return tccl_workspace_settings(state->workspace)->region;
+    return state->seat.workspace->settings.region;
 }
 
 static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
 {
     struct tccl_gpu_memory *memory = &state->gpus[gpu];
-    const char *busid = tccl_workspace_site(state->workspace)->gpu_busid[gpu];
+    const char *busid = state->seat.workspace->site.gpu_busid[gpu];
 
     if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) != 0)
         return -1;
@@ -120,7 +116,8 @@ static int register_target(struct state *state, struct tccl_device target, struc
     if (*memory < 0 && gpu) {
         *memory = register_gpu(state, target.index, err);
     } else if (*memory < 0) {
-        void *region = tccl_workspace_memory(state->workspace, target.index, state->place, err);
+        void *region =
+            tccl_workspace_memory(state->seat.workspace, target.index, state->seat.place, err);
         *memory = region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, err) : -1;
     }
     state->memory = *memory;
@@ -162,9 +159,9 @@ static int lose(struct state *state, const struct tccl_error *why, struct tccl_e
 {
     disconnect(state);
     state->lost = true;
-    return tccl_fail(
-        err, "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
-        tccl_workspace_settings(state->workspace)->peer, why->text[0] ? ": " : "", why->text);
+    return tccl_fail(err,
+                     "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
+                     state->seat.workspace->settings.peer, why->text[0] ? ": " : "", why->text);
 }
 
 /* No piece may go on into the next run. */
@@ -202,24 +199,18 @@ static int verbs_move(void *context, struct tccl_member *member, struct tccl_err
     return 0;
 }
 
-static void verbs_close(void *context)
-{
-    disconnect(context);
-    free(context);
-}
-
 static const struct tccl_mover verbs = {
+    .size = sizeof(struct state),
     .open = verbs_open,
     .prepare = verbs_prepare,
     .move = verbs_move,
-    .close = verbs_close,
+    .close = disconnect,
 };
 
 /* RDMA is for RDMA devices, and where there is a peer. */
 static const struct tccl_mover *choose(const struct tccl_workspace *workspace, int nic)
 {
-    return tccl_workspace_settings(workspace)->peer[0] &&
-                   tccl_rdma_is_here(tccl_workspace_site(workspace)->machine.nics[nic].name)
+    return workspace->settings.peer[0] && tccl_rdma_is_here(workspace->site.machine.nics[nic].name)
                ? &verbs
                : &tccl_mover_tcp;
 }

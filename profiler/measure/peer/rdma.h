@@ -68,4 +68,17 @@ int tccl_rdma_start(struct tccl_rdma *rdma, bool reads, int memory, uint64_t her
  * Returns the number, or -1 with err: the connection is lost. */
 int tccl_rdma_ended(struct tccl_rdma *rdma, struct tccl_error *err);
 
+/* ---- memory of a GPU that a NIC of this process reaches directly (GPUDirect; gpu-memory.c) ----
+ */
+
+struct tccl_gpu_memory {
+    void *address; /* the GPU's, not to be touched from here */
+    int dmabuf;    /* the same as a file descriptor; -1: the driver has none (nvidia_peermem) */
+};
+
+/* Allocates it on the GPU of that bus id, in a context of this process that runs nothing; it stays
+ * until the process ends. Returns 0, or -1 with err. */
+int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory *memory,
+                        struct tccl_error *err);
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,11 +14,6 @@
 
 /* How long a member that shares its CPU goes on before it lets others have it. */
 static const int64_t turn_ns = 100000;
-
-double tccl_seconds(void)
-{
-    return (double)tccl_now_ns() / 1e9;
-}
 
 /* Until the run is started or called off. Returns its state; TCCL_POOL_RUN_WAIT: past the deadline.
  */
@@ -99,41 +95,48 @@ static void say(int fd, char word)
 }
 
 /* A mover that can't be opened is tried again at the next run. */
-static int run_member(const struct tccl_worker_job *job, void **state, bool *opened)
+static int run_member(const struct tccl_worker_job *job, void *state, bool *opened)
 {
+    const struct tccl_mover *mover = job->mover;
     struct tccl_member *member = job->member;
     struct tccl_error *err = &member->error;
 
-    if (!*opened && job->mover->open(job->workspace, job->device, job->place, state, err) < 0)
+    if (!state)
+        return tccl_fail(err, "out of memory");
+    if (!*opened && mover->open && mover->open(state, err) < 0)
         return -1;
     *opened = true;
-    if (job->mover->prepare(*state, member->transfer, err) < 0)
-        return -1;
-    return job->mover->move(*state, member, err);
+    return mover->prepare(state, member->transfer, err) < 0 ? -1 : mover->move(state, member, err);
 }
 
 void tccl_worker_body(int fd, void *context)
 {
     const struct tccl_worker_job *job = context;
-    void *state = NULL;
+    struct tccl_seat *state = calloc(1, job->mover->size);
     bool opened = false;
 
+    if (state)
+        *state = job->seat;
     while (hear(fd)) {
         job->member->fd = fd;
-        job->member->result = run_member(job, &state, &opened);
+        job->member->result = run_member(job, state, &opened);
         say(fd, TCCL_MEMBER_DONE);
     }
-    if (opened)
+    if (opened && job->mover->close)
         job->mover->close(state);
+    free(state);
 }
 
 void tccl_keeper_body(int fd, void *context)
 {
     const struct tccl_worker_job *job = context;
 
-    job->member->result = job->mover->keep(job->workspace, job->device.index, &job->member->error);
+    struct tccl_workspace *workspace = job->seat.workspace;
+    int gpu = job->seat.device.index;
+
+    job->member->result = job->mover->keep(workspace, gpu, &job->member->error);
     if (job->member->result == 0)
-        atomic_fetch_add(&tccl_workspace_loan(job->workspace, job->device.index)->turn, 1);
+        atomic_fetch_add(&tccl_workspace_loan(workspace, gpu)->turn, 1);
     say(fd, TCCL_MEMBER_DONE);
     while (hear(fd))
         ;

@@ -1,6 +1,5 @@
 /* mover-host.c: a core stands for a GPU and copies between memories: out of a buffer that its cache
  * holds into its region of another memory, past the caches, or from that region into the buffer. */
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef __SSE2__
@@ -11,10 +10,10 @@
 
 enum { BUFFER = 16 << 10, PIECE = 256 << 10, LINE = 64 };
 
+static _Alignas(4096) unsigned char buffer[BUFFER]; /* of this worker */
+
 struct state {
-    struct tccl_workspace *workspace;
-    int place;
-    unsigned char *buffer;
+    struct tccl_seat seat;
     bool reads;
     unsigned char *region;
     size_t bytes, offset; /* the region's, whole pieces; where the next piece is */
@@ -54,42 +53,25 @@ static void move_piece(struct state *state)
 
     for (size_t at = 0; at < PIECE; at += BUFFER) {
         if (state->reads)
-            read_in(state->buffer, piece + at, BUFFER);
+            read_in(buffer, piece + at, BUFFER);
         else
-            write_through(piece + at, state->buffer, BUFFER);
+            write_through(piece + at, buffer, BUFFER);
     }
     state->offset = (state->offset + PIECE) % state->bytes;
-}
-
-static int host_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                     void **out, struct tccl_error *err)
-{
-    struct state *state = calloc(1, sizeof(*state));
-
-    (void)device;
-    if (state)
-        state->buffer = aligned_alloc(4096, BUFFER);
-    if (!state || !state->buffer) {
-        free(state);
-        return tccl_fail(err, "out of memory");
-    }
-    memset(state->buffer, 0x5a, BUFFER);
-    state->workspace = workspace;
-    state->place = place;
-    *out = state;
-    return 0;
 }
 
 static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
     struct tccl_device target = tccl_transfer_target(transfer);
-    size_t region = tccl_workspace_settings(state->workspace)->region;
+    size_t region = state->seat.workspace->settings.region;
 
+    memset(buffer, 0x5a, BUFFER);
     state->reads = tccl_transfer_reads(transfer);
-    state->region = target.kind == TCCL_GPU
-                        ? tccl_workspace_gpu(state->workspace, target.index, state->place, err)
-                        : tccl_workspace_memory(state->workspace, target.index, state->place, err);
+    state->region =
+        target.kind == TCCL_GPU
+            ? tccl_workspace_gpu(state->seat.workspace, target.index, state->seat.place, err)
+            : tccl_workspace_memory(state->seat.workspace, target.index, state->seat.place, err);
     state->bytes = region / PIECE * PIECE;
     state->offset = 0;
     if (state->bytes == 0)
@@ -112,17 +94,8 @@ static int host_move(void *context, struct tccl_member *member, struct tccl_erro
     return 0;
 }
 
-static void host_close(void *context)
-{
-    struct state *state = context;
-
-    free(state->buffer);
-    free(state);
-}
-
 const struct tccl_mover tccl_mover_host = {
-    .open = host_open,
+    .size = sizeof(struct state),
     .prepare = host_prepare,
     .move = host_move,
-    .close = host_close,
 };

@@ -4,8 +4,37 @@
 #ifndef TCCL_MOVER_H
 #define TCCL_MOVER_H
 
-#include "measure/pool/member.h"
 #include "measure/pool/workspace.h"
+
+/* ---- one run of a transfer set: all members start at one moment, and each one goes on until all
+ * have moved their share. How much each had moved at which time is written down; only the window in
+ * which all of them ran counts. ---- */
+
+/* The side of the worker: its member in the run. Every wait has the run's deadline. */
+struct tccl_member;
+
+/* Says that this member is ready, and waits for the common start. Returns the time at which it may
+ * begin (now, nanoseconds of CLOCK_MONOTONIC), or -1: the run was called off; return 0 then. */
+int64_t tccl_member_wait(struct tccl_member *member);
+
+/* Says that so many bytes in all have been moved since the start. Returns true: go on; false: all
+ * have moved their share, or the run was called off, or its deadline is over: stop. Cheap; to be
+ * called after each piece, at least every millisecond or so. A member that says 0 has not begun:
+ * its start is put off to that moment. */
+bool tccl_member_moved(struct tccl_member *member, uint64_t total);
+
+/* When the run ends at the latest (nanoseconds of CLOCK_MONOTONIC), for hardware that needs a limit
+ * of its own. */
+int64_t tccl_member_deadline(const struct tccl_member *member);
+
+/* ---- movers ---- */
+
+/* Whose transfers a worker starts, and whose regions it may use. */
+struct tccl_seat {
+    struct tccl_workspace *workspace;
+    struct tccl_device device;
+    int place;
+};
 
 struct tccl_mover {
     /* The mover to take in place of this one, of which nothing else counts. NULL: this one. */
@@ -17,10 +46,10 @@ struct tccl_mover {
      * Returns 0, or -1 with err. */
     int (*keep)(struct tccl_workspace *workspace, int gpu, struct tccl_error *err);
 
-    /* Once in each worker: it will start the transfers of this device, and may use the regions of
-     * its place. Returns 0 with *state, or -1 with err. */
-    int (*open)(struct tccl_workspace *workspace, struct tccl_device device, int place,
-                void **state, struct tccl_error *err);
+    size_t size; /* of the state that a worker has of it, which begins with a tccl_seat; zeros */
+
+    /* Once in each worker: makes the state ready. NULL: it is. Returns 0, or -1 with err. */
+    int (*open)(void *state, struct tccl_error *err);
 
     /* Before each run: all that takes time (maps buffers, opens connections), kept for the next
      * time. Returns 0, or -1 with err. */
@@ -30,7 +59,7 @@ struct tccl_mover {
      * after each, until that says to stop. Returns 0, or -1 with err. */
     int (*move)(void *state, struct tccl_member *member, struct tccl_error *err);
 
-    void (*close)(void *state);
+    void (*close)(void *state); /* what open and prepare made; NULL: nothing */
 };
 
 extern const struct tccl_mover tccl_mover_host; /* a core copies between memories */

@@ -1,5 +1,5 @@
 /* repeat.c: how often a set is run until its bandwidth is known. */
-#include "measure/pool/repeat.h"
+#include "measure/pool/workers.h"
 
 #include <stdlib.h>
 

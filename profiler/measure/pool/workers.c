@@ -71,7 +71,7 @@ static bool is_keeper(const struct tccl_workers *workers, const struct worker *w
 
 static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_device device)
 {
-    const struct tccl_site *site = tccl_workspace_site(workers->workspace);
+    const struct tccl_site *site = &workers->workspace->site;
 
     return device.kind == TCCL_NIC ? &site->nic_cpus[device.index] : &site->gpu_cpus[device.index];
 }
@@ -81,10 +81,8 @@ static int start_worker(struct tccl_workers *workers, struct worker *worker, str
     const struct tccl_workers_options *options = &workers->options;
     struct tccl_device device = worker->device;
     bool keeper = is_keeper(workers, worker), nic = device.kind == TCCL_NIC;
-    struct tccl_worker_job job = {.workspace = workers->workspace,
+    struct tccl_worker_job job = {.seat = {workers->workspace, device, index_of(workers, worker)},
                                   .mover = nic ? options->nic : options->gpu,
-                                  .device = device,
-                                  .place = index_of(workers, worker),
                                   .member = worker->member};
     char name[16];
 
@@ -420,7 +418,7 @@ static int run_together(struct tccl_workers *workers, const struct squad *squad,
 /* Keepers that died are started again. Returns 0; 1 or -1 with err, as tccl_workers_run. */
 static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
 {
-    int count = tccl_workspace_site(workers->workspace)->machine.n_gpus;
+    int count = workers->workspace->site.machine.n_gpus;
     int64_t until = tccl_now_ns() + nanoseconds(workers->options.prepare_limit);
     struct squad squad = {0};
 

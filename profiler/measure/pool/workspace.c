@@ -14,17 +14,9 @@
 enum { REGIONS = TCCL_MAX_MEMORIES + TCCL_MAX_GPUS, SAMPLED_PAGES = 64 };
 
 /* What all processes see of it. */
-struct board {
+struct tccl_board {
     struct tccl_loan loans[TCCL_MAX_GPUS];
     _Atomic bool touched[REGIONS][TCCL_WORKSPACE_PLACES];
-};
-
-struct tccl_workspace {
-    struct tccl_site site;
-    struct tccl_workspace_settings settings;
-    struct board *board;
-    unsigned char *memory; /* regions of the memories, then those of the GPUs, each by place */
-    size_t bytes;
 };
 
 /* A file without a name takes no memory until it is touched, however strict the kernel is. */
@@ -91,17 +83,6 @@ void tccl_workspace_free(struct tccl_workspace *workspace)
     if (workspace->board)
         munmap(workspace->board, sizeof(*workspace->board));
     free(workspace);
-}
-
-const struct tccl_site *tccl_workspace_site(const struct tccl_workspace *workspace)
-{
-    return &workspace->site;
-}
-
-const struct tccl_workspace_settings *
-tccl_workspace_settings(const struct tccl_workspace *workspace)
-{
-    return &workspace->settings;
 }
 
 struct tccl_loan *tccl_workspace_loan(struct tccl_workspace *workspace, int gpu)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "client/users.h"
-#include "discover/site.h"
+#include "discover/discover.h"
 
 /* Places for the members of the largest set, and for the background of all GPUs. */
 enum { TCCL_WORKSPACE_PLACES = TCCL_MAX_SET + 2 * TCCL_MAX_GPUS, TCCL_LOAN_BYTES = 64 };
@@ -29,17 +29,19 @@ struct tccl_loan {
     uint64_t bytes;
 };
 
-struct tccl_workspace;
+struct tccl_workspace {
+    struct tccl_site site;
+    struct tccl_workspace_settings settings;
+    struct tccl_board *board; /* what all processes see of it */
+    unsigned char *memory;    /* regions of the memories, then those of the GPUs, each by place */
+    size_t bytes;
+};
 
 /* Maps the memory; nothing is touched yet. site and settings are copied. Returns NULL with err. */
 struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
                                           const struct tccl_workspace_settings *settings,
                                           struct tccl_error *err);
 void tccl_workspace_free(struct tccl_workspace *workspace); /* NULL is fine */
-
-const struct tccl_site *tccl_workspace_site(const struct tccl_workspace *workspace);
-const struct tccl_workspace_settings *
-tccl_workspace_settings(const struct tccl_workspace *workspace);
 
 /* A region of the memory that belongs to one place (0 to TCCL_WORKSPACE_PLACES - 1), at the same
  * address in all workers, settings.region bytes, page-aligned, all its pages there when this
