@@ -130,7 +130,6 @@ void tccl_worker_body(int fd, void *context)
 void tccl_keeper_body(int fd, void *context)
 {
     const struct tccl_worker_job *job = context;
-
     struct tccl_workspace *workspace = job->seat.workspace;
     int gpu = job->seat.device.index;
 
