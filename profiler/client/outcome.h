@@ -67,6 +67,8 @@ struct tccl_outcome {
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;  /* of the step on all nodes; 0: not known */
+    bool agreed;   /* all nodes build it, or none: NICs of its rings, or of NCCL's own, are on
+                    * several fabrics, and might not meet */
     int64_t rings; /* that run at once, each with an equal part of the data; 0: none */
     char fewer_rings[TCCL_OUTCOME_FEWER + 1]; /* for the record: why not as many as some nodes have
                                                  by themselves; "" */

@@ -94,7 +94,8 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
 }
 
 /* Several rings at once are built by all nodes or by none: NCCL takes the least number of channels
- * and the least speed of all nodes, each by itself. Do all build them? */
+ * and the least speed of all nodes, each by itself. So is a ring over several fabrics: NICs of
+ * NCCL's own choice might not meet its. Do all build them? */
 static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
                   const struct shim_comm *comm, bool will, struct tccl_error *why)
 {
@@ -129,10 +130,16 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
                 !shim_members_can(answer, members, n, &why) &&
                 !shim_budget_take(registry, entry, answer, members, n, &why);
     /* Must other nodes know of this one? They have the same plan, and no gain is none on all. */
-    bool concerns_others = plan->chain.rings.n > 1 && plan->n_nodes > 1 && !answer->no_gain &&
-                           shim_plan_whole(plan, comm.ranks);
-    if (concerns_others &&
-        !agree(plan, registry, &comm, good && answer->chain.rings.n > 1, &why_apart) && good) {
+    bool concerns_others = (plan->chain.rings.n > 1 || plan->agreed) && plan->n_nodes > 1 &&
+                           !answer->no_gain && shim_plan_whole(plan, comm.ranks);
+    bool all =
+        !concerns_others || agree(plan, registry, &comm,
+                                  good && (answer->chain.rings.n > 1 || plan->agreed), &why_apart);
+    bool use = good && (all || !plan->agreed);
+    if (good && !use) {
+        tccl_fail(&why, "not all nodes build it, and its NICs might not meet theirs: %s",
+                  why_apart.text);
+    } else if (!all && good) {
         shim_log(SHIM_LOG_INFO,
                  "communicator %016llx: not all nodes build all rings: NCCL's own number of "
                  "channels: %s",
@@ -143,7 +150,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
-        shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
+        shim_entry_decide(entry, use ? SHIM_USE : SHIM_ASIDE, use ? NULL : &why);
     if (decision == SHIM_USE) {
         tell_use(&comm, answer);
         tell_tccld(plan, SHIM_BEGUN, "", &comm, answer, n);

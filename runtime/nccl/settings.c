@@ -282,7 +282,7 @@ int shim_settings_refuse(uint32_t bits, struct tccl_error *why)
     if (!bits)
         return 0;
     shim_settings_user_words(bits, &text);
-    return tccl_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
+    return tccl_fail(why, "the user has set %s", *words ? words : "it otherwise");
 }
 
 /* There is what stands against any chain, and what stands against this one. */

@@ -403,6 +403,8 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
         return 0; /* the step as a whole is left to NCCL */
     if (get_chain(&lines, &plan->chain, why) != 0)
         return -1;
+    if (tccl_line_bool(&lines, "agreed", &plan->agreed) != 0)
+        plan->agreed = false;
     if (!same_gpus(&plan->chain.rings.chains[0], plan->gpus, plan->n_gpus))
         return tccl_fail(why, "the plan's chain is not over the step's GPUs");
     if (plan->chain.rings.chains[0].closed != (plan->n_nodes == 1))

@@ -61,6 +61,7 @@ struct shim_plan {
     TCCL_PLAN_NUMBERS(TCCL_NUMBER_MEMBER_32)
     uint8_t n_gpus;
     tccl_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
+    bool agreed;              /* it is built by all nodes, or by none */
     struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 

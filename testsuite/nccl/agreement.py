@@ -53,7 +53,8 @@ def start(plans):
             with open(plan) as file:
                 facts = read_lines(file.read())
             path = facts.get("socket", "")
-            if " | " in facts.get("chain", "") and int(facts["n_nodes"]) > 1 and os.path.basename(path) == "no-socket":
+            asks = " | " in facts.get("chain", "") or facts.get("agreed") == "yes"
+            if asks and int(facts["n_nodes"]) > 1 and os.path.basename(path) == "no-socket":
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
                 listening = socket.socket(socket.AF_UNIX)

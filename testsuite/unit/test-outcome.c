@@ -169,6 +169,7 @@ TEST(fewer)
         outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
         CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
         CHECK_INT(outcome.rings, round == 0 ? 2 : 1);
+        CHECK_INT(outcome.agreed, round == 2); /* where nodes might not meet */
         CHECK_STR(outcome.fewer_rings,
                   round == 0   ? ""
                   : round == 1 ? "n3: its NICs have their best with 1 ring, others with 2"

@@ -139,6 +139,45 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
         take_choice(ring, i, runs, &outcome->choices[i]);
 }
 
+/* The NICs of NCCL's own rings on a node of this class, with any version; all, if they are not
+ * known. */
+static uint32_t own_nics(const struct tccl_node_class *class)
+{
+    uint32_t nics = 0;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_class_baseline *own = &class->baselines[i];
+        if (own->n_chains == 0)
+            return UINT32_MAX;
+        for (int k = 0; k < own->n_chains; k++)
+            nics |= UINT32_C(1) << own->entry_nics[k] | UINT32_C(1) << own->exit_nics[k];
+    }
+    return nics;
+}
+
+/* Are the NICs of the rings, and of NCCL's own, on one fabric? Then each node meets those beside it
+ * whichever of them it builds. */
+static bool is_on_one_fabric(const struct tccl_outcome *outcome, const struct tccl_run *runs,
+                             int n_runs)
+{
+    const char *fabric = NULL;
+    for (int run = 0, first = 0; run < n_runs; first += runs[run++].count) {
+        const struct tccl_node_class *class = runs[run].class;
+        uint32_t nics = own_nics(class);
+        for (int node = first; node < first + runs[run].count; node++)
+            for (int r = 0; r < outcome->rings; r++)
+                nics |= UINT32_C(1) << outcome->choices[node].entry[r] |
+                        UINT32_C(1) << outcome->choices[node].exit[r];
+        for (int i = 0; i < class->n_nics; i++) {
+            if (!(nics >> i & 1))
+                continue;
+            if (fabric && strcmp(class->nics[i].fabric, fabric) != 0)
+                return false;
+            fabric = class->nics[i].fabric;
+        }
+    }
+    return true;
+}
+
 /* What a step may have. */
 struct limits {
     int rings, rings_of_best; /* at once: at most, and in the best ring set of all nodes */
@@ -248,6 +287,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     tccl_outcome_say(outcome, *join->foreseen ? TCCL_REASON_UNKNOWN_NCCL : TCCL_REASON_NONE, "%s",
                      join->foreseen);
     take_choices(outcome, ring, runs);
+    outcome->agreed =
+        outcome->choices && ring->n_nodes > 1 && !is_on_one_fabric(outcome, runs, n_runs);
     say_beside(outcome, runs, n_runs, join);
 }
 
@@ -381,6 +422,8 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     *ring = ring_text(outcome, join, text);
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
+    if (outcome->agreed)
+        tccl_line_put_bool(plan, "agreed", true);
     chain_lines_put_rates(plan, outcome->gbps, outcome->source);
     for (int i = 0; i < outcome->n_baselines; i++)
         chain_lines_put_baseline(plan, &outcome->baselines[i], class, join->n_nodes == 1);
