@@ -426,6 +426,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
 struct reading {
     struct tccl_conf *conf;
     const char *next;
+    bool past; /* what stands behind a mistake is read, too */
     int line;
     int wrong; /* line of the first mistake in an entry, 0: none */
     int long_line;
@@ -449,7 +450,7 @@ static int take_header(struct reading *reading, const char *line, size_t length)
         tccl_fail(reading->err, "[%.80s]: something stands behind it: begin another line", section);
     else if (begin_section(reading->conf, section, reading->err) == 0)
         return 0;
-    reading->wrong = reading->line;
+    reading->wrong = reading->wrong ? reading->wrong : reading->line;
     return -1;
 }
 
@@ -458,7 +459,7 @@ static int take_header(struct reading *reading, const char *line, size_t length)
 static char *read_line(char *text, int size, void *stream)
 {
     struct reading *reading = stream;
-    if (!*reading->next || reading->wrong)
+    if (!*reading->next || (reading->wrong && !reading->past))
         return NULL;
     size_t length = strcspn(reading->next, "\n");
     const char *begin = reading->next;
@@ -474,8 +475,10 @@ static char *read_line(char *text, int size, void *stream)
         reading->long_line = reading->long_line ? reading->long_line : reading->line;
         length = 0;
     }
-    if (take_header(reading, begin, length) != 0)
-        return NULL;
+    if (take_header(reading, begin, length) != 0) {
+        begin = "[]"; /* what follows is in no section */
+        length = 2;
+    }
     memcpy(text, begin, length);
     strcpy(text + length, "\n");
     return text;
@@ -485,11 +488,11 @@ static char *read_line(char *text, int size, void *stream)
 static int take_entry(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
-    if (reading->wrong)
+    if (reading->wrong && !reading->past)
         return 0;
     if (read_entry(reading->conf, section, name, value, reading->line, reading->err) == 0)
         return 1;
-    reading->wrong = reading->line;
+    reading->wrong = reading->wrong ? reading->wrong : reading->line;
     return 0;
 }
 
@@ -577,7 +580,7 @@ static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
     return refuse_twice(conf, err);
 }
 
-static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
+static int read_file(struct tccl_conf *conf, bool must, bool past, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
     size_t size;
@@ -590,15 +593,16 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
     static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, written by some editors */
     bool marked = strncmp(text, mark, sizeof(mark) - 1) == 0;
     struct reading reading = {
-        .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .err = &own};
+        .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .past = past, .err = &own};
     int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
-    if (judge(&reading, rc, conf->path) != 0)
-        return tccl_fail(err, "%s", own.text);
-    return finish_peers(conf, err);
+    int wrong = judge(&reading, rc, conf->path);
+    if (wrong)
+        tccl_fail(err, "%s", own.text);
+    return wrong && !past ? -1 : finish_peers(conf, err) != 0 ? -1 : wrong;
 }
 
-static int read_conf(const char *path, const char *node, bool own, struct tccl_conf *conf,
-                     struct tccl_error *err)
+static int read_conf(const char *path, const char *node, bool own, bool past,
+                     struct tccl_conf *conf, struct tccl_error *err)
 {
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     *conf = (struct tccl_conf){.own = own, .policy = tccl_policy_new("")};
@@ -614,22 +618,28 @@ static int read_conf(const char *path, const char *node, bool own, struct tccl_c
     if (strlen(file) >= sizeof(conf->path))
         return tccl_fail(err, "%.80s…: the path is too long", file);
     strcpy(conf->path, file);
-    if (read_file(conf, path != NULL, err) == 0)
-        return 0;
-    tccl_conf_clear(conf);
-    return -1;
+    int wrong = read_file(conf, path != NULL, past, err);
+    if (wrong && !past)
+        tccl_conf_clear(conf);
+    return wrong;
 }
 
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err)
 {
-    return read_conf(path, node, false, conf, err);
+    return read_conf(path, node, false, false, conf, err);
+}
+
+int tccl_conf_read_past(const char *path, const char *node, struct tccl_conf *conf,
+                        struct tccl_error *err)
+{
+    return read_conf(path, node, false, true, conf, err);
 }
 
 int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
                        struct tccl_error *err)
 {
-    return read_conf(path, node, true, conf, err);
+    return read_conf(path, node, true, false, conf, err);
 }
 
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err)

@@ -79,6 +79,10 @@ struct tccl_conf {
  * tccl_conf_clear frees. */
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
+/* The same for tccl-check, which reads past mistakes: of -1 err has the first one, and conf what is
+ * right. The caller clears it in any case. */
+int tccl_conf_read_past(const char *path, const char *node, struct tccl_conf *conf,
+                        struct tccl_error *err);
 /* The same for the plugin, which asks this node's tccld alone: without [peers], mistakes there
  * included, and unknown keys are passed over. A [policy NAME] with one never matches. */
 int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,

@@ -130,28 +130,16 @@ bool policy_matches(const struct tccl_policy *policy, const struct policy_facts 
            models_match(policy->gpu_types, facts, why);
 }
 
-bool policy_by_gpus(const struct tccl_conf *conf)
+bool policy_asks(const struct tccl_conf *conf, enum policy_question question)
 {
-    for (int i = 0; i < conf->n_policies; i++)
-        if (conf->policies[i].gpus.max || conf->policies[i].gpu_types)
-            return true;
-    return false;
-}
-
-bool policy_needs_models(const struct tccl_conf *conf)
-{
-    for (int i = 0; i < conf->n_policies; i++)
-        if (conf->policies[i].gpu_types)
-            return true;
-    return false;
-}
-
-bool policy_needs_user(const struct tccl_conf *conf)
-{
-    for (int i = 0; i < conf->n_policies; i++)
-        if (conf->policies[i].users)
-            return true;
-    return false;
+    bool asks = false;
+    for (int i = 0; i < conf->n_policies && !asks; i++) {
+        const struct tccl_policy *policy = &conf->policies[i];
+        asks = question == POLICY_OF_USER
+                   ? policy->users != NULL
+                   : policy->gpu_types || (question == POLICY_OF_GPUS && policy->gpus.max);
+    }
+    return asks;
 }
 
 /* ---- what holds ------------------------------------------------------------------------------ */

@@ -50,12 +50,10 @@ const struct tccl_policy *policy_named(const struct tccl_conf *conf, const char 
 bool policy_matches(const struct tccl_policy *policy, const struct policy_facts *facts,
                     char why[static POLICY_WHY]);
 
-/* Does any policy ask for the GPUs of a node, so that nodes of a step may have different ones? */
-bool policy_by_gpus(const struct tccl_conf *conf);
-/* Does any policy ask for the models of GPUs? Only then need facts have them. */
-bool policy_needs_models(const struct tccl_conf *conf);
-/* Does any policy ask for the user's name? */
-bool policy_needs_user(const struct tccl_conf *conf);
+/* Does any policy ask for the GPUs of a node, so that nodes of a step may have different ones; for
+ * their models; for the user's name? Only then need facts have the last two. */
+enum policy_question { POLICY_OF_GPUS, POLICY_OF_MODELS, POLICY_OF_USER };
+bool policy_asks(const struct tccl_conf *conf, enum policy_question question);
 
 /* option, environment: an enum tccl_mode, or POLICY_NOT_GIVEN. rule: NULL where tccl.conf can't be
  * read: then the site wants nothing, and forbids nothing. */

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/command.h"
 #include "base/fields.h"
 #include "check/check-items.h"
 #include "client/client.h"
@@ -110,9 +109,8 @@ static bool is_operator(const struct check_site *site, const char *user)
     snprintf(where, sizeof(where), "name=%s", user);
     const char *const ask[] = {"sacctmgr",          "-nP", "show", "user", "where", where,
                                "format=adminlevel", NULL};
-    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
-    return output && tccl_command_run(ask, NULL, within(site, SACCTMGR_MS), output) == 0 &&
-           (strncmp(output->out, "Operator", 8) == 0 || strncmp(output->out, "Admin", 5) == 0);
+    cleanup_free char *output = check_site_run(site, SACCTMGR_MS, ask);
+    return output && (strncmp(output, "Operator", 8) == 0 || strncmp(output, "Admin", 5) == 0);
 }
 
 /* tccld asks slurmctld whose a job is, as its user. */

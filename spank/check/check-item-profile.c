@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/command.h"
 #include "base/fields.h"
 #include "base/numberset.h"
 #include "check/check-items.h"
@@ -270,11 +269,8 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
 static int slurm_gpus(const struct check_site *site)
 {
     const char *const ask[] = {"scontrol", "show", "node", site->conf.node, NULL};
-    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
-    if (!output ||
-        tccl_command_run(ask, NULL, check_run_until(site->deadline, SLURM_MS), output) != 0)
-        return site->gpus;
-    char *gres = strstr(output->out, " Gres=");
+    cleanup_free char *output = check_site_run(site, SLURM_MS, ask);
+    char *gres = output ? strstr(output, " Gres=") : NULL;
     if (!gres)
         return site->gpus;
     gres += 6;
@@ -282,19 +278,26 @@ static int slurm_gpus(const struct check_site *site)
     return tccl_slurm_gpus(gres);
 }
 
-/* slurmd's list, as this node's tccld has it. */
-static int read_numbers(const struct check_site *site, struct tccl_gres *list,
-                        struct tccl_error *err)
+/* slurmd's list, as this node's tccld has it. Returns whether it is known. */
+static bool read_numbers(const struct check_site *site, struct tccl_gres *list,
+                         struct check_result *result)
 {
-    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, err);
+    struct tccl_error err = {""};
+    cleanup_json json_t *answer = check_site_ask(site, true, SLURM_MS, NULL);
     const char *text = tccl_text_of(answer, "gpus"), *why = tccl_text_of(answer, "gpus_why");
     int pid;
     int64_t started;
+    if (*text && tccl_gres_from_text(list, text, strlen(text), &pid, &started, &err) == 0)
+        return true;
     if (!answer)
-        return -1;
-    if (!*text)
-        return tccl_fail(err, "%s", *why ? why : "tccld is older than this: restart it");
-    return tccl_gres_from_text(list, text, strlen(text), &pid, &started, err);
+        check_say(result, CHECK_OK,
+                  "slurmd's list of them is not known without tccld: see the item daemon");
+    else
+        check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s",
+                  *text  ? err.text
+                  : *why ? why
+                         : "tccld is older than this: restart it");
+    return false;
 }
 
 /* Where Links= would serve here (tccl-profile gres): are those of gres.conf what was measured? */
@@ -371,11 +374,8 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
                           struct check_result *result)
 {
     cleanup_free struct tccl_gres *list = malloc(sizeof(*list));
-    struct tccl_error err = {0};
-    if (!list || read_numbers(site, list, &err) != 0) {
-        check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s", err.text);
+    if (!list || !read_numbers(site, list, result))
         return;
-    }
     int gpus[TCCL_GRES_MAX], known = 0;
     for (int i = 0; i < list->count; i++) {
         struct tccl_error why = {0};

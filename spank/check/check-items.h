@@ -45,13 +45,6 @@ json_t *check_to_json(const char *item, const struct check_result *result);
  * than by default, the wait is longer in proportion; it never ends after deadline. */
 int64_t check_run_until(int64_t deadline, int ms);
 
-/* ---- check-open: may every user read a file, as the programs of users' jobs must? */
-
-/* Are the file, and all directories of its path (links followed), accessible to all users? Looks at
- * mode bits only, because access() always succeeds for root. Returns true, also if there is no such
- * file; or false, with the first directory or file that is closed. */
-bool check_open_to_all(const char *path, char closed[static PATH_MAX]);
-
 /* ---- check-site: what all items of tccl-check need: the configuration files, and this node's
  * role.
  */
@@ -118,6 +111,10 @@ json_t *check_site_ask(const struct check_site *site, bool gpus, int ms, struct 
 /* The slurmd of this node as its tccld sees it, or, without one, as this user does; pid 0: none. */
 void check_site_slurmd(const struct check_site *site, struct tccl_slurmd *slurmd);
 
+/* What a program prints; it is killed after its share of the time. Allocated; NULL: it isn't there,
+ * or fails. */
+char *check_site_run(const struct check_site *site, int ms, const char *const *words);
+
 /* A value of slurm.conf; if this node has no such file, from scontrol. Copied to text. Returns
  * false if it is unknown. */
 bool check_site_value(const struct check_site *site, const char *key, char *text, size_t size);
@@ -136,6 +133,11 @@ bool check_site_bare(const struct check_site *site);
 enum { CHECK_VERSION = 64 };
 unsigned check_site_version(const struct check_site *site, const char *program,
                             char text[static CHECK_VERSION]);
+
+/* Are the file, and all directories of its path (links followed), accessible to all users? Looks at
+ * mode bits only, because access() always succeeds for root. Returns true, also if there is no such
+ * file; or false, with the first directory or file that is closed. */
+bool check_open_to_all(const char *path, char closed[static PATH_MAX]);
 
 /* ---- check-peers: can the tccld of another node be reached, and does it accept our credential? */
 
@@ -178,8 +180,6 @@ check_item check_item_gpus;    /* Slurm has the GPUs of the machine, in a known 
 
 /* check-item-shim.c */
 check_item check_item_shim; /* the library for LD_PRELOAD exists and is readable for all */
-
-/* check-item-nccl.c */
 check_item check_item_nccl; /* which NCCL this environment has: is it known? */
 
 /* check-peers.c */

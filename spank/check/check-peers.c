@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/command.h"
 #include "client/client.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
@@ -155,12 +154,11 @@ static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
                      struct tccl_error *err)
 {
     static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
-    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
-    if (!output ||
-        tccl_command_run(ask, NULL, check_run_until(site->deadline, EACH_MS), output) != 0)
+    cleanup_free char *output = check_site_run(site, EACH_MS, ask);
+    if (!output)
         return tccl_fail(err, "neither slurm.conf nor sinfo lists nodes: list them with --peers");
-    output->out[strcspn(output->out, "\n")] = '\0';
-    return tccl_hosts_expand(output->out, CHECK_NODES_MAX, hosts, err);
+    output[strcspn(output, "\n")] = '\0';
+    return tccl_hosts_expand(output, CHECK_NODES_MAX, hosts, err);
 }
 
 /* The nodes of --peers; else those of slurm.conf with GPUs, or all if none has any. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,13 +17,14 @@
 
 enum {
     ASK_MS = 3000, /* timeout of one of Slurm's programs */
-    CONF_MOST = 4 << 20,
-    MISTAKES = 50,
 };
 
-static int64_t soon(const struct check_site *site)
+char *check_site_run(const struct check_site *site, int ms, const char *const *words)
 {
-    return check_run_until(site->deadline, ASK_MS);
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    if (!output || tccl_command_run(words, NULL, check_run_until(site->deadline, ms), output) != 0)
+        return NULL;
+    return strdup(output->out);
 }
 
 /* ---- this node's name ---- */
@@ -95,38 +95,6 @@ static void read_plugstack(struct check_site *site)
     site->plugstack_good = tccl_plugstack_read(path, &site->plugstack, &site->plugstack_error) == 0;
 }
 
-/* Overwrites a line of the text with blanks. Returns false if there is no such line. */
-static bool blank_line(char *text, long number)
-{
-    while (--number > 0 && (text = strchr(text, '\n')))
-        text++;
-    if (number != 0 || !text || !*text || *text == '\n')
-        return false;
-    memset(text, ' ', strcspn(text, "\n"));
-    return true;
-}
-
-/* Reads a file with errors without its bad lines, so that one error does not stop all other items.
- * If that fails, conf is unchanged. */
-static void read_good_lines(const char *path, const char *node, struct tccl_conf *conf)
-{
-    cleanup_free char *text = NULL;
-    char name[64];
-    size_t size;
-    cleanup_close int fd = memfd_create("tccl.conf", MFD_CLOEXEC);
-    if (fd < 0 || tccl_read_file(path, CONF_MOST, &text, &size, NULL) != 0)
-        return;
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-    for (int mistakes = 0; mistakes < MISTAKES; mistakes++) {
-        struct tccl_error err = {0};
-        size_t length = strlen(name);
-        if (pwrite(fd, text, size, 0) != (ssize_t)size ||
-            tccl_conf_read(name, node, conf, &err) == 0 || strncmp(err.text, name, length) != 0 ||
-            err.text[length] != ':' || !blank_line(text, strtol(err.text + length + 1, NULL, 10)))
-            return;
-    }
-}
-
 /* The file named by --config or TCCL_CONF, else the default, else the one that the plugin reads. */
 static void read_conf(struct check_site *site, const char *node)
 {
@@ -137,13 +105,10 @@ static void read_conf(struct check_site *site, const char *node)
     if (!path)
         path = TCCL_SYSCONFDIR "/slurm/tccl.conf";
     bool must = site->options.config || access(path, F_OK) == 0 || tccl_conf_tool_path(NULL);
-    site->conf_good = tccl_conf_read(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
-    if (!site->conf_good && access(path, R_OK) != 0) {
-        site->conf_unread = true;
-        site->conf_closed = errno == EACCES;
-    } else if (!site->conf_good) {
-        read_good_lines(path, node, &site->conf);
-    }
+    site->conf_good =
+        tccl_conf_read_past(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
+    site->conf_unread = !site->conf_good && access(path, R_OK) != 0;
+    site->conf_closed = site->conf_unread && errno == EACCES;
     snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);
 }
 
@@ -230,9 +195,8 @@ bool check_site_value(const struct check_site *site, const char *key, char *text
         snprintf(text, size, "%s", set);
         return true;
     }
-    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
-    return output && tccl_command_run(ask, NULL, soon(site), output) == 0 &&
-           find_value(output->out, key, text, size);
+    cleanup_free char *output = check_site_run(site, ASK_MS, ask);
+    return output && find_value(output, key, text, size);
 }
 
 unsigned check_site_version(const struct check_site *site, const char *program,
@@ -240,11 +204,9 @@ unsigned check_site_version(const struct check_site *site, const char *program,
 {
     const char *const ask[] = {program, "-V", NULL};
     unsigned major, minor;
-    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    cleanup_free char *output = check_site_run(site, ASK_MS, ask);
+    const char *blank = output ? strchr(output, ' ') : NULL;
     *text = '\0';
-    if (!output || tccl_command_run(ask, NULL, soon(site), output) != 0)
-        return 0;
-    const char *blank = strchr(output->out, ' ');
     if (!blank || sscanf(blank, " %u.%u", &major, &minor) != 2 || major > 0xffff || minor > 0xff)
         return 0;
     snprintf(text, CHECK_VERSION, "%.*s", (int)strcspn(blank + 1, " \n"), blank + 1);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -53,9 +54,9 @@ struct probe {
     bool wanted, done;
     pid_t pid;
     int fd;
-    size_t got;
     struct check_result result;
 };
+_Static_assert(sizeof(struct check_result) <= PIPE_BUF, "it is written and read at once");
 
 /* ---- options ---- */
 
@@ -211,14 +212,7 @@ static void run_item(int item, const struct check_options *options, int64_t dead
                   "can't be told without %s: see the item config", site.conf.path);
     else
         items[item].run(&site, &result);
-    size_t sent = 0;
-    while (sent < sizeof(result)) {
-        ssize_t size = write(fd, (const char *)&result + sent, sizeof(result) - sent);
-        if (size <= 0)
-            break;
-        sent += (size_t)size;
-    }
-    _exit(0);
+    _exit(write(fd, &result, sizeof(result)) != sizeof(result));
 }
 
 static void start(struct probe *probe, int item, const struct check_options *options,
@@ -242,15 +236,17 @@ static void start(struct probe *probe, int item, const struct check_options *opt
         setpgid(probe->pid, probe->pid); /* parent and child both: either may run first */
 }
 
-/* The whole result has arrived, or the child has ended without it. */
-static void finish(struct probe *probe)
+/* The result has arrived, or the child has ended without it. */
+static void receive(struct probe *probe)
 {
     int status = 0;
-    bool whole = probe->got == sizeof(probe->result);
+    ssize_t size = read(probe->fd, &probe->result, sizeof(probe->result));
+    if (size < 0 && errno == EINTR)
+        return;
     close(probe->fd);
     probe->fd = -1;
     probe->done = true;
-    if (whole)
+    if (size == sizeof(probe->result))
         return;
     if (probe->pid > 0)
         waitpid(probe->pid, &status, 0);
@@ -264,23 +260,11 @@ static void finish(struct probe *probe)
     probe->pid = 0;
 }
 
-static void receive(struct probe *probe)
-{
-    size_t left = sizeof(probe->result) - probe->got;
-    ssize_t size = read(probe->fd, (char *)&probe->result + probe->got, left);
-    if (size < 0 && errno == EINTR)
-        return;
-    probe->got += size > 0 ? (size_t)size : 0;
-    if (size <= 0 || probe->got == sizeof(probe->result))
-        finish(probe);
-}
-
 static void give_up(struct probe *probe, const char *hanging, int seconds)
 {
     close(probe->fd);
     probe->fd = -1;
     probe->done = true;
-    memset(&probe->result, 0, sizeof(probe->result));
     check_say(&probe->result, CHECK_FAIL,
               "not finished within %d s. Probable cause: %s hangs. Allow more time with --timeout",
               seconds, hanging);

@@ -83,9 +83,9 @@ int step_facts_read(const struct tccl_conf *conf, const struct tccl_step *step,
         .gpus = step->n_gres * step->n_nodes,
         .gpu_models = facts->models,
     };
-    if (policy_needs_user(conf))
+    if (policy_asks(conf, POLICY_OF_USER))
         read_user(step->uid, facts->user);
-    return policy_needs_models(conf) ? read_models(conf, step, facts, err) : 0;
+    return policy_asks(conf, POLICY_OF_MODELS) ? read_models(conf, step, facts, err) : 0;
 }
 
 void step_facts_clear(struct step_facts *facts)

@@ -182,19 +182,20 @@ static int left_until(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
-/* A connection to a tccld that answers within so many milliseconds; -1 with err, or -2 if it is
- * there and gives no answer. */
+/* A connection to a tccld that answers within so many milliseconds, or before the step's end of
+ * waiting; -1 with err: it is not there; -2: it gives no answer; -3 with err: but an error. */
 static int reach_tccld(int patience, struct tccl_error *err)
 {
-    int64_t deadline = tccl_now_ms() + patience;
-    int fd = tccl_client_connect(remote.conf.socket, patience, err);
+    int left = left_until(remote.deadline);
+    int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
+    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), err);
     if (fd < 0)
         return errno == ETIMEDOUT ? -2 : -1;
     int late = tccl_client_alive(fd, left_until(deadline), err);
     if (late == 0)
         return fd;
     close(fd);
-    return late > 0 ? -2 : -1;
+    return late > 0 ? -2 : -3;
 }
 
 /* Sends a JOIN on the connection, which is closed on an error. reason: why this node cannot take
@@ -270,7 +271,7 @@ static int timeout_of_mode(void)
  * minute. */
 static int find_tccld(struct tccl_error *err)
 {
-    int64_t now = tccl_now_ms(), age = hung_stamp_age(remote.conf.run_dir, now);
+    int64_t age = hung_stamp_age(remote.conf.run_dir, tccl_now_ms());
     int all = left_until(remote.deadline), patience = remote.conf.alive_timeout_ms;
     if (patience > all)
         patience = all;
@@ -278,7 +279,7 @@ static int find_tccld(struct tccl_error *err)
     if (fd >= 0 && age >= 0)
         hung_stamp_remove(remote.conf.run_dir);
     if (fd != -2)
-        return fd;
+        return fd < 0 ? -1 : fd;
     *err = (struct tccl_error){""};
     if (age >= 0)
         return tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
@@ -549,14 +550,10 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
 
 static bool tccld_answers(void)
 {
-    int patience = remote.conf.alive_timeout_ms, left = left_until(remote.deadline);
-    int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
-    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
-    if (fd < 0)
-        return false;
-    int late = tccl_client_alive(fd, left_until(deadline), NULL);
-    close(fd);
-    return late <= 0; /* an error is an answer */
+    int fd = reach_tccld(remote.conf.alive_timeout_ms, NULL);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || fd == -3; /* an error is an answer */
 }
 
 /* Until there is something to read on the connection to tccld. False: there will be nothing, why.
@@ -725,7 +722,7 @@ static bool others_end_step(void)
     struct policy_rule rule;
     struct policy_choice choice;
     return remote.plan.state == TCCL_STATE_FALLBACK && remote.step.n_nodes > 1 &&
-           remote.step.n_gres > 0 && policy_by_gpus(&remote.conf) &&
+           remote.step.n_gres > 0 && policy_asks(&remote.conf, POLICY_OF_GPUS) &&
            policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
                               TCCL_MODE_REQUIRE, &rule, &choice) &&
            is_ended(2);
@@ -750,8 +747,8 @@ static void tell_user(void)
 static bool ends_step(void)
 {
     bool others_have_it = remote.plan.gbps > 0; /* a plan that only this node could not take */
-    bool doubt =
-        (remote.joined && remote.unheard) || (!remote.choice.asked && policy_by_gpus(&remote.conf));
+    bool doubt = (remote.joined && remote.unheard) ||
+                 (!remote.choice.asked && policy_asks(&remote.conf, POLICY_OF_GPUS));
     if (remote.place.first || (remote.joined && others_have_it))
         return true;
     return doubt && !remote.plan.required && !remote.cancelled && !is_ended(1);

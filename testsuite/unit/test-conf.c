@@ -410,6 +410,30 @@ TEST(passed_over)
     CHECK_INT(read_own("[tccl]\nPort=x\n", &conf, ERR), -1);
 }
 
+/* As tccl-check reads it: past mistakes, of which the first one is said. */
+TEST(past)
+{
+    struct tccl_conf conf;
+    char place[PATH_MAX + 64];
+    CHECK_INT(read_text("[tccl]\nPort=8600\n", &conf, ERR), 0);
+    tccl_conf_clear(&conf);
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file &&
+          fputs("[tccl]\nnothing\nPort=x\nPort=8600\nSokket=/x\n[policy a b]\nQos=x\n[what]\n"
+                "Port=1\n[policy a] x\nQos=y\n[policy c]\nQos=z\n[peers]\nn2=h2\nn1=h1\nn3=a:b\n",
+                file) >= 0 &&
+          fflush(file) == 0);
+    CHECK_INT(tccl_conf_read_past(path, "n1", &conf, ERR), -1);
+    snprintf(place, sizeof(place), "%s:2: neither [section] nor Key=value", path);
+    CHECK_STR(check_err.text, place);
+    CHECK_INT(conf.port, 8600);
+    CHECK(conf.n_policies == 1 && !strcmp(conf.policies[0].qos, "z"));
+    check_peer(&conf, "n1", "h1", 8600);
+    check_peer(&conf, "n2", "h2", 8600);
+    CHECK_INT(conf.n_peers, 2);
+    tccl_conf_clear(&conf);
+}
+
 TEST(bad_forms)
 {
     check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
