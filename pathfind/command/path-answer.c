@@ -116,9 +116,7 @@ static json_t *stop_to_json(const struct stop *stop, int i)
 {
     const struct source *source = stop->class->source;
     json_t *json = tccl_chain_to_json(stop_first(stop), &source->machine);
-    char name[32];
-    format_nodes(i, 1, name);
-    json_object_set_new(json, "name", json_string(name));
+    json_object_set_new(json, "name", json_sprintf("n%d", i + 1));
     json_object_set_new(json, "machine", json_string(source->machine.name));
     json_object_set_new(json, "source", json_string(source->name));
     json_object_set_new(json, "gbps", json_real(stop->gbps));
@@ -146,13 +144,11 @@ static json_t *nics_to_json(const struct stop *stop, bool leave)
 static json_t *hop_to_json(const struct route *route, int i)
 {
     const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
-    char from_name[32], to_name[32];
-    format_nodes(i, 1, from_name);
-    format_nodes((i + 1) % route->n, 1, to_name);
     json_t *out = nics_to_json(from, true), *in = nics_to_json(to, false);
-    return json_pack("{s:s, s:s, s:O, s:O, s:o, s:o, s:f}", "from", from_name, "to", to_name,
-                     "from_nic", json_array_get(out, 0), "to_nic", json_array_get(in, 0),
-                     "from_nics", out, "to_nics", in, "gbps", route->hops[i]);
+    return json_pack("{s:o, s:o, s:O, s:O, s:o, s:o, s:f}", "from", json_sprintf("n%d", i + 1),
+                     "to", json_sprintf("n%d", (i + 1) % route->n + 1), "from_nic",
+                     json_array_get(out, 0), "to_nic", json_array_get(in, 0), "from_nics", out,
+                     "to_nics", in, "gbps", route->hops[i]);
 }
 
 /* One entry for each ring and node. */
@@ -160,14 +156,12 @@ static json_t *rings_to_json(const struct route *route)
 {
     cleanup_free const struct tccl_chain **chains = calloc(route->n, sizeof(*chains));
     json_t *rings = json_array();
-    char name[32];
     for (int ring = 0; chains && ring < route_rings(route); ring++) {
         route_ring(route, ring, chains);
         for (int i = 0; i < route->n; i++) {
             json_t *json = tccl_chain_to_json(chains[i], &route->stops[i].class->source->machine);
-            format_nodes(i, 1, name);
             json_object_set_new(json, "ring", json_integer(ring + 1));
-            json_object_set_new(json, "node", json_string(name));
+            json_object_set_new(json, "node", json_sprintf("n%d", i + 1));
             json_array_append_new(rings, json);
         }
     }
@@ -178,15 +172,13 @@ static json_t *rings_to_json(const struct route *route)
 static json_t *left_out_to_json(const struct route *route)
 {
     json_t *list = json_array();
-    char name[32];
     for (int i = 0; i < route->n; i++) {
         const struct tccl_machine *machine = &route->stops[i].class->source->machine;
-        format_nodes(i, 1, name);
         for (int k = 0; k < machine->n_nics; k++)
             if (!route_meets(route, i, k))
-                json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", name, "nic",
-                                                      machine->nics[k].name, "fabric",
-                                                      machine->nics[k].fabric));
+                json_array_append_new(
+                    list, json_pack("{s:o, s:s, s:s}", "node", json_sprintf("n%d", i + 1), "nic",
+                                    machine->nics[k].name, "fabric", machine->nics[k].fabric));
     }
     return list;
 }
@@ -314,6 +306,7 @@ static void print_stops(const struct route *route, FILE *out)
     }
 }
 
+/* The slowest and the fastest. */
 static void print_hops(const struct route *route, FILE *out)
 {
     double slowest = INFINITY, fastest = 0;
@@ -321,33 +314,26 @@ static void print_hops(const struct route *route, FILE *out)
         slowest = fmin(slowest, route->hops[i]);
         fastest = fmax(fastest, route->hops[i]);
     }
-    if (!route->hops)
-        return;
-    if (slowest == fastest)
+    if (route->hops && slowest == fastest)
         fprintf(out, "hops       %.2f GB/s each\n", slowest);
-    else
+    else if (route->hops)
         fprintf(out, "hops       %.2f to %.2f GB/s\n", slowest, fastest);
 }
 
-/* NICs that meet none of a node beside theirs: the first one, and how many more there are. */
+/* The first one, and how many more there are. */
 static void print_left_out(const struct route *route, FILE *out)
 {
-    int more = 0;
-    for (int i = 0; i < route->n; i++) {
-        const struct tccl_machine *machine = &route->stops[i].class->source->machine;
-        for (int k = 0; k < machine->n_nics; k++) {
-            if (route_meets(route, i, k) || more++ > 0)
-                continue;
-            fprintf(out,
-                    "left out   n%d: %s: its fabric (%s) is not that of a NIC of both nodes "
-                    "beside it",
-                    i + 1, machine->nics[k].name, machine->nics[k].fabric);
-        }
-    }
-    if (more > 1)
-        fprintf(out, "; and %d more NIC%s", more - 1, more == 2 ? "" : "s");
-    if (more)
-        fputc('\n', out);
+    cleanup_json json_t *list = left_out_to_json(route);
+    const char *node, *nic, *fabric;
+    int more = (int)json_array_size(list) - 1;
+    if (json_unpack(json_array_get(list, 0), "{s:s, s:s, s:s}", "node", &node, "nic", &nic,
+                    "fabric", &fabric) != 0)
+        return;
+    fprintf(out, "left out   %s: %s: its fabric (%s) is not that of a NIC of both nodes beside it",
+            node, nic, fabric);
+    if (more > 0)
+        fprintf(out, "; and %d more NIC%s", more, more == 1 ? "" : "s");
+    fputc('\n', out);
 }
 
 void answer_print(const struct answer *answer, FILE *out)

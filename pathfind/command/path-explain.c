@@ -91,21 +91,15 @@ static void offer(struct others *others, const struct stop *stop, const struct t
         keep(gbps >= stop->gbps * (1 - 1e-9) ? &others->as_fast : &others->slower, set, gbps);
 }
 
-/* Several nodes: the best chains of other port pairs. */
-static void offer_pairs(const struct stop *stop, struct others *others)
+/* What the table has: of other port pairs the best chains, or as many rings at once. */
+static void offer_table(const struct stop *stop, struct others *others)
 {
+    int n = stop->set.n;
     for (const struct tccl_result *own = NULL;
-         (own = tccl_table_next(stop->class->table, own, 1 << TCCL_BEST));)
-        if (!own->chain.closed)
+         (own = tccl_table_next(stop->class->table, own, n > 1 ? TCCL_SETS : 1 << TCCL_BEST));)
+        if (n == 1 && !own->chain.closed)
             offer(others, stop, &(struct tccl_ring_set){1, {own->chain}}, own->gbps);
-}
-
-/* What else is known of as many rings at once. */
-static void offer_sets(const struct stop *stop, struct others *others)
-{
-    for (const struct tccl_result *own = NULL;
-         (own = tccl_table_next(stop->class->table, own, TCCL_SETS));)
-        if (own->set->n == stop->set.n && own->chain.closed == stop_first(stop)->closed)
+        else if (n > 1 && own->set->n == n && own->chain.closed == stop_first(stop)->closed)
             offer(others, stop, own->set, own->gbps);
 }
 
@@ -132,20 +126,18 @@ static int count_kinds(const struct stop *stop)
     return TCCL_BOUNCE + stop->class->source->machine.n_memories;
 }
 
-static void change_edges(const struct stop *stop, bool any, int ring, struct others *others)
+/* All that differ in one edge of one ring, or, with places, in the places of two of its GPUs. */
+static void change_one(const struct stop *stop, bool any, int ring, bool places,
+                       struct others *others)
 {
-    for (int i = 0; i < tccl_chain_edges(&stop->set.rings[ring]); i++)
+    const struct tccl_chain *chain = &stop->set.rings[ring];
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
         for (int kind = 0; kind < count_kinds(stop); kind++) {
             struct tccl_ring_set changed = stop->set;
             changed.rings[ring].edges[i] = edge_of(kind);
             offer_changed(stop, any, &changed, others);
         }
-}
-
-static void change_places(const struct stop *stop, bool any, int ring, struct others *others)
-{
-    const struct tccl_chain *chain = &stop->set.rings[ring];
-    for (int i = 1; i < chain->n_gpus; i++)
+    for (int i = 1; places && i < chain->n_gpus; i++)
         for (int k = i + 1; k < chain->n_gpus; k++) {
             struct tccl_ring_set changed = stop->set;
             changed.rings[ring].gpus[i] = chain->gpus[k];
@@ -167,34 +159,25 @@ static bool few_rings(const struct stop *stop)
     return rings <= MAX_RINGS;
 }
 
-/* All kinds for the edges from the given one on. */
-static void offer_edges(const struct stop *stop, bool any, struct tccl_ring_set *one, int edge,
-                        struct others *others)
+/* All orders of the GPUs from the given place on, the first one stays; then all kinds of edges. */
+static void offer_all(const struct stop *stop, bool any, const struct tccl_ring_set *one, int place,
+                      int edge, struct others *others)
 {
-    if (edge == tccl_chain_edges(&one->rings[0])) {
+    const struct tccl_chain *chain = &one->rings[0];
+    bool placed = place == chain->n_gpus;
+    if (placed && edge == tccl_chain_edges(chain)) {
         offer_changed(stop, any, one, others);
         return;
     }
-    for (int kind = 0; kind < count_kinds(stop); kind++) {
-        one->rings[0].edges[edge] = edge_of(kind);
-        offer_edges(stop, any, one, edge + 1, others);
-    }
-}
-
-/* All orders of the GPUs from the given place on; the first one stays. */
-static void offer_orders(const struct stop *stop, bool any, struct tccl_ring_set *one, int place,
-                         struct others *others)
-{
-    const struct tccl_chain *chain = &one->rings[0];
-    if (place == chain->n_gpus) {
-        offer_edges(stop, any, one, 0, others);
-        return;
-    }
-    for (int i = place; i < chain->n_gpus; i++) {
+    for (int i = placed ? 0 : place; i < (placed ? count_kinds(stop) : chain->n_gpus); i++) {
         struct tccl_ring_set changed = *one;
-        changed.rings[0].gpus[place] = chain->gpus[i];
-        changed.rings[0].gpus[i] = chain->gpus[place];
-        offer_orders(stop, any, &changed, place + 1, others);
+        if (placed) {
+            changed.rings[0].edges[edge] = edge_of(i);
+        } else {
+            changed.rings[0].gpus[place] = chain->gpus[i];
+            changed.rings[0].gpus[i] = chain->gpus[place];
+        }
+        offer_all(stop, any, &changed, place + !placed, edge + placed, others);
     }
 }
 
@@ -206,20 +189,15 @@ static void find_others(const struct stop *stop, bool any, struct others *others
     bool closed = stop_first(stop)->closed, several = stop->set.n > 1;
     *others = (struct others){.as_fast.count = 0};
     if (stop->class->solved && !closed && !several) {
-        offer_pairs(stop, others);
+        offer_table(stop, others);
         return;
     }
     if (several)
-        offer_sets(stop, others);
-    for (int i = 0; i < stop->set.n; i++) {
-        change_edges(stop, any, i, others);
-        if (closed || several)
-            change_places(stop, any, i, others);
-    }
-    if (closed && !several && few_rings(stop)) {
-        struct tccl_ring_set one = stop->set;
-        offer_orders(stop, any, &one, 1, others);
-    }
+        offer_table(stop, others);
+    for (int i = 0; i < stop->set.n; i++)
+        change_one(stop, any, i, closed || several, others);
+    if (closed && !several && few_rings(stop))
+        offer_all(stop, any, &stop->set, 1, 0, others);
 }
 
 /* JSON */
@@ -313,14 +291,16 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
 
 static void print_limit(const struct stop *stop, const struct tccl_limit *limit)
 {
-    char text[12];
-    cleanup_free char *part = format_part(&limit->part);
-    for (int i = 0; limit->together && i < limit->side.count; i++) {
-        if (!is_slow(stop, limit, i))
-            continue;
-        tccl_transfer_format(limit->side.transfers[i], text);
-        printf("  slowest    %6.2f GB/s  %s, held by \"%s\"\n", limit->rates[i], text,
-               limit->held[i] ? limit->held[i] : "nothing");
+    cleanup_json json_t *json = limit_to_json(stop, limit);
+    const char *part = json_string_value(json_object_get(json, "slow_part"));
+    const json_t *slow;
+    size_t i;
+    json_array_foreach(json_object_get(json, "slowest"), i, slow)
+    {
+        const char *held = json_string_value(json_object_get(slow, "limit"));
+        printf("  slowest    %6.2f GB/s  %s, held by \"%s\"\n",
+               json_real_value(json_object_get(slow, "gbps")),
+               json_string_value(json_object_get(slow, "transfer")), held ? held : "nothing");
     }
     if (limit->part.count < limit->side.count)
         printf("  cause      %s alone, %d of %d transfers, would be as slow\n", part ? part : "",
@@ -331,21 +311,12 @@ static void print_limit(const struct stop *stop, const struct tccl_limit *limit)
 
 static void print_runners(const struct stop *stop, const struct runners *runners, const char *what)
 {
-    char text[TCCL_RINGS_TEXT];
-    for (int i = 0; i < runners->count; i++) {
-        tccl_ring_set_format(&runners->best[i].set, &stop->class->source->machine, text);
-        printf("  %-9s  %6.2f GB/s  %s\n", i ? "" : what, runners->best[i].gbps, text);
-    }
-}
-
-static void print_others(const struct stop *stop, bool any)
-{
-    struct others others;
-    find_others(stop, any, &others);
-    if (others.as_fast.count > 2)
-        others.as_fast.count = 2;
-    print_runners(stop, &others.as_fast, "as fast");
-    print_runners(stop, &others.slower, "next best");
+    cleanup_json json_t *json = runners_to_json(stop, runners);
+    const json_t *one;
+    size_t i;
+    json_array_foreach(json, i, one) printf("  %-9s  %6.2f GB/s  %s\n", i ? "" : what,
+                                            json_real_value(json_object_get(one, "gbps")),
+                                            json_string_value(json_object_get(one, "chain")));
 }
 
 static int print_stop(const struct route *route, int i, int n, bool any, bool with_runners,
@@ -364,8 +335,14 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
         printf("  %-9s  %s\n", k ? "with" : "chain", chain);
     }
     print_limit(stop, &limit);
-    if (with_runners)
-        print_others(stop, any);
+    if (with_runners) {
+        struct others others;
+        find_others(stop, any, &others);
+        if (others.as_fast.count > 2)
+            others.as_fast.count = 2;
+        print_runners(stop, &others.as_fast, "as fast");
+        print_runners(stop, &others.slower, "next best");
+    }
     return 0;
 }
 
@@ -404,24 +381,29 @@ static int print_route(const struct route *route, bool any, bool with_runners,
 /* Every other size, and the last one. */
 static void print_times(const struct answer *answer)
 {
-    const struct tccl_decision_case asked = answer_case(answer);
+    cleanup_json json_t *times = times_to_json(answer);
     char size[16];
-    if (answer->is_baseline || !(asked.nccl.gbps > 0) || asked.gpus < 2)
+    if (answer->is_baseline || json_array_size(times) == 0)
         return;
     printf(
         "\nTimes of all-reduces along rings, by NCCL's own latencies and %.1f us for a way through "
         "host memory\n  %-8s %12s %12s\n",
         TCCL_BOUNCE_US, "size", route_rings(&answer->route) > 1 ? "these" : "this", "NCCL's own");
     for (int i = 0; i < TCCL_LATENCY_SIZES; i += i == TCCL_LATENCY_SIZES - 2 ? 1 : 2) {
-        double ours, nccl;
-        tccl_decision_times(&asked, i, &ours, &nccl);
+        const json_t *time = json_array_get(times, (size_t)i);
+        double ours = json_real_value(json_object_get(time, "us")),
+               nccl = json_real_value(json_object_get(time, "baseline_us"));
         tccl_latency_format_size(tccl_latency_size(i), size);
         printf("  %-8s %9.0f us %9.0f us  %.2fx\n", size, ours, nccl, nccl / ours);
     }
 }
 
-static int explain_text(const struct answer *answer, bool any, struct tccl_error *err)
+static int explain(const struct options *options, const struct answer *answer,
+                   struct tccl_error *err)
 {
+    bool any = options->any;
+    if (options->json)
+        return explain_json(answer, any, err);
     answer_print(answer, stdout);
     if (answer->nothing)
         return 0;
@@ -433,13 +415,6 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
         return 0;
     printf("\nBaseline: NCCL's own rings\n");
     return print_route(&answer->baseline, any, false, err);
-}
-
-static int explain(const struct options *options, const struct answer *answer,
-                   struct tccl_error *err)
-{
-    return options->json ? explain_json(answer, options->any, err)
-                         : explain_text(answer, options->any, err);
 }
 
 int command_explain(const struct options *options, struct tccl_error *err)

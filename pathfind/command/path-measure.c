@@ -65,15 +65,17 @@ static json_t *measured_to_json(const struct source *source, const struct measur
                      source->machine.name, "source", source->name, "transfers", members);
 }
 
-static void measured_print(const struct measured *measured)
+/* The text says what JSON has of each transfer, where a model knows it. */
+static void measured_print(const json_t *json)
 {
-    char member[12];
-    printf("%.3f GB/s\n", measured->gbps);
-    for (int i = 0; measured->detailed && i < measured->set.count; i++) {
-        tccl_transfer_format(measured->set.transfers[i], member);
-        printf("  %-10s %8.3f GB/s  %s\n", member, measured->rates[i],
-               measured->limits[i] ? measured->limits[i] : "");
-    }
+    size_t i;
+    const json_t *member, *limit;
+    printf("%.3f GB/s\n", json_number_value(json_object_get(json, "gbps")));
+    json_array_foreach(json_object_get(json, "transfers"), i,
+                       member) if ((limit = json_object_get(member, "limit")))
+        printf("  %-10s %8.3f GB/s  %s\n", json_string_value(json_object_get(member, "transfer")),
+               json_number_value(json_object_get(member, "gbps")),
+               json_is_string(limit) ? json_string_value(limit) : "");
 }
 
 static int measure_and_print(const struct options *options, struct source *source,
@@ -82,11 +84,10 @@ static int measure_and_print(const struct options *options, struct source *sourc
     struct measured measured = {.gbps = 0};
     if (measure(source, options->set, &measured, err) < 0)
         return -1;
-    if (options->json) {
-        cleanup_json json_t *json = measured_to_json(source, &measured);
+    cleanup_json json_t *json = measured_to_json(source, &measured);
+    if (options->json || !json)
         return print_json(json, err);
-    }
-    measured_print(&measured);
+    measured_print(json);
     return 0;
 }
 

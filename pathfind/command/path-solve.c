@@ -22,12 +22,6 @@ static int show_progress(void *context, const struct tccl_search_progress *progr
     return 0;
 }
 
-static void clear_progress(void)
-{
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
-}
-
 static struct tccl_search_options search_options(const struct options *options,
                                                  struct node_class *class)
 {
@@ -53,41 +47,14 @@ static struct tccl_search_options search_options(const struct options *options,
     return search;
 }
 
-/* The single-node ring, into the table. */
-static int search_ring(const struct options *options, struct node_class *class,
-                       struct tccl_error *err)
-{
-    struct tccl_search_options search = search_options(options, class);
-    struct tccl_error why = {""};
-    if (tccl_search_ring(class->source->search, class->gpus, &search, tccl_table_ring(class->table),
-                         &why) < 0)
-        return tccl_fail(err, "%s: %s", class->source->path, why.text);
-    return 0;
-}
-
-static int search_table(const struct options *options, struct node_class *class,
-                        struct tccl_error *err)
-{
-    struct tccl_search_options search = search_options(options, class);
-    struct tccl_error why = {""};
-    if (tccl_search_table(class->source->search, class->table, &search, &why) < 0)
-        return tccl_fail(err, "%s: %s", class->source->path, why.text);
-    return 0;
-}
-
-/* Search options differ from those of tccl-profile, so its table is not used with them. */
-static bool wants_search(const struct options *options)
-{
-    return options->any || options->gap >= 0 || options->noise >= 0 || options->budget >= 0 ||
-           options->pairs >= 0;
-}
-
-/* Takes the table from the profile. Returns 1 if there is one, 0 if not, -1 with err. */
+/* Takes the table from the profile, unless search options differ from those of tccl-profile.
+ * Returns 1 if there is one, 0 if not, -1 with err. */
 static int take_table(const struct options *options, struct node_class *class,
                       struct tccl_error *err)
 {
     struct tccl_table *table = NULL;
-    if (wants_search(options))
+    if (options->any || options->gap >= 0 || options->noise >= 0 || options->budget >= 0 ||
+        options->pairs >= 0)
         return 0;
     if (source_table(class->source, class->gpus, &table, err) != 0)
         return -1;
@@ -110,12 +77,18 @@ static int solve_class(const struct options *options, bool single, struct node_c
         return -1;
     if (!found && source_know(class->source, err) != 0)
         return -1;
+    struct tccl_search_options search = search_options(options, class);
+    struct tccl_error why = {""};
     int rc = 0;
-    if (!found)
-        rc = single ? search_ring(options, class, err) : search_table(options, class, err);
-    clear_progress();
+    if (!found && single) /* the ring of a single node */
+        rc = tccl_search_ring(class->source->search, class->gpus, &search,
+                              tccl_table_ring(class->table), &why);
+    else if (!found)
+        rc = tccl_search_table(class->source->search, class->table, &search, &why);
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
     if (rc < 0)
-        return -1;
+        return tccl_fail(err, "%s: %s", class->source->path, why.text);
     *measured +=
         found ? (long)class->table->measured : tccl_search_measured(class->source->search) - before;
     class->solved = true;

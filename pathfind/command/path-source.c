@@ -21,6 +21,17 @@ static int path_in(const struct source *source, const char *name, char path[stat
     return 0;
 }
 
+/* A file of a profile's folder that need not be there. Returns 1 with path, 0 if it isn't, -1. */
+static int find_in(const struct source *source, const char *name, char path[static PATH_MAX],
+                   struct tccl_error *err)
+{
+    if (!source->profile)
+        return 0;
+    if (path_in(source, name, path, err) != 0)
+        return -1;
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 static int know(void *context, const struct tccl_set *set,
                 const struct tccl_measurement *measurement)
 {
@@ -59,12 +70,9 @@ static int open_model(struct source *source, const char *path, struct tccl_error
 static int open_profile_model(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX], here[TCCL_HASH_HEX], there[TCCL_HASH_HEX];
-    if (path_in(source, "model.json", path, err) != 0)
-        return -1;
-    if (access(path, F_OK) != 0)
-        return 0;
-    if (open_model(source, path, err) != 0)
-        return -1;
+    int found = find_in(source, "model.json", path, err);
+    if (found <= 0 || open_model(source, path, err) != 0)
+        return found == 0 ? 0 : -1;
     tccl_machine_id(&source->machine, here);
     tccl_machine_id(tccl_model_machine(source->model), there);
     return strcmp(here, there) == 0
@@ -123,11 +131,11 @@ static int read_provenance(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX], id[TCCL_HASH_HEX];
     strcpy(source->name, source->model ? "model" : "measured");
-    if (check_machine(source, source->path, id_in_name(source->path, id), err) != 0 ||
-        path_in(source, "profile.json", path, err) != 0)
+    if (check_machine(source, source->path, id_in_name(source->path, id), err) != 0)
         return -1;
-    if (access(path, F_OK) != 0 && errno == ENOENT)
-        return 0;
+    int found = find_in(source, "profile.json", path, err);
+    if (found <= 0)
+        return found;
     cleanup_json json_t *json = tccl_read_json(path, 1 << 20, err);
     if (!json)
         return -1;
@@ -143,10 +151,11 @@ static int open_profile(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX];
     source->profile = true;
-    if (path_in(source, "machine.json", path, err) != 0 ||
-        tccl_machine_read(path, &source->machine, err) != 0)
-        return -1;
-    return open_profile_model(source, err) != 0 ? -1 : read_provenance(source, err);
+    return path_in(source, "machine.json", path, err) != 0 ||
+                   tccl_machine_read(path, &source->machine, err) != 0 ||
+                   open_profile_model(source, err) != 0
+               ? -1
+               : read_provenance(source, err);
 }
 
 static int open_plain_model(struct source *source, struct tccl_error *err)
@@ -157,14 +166,6 @@ static int open_plain_model(struct source *source, struct tccl_error *err)
     source->machine = *tccl_model_machine(source->model);
     strcpy(source->name, "model");
     return 0;
-}
-
-static int open_search(struct source *source, struct tccl_error *err)
-{
-    struct tccl_meter meter = {
-        .measure = measure_unknown, .context = source, .sets = &source->sets};
-    source->search = tccl_search_new(&source->machine, meter, source->symmetry);
-    return source->search ? 0 : tccl_fail(err, "%s: out of memory", source->path);
 }
 
 int source_know(struct source *source, struct tccl_error *err)
@@ -184,10 +185,9 @@ int source_together(const struct source *source, struct tccl_together **together
 {
     char path[PATH_MAX];
     *together = NULL;
-    if (!source->profile || path_in(source, "together.jsonl", path, err) != 0)
-        return source->profile ? -1 : 0;
-    if (access(path, F_OK) != 0)
-        return 0;
+    int found = find_in(source, "together.jsonl", path, err);
+    if (found <= 0)
+        return found;
     *together = tccl_setlog_read_together(path, err);
     return *together ? 0 : -1;
 }
@@ -233,12 +233,16 @@ struct source *source_open(const char *path, struct tccl_error *err)
         return NULL;
     }
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if ((folder ? open_profile(source, err) : open_plain_model(source, err)) < 0 ||
-        open_search(source, err) != 0) {
-        source_free(source);
-        return NULL;
+    if ((folder ? open_profile(source, err) : open_plain_model(source, err)) == 0) {
+        struct tccl_meter meter = {
+            .measure = measure_unknown, .context = source, .sets = &source->sets};
+        source->search = tccl_search_new(&source->machine, meter, source->symmetry);
+        if (source->search)
+            return source;
+        tccl_fail(err, "%s: out of memory", source->path);
     }
-    return source;
+    source_free(source);
+    return NULL;
 }
 
 void source_free(struct source *source)
@@ -270,12 +274,9 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
     char name[32], path[PATH_MAX];
     *table = NULL;
     snprintf(name, sizeof(name), "chains/%08x.chains", gpus);
-    if (!source->profile)
-        return 0;
-    if (path_in(source, name, path, err) != 0)
-        return -1;
-    if (access(path, F_OK) != 0 && errno == ENOENT)
-        return 0;
+    int found = find_in(source, name, path, err);
+    if (found <= 0)
+        return found;
     if (tccl_table_read(path, &source->machine, table, err) != 0)
         return -1;
     if ((*table)->gpus == gpus)

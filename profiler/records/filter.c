@@ -30,49 +30,26 @@ static int whole(const json_t *filter, const char *name, json_int_t fallback, js
     return 0;
 }
 
-/* NULL in *list where it is absent or null; else an array of 0 to max. */
-static int list(const json_t *filter, const char *name, size_t max, json_t **list,
-                struct tccl_error *err)
+/* NULL in *list where it is absent or null; else an array of 0 to max of that type (of: what these
+ * are; NULL: of any). */
+static int list(const json_t *filter, const char *name, size_t max, json_type type, const char *of,
+                json_t **list, struct tccl_error *err)
 {
     *list = json_object_get(filter, name);
     if (json_is_null(*list))
         *list = NULL;
     if (*list && (!json_is_array(*list) || json_array_size(*list) > max))
         return tccl_fail(err, "filter: %s must be a list of at most %zu", name, max);
+    for (size_t i = 0; of && i < json_array_size(*list); i++)
+        if (json_typeof(json_array_get(*list, i)) != type)
+            return tccl_fail(err, "filter: %s must be a list of %s", name, of);
     return 0;
 }
 
 static int list_texts(const json_t *filter, const char *name, size_t max, json_t **texts,
                       struct tccl_error *err)
 {
-    if (list(filter, name, max, texts, err) != 0)
-        return -1;
-    for (size_t i = 0; i < json_array_size(*texts); i++)
-        if (!json_is_string(json_array_get(*texts, i)))
-            return tccl_fail(err, "filter: %s must be a list of names", name);
-    return 0;
-}
-
-/* The lists named in the table of members. */
-static int list_members(const json_t *json, struct tccl_filter *filter, struct tccl_error *err)
-{
-    for (int i = 0; i < tccl_n_step_fields; i++) {
-        const char *name = tccl_step_fields[i].filter;
-        if (name && list_texts(json, name, TCCL_FILTER_NAMES, &filter->texts[i], err) != 0)
-            return -1;
-        filter->has_texts = filter->has_texts || filter->texts[i];
-    }
-    return 0;
-}
-
-static int list_users(const json_t *filter, json_t **users, struct tccl_error *err)
-{
-    if (list(filter, "users", TCCL_FILTER_USERS, users, err) != 0)
-        return -1;
-    for (size_t i = 0; i < json_array_size(*users); i++)
-        if (!json_is_integer(json_array_get(*users, i)))
-            return tccl_fail(err, "filter: users must be a list of uids");
-    return 0;
+    return list(filter, name, max, JSON_STRING, "names", texts, err);
 }
 
 static int read_job(const json_t *json, struct tccl_wanted_job *job, struct tccl_error *err)
@@ -90,18 +67,11 @@ static int read_job(const json_t *json, struct tccl_wanted_job *job, struct tccl
                : tccl_fail(err, "filter: each of jobs must be an object with a job");
 }
 
-static bool is_same_job(const struct tccl_wanted_job *a, const struct tccl_wanted_job *b)
-{
-    return a->job == b->job && a->step == b->step && a->het_offset == b->het_offset &&
-           a->array_job == b->array_job && a->first == b->first && a->last == b->last &&
-           a->raw == b->raw;
-}
-
-/* Adds a job that is not in the list yet. */
+/* Adds a job that is not in the list yet. Its members are all numbers, without gaps. */
 static void add_wanted(struct tccl_filter *filter, const struct tccl_wanted_job *job)
 {
     for (int i = 0; i < filter->n_jobs; i++)
-        if (is_same_job(&filter->jobs[i], job))
+        if (memcmp(&filter->jobs[i], job, sizeof(*job)) == 0)
             return;
     filter->jobs[filter->n_jobs++] = *job;
 }
@@ -110,7 +80,7 @@ static int list_jobs(const json_t *json, struct tccl_filter *filter, struct tccl
 {
     struct tccl_wanted_job job;
     json_t *jobs;
-    if (list(json, "jobs", TCCL_FILTER_JOBS, &jobs, err) != 0)
+    if (list(json, "jobs", TCCL_FILTER_JOBS, JSON_OBJECT, NULL, &jobs, err) != 0)
         return -1;
     if (jobs && !(filter->jobs = calloc(json_array_size(jobs) + 1, sizeof(*filter->jobs))))
         return tccl_fail(err, "out of memory for a query");
@@ -119,28 +89,6 @@ static int list_jobs(const json_t *json, struct tccl_filter *filter, struct tccl
             return -1;
         add_wanted(filter, &job);
     }
-    return 0;
-}
-
-static int read_after(const json_t *json, const json_t **after, struct tccl_error *err)
-{
-    json_t *found;
-    if (list(json, "after", 2, &found, err) != 0)
-        return -1;
-    *after = found;
-    if (found &&
-        (!json_is_integer(json_array_get(found, 0)) || !json_is_integer(json_array_get(found, 1))))
-        return tccl_fail(err, "filter: after must be that of the previous page");
-    return 0;
-}
-
-static int read_order(const json_t *json, bool *newest, struct tccl_error *err)
-{
-    const json_t *order = json_object_get(json, "order");
-    const char *word = order && !json_is_null(order) ? json_string_value(order) : "oldest";
-    *newest = word && strcmp(word, "newest") == 0;
-    if (!word || (!*newest && strcmp(word, "oldest") != 0))
-        return tccl_fail(err, "filter: order must be \"oldest\" or \"newest\"");
     return 0;
 }
 
@@ -169,10 +117,14 @@ static int sort_nodes(struct tccl_filter *filter)
 int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter,
                      struct tccl_error *err)
 {
-    *filter = (struct tccl_filter){.uid = uid};
+    const json_t *order = json_object_get(json, "order");
+    const char *word = order && !json_is_null(order) ? json_string_value(order) : "oldest";
+    json_t *after;
+    *filter = (struct tccl_filter){.uid = uid, .newest = word && strcmp(word, "newest") == 0};
     if (json && !json_is_object(json))
         return tccl_fail(err, "filter: must be an object");
-    if (list_jobs(json, filter, err) != 0 || list_users(json, &filter->users, err) != 0 ||
+    if (list_jobs(json, filter, err) != 0 ||
+        list(json, "users", TCCL_FILTER_USERS, JSON_INTEGER, "uids", &filter->users, err) != 0 ||
         whole(json, "start", 0, &filter->start, err) != 0 ||
         whole(json, "end", INT64_MAX, &filter->end, err) != 0 ||
         whole(json, "limit", INT64_MAX, &filter->limit, err) != 0 ||
@@ -181,9 +133,20 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
         list_texts(json, "nodes", TCCL_FILTER_NODES, &filter->nodes, err) != 0 ||
         list_texts(json, "classes", TCCL_FILTER_NAMES, &filter->classes, err) != 0 ||
-        list_members(json, filter, err) != 0 || read_after(json, &filter->after, err) != 0 ||
-        read_order(json, &filter->newest, err) != 0)
+        list(json, "after", 2, JSON_INTEGER, NULL, &after, err) != 0)
         return -1;
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const char *name = tccl_step_fields[i].filter;
+        if (name && list_texts(json, name, TCCL_FILTER_NAMES, &filter->texts[i], err) != 0)
+            return -1;
+        filter->has_texts = filter->has_texts || filter->texts[i];
+    }
+    filter->after = after;
+    if (after &&
+        (!json_is_integer(json_array_get(after, 0)) || !json_is_integer(json_array_get(after, 1))))
+        return tccl_fail(err, "filter: after must be that of the previous page");
+    if (!word || (!filter->newest && strcmp(word, "oldest") != 0))
+        return tccl_fail(err, "filter: order must be \"oldest\" or \"newest\"");
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
     filter->looks =

@@ -14,8 +14,7 @@
 
 /* An entry of jobs; -1: any. Either job or array_job is set. */
 struct tccl_wanted_job {
-    json_int_t job, step, het_offset, array_job, first, last;
-    bool raw;
+    json_int_t job, step, het_offset, array_job, first, last, raw;
 };
 
 /* Lists are borrowed from the filter; NULL: any. */

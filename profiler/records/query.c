@@ -24,16 +24,12 @@ struct page {
 };
 
 /* A text that is not UTF-8 (a damaged file) must not hide the other records. */
-static json_t *column_text(const char *text)
-{
-    json_t *json = json_string(text ? text : "");
-    return json ? json : json_string("");
-}
-
 static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
 {
-    if (tccl_field_is_text(field))
-        return column_text((const char *)sqlite3_column_text(row, i));
+    if (tccl_field_is_text(field)) {
+        json_t *json = json_string((const char *)sqlite3_column_text(row, i));
+        return json ? json : json_string("");
+    }
     return field->type == TCCL_FIELD_REAL ? json_real(sqlite3_column_double(row, i))
                                           : json_integer(sqlite3_column_int64(row, i));
 }
@@ -94,12 +90,6 @@ static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id
     return record;
 }
 
-static bool long_enough(struct page *page)
-{
-    return page->rows > 0 && page->rows % LOOK_ROWS == 0 &&
-           tccl_now_ms() - page->begun_ms >= LOOK_MS;
-}
-
 /* Adds the row to the page if it matches. Returns 0; 1 if the page is full (the row is not in it);
  * -1 with err. */
 static int take_row(struct page *page, const struct tccl_filter *filter,
@@ -108,7 +98,8 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
 {
     struct tccl_facts row;
     size_t count = json_array_size(page->records);
-    if ((json_int_t)count >= filter->limit || long_enough(page))
+    if ((json_int_t)count >= filter->limit || (page->rows > 0 && page->rows % LOOK_ROWS == 0 &&
+                                               tccl_now_ms() - page->begun_ms >= LOOK_MS))
         return 1;
     if (tccl_filter_row(filter, rows, &row)) {
         cleanup_json json_t *record = fetch(records, one, row.id, err);
@@ -125,14 +116,6 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
     page->last_id = row.id;
     page->last_start = row.start;
     return 0;
-}
-
-/* The filter for the next page. */
-static json_t *next_filter(const json_t *filter, const struct page *page)
-{
-    cleanup_json json_t *next = filter ? json_copy((json_t *)filter) : json_object();
-    json_t *after = json_pack("[I, I]", (json_int_t)page->last_start, (json_int_t)page->last_id);
-    return json_object_set_new(next, "after", after) == 0 ? tccl_steal(next) : NULL;
 }
 
 /* Fills the page. *more: there may be rows after it. Returns 0, or -1 with err. */
@@ -173,9 +156,13 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     struct page page = {.records = found, .max_bytes = max_bytes, .bytes = 2};
     if (fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
         return NULL;
-    if (more && !(*next = next_filter(filter, &page))) {
+    cleanup_json json_t *then = filter ? json_copy((json_t *)filter) : json_object();
+    if (more && json_object_set_new(then, "after",
+                                    json_pack("[I, I]", (json_int_t)page.last_start,
+                                              (json_int_t)page.last_id)) != 0) {
         tccl_fail(err, "out of memory for a query");
         return NULL;
     }
+    *next = more ? tccl_steal(then) : NULL;
     return tccl_steal(found);
 }

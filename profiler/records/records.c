@@ -137,23 +137,14 @@ static int put_record(struct tccl_records *records, const json_t *record, struct
     return write_both(records, records->put, rc, normal, err);
 }
 
-/* The text $step_start of sql.h. */
-static int build_key(const json_t *normal, char *text, size_t size)
-{
-    char key[TCCL_RECORD_KEY];
-    if (tccl_record_key(normal, key, NULL) != 0)
-        return -1;
-    snprintf(text, size, "%s/%" JSON_INTEGER_FORMAT, key,
-             json_integer_value(json_object_get(normal, "start")));
-    return 0;
-}
-
 static int put_build(struct tccl_records *records, const json_t *record, struct tccl_error *err)
 {
-    char key[TCCL_RECORD_KEY + 24];
+    char key[TCCL_RECORD_KEY + 24]; /* $step_start of sql.h */
     cleanup_json json_t *normal = tccl_confirmation_normal(record, err);
-    if (!normal || build_key(normal, key, sizeof(key)) != 0)
+    if (!normal || tccl_record_key(normal, key, NULL) != 0)
         return 1;
+    snprintf(key + strlen(key), 24, "/%" JSON_INTEGER_FORMAT,
+             json_integer_value(json_object_get(normal, "start")));
     if (prepare(records, err) != 0)
         return -1;
     sqlite3_stmt *put = records->put_build;

@@ -27,20 +27,21 @@ static void write_renewed(FILE *out, const struct tccl_field *field, int place)
 }
 
 /* With a value of their own, so that one can be added to a store that has records. */
-void tccl_sql_column(FILE *out, const struct tccl_field *field)
+void tccl_sql_column(char *text, size_t size, const struct tccl_field *field)
 {
-    bool text = tccl_field_is_text(field), real = field->type == TCCL_FIELD_REAL;
-    fprintf(out, "%s %s NOT NULL DEFAULT %s", field->name,
-            text   ? "TEXT"
-            : real ? "REAL"
-                   : "INTEGER",
-            text ? "''" : "0");
+    bool is_text = tccl_field_is_text(field), real = field->type == TCCL_FIELD_REAL;
+    snprintf(text, size, "%s %s NOT NULL DEFAULT %s", field->name,
+             is_text ? "TEXT"
+             : real  ? "REAL"
+                     : "INTEGER",
+             is_text ? "''" : "0");
 }
 
 static void write_column(FILE *out, const struct tccl_field *field, int place)
 {
-    fputs(place ? ", " : "", out);
-    tccl_sql_column(out, field);
+    char text[128];
+    tccl_sql_column(text, sizeof(text), field);
+    fprintf(out, "%s%s", place ? ", " : "", text);
 }
 
 static void write_is_key(FILE *out, const struct tccl_field *field, int place)

@@ -28,7 +28,7 @@ bool tccl_sql_of_builds(const struct tccl_field *field);
  * Allocated; NULL with err without memory. */
 char *tccl_sql(const char *text, struct tccl_error *err);
 
-/* Writes the definition of one column: "job INTEGER NOT NULL DEFAULT 0". */
-void tccl_sql_column(FILE *out, const struct tccl_field *field);
+/* The definition of one column: "job INTEGER NOT NULL DEFAULT 0". */
+void tccl_sql_column(char *text, size_t size, const struct tccl_field *field);
 
 #endif

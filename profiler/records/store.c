@@ -119,38 +119,26 @@ static int recognise(struct tccl_records *records, struct tccl_error *err)
     return found == SCHEMA ? 1 : 2;
 }
 
-/* The next column that a table lacks, from *at on: one of a newer version. builds: of that table,
- * else of records. NULL: it has them all. */
-static const struct tccl_field *next_missing(const struct tccl_records *records, bool builds,
-                                             int *at)
+/* Columns of a newer version, which one of the tables lacks: records from before have 0 or ""
+ * there. Adds them, unless only their number is wanted. Returns how many, or -1 with err. */
+static int missing_columns(struct tccl_records *records, bool add, struct tccl_error *err)
 {
-    for (; *at < tccl_n_step_fields; ++*at) {
-        const struct tccl_field *field = &tccl_step_fields[*at];
-        bool of_builds = tccl_sql_of_builds(field);
-        if ((of_builds || (field->use & TCCL_IN_RECORD && !builds)) &&
-            sqlite3_table_column_metadata(records->db, NULL, builds ? "builds" : "records",
-                                          field->name, NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
-            return field;
-    }
-    return NULL;
-}
-
-/* Records from before have 0 or "" there. */
-static int add_columns(struct tccl_records *records, bool builds, struct tccl_error *err)
-{
-    const struct tccl_field *field;
-    char sql[256];
-    for (int at = 0; (field = next_missing(records, builds, &at)) != NULL; at++) {
-        cleanup_file FILE *out = fmemopen(sql, sizeof(sql), "w");
-        if (!out)
-            return tccl_fail(err, "out of memory for %s", records->path);
-        fprintf(out, "ALTER TABLE %s ADD COLUMN ", builds ? "builds" : "records");
-        tccl_sql_column(out, field);
-        fflush(out);
-        if (tccl_store_execute(records, sql, err) != 0)
+    static const char *const tables[] = {"records", "builds"};
+    int count = 0;
+    for (int i = 0; i < 2 * tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i / 2];
+        char sql[256];
+        if ((!tccl_sql_of_builds(field) && (i % 2 || !(field->use & TCCL_IN_RECORD))) ||
+            sqlite3_table_column_metadata(records->db, NULL, tables[i % 2], field->name, NULL, NULL,
+                                          NULL, NULL, NULL) == SQLITE_OK)
+            continue;
+        count++;
+        int length = snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD COLUMN ", tables[i % 2]);
+        tccl_sql_column(sql + length, sizeof(sql) - (size_t)length, field);
+        if (add && tccl_store_execute(records, sql, err) != 0)
             return -1;
     }
-    return 0;
+    return count;
 }
 
 /* Makes what is missing of the tables, but the index of facts; in a transaction, in which all is
@@ -163,7 +151,7 @@ static int make_tables(struct tccl_records *records, struct tccl_error *err)
     snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              APPLICATION, SCHEMA);
     if (made < 0 || !sql || (made == 0 && tccl_store_execute(records, sql, err) != 0) ||
-        add_columns(records, false, err) != 0 || add_columns(records, true, err) != 0)
+        missing_columns(records, true, err) < 0)
         return -1;
     return made == 2 && tccl_store_execute(records, "DROP INDEX IF EXISTS records_facts", err) != 0
                ? -1
@@ -275,17 +263,11 @@ static const char *journal_mode(struct tccl_records *records)
     return "PRAGMA journal_mode = TRUNCATE";
 }
 
-/* Does a store that is recognised lack a column? */
-static bool lacks(const struct tccl_records *records)
-{
-    int at = 0, of_builds = 0;
-    return next_missing(records, false, &at) || next_missing(records, true, &of_builds);
-}
-
 static int open_tables(struct tccl_records *records, struct tccl_error *err)
 {
     int made = recognise(records, err);
-    if (made < 0 || ((made != 1 || lacks(records)) && begin_store(records, err) != 0))
+    if (made < 0 ||
+        ((made != 1 || missing_columns(records, false, err) > 0) && begin_store(records, err) != 0))
         return -1;
     if (tccl_store_execute(records, journal_mode(records), err) != 0 ||
         tccl_store_execute(records,
@@ -304,21 +286,11 @@ static int make_file(const char *path, struct tccl_error *err)
     return fd >= 0 ? 0 : -1;
 }
 
-static bool is_stopped(const struct tccl_records *records)
-{
-    return records->stop && atomic_load(records->stop);
-}
-
-static bool is_late(const struct tccl_records *records)
-{
-    return records->most_ms && tccl_now_ms() > records->until_ms;
-}
-
 int tccl_store_look(const struct tccl_records *records, struct tccl_error *err)
 {
-    if (is_stopped(records))
+    if (records->stop && atomic_load(records->stop))
         return tccl_fail(err, "the question was given up: nobody waits for its answer");
-    if (is_late(records))
+    if (records->most_ms && tccl_now_ms() > records->until_ms)
         return tccl_fail(err,
                          "the question took longer than %g s and was given up: ask for a shorter "
                          "time, fewer jobs or fewer nodes",
@@ -328,7 +300,7 @@ int tccl_store_look(const struct tccl_records *records, struct tccl_error *err)
 
 bool tccl_records_gave_up(const struct tccl_records *records)
 {
-    return is_stopped(records) || is_late(records);
+    return tccl_store_look(records, NULL) != 0;
 }
 
 /* SQLite's progress handler. Once it has said that a question ends, that stays so. */
@@ -432,7 +404,7 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
                                        " WHERE name = 'records_facts'",
                                        &whole, err) != 0)
         made = -1;
-    if (made > 0 && (made == 2 || lacks(new)))
+    if (made > 0 && (made == 2 || missing_columns(new, false, err) > 0))
         made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
                          path);
     if (made == 1 && !whole)
@@ -521,19 +493,13 @@ static int purge_misdated(struct tccl_records *records, int64_t before, int most
 #undef THESE
 }
 
-/* What was lost so long ago is not missed any more. */
-static int purge_lost(struct tccl_records *records, int64_t before, struct tccl_error *err)
-{
-    char sql[64];
-    snprintf(sql, sizeof(sql), "DELETE FROM lost WHERE last < %" PRId64, before);
-    return tccl_store_execute(records, sql, err);
-}
-
 /* A confirmation is removed after the record that it belongs to. */
 static int purge_both(struct tccl_records *records, int64_t before, int64_t arrived, int most,
                       struct tccl_error *err)
 {
     int64_t first;
+    char lost[64]; /* so long ago that it is not missed any more */
+    snprintf(lost, sizeof(lost), "DELETE FROM lost WHERE last < %" PRId64, before);
     int removed = purge_table(records,
                               "DELETE FROM records WHERE id IN (SELECT id FROM records INDEXED BY"
                               " records_by_time WHERE start < ?1 AND arrived = 0"
@@ -541,7 +507,7 @@ static int purge_both(struct tccl_records *records, int64_t before, int64_t arri
                               before, most, err);
     if (removed == 0)
         removed = purge_misdated(records, arrived, most, err);
-    if (removed < 0 || purge_lost(records, before, err) != 0 ||
+    if (removed < 0 || tccl_store_execute(records, lost, err) != 0 ||
         tccl_store_number(records,
                           "SELECT coalesce((SELECT start " BY_TIME " LIMIT 1),"
                           " 9223372036854775807)",

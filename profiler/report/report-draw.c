@@ -31,10 +31,10 @@ struct pair {
 };
 
 /* What a job gets: several rings where they are worth it. */
-static struct drawn drawn_of(const struct tccl_report *report, const struct tccl_found_best *found,
+static struct drawn drawn_of(const struct tccl_report *report, const struct tccl_best *found,
                              int nodes)
 {
-    const struct tccl_found_rings *all = &report->rings[0];
+    const struct tccl_report_rings *all = &report->rings[0];
     const struct tccl_ring_set *set = &found->several.set;
     const struct tccl_decision_case one = {
         .ours = {.gbps = found->one.gbps,
@@ -72,8 +72,8 @@ static void find_limit(const struct tccl_report *report, struct drawn *drawn)
                             drawn->gbps / drawn->n, false, &drawn->limit, NULL) == 0;
 }
 
-static void find_pair(const struct tccl_report *report, const struct tccl_found_best *found,
-                      int nodes, struct pair *pair)
+static void find_pair(const struct tccl_report *report, const struct tccl_best *found, int nodes,
+                      struct pair *pair)
 {
     const struct tccl_baseline *baseline = &found->baseline;
     *pair = (struct pair){
@@ -144,14 +144,14 @@ static void say_pair(const struct tccl_report *report, const struct pair *pair,
              *cause ? ": " : "", cause);
 }
 
-static const struct tccl_found_rings *all_gpus(const struct tccl_report *report)
+static const struct tccl_report_rings *all_gpus(const struct tccl_report *report)
 {
     return report->n_rings > 0 ? &report->rings[0] : NULL;
 }
 
 void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LEAD])
 {
-    const struct tccl_found_rings *all = all_gpus(report);
+    const struct tccl_report_rings *all = all_gpus(report);
     struct pair pair;
     text[0] = '\0';
     if (!all || (all->alone.one.chain.n_gpus == 0 && all->open.one.chain.n_gpus == 0))
@@ -238,7 +238,7 @@ static void put_rates(const struct pair *pair, FILE *out)
 
 /* Returns whether it could be drawn. */
 static bool put_pair(const struct tccl_report *report, const char *what,
-                     const struct tccl_found_best *found, int nodes, bool first, FILE *out)
+                     const struct tccl_best *found, int nodes, bool first, FILE *out)
 {
     struct pair pair;
     char lead[TCCL_LEAD];
@@ -265,7 +265,7 @@ static bool put_pair(const struct tccl_report *report, const char *what,
 
 static void put_machine(const struct tccl_report *report, FILE *out)
 {
-    const struct tccl_found_rings *all = all_gpus(report);
+    const struct tccl_report_rings *all = all_gpus(report);
     cleanup_free struct tccl_panel *panel = calloc(1, sizeof(*panel));
     if (!panel)
         return;
@@ -279,7 +279,7 @@ static void put_machine(const struct tccl_report *report, FILE *out)
 
 void tccl_report_draw(const struct tccl_report *report, FILE *out)
 {
-    const struct tccl_found_rings *all = all_gpus(report);
+    const struct tccl_report_rings *all = all_gpus(report);
     fputs("<h2>The best rings, and NCCL's own</h2>\n", out);
     bool ring = all && put_pair(report, "On one node", &all->alone, 1, true, out);
     bool chain =

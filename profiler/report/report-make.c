@@ -55,21 +55,21 @@ static int rate_all(struct tccl_report *report, struct tccl_error *err)
 
 static int more_gpus_first(const void *a, const void *b)
 {
-    const struct tccl_found_rings *x = a, *y = b;
+    const struct tccl_report_rings *x = a, *y = b;
     int more = __builtin_popcount(y->gpus) - __builtin_popcount(x->gpus);
 
     return more ? more : (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
 static int find_of(const struct tccl_table *table, const struct tccl_machine *machine,
-                   struct tccl_found_rings *found)
+                   struct tccl_report_rings *found)
 {
     const struct tccl_result *best = tccl_table_best(table, -1, -1);
     struct tccl_seen sets[2];
 
     if (tccl_job_sets(table, machine, sets) != 0)
         return -1;
-    *found = (struct tccl_found_rings){
+    *found = (struct tccl_report_rings){
         .gpus = table->gpus,
         .noise = table->noise,
         .alone = {*tccl_table_ring(table), sets[1], table->baselines[1][TCCL_NEWEST]},
@@ -91,7 +91,7 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < count; i++) {
         const struct tccl_table *table = tccl_profile_table(profile, masks[i], &report->bad);
-        struct tccl_found_rings *found = &report->rings[report->n_rings];
+        struct tccl_report_rings *found = &report->rings[report->n_rings];
         if (!table)
             report->bad_rings++;
         else if (find_of(table, report->machine, found) == 0)
@@ -151,73 +151,57 @@ double tccl_report_gap(double gbps, double bound)
 
 /* JSON. */
 
-static json_t *marks_to_json(unsigned marks)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < TCCL_MARKS; i++)
-        if (marks & 1u << i)
-            json_array_append_new(list, json_string(tccl_mark_name(1u << i)));
-    return list;
-}
-
 static json_t *quality_to_json(const struct tccl_quality *quality)
 {
-    bool timed = quality->timed > 0;
+    json_t *marks = json_array(), *json;
 
-    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "sets",
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (quality->marks & 1u << i)
+            json_array_append_new(marks, json_string(tccl_mark_name(1u << i)));
+    json = json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:n, s:n, s:n}", "sets",
                      (json_int_t)quality->sets, "noisy", (json_int_t)quality->noisy, "failed",
                      (json_int_t)quality->failed, "marked", (json_int_t)quality->marked, "marks",
-                     marks_to_json(quality->marks), "median_spread", quality->median_spread,
-                     "worst_spread", quality->worst_spread, "median_skew_us",
-                     timed ? json_real(quality->median_skew) : json_null(), "worst_skew_us",
-                     timed ? json_real(quality->worst_skew) : json_null(), "least_overlap",
-                     timed ? json_real(quality->least_overlap) : json_null());
+                     marks, "median_spread", quality->median_spread, "worst_spread",
+                     quality->worst_spread, "median_skew_us", "worst_skew_us", "least_overlap");
+    if (quality->timed > 0) {
+        json_object_set_new(json, "median_skew_us", json_real(quality->median_skew));
+        json_object_set_new(json, "worst_skew_us", json_real(quality->worst_skew));
+        json_object_set_new(json, "least_overlap", json_real(quality->least_overlap));
+    }
+    return json;
 }
 
-static json_t *result_to_json(const struct tccl_result *result, const struct tccl_machine *machine)
+/* The best one ('o'), several at once ('s'), or NCCL's own ('n'); null where there are none. */
+static json_t *best_to_json(const struct tccl_report *report, const struct tccl_best *best,
+                            char what)
 {
+    bool one = what == 'o', own = what == 'n';
+    const struct tccl_ring_set *set = own ? &best->baseline.set : &best->several.set;
+    const struct tccl_chain *chains = one ? &best->one.chain : set->rings;
+    double gbps = one ? best->one.gbps : own ? best->baseline.gbps : best->several.gbps;
+    double bound = one ? best->one.bound : best->several.bound;
+    int n = !own && gbps <= 0 ? 0 : one ? best->one.chain.n_gpus > 0 : set->n;
     char text[TCCL_CHAIN_TEXT];
+    json_t *list = json_array(), *json = json_pack("{s:f}", "gbps", gbps);
 
-    if (result->gbps <= 0 || result->chain.n_gpus == 0)
-        return json_null();
-    tccl_chain_format(&result->chain, machine, text);
-    return json_pack("{s:f, s:f, s:s}", "gbps", result->gbps, "gap",
-                     tccl_report_gap(result->gbps, result->bound), "chain", text);
-}
-
-static json_t *set_to_json(const struct tccl_seen *result, const struct tccl_machine *machine)
-{
-    char text[TCCL_CHAIN_TEXT];
-
-    if (result->gbps <= 0)
-        return json_null();
-    json_t *rings = json_array();
-    for (int i = 0; i < result->set.n; i++) {
-        tccl_chain_format(&result->set.rings[i], machine, text);
-        json_array_append_new(rings, json_string(text));
+    for (int i = 0; i < n; i++) {
+        tccl_chain_format(&chains[i], report->machine, text);
+        json_array_append_new(list, json_string(text));
     }
-    bool known = isfinite(result->bound);
-    return json_pack("{s:f, s:o, s:o}", "gbps", result->gbps, "gap",
-                     known ? json_real(tccl_report_gap(result->gbps, result->bound)) : json_null(),
-                     "rings", rings);
-}
-
-static json_t *baseline_to_json(const struct tccl_baseline *baseline,
-                                const struct tccl_machine *machine)
-{
-    char text[TCCL_CHAIN_TEXT];
-    json_t *chains = json_array();
-
-    if (baseline->set.n == 0) {
-        json_decref(chains);
-        return json_null();
-    }
-    for (int i = 0; i < baseline->set.n; i++) {
-        tccl_chain_format(&baseline->set.rings[i], machine, text);
-        json_array_append_new(chains, json_string(text));
-    }
-    return json_pack("{s:f, s:o}", "gbps", baseline->gbps, "chains", chains);
+    if (!own)
+        json_object_set_new(json, "gap",
+                            one || isfinite(bound) ? json_real(tccl_report_gap(gbps, bound))
+                                                   : json_null());
+    json_object_set(json,
+                    one   ? "chain"
+                    : own ? "chains"
+                          : "rings",
+                    one ? json_array_get(list, 0) : list);
+    json_decref(list);
+    if (n > 0)
+        return json;
+    json_decref(json);
+    return json_null();
 }
 
 static json_t *rings_to_json(const struct tccl_report *report)
@@ -226,16 +210,15 @@ static json_t *rings_to_json(const struct tccl_report *report)
     char gpus[GPUS_TEXT];
 
     for (int i = 0; i < report->n_rings; i++) {
-        const struct tccl_found_rings *found = &report->rings[i];
-        tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
-        json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
-                            result_to_json(&found->alone.one, report->machine), "baseline_ring",
-                            baseline_to_json(&found->alone.baseline, report->machine), "ring_set",
-                            set_to_json(&found->alone.several, report->machine), "chain_set",
-                            set_to_json(&found->open.several, report->machine), "chain",
-                            result_to_json(&found->open.one, report->machine), "baseline_chain",
-                            baseline_to_json(&found->open.baseline, report->machine)));
+        const struct tccl_best *alone = &report->rings[i].alone, *open = &report->rings[i].open;
+        tccl_numberset_format(report->rings[i].gpus, gpus, sizeof(gpus));
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus", gpus,
+                                              "ring", best_to_json(report, alone, 'o'),
+                                              "baseline_ring", best_to_json(report, alone, 'n'),
+                                              "ring_set", best_to_json(report, alone, 's'),
+                                              "chain_set", best_to_json(report, open, 's'), "chain",
+                                              best_to_json(report, open, 'o'), "baseline_chain",
+                                              best_to_json(report, open, 'n')));
     }
     return list;
 }

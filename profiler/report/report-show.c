@@ -264,7 +264,7 @@ static void put_chains(struct tccl_doc *doc, const struct tccl_report *report, u
 
 /* The best one, and several at once, where they are faster. */
 static void put_found(struct tccl_doc *doc, const struct tccl_report *report, uint32_t gpus,
-                      const char *what, const struct tccl_found_best *found)
+                      const char *what, const struct tccl_best *found)
 {
     const struct tccl_seen *several = &found->several;
     double own = found->baseline.gbps;
@@ -287,7 +287,7 @@ static void put_some_rings(struct tccl_doc *doc, const struct tccl_report *repor
         tccl_html_wide_begin("Rings found", doc->pen.out);
     tccl_doc_table(doc, "six", NULL, columns, 7);
     for (int i = from; i < to; i++) {
-        const struct tccl_found_rings *found = &report->rings[i];
+        const struct tccl_report_rings *found = &report->rings[i];
         put_found(doc, report, found->gpus, "ring", &found->alone);
         put_found(doc, report, found->gpus, "chain", &found->open);
     }

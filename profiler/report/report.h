@@ -21,17 +21,17 @@ struct tccl_quality {
 };
 
 /* The best that was found, and NCCL's own. */
-struct tccl_found_best {
+struct tccl_best {
     struct tccl_result one;   /* without GPUs: nothing */
     struct tccl_seen several; /* at once, as jobs get them (tccl_job_sets) */
     struct tccl_baseline baseline;
 };
 
 /* What was found for a GPU set. */
-struct tccl_found_rings {
+struct tccl_report_rings {
     uint32_t gpus;
-    double noise;                       /* of its table */
-    struct tccl_found_best alone, open; /* open: on one node of several, over all ports */
+    double noise;                 /* of its table */
+    struct tccl_best alone, open; /* open: on one node of several, over all ports */
 };
 
 struct tccl_report {
@@ -46,9 +46,9 @@ struct tccl_report {
     struct tccl_congested *congested;
     long n_congested;
     double threshold;
-    struct tccl_found_rings *rings; /* more GPUs first */
-    int n_rings, bad_rings;         /* bad: tables that could not be read */
-    struct tccl_error bad;          /* why, of the first */
+    struct tccl_report_rings *rings; /* more GPUs first */
+    int n_rings, bad_rings;          /* bad: tables that could not be read */
+    struct tccl_error bad;           /* why, of the first */
 };
 
 /* Reads all of the profile, which must outlive the report. threshold: see tccl_congestion_find.
