@@ -120,16 +120,6 @@ int shim_write_all(int fd, const char *text, size_t size)
     return 0;
 }
 
-int shim_memory_file(const char *name, const char *text, size_t size)
-{
-    int fd = (int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */);
-    if (fd >= 0 && shim_write_all(fd, text, size)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 void *shim_scratch(size_t size)
 {
     void *scratch = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

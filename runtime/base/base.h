@@ -44,11 +44,7 @@ int shim_number(const char *text, int base, uint64_t max, uint64_t *number);
  * can't be read, or is longer (errno EFBIG; text is its beginning then). */
 long shim_read_file(const char *path, char *text, size_t size);
 
-/* A file without a name that holds the text, to be opened as /proc/self/fd/N. Returns its
- * descriptor (close-on-exec), or -1. */
-int shim_memory_file(const char *name, const char *text, size_t size);
-
-/* Is the descriptor still a memory file of that name? Programs close descriptors that they did not
+/* Is the descriptor a memory file of that name? Programs close descriptors that they did not
  * open, and use the number for something else. */
 bool shim_is_memory_file(int fd, const char *name);
 

@@ -1,6 +1,6 @@
 /* bound.c: a small table, by where a library is loaded. One that is unloaded keeps its place, which
  * the next one at the same address has then. */
-#include "base/bound.h"
+#include "base/loaded.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/symbols.h"
+#include "base/loaded.h"
 
 enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32, NAME = 40 /* of a function */ };
 

@@ -1,6 +1,6 @@
 /* early.c: goes to the loader's list of libraries by system calls alone: /proc/self/auxv tells
  * where the loader is, and its _r_debug, which is there for debuggers, has the list. */
-#include "base/symbols.h"
+#include "base/loaded.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,14 +1,12 @@
 /* resolve.c: finds NCCL's functions by the loader's own data. Python loads extensions RTLD_LOCAL,
  * so dlsym(RTLD_NEXT) alone would not find the NCCL that the caller uses. */
-#include "base/resolve.h"
+#include "base/loaded.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "base/bound.h"
-#include "base/symbols.h"
 
 enum { MOST_NCCLS = 16 };
 

@@ -1,7 +1,7 @@
 /* symbols.c: looks functions up in the hash tables of loaded objects, as the loader does. The order
  * of dl_iterate_phdr is that in which they were loaded, so what stands behind the shim there is
  * what RTLD_NEXT would find from it. */
-#include "base/symbols.h"
+#include "base/loaded.h"
 
 #include <link.h>
 #include <string.h>

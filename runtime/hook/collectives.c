@@ -1,8 +1,7 @@
 /* collectives.c: wrappers of the collectives that NCCL connects a ring for, and of groups. All that
- * they do is to look what NCCL has built (steered.h). A process calls them millions of times: once
+ * they do is to look what NCCL has built (steered.c). A process calls them millions of times: once
  * there is nothing to look for, they cost a few loads before they call on. */
-#include "base/bound.h"
-#include "base/resolve.h"
+#include "base/loaded.h"
 #include "hook/hook.h"
 #include "nccl/nccl-abi.h"
 
@@ -34,7 +33,7 @@ static void *look_up(struct targets *targets, const char *name, const void *call
 static inline void *target(struct targets *targets, const char *name, const void *caller)
 {
     const void *in;
-    if (shim_bound_entry) /* its caller says nothing, see bound.h */
+    if (shim_bound_entry) /* its caller says nothing, see loaded.h */
         return shim_bound_take(&in);
     size_t start = ((uintptr_t)caller >> 2) % PLACES;
     for (size_t i = start; i < start + TRIES; i++)

@@ -102,31 +102,33 @@ struct places {
     bool linked[SHIM_GPUS][SHIM_GPUS]; /* in the order of the chain */
 };
 
+static enum shim_path farther(const struct shim_pci *pci, tccl_bus a, tccl_bus b,
+                              enum shim_path than)
+{
+    enum shim_path path = shim_pci_path(pci, a, b);
+    return path > than ? path : than;
+}
+
 static enum shim_path farthest_edge(const struct shim_chain *chain, const struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
     for (int i = 0; i < chain->rings.n; i++) {
         const struct tccl_named_chain *path = &chain->rings.chains[i];
-        for (int j = 0; j < tccl_named_edges(path); j++) {
-            enum shim_path edge =
-                shim_pci_path(&places->seen, path->gpus[j], path->gpus[(j + 1) % path->n_gpus]);
-            farthest = edge > farthest ? edge : farthest;
-        }
+        for (int j = 0; j < tccl_named_edges(path); j++)
+            farthest =
+                farther(&places->seen, path->gpus[j], path->gpus[(j + 1) % path->n_gpus], farthest);
     }
     return farthest;
 }
 
 /* As they really are, wherever the topology file has the NICs: NCCL chooses protocols by it. */
-static enum shim_path farthest_end(const struct shim_chain *chain, struct places *places)
+static enum shim_path farthest_end(const struct shim_chain *chain, const struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
     for (int i = 0; i < chain->rings.n && !chain->rings.chains[i].closed; i++) {
-        const struct tccl_named_chain *ring = &chain->rings.chains[i];
-        tccl_bus head = ring->gpus[0], tail = ring->gpus[ring->n_gpus - 1];
-        enum shim_path in = shim_pci_path(&places->pci, chain->entry[i], head);
-        enum shim_path out = shim_pci_path(&places->pci, chain->exit[i], tail);
-        farthest = in > farthest ? in : farthest;
-        farthest = out > farthest ? out : farthest;
+        const struct tccl_named_chain *path = &chain->rings.chains[i];
+        farthest = farther(&places->pci, chain->entry[i], path->gpus[0], farthest);
+        farthest = farther(&places->pci, chain->exit[i], path->gpus[path->n_gpus - 1], farthest);
     }
     return farthest;
 }
@@ -194,7 +196,7 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
     return facts;
 }
 
-/* The topology file of steer.h in place of that of the islands, if there can be one. */
+/* The topology file of steer in place of that of the islands, if there can be one. */
 static bool steer(const struct shim_chain *chain, struct places *places,
                   const struct shim_steer *facts, struct shim_answer *answer,
                   struct tccl_error *why)
@@ -304,16 +306,16 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     bool pxb = shim_members_pxb(members, n);
     int islands =
         shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, &places->seen, why);
+    if (islands < 0)
+        return -1;
     answer->no_net = !places->seen.net_intra;
     own_channels.apart = true;
     answer->graph_size = 0;
     answer->tree = false;
     answer->memory = 0;
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
-    if (islands >= 0 && steer_alone(chain, places, version, pxb, table, answer))
+    if (steer_alone(chain, places, version, pxb, table, answer))
         return 0;
-    if (islands < 0)
-        return -1;
     if (numbers->by_rank && !tccl_release_does(version, TCCL_FACT_GRAPH_RANKS))
         return tccl_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from "
                               "2.30.3 on: ask for --gpus-per-node in place of --gpus-per-task or "
@@ -395,7 +397,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         answer->entry[i] = open ? numbers.entry[i] : -1;
         answer->exit[i] = open ? numbers.exit[i] : -1;
     }
-    for (int i = 0; i < n; i++) /* in the order of the chain, as islands.h has them */
+    for (int i = 0; i < n; i++) /* in the order of the chain, as shim_islands has them */
         for (int j = 0; j < n; j++)
             places.linked[shim_ring_find(first, members[i].gpu)]
                          [shim_ring_find(first, members[j].gpu)] = linked[i][j];

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "chain/nccl-version.h"
 #include "nccl/shim-nccl.h"
 

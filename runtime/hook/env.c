@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/resolve.h"
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "hook/hook.h"
 #include "verify/verify.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/resolve.h"
+#include "base/loaded.h"
 #include "nccl/shim-nccl.h"
 #include "plan/plan.h"
 #include "plan/registry.h"
@@ -28,7 +28,7 @@ const struct shim_process *shim_process_arm(uint32_t version);
  */
 const struct shim_process *shim_process_armed(void);
 
-/* What the user has set (settings.h); read at the first question for it. */
+/* What the user has set; read at the first question for it. */
 uint32_t shim_process_user(void);
 /* A communicator is made and no wrapper has been called in this program: the log says so, once. */
 void shim_process_bypassed(void);
@@ -248,7 +248,7 @@ void shim_net_intra_early(void);
  * policy changes that. The CUDA runtime gets the driver's functions by dlsym of cuGetProcAddress,
  * and NCCL has cuDeviceGetAttribute from it. So dlsym hands NCCL and the runtime a wrapper. It
  * changes one answer: in a thread that works for a communicator with a ring, the node is that of
- * the memory policy which the shim has set for it (nccl/memory.h). */
+ * the memory policy which the shim has set for it (nccl/memory). */
 
 /* What our dlsym answers to that name instead; NULL: what it is without us. */
 void *shim_driver_lookup(void *handle, const char *name, const void *caller);
@@ -271,7 +271,7 @@ extern __thread int shim_group_depth; /* of this thread's groups */
 char *shim_question(const char *name, const void *caller);
 
 /* NCCL is done with an init that was claimed: forgets it, and looks after its communicator
- * (steered.h). */
+ * (steered). */
 void shim_question_finish(struct shim_init *init);
 /* The same of all that are over. */
 void shim_question_finish_over(void);
@@ -285,21 +285,11 @@ void shim_question_finish_over(void);
 
 enum { SHIM_STEERED = 64 };
 
-/* One rank's. */
-struct shim_steered {
-    const void *handle; /* NULL: not known */
-    struct shim_entry *entry;
-    uint64_t key;
-    tccl_bus gpu;
-    int rank, ranks;          /* -1: not known */
-    struct tccl_error memory; /* its buffers are not on the chain's memory; "": they are */
-};
-
 /* How many await their verdict. While there are none wrappers of collectives do nothing. */
 extern int shim_steered_count;
 
 /* NCCL is done with its init: the verdict is taken now, or later. */
-void shim_steered_begin(const struct shim_steered *steered);
+void shim_steered_begin(const struct shim_init *init);
 
 /* This thread begins a collective. all_reduce: its bytes; 0: another one. */
 void shim_steered_collective(const void *handle, size_t all_reduce);

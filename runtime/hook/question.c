@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/device.h"
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "chain/nccl-version.h"
 #include "nccl/shim-nccl.h"
 #include "verify/verify.h"
@@ -211,13 +211,7 @@ char *shim_question(const char *name, const void *caller)
 
 void shim_question_finish(struct shim_init *init)
 {
-    const struct shim_steered steered = {.handle = init->handle,
-                                         .entry = init->entry,
-                                         .key = init->comm.key,
-                                         .gpu = init->gpu,
-                                         .rank = init->rank,
-                                         .ranks = init->comm.ranks,
-                                         .memory = init->memory};
+    const struct shim_init steered = *init;
     bool used = init->decision == SHIM_USE;
     const struct shim_process *process = shim_process_armed();
     if (process && init->entry && shim_entry_stands(init->entry) == SHIM_USE)

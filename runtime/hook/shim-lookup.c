@@ -1,5 +1,5 @@
 /* shim-lookup.c: dlsym in front of libc's, for programs that get NCCL's functions from dlsym, such
- * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.h).
+ * as all that use Python's ctypes; and for how NCCL reaches CUDA's driver (driver.c).
  *
  * What dlsym finds depends on its caller (RTLD_NEXT, and RTLD_DEFAULT in a library that was loaded
  * for itself alone), whom libc knows by the return address. So a name that begins with neither
@@ -16,8 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/bound.h"
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "hook/hook.h"
 
 #if (defined __x86_64__ && defined __LP64__) || defined __aarch64__

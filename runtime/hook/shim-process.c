@@ -17,7 +17,7 @@ static struct shim_process self;
 static struct {
     int state; /* of the process pid */
     pid_t pid;
-    shim_lock arming, reading;
+    shim_lock arming;
     pid_t user_pid; /* what the user has set was read in this process */
     uint32_t user;
 } process;
@@ -79,10 +79,8 @@ const struct shim_process *shim_process_arm(uint32_t version)
     if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) == pid)
         return shim_process_armed();
     /* A lock that was held at a fork is nobody's in the child. */
-    if (__atomic_exchange_n(&lock_pid, pid, __ATOMIC_SEQ_CST) != pid) {
+    if (__atomic_exchange_n(&lock_pid, pid, __ATOMIC_SEQ_CST) != pid)
         shim_lock_release(&process.arming);
-        shim_lock_release(&process.reading);
-    }
     if (shim_lock_take(&process.arming))
         return NULL;
     if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid) {
@@ -98,19 +96,15 @@ const struct shim_process *shim_process_arm(uint32_t version)
     return shim_process_armed();
 }
 
+/* Threads that come at the same time all read it, with the same result. */
 uint32_t shim_process_user(void)
 {
     pid_t pid = getpid();
     if (__atomic_load_n(&process.user_pid, __ATOMIC_SEQ_CST) != pid) {
-        if (shim_lock_take(&process.reading))
-            return SHIM_USER_FILES;
-        if (process.user_pid != pid) {
-            process.user = shim_settings_user();
-            __atomic_store_n(&process.user_pid, pid, __ATOMIC_SEQ_CST);
-        }
-        shim_lock_release(&process.reading);
+        __atomic_store_n(&process.user, shim_settings_user(), __ATOMIC_SEQ_CST);
+        __atomic_store_n(&process.user_pid, pid, __ATOMIC_SEQ_CST);
     }
-    return process.user;
+    return __atomic_load_n(&process.user, __ATOMIC_SEQ_CST);
 }
 
 void shim_process_bypassed(void)

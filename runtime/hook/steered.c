@@ -18,13 +18,13 @@ enum {
 
 static struct watch {
     int state;
-    struct shim_steered comm;
-    bool compared;  /* as far as it can be before it is connected */
-    unsigned calls; /* collectives so far */
-    size_t begun;   /* the largest all-reduce whose call has not returned, bytes */
-    size_t started; /* the largest of which NCCL has returned no error */
-    size_t done;    /* the largest that NCCL has connected what it takes for */
-    int called_by;  /* the thread whose collective has not been looked after; 0: none */
+    struct shim_init comm; /* as it was when NCCL was done with it */
+    bool compared;         /* as far as it can be before it is connected */
+    unsigned calls;        /* collectives so far */
+    size_t begun;          /* the largest all-reduce whose call has not returned, bytes */
+    size_t started;        /* the largest of which NCCL has returned no error */
+    size_t done;           /* the largest that NCCL has connected what it takes for */
+    int called_by;         /* the thread whose collective has not been looked after; 0: none */
 } watches[SHIM_STEERED];
 
 int shim_steered_count;
@@ -73,7 +73,7 @@ static enum shim_verdict without_ring(const struct watch *watch, const struct sh
 static enum shim_verdict compare(const struct watch *watch, const struct shim_answer *answer,
                                  const struct shim_built *built, char text[static 256])
 {
-    const struct shim_steered *comm = &watch->comm;
+    const struct shim_init *comm = &watch->comm;
     struct shim_member members[SHIM_GPUS * 2];
     int n = shim_entry_members(comm->entry, members);
     enum shim_verdict verdict = shim_verdict_of(&answer->chain, members, n, comm->gpu, built,
@@ -108,16 +108,17 @@ static void tell(const struct shim_process *process, const struct watch *watch,
                                         [SHIM_UNKNOWN] = "what was built is not known: ",
                                         [SHIM_FEWER] = "built in part: ",
                                         [SHIM_DIFFERS] = "differs: "};
-    const struct shim_steered *comm = &watch->comm;
+    const struct shim_init *comm = &watch->comm;
     char worst_text[256];
     int worst;
     if (verdict == SHIM_DIFFERS)
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
-                 (unsigned long long)comm->key, text);
+                 (unsigned long long)comm->comm.key, text);
     if (!shim_entry_done(comm->entry, answer->locals, verdict, text, &worst, worst_text))
         return;
     shim_log(worst == SHIM_FEWER ? SHIM_LOG_WARN : SHIM_LOG_INFO, "communicator %016llx: %s%s",
-             (unsigned long long)comm->key, words[worst], worst == SHIM_APPLIED ? "" : worst_text);
+             (unsigned long long)comm->comm.key, words[worst],
+             worst == SHIM_APPLIED ? "" : worst_text);
     shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, process->version,
                      answer->ranks, answer->whole, answer->locals, lowest_rank(comm->entry),
                      shim_now_us() + SHIM_CONFIRM_US, NULL);
@@ -127,14 +128,14 @@ static void tell(const struct shim_process *process, const struct watch *watch,
 static bool settle_by(const struct shim_process *process, struct watch *watch,
                       const struct shim_answer *answer, const struct shim_built *built, bool last)
 {
-    const struct shim_steered *comm = &watch->comm;
+    const struct shim_init *comm = &watch->comm;
     struct shim_built taken;
     char text[256];
     enum shim_verdict verdict = compare(watch, answer, built, text);
     watch->compared = true;
     if (verdict == SHIM_UNKNOWN && !last && built->complete && !built->connected && !built->unclear)
         return false;
-    shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->ranks, true, &taken);
+    shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->comm.ranks, true, &taken);
     tell(process, watch, answer, verdict, text);
     return true;
 }
@@ -142,7 +143,7 @@ static bool settle_by(const struct shim_process *process, struct watch *watch,
 /* A verdict, if it can be had. Returns false: later. */
 static bool settle(const struct shim_process *process, struct watch *watch, bool last)
 {
-    const struct shim_steered *comm = &watch->comm;
+    const struct shim_init *comm = &watch->comm;
     struct shim_built built = {.complete = false};
     struct tccl_error why = {"NCCL's log does not tell of this communicator"};
     bool told = shim_nccllog_there();
@@ -150,8 +151,8 @@ static bool settle(const struct shim_process *process, struct watch *watch, bool
         shim_nccllog_read();
     else
         shim_nccllog_missing((why.text[0] = '\0', &why));
-    told = told &&
-           !shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->ranks, false, &built);
+    told = told && !shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->comm.ranks, false,
+                                       &built);
     /* Can there be a verdict now? */
     bool by_trees = built.trees && watch->done >= LARGE;
     if (told && !last && built.complete && !built.connected && !built.unclear && watch->compared &&
@@ -161,7 +162,7 @@ static bool settle(const struct shim_process *process, struct watch *watch, bool
     bool done = true;
     if (!answer || !shim_entry_read(comm->entry, answer))
         shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
-                 (unsigned long long)comm->key);
+                 (unsigned long long)comm->comm.key);
     else if (told)
         done = settle_by(process, watch, answer, &built, last);
     else
@@ -185,10 +186,10 @@ static void look_after(struct watch *watch, bool last)
     __atomic_fetch_sub(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
 }
 
-void shim_steered_begin(const struct shim_steered *steered)
+void shim_steered_begin(const struct shim_init *init)
 {
     const struct shim_process *process = shim_process_armed();
-    struct watch only = {.comm = *steered};
+    struct watch only = {.comm = *init};
     notice_fork();
     if (!process)
         return;
@@ -196,7 +197,7 @@ void shim_steered_begin(const struct shim_steered *steered)
         struct watch *watch = &watches[i];
         if (!change(watch, FREE, TAKEN))
             continue;
-        *watch = (struct watch){.state = TAKEN, .comm = *steered};
+        *watch = (struct watch){.state = TAKEN, .comm = *init};
         __atomic_fetch_add(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
         __atomic_store_n(&watch->state, WAITING, __ATOMIC_SEQ_CST);
         look_after(watch, false);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/symbols.h"
+#include "base/loaded.h"
 
 enum { LARGE = 256 << 20 }; /* bytes; older NCCLs' tables take less */
 

@@ -16,28 +16,23 @@ static void add_speed(double gbps, const char *name, struct shim_text *text)
 
 static void add_net(int number, struct shim_text *text)
 {
-    shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)number);
+    if (number >= 0)
+        shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)number);
 }
 
-static void add_gpu(const struct shim_numbers *numbers, int i, struct shim_text *text)
+/* The GPUs at these places, between two NICs (-1: none). */
+static void add_channel(const struct shim_numbers *numbers, const uint8_t *order, int n, int entry,
+                        int exit, struct shim_text *text)
 {
-    shim_text_add(text, "<gpu dev=\"0x%x\"", (unsigned)numbers->gpus[i]);
-    if (numbers->by_rank)
-        shim_text_add(text, " rank=\"%d\"", numbers->ranks[i]);
-    shim_text_add(text, "/>\n");
-}
-
-static void add_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                        int ring, struct shim_text *text)
-{
-    const struct tccl_named_chain *path = &chain->rings.chains[ring];
     shim_text_add(text, "<channel>\n");
-    if (!path->closed)
-        add_net(numbers->entry[ring], text);
-    for (int i = 0; i < path->n_gpus; i++)
-        add_gpu(numbers, shim_ring_find(&chain->rings.chains[0], path->gpus[i]), text);
-    if (!path->closed)
-        add_net(numbers->exit[ring], text);
+    add_net(entry, text);
+    for (int i = 0; i < n; i++) {
+        shim_text_add(text, "<gpu dev=\"0x%x\"", (unsigned)numbers->gpus[order[i]]);
+        if (numbers->by_rank)
+            shim_text_add(text, " rank=\"%d\"", numbers->ranks[order[i]]);
+        shim_text_add(text, "/>\n");
+    }
+    add_net(exit, text);
     shim_text_add(text, "</channel>\n");
 }
 
@@ -64,19 +59,40 @@ int shim_graph_channels(int own, int n)
     return channels > ROOM && channels > own ? own / n * n : channels;
 }
 
-/* The ring is graph 0, its pattern 4. NCCL's reader wants one space between attributes, and no
- * other white space in a tag. */
-static void add_graph(const struct shim_chain *chain, const struct shim_nominal *ring, int channels,
-                      enum shim_path intra, enum shim_path inter, struct shim_text *text)
+/* Speeds are those of all channels. NCCL's reader wants one space between attributes, and no other
+ * white space in a tag. */
+static void begin_graph(int id, unsigned pattern, int channels, double intra, double inter,
+                        const char *within, const char *outside, struct shim_text *text)
 {
-    const char *within = chain->rings.chains[0].n_gpus > 1 ? shim_path_name(intra) : "LOC";
-    const char *outside = chain->rings.chains[0].closed ? "PIX" : shim_path_name(inter);
-    shim_text_add(text, "<graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"%d\"", channels);
-    add_speed(ring->speed_intra * ring->channels / channels, "speedintra", text);
-    add_speed(ring->speed_inter * ring->channels / channels, "speedinter", text);
+    shim_text_add(text, "<graph id=\"%d\" pattern=\"%u\" crossnic=\"0\" nchannels=\"%d\"", id,
+                  pattern, channels);
+    add_speed(intra / channels, "speedintra", text);
+    add_speed(inter / channels, "speedinter", text);
     shim_text_add(text,
                   " latencyinter=\"0\" typeintra=\"%s\" typeinter=\"%s\" samechannels=\"1\">\n",
                   within, outside);
+}
+
+/* The ring is graph 0, its pattern 4. */
+static void add_rings(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                      const struct shim_nominal *ring, int channels, enum shim_path intra,
+                      enum shim_path inter, struct shim_text *text)
+{
+    const struct tccl_named_chain *first = &chain->rings.chains[0];
+    begin_graph(0, 4, channels, ring->speed_intra * ring->channels,
+                ring->speed_inter * ring->channels,
+                first->n_gpus > 1 ? shim_path_name(intra) : "LOC",
+                first->closed ? "PIX" : shim_path_name(inter), text);
+    for (int i = 0; i < channels; i++) {
+        int at = i % chain->rings.n;
+        const struct tccl_named_chain *path = &chain->rings.chains[at];
+        uint8_t order[SHIM_GPUS];
+        for (int j = 0; j < path->n_gpus; j++)
+            order[j] = (uint8_t)shim_ring_find(first, path->gpus[j]);
+        add_channel(numbers, order, path->n_gpus, path->closed ? -1 : numbers->entry[at],
+                    path->closed ? -1 : numbers->exit[at], text);
+    }
+    shim_text_add(text, "</graph>\n");
 }
 
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
@@ -101,26 +117,15 @@ static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *
 static void add_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,
                      const struct shim_baseline *own, int channels, struct shim_text *text)
 {
-    const struct shim_nominal *tree = &own->tree;
+    const struct shim_nominal *tree = &own->tree, *ring = &own->ring;
     double gbps = chain->tree.gbps;
-    shim_text_add(text, "<graph id=\"1\" pattern=\"%u\" crossnic=\"0\" nchannels=\"%d\"",
-                  tree->pattern, channels);
-    add_speed(shim_graph_tree_gbps(chain, own, gbps, tree->speed_intra, own->ring.speed_intra) /
-                  channels,
-              "speedintra", text);
-    add_speed(shim_graph_tree_gbps(chain, own, gbps, tree->speed_inter, own->ring.speed_inter) /
-                  channels,
-              "speedinter", text);
-    shim_text_add(text,
-                  " latencyinter=\"0\" typeintra=\"SYS\" typeinter=\"SYS\" samechannels=\"1\">\n");
-    for (int i = 0; i < channels; i++) {
-        shim_text_add(text, "<channel>\n");
-        add_net(numbers->tree, text);
-        for (int at = 0; at < chain->rings.chains[0].n_gpus; at++)
-            add_gpu(numbers, chain->tree.order[at], text);
-        add_net(numbers->tree, text); /* of a balanced tree: that of the second GPU */
-        shim_text_add(text, "</channel>\n");
-    }
+    begin_graph(1, tree->pattern, channels,
+                shim_graph_tree_gbps(chain, own, gbps, tree->speed_intra, ring->speed_intra),
+                shim_graph_tree_gbps(chain, own, gbps, tree->speed_inter, ring->speed_inter), "SYS",
+                "SYS", text);
+    for (int i = 0; i < channels; i++) /* of a balanced tree the last NIC is the second GPU's */
+        add_channel(numbers, chain->tree.order, chain->rings.chains[0].n_gpus, numbers->tree,
+                    numbers->tree, text);
     shim_text_add(text, "</graph>\n");
 }
 
@@ -140,10 +145,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     int channels = numbers->apart ? own->ring.channels
                                   : shim_graph_channels(own->ring.channels, chain->rings.n);
     shim_text_add(text, "<graphs version=\"1\">\n");
-    add_graph(chain, &own->ring, channels, intra, inter, text);
-    for (int i = 0; i < channels; i++)
-        add_channel(chain, numbers, i % chain->rings.n, text);
-    shim_text_add(text, "</graph>\n");
+    add_rings(chain, numbers, &own->ring, channels, intra, inter, text);
     struct shim_text without = *text;
     if (has_tree(chain, numbers, own))
         add_tree(chain, numbers, own, shim_graph_channels(own->tree.channels, chain->rings.n),
@@ -158,7 +160,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
 
 bool shim_graph_is_costly(uint32_t version)
 {
-    return version == 0 || tccl_release_does(version, TCCL_FACT_BIG_GRAPH);
+    return tccl_release_does(version, TCCL_FACT_BIG_GRAPH);
 }
 
 /* Nodes of the table times their size: a name and 17 attributes with name and value of 256 bytes

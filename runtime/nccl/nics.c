@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "chain/nccl-version.h"
 #include "verify/verify.h"
 

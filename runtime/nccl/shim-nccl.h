@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "base/resolve.h"
+#include "base/loaded.h"
 #include "plan/plan.h"
 
 /* ---- pci ---- */
@@ -74,7 +74,7 @@ enum shim_path shim_pci_path(const struct shim_pci *pci, tccl_bus a, tccl_bus b)
 
 /* What the user has set for NCCL (environment, or nccl.conf, which NCCL puts into the environment
  * when it starts: after the wrappers, before its first question). It is never overruled. Of its own
- * the shim gives a process no setting, but for net-intra.h's. */
+ * the shim gives a process no setting, but for net-intra's. */
 
 /* What the user has set, as bits: of such a process' communicators some or all can't be steered. */
 enum {
@@ -179,7 +179,7 @@ double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_ba
 /* Has a graph file a tree? NCCL reads it once for each graph. */
 bool shim_graph_tells_tree(const char *file);
 
-/* Does reading a graph file take NCCL hundreds of megabytes? version 0 (unknown): yes. */
+/* Does reading a graph file take NCCL hundreds of megabytes? */
 bool shim_graph_is_costly(uint32_t version);
 /* Memory that NCCL takes for a moment when one graph is answered, for each rank, in bytes. */
 uint64_t shim_graph_memory(uint32_t version);
@@ -187,7 +187,7 @@ uint64_t shim_graph_memory(uint32_t version);
 /* ---- steer ---- */
 
 /* A topology file under which NCCL's own search finds the chain. From 2.29.7 on NCCL makes a table
- * of 0.9 GB for any graph file (clearing.h); a topology file needs none. */
+ * of 0.9 GB for any graph file (clearing); a topology file needs none. */
 
 /* What the file is made for. */
 struct shim_steer {
@@ -214,7 +214,7 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
 
 /* ---- shim-layout ---- */
 
-/* Where a topology file of steer.h has a chain's GPUs and its NIC: which are below one bridge, at
+/* Where a topology file of steer has a chain's GPUs and its NIC: which are below one bridge, at
  * which CPU, and which pairs have a way of their own. */
 
 struct shim_layout {
@@ -266,7 +266,7 @@ int shim_topo_islands(const struct shim_pci *pci, bool *left, bool disguised, bo
  * it then uses some entries. What malloc has just got from the kernel reads as zero already, and
  * has no memory until it is written. So the one memset that follows the answer, in this thread, by
  * this library, gives the pages back to the kernel in place of writing them.  For that the
- * library's own pointer to memset (symbols.h) leads to the shim meanwhile. Nothing is done, and
+ * library's own pointer to memset (shim_slot) leads to the shim meanwhile. Nothing is done, and
  * NCCL clears its table as without us, where that pointer is not as the loader leaves it, or is
  * write-protected. Calls of other threads, and smaller ones, go on to memset. */
 
@@ -287,7 +287,7 @@ bool shim_clear_pages(void *at, size_t size);
 /* The number that this process' NCCL gives to a NIC. */
 
 /* NCCL's device number of the NIC named name ("mlx5_0"). From NCCL's own log where the shim has it
- * (nccllog.h: "NET/IB : Using [0]mlx5_0:1/IB …"), else found as NCCL does (libibverbs' list if the
+ * (nccllog: "NET/IB : Using [0]mlx5_0:1/IB …"), else found as NCCL does (libibverbs' list if the
  * process has loaded it, ports that are up, NCCL_IB_HCA). -1 with why on any doubt: another net
  * plugin, devices that NCCL has fused, one NIC with several ports, a filter that is not understood,
  * sockets, a NIC that NCCL leaves out. To be asked when NCCL asks: it knows its NICs by then. */

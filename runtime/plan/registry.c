@@ -21,13 +21,7 @@ struct place {
     struct shim_member member;
 };
 
-enum { VERDICTS = 4 }; /* APPLIED to DIFFERS (verify/verdict.h) */
-
-/* Written once, by the first. */
-struct kept {
-    int taken, ready;
-    struct tccl_error why;
-};
+enum { VERDICTS = 4 }; /* APPLIED to DIFFERS (verify.h) */
 
 struct shim_entry {
     bool used;                /* not all zero bytes any more */
@@ -35,8 +29,9 @@ struct shim_entry {
     int decision;             /* enum shim_decision */
     int joined;               /* places taken */
     int locals;
-    uint64_t files; /* bytes in /dev/shm; under the table's lock */
-    struct kept aside;
+    uint64_t files;           /* bytes in /dev/shm; under the table's lock */
+    int why_taken, why_ready; /* written once, by the first */
+    struct tccl_error why;    /* it is ASIDE */
     struct place places[MEMBERS];
     int done;                       /* verdicts told */
     char worst_text[VERDICTS][256]; /* for each verdict */
@@ -469,26 +464,19 @@ bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
            answer->topo_size <= sizeof(answer->topo) && is_chain(&answer->chain);
 }
 
-static void keep(struct kept *kept, const struct tccl_error *why)
+static void keep(struct shim_entry *entry, const struct tccl_error *why)
 {
-    if (!why || __atomic_exchange_n(&kept->taken, 1, __ATOMIC_SEQ_CST))
+    if (!why || __atomic_exchange_n(&entry->why_taken, 1, __ATOMIC_SEQ_CST))
         return;
-    kept->why = *why;
-    __atomic_store_n(&kept->ready, 1, __ATOMIC_SEQ_CST);
-}
-
-static void read_kept(const struct kept *kept, struct tccl_error *why)
-{
-    if (__atomic_load_n(&kept->ready, __ATOMIC_SEQ_CST))
-        *why = kept->why;
-    why->text[sizeof(why->text) - 1] = '\0';
+    entry->why = *why;
+    __atomic_store_n(&entry->why_ready, 1, __ATOMIC_SEQ_CST);
 }
 
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
                                      const struct tccl_error *why)
 {
     if (decision == SHIM_ASIDE)
-        keep(&entry->aside, why);
+        keep(entry, why);
     change(entry, SHIM_DECIDING, decision);
     return shim_entry_stands(entry);
 }
@@ -497,7 +485,7 @@ enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct tccl_
 {
     while (shim_entry_stands(entry) < SHIM_USE)
         if (change(entry, SHIM_UNDECIDED, SHIM_ASIDE) || change(entry, SHIM_DECIDING, SHIM_ASIDE))
-            keep(&entry->aside, why);
+            keep(entry, why);
     return shim_entry_stands(entry);
 }
 
@@ -514,7 +502,9 @@ enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us
 
 void shim_entry_why(const struct shim_entry *entry, struct tccl_error *why)
 {
-    read_kept(&entry->aside, why);
+    if (__atomic_load_n(&entry->why_ready, __ATOMIC_SEQ_CST))
+        *why = entry->why;
+    why->text[sizeof(why->text) - 1] = '\0';
 }
 
 void shim_entry_prove(struct shim_entry *entry, int locals)
@@ -552,22 +542,22 @@ void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu)
     }
 }
 
-/* Of a living process with the shim; -1: there is none. */
-static int find_claim(const struct shim_registry *registry, tccl_bus gpu)
+/* By a living process with the shim. */
+static bool is_claimed(const struct shim_registry *registry, tccl_bus gpu)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *claim = &registry->claims[i];
-        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 && lives(owner))
-            return i;
+        if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 &&
+            lives(__atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST)))
+            return true;
     }
-    return -1;
+    return false;
 }
 
 bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_bus *gpus, int n)
 {
     for (int i = 0; i < n; i++)
-        if (find_claim(registry, gpus[i]) < 0)
+        if (!is_claimed(registry, gpus[i]))
             return false;
     return true;
 }

@@ -25,8 +25,8 @@ struct shim_member {
     uint32_t version; /* NCCL's, as ncclGetVersion tells it */
     uint64_t host;    /* hash of what NCCL takes for the host: NCCL_HOSTID or host name and boot id;
                          and /dev/shm's device */
-    uint32_t user;    /* settings.h: what the user has set */
-    uint64_t nics;    /* nics.h: shim_nics_settings */
+    uint32_t user;    /* SHIM_USER_…: what the user has set */
+    uint64_t nics;    /* shim_nics_settings */
     int32_t sm;       /* the GPU's compute capability (80: 8.0), -1 unknown */
     int32_t pid;
     uint64_t room;  /* bytes that its own limits leave to the process */
@@ -36,7 +36,7 @@ struct shim_member {
     int32_t net;     /* enum shim_net */
 };
 
-/* NCCL_NET_DISABLE_INTRA in a process (hook/net-intra.h). */
+/* NCCL_NET_DISABLE_INTRA in a process (net-intra). */
 enum shim_net {
     SHIM_NET_OPEN, /* NCCL has not asked */
     SHIM_NET_OFF,  /* it is 1 */
@@ -46,7 +46,7 @@ enum shim_net {
 /* Where a process' NCCL has its buffers in host memory, between processes. */
 enum shim_buffers {
     SHIM_BUFFERS_FILES, /* in /dev/shm: they obey a memory policy */
-    SHIM_BUFFERS_CUMEM, /* CUDA's, where NCCL is told (hook/driver.h) */
+    SHIM_BUFFERS_CUMEM, /* CUDA's, where NCCL is told (hook/driver) */
     SHIM_BUFFERS_FIXED  /* CUDA's, where the driver says */
 };
 

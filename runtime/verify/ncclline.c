@@ -104,8 +104,7 @@ static bool read_edge(struct piece piece, struct shim_line *line)
     return true;
 }
 
-/* "Channel 00/02 : 0 2 1 3" has the number of channels behind the slash, an edge the connection:
- * 0 of rings, 1 of ncclSend and ncclRecv. */
+/* Behind the slash is the connection: 0 of rings, 1 of ncclSend and ncclRecv. */
 static bool read_channel(struct piece piece, struct shim_line *line)
 {
     int second = 0;
@@ -113,16 +112,8 @@ static bool read_channel(struct piece piece, struct shim_line *line)
     if (!skip(&piece, "Channel ") || !take_int(&piece, &line->channel) ||
         (skip(&piece, "/") && !take_int(&piece, &second)) || !skip(&piece, " : "))
         return false;
-    if (read_edge(piece, line)) {
-        line->p2p = second > 0;
-        return true;
-    }
-    while (skip(&piece, " "))
-        ;
-    line->kind = SHIM_LINE_ORDER;
-    line->text = piece.at;
-    line->end = piece.end;
-    return line->channel < second && piece.at < piece.end && digit(*piece.at) < 10;
+    line->p2p = second > 0;
+    return read_edge(piece, line);
 }
 
 static bool rest(struct piece piece, enum shim_line_kind kind, struct shim_line *line)

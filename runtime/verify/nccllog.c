@@ -337,7 +337,6 @@ static void note(const struct shim_line *line)
     case SHIM_LINE_RINGS:
         note_rings(line);
         break;
-    case SHIM_LINE_ORDER:
     case SHIM_LINE_OTHER:
         break;
     }

@@ -15,7 +15,6 @@ enum shim_line_kind {
     SHIM_LINE_OTHER,
     SHIM_LINE_START,    /* "… comm 0x55d0 rank 0 nranks 4 … busId 41000 … - Init START" */
     SHIM_LINE_COMPLETE, /* the same with "Init COMPLETE" */
-    SHIM_LINE_ORDER,    /* "Channel 00/02 : 0 2 1 3": only rank 0 says it */
     SHIM_LINE_RING,     /* "Ring 00 : 3 -> 0 -> 2" */
     SHIM_LINE_EDGE,     /* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" */
     SHIM_LINE_CHANNELS, /* "8 coll channels, 8 collnet channels, …": of the rings */
@@ -32,14 +31,14 @@ struct shim_line {
     uint64_t comm; /* START, COMPLETE: the ncclComm_t as a number */
     int rank, ranks;
     tccl_bus gpu;
-    int channel;    /* ORDER, RING, EDGE; CHANNELS: how many */
+    int channel;    /* RING, EDGE; CHANNELS: how many */
     int prev, next; /* RING, with rank */
     int from, to;   /* EDGE */
     /* EDGE: "[send]" and "[receive]" stand where a NIC is used. No connection of a ring, but of
      * ncclSend and ncclRecv: p2p. */
     bool send, receive, p2p;
     int devices;      /* VIRTUAL */
-    const char *text; /* what follows: the order's ranks, "P2P/IPC", the network's name, the NICs;
+    const char *text; /* what follows: "P2P/IPC", the network's name, the NICs;
                          not ended by a zero byte: up to end */
     const char *end;
 };

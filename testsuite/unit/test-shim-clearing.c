@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "base/symbols.h"
+#include "base/loaded.h"
 #include "check.h"
 
 enum { LARGE = 300 << 20 };

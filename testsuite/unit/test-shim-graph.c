@@ -349,7 +349,6 @@ TEST(memory)
 {
     CHECK_INT(shim_graph_memory(22809), 4096 * 10008);
     CHECK_INT(shim_graph_memory(22907), 65536L * 14104);
-    CHECK_INT(shim_graph_memory(0), 65536L * 14104);
 }
 
 TEST(channels)

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "check.h"
@@ -29,8 +30,8 @@ static bool open_still(int fd)
 static void forget(bool reused)
 {
     struct shim_init init = {.gpu = 0x100,
-                             .graph_fd = shim_memory_file(SHIM_GRAPH_NAME, "", 0),
-                             .topo_fd = shim_memory_file(SHIM_TOPO_NAME, "", 0)};
+                             .graph_fd = memfd_create(SHIM_GRAPH_NAME, MFD_CLOEXEC),
+                             .topo_fd = memfd_create(SHIM_TOPO_NAME, MFD_CLOEXEC)};
     int own = open("/dev/null", O_RDWR);
     CHECK(shim_is_memory_file(init.graph_fd, SHIM_GRAPH_NAME));
     CHECK(!shim_is_memory_file(init.graph_fd, SHIM_TOPO_NAME));
