@@ -57,12 +57,10 @@ static json_t *gres_to_json(const struct tccl_step *step)
     return tccl_steal(array);
 }
 
-static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *field,
-                     const void *object)
+int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, const void *object)
 {
     const char *member = (const char *)object + field->at, *text = member;
     const struct tccl_step *step = object;
-    bool must = must_be(field, use);
     cleanup_free char *nodes = NULL;
     json_int_t number;
     double real;
@@ -111,7 +109,8 @@ int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, cons
 {
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
-        if (field->use & use && field->owner == owner && put_field(json, use, field, object) != 0)
+        if (field->use & use && field->owner == owner &&
+            tccl_field_put(json, field, must_be(field, use), object) != 0)
             return -1;
     }
     return 0;
@@ -208,8 +207,8 @@ static int get_int(const json_t *json, const struct tccl_field *field, void *mem
     return 0;
 }
 
-static int get_field(const json_t *json, const struct tccl_field *field, bool must, void *object,
-                     struct tccl_error *err)
+int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must, void *object,
+                   struct tccl_error *err)
 {
     const json_t *value = json_object_get(json, field->name);
     void *member = (char *)object + field->at;
@@ -247,7 +246,7 @@ int tccl_fields_get(const json_t *json, enum tccl_use use, enum tccl_owner owner
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
         if (field->use & use && field->owner == owner &&
-            get_field(json, field, must_be(field, use), object, err) != 0)
+            tccl_field_get(json, field, must_be(field, use), object, err) != 0)
             return -1;
     }
     return 0;

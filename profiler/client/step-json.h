@@ -17,6 +17,11 @@ int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, cons
 int tccl_fields_get(const json_t *json, enum tccl_use use, enum tccl_owner owner, void *object,
                     struct tccl_error *err);
 
+/* The same of one member, of this or another table. must: it is there also where it is "" or 0. */
+int tccl_field_put(json_t *json, const struct tccl_field *field, bool must, const void *object);
+int tccl_field_get(const json_t *json, const struct tccl_field *field, bool must, void *object,
+                   struct tccl_error *err);
+
 /* JOIN: a new reference, or NULL with err. */
 json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err);
 /* Allocated; NULL with err. */

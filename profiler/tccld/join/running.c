@@ -23,6 +23,32 @@ enum { SAVE_MS = 100, AGAIN_MS = 10000, LOOK_MS = 100 };
 
 /* ---- written down ---- */
 
+#define AT(member)                                                                                 \
+    .at = offsetof(struct running_step, member), .size = sizeof(((struct running_step *)0)->member)
+
+/* All but the key and lists. Those with use need not be there. */
+static const struct tccl_field fields[] = {
+    {.name = "uid", TCCL_FIELD_INT, .max = UINT32_MAX, AT(uid)},
+    {.name = "launch", TCCL_FIELD_INT, .max = TCCL_LAUNCH_BELOW, AT(launch)},
+    {.name = "by_script", TCCL_FIELD_BOOL, AT(by_script)},
+    {.name = "node", TCCL_FIELD_INT, .max = TCCL_MAX_NODES - 1, AT(node)},
+    {.name = "n_nodes", TCCL_FIELD_INT, .min = 1, .max = TCCL_MAX_NODES, AT(n_nodes)},
+    {.name = "nodes", TCCL_FIELD_LONG, .max = RUNNING_NODES - 1, AT(nodes)},
+    {.name = "parent", TCCL_FIELD_LONG, .max = TCCL_HOST_NAME, AT(parent)},
+    {.name = "hidden", TCCL_FIELD_BOOL, AT(hidden)},
+    {.name = "stepd", TCCL_FIELD_TEXT, .max = STEPD_TEXT - 1, AT(stepd)},
+    {.name = "plan", TCCL_FIELD_BOOL, AT(plan)},
+    {.name = "ring", TCCL_FIELD_BOOL, AT(ring)},
+    {.name = "partial", TCCL_FIELD_BOOL, AT(partial)},
+    {.name = "start", TCCL_FIELD_INT, .max = INT64_MAX, AT(start)},
+    {.name = "rings", TCCL_FIELD_LONG, .use = 1, .max = TCCL_RINGS_TEXT - 1, AT(rings)},
+    {.name = "alone_gbps", TCCL_FIELD_REAL, .max = 1000000000, AT(alone)},
+    {.name = "built", TCCL_FIELD_INT, .max = TCCL_CHAIN_RINGS, AT(built)},
+    {.name = "nccl", TCCL_FIELD_INT, .max = INT32_MAX, AT(nccl)},
+    {.name = "order", TCCL_FIELD_INT, .use = 1, .max = INT64_MAX / 2, AT(order)},
+};
+enum { FIELDS = sizeof(fields) / sizeof(*fields) };
+
 static json_t *gpus_to_json(const struct running_step *step)
 {
     char bus[TCCL_BUS_TEXT];
@@ -49,17 +75,12 @@ char *running_text(const struct running_step *step)
     for (int i = 0; i < step->n_gres; i++)
         json_array_append_new(gres, json_integer(step->gres[i]));
     cleanup_json json_t *json = json_pack(
-        "{s:o, s:I, s:i, s:b, s:i, s:i, s:s, s:s, s:b, s:o, s:s, s:b, s:b, s:b, s:I, s:o, s:o, "
-        "s:s, s:f, s:i, s:i, s:I, s:O*}",
-        "key", tccl_key_to_json(&step->key), "uid", (json_int_t)step->uid, "launch",
-        (int)step->launch, "by_script", (int)step->by_script, "node", step->node, "n_nodes",
-        step->n_nodes, "nodes", step->nodes, "parent", step->parent, "hidden", (int)step->hidden,
-        "gres", gres, "stepd", step->stepd, "plan", (int)step->plan, "ring", (int)step->ring,
-        "partial", (int)step->partial, "start", (json_int_t)step->start, "gpus", gpus_to_json(step),
-        "baselines", baselines_to_json(step), "rings", step->rings ? step->rings : "", "alone_gbps",
-        step->alone, "built", step->built, "nccl", step->nccl, "order", (json_int_t)step->order,
-        "said", step->said);
-    return json ? json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS) : NULL;
+        "{s:o, s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gres", gres, "gpus",
+        gpus_to_json(step), "baselines", baselines_to_json(step), "said", step->said);
+    for (int i = 0; i < FIELDS; i++)
+        if (tccl_field_put(json, &fields[i], !fields[i].use, step) != 0)
+            return NULL;
+    return json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS);
 }
 
 /* Returns 0, or -1: it is no list of numbers from 0 on. */
@@ -84,7 +105,7 @@ static int gpus_from_json(const json_t *gpus, struct running_step *step)
         if (!bus || tccl_bus_parse(bus, &step->gpus[i]) != 0)
             return -1;
     }
-    return step->n_gpus <= TCCL_MAX_GPUS ? 0 : -1;
+    return json_is_array(gpus) && step->n_gpus <= TCCL_MAX_GPUS ? 0 : -1;
 }
 
 static int baselines_from_json(const json_t *list, struct running_step *step)
@@ -96,56 +117,29 @@ static int baselines_from_json(const json_t *list, struct running_step *step)
                         &baseline->gbps) != 0)
             return -1;
     }
-    return step->n_baselines <= TCCL_OUTCOME_BASELINES ? 0 : -1;
-}
-
-static bool fits(const struct running_step *step, const char *nodes, const char *parent,
-                 const char *stepd, const char *rings)
-{
-    return step->launch <= TCCL_LAUNCH_BELOW && step->n_nodes >= 1 &&
-           step->n_nodes <= TCCL_MAX_NODES && step->node >= 0 && step->node < step->n_nodes &&
-           step->built >= 0 && step->built <= TCCL_CHAIN_RINGS && step->start >= 0 &&
-           step->order >= 0 && step->order <= INT64_MAX / 2 && strlen(nodes) < RUNNING_NODES &&
-           strlen(parent) <= TCCL_HOST_NAME && strlen(stepd) < STEPD_TEXT &&
-           strlen(rings) < TCCL_RINGS_TEXT;
+    return json_is_array(list) && step->n_baselines <= TCCL_OUTCOME_BASELINES ? 0 : -1;
 }
 
 /* Members that are not known are of a later version. Returns 0, or -1. */
-static int from_json(json_t *json, struct running_step *step)
+static int from_json(const json_t *json, struct running_step *step)
 {
-    const char *nodes, *parent, *stepd, *rings;
-    json_t *key, *gres, *gpus, *baselines, *said = NULL;
-    json_int_t uid, start, order = 0; /* a version before this one has written none */
-    int launch, by_script, hidden, plan, ring, partial;
-    if (json_unpack(json,
-                    "{s:o, s:I, s:i, s:b, s:i, s:i, s:s, s:s, s:b, s:o, s:s, s:b, s:b, s:b, "
-                    "s:I, s:o, s:o, s:s, s:F, s:i, s:i, s?I, s?o!}",
-                    "key", &key, "uid", &uid, "launch", &launch, "by_script", &by_script, "node",
-                    &step->node, "n_nodes", &step->n_nodes, "nodes", &nodes, "parent", &parent,
-                    "hidden", &hidden, "gres", &gres, "stepd", &stepd, "plan", &plan, "ring", &ring,
-                    "partial", &partial, "start", &start, "gpus", &gpus, "baselines", &baselines,
-                    "rings", &rings, "alone_gbps", &step->alone, "built", &step->built, "nccl",
-                    &step->nccl, "order", &order, "said", &said) != 0)
+    const json_t *said = json_object_get(json, "said");
+    size_t known = 4 + (said != NULL);
+    for (int i = 0; i < FIELDS; i++) {
+        known += json_object_get(json, fields[i].name) != NULL;
+        if (tccl_field_get(json, &fields[i], !fields[i].use, step, NULL) != 0)
+            return -1;
+    }
+    if (known != json_object_size(json) || step->node >= step->n_nodes ||
+        gres_from_json(json_object_get(json, "gres"), step) != 0 ||
+        gpus_from_json(json_object_get(json, "gpus"), step) != 0 ||
+        baselines_from_json(json_object_get(json, "baselines"), step) != 0 ||
+        tccl_key_from_json(json_object_get(json, "key"), &step->key, NULL) != 0)
         return -1;
-    step->uid = (uid_t)uid;
-    step->launch = (enum tccl_launch)launch;
-    step->by_script = by_script;
-    step->hidden = hidden;
-    step->plan = plan;
-    step->ring = ring;
-    step->partial = partial;
-    step->start = start;
-    step->order = order;
-    if (!fits(step, nodes, parent, stepd, rings) || gres_from_json(gres, step) != 0 ||
-        gpus_from_json(gpus, step) != 0 || baselines_from_json(baselines, step) != 0 ||
-        tccl_key_from_json(key, &step->key, NULL) != 0)
-        return -1;
-    step->nodes = strdup(nodes);
-    step->parent = strdup(parent);
-    step->rings = *rings ? strdup(rings) : NULL;
-    step->said = json_incref(said);
-    strcpy(step->stepd, stepd);
-    return step->nodes && step->parent ? 0 : -1;
+    if (step->rings && !*step->rings)
+        free(tccl_steal(step->rings));
+    step->said = json_incref((json_t *)said);
+    return 0;
 }
 
 struct saving {
