@@ -74,14 +74,12 @@ static json_t *choices_to_json(const struct tccl_node_nics *choices, int rings, 
     return tccl_steal(array);
 }
 
-/* [[first version, GB/s, better], …] */
-static json_t *baselines_to_json(const struct tccl_outcome *outcome)
+json_t *tccl_baselines_to_json(const struct tccl_outcome_baseline *list, int n)
 {
     cleanup_json json_t *array = json_array();
-    for (int i = 0; i < outcome->n_baselines; i++)
-        if (json_array_append_new(array, json_pack("[ifb]", outcome->baselines[i].first,
-                                                   outcome->baselines[i].gbps,
-                                                   outcome->baselines[i].better)) != 0)
+    for (int i = 0; i < n; i++)
+        if (json_array_append_new(
+                array, json_pack("[ifb]", list[i].first, list[i].gbps, list[i].better)) != 0)
             return NULL;
     return tccl_steal(array);
 }
@@ -94,7 +92,8 @@ json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_
         tccl_fields_put(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome) != 0)
         return NULL;
     if (outcome->n_baselines > 0 &&
-        json_object_set_new(json, "baselines", baselines_to_json(outcome)) != 0)
+        json_object_set_new(json, "baselines",
+                            tccl_baselines_to_json(outcome->baselines, outcome->n_baselines)) != 0)
         return NULL;
     if (outcome->state == TCCL_STATE_APPLIED && first < end &&
         json_object_set_new(json, "choices",
@@ -147,22 +146,24 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
                : tccl_fail(err, "choices: for %d nodes instead of %d", filled, outcome->n_choices);
 }
 
-static int read_baselines(struct tccl_outcome *outcome, const json_t *json, struct tccl_error *err)
+int tccl_baselines_from_json(const json_t *json,
+                             struct tccl_outcome_baseline list[static TCCL_OUTCOME_BASELINES],
+                             int *n, struct tccl_error *err)
 {
     size_t count = json_array_size(json);
     if (count > TCCL_OUTCOME_BASELINES)
         return tccl_fail(err, "baselines: %zu instead of at most %d", count,
                          TCCL_OUTCOME_BASELINES);
     for (size_t i = 0; i < count; i++) {
-        struct tccl_outcome_baseline *baseline = &outcome->baselines[i];
+        struct tccl_outcome_baseline *baseline = &list[i];
         int better, least = i > 0 ? baseline[-1].first + 1 : 1;
-        if (json_unpack(json_array_get(json, i), "[iFb!]", &baseline->first, &baseline->gbps,
-                        &better) != 0 ||
+        if (json_unpack((json_t *)json_array_get(json, i), "[iFb!]", &baseline->first,
+                        &baseline->gbps, &better) != 0 ||
             baseline->first < least || !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
             return tccl_fail(err, "baselines: entry %zu is not one", i);
         baseline->better = better;
     }
-    outcome->n_baselines = (int)count;
+    *n = (int)count;
     return 0;
 }
 
@@ -178,7 +179,8 @@ static int read_plan(const json_t *json, const struct tccl_step_key *key,
         return -1;
     if (outcome->reason[0] && !outcome->cause)
         outcome->cause = TCCL_REASON_OTHER; /* of an older tccld */
-    if (read_baselines(outcome, json_object_get(json, "baselines"), err) != 0)
+    if (tccl_baselines_from_json(json_object_get(json, "baselines"), outcome->baselines,
+                                 &outcome->n_baselines, err) != 0)
         return -1;
     return outcome->state == TCCL_STATE_APPLIED && outcome->n_choices > 0
                ? read_choices(outcome, json_object_get(json, "choices"), err)

@@ -42,6 +42,13 @@ struct tccl_outcome_baseline {
     bool better; /* the ring is not worth it with that NCCL */
 };
 
+/* [[first version, GB/s, better], …], ascending: a new reference, NULL without memory. Reading
+ * returns 0, or -1 with err; no list is one of none. */
+json_t *tccl_baselines_to_json(const struct tccl_outcome_baseline *list, int n);
+int tccl_baselines_from_json(const json_t *json,
+                             struct tccl_outcome_baseline list[static TCCL_OUTCOME_BASELINES],
+                             int *n, struct tccl_error *err);
+
 struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */

@@ -60,23 +60,15 @@ static json_t *gpus_to_json(const struct running_step *step)
     return gpus;
 }
 
-static json_t *baselines_to_json(const struct running_step *step)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < step->n_baselines; i++)
-        json_array_append_new(
-            list, json_pack("[i, f]", step->baselines[i].first, step->baselines[i].gbps));
-    return list;
-}
-
 char *running_text(const struct running_step *step)
 {
     json_t *gres = json_array();
     for (int i = 0; i < step->n_gres; i++)
         json_array_append_new(gres, json_integer(step->gres[i]));
-    cleanup_json json_t *json = json_pack(
-        "{s:o, s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gres", gres, "gpus",
-        gpus_to_json(step), "baselines", baselines_to_json(step), "said", step->said);
+    cleanup_json json_t *json =
+        json_pack("{s:o, s:o, s:o, s:o, s:O*}", "key", tccl_key_to_json(&step->key), "gres", gres,
+                  "gpus", gpus_to_json(step), "baselines",
+                  tccl_baselines_to_json(step->baselines, step->n_baselines), "said", step->said);
     for (int i = 0; i < FIELDS; i++)
         if (tccl_field_put(json, &fields[i], !fields[i].use, step) != 0)
             return NULL;
@@ -108,18 +100,6 @@ static int gpus_from_json(const json_t *gpus, struct running_step *step)
     return json_is_array(gpus) && step->n_gpus <= TCCL_MAX_GPUS ? 0 : -1;
 }
 
-static int baselines_from_json(const json_t *list, struct running_step *step)
-{
-    step->n_baselines = (int)json_array_size(list);
-    for (int i = 0; i < step->n_baselines && i < TCCL_OUTCOME_BASELINES; i++) {
-        struct tccl_outcome_baseline *baseline = &step->baselines[i];
-        if (json_unpack(json_array_get(list, (size_t)i), "[i, F!]", &baseline->first,
-                        &baseline->gbps) != 0)
-            return -1;
-    }
-    return json_is_array(list) && step->n_baselines <= TCCL_OUTCOME_BASELINES ? 0 : -1;
-}
-
 /* Members that are not known are of a later version. Returns 0, or -1. */
 static int from_json(const json_t *json, struct running_step *step)
 {
@@ -133,7 +113,8 @@ static int from_json(const json_t *json, struct running_step *step)
     if (known != json_object_size(json) || step->node >= step->n_nodes ||
         gres_from_json(json_object_get(json, "gres"), step) != 0 ||
         gpus_from_json(json_object_get(json, "gpus"), step) != 0 ||
-        baselines_from_json(json_object_get(json, "baselines"), step) != 0 ||
+        tccl_baselines_from_json(json_object_get(json, "baselines"), step->baselines,
+                                 &step->n_baselines, NULL) != 0 ||
         tccl_key_from_json(json_object_get(json, "key"), &step->key, NULL) != 0)
         return -1;
     if (step->rings && !*step->rings)
