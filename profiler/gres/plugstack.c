@@ -96,13 +96,10 @@ static int read_file(struct tccl_plugstack *stack, const char *path, int depth,
 void tccl_plugstack_path(const struct tccl_slurm_conf *conf, char path[static PATH_MAX])
 {
     const char *set = tccl_slurm_get(conf, "PlugStackConfig");
-    const char *beside = *conf->path ? conf->path : "/etc/slurm/";
-    const char *slash = strrchr(beside, '/');
     if (set)
         snprintf(path, PATH_MAX, "%s", set);
     else
-        snprintf(path, PATH_MAX, "%.*splugstack.conf", slash ? (int)(slash + 1 - beside) : 0,
-                 beside);
+        tccl_slurm_beside(*conf->path ? conf->path : "/etc/slurm/", "plugstack.conf", path);
 }
 
 int tccl_plugstack_read(const char *path, struct tccl_plugstack *stack, struct tccl_error *err)

@@ -101,6 +101,12 @@ static int add(struct tccl_slurm_conf *conf, const char *key, const char *value,
 static int read_file(struct tccl_slurm_conf *conf, const char *path, int depth,
                      struct tccl_error *err);
 
+void tccl_slurm_beside(const char *conf, const char *name, char path[static PATH_MAX])
+{
+    const char *slash = strrchr(conf, '/');
+    snprintf(path, PATH_MAX, "%.*s%s", slash ? (int)(slash + 1 - conf) : 0, conf, name);
+}
+
 bool tccl_slurm_include(const char *beside, const char *pattern, char whole[static PATH_MAX],
                         glob_t *found)
 {

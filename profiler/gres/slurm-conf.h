@@ -39,6 +39,9 @@ void tccl_slurm_conf_clear(struct tccl_slurm_conf *conf);
 bool tccl_slurm_include(const char *beside, const char *pattern, char whole[static PATH_MAX],
                         glob_t *found);
 
+/* The path of a file beside slurm.conf (its path; without a folder: in the current one). */
+void tccl_slurm_beside(const char *conf, const char *name, char path[static PATH_MAX]);
+
 /* The last value of a key, not case-sensitive; NULL if it is not set. Borrowed. */
 const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key);
 

@@ -176,11 +176,8 @@ void check_item_configless(const struct check_site *site, struct check_result *r
 static bool constrains(const struct check_site *site, bool *seen)
 {
     struct tccl_slurm_conf cgroup;
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
-    char *slash = strrchr(path, '/');
-    if (slash)
-        strcpy(slash + 1, "cgroup.conf");
+    char path[PATH_MAX];
+    tccl_slurm_beside(*site->slurm.path ? site->slurm.path : "/etc/slurm/", "cgroup.conf", path);
     *seen = tccl_slurm_conf_read(path, &cgroup, NULL) == 0;
     const char *value = tccl_slurm_get(&cgroup, "ConstrainDevices");
     bool yes = value && strcasecmp(value, "yes") == 0;

@@ -62,19 +62,9 @@ struct peer {
 struct round {
     const struct check_site *site;
     struct peer *peers;
-    size_t count, next;
-    pthread_mutex_t lock;
+    size_t count;
+    _Atomic size_t next;
 };
-
-static struct peer *take_next(struct round *round)
-{
-    struct peer *peer = NULL;
-    pthread_mutex_lock(&round->lock);
-    if (round->next < round->count && tccl_now_ms() < round->site->deadline)
-        peer = &round->peers[round->next++];
-    pthread_mutex_unlock(&round->lock);
-    return peer;
-}
 
 /* What the node itself says of its plugin, and whether it is of another release than we are. */
 static void take_answer(struct peer *peer, const json_t *answer)
@@ -95,8 +85,8 @@ static void take_answer(struct peer *peer, const json_t *answer)
 static void *work(void *argument)
 {
     struct round *round = argument;
-    struct peer *peer;
-    while ((peer = take_next(round))) {
+    for (size_t i; (i = round->next++) < round->count && tccl_now_ms() < round->site->deadline;) {
+        struct peer *peer = &round->peers[i];
         int64_t end = check_run_until(round->site->deadline, EACH_MS);
         if (peer->down)
             continue;
@@ -266,7 +256,7 @@ void check_item_peers(const struct check_site *site, struct check_result *result
 {
     struct tccl_hosts hosts = {0};
     struct tccl_error err = {0};
-    struct round round = {.site = site, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct round round = {.site = site};
     int more;
     if (list_nodes(site, &hosts, &err) != 0) {
         check_say(result, CHECK_WARN, "%s", err.text);

@@ -46,23 +46,23 @@ uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback)
     return errno || *end || number > UINT32_MAX ? fallback : (uint32_t)number;
 }
 
-/* Takes ownership of value. Returns 0, or -1 if it is NULL (out of memory). */
-static int add_edit(struct job_env_edits *edits, const char *name, char *value)
+/* Takes ownership of value; NULL: out of memory. */
+static void add_edit(struct job_env_edits *edits, const char *name, char *value)
 {
-    if (!value || edits->count == JOB_ENV_EDITS) {
-        free(value);
-        return -1;
+    if (value && edits->count < JOB_ENV_EDITS) {
+        edits->list[edits->count++] = (struct job_env_edit){name, value};
+        return;
     }
-    edits->list[edits->count++] = (struct job_env_edit){name, value};
-    return 0;
+    free(value);
+    edits->failed = true;
 }
 
-static int add_unset(struct job_env_edits *edits, const char *name)
+static void add_unset(struct job_env_edits *edits, const char *name)
 {
-    if (edits->count == JOB_ENV_EDITS)
-        return -1;
-    edits->list[edits->count++] = (struct job_env_edit){name, NULL};
-    return 0;
+    if (edits->count < JOB_ENV_EDITS)
+        edits->list[edits->count++] = (struct job_env_edit){name, NULL};
+    else
+        edits->failed = true;
 }
 
 static int is_element(const char *text, size_t length, const char *element)
@@ -93,85 +93,68 @@ char *job_env_preload_without(const char *list, const char *a, const char *b)
     return removed ? kept : strcpy(kept, list);
 }
 
-static int forget_preload(char *const *env, const char *shim, struct job_env_edits *edits)
-{
-    const char *list = job_env_get(env, "LD_PRELOAD");
-    if (!list)
-        return 0;
-    cleanup_free char *kept = job_env_preload_without(list, shim, job_env_get(env, "TCCL_SHIM"));
-    if (!kept)
-        return -1;
-    if (kept[0] == '\0')
-        return add_unset(edits, "LD_PRELOAD");
-    return strcmp(kept, list) == 0 ? 0 : add_edit(edits, "LD_PRELOAD", tccl_steal(kept));
-}
-
-/* Removes what job_env_announce put in front of ASAN_OPTIONS. */
-static int forget_asan(char *const *env, struct job_env_edits *edits)
+/* Removes the preload of an outer step from LD_PRELOAD, what add_shim put in front of ASAN_OPTIONS,
+ * and what job_env_contain set. */
+static void forget_preload(char *const *env, const char *shim, struct job_env_edits *edits)
 {
     static const size_t length = sizeof(JOB_ENV_ASAN) - 1;
+    const char *list = job_env_get(env, "LD_PRELOAD"), *old = job_env_get(env, "TCCL_SHIM");
     const char *options = job_env_get(env, "ASAN_OPTIONS");
-    if (!job_env_get(env, "TCCL_SHIM") || !options || strncmp(options, JOB_ENV_ASAN, length) != 0)
-        return 0;
-    if (options[length] == '\0')
-        return add_unset(edits, "ASAN_OPTIONS");
-    return options[length] == ':' ? add_edit(edits, "ASAN_OPTIONS", strdup(options + length + 1))
-                                  : 0;
-}
-
-static int forget_containers(char *const *env, struct job_env_edits *edits)
-{
+    cleanup_free char *kept = list ? job_env_preload_without(list, shim, old) : NULL;
+    if (kept && !*kept)
+        add_unset(edits, "LD_PRELOAD");
+    else if (list && (!kept || strcmp(kept, list) != 0))
+        add_edit(edits, "LD_PRELOAD", tccl_steal(kept));
+    if (old && options && strcmp(options, JOB_ENV_ASAN) == 0)
+        add_unset(edits, "ASAN_OPTIONS");
+    else if (old && options && strncmp(options, JOB_ENV_ASAN ":", length + 1) == 0)
+        add_edit(edits, "ASAN_OPTIONS", strdup(options + length + 1));
     for (int i = 0; i < 2; i++) {
         const char *value = job_env_get(env, container_preloads[i]);
-        if (value && *value == ':' && add_unset(edits, container_preloads[i]) != 0)
-            return -1;
+        if (value && *value == ':')
+            add_unset(edits, container_preloads[i]);
     }
-    return 0;
 }
 
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits)
 {
-    if (forget_preload(env, shim, edits) != 0 || forget_asan(env, edits) != 0 ||
-        forget_containers(env, edits) != 0)
-        return -1;
+    forget_preload(env, shim, edits);
     for (size_t i = 0; i < sizeof(plan_variables) / sizeof(*plan_variables); i++)
-        if (job_env_get(env, plan_variables[i]) && add_unset(edits, plan_variables[i]) != 0)
-            return -1;
-    return 0;
+        if (job_env_get(env, plan_variables[i]))
+            add_unset(edits, plan_variables[i]);
+    return edits->failed ? -1 : 0;
 }
 
 int job_env_unload(char *const *env, struct job_env_edits *edits)
 {
-    if (!job_env_get(env, "TCCL_SHIM"))
-        return 0;
-    return forget_preload(env, NULL, edits) != 0 || forget_asan(env, edits) != 0 ||
-                   forget_containers(env, edits) != 0
-               ? -1
-               : add_unset(edits, "TCCL_SHIM");
+    if (job_env_get(env, "TCCL_SHIM")) {
+        forget_preload(env, NULL, edits);
+        add_unset(edits, "TCCL_SHIM");
+    }
+    return edits->failed ? -1 : 0;
 }
 
-static int add_text(struct job_env_edits *edits, const char *name, const char *text)
+static void add_text(struct job_env_edits *edits, const char *name, const char *text)
 {
-    return text && *text ? add_edit(edits, name, strdup(text)) : 0;
+    if (text && *text)
+        add_edit(edits, name, strdup(text));
 }
 
-static int add_gbps(struct job_env_edits *edits, const char *name, double gbps)
+static void add_gbps(struct job_env_edits *edits, const char *name, double gbps)
 {
     char *text = NULL;
-    if (!(gbps > 0))
-        return 0;
-    return asprintf(&text, "%.2f", gbps) < 0 ? -1 : add_edit(edits, name, text);
+    if (gbps > 0)
+        add_edit(edits, name, asprintf(&text, "%.2f", gbps) < 0 ? NULL : text);
 }
 
 /* name = text:(previous value) */
-static int add_in_front(char *const *env, const char *name, const char *text,
-                        struct job_env_edits *edits)
+static void add_in_front(char *const *env, const char *name, const char *text,
+                         struct job_env_edits *edits)
 {
     const char *list = job_env_get(env, name);
     char *whole = NULL;
-    if (asprintf(&whole, "%s%s%s", text, list && *list ? ":" : "", list ? list : "") < 0)
-        return -1;
-    return add_edit(edits, name, whole);
+    int size = asprintf(&whole, "%s%s%s", text, list && *list ? ":" : "", list ? list : "");
+    add_edit(edits, name, size < 0 ? NULL : whole);
 }
 
 /* execve fails with E2BIG if a single string (name, '=', value and NUL) is longer: then the step
@@ -190,38 +173,39 @@ static bool has_room(char *const *env, const char *name, const char *text)
 
 static int add_shim(char *const *env, const char *shim, struct job_env_edits *edits)
 {
-    if (!has_room(env, "LD_PRELOAD", shim) || !has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN))
-        return 0;
-    return add_text(edits, "TCCL_SHIM", shim) || add_in_front(env, "LD_PRELOAD", shim, edits) ||
-                   add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits)
-               ? -1
-               : 0;
+    if (has_room(env, "LD_PRELOAD", shim) && has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN)) {
+        add_text(edits, "TCCL_SHIM", shim);
+        add_in_front(env, "LD_PRELOAD", shim, edits);
+        add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);
+    }
+    return edits->failed ? -1 : 0;
 }
 
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits)
 {
-    int applied = plan->state == TCCL_STATE_APPLIED;
-    int failed = add_text(edits, "TCCL_STATE", tccl_state_name(plan->state)) ||
-                 add_text(edits, "TCCL_REASON", plan->reason) ||
-                 add_gbps(edits, "TCCL_BASELINE_GBPS", plan->baseline_gbps);
-    if (!failed && applied)
-        failed = add_gbps(edits, "TCCL_GBPS", plan->gbps) ||
-                 add_gbps(edits, "TCCL_ALONE_GBPS", plan->alone_gbps) ||
-                 add_text(edits, "TCCL_NEIGHBOURS_BY", plan->neighbours_by) ||
-                 add_text(edits, "TCCL_PLAN", plan->path) ||
-                 add_text(edits, "TCCL_RING", plan->ring);
-    if (!failed && !applied && shim && plan->path) /* its groups may have chains */
-        failed = add_text(edits, "TCCL_PLAN", plan->path);
-    if (!failed && shim && (applied || plan->path))
-        failed = add_shim(env, shim, edits);
-    return failed ? -1 : 0;
+    bool applied = plan->state == TCCL_STATE_APPLIED;
+    add_text(edits, "TCCL_STATE", tccl_state_name(plan->state));
+    add_text(edits, "TCCL_REASON", plan->reason);
+    add_gbps(edits, "TCCL_BASELINE_GBPS", plan->baseline_gbps);
+    if (applied) {
+        add_gbps(edits, "TCCL_GBPS", plan->gbps);
+        add_gbps(edits, "TCCL_ALONE_GBPS", plan->alone_gbps);
+        add_text(edits, "TCCL_NEIGHBOURS_BY", plan->neighbours_by);
+        add_text(edits, "TCCL_RING", plan->ring);
+    }
+    if (applied || shim) /* else its groups may have chains */
+        add_text(edits, "TCCL_PLAN", plan->path);
+    if (shim && (applied || plan->path))
+        return add_shim(env, shim, edits);
+    return edits->failed ? -1 : 0;
 }
 
 int job_env_prepare(char *const *env, const char *path, const char *shim,
                     struct job_env_edits *edits)
 {
-    return add_text(edits, "TCCL_PLAN", path) || add_shim(env, shim, edits) ? -1 : 0;
+    add_text(edits, "TCCL_PLAN", path);
+    return add_shim(env, shim, edits);
 }
 
 /* Both or neither: one alone would contradict the other. */
@@ -245,7 +229,6 @@ int job_env_contain(char *const *env, const char *inside, struct job_env_edits *
     if (strchr(value, '$') || !may_contain(env, strlen(value)))
         return 0;
     for (int i = 0; i < 2; i++)
-        if (add_edit(edits, container_preloads[i], strdup(value)) != 0)
-            return -1;
-    return 0;
+        add_edit(edits, container_preloads[i], strdup(value));
+    return edits->failed ? -1 : 0;
 }

@@ -124,6 +124,7 @@ struct job_env_edit {
 struct job_env_edits {
     struct job_env_edit list[JOB_ENV_EDITS];
     int count;
+    bool failed; /* out of memory: some are missing */
 };
 
 void job_env_edits_clear(struct job_env_edits *edits);

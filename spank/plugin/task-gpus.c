@@ -165,10 +165,9 @@ static bool says(const char *path, const char *key, const char *word, bool else_
 static bool is_constrained(const char *slurm_conf)
 {
     char path[PATH_MAX];
-    const char *slash = slurm_conf ? strrchr(slurm_conf, '/') : NULL;
-    if (!slash || !says(slurm_conf, "TaskPlugin", "cgroup", true))
+    if (!slurm_conf || !strchr(slurm_conf, '/') || !says(slurm_conf, "TaskPlugin", "cgroup", true))
         return false;
-    snprintf(path, sizeof(path), "%.*s/cgroup.conf", (int)(slash - slurm_conf), slurm_conf);
+    tccl_slurm_beside(slurm_conf, "cgroup.conf", path);
     return says(path, "ConstrainDevices", "yes", false);
 }
 

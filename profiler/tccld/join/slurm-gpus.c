@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
 #include "profile/stamp.h"
 #include "tccld/main/log.h"
@@ -62,16 +63,10 @@ struct slurm_gpus {
 
 /* ---- in the thread ---- */
 
-static void beside(const char *conf, const char *name, char path[static PATH_MAX])
-{
-    const char *slash = strrchr(conf, '/');
-    snprintf(path, PATH_MAX, "%.*s/%s", slash ? (int)(slash - conf) : 0, conf, name);
-}
-
 static void take_stamps(struct source *source)
 {
     char gres_conf[PATH_MAX];
-    beside(source->slurmd.conf, "gres.conf", gres_conf);
+    tccl_slurm_beside(*source->slurmd.conf ? source->slurmd.conf : "/", "gres.conf", gres_conf);
     source->program = tccl_stamp_take(source->slurmd.program);
     source->slurm_conf = tccl_stamp_take(source->slurmd.conf);
     source->gres_conf = tccl_stamp_take(gres_conf);
