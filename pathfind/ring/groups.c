@@ -291,6 +291,7 @@ static int see_others(const struct tccl_groups *groups, const struct tccl_side *
         count += sides[i].count;
         beside->others[beside->n] = &sides[i];
         beside->alone[beside->n++] = groups->unit;
+        beside->mates++;
     }
     return count;
 }
@@ -485,15 +486,6 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
     return most;
 }
 
-/* What is left to the steps that run beside the job: its own groups are not among them. */
-static double left_to_steps(const struct tccl_groups *groups, const struct tccl_worth *worth)
-{
-    double left = 1;
-    for (int i = 0; i < groups->beside->n; i++)
-        left = fmin(left, worth->others[i] / groups->beside->alone[i]);
-    return left;
-}
-
 /* Is it worth it for the slowest group, beside other steps? How many nodes groups have is not known
  * here: two, if there are several. */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
@@ -503,11 +495,11 @@ static bool is_worth_it(const struct tccl_groups *groups, const struct assignmen
     int nodes = groups->closed ? 1 : 2;
     const struct tccl_decision_case asked = {
         .ours = {.gbps = least,
-                 .share = left_to_steps(groups, &planned->worth),
+                 .share = planned->worth.left,
                  .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
         .nccl = {.gbps = own_least,
-                 .share = left_to_steps(groups, worth),
+                 .share = worth->left,
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
         .gpus = nodes * groups->lists[0].results[0].chain.n_gpus,

@@ -27,10 +27,12 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
         worth->others[i] = gbps[i + 1];
         if (beside->selfish)
             continue;
-        worth->left = fmin(worth->left, share);
+        worth->least = fmin(worth->least, share);
         worth->sum += share;
+        if (i < beside->n - beside->mates)
+            worth->left = fmin(worth->left, share);
     }
-    worth->least = fmin(worth->least, worth->left);
+    worth->least = fmin(worth->least, 1);
     return 0;
 }
 

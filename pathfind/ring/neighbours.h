@@ -19,15 +19,16 @@ struct tccl_beside {
     const struct tccl_side *others[TCCL_MAX_SIDES - 1];
     double alone[TCCL_MAX_SIDES - 1]; /* of each, GB/s */
     double own;                       /* what the step itself reaches alone, GB/s */
-    bool selfish;                     /* shares of the others don't count */
+    int mates;    /* of these the last so many are groups of the same job (groups.h) */
+    bool selfish; /* shares of the others don't count */
 };
 
 /* What a side is worth beside the others. */
 struct tccl_worth {
-    double gbps;                       /* of the side, while all run, GB/s */
-    double least;                      /* the least share */
-    double left;                       /* the least share of the others; 1 if there are none */
-    double sum;                        /* of all shares */
+    double gbps;  /* of the side, while all run, GB/s */
+    double least; /* the least share */
+    double left;  /* the least share of the others, without mates; 1 if there are none */
+    double sum;   /* of all shares */
     double others[TCCL_MAX_SIDES - 1]; /* what each of the others reaches, GB/s */
     enum tccl_basis basis;             /* by bounds: all of these are so much at least */
 };

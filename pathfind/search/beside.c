@@ -38,34 +38,15 @@ static int search_by(const struct tccl_machine *machine, struct tccl_meter meter
     return status < 0 ? -1 : 0;
 }
 
-/* Keeps the chain if it is worth more than the best one. Returns 0, or -1 with err. */
-static int offer(const struct tccl_beside *beside, const struct tccl_chain *chain, double noise,
-                 struct tccl_result *best, struct tccl_worth *most, struct tccl_error *err)
-{
-    struct tccl_set set;
-    struct tccl_side side = {0};
-    struct tccl_worth worth;
-
-    if (!chain->n_gpus)
-        return 0;
-    tccl_chain_set(chain, &set);
-    tccl_side_add(&side, &set);
-    if (tccl_beside_worth(beside, &side, &worth, err) != 0)
-        return -1;
-    if (best->chain.n_gpus && !tccl_worth_better(&worth, most, noise))
-        return 0;
-    *most = worth;
-    best->chain = *chain;
-    best->gbps = worth.gbps;
-    return tccl_model_measure(beside->model, &set, &best->bound, NULL, NULL, err);
-}
-
 int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *best,
                      struct tccl_worth *worth, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_result found[3];
+    const struct tccl_result *list[3];
+    struct tccl_candidates candidates = {.list = list, .noise = options->noise};
+    struct tccl_choice choice = {.result = NULL};
     int n_found = beside->n > 0 ? 3 : 1; /* with nobody else all wishes are one */
 
     *best = (struct tccl_result){0};
@@ -81,9 +62,21 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
         if (search_by(machine, tccl_beside_meter(beside), gpus, options, &found[i], err) != 0)
             return -1;
     }
-    for (int i = 0; i < n_found; i++)
-        if (offer(beside, &found[i].chain, options->noise, best, worth, err) != 0)
+    for (int i = 0; i < n_found; i++) {
+        struct tccl_set set;
+        if (!found[i].chain.n_gpus)
+            continue;
+        tccl_chain_set(&found[i].chain, &set);
+        if (tccl_model_measure(beside->model, &set, &found[i].gbps, NULL, NULL, err) != 0)
             return -1;
+        list[candidates.n++] = &found[i];
+    }
+    if (tccl_choose(beside, &candidates, &choice, err) != 0)
+        return -1;
+    *worth = choice.worth;
+    *best = *choice.result;
+    best->bound = best->gbps; /* alone */
+    best->gbps = worth->gbps;
     return 0;
 }
 
