@@ -197,14 +197,6 @@ static struct score score_of(const struct tccl_view *view, int from, int distanc
     return score;
 }
 
-static bool all_alike(const struct score *scores, int count)
-{
-    for (int i = 1; i < count; i++)
-        if (scores[i].gbps != scores[0].gbps || scores[i].hops != scores[0].hops)
-            return false;
-    return true;
-}
-
 /* The GPUs to try next, in order of preference. In a channel that ends at a NIC, the last GPU is
  * one near to it; before that, equal GPUs are tried in reverse order. Returns how many. */
 static int next_gpus(const struct search *search, int from, struct spot spot,
@@ -220,7 +212,9 @@ static int next_gpus(const struct search *search, int from, struct spot spot,
         if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % view->n_gpus))
             scores[count++] = score_of(view, from, distance, nic);
     qsort(scores, (size_t)count, sizeof(*scores), compare_scores);
-    bool reverse = nic != NEVER && !last && all_alike(scores, count);
+    bool reverse = nic != NEVER && !last;
+    for (int i = 1; i < count; i++) /* all are alike */
+        reverse = reverse && scores[i].gbps == scores[0].gbps && scores[i].hops == scores[0].hops;
     for (int i = 0; i < count; i++)
         next[i] = (uint8_t)scores[reverse ? count - 1 - i : i].gpu;
     return count;

@@ -9,31 +9,17 @@
 
 /* ---- writing ---- */
 
-/* The chains as one text; null: none. */
-static json_t *set_to_json(const struct tccl_node_class *class, const struct tccl_ring_set *set)
-{
-    struct tccl_named_rings named;
-    char text[TCCL_RINGS_TEXT];
-    named.n = set->n;
-    for (int i = 0; i < set->n; i++) {
-        const struct tccl_chain *chain = &set->rings[i];
-        tccl_chain_name_nics(chain, chain->closed ? "" : class->nics[chain->entry.nic].name,
-                             chain->closed ? "" : class->nics[chain->exit.nic].name,
-                             &named.chains[i]);
-    }
-    tccl_named_rings_format(&named, text);
-    return set->n ? json_string(text) : json_null();
-}
-
 /* An unknown bound (infinite) is null. No set harms. */
 static json_t *seen_to_json(const struct tccl_node_class *class, const struct tccl_seen *seen)
 {
     bool several = seen - class->seen >= tccl_class_first_set(class);
+    char text[TCCL_RINGS_TEXT];
+    tccl_class_format(class, &seen->set, text);
     json_t *json =
         json_pack("{s:f, s:f, s:f, s:s, s:o, s:o}", "gbps", seen->gbps, "alone", seen->alone,
                   "share", seen->share, "basis", tccl_basis_name(seen->basis), "bound",
                   isfinite(seen->bound) ? json_real(seen->bound) : json_null(),
-                  several ? "rings" : "chain", set_to_json(class, &seen->set));
+                  several ? "rings" : "chain", *text ? json_string(text) : json_null());
     if (!several)
         json_object_set_new(json, "harms", json_boolean(seen->harms));
     return json;
@@ -358,13 +344,6 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 
 /* ---- comparison ---- */
 
-static bool seen_equal(const struct tccl_seen *a, const struct tccl_seen *b)
-{
-    return a->gbps == b->gbps && a->bound == b->bound && a->alone == b->alone &&
-           a->share == b->share && a->harms == b->harms && a->basis == b->basis &&
-           tccl_ring_set_equal(&a->set, &b->set);
-}
-
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
@@ -379,8 +358,12 @@ bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_no
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         if (!baseline_equal(&a->baselines[i], &b->baselines[i]))
             return false;
-    for (int i = 0; i < a->n_seen; i++)
-        if (!seen_equal(&a->seen[i], &b->seen[i]))
+    for (int i = 0; i < a->n_seen; i++) {
+        const struct tccl_seen *x = &a->seen[i], *y = &b->seen[i];
+        if (x->gbps != y->gbps || x->bound != y->bound || x->alone != y->alone ||
+            x->share != y->share || x->harms != y->harms || x->basis != y->basis ||
+            !tccl_ring_set_equal(&x->set, &y->set))
             return false;
+    }
     return true;
 }

@@ -368,12 +368,15 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     return tccl_steal(class);
 }
 
-void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
-                            char text[static TCCL_CHAIN_TEXT])
+void tccl_class_format(const struct tccl_node_class *class, const struct tccl_ring_set *set,
+                       char text[static TCCL_RINGS_TEXT])
 {
-    struct tccl_named_chain named;
-    bool ports = chain->n_gpus && !chain->closed;
-    tccl_chain_name_nics(chain, ports ? class->nics[chain->entry.nic].name : "",
-                         ports ? class->nics[chain->exit.nic].name : "", &named);
-    tccl_named_format(&named, text);
+    struct tccl_named_rings named = {.n = set->n};
+    for (int i = 0; i < set->n; i++) {
+        const struct tccl_chain *chain = &set->rings[i];
+        tccl_chain_name_nics(chain, chain->closed ? "" : class->nics[chain->entry.nic].name,
+                             chain->closed ? "" : class->nics[chain->exit.nic].name,
+                             &named.chains[i]);
+    }
+    tccl_named_rings_format(&named, text);
 }

@@ -130,9 +130,9 @@ const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, con
                                         const int *out, int rings,
                                         uint8_t order[static TCCL_CHAIN_RINGS]);
 
-/* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
-void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
-                            char text[static TCCL_CHAIN_TEXT]);
+/* The text of a set of the class (chain-text.h), with GPU numbers; "" if it has no rings. */
+void tccl_class_format(const struct tccl_node_class *class, const struct tccl_ring_set *set,
+                       char text[static TCCL_RINGS_TEXT]);
 /* For messages between nodes (class-message.c). from_json validates and bounds everything, and
  * leaves out chains and sets that no NCCL can be made to build; NULL with err. */
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class);

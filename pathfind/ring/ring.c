@@ -574,18 +574,6 @@ int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct t
     return 0;
 }
 
-static void put_node(FILE *stream, const char *name, const struct tccl_node_class *class,
-                     const struct tccl_ring_set *set)
-{
-    char text[TCCL_CHAIN_TEXT];
-    fprintf(stream, "%s[", name);
-    for (int i = 0; i < set->n; i++) {
-        tccl_node_class_format(class, &set->rings[i], text);
-        fprintf(stream, "%s%s", i ? " | " : "", text);
-    }
-    fputs("]", stream);
-}
-
 /* Which chains nodes have: the first node of each kind. */
 struct written {
     const struct tccl_node_class *class;
@@ -617,13 +605,16 @@ static void put_nodes(FILE *stream, const struct tccl_run *runs, int n_runs,
         const struct tccl_node_class *class = runs[run].class;
         for (int i = 0; i < runs[run].count; i++, node++) {
             struct tccl_ring_set set;
+            char text[TCCL_RINGS_TEXT];
             int first = written ? first_alike(ring, class, node, written, &n_written) : node;
             fputs(node ? " " : "", stream);
-            tccl_ring_set_of(ring, class, node, &set);
-            if (first < node)
+            if (first < node) {
                 fprintf(stream, "%s[= %s]", names[node], names[first]);
-            else
-                put_node(stream, names[node], class, &set);
+                continue;
+            }
+            tccl_ring_set_of(ring, class, node, &set);
+            tccl_class_format(class, &set, text);
+            fprintf(stream, "%s[%s]", names[node], text);
         }
     }
 }

@@ -471,17 +471,6 @@ static struct tccl_setmap_entry *take_up(struct tccl_bounds *bounds, const struc
     return entry;
 }
 
-/* The entry that all symmetric sets share; NULL without one. */
-static struct tccl_setmap_entry *shared_entry(const struct tccl_bounds *bounds,
-                                              const struct tccl_set *walk)
-{
-    struct tccl_set set;
-    if (!bounds->symmetry)
-        return NULL;
-    canonical_set(bounds, walk, &set);
-    return tccl_setmap_find(&bounds->canonical, &set);
-}
-
 static int share(struct tccl_bounds *bounds, const struct tccl_set *walk, double gbps, double upper)
 {
     struct tccl_set set;
@@ -544,8 +533,12 @@ static struct tccl_setmap_entry *own_entry(const struct tccl_bounds *bounds,
 bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_set *walk,
                       struct tccl_known *known)
 {
-    const struct tccl_setmap_entry *own = own_entry(bounds, walk);
-    const struct tccl_setmap_entry *found = own ? own : shared_entry(bounds, walk);
+    const struct tccl_setmap_entry *own = own_entry(bounds, walk), *found = own;
+    struct tccl_set shared;
+    if (!own && bounds->symmetry) { /* the entry that all symmetric sets share */
+        canonical_set(bounds, walk, &shared);
+        found = tccl_setmap_find(&bounds->canonical, &shared);
+    }
     if (found)
         *known = (struct tccl_known){own ? own->gbps : found->best.gbps, found->upper, !own,
                                      found->best.failed};

@@ -17,20 +17,13 @@ struct ground {
     struct tccl_beside running; /* nobody, or the step on the busy GPUs */
 };
 
-/* How many sets of k of these GPUs there are. */
-static long count_places(uint32_t free, int k)
-{
-    int n = __builtin_popcount(free);
-    long count = k <= n;
-    for (int i = 0; i < k && i < n; i++)
-        count = count * (n - i) / (i + 1);
-    return count;
-}
-
 /* The sets of k of the free GPUs, unranked, all values NAN. */
 static struct tccl_place *list_places(uint32_t free, int k, int *n)
 {
-    struct tccl_place *places = calloc(count_places(free, k) + 1, sizeof(*places));
+    size_t count = 1;
+    for (uint32_t gpus = free; gpus; gpus = (gpus - 1) & free)
+        count += __builtin_popcount(gpus) == k;
+    struct tccl_place *places = calloc(count, sizeof(*places));
     *n = 0;
     for (uint32_t gpus = free; places && gpus; gpus = (gpus - 1) & free)
         if (__builtin_popcount(gpus) == k)

@@ -69,8 +69,7 @@ static int list_transfers(struct bound *bound, struct tccl_error *err)
 {
     for (int i = 0; i < TCCL_TRANSFERS; i++) {
         tccl_transfer transfer = (tccl_transfer)i;
-        if (!tccl_transfer_valid(transfer) ||
-            tccl_machine_allows(bound->machine, transfer, NULL) != 0 || !may_use(bound, transfer))
+        if (tccl_machine_allows(bound->machine, transfer, NULL) != 0 || !may_use(bound, transfer))
             continue;
         bound->transfers[bound->n_transfers] = transfer;
         if (tccl_model_slowest(bound->model, &transfer, 1, &bound->alone[bound->n_transfers],
@@ -257,24 +256,20 @@ static double find_cut(const struct bound *bound, uint32_t gpus, bool out, struc
     return total;
 }
 
-/* How much of the solution crosses the cut. */
-static double across(const struct bound *bound, const struct cut *cut)
-{
-    double sum = 0;
-    for (int i = 0; i < bound->n_transfers; i++)
-        if (crosses(cut, bound->transfers[i]) == (cut->out ? 1 : -1))
-            sum += bound->values[i];
-    return sum;
-}
-
 /* Cuts of which the solution has more than they ask for make room: the program takes the longer,
  * the more there are. */
 static void drop_loose(struct bound *bound)
 {
     int n = 0;
-    for (int i = 0; i < bound->n_cuts; i++)
-        if (across(bound, &bound->cuts[i]) < bound->values[bound->n_transfers] + 1e-4)
-            bound->cuts[n++] = bound->cuts[i];
+    for (int i = 0; i < bound->n_cuts; i++) {
+        const struct cut *cut = &bound->cuts[i];
+        double across = 0;
+        for (int k = 0; k < bound->n_transfers; k++)
+            if (crosses(cut, bound->transfers[k]) == (cut->out ? 1 : -1))
+                across += bound->values[k];
+        if (across < bound->values[bound->n_transfers] + 1e-4)
+            bound->cuts[n++] = *cut;
+    }
     bound->n_cuts = n;
 }
 

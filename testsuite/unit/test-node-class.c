@@ -65,8 +65,8 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
         CHECK(class->seen[cell].bound == fmax(bound, gbps));
         CHECK((class->seen[cell].set.n > 0) == (gbps > 0));
         struct tccl_chain chain;
-        char text[TCCL_CHAIN_TEXT];
-        tccl_node_class_format(class, &class->seen[cell].set.rings[0], text);
+        char text[TCCL_RINGS_TEXT];
+        tccl_class_format(class, &class->seen[cell].set, text);
         CHECK(!*text == !(gbps > 0));
         if (!*text)
             continue;
