@@ -13,10 +13,8 @@ void profile_machine_only(const struct tccl_machine *machine, struct tccl_found 
     memset(found, 0, sizeof(*found));
     found->site.machine = *machine;
     found->recorded = true;
-    for (int i = 0; i < machine->n_gpus; i++) {
+    for (int i = 0; i < machine->n_gpus; i++)
         found->gpu_index[i] = -1;
-        found->gpu_gres[i] = i;
-    }
     for (int i = 0; i < machine->n_nics; i++)
         found->nic_up[i] = true;
     for (int i = 0; i < machine->n_memories; i++)

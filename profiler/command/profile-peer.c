@@ -80,28 +80,6 @@ static void print_line(const struct peer *peer, json_t *json, const char *text)
     fflush(stdout);
 }
 
-static void print_listening(const struct peer *peer, uint16_t port)
-{
-    char text[WHERE + 80];
-
-    snprintf(text, sizeof(text), "listening on %s port %u, for %s", peer->where, port,
-             peer->trust.anybody ? "anybody" : "root and MungeUser");
-    print_line(peer,
-               json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", peer->where,
-                         "port", (int)port, "munge", !peer->trust.anybody),
-               text);
-}
-
-/* By RDMA the guest does all, and this side sees nothing of it. */
-static void describe_traffic(const struct ending *ending, char text[static TRAFFIC])
-{
-    if (ending->device[0])
-        snprintf(text, TRAFFIC, "RDMA with %s", ending->device);
-    else
-        snprintf(text, TRAFFIC, "received %.3f GB, sent %.3f GB",
-                 (double)ending->count.received / 1e9, (double)ending->count.sent / 1e9);
-}
-
 /* why: NULL for an end in order. */
 static void print_end(const struct peer *peer, const char *from, const struct ending *ending,
                       const char *why)
@@ -110,7 +88,11 @@ static void print_end(const struct peer *peer, const char *from, const struct en
 
     if (ending->user != (uid_t)-1)
         snprintf(user, sizeof(user), "user %u, ", (unsigned)ending->user);
-    describe_traffic(ending, traffic);
+    if (ending->device[0]) /* the guest does all, and this side sees nothing of it */
+        snprintf(traffic, TRAFFIC, "RDMA with %s", ending->device);
+    else
+        snprintf(traffic, TRAFFIC, "received %.3f GB, sent %.3f GB",
+                 (double)ending->count.received / 1e9, (double)ending->count.sent / 1e9);
     snprintf(text, sizeof(text), "%s: %s%s in %.1f s%s%s", from, user, traffic, ending->seconds,
              why ? ": " : "", why ? why : "");
     print_line(
@@ -274,37 +256,28 @@ static void name_guest(int fd, char from[static PLACE])
     snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
 }
 
-static int serve_rdma(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
-                      int64_t deadline, struct ending *ending, struct tccl_error *err)
+/* Lends memory to a guest who wants RDMA, agrees, and serves until the end. */
+static int serve_traffic(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
+                         int64_t deadline, struct ending *ending, struct tccl_error *err)
 {
-    cleanup_free void *memory = calloc(1, RDMA_BYTES);
+    cleanup_free void *memory = guest->rdma ? calloc(1, RDMA_BYTES) : NULL;
     struct tccl_error why = {0};
     struct tccl_rdma_end ours;
     struct tccl_rdma *rdma =
         memory ? tccl_rdma_lend(&guest->end, memory, RDMA_BYTES, &ours, &why) : NULL;
 
-    if (!rdma) {
+    if (guest->rdma && !rdma) {
         tccl_peer_refuse(fd, why.text);
         return tccl_fail(err, "%s", why.text);
     }
-    memcpy(ending->device, ours.device, sizeof(ending->device));
-    int rc = tccl_peer_agree(fd, &peer->trust, guest, &ours, deadline, err);
+    if (rdma)
+        memcpy(ending->device, ours.device, sizeof(ending->device));
+    int rc = tccl_peer_agree(fd, &peer->trust, guest, rdma ? &ours : NULL, deadline, err);
     alarm(0);
     if (rc == 0)
-        rc = tccl_peer_serve(fd, &rdma_limits, &ending->count, err);
+        rc = tccl_peer_serve(fd, rdma ? &rdma_limits : &limits, &ending->count, err);
     tccl_rdma_close(rdma);
     return rc;
-}
-
-static int serve_tcp(const struct peer *peer, int fd, const struct tccl_peer_guest *guest,
-                     int64_t deadline, struct ending *ending, struct tccl_error *err)
-{
-    int rc = tccl_peer_agree(fd, &peer->trust, guest, NULL, deadline, err);
-
-    alarm(0);
-    if (rc < 0)
-        return -1;
-    return tccl_peer_serve(fd, &limits, &ending->count, err);
 }
 
 static void serve_guest(const struct peer *peer, int fd, const char *from)
@@ -319,8 +292,7 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
     int rc = tccl_peer_hear(fd, &peer->trust, deadline, &guest, &err);
     ending.user = guest.user;
     if (rc == 0)
-        rc = guest.rdma ? serve_rdma(peer, fd, &guest, deadline + HELLO_MS, &ending, &err)
-                        : serve_tcp(peer, fd, &guest, deadline, &ending, &err);
+        rc = serve_traffic(peer, fd, &guest, deadline + (guest.rdma ? HELLO_MS : 0), &ending, &err);
     alarm(0);
     close(fd);
     ending.seconds = (double)(tccl_now_ms() - begun) / 1e3;
@@ -459,17 +431,22 @@ static void end(struct peer *peer)
 
 static int run(struct peer *peer, struct tccl_error *err)
 {
-    const char *text = peer->options->listen ? peer->options->listen : "";
-    char host[TCCL_PEER_HOST];
+    const char *listen = peer->options->listen ? peer->options->listen : "";
+    char host[TCCL_PEER_HOST], text[WHERE + 80];
     uint16_t port;
 
-    if (tccl_peer_address(text, true, host, &port, err) != 0)
+    if (tccl_peer_address(listen, true, host, &port, err) != 0)
         return tccl_fail_in(err, "--listen");
     if (profile_trust(peer->options, &peer->trust, err) != 0 || check_munge(peer, err) != 0 ||
         (*host ? listen_on_name(peer, host, port, err) : listen_on_nics(peer, port, err)) != 0 ||
         open_signals(peer, err) != 0)
         return -1;
-    print_listening(peer, port);
+    snprintf(text, sizeof(text), "listening on %s port %u, for %s", peer->where, port,
+             peer->trust.anybody ? "anybody" : "root and MungeUser");
+    print_line(peer,
+               json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", peer->where,
+                         "port", (int)port, "munge", !peer->trust.anybody),
+               text);
     serve(peer);
     return 0;
 }

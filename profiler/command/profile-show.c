@@ -73,33 +73,27 @@ static json_t *row_to_json(const struct row *row)
         (json_int_t)row->pairs, "proven", (json_int_t)row->proven, "best", row->best);
 }
 
-static void print_number(double gbps)
-{
-    if (gbps > 0)
-        printf(" %10.2f", gbps);
-    else
-        printf(" %10s", "-");
-}
-
-/* "23.65 (4)": by four rings at once. */
-static void print_set(double gbps, int rings)
+/* "23.65", or "23.65 (4)" by four rings at once. */
+static void print_number(double gbps, int rings, int width)
 {
     char text[32] = "-";
 
     if (rings > 0)
         snprintf(text, sizeof(text), "%.2f (%d)", gbps, rings);
-    printf(" %11s", text);
+    else if (gbps > 0)
+        snprintf(text, sizeof(text), "%.2f", gbps);
+    printf(" %*s", width, text);
 }
 
 static void print_row(const struct row *row)
 {
     printf("%-10s", row->gpus);
-    print_number(row->ring);
-    print_set(row->ring_set, row->ring_rings);
-    print_number(row->baseline_ring);
-    print_number(row->chain);
-    print_set(row->chain_set, row->chain_rings);
-    print_number(row->baseline_chain);
+    print_number(row->ring, 0, 10);
+    print_number(row->ring_set, row->ring_rings, 11);
+    print_number(row->baseline_ring, 0, 10);
+    print_number(row->chain, 0, 10);
+    print_number(row->chain_set, row->chain_rings, 11);
+    print_number(row->baseline_chain, 0, 10);
     printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row->gap * 100, row->measured, row->proven, row->pairs,
            row->best);
 }

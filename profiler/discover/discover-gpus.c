@@ -121,15 +121,13 @@ static void describe(struct tccl_scene *scene, const struct gpu *from, int i)
     snprintf(what, sizeof(what), "GPU %s", gpu->busid);
     gpu->numa = tccl_scene_memory_of(scene, from->object, gpu->busid, what);
     scene->gpu_object[i] = from->object;
-    found->site.gpu_device[i] = i;
     memcpy(found->site.gpu_busid[i], gpu->busid, TCCL_BUSID);
     found->gpu_index[i] = nvml ? nvml->index : -1;
-    found->gpu_gres[i] = i;
 }
 
 int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     struct gpus gpus = {0};
 
     if (collect_pci(scene, &gpus, err) != 0)
@@ -187,7 +185,7 @@ static bool is_on_nvswitch(const struct hwloc_distances_s *table, unsigned gpu)
 /* Bandwidths of NVLinks, which an lstopo with NVML records: those GPUs reach each other. */
 static bool add_nvlinks(struct tccl_scene *scene)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     struct hwloc_distances_s *table;
     unsigned count = 1;
     bool any = false;
@@ -214,7 +212,7 @@ static bool add_nvlinks(struct tccl_scene *scene)
 /* Nobody knows: what usual GPUs of data centres can. */
 static void p2p_from_tree(struct tccl_scene *scene)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
 
     for (int a = 0; a < machine->n_gpus; a++)
         for (int b = 0; b < machine->n_gpus; b++)
@@ -232,7 +230,7 @@ static void p2p_from_tree(struct tccl_scene *scene)
 
 void tccl_scene_p2p(struct tccl_scene *scene)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     const struct tccl_nvml *nvml = &scene->nvml;
 
     if (!nvml->knows_p2p || nvml->n_gpus != machine->n_gpus) {
@@ -268,10 +266,8 @@ int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error 
         tccl_bus_format(bus + (tccl_bus)i, gpu->busid); /* which no other device has here */
         snprintf(gpu->model, sizeof(gpu->model), "%.40s (%d of %d stand-ins)", real.model, i + 1,
                  count);
-        found->site.gpu_device[i] = 0;
         memcpy(found->site.gpu_busid[i], real.busid, TCCL_BUSID);
         found->gpu_index[i] = found->gpu_index[0];
-        found->gpu_gres[i] = 0;
         found->n_users[i] = found->n_users[0];
         memcpy(found->user[i], found->user[0], sizeof(found->user[0]));
         for (int other = 0; other < count; other++)

@@ -41,14 +41,14 @@ static int memory_of_core(struct tccl_scene *scene, hwloc_obj_t core, int cpu)
 {
     bool nearest;
 
-    for (int i = 0; i < tccl_scene_machine(scene)->n_memories; i++)
-        if (hwloc_bitmap_isset(core->nodeset, (unsigned)tccl_scene_machine(scene)->nodes[i]))
+    for (int i = 0; i < scene->machine->n_memories; i++)
+        if (hwloc_bitmap_isset(core->nodeset, (unsigned)scene->machine->nodes[i]))
             return i;
     int node = hwloc_bitmap_first(core->nodeset);
     int memory = tccl_scene_memory_at(scene, node, &nearest);
     tccl_scene_note(scene,
                     "core of CPU %d is at NUMA node %d, which has no memory; node %d is near", cpu,
-                    node, tccl_scene_machine(scene)->nodes[memory]);
+                    node, scene->machine->nodes[memory]);
     return memory;
 }
 
@@ -72,10 +72,8 @@ static void add_core(struct tccl_scene *scene, const struct cores *cores, int co
     }
     CPU_ZERO(&site->gpu_cpus[i]);
     CPU_SET(cores->cpu[core], &site->gpu_cpus[i]);
-    site->gpu_device[i] = i;
     memcpy(site->gpu_busid[i], gpu->busid, TCCL_BUSID);
     scene->found->gpu_index[i] = -1;
-    scene->found->gpu_gres[i] = i;
 }
 
 static void add_loopback(struct tccl_scene *scene)
@@ -97,7 +95,7 @@ static void add_loopback(struct tccl_scene *scene)
 
 int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     int count = scene->options->devices;
     struct cores cores;
 

@@ -19,7 +19,7 @@ static int compare_numbers(const void *a, const void *b)
 
 static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
 
     /* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
     if (node->attr->numanode.local_memory == 0 ||
@@ -39,7 +39,7 @@ static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_er
 
 int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     int *nodes = machine->nodes;
     hwloc_obj_t node = NULL;
 
@@ -63,8 +63,8 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
 
 static int memory_index(struct tccl_scene *scene, int node)
 {
-    for (int i = 0; i < tccl_scene_machine(scene)->n_memories; i++)
-        if (tccl_scene_machine(scene)->nodes[i] == node)
+    for (int i = 0; i < scene->machine->n_memories; i++)
+        if (scene->machine->nodes[i] == node)
             return i;
     return -1;
 }
@@ -120,11 +120,11 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
                          const char *what)
 {
     hwloc_obj_t place = object ? hwloc_get_non_io_ancestor_obj(scene->topology, object) : NULL;
-    const int *nodes = tccl_scene_machine(scene)->nodes;
+    const int *nodes = scene->machine->nodes;
     int memory = 0;
     bool nearest;
     int count = 0; /* memories that the place has */
-    for (int i = tccl_scene_machine(scene)->n_memories - 1; place && i >= 0; i--)
+    for (int i = scene->machine->n_memories - 1; place && i >= 0; i--)
         if (hwloc_bitmap_isset(place->nodeset, (unsigned)nodes[i])) {
             memory = i;
             count++;
@@ -137,7 +137,7 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
         if (nearest)
             tccl_scene_note(scene, "%s is at NUMA node %d, which has no memory; node %d is near",
                             what, node, nodes[memory]);
-    } else if (tccl_scene_machine(scene)->n_memories > 1) {
+    } else if (scene->machine->n_memories > 1) {
         tccl_tally_add(&scene->unplaced, what);
     }
     return memory;
@@ -145,7 +145,7 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
 
 void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus)
 {
-    hwloc_obj_t node = node_object(scene, tccl_scene_machine(scene)->nodes[memory]);
+    hwloc_obj_t node = node_object(scene, scene->machine->nodes[memory]);
     unsigned cpu;
 
     CPU_ZERO(cpus);

@@ -258,7 +258,7 @@ static void keep(struct tccl_scene *scene, const struct nic *nic)
 
 int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     struct nic nics[TCCL_MAX_NICS];
     int count = collect(scene, nics, err);
 
@@ -301,7 +301,7 @@ static bool driver_shares_memory(const struct tccl_scene *scene)
 
 void tccl_scene_gpudirect(struct tccl_scene *scene)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     bool able = !scene->facts || driver_shares_memory(scene), any_near = false;
 
     for (int nic = 0; nic < machine->n_nics; nic++)

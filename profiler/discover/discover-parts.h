@@ -17,6 +17,7 @@ struct tccl_scene {
     const struct tccl_discover_options *options;
     hwloc_topology_t topology;
     struct tccl_found *found;
+    struct tccl_machine *machine; /* of it */
     bool facts; /* /sys, /proc and NVML are of the machine that the topology shows */
     struct tccl_nvml nvml;
     char nvml_trouble[200];                /* why NVML says nothing, "" if it does */
@@ -25,11 +26,6 @@ struct tccl_scene {
     hwloc_obj_t gpu_object[TCCL_MAX_GPUS]; /* on the PCI tree; NULL if hwloc doesn't see it */
     hwloc_obj_t nic_object[TCCL_MAX_NICS];
 };
-
-static inline struct tccl_machine *tccl_scene_machine(struct tccl_scene *scene)
-{
-    return &scene->found->site.machine;
-}
 
 /* Adds a note, each once; the last of too many says so. */
 void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)

@@ -37,7 +37,7 @@ static bool is_switch(hwloc_obj_t bridge)
 static int enter_above(struct tccl_scene *scene, hwloc_obj_t object, int numa, int *parent,
                        struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
     hwloc_obj_t bridge = object->parent;
     char name[TCCL_BUSID];
     int above;
@@ -77,13 +77,13 @@ static int place(struct tccl_scene *scene, hwloc_obj_t object, int *numa, int *p
     if (enter_above(scene, object, *numa, parent, err) != 0)
         return -1;
     if (*parent >= 0)
-        *numa = tccl_scene_machine(scene)->switches[*parent].numa;
+        *numa = scene->machine->switches[*parent].numa;
     return 0;
 }
 
 int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
 {
-    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct tccl_machine *machine = scene->machine;
 
     for (int i = 0; i < machine->n_gpus; i++)
         if (place(scene, scene->gpu_object[i], &machine->gpus[i].numa, &machine->gpus[i].parent,

@@ -46,7 +46,7 @@ static void users_from_nvml(struct tccl_scene *scene)
 /* GPUs (a mask) that a process has open. */
 static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
 {
-    const struct tccl_machine *machine = tccl_scene_machine(scene);
+    const struct tccl_machine *machine = scene->machine;
     char path[PATH_MAX], target[64], extra;
     unsigned mask = 0;
     int minor;

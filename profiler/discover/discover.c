@@ -140,7 +140,7 @@ static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
                         scene->unplaced.first, tccl_tally_others(&scene->unplaced, others));
     tccl_scene_p2p(scene);
     tccl_scene_users(scene);
-    name_machine(tccl_scene_machine(scene));
+    name_machine(scene->machine);
     if (scene->options->devices > 0 &&
         tccl_scene_stand_ins(scene, scene->options->devices, err) < 0)
         return -1;
@@ -170,12 +170,12 @@ static int open_topology(struct tccl_scene *scene, struct tccl_error *err)
 int tccl_discover(const struct tccl_discover_options *options, struct tccl_found *found,
                   struct tccl_error *err)
 {
-    struct tccl_scene scene = {.options = options, .found = found};
+    struct tccl_scene scene = {.options = options, .found = found, .machine = &found->site.machine};
 
     memset(found, 0, sizeof(*found));
     if (open_topology(&scene, err) != 0)
         return -1;
-    found->site.machine.cpu = cpu_of(scene.topology);
+    scene.machine->cpu = cpu_of(scene.topology);
     int rc = tccl_scene_memories(&scene, err);
     if (rc == 0)
         rc = options->host ? tccl_scene_host(&scene, err) : find_devices(&scene, err);

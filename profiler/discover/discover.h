@@ -13,8 +13,8 @@ struct tccl_site {
     struct tccl_machine machine;
     cpu_set_t gpu_cpus[TCCL_MAX_GPUS]; /* where a worker of that GPU runs; empty: anywhere */
     cpu_set_t nic_cpus[TCCL_MAX_NICS];
-    int gpu_device[TCCL_MAX_GPUS]; /* which physical GPU (of bus id order) it is; two may be one */
-    char gpu_busid[TCCL_MAX_GPUS][TCCL_BUSID]; /* bus id of that physical GPU */
+    char gpu_busid[TCCL_MAX_GPUS]
+                  [TCCL_BUSID]; /* of the physical GPU that it is; of two it may be one */
 };
 
 struct tccl_discover_options {
@@ -30,7 +30,6 @@ struct tccl_found {
     struct tccl_site site;
     bool recorded;                             /* from an XML: nothing of it can be measured here */
     int gpu_index[TCCL_MAX_GPUS];              /* NVML's index, -1 unknown */
-    int gpu_gres[TCCL_MAX_GPUS];               /* Slurm's GRES index with AutoDetect: PCI order */
     int n_users[TCCL_MAX_GPUS];                /* processes that compute on it */
     char user[TCCL_MAX_GPUS][TCCL_NAME];       /* one of them: "python (pid 4711)" */
     char nic_kind[TCCL_MAX_NICS][16];          /* "infiniband", "roce", "ethernet", "loopback" */

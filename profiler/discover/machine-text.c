@@ -27,6 +27,12 @@ static const char *known(int value, char text[static NUMBER])
     return text;
 }
 
+/* Slurm's GRES index with AutoDetect: PCI order. */
+static int gres_of(const struct tccl_found *found, int gpu)
+{
+    return found->marks & TCCL_MARK_STAND_IN ? 0 : gpu;
+}
+
 /* Columns fit the longest text. */
 static int model_width(const struct tccl_machine *machine)
 {
@@ -48,7 +54,7 @@ static void print_gpu(FILE *out, const struct tccl_machine *machine, const struc
             machine->nodes[gpu->numa], known(gpu->minor, minor),
             known(gpu->sm > 0 ? gpu->sm : -1, sm));
     if (found)
-        fprintf(out, " %4s %4d", known(found->gpu_index[i], index), found->gpu_gres[i]);
+        fprintf(out, " %4s %4d", known(found->gpu_index[i], index), gres_of(found, i));
     fprintf(out, "  %-13s", place_name(machine, gpu->parent));
     if (found && found->n_users[i] > 1)
         fprintf(out, " %s and %d more", found->user[i], found->n_users[i] - 1);
@@ -338,11 +344,10 @@ static json_t *gpus_json(const struct tccl_found *found)
     json_t *list = json_array();
 
     for (int i = 0; i < found->site.machine.n_gpus; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o, s:i, s:i, s:s}", "busid",
-                                              found->site.machine.gpus[i].busid, "nvml",
-                                              unless_negative(found->gpu_index[i]), "gres",
-                                              found->gpu_gres[i], "users", found->n_users[i],
-                                              "user", found->user[i]));
+        json_array_append_new(
+            list, json_pack("{s:s, s:o, s:i, s:i, s:s}", "busid", found->site.machine.gpus[i].busid,
+                            "nvml", unless_negative(found->gpu_index[i]), "gres", gres_of(found, i),
+                            "users", found->n_users[i], "user", found->user[i]));
     return list;
 }
 

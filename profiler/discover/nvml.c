@@ -43,20 +43,26 @@ struct process_v2 {
 };
 enum { PROCESS_BYTES = 40, MOST_PROCESSES = 4096 };
 
+/* The library's functions, by the names that they have here. */
+#define CALLS(X)                                                                                   \
+    X(init, "nvmlInit_v2", void)                                                                   \
+    X(shutdown, "nvmlShutdown", void)                                                              \
+    X(driver_version, "nvmlSystemGetDriverVersion", char *, unsigned)                              \
+    X(count, "nvmlDeviceGetCount_v2", unsigned *)                                                  \
+    X(by_index, "nvmlDeviceGetHandleByIndex_v2", unsigned, device *)                               \
+    X(pci, "nvmlDeviceGetPciInfo_v3", device, struct pci_info *)                                   \
+    X(name, "nvmlDeviceGetName", device, char *, unsigned)                                         \
+    X(minor, "nvmlDeviceGetMinorNumber", device, unsigned *)                                       \
+    X(capability, "nvmlDeviceGetCudaComputeCapability", device, int *, int *)                      \
+    X(mig, "nvmlDeviceGetMigMode", device, unsigned *, unsigned *)                                 \
+    X(p2p, "nvmlDeviceGetP2PStatus", device, device, int, int *)
+
 struct library {
     void *handle;
-    int (*init)(void);
-    int (*shutdown)(void);
+#define MEMBER(member, name, ...) int (*member)(__VA_ARGS__);
+    CALLS(MEMBER)
+#undef MEMBER
     const char *(*error_string)(int);
-    int (*driver_version)(char *, unsigned);
-    int (*count)(unsigned *);
-    int (*by_index)(unsigned, device *);
-    int (*pci)(device, struct pci_info *);
-    int (*name)(device, char *, unsigned);
-    int (*minor)(device, unsigned *);
-    int (*capability)(device, int *, int *);
-    int (*mig)(device, unsigned *, unsigned *);
-    int (*p2p)(device, device, int, int *);
     int (*processes)(device, unsigned *, void *);
     size_t process_size; /* of what processes writes */
 };
@@ -90,27 +96,15 @@ static void find_processes(struct library *library)
     }
 }
 
-/* Of the library's functions from init on. */
-static const char *const names[] = {"nvmlInit_v2",
-                                    "nvmlShutdown",
-                                    "nvmlErrorString",
-                                    "nvmlSystemGetDriverVersion",
-                                    "nvmlDeviceGetCount_v2",
-                                    "nvmlDeviceGetHandleByIndex_v2",
-                                    "nvmlDeviceGetPciInfo_v3",
-                                    "nvmlDeviceGetName",
-                                    "nvmlDeviceGetMinorNumber",
-                                    "nvmlDeviceGetCudaComputeCapability",
-                                    "nvmlDeviceGetMigMode",
-                                    "nvmlDeviceGetP2PStatus"};
-
 /* Returns false where a function is missing without which nothing can be said. */
 static bool find_all(struct library *library)
 {
     void *handle = library->handle;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        find(handle, names[i], (char *)&library->init + i * sizeof(void *));
+#define FIND(member, name, ...) find(handle, name, &library->member);
+    CALLS(FIND)
+#undef FIND
+    find(handle, "nvmlErrorString", &library->error_string);
     if (!library->pci) /* ends before the longer bus id, which isn't read */
         find(handle, "nvmlDeviceGetPciInfo_v2", &library->pci);
     find_processes(library);

@@ -5,7 +5,7 @@
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
 
-/* ---- which GPU sets (gpusets.c), and which of them side by side (splits.c) ---- */
+/* ---- which GPU sets, and which of them side by side (gpusets.c) ---- */
 
 /* All sets of a machine's GPUs that get chains: first the whole node, then its aligned halves and
  * quarters (what Slurm mostly allocates), then all the others, small ones first. Machines with more

@@ -270,13 +270,6 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
                         (!*slurmd->conf || check_file(slurmd->conf, slurm_user, why) == 0));
 }
 
-static int64_t us_since_boot(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /* ---- of several ---- */
 
 struct candidate {
@@ -357,6 +350,7 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
     cleanup_dir DIR *folder = opendir("/proc");
     const struct dirent *entry;
     struct tccl_process process;
+    struct timespec now;
     struct choice choice = {.node = node, .slurm_user = slurm_user};
     *slurmd = (struct tccl_slurmd){.pid = 0};
     if (!folder)
@@ -373,7 +367,9 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
             choice.best = found;
     }
     *slurmd = choice.best.slurmd;
-    slurmd->age_us = us_since_boot() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    slurmd->age_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 -
+                     slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
     if (!slurmd->pid && *why.text)
         return tccl_fail(err, "slurmd is not asked: %s", why.text);
     return slurmd->pid ? 0 : 1;

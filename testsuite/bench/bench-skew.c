@@ -36,8 +36,8 @@ static int late_prepare(void *context, tccl_transfer transfer, struct tccl_error
 {
     struct state *state = context;
 
-    state->region = tccl_workspace_memory(
-        state->seat.workspace, tccl_transfer_target(transfer).index, state->seat.place, err);
+    state->region = tccl_workspace_region(state->seat.workspace, tccl_transfer_target(transfer),
+                                          state->seat.place, err);
     return state->region ? 0 : -1;
 }
 

@@ -22,7 +22,6 @@ static struct tccl_site make_site(const char *first, const char *second)
     for (int i = 0; i < 2; i++) {
         strcpy(site.gpu_busid[i], i == 0 ? first : second);
         strcpy(site.machine.gpus[i].busid, site.gpu_busid[i]);
-        site.gpu_device[i] = i > 0 && strcmp(first, second) != 0;
         site.machine.p2p[i][1 - i] = true;
         site.machine.gpus[i].parent = -1;
     }
@@ -87,7 +86,8 @@ static void run_well(const char *text)
 static void fill(int value)
 {
     for (int place = 0; place < PLACES; place++) {
-        void *memory = tccl_workspace_memory(workspace, 0, place, &err);
+        void *memory =
+            tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 0}, place, &err);
         CHECK(memory != NULL);
         if (memory)
             memset(memory, value, REGION);
@@ -108,7 +108,9 @@ static int count_full_of(int value)
     int count = 0;
 
     for (int place = 0; place < PLACES; place++)
-        count += is_full_of(tccl_workspace_memory(workspace, 0, place, &err), REGION, value);
+        count += is_full_of(
+            tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 0}, place, &err),
+            REGION, value);
     return count;
 }
 

@@ -56,9 +56,8 @@ TEST(shared)
         waitpid(pid, NULL, 0);
     for (int i = 0; i < 4 * PLACES; i++) {
         int device = i / PLACES % 2, place = i % PLACES;
-        unsigned char *memory = i < 2 * PLACES
-                                    ? tccl_workspace_memory(workspace, device, place, NULL)
-                                    : tccl_workspace_gpu(workspace, device, place, NULL);
+        struct tccl_device where = {i < 2 * PLACES ? TCCL_MEMORY : TCCL_GPU, (uint8_t)device};
+        unsigned char *memory = tccl_workspace_region(workspace, where, place, NULL);
         CHECK(memory && (uintptr_t)memory % (uintptr_t)page == 0);
         if (pid == 0) {
             memset(memory, i + 1, region);
@@ -79,7 +78,8 @@ TEST(bound)
 {
     site.machine.nodes[0] = site.machine.nodes[1] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
-    unsigned char *memory = tccl_workspace_memory(workspace, 1, 63, ERR);
+    unsigned char *memory =
+        tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 1}, 63, ERR);
 
     CHECK_STR(check_err.text, "");
     for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
@@ -96,7 +96,7 @@ static void check_refused(int node, size_t region, bool bind, const char *begins
 {
     site.machine.nodes[0] = site.machine.nodes[1] = node;
     struct tccl_workspace *workspace = make_workspace(region, bind);
-    CHECK(!tccl_workspace_memory(workspace, 0, 0, ERR));
+    CHECK(!tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 0}, 0, ERR));
     if (strncmp(check_err.text, begins, strlen(begins)) != 0)
         CHECK_STR(check_err.text, begins);
     CHECK(!strchr(check_err.text, '\n'));
@@ -154,7 +154,8 @@ static void check_only_node(void)
     site.machine.n_memories = 1;
     site.machine.nodes[0] = first_node();
     struct tccl_workspace *workspace = make_workspace(1 << 20, true);
-    const unsigned char *memory = tccl_workspace_memory(workspace, 0, 0, ERR);
+    const unsigned char *memory =
+        tccl_workspace_region(workspace, (struct tccl_device){TCCL_MEMORY, 0}, 0, ERR);
     CHECK(memory && memory[0] == 0x5a && memory[(1 << 20) - 1] == 0x5a);
     CHECK_STR(check_err.text, "");
     tccl_workspace_free(workspace);

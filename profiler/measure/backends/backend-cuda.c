@@ -12,22 +12,6 @@
 /* Seconds until what an earlier run left must be gone. */
 static const double left_patience = 10;
 
-static int check_users(const struct tccl_found *found, bool force, unsigned *marks,
-                       struct tccl_error *err)
-{
-    for (int i = 0; i < found->site.machine.n_gpus; i++) {
-        if (found->n_users[i] == 0)
-            continue;
-        if (!force)
-            return tccl_fail(err,
-                             "GPU %d (%s) is in use by %s: wait for its end, or measure next to it "
-                             "with --force",
-                             i, found->site.gpu_busid[i], found->user[i]);
-        *marks |= TCCL_MARK_BUSY;
-    }
-    return 0;
-}
-
 /* The driver clears up for some seconds after a process. */
 static int find(const struct tccl_discover_options *what, struct tccl_found *found,
                 struct tccl_error *err)
@@ -61,8 +45,16 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
     if (tccl_cuda_load(&cuda, err) != 0)
         return -1;
     tccl_cuda_unload(&cuda);
-    if (check_users(found, options->force, &pooled->marks, err) != 0)
-        return -1;
+    for (int i = 0; i < found->site.machine.n_gpus; i++) {
+        if (found->n_users[i] == 0)
+            continue;
+        if (!options->force)
+            return tccl_fail(err,
+                             "GPU %d (%s) is in use by %s: wait for its end, or measure next to it "
+                             "with --force",
+                             i, found->site.gpu_busid[i], found->user[i]);
+        pooled->marks |= TCCL_MARK_BUSY;
+    }
     if (!options->force && (found->marks & (TCCL_MARK_MIG | TCCL_MARK_MPS)))
         return tccl_fail(
             err,
@@ -70,9 +62,6 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
             "all the same with --force, for reports only",
             found->marks & TCCL_MARK_MIG ? "a GPU is in MIG mode" : "MPS is running");
     pooled->marks |= found->marks;
-    for (int i = 1; i < found->site.machine.n_gpus; i++)
-        if (found->site.gpu_device[i] == found->site.gpu_device[0])
-            pooled->marks |= TCCL_MARK_STAND_IN;
     pooled->region = 16 << 20; /* what the buffers of NCCL's channels between two GPUs come to */
     const struct tccl_machine *machine = &found->site.machine;
     bool rdma = machine->n_nics > 0 && tccl_rdma_is_here(machine->nics[0].name);

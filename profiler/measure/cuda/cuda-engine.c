@@ -34,7 +34,7 @@ static CUresult copy_piece(const struct tccl_cuda_engine *engine)
     if (target.kind != TCCL_GPU) {
         /* Host memory is named by the CPU's address: the driver finds that it is page-locked. */
         CUdeviceptr own = gpu->own[engine->place] + engine->offset;
-        char *host = tccl_workspace_memory(gpu->workspace, target.index, engine->place, NULL);
+        char *host = tccl_workspace_region(gpu->workspace, target, engine->place, NULL);
         if (!host)
             return CUDA_ERROR_INVALID_VALUE;
         host += engine->offset;

@@ -231,7 +231,7 @@ int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int 
         return 0;
     if (target.kind == TCCL_GPU)
         return map_peer(gpu, target.index, err);
-    void *memory = tccl_workspace_memory(gpu->workspace, target.index, place, err);
+    void *memory = tccl_workspace_region(gpu->workspace, target, place, err);
     return memory ? map_host(gpu, memory, region_of(gpu), &gpu->host[target.index][place], err)
                   : -1;
 }

@@ -19,7 +19,7 @@ struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspac
                   workspace->settings.region);
         return NULL;
     }
-    return tccl_workspace_gpu(workspace, gpu, 0, err);
+    return tccl_workspace_region(workspace, (struct tccl_device){TCCL_GPU, (uint8_t)gpu}, 0, err);
 }
 
 static int fail_ended(struct tccl_error *err)

@@ -114,7 +114,7 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
                          "RDMA",
                          state->seat.device.index);
     unsigned char *region =
-        tccl_workspace_memory(state->seat.workspace, memory.index, state->seat.place, err);
+        tccl_workspace_region(state->seat.workspace, memory, state->seat.place, err);
     if (!region || make_connected(state, err) != 0)
         return -1;
     state->sends = tccl_transfer_reads(transfer);

@@ -116,8 +116,7 @@ static int register_target(struct state *state, struct tccl_device target, struc
     if (*memory < 0 && gpu) {
         *memory = register_gpu(state, target.index, err);
     } else if (*memory < 0) {
-        void *region =
-            tccl_workspace_memory(state->seat.workspace, target.index, state->seat.place, err);
+        void *region = tccl_workspace_region(state->seat.workspace, target, state->seat.place, err);
         *memory = region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, err) : -1;
     }
     state->memory = *memory;

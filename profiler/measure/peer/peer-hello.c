@@ -66,10 +66,16 @@ static int read_text(int fd, size_t limit, int64_t deadline, char **text, size_t
     return rc == 1 ? tccl_fail(err, "does not say hello in time") : rc;
 }
 
-static json_t *new_message(const char *type)
+/* With what is not NULL: the reader's nonce and our own, both ends of the connection, and that of
+ * RDMA. */
+static json_t *new_message(const char *type, const char *nonce, const char *own, const char *from,
+                           const char *to, const struct tccl_rdma_end *end)
 {
-    return json_pack("{s:i, s:s, s:i, s:s}", "v", TCCL_WIRE_VERSION, "type", type, "protocol",
-                     TCCL_PEER_PROTOCOL, "program", TCCL_VERSION);
+    json_t *rdma = end ? tccl_rdma_to_json(end) : NULL;
+
+    return json_pack("{s:i, s:s, s:i, s:s, s:s*, s:s*, s:s*, s:s*, s:o*}", "v", TCCL_WIRE_VERSION,
+                     "type", type, "protocol", TCCL_PEER_PROTOCOL, "program", TCCL_VERSION, "nonce",
+                     nonce, "own", own, "from", from, "to", to, "rdma", rdma);
 }
 
 /* A message in a credential that only reader can open; as it is where nobody has to prove anything.
@@ -183,7 +189,7 @@ int tccl_peer_hear(int fd, const struct tccl_trust *trust, int64_t deadline,
 {
     struct tccl_envelope envelope = {.to = "run", .from = "peer"};
     struct tccl_error reason = {0};
-    json_t *greeting = new_message("peer");
+    json_t *greeting = new_message("peer", NULL, NULL, NULL, NULL, NULL);
 
     *guest = (struct tccl_peer_guest){.user = (uid_t)-1};
     if (greeting && (json_object_set_new(greeting, "munge", json_boolean(!trust->anybody)) != 0 ||
@@ -199,26 +205,17 @@ int tccl_peer_hear(int fd, const struct tccl_trust *trust, int64_t deadline,
     return tccl_fail(err, "%s", reason.text);
 }
 
-/* Adds an end; NULL adds nothing. */
-static int put_end(json_t *message, const struct tccl_rdma_end *end)
-{
-    return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
-}
-
 int tccl_peer_agree(int fd, const struct tccl_trust *trust, const struct tccl_peer_guest *guest,
                     const struct tccl_rdma_end *ours, int64_t deadline, struct tccl_error *err)
 {
-    cleanup_json json_t *welcome = new_message("welcome");
     struct tccl_error why = {0};
     char from[END_BYTES], to[END_BYTES];
 
     /* Good for this connection alone: the reader's nonce, and both ends. */
     name_end(fd, true, from);
     name_end(fd, false, to);
-    if (!welcome || put_end(welcome, ours) != 0 ||
-        json_object_set_new(welcome, "nonce", json_string(guest->nonce)) != 0 ||
-        json_object_set_new(welcome, "from", json_string(from)) != 0 ||
-        json_object_set_new(welcome, "to", json_string(to)) != 0)
+    cleanup_json json_t *welcome = new_message("welcome", guest->nonce, NULL, from, to, ours);
+    if (!welcome)
         return tccl_fail(err, "out of memory");
     if (send_sealed(fd, welcome, trust, guest->user, deadline, &why) == 0)
         return 0;
@@ -327,11 +324,9 @@ static int say_hello(int fd, const struct tccl_trust *trust, const struct tccl_r
     if (tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
         tccl_nonce_make(own, err) != 0)
         return -1;
-    cleanup_json json_t *hello = new_message("measure");
     name_end(fd, false, to);
-    if (!hello || json_object_set_new(hello, "nonce", json_string(nonce)) != 0 ||
-        json_object_set_new(hello, "own", json_string(own)) != 0 ||
-        json_object_set_new(hello, "to", json_string(to)) != 0 || put_end(hello, ours) != 0)
+    cleanup_json json_t *hello = new_message("measure", nonce, own, NULL, to, ours);
+    if (!hello)
         return tccl_fail(err, "out of memory");
     if (send_sealed(fd, hello, trust, (uid_t)TCCL_CRED_ANYONE, deadline, err) < 0)
         return -1;

@@ -15,20 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Signals as in a fresh process, but for those of the terminal: the parent decides on them. */
-static void reset_signals(void)
-{
-    sigset_t none;
-
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Kernels before 5.9 have no close_range. */
 static void close_one_by_one(int from)
 {
@@ -61,12 +47,21 @@ static int detach(int fd)
     return 3;
 }
 
+/* Signals as in a fresh process, but for those of the terminal: the parent decides on them. */
 static void settle(pid_t parent, const char *name, const cpu_set_t *cpus)
 {
+    sigset_t none;
+
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    reset_signals();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGQUIT, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_NAME, name);
     prctl(PR_SET_TIMERSLACK, 1UL);
     if (CPU_COUNT(cpus) > 0)
@@ -97,14 +92,6 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
     return 0;
 }
 
-static void describe(int status, char how[TCCL_CHILD_HOW])
-{
-    if (WIFSIGNALED(status))
-        snprintf(how, TCCL_CHILD_HOW, "was killed by signal %d", WTERMSIG(status));
-    else
-        snprintf(how, TCCL_CHILD_HOW, "ended with status %d", WEXITSTATUS(status));
-}
-
 static bool reap(struct tccl_child *child, char how[TCCL_CHILD_HOW])
 {
     int status = 0;
@@ -112,10 +99,12 @@ static bool reap(struct tccl_child *child, char how[TCCL_CHILD_HOW])
 
     if (pid == 0 || (pid < 0 && errno == EINTR))
         return false;
-    if (how && pid > 0)
-        describe(status, how);
-    else if (how)
+    if (how && pid < 0)
         snprintf(how, TCCL_CHILD_HOW, "is gone");
+    else if (how)
+        snprintf(how, TCCL_CHILD_HOW,
+                 WIFSIGNALED(status) ? "was killed by signal %d" : "ended with status %d",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     close(child->fd);
     *child = (struct tccl_child){0, -1};
     return true;

@@ -68,10 +68,7 @@ static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error
 
     memset(buffer, 0x5a, BUFFER);
     state->reads = tccl_transfer_reads(transfer);
-    state->region =
-        target.kind == TCCL_GPU
-            ? tccl_workspace_gpu(state->seat.workspace, target.index, state->seat.place, err)
-            : tccl_workspace_memory(state->seat.workspace, target.index, state->seat.place, err);
+    state->region = tccl_workspace_region(state->seat.workspace, target, state->seat.place, err);
     state->bytes = region / PIECE * PIECE;
     state->offset = 0;
     if (state->bytes == 0)

@@ -247,14 +247,6 @@ static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl
     return fail_member(workers, worker, err, worker->member->error.text);
 }
 
-static bool all_are(const struct squad *squad, enum state wanted)
-{
-    for (int i = 0; i < squad->members; i++)
-        if (squad->workers[i]->state < wanted)
-            return false;
-    return true;
-}
-
 /* Returns how many are heard. */
 static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t until)
 {
@@ -278,7 +270,12 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
     struct pollfd polls[ALL];
     int rc = 0;
 
-    while (rc == 0 && !all_are(squad, wanted)) {
+    for (;;) {
+        bool all = true;
+        for (int i = 0; i < squad->members; i++)
+            all = all && squad->workers[i]->state >= wanted;
+        if (rc != 0 || all)
+            return rc;
         if (tccl_now_ns() >= until)
             return 1;
         if (poll_squad(squad, polls, until) <= 0)
@@ -287,7 +284,6 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
             if (polls[i].revents && hear(workers, squad->workers[i], err) != 0)
                 rc = -1;
     }
-    return rc;
 }
 
 /* Members that share their CPUs with more of their kind than these can run at once. */

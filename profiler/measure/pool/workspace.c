@@ -199,40 +199,25 @@ static int touch(const struct tccl_workspace *workspace, unsigned char *region, 
     return workspace->settings.bind ? check_placement(workspace, region, node, err) : 0;
 }
 
-static void *get_region(struct tccl_workspace *workspace, int index, int place, int node,
-                        struct tccl_error *err)
+void *tccl_workspace_region(struct tccl_workspace *workspace, struct tccl_device where, int place,
+                            struct tccl_error *err)
 {
+    const struct tccl_machine *machine = &workspace->site.machine;
+    bool gpu = where.kind == TCCL_GPU;
+
+    if (where.index >= (gpu ? machine->n_gpus : machine->n_memories)) {
+        tccl_fail(err, "no %s %d", gpu ? "GPU" : "memory", where.index);
+        return NULL;
+    }
+    int index = gpu ? machine->n_memories + where.index : where.index;
+    int node = machine->nodes[gpu ? machine->gpus[where.index].numa : where.index];
     size_t number = (size_t)index * TCCL_WORKSPACE_PLACES + (size_t)place;
     unsigned char *region = workspace->memory + number * workspace->settings.region;
     _Atomic bool *touched = &workspace->board->touched[index][place];
-
     if (!atomic_load(touched)) {
         if (touch(workspace, region, node, err) < 0)
             return NULL;
         atomic_store(touched, true);
     }
     return region;
-}
-
-void *tccl_workspace_memory(struct tccl_workspace *workspace, int memory, int place,
-                            struct tccl_error *err)
-{
-    if (memory < 0 || memory >= workspace->site.machine.n_memories) {
-        tccl_fail(err, "no memory %d", memory);
-        return NULL;
-    }
-    return get_region(workspace, memory, place, workspace->site.machine.nodes[memory], err);
-}
-
-void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
-                         struct tccl_error *err)
-{
-    const struct tccl_machine *machine = &workspace->site.machine;
-
-    if (gpu < 0 || gpu >= machine->n_gpus) {
-        tccl_fail(err, "no GPU %d", gpu);
-        return NULL;
-    }
-    return get_region(workspace, machine->n_memories + gpu, place,
-                      workspace->site.machine.nodes[machine->gpus[gpu].numa], err);
 }

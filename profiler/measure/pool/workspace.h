@@ -43,18 +43,13 @@ struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
                                           struct tccl_error *err);
 void tccl_workspace_free(struct tccl_workspace *workspace); /* NULL is fine */
 
-/* A region of the memory that belongs to one place (0 to TCCL_WORKSPACE_PLACES - 1), at the same
- * address in all workers, settings.region bytes, page-aligned, all its pages there when this
- * returns (bound to the memory's NUMA node). The first call of a place touches it: some
- * milliseconds. Returns NULL with err: the node has no memory, is full, or memory can't be bound.
- */
-void *tccl_workspace_memory(struct tccl_workspace *workspace, int memory, int place,
+/* A region that belongs to one place (0 to TCCL_WORKSPACE_PLACES - 1) of a memory, or on the NUMA
+ * node of a GPU, in the place of that GPU's own memory; at the same address in all workers,
+ * settings.region bytes, page-aligned, all its pages there when this returns (bound to the memory's
+ * NUMA node). The first call of a place touches it: some milliseconds. Returns NULL with err: the
+ * node has no memory, is full, or memory can't be bound. */
+void *tccl_workspace_region(struct tccl_workspace *workspace, struct tccl_device where, int place,
                             struct tccl_error *err);
-
-/* The same on the NUMA node of a GPU, in the place of that GPU's own memory: for hosts whose cores
- * stand for GPUs. */
-void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
-                         struct tccl_error *err);
 
 /* What that GPU's keeper lends. In shared memory. */
 struct tccl_loan *tccl_workspace_loan(struct tccl_workspace *workspace, int gpu);
