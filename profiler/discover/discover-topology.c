@@ -32,23 +32,6 @@ static int kind_as_v2(long bits)
     return 0; /* storage */
 }
 
-/* Deepest nesting of objects. Texts are not parsed further: hwloc does that, by recursion. */
-static int nesting(const char *text)
-{
-    int depth = 0, deepest = 0;
-
-    for (const char *at = strchr(text, '<'); at; at = strchr(at + 1, '<')) {
-        if (strncmp(at, "</object", 8) == 0)
-            depth--;
-        if (strncmp(at, "<object", 7) != 0)
-            continue;
-        const char *end = strchr(at, '>');
-        if (end && end[-1] != '/' && ++depth > deepest)
-            deepest = depth;
-    }
-    return deepest;
-}
-
 /* Is it an object of which hwloc keeps one bit for each number up to its own, without a number or
  * with one that no machine has? */
 static bool is_far(const char *tag, size_t size)
@@ -59,6 +42,24 @@ static bool is_far(const char *tag, size_t size)
     bool counts =
         memmem(tag, size, pu, sizeof(pu) - 1) || memmem(tag, size, node, sizeof(node) - 1);
     return counts && (!number || strtoul(number + sizeof(name) - 1, NULL, 10) > MAX_NUMBER);
+}
+
+/* Texts are not parsed further: hwloc does that, by recursion. */
+static int check_objects(const char *text, struct tccl_error *err)
+{
+    int depth = 0;
+
+    for (const char *at = strchr(text, '<'); at; at = strchr(at + 1, '<')) {
+        if (strncmp(at, "</object", 8) == 0)
+            depth--;
+        const char *end = strncmp(at, "<object", 7) == 0 ? strchr(at, '>') : NULL;
+        if (end && is_far(at, (size_t)(end - at)))
+            return tccl_fail(err, "has CPUs or NUMA nodes without a number from 0 to %d",
+                             MAX_NUMBER);
+        if (end && end[-1] != '/' && ++depth > TCCL_MAX_NESTING)
+            return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING);
+    }
+    return 0;
 }
 
 /* Comments and carriage returns, which recorded files get from people and their tools; hwloc's own
@@ -100,16 +101,8 @@ static int convert(const char *text, FILE *out, struct tccl_error *err)
 
     if (!start || !end)
         return tccl_fail(err, "is no XML that lstopo wrote");
-    if (nesting(start) > TCCL_MAX_NESTING)
-        return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING);
-    for (const char *at = strstr(start, "<object"), *close; at; at = strstr(close, "<object")) {
-        close = strchr(at, '>');
-        if (!close)
-            break;
-        if (is_far(at, (size_t)(close - at)))
-            return tccl_fail(err, "has CPUs or NUMA nodes without a number from 0 to %d",
-                             MAX_NUMBER);
-    }
+    if (check_objects(start, err) != 0)
+        return -1;
     if (version && version < end && hwloc_get_api_version() < 0x30000) {
         const char *minor = version + sizeof(v3) - 1;
         fprintf(out, "%.*s version=\"2.0", (int)(version - start), start);

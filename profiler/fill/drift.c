@@ -24,7 +24,7 @@ struct sample {
     const struct tccl_backend *backend;
     struct tccl_setmap stored; /* what the log has of sets that can be measured now */
     struct tccl_drift_set *sets;
-    int count, room;
+    int count;
 };
 
 /* ---- the sample ---- */
@@ -51,7 +51,7 @@ static void add(struct sample *sample, int most, const struct tccl_set *set, dou
     for (int i = 0; i < sample->count; i++)
         if (tccl_set_equal(&sample->sets[i].set, set))
             return;
-    if (sample->count >= most || sample->count >= sample->room || (!entry && gbps <= 0))
+    if (sample->count >= most || (!entry && gbps <= 0))
         return;
     sample->count++;
     *one = (struct tccl_drift_set){.set = *set,
@@ -117,7 +117,6 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
     const struct tccl_setmap *stored = &sample->stored;
     unsigned seed = options->seed;
 
-    sample->room = most;
     sample->sets = calloc((size_t)most + 1, sizeof(*sample->sets));
     if (!sample->sets)
         return tccl_fail(err, "out of memory");

@@ -153,11 +153,11 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     for (int i = 0; i < joint->n; i++)
         for (int k = 0; i != which && k < joint->sides[i].count; k++)
             others.transfers[others.count++] = joint->sides[i].transfers[k];
-    if (tccl_backend_set_others(work->backend, &others, err) != 0)
-        return -1;
+    tccl_backend_set_others(work->backend, &others);
     int rc = tccl_retry(work->backend, &set, work->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1, &out,
                         &why, err);
-    if (tccl_backend_set_others(work->backend, NULL, err) != 0 || rc != 0)
+    tccl_backend_set_others(work->backend, NULL);
+    if (rc != 0)
         return -1;
     tccl_retry_count(work->progress, &set, " beside others", &out, &why);
     if (out.failed)
@@ -286,8 +286,7 @@ static int run(struct work *work, struct tccl_error *err)
     work->known = tccl_together_new();
     if (!work->known)
         return tccl_fail(err, "out of memory");
-    if (tccl_backend_set_others(work->backend, NULL, err) != 0 ||
-        tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
+    if (tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
         do_all(work, false, err) != 0)
         return -1;
     work->progress->together_before = work->progress->together;

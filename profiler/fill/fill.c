@@ -203,16 +203,6 @@ static bool can(void *context, tccl_transfer transfer)
     return tccl_backend_can(fill->backend, &set, NULL) == 0;
 }
 
-/* May there be a chain between the ports, and can it be measured? */
-static bool counts(struct fill *fill, const struct tccl_table *table, int pair)
-{
-    tccl_transfer in[2], out[2];
-
-    tccl_entry_transfers(table->ports[pair / table->n_ports], 0, in);
-    tccl_exit_transfers(table->ports[pair % table->n_ports], 0, out);
-    return table->results[pair].bound > 0 && can(fill, in[0]) && can(fill, out[0]);
-}
-
 static bool proven(const struct tccl_result *result, double gap)
 {
     return result->bound <= result->gbps * (1 + gap) * (1 + 1e-9);
@@ -224,11 +214,15 @@ static bool is_proven(struct fill *fill, const struct tccl_table *table)
     const struct tccl_fill_options *options = fill->options;
     double gap = fmax(options->gap, table->noise); /* no search can do better */
     long wanted = 0, good = 0;
+    tccl_transfer in[2], out[2];
 
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         return true;
     for (int i = 0; i < tccl_table_pairs(table); i++) {
-        if (!counts(fill, table, i))
+        /* May there be a chain between the ports, and can it be measured? */
+        tccl_entry_transfers(table->ports[i / table->n_ports], 0, in);
+        tccl_exit_transfers(table->ports[i % table->n_ports], 0, out);
+        if (table->results[i].bound <= 0 || !can(fill, in[0]) || !can(fill, out[0]))
             continue;
         wanted++;
         good += proven(&table->results[i], gap);

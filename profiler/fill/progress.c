@@ -19,29 +19,28 @@ void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char 
     line->terminal = out && isatty(fileno(out));
 }
 
-/* "15,220" */
-static void format_count(long count, char text[static COUNT_TEXT])
+/* "15,220"; brief: "15k". */
+static void format_count(long count, bool brief, char text[static COUNT_TEXT])
 {
     char digits[COUNT_TEXT];
     int n = snprintf(digits, sizeof(digits), "%ld", count), at = 0;
 
+    if (brief) {
+        snprintf(text, COUNT_TEXT, "%ld%s",
+                 count / (count < 10000      ? 1
+                          : count < 10000000 ? 1000
+                                             : 1000000),
+                 count < 10000      ? ""
+                 : count < 10000000 ? "k"
+                                    : "M");
+        return;
+    }
     for (int i = 0; i < n; i++) {
         if (i > 0 && (n - i) % 3 == 0)
             text[at++] = ',';
         text[at++] = digits[i];
     }
     text[at] = '\0';
-}
-
-/* The same in a hurry: "15k". */
-static void format_short(long count, char text[static COUNT_TEXT])
-{
-    if (count < 10000)
-        snprintf(text, COUNT_TEXT, "%ld", count);
-    else if (count < 10000000)
-        snprintf(text, COUNT_TEXT, "%ldk", count / 1000);
-    else
-        snprintf(text, COUNT_TEXT, "%ldM", count / 1000000);
 }
 
 /* Seconds left: of the work as it has gone since it began, or of the time that there is where that
@@ -103,14 +102,13 @@ static void format_numbers(const struct tccl_fill_progress *progress, double ela
 {
     char place[64] = "", rest[32], failed[48] = "";
     char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT];
-    void (*count)(long, char *) = brief ? format_short : format_count;
     double rate = elapsed > 0.2 ? (double)progress->measured / elapsed : 0;
 
     format_place(progress, place, sizeof(place));
     format_left(left, rest, sizeof(rest));
-    count(progress->measured, measured);
-    count(progress->shared, shared);
-    count(progress->pruned, pruned);
+    format_count(progress->measured, brief, measured);
+    format_count(progress->shared, brief, shared);
+    format_count(progress->pruned, brief, pruned);
     if (progress->failed > 0)
         snprintf(failed, sizeof(failed), ", %ld failed", progress->failed);
     snprintf(text, TEXT,
@@ -206,9 +204,9 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
         fputs("\r\033[K", line->out);
     if (rc < 0)
         return;
-    format_count(progress->measured, measured);
-    format_count(progress->shared, shared);
-    format_count(progress->pruned, pruned);
+    format_count(progress->measured, false, measured);
+    format_count(progress->shared, false, shared);
+    format_count(progress->pruned, false, pruned);
     if (progress->noisy > 0)
         snprintf(noisy, sizeof(noisy), " (%ld noisy)", progress->noisy);
     if (progress->sets > 0)

@@ -37,17 +37,6 @@ static void model_close(void *context)
     free(state);
 }
 
-static int load(struct state *state, const char *path, struct tccl_error *err)
-{
-    state->json = tccl_read_json(path, MODEL_BYTES, err);
-    if (!state->json)
-        return -1;
-    if (tccl_model_from_json(state->json, &state->model, err) != 0)
-        return tccl_fail_in(err, "%s", path);
-    state->symmetry = tccl_symmetry_of_model(state->model);
-    return state->symmetry ? 0 : tccl_fail(err, "out of memory");
-}
-
 static int model_open(const struct tccl_backend_options *options, struct tccl_backend *backend,
                       struct tccl_error *err)
 {
@@ -60,7 +49,13 @@ static int model_open(const struct tccl_backend_options *options, struct tccl_ba
     state->seed = options->seed;
     snprintf(state->conditions, sizeof(state->conditions), "a model, noise %.3g %%, seed %lu",
              100 * options->noise, options->seed);
-    if (load(state, options->model, err) != 0) {
+    state->json = tccl_read_json(options->model, MODEL_BYTES, err);
+    int rc = state->json ? 0 : -1;
+    if (rc == 0 && tccl_model_from_json(state->json, &state->model, err) != 0)
+        rc = tccl_fail_in(err, "%s", options->model);
+    if (rc == 0 && !(state->symmetry = tccl_symmetry_of_model(state->model)))
+        rc = tccl_fail(err, "out of memory");
+    if (rc != 0) {
         model_close(state);
         return -1;
     }

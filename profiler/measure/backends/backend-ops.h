@@ -13,7 +13,7 @@ struct tccl_backend_ops {
                 struct tccl_error *err);
     /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
     int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
-    /* What others run from now on (a side without transfers: nothing). NULL: it can't. */
+    /* What others run from now on (a side without transfers: nothing). */
     void (*others)(void *state, const struct tccl_side *others);
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err);

@@ -66,16 +66,11 @@ void tccl_backend_close(struct tccl_backend *backend)
     free(backend);
 }
 
-int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
-                            struct tccl_error *err)
+void tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others)
 {
     static const struct tccl_side none;
 
-    if (!backend->ops->others)
-        return tccl_fail(err, "the back end \"%s\" can't measure steps beside each other",
-                         backend->ops->name);
     backend->ops->others(backend->state, others ? others : &none);
-    return 0;
 }
 
 int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,

@@ -53,9 +53,8 @@ int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *
                      struct tccl_error *err);
 
 /* What else runs from now on while a set is measured, and is not rated: the transfers of a side
- * (copied); NULL: nothing any more. Returns 0, or -1 with err: this back end can't. */
-int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
-                            struct tccl_error *err);
+ * (copied); NULL: nothing any more. */
+void tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others);
 
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
  * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. Returns 0; 1

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "measure/peer/peer-hello.h"
 
-enum { REPEATS = 5, LEAST_REPEATS = 3, ROUNDS = 3, PEER_MS = 5000 };
+enum { REPEATS = 5, ROUNDS = 3, PEER_MS = 5000 };
 
 static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
                       const struct tccl_backend_options *options, struct tccl_error *err)
@@ -51,10 +51,9 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
     }
     /* Where several processes take turns on one GPU, a run spans many turns of some 2 ms. */
     double window = pooled->marks & TCCL_MARK_STAND_IN ? 0.1 : 0.02;
-    int repeats = options->repeats > 0 ? options->repeats : REPEATS;
     pooled->repeat = (struct tccl_repeat_options){
         .window = options->window > 0 ? options->window : window,
-        .repeats = repeats < LEAST_REPEATS ? LEAST_REPEATS : repeats | 1, /* the median is a run */
+        .repeats = options->repeats > 0 ? options->repeats | 1 : REPEATS, /* the median is a run */
         .rounds = ROUNDS,
         .spread = 0.05,
     };

@@ -295,11 +295,13 @@ static void *serve(void *context)
     return NULL;
 }
 
-static int start(struct keeper *keeper, struct tccl_workspace *workspace, int gpu,
-                 struct tccl_error *err)
+int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err)
 {
+    struct keeper *keeper = calloc(1, sizeof(*keeper)); /* for as long as the process lives */
     pthread_t thread;
 
+    if (!keeper)
+        return tccl_fail(err, "out of memory");
     keeper->gpu = tccl_cuda_gpu_open(workspace, gpu, err);
     keeper->requests = tccl_cuda_requests_of(workspace, gpu, err);
     if (!keeper->gpu || !keeper->requests)
@@ -313,16 +315,4 @@ static int start(struct keeper *keeper, struct tccl_workspace *workspace, int gp
         return tccl_fail(err, "no thread for GPU %d", gpu);
     pthread_detach(thread);
     return 0;
-}
-
-int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err)
-{
-    struct keeper *keeper = calloc(1, sizeof(*keeper));
-
-    if (!keeper)
-        return tccl_fail(err, "out of memory");
-    if (start(keeper, workspace, gpu, err) == 0)
-        return 0;
-    free(keeper);
-    return -1;
 }

@@ -16,34 +16,18 @@ enum { ALIGNMENT = 2 << 20 /* whole pages of the GPU, which a handle must have *
 
 static struct tccl_cuda cuda;
 
-static int start(struct tccl_error *err)
-{
-    static bool started;
-
-    if (!started && tccl_cuda_start(&cuda, err) != 0)
-        return -1;
-    started = true;
-    return 0;
-}
-
-static int get_dmabuf(CUdeviceptr address, size_t bytes)
-{
-    get_handle *get = (get_handle *)(intptr_t)dlsym(cuda.library, "cuMemGetHandleForAddressRange");
-    int fd = -1;
-
-    return get && get(&fd, address, bytes, AS_DMABUF, 0) == CUDA_SUCCESS ? fd : -1;
-}
-
 int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory *memory,
                         struct tccl_error *err)
 {
     size_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    static bool started;
     CUdeviceptr address;
     CUcontext context;
     CUdevice device;
 
-    if (start(err) != 0)
+    if (!started && tccl_cuda_start(&cuda, err) != 0)
         return -1;
+    started = true;
     CUresult result = cuda.cuDeviceGetByPCIBusId(&device, busid);
     if (result == CUDA_SUCCESS)
         result = cuda.cuDevicePrimaryCtxRetain(&context, device);
@@ -53,6 +37,9 @@ int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory 
         result = cuda.cuMemAlloc(&address, whole);
     if (result != CUDA_SUCCESS)
         return tccl_cuda_fail(&cuda, result, err, "GPU %s has no memory for a NIC", busid);
-    *memory = (struct tccl_gpu_memory){(void *)(uintptr_t)address, get_dmabuf(address, whole)};
+    get_handle *get = (get_handle *)(intptr_t)dlsym(cuda.library, "cuMemGetHandleForAddressRange");
+    *memory = (struct tccl_gpu_memory){(void *)(uintptr_t)address, -1};
+    if (!get || get(&memory->dmabuf, address, whole, AS_DMABUF, 0) != CUDA_SUCCESS)
+        memory->dmabuf = -1;
     return 0;
 }

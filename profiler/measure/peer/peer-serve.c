@@ -35,23 +35,6 @@ static int no_bytes(const struct serving *serving, ssize_t done, struct tccl_err
                      done < 0 ? strerror(errno) : "");
 }
 
-static int take_head(struct serving *serving, struct tccl_error *err)
-{
-    uint64_t head = be64toh(serving->head), kind = head >> TCCL_PEER_SHIFT;
-    uint64_t bytes = head & ((UINT64_C(1) << TCCL_PEER_SHIFT) - 1);
-    uint64_t most = kind == TCCL_PEER_DATA     ? TCCL_PEER_PIECE
-                    : kind == TCCL_PEER_CREDIT ? TCCL_PEER_WINDOW
-                                               : 0;
-
-    serving->head_have = 0;
-    if (bytes == 0 || bytes > most)
-        return tccl_fail(err, "sends what is no block");
-    if (kind == TCCL_PEER_DATA ? serving->owed > 0 : serving->owed + bytes > TCCL_PEER_WINDOW)
-        return tccl_fail(err, "asks for too much at once");
-    *(kind == TCCL_PEER_DATA ? &serving->swallow : &serving->owed) += bytes;
-    return PROGRESS;
-}
-
 static int read_head(struct serving *serving, struct tccl_error *err)
 {
     ssize_t done = recv(serving->fd, (char *)&serving->head + serving->head_have,
@@ -60,7 +43,23 @@ static int read_head(struct serving *serving, struct tccl_error *err)
     if (done < 1)
         return no_bytes(serving, done, err);
     serving->head_have += (size_t)done;
-    return serving->head_have == sizeof(serving->head) ? take_head(serving, err) : PROGRESS;
+    if (serving->head_have < sizeof(serving->head))
+        return PROGRESS;
+    uint64_t head = be64toh(serving->head), kind = head >> TCCL_PEER_SHIFT;
+    uint64_t bytes = head & ((UINT64_C(1) << TCCL_PEER_SHIFT) - 1);
+    uint64_t most = kind == TCCL_PEER_DATA     ? TCCL_PEER_PIECE
+                    : kind == TCCL_PEER_CREDIT ? TCCL_PEER_WINDOW
+                                               : 0;
+    serving->head_have = 0;
+    if (bytes == 0 || bytes > most)
+        return tccl_fail(err, "sends what is no block");
+    if (kind == TCCL_PEER_DATA ? serving->owed > 0 : serving->owed + bytes > TCCL_PEER_WINDOW)
+        return tccl_fail(err, "asks for too much at once");
+    if (kind == TCCL_PEER_DATA)
+        serving->swallow = bytes;
+    else
+        serving->owed += bytes;
+    return PROGRESS;
 }
 
 static int swallow(struct serving *serving, struct tccl_error *err)

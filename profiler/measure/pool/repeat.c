@@ -37,17 +37,6 @@ double tccl_spread(const double *sorted, int n)
     return median > 0 ? (sorted[n - 1] - sorted[0]) / median : 0;
 }
 
-/* Of a run that all members make together for as long as it should be. By what the last one took,
- * not by its rates: members that don't start together get a longer run, too. One in which they
- * never were together says little of how long it was. */
-static double choose_share(double share, double took, double window)
-{
-    double factor = took > 0 ? window / took : longer;
-
-    share *= factor < most_growth ? factor : most_growth;
-    return share < least_share ? least_share : share > most_share ? most_share : share;
-}
-
 /* Runs until one takes about as long as it should. Returns as tccl_repeat, with *share. */
 static int warm_up(struct tccl_workers *workers, double window, const struct tccl_set *set,
                    double *share, struct tccl_error *err)
@@ -59,7 +48,11 @@ static int warm_up(struct tccl_workers *workers, double window, const struct tcc
         int rc = tccl_workers_run(workers, set, (uint64_t)*share, &run, err);
         if (rc != 0)
             return rc;
-        *share = choose_share(*share, run.window, window);
+        /* By what the last one took, not by its rates: members that don't start together get a
+         * longer run, too. One in which they never were together says little of how long it was. */
+        double factor = run.window > 0 ? window / run.window : longer;
+        *share *= factor < most_growth ? factor : most_growth;
+        *share = *share < least_share ? least_share : *share > most_share ? most_share : *share;
         if (run.window > window / 2)
             break;
     }
@@ -102,15 +95,6 @@ static bool is_better(const struct round *a, const struct round *b)
     return a_overlaps != b_overlaps ? a_overlaps : a->spread < b->spread;
 }
 
-static void report(struct round *round, double spread, struct tccl_measurement *out)
-{
-    out->gbps = tccl_median(round->gbps, round->count);
-    out->skew = tccl_median(round->skew, round->count);
-    out->spread = round->spread;
-    out->overlap = round->overlap;
-    out->noisy = !is_good(round, spread);
-}
-
 int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *options,
                 const struct tccl_set *set, struct tccl_measurement *out, struct tccl_error *err)
 {
@@ -130,7 +114,11 @@ int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *
     }
     if (rc != 0)
         return rc;
-    report(&best, options->spread, out);
+    out->gbps = tccl_median(best.gbps, best.count);
+    out->skew = tccl_median(best.skew, best.count);
+    out->spread = best.spread;
+    out->overlap = best.overlap;
+    out->noisy = !is_good(&best, options->spread);
     if (!(out->gbps > 0))
         return -tccl_fail(err, "its transfers hardly run at the same time here");
     return 0;

@@ -11,14 +11,6 @@ void tccl_trace_begin(struct tccl_trace *trace, int64_t time)
     trace->samples[0] = trace->last = (struct tccl_sample){time, 0};
 }
 
-static void thin_out(struct tccl_trace *trace)
-{
-    for (uint32_t i = 1; i < TCCL_TRACE_SAMPLES / 2; i++)
-        trace->samples[i] = trace->samples[2 * i];
-    trace->count = TCCL_TRACE_SAMPLES / 2;
-    trace->stride *= 2;
-}
-
 void tccl_trace_add(struct tccl_trace *trace, int64_t time, uint64_t bytes)
 {
     trace->last = (struct tccl_sample){time, bytes};
@@ -29,24 +21,13 @@ void tccl_trace_add(struct tccl_trace *trace, int64_t time, uint64_t bytes)
     if (++trace->skipped < trace->stride)
         return;
     trace->skipped = 0;
-    if (trace->count == TCCL_TRACE_SAMPLES)
-        thin_out(trace);
-    trace->samples[trace->count++] = trace->last;
-}
-
-/* Index of the last sample that is not after the time; the first sample is not. */
-static uint32_t find_sample(const struct tccl_trace *trace, int64_t time)
-{
-    uint32_t low = 0, high = trace->count;
-
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (trace->samples[middle].time <= time)
-            low = middle;
-        else
-            high = middle;
+    if (trace->count == TCCL_TRACE_SAMPLES) { /* thinned out */
+        trace->count = TCCL_TRACE_SAMPLES / 2;
+        trace->stride *= 2;
+        for (uint32_t i = 1; i < trace->count; i++)
+            trace->samples[i] = trace->samples[2 * i];
     }
-    return low;
+    trace->samples[trace->count++] = trace->last;
 }
 
 double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time)
@@ -55,9 +36,16 @@ double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time)
         return 0;
     if (time >= trace->last.time)
         return (double)trace->last.bytes;
-    uint32_t i = find_sample(trace, time);
-    struct tccl_sample from = trace->samples[i];
-    struct tccl_sample to = i + 1 < trace->count ? trace->samples[i + 1] : trace->last;
+    uint32_t low = 0, high = trace->count; /* the last sample that is not after the time */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (trace->samples[middle].time <= time)
+            low = middle;
+        else
+            high = middle;
+    }
+    struct tccl_sample from = trace->samples[low];
+    struct tccl_sample to = high < trace->count ? trace->samples[high] : trace->last;
     return (double)from.bytes + (double)(to.bytes - from.bytes) * (double)(time - from.time) /
                                     (double)(to.time - from.time);
 }
