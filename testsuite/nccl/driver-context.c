@@ -93,7 +93,6 @@ CUresult cuCtxGetDevice(CUdevice *device)
 
 DOES(cuCtxGetFlags, (unsigned *flags), *flags = current() ? current()->flags : 0);
 DOES(cuCtxGetApiVersion, (CUcontext context, unsigned *version), *version = 3020);
-DOES(cuCtxSynchronize, (void));
 DOES(cuCtxSetLimit, (CUlimit limit, size_t value));
 DOES(cuCtxGetLimit, (size_t * value, CUlimit limit), *value = 1024);
 

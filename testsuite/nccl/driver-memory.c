@@ -131,6 +131,11 @@ static CUresult release(void *address)
     return error;
 }
 
+static void release_later(void *address)
+{
+    release(address);
+}
+
 bool rig_allocation(const void *address, struct rig_allocation *found)
 {
     struct block *block;
@@ -151,7 +156,8 @@ SAYS(cuMemAllocAsync, (CUdeviceptr * address, size_t size, CUstream stream),
 SAYS(cuMemAllocFromPoolAsync,
      (CUdeviceptr * address, size_t size, CUmemoryPool pool, CUstream stream),
      allocate((void **)address, size, false));
-SAYS(cuMemFreeAsync, (CUdeviceptr address, CUstream stream), release((void *)address));
+SAYS(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
+     rig_submit(stream, release_later, (void *)address));
 SAYS(cuMemHostAlloc, (void **address, size_t size, unsigned flags), allocate(address, size, true));
 SAYS(cuMemFreeHost, (void *address), release(address));
 SAYS(cuMemHostRegister, (void *address, size_t size, unsigned flags),
@@ -176,52 +182,100 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr addre
 
 /* ---- contents ---- */
 
-DOES(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size),
-     memmove((void *)to, (void *)from, size));
-SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
-     cuMemcpy(to, from, size));
-SAYS(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t size),
-     cuMemcpy(to, (CUdeviceptr)from, size));
-SAYS(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t size, CUstream stream),
-     cuMemcpy(to, (CUdeviceptr)from, size));
-SAYS(cuMemcpyDtoH, (void *to, CUdeviceptr from, size_t size),
-     cuMemcpy((CUdeviceptr)to, from, size));
-SAYS(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t size, CUstream stream),
-     cuMemcpy((CUdeviceptr)to, from, size));
-SAYS(cuMemcpyDtoD, (CUdeviceptr to, CUdeviceptr from, size_t size), cuMemcpy(to, from, size));
-SAYS(cuMemcpyDtoDAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
-     cuMemcpy(to, from, size));
+struct change {
+    CUdeviceptr to, from; /* 0: bytes of that value */
+    size_t size;
+    unsigned char value;
+};
 
-CUresult cuMemsetD8(CUdeviceptr address, unsigned char value, size_t size)
+static void set_bytes(const struct change *change)
 {
-    char *start = (char *)address, *end = start + size;
+    char *start = (char *)change->to, *end = start + change->size;
     char *first = (char *)whole_pages((uintptr_t)start);
     char *last = (char *)((uintptr_t)end & ~(PAGE - 1));
 
-    if (value != 0 || (!give_back(first, last) && !rig_virtual_zero(first, last))) {
-        memset(start, value, size);
-        return CUDA_SUCCESS;
+    if (change->value != 0 || (!give_back(first, last) && !rig_virtual_zero(first, last))) {
+        memset(start, change->value, change->size);
+        return;
     }
     memset(start, 0, (size_t)(first - start));
     memset(last, 0, (size_t)(end - last));
+}
+
+static void apply(const struct change *change)
+{
+    if (change->from)
+        memmove((void *)change->to, (void *)change->from, change->size);
+    else
+        set_bytes(change);
+}
+
+static void apply_later(void *data)
+{
+    apply(data);
+    free(data);
+}
+
+static bool is_known(CUdeviceptr address)
+{
+    struct rig_allocation found;
+
+    return !address || rig_allocation((void *)address, &found);
+}
+
+/* Memory that CUDA does not know may be gone when the call has returned, so it waits. */
+static CUresult change(CUstream stream, struct change wanted)
+{
+    struct change *copy;
+
+    if (cuStreamQuery(stream) != CUDA_SUCCESS && is_known(wanted.to) && is_known(wanted.from) &&
+        (copy = malloc(sizeof(*copy)))) {
+        *copy = wanted;
+        return rig_submit(stream, apply_later, copy);
+    }
+    cuStreamSynchronize(stream);
+    apply(&wanted);
     return CUDA_SUCCESS;
 }
 
+SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+     change(stream, (struct change){to, from, size, 0}));
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+    cuMemcpyAsync(to, from, size, NULL);
+    return cuStreamSynchronize(NULL);
+}
+
+SAYS(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t size),
+     cuMemcpy(to, (CUdeviceptr)from, size));
+SAYS(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t size, CUstream stream),
+     cuMemcpyAsync(to, (CUdeviceptr)from, size, stream));
+SAYS(cuMemcpyDtoH, (void *to, CUdeviceptr from, size_t size),
+     cuMemcpy((CUdeviceptr)to, from, size));
+SAYS(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t size, CUstream stream),
+     cuMemcpyAsync((CUdeviceptr)to, from, size, stream));
+SAYS(cuMemcpyDtoD, (CUdeviceptr to, CUdeviceptr from, size_t size), cuMemcpy(to, from, size));
+SAYS(cuMemcpyDtoDAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
+     cuMemcpyAsync(to, from, size, stream));
 SAYS(cuMemsetD8Async, (CUdeviceptr address, unsigned char value, size_t size, CUstream stream),
-     cuMemsetD8(address, value, size));
+     change(stream, (struct change){address, 0, size, value}));
+SAYS(cuMemsetD8, (CUdeviceptr address, unsigned char value, size_t size),
+     cuMemsetD8Async(address, value, size, NULL));
 
 /* The runtime sets whole words so. */
-CUresult cuMemsetD32(CUdeviceptr address, unsigned value, size_t count)
+CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream stream)
 {
     if (value == 0)
-        return cuMemsetD8(address, 0, count * sizeof(value));
+        return cuMemsetD8Async(address, 0, count * sizeof(value), stream);
+    cuStreamSynchronize(stream);
     for (size_t i = 0; i < count; i++)
         ((unsigned *)address)[i] = value;
     return CUDA_SUCCESS;
 }
 
-SAYS(cuMemsetD32Async, (CUdeviceptr address, unsigned value, size_t count, CUstream stream),
-     cuMemsetD32(address, value, count));
+SAYS(cuMemsetD32, (CUdeviceptr address, unsigned value, size_t count),
+     cuMemsetD32Async(address, value, count, NULL));
 
 /* ---- what an address is ---- */
 

@@ -18,6 +18,9 @@ int rig_ordinal(int ordinal);
 /* The device of the calling thread's context: an ordinal; without a context the first. */
 int rig_current(void);
 
+/* Runs something in a thread of the stream's when all else in it is done. */
+CUresult rig_submit(CUstream stream, void (*run)(void *data), void *data);
+
 /* A thing without contents, of which a program holds the address. */
 CUresult rig_token(void *out);
 

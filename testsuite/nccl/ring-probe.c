@@ -2,6 +2,7 @@
  * NCCL built, as its log tells them. Started once for each rank (srun, mpirun, torchrun) or once
  * for several GPUs. */
 #include "ring-collective.h"
+#include "ring-data.h"
 #include "ring-log.h"
 
 #include <cuda_runtime_api.h>
@@ -19,7 +20,7 @@
 
 enum {
     MAX_COMMS = 64,
-    MAX_COLLECTIVES = 64,
+    MAX_COLLECTIVES = 1024,
     MAX_SUBSETS = 16,
     MAX_RANKS = 4096,
     MAX_GPUS = 16,
@@ -38,7 +39,7 @@ static struct {
     int comms, subsets, split, no_color, shrink, collectives;
     enum init init;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
-    bool allreduce, children_last, go_on, finalize, abort;
+    bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
     char id[4000];
     const char *log; /* NULL: one that is removed */
 } options = {
@@ -90,9 +91,17 @@ static void usage(FILE *to)
         "  --json               the same as JSON, a line for each rank and communicator\n"
         "  --log FILE           keeps NCCL's log there\n"
         "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
-        "  --collective K:BYTES then a collective on the first communicator, repeat as needed:\n"
-        "                       all-reduce, all-gather, reduce-scatter, broadcast or all-to-all\n"
-        "                       (sends and receives); its result is not looked at\n"
+        "  --collective K:BYTES[:TYPE[:OP]] then a collective on the first communicator, repeat "
+        "as\n"
+        "                       needed: all-reduce, all-gather, reduce-scatter, broadcast, reduce "
+        "or\n"
+        "                       all-to-all (sends and receives); i8, u32, f16, bf16, ...; sum, "
+        "prod,\n"
+        "                       min, max or avg\n"
+        "  --everywhere         on all communicators, at once where a rank is in several\n"
+        "  --check              looks at each element of the results\n"
+        "  --stuck              rank 0 then starts an all-reduce that the others don't join, and\n"
+        "                       with --abort gives it up after a second\n"
         "  --children-last      splits, shrinks and grows after these\n"
         "  --go-on              where a collective fails, says so and goes on\n"
         "  --all-reduce         then adds up a number over all ranks\n"
@@ -570,27 +579,70 @@ static int derive_all(void)
 
 /* What a rank needs for one. */
 struct part {
-    void *send, *receive;
+    void *send, *receive, *host; /* host: NULL, if nobody looks at the result */
+    int rank, ranks;
     cudaStream_t stream;
     ncclResult_t result;
 };
 
-static int prepare_part(const struct member *member, size_t bytes, struct part *part)
+static int prepare_part(const struct member *member, int slot,
+                        const struct ring_collective *collective, struct part *part)
 {
-    size_t size = bytes > MAX_RANKS ? bytes : MAX_RANKS; /* a byte for each rank at least */
+    const size_t least = (size_t)MAX_RANKS * 8; /* an element for each rank */
+    size_t size = collective->bytes > least ? collective->bytes : least;
 
+    ncclCommUserRank(member->comms[slot], &part->rank);
+    ncclCommCount(member->comms[slot], &part->ranks);
+    part->host = options.check ? malloc(size) : NULL;
     if (cudaSetDevice(member->device) != cudaSuccess ||
         cudaStreamCreate(&part->stream) != cudaSuccess ||
         cudaMalloc(&part->send, size) != cudaSuccess ||
-        cudaMalloc(&part->receive, size) != cudaSuccess)
+        cudaMalloc(&part->receive, size) != cudaSuccess || (options.check && !part->host))
         return fail(member->rank, "collective", "out of memory on the GPU");
+    if (!options.check)
+        return 0;
+    ring_data_fill(collective, part->rank, part->ranks, part->host);
+    size_t sent = ring_data_sent(collective, part->ranks) * collective->type->size;
+    if (cudaMemset(part->receive, 0x55, size) != cudaSuccess ||
+        cudaMemcpy(part->send, part->host, sent, cudaMemcpyHostToDevice) != cudaSuccess)
+        return fail(member->rank, "collective", "can't fill memory on the GPU");
     return 0;
 }
 
-/* NCCL's result when all is done, or has failed. */
-static ncclResult_t finish_part(struct member *member, int slot, struct part *part)
+static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result,
+                       const char *more);
+
+/* Elements that are wrong; says so. */
+static size_t look_at_part(const struct member *member, int slot,
+                           const struct ring_collective *collective, struct part *part)
 {
+    size_t received =
+        ring_data_received(collective, part->rank, part->ranks) * collective->type->size;
+    char more[160];
+
+    if (cudaMemcpy(part->host, part->receive, received, cudaMemcpyDeviceToHost) != cudaSuccess)
+        part->result = ncclUnhandledCudaError;
+    size_t wrong = ring_data_wrong(collective, part->rank, part->ranks, part->host);
+    snprintf(more, sizeof(more),
+             ", \"type\": \"%s\", \"op\": \"%s\", \"wrong\": %zu, \"digest\": \"%016llx\"",
+             collective->type->name, ring_collective_op(collective->op), wrong,
+             (unsigned long long)ring_data_digest(collective, part->rank, part->ranks, part->host));
+    if (options.go_on)
+        say_result(ring_collective_name(collective->kind), collective->bytes, slot, member->rank,
+                   part->result, more);
+    else if (wrong > 0)
+        fail(member->rank, ring_collective_name(collective->kind), "the result is wrong");
+    return wrong;
+}
+
+/* When all is done, or has failed. Returns 0, or -1 where that was said and nothing is to follow.
+ */
+static int finish_part(struct member *member, int slot, const struct ring_collective *collective,
+                       struct part *part)
+{
+    const char *name = ring_collective_name(collective->kind);
     double deadline = now() + WAIT_SECONDS;
+    size_t wrong = 0;
 
     cudaSetDevice(member->device);
     while (part->result == ncclInProgress && now() < deadline) {
@@ -601,16 +653,23 @@ static ncclResult_t finish_part(struct member *member, int slot, struct part *pa
     }
     if (part->result == ncclSuccess && cudaStreamSynchronize(part->stream) != cudaSuccess)
         part->result = ncclUnhandledCudaError;
+    if (part->host && part->result == ncclSuccess)
+        wrong = look_at_part(member, slot, collective, part);
+    else if (options.go_on)
+        say_result(name, collective->bytes, slot, member->rank, part->result, "");
+    free(part->host);
     cudaFree(part->send);
     cudaFree(part->receive);
     cudaStreamDestroy(part->stream);
-    return part->result;
+    member->broken[slot] =
+        member->broken[slot] || (part->result != ncclSuccess && options.nonblocking);
+    return options.go_on || (wrong == 0 && check(member->rank, name, part->result) == 0) ? 0 : -1;
 }
 
 static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
 {
     for (int i = 0; i < options.gpus; i++)
-        if (members[i].comms[slot] && prepare_part(&members[i], collective->bytes, &parts[i]) != 0)
+        if (members[i].comms[slot] && prepare_part(&members[i], slot, collective, &parts[i]) != 0)
             return -1;
     if (group_start() != 0)
         return -1;
@@ -629,8 +688,6 @@ static int start_parts(const struct ring_collective *collective, int slot, struc
     return 0;
 }
 
-static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result);
-
 /* A communicator of one rank has nobody to connect to. */
 static bool is_alone(int slot)
 {
@@ -642,33 +699,31 @@ static bool is_alone(int slot)
     return false;
 }
 
-/* On all ranks of this process that are in the communicator. */
-static int collect(const struct ring_collective *collective, int slot)
+/* At once on these communicators, on all ranks of this process that are in them. */
+static int collect(const struct ring_collective *collective, int first, int last)
 {
-    struct part parts[MAX_GPUS] = {0};
-    int status = start_parts(collective, slot, parts);
+    static struct part parts[SLOTS][MAX_GPUS];
+    int status = 0;
 
-    for (int i = 0; i < options.gpus && status == 0; i++) {
-        struct member *member = &members[i];
-        if (!member->comms[slot])
-            continue;
-        ncclResult_t result = finish_part(member, slot, &parts[i]);
-        member->broken[slot] =
-            member->broken[slot] || (result != ncclSuccess && options.nonblocking);
-        if (options.go_on)
-            say_result(ring_collective_name(collective->kind), collective->bytes, slot,
-                       member->rank, result);
-        else if (check(member->rank, ring_collective_name(collective->kind), result) != 0)
-            status = -1;
-    }
+    memset(parts, 0, sizeof(parts));
+    for (int slot = first; slot <= last && status == 0; slot++)
+        if (!is_alone(slot))
+            status = start_parts(collective, slot, parts[slot]);
+    for (int slot = first; slot <= last; slot++)
+        for (int i = 0; i < options.gpus && status == 0; i++)
+            if (parts[slot][i].stream)
+                status = finish_part(&members[i], slot, collective, &parts[slot][i]);
     return status;
 }
 
 /* NCCL may connect at the first collective. A broadcast goes by the ring, whatever its size. */
 static int connect_all(void)
 {
+    struct ring_collective broadcast;
+
+    ring_collective_parse("broadcast:4", &broadcast);
     for (int slot = 0; slot < SLOTS; slot++)
-        if (!is_alone(slot) && collect(&(struct ring_collective){RING_BROADCAST, 4}, slot) < 0)
+        if (collect(&broadcast, slot, slot) < 0)
             return -1;
     return 0;
 }
@@ -676,9 +731,29 @@ static int connect_all(void)
 static int collect_all(void)
 {
     for (int i = 0; i < options.collectives; i++)
-        if (collect(&collectives[i], 0) < 0)
+        if (collect(&collectives[i], 0, options.everywhere ? SLOTS - 1 : 0) < 0)
             return -1;
     return 0;
+}
+
+/* An all-reduce that can't end, as the other ranks don't join it. */
+static int get_stuck(void)
+{
+    struct part part = {0};
+    struct ring_collective all_reduce;
+
+    if (members[0].rank != 0)
+        return 0;
+    ring_collective_parse("all-reduce:4194304", &all_reduce);
+    if (prepare_part(&members[0], 0, &all_reduce, &part) != 0 ||
+        check(0, "all-reduce",
+              ring_collective_start(&all_reduce, members[0].comms[0], part.send, part.receive,
+                                    part.stream)) != 0)
+        return -1;
+    sleep(1);
+    return cudaStreamQuery(part.stream) == cudaErrorNotReady
+               ? 0
+               : fail(0, "all-reduce", "it ended alone");
 }
 
 static int all_reduce(struct member *member)
@@ -752,7 +827,9 @@ static void print_result(ncclResult_t result)
     printf("%.*s", (int)(strcspn(words, "(") - (strchr(words, '(') != NULL)), words);
 }
 
-static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result)
+/* more: of the JSON line. */
+static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result,
+                       const char *more)
 {
     char buffer[32];
     const char *name = name_of(slot, buffer, sizeof(buffer));
@@ -761,7 +838,7 @@ static void say_result(const char *what, size_t bytes, int slot, int rank, ncclR
         printf("{\"call\": \"%s\", \"bytes\": %zu, \"comm\": \"%s\", \"rank\": %d, \"result\": \"",
                what, bytes, name, rank);
         print_result(result);
-        puts("\"}");
+        printf("\"%s}\n", more);
     } else if (result != ncclSuccess) {
         printf("ring-probe: %s, rank %d: %s: ", name, rank, what);
         print_result(result);
@@ -891,11 +968,11 @@ static void end_comm(struct member *member, int slot)
         if (result == ncclInProgress)
             result = wait_ready(member, slot) != 0 ? ncclInternalError : ncclSuccess;
         if (options.go_on)
-            say_result("finalize", 0, slot, member->rank, result);
+            say_result("finalize", 0, slot, member->rank, result, "");
     }
     result = give_up ? ncclCommAbort(member->comms[slot]) : ncclCommDestroy(member->comms[slot]);
     if (options.go_on)
-        say_result(give_up ? "abort" : "destroy", 0, slot, member->rank, result);
+        say_result(give_up ? "abort" : "destroy", 0, slot, member->rank, result, "");
 }
 
 static void end_comms(void)
@@ -947,6 +1024,8 @@ static int run(void)
     for (int i = 0; i < options.gpus && options.allreduce; i++)
         if (all_reduce(&members[i]) != 0)
             return -1;
+    if (options.stuck && get_stuck() != 0)
+        return -1;
     end_comms();
     return 0;
 }
@@ -977,6 +1056,9 @@ enum {
     LOG,
     NO_LOG,
     COLLECTIVE,
+    EVERYWHERE,
+    CHECK,
+    STUCK,
     CHILDREN_LAST,
     GO_ON,
     ALL_REDUCE,
@@ -1006,6 +1088,9 @@ static const struct option long_options[] = {
     {"edges", no_argument, NULL, EDGES},
     {"json", no_argument, NULL, JSON},
     {"collective", required_argument, NULL, COLLECTIVE},
+    {"everywhere", no_argument, NULL, EVERYWHERE},
+    {"check", no_argument, NULL, CHECK},
+    {"stuck", no_argument, NULL, STUCK},
     {"children-last", no_argument, NULL, CHILDREN_LAST},
     {"go-on", no_argument, NULL, GO_ON},
     {"all-reduce", no_argument, NULL, ALL_REDUCE},
@@ -1072,8 +1157,8 @@ static int parse_collective(const char *text)
         ring_collective_parse(text, &collectives[options.collectives]) == 0)
         return options.collectives++, 0;
     fprintf(stderr,
-            "tccl: ring-probe: --collective takes a kind and bytes, such as all-gather:1048576, "
-            "%d times at most\n",
+            "tccl: ring-probe: --collective takes a kind and bytes, such as all-gather:1048576 or "
+            "all-reduce:1048576:f32:sum, %d times at most\n",
             MAX_COLLECTIVES);
     return -1;
 }
@@ -1081,6 +1166,12 @@ static int parse_collective(const char *text)
 static int parse_flag(int option)
 {
     switch (option) {
+    case EVERYWHERE:
+        return options.everywhere = true, 0;
+    case CHECK:
+        return options.check = true, 0;
+    case STUCK:
+        return options.stuck = true, 0;
     case CHILDREN_LAST:
         return options.children_last = true, 0;
     case GO_ON:

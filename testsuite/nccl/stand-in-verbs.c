@@ -1,7 +1,8 @@
 /* stand-in-verbs.c: libibverbs.so.1 without NICs: those of devices.h, one active port each. Queue
- * pairs connect and memory registers, so that a program gets through its initialization; nothing
- * can be sent. */
+ * pairs connect and memory registers, so that a program gets through its initialization. What is
+ * sent arrives where kernels run; else nothing can be sent. */
 #include "devices.h"
+#include "verbs-transfer.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -100,14 +101,16 @@ PUBLIC const char *ibv_get_device_name(struct ibv_device *device)
 PUBLIC struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct ibv_context *context = calloc(1, sizeof(*context));
+    const char *launch = getenv("TCCL_RIG_LAUNCH");
 
     if (!context)
         return NULL;
     context->device = device;
     context->cmd_fd = context->async_fd = -1;
-    context->ops.post_send = refuse_send;
-    context->ops.post_recv = accept_buffer;
-    context->ops.poll_cq = nothing_done;
+    bool transfers = launch && strcmp(launch, "run") == 0;
+    context->ops.post_send = transfers ? rig_post_send : refuse_send;
+    context->ops.post_recv = transfers ? rig_post_receive : accept_buffer;
+    context->ops.poll_cq = transfers ? rig_poll : nothing_done;
     return context;
 }
 
@@ -199,8 +202,12 @@ PUBLIC struct ibv_mr *ibv_reg_mr(struct ibv_pd *domain, void *address, size_t le
     struct ibv_mr *region = calloc(1, sizeof(*region));
 
     if (region)
-        *region = (struct ibv_mr){
-            .context = domain->context, .pd = domain, .addr = address, .length = length};
+        *region = (struct ibv_mr){.context = domain->context,
+                                  .pd = domain,
+                                  .addr = address,
+                                  .length = length,
+                                  .lkey = 1,
+                                  .rkey = 1};
     return region;
 }
 
@@ -209,35 +216,38 @@ DOES(ibv_dereg_mr, (struct ibv_mr * region), free(region));
 PUBLIC struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *data,
                                     struct ibv_comp_channel *channel, int vector)
 {
-    struct ibv_cq *queue = calloc(1, sizeof(*queue));
+    struct rig_queue *queue = calloc(1, sizeof(*queue));
 
-    if (queue)
-        *queue = (struct ibv_cq){
-            .context = context, .channel = channel, .cq_context = data, .cqe = entries};
-    return queue;
+    if (!queue)
+        return NULL;
+    queue->public =
+        (struct ibv_cq){.context = context, .channel = channel, .cq_context = data, .cqe = entries};
+    return &queue->public;
 }
 
 DOES(ibv_destroy_cq, (struct ibv_cq * queue), free(queue));
 
 PUBLIC struct ibv_qp *ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
 {
-    static uint32_t number;
-    struct ibv_qp *pair = calloc(1, sizeof(*pair));
+    struct rig_pair *pair = calloc(1, sizeof(*pair));
 
-    if (pair)
-        *pair = (struct ibv_qp){.context = domain->context,
-                                .pd = domain,
-                                .send_cq = attributes->send_cq,
-                                .recv_cq = attributes->recv_cq,
-                                .qp_type = attributes->qp_type,
-                                .qp_num = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED)};
-    return pair;
+    if (!pair)
+        return NULL;
+    pair->public = (struct ibv_qp){.context = domain->context,
+                                   .pd = domain,
+                                   .send_cq = attributes->send_cq,
+                                   .recv_cq = attributes->recv_cq,
+                                   .qp_type = attributes->qp_type};
+    rig_add_pair(pair);
+    return &pair->public;
 }
 
 PUBLIC int ibv_modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int mask)
 {
     if (mask & IBV_QP_STATE)
         pair->state = attributes->qp_state;
+    if (mask & IBV_QP_DEST_QPN)
+        ((struct rig_pair *)pair)->remote = attributes->dest_qp_num;
     return 0;
 }
 
@@ -250,4 +260,4 @@ PUBLIC int ibv_query_qp(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int
     return 0;
 }
 
-DOES(ibv_destroy_qp, (struct ibv_qp * pair), free(pair));
+DOES(ibv_destroy_qp, (struct ibv_qp * pair), rig_remove_pair((struct rig_pair *)pair); free(pair));
