@@ -13,7 +13,7 @@ static const struct ring_type types[] = {
     {"i8", ncclInt8, 1, true, 0},      {"u8", ncclUint8, 1, false, 0},
     {"i32", ncclInt32, 4, true, 0},    {"u32", ncclUint32, 4, false, 0},
     {"i64", ncclInt64, 8, true, 0},    {"u64", ncclUint64, 8, false, 0},
-    {"f16", ncclFloat16, 2, true, 10}, {"bf16", ncclBfloat16, 2, true, 7},
+    {"f16", ncclFloat16, 2, true, 10}, {"bf16", RING_BFLOAT16, 2, true, 7},
     {"f32", ncclFloat32, 4, true, 23}, {"f64", ncclFloat64, 8, true, 52},
 };
 

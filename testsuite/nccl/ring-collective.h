@@ -17,6 +17,9 @@ enum ring_kind {
     RING_KINDS
 };
 
+/* ncclBfloat16, which older headers have for a GPU's code only. */
+#define RING_BFLOAT16 ((ncclDataType_t)9)
+
 struct ring_type {
     const char *name;
     ncclDataType_t type;

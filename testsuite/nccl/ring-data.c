@@ -71,7 +71,7 @@ static uint64_t encode(const struct ring_type *type, double value)
     memcpy(&all, &single, 4);
     if (type->type == ncclFloat32)
         return all;
-    if (type->type == ncclBfloat16)
+    if (type->type == RING_BFLOAT16)
         return all >> 16;
     if (value == 0)
         return 0;
@@ -82,7 +82,7 @@ static uint64_t encode(const struct ring_type *type, double value)
 
 static double decode(const struct ring_type *type, uint64_t bits)
 {
-    uint32_t all = (uint32_t)(type->type == ncclBfloat16 ? bits << 16 : bits);
+    uint32_t all = (uint32_t)(type->type == RING_BFLOAT16 ? bits << 16 : bits);
     int exponent = bits >> 10 & 31;
     double value;
     float single;
