@@ -89,13 +89,15 @@ void scale(char *to, const char *a, const char *, size_t count, uint64_t argumen
     each<T>(to, a, nullptr, count, [=](T x, T) { return x * factor; });
 }
 
+/* The argument: the divisor; from 2.24 on twice that, and 1 for signed ones. */
 template <typename T>
 void divide(char *to, const char *a, const char *, size_t count, uint64_t argument)
 {
     if constexpr (std::is_integral_v<T>) {
         typedef std::make_signed_t<T> S;
-        uint64_t by = argument >> 1;
-        if (argument & 1)
+        const bool old = NCCL_VERSION_CODE < NCCL_VERSION(2, 24, 0);
+        uint64_t by = old ? argument : argument >> 1;
+        if (old ? std::is_signed_v<T> : argument & 1)
             each<T>(to, a, nullptr, count, [=](T x, T) { return (S)x / (S)by; });
         else
             each<T>(to, a, nullptr, count, [=](T x, T) { return x / (T)by; });
@@ -117,10 +119,11 @@ bool reduction_of(const std::string &operation, const std::string &type, reducti
     static const struct {
         const char *type;
         reduction (*of)(const std::string &operation);
-    } all[] = {{"u8", reduction_of_type<uint8_t>},   {"u32", reduction_of_type<uint32_t>},
-               {"u64", reduction_of_type<uint64_t>}, {"f16", reduction_of_type<_Float16>},
-               {"f32", reduction_of_type<float>},    {"f64", reduction_of_type<double>},
-               {"bf16", reduction_of_type<bfloat16>}};
+    } all[] = {{"i8", reduction_of_type<int8_t>},    {"u8", reduction_of_type<uint8_t>},
+               {"i32", reduction_of_type<int32_t>},  {"u32", reduction_of_type<uint32_t>},
+               {"i64", reduction_of_type<int64_t>},  {"u64", reduction_of_type<uint64_t>},
+               {"f16", reduction_of_type<_Float16>}, {"f32", reduction_of_type<float>},
+               {"f64", reduction_of_type<double>},   {"bf16", reduction_of_type<bfloat16>}};
 
     for (const auto &one : all)
         if (type == one.type) {
