@@ -16,17 +16,13 @@ enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
 static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
 {
     const struct source *source = stop->class->source;
-    struct tccl_named_rings named = {.n = 0};
     struct tccl_limit limit;
     if (stop_limit(stop, &limit, NULL) != 0)
         limit.rated = (struct tccl_rated){.set = {.count = 0}};
-    for (; named.n < stop->set.n; named.n++)
-        tccl_chain_name(&stop->set.rings[named.n], &source->machine, true, &named.chains[named.n]);
     snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
              stop->gbps, source->name);
-    tccl_named_rings_format(&named, panel->detail);
-    tccl_picture_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n,
-                      &limit.rated, &panel->picture);
+    tccl_panel_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n, &limit.rated,
+                    panel);
 }
 
 /* Nodes with the same chains share a panel. */

@@ -84,32 +84,20 @@ static int search_class(const struct finding *finding, struct node_class *class,
     return node_class_refresh(class, err);
 }
 
-/* Has another class its best set with as many rings? They are wanted of this one once. */
-static bool wants_as_well(const struct finding *finding, int own, int rings)
-{
-    bool wanted = false;
-    for (int i = 0; i < finding->nodes->n_classes; i++)
-        wanted = wanted || finding->results[i].set.n == rings;
-    return wanted && finding->results[own].set.n != rings;
-}
-
-static bool has_fabric(const struct node_class *class, const char *fabric)
-{
-    for (int i = 0; i < class->source->machine.n_nics; i++)
-        if (strcmp(class->source->machine.nics[i].fabric, fabric) == 0)
-            return true;
-    return false;
-}
-
 /* The NICs whose fabrics all classes have, as a mask. */
 static uint32_t common_nics(const struct nodes *nodes, const struct tccl_machine *machine)
 {
     uint32_t common = 0;
     for (int i = 0; i < machine->n_nics; i++) {
-        bool all = true;
-        for (int k = 0; k < nodes->n_classes; k++)
-            all = all && has_fabric(nodes->classes[k], machine->nics[i].fabric);
-        common |= (uint32_t)all << i;
+        int have = 0;
+        for (int k = 0; k < nodes->n_classes; k++) {
+            const struct tccl_machine *other = &nodes->classes[k]->source->machine;
+            int nic = 0;
+            while (nic < other->n_nics && strcmp(other->nics[nic].fabric, machine->nics[i].fabric))
+                nic++;
+            have += nic < other->n_nics;
+        }
+        common |= (uint32_t)(have == nodes->n_classes) << i;
     }
     return common;
 }
@@ -181,7 +169,11 @@ static int search_all(const struct finding *finding, double *bounds, struct tccl
     for (int i = 0; i < nodes->n_classes && !finding->closed; i++)
         for (int rings = 2; rings <= TCCL_CHAIN_RINGS; rings++) {
             struct tccl_rings_result result;
-            if (!rings_wanted(options, nodes->classes[i]) || !wants_as_well(finding, i, rings))
+            bool others = false; /* has another class its best set with as many? */
+            for (int k = 0; k < nodes->n_classes; k++)
+                others = others || finding->results[k].set.n == rings;
+            if (!rings_wanted(options, nodes->classes[i]) || !others ||
+                finding->results[i].set.n == rings)
                 continue;
             wanted.rings = rings;
             wanted.single_bound = single_bound(nodes->classes[i], false);

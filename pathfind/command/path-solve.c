@@ -110,16 +110,6 @@ static int take_choices(const struct tccl_ring *ring, struct route *route, struc
     return 0;
 }
 
-static struct tccl_run *make_runs(const struct nodes *nodes, const struct route *route)
-{
-    struct tccl_run *runs = calloc(nodes->n_groups, sizeof(*runs));
-    for (int i = 0, node = 0; runs && i < nodes->n_groups; i++) {
-        runs[i] = (struct tccl_run){route->stops[node].class->class, nodes->groups[i].count};
-        node += nodes->groups[i].count;
-    }
-    return runs;
-}
-
 /* Several were found, of any number: would a job get the best single one? */
 static void compare_single(const struct tccl_run *runs, int n_runs, const struct tccl_ring *several,
                            struct answer *answer)
@@ -137,10 +127,12 @@ static void compare_single(const struct tccl_run *runs, int n_runs, const struct
 static int close_ring(const struct options *options, const struct nodes *nodes,
                       struct answer *answer, struct tccl_error *err)
 {
-    cleanup_free struct tccl_run *runs = make_runs(nodes, &answer->route);
+    cleanup_free struct tccl_run *runs = calloc(nodes->n_groups, sizeof(*runs));
     struct tccl_ring ring = {0};
     if (!runs)
         return tccl_fail(err, "out of memory");
+    for (int i = 0, node = 0; i < nodes->n_groups; node += nodes->groups[i++].count)
+        runs[i] = (struct tccl_run){answer->route.stops[node].class->class, nodes->groups[i].count};
     int rc = tccl_ring_solve_rings(runs, nodes->n_groups, options->rings > 0 ? options->rings : 0,
                                    &ring, err);
     if (rc == 0) {
@@ -173,14 +165,6 @@ static double table_bound(const struct options *options, const struct tccl_node_
     return bound;
 }
 
-static bool has_sets(const struct tccl_node_class *class, bool closed, long rings)
-{
-    for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
-        if (class->seen[i].set.n == rings && class->seen[i].set.rings[0].closed == closed)
-            return true;
-    return false;
-}
-
 /* Sets of rings of all classes, and what none over all of the nodes can exceed. */
 static int find_sets(const struct options *options, struct nodes *nodes, struct answer *answer,
                      struct tccl_error *err)
@@ -189,13 +173,18 @@ static int find_sets(const struct options *options, struct nodes *nodes, struct 
     cleanup_free double *bounds = calloc(nodes->n_classes, sizeof(*bounds));
     if (!bounds)
         return tccl_fail(err, "out of memory");
-    for (int i = 0; i < nodes->n_classes && options->rings > 1; i++)
-        if (!rings_wanted(options, nodes->classes[i]) &&
-            !has_sets(nodes->classes[i]->class, closed, options->rings))
+    for (int i = 0; i < nodes->n_classes && options->rings > 1; i++) {
+        const struct tccl_node_class *class = nodes->classes[i]->class;
+        int set = tccl_class_first_set(class);
+        while (set < class->n_seen && (class->seen[set].set.n != options->rings ||
+                                       class->seen[set].set.rings[0].closed != closed))
+            set++;
+        if (!rings_wanted(options, nodes->classes[i]) && set == class->n_seen)
             return tccl_fail(err,
                              "%s: no sets of %d rings were measured; ask for --rings auto, or a "
                              "model",
                              nodes->classes[i]->source->path, options->rings);
+    }
     if (rings_find(options, nodes, &answer->route, closed, bounds, &answer->measured, err) != 0)
         return -1;
     for (int i = 0; i < nodes->n_classes; i++)

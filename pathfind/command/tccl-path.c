@@ -192,15 +192,6 @@ static const struct tccl_option rows[] = {
 static const struct tccl_program program = {
     "tccl-path", commands, COMMANDS, rows, sizeof(rows) / sizeof(*rows), false, NULL};
 
-/* Without any node: this one. Returns 0, or -1 with err. */
-static int choose_own(struct options *options, char path[static PATH_MAX], struct tccl_error *err)
-{
-    if (options->model || options->profile || options->n_nodes)
-        return 0;
-    options->profile = path;
-    return source_of_machine(path, err);
-}
-
 /* What is missing, or does not go together. Returns 0, or -1 with err. */
 static int check(int command, int argc, char **argv, struct options *options,
                  char own[static PATH_MAX], struct tccl_error *err)
@@ -216,9 +207,12 @@ static int check(int command, int argc, char **argv, struct options *options,
     if (command == PLACE && !options->gpus)
         return tccl_usage_fail(&program, command, err,
                                "--gpus is missing: how many GPUs the job gets");
-    if (choose_own(options, own, &why) != 0)
-        return tccl_usage_fail(&program, command, err, "%s", why.text);
-    return 0;
+    if (options->model || options->profile || options->n_nodes)
+        return 0;
+    options->profile = own; /* without any node: this one */
+    return source_of_machine(own, &why) == 0
+               ? 0
+               : tccl_usage_fail(&program, command, err, "%s", why.text);
 }
 
 int main(int argc, char **argv)

@@ -35,15 +35,6 @@ static int colour_of(const struct tccl_chart *chart, int series)
     return chart->colours ? chart->colours[series] : series;
 }
 
-/* The height of a column. Unknown values count as 0. */
-static double height_of(const struct tccl_chart *chart, const struct tccl_chart_column *column)
-{
-    double sum = 0;
-    for (int i = 0; i < (chart->line ? 1 : chart->n_series); i++)
-        sum += fmax(0, value_of(column, i));
-    return sum;
-}
-
 /* About four steps of 1, 2, 2.5 or 5 times a power of ten; integers if all values are. */
 static double step_for(double range, int digits)
 {
@@ -63,7 +54,9 @@ static struct scale scale_of(const struct tccl_chart *chart)
 {
     struct scale scale = {.least = chart->line ? MOST : 0, .most = chart->base ? 1 : 0};
     for (int i = 0; i < chart->n_columns; i++) {
-        double height = height_of(chart, &chart->columns[i]);
+        double height = 0; /* unknown values count as 0 */
+        for (int k = 0; k < (chart->line ? 1 : chart->n_series); k++)
+            height += fmax(0, value_of(&chart->columns[i], k));
         scale.most = fmax(scale.most, height);
         if (chart->line && height > 0)
             scale.least = fmin(scale.least, height);
@@ -83,15 +76,10 @@ static double y_of(const struct scale *scale, double value)
     return BOTTOM - (value - scale->least) / (scale->most - scale->least) * PLOT;
 }
 
-/* The centre of a column, and the drawn width, in percent. */
+/* The centre of a column, in percent. */
 static double x_of(const struct tccl_chart *chart, int i)
 {
     return (i + 0.5) * 100 / chart->n_columns;
-}
-
-static double width_of(const struct tccl_chart *chart)
-{
-    return (chart->n_columns <= FEW ? 0.4 : 0.76) * 100 / chart->n_columns;
 }
 
 static const char *format_value(const struct tccl_chart *chart, double value, char *text)
@@ -166,7 +154,7 @@ static void put_tip(const struct tccl_chart *chart, const struct tccl_chart_colu
 static void put_column(const struct tccl_chart *chart, const struct scale *scale, int i, FILE *out)
 {
     const struct tccl_chart_column *column = &chart->columns[i];
-    double width = width_of(chart), base = 0;
+    double width = (chart->n_columns <= FEW ? 0.4 : 0.76) * 100 / chart->n_columns, base = 0;
     fputs("<g>", out);
     put_tip(chart, column, out);
     for (int k = 0; k < chart->n_series; k++) {

@@ -6,12 +6,15 @@
 
 enum { HEAD = 46, BETWEEN = 24, LEGEND = 16, CUT = 96 /* of a detail, characters */ };
 
-static double panel_width(const struct tccl_panel *panel)
+void tccl_panel_make(const struct tccl_machine *machine, uint32_t gpus,
+                     const struct tccl_chain *chains, int n, const struct tccl_rated *rated,
+                     struct tccl_panel *panel)
 {
-    char detail[CUT + 8];
-    snprintf(detail, sizeof(detail), "%.*s", CUT, panel->detail);
-    return fmax(panel->picture.width + 2,
-                fmax(1.2 * tccl_svg_text_width(panel->head), tccl_svg_text_width(detail)));
+    struct tccl_named_rings named = {.n = 0};
+    for (; named.n < n && named.n < TCCL_CHAIN_RINGS; named.n++)
+        tccl_chain_name(&chains[named.n], machine, true, &named.chains[named.n]);
+    tccl_named_rings_format(&named, panel->detail);
+    tccl_picture_make(machine, gpus, chains, named.n, rated, &panel->picture);
 }
 
 static unsigned looks_of(const struct tccl_panels *panels)
@@ -28,7 +31,10 @@ void tccl_panels_place(struct tccl_panels *panels, double most)
     panels->width = 0;
     for (int i = 0; i < panels->n; i++) {
         struct tccl_panel *panel = &panels->list[i];
-        double width = panel_width(panel);
+        char detail[CUT + 8];
+        snprintf(detail, sizeof(detail), "%.*s", CUT, panel->detail);
+        double width = fmax(panel->picture.width + 2, fmax(1.2 * tccl_svg_text_width(panel->head),
+                                                           tccl_svg_text_width(detail)));
         if (x > 0 && x + width > most) {
             x = 0;
             y += row;

@@ -76,6 +76,10 @@ struct tccl_panels {
     double width, height; /* set by tccl_panels_place, with the legend */
 };
 
+/* All but its head; as tccl_picture_make. */
+void tccl_panel_make(const struct tccl_machine *machine, uint32_t gpus,
+                     const struct tccl_chain *chains, int n, const struct tccl_rated *rated,
+                     struct tccl_panel *panel);
 /* most: what the drawing may take from left to right, unless one panel takes more, in pixels. */
 void tccl_panels_place(struct tccl_panels *panels, double most);
 /* Draws them from 0, 0 on, and the legend. The style and the arrow heads are the caller's

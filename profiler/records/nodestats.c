@@ -173,14 +173,6 @@ static int compare(const void *a, const void *b)
     return strcmp(one->name, two->name);
 }
 
-static json_t *place_json(const struct place *place)
-{
-    const struct node *node = place->node;
-    return json_pack("{s:s, s:I, s:o, s:I}", "node", place->name, "steps", (json_int_t)node->steps,
-                     "share", node->steps ? json_real(mean_share(node)) : json_null(), "fallbacks",
-                     (json_int_t)node->fallbacks);
-}
-
 json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
 {
     for (int i = 0; i < stats->lists.count; i++)
@@ -194,8 +186,13 @@ json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
     for (int i = 0; i < count; i++)
         places[i] = (struct place){tccl_texts_get(&stats->names, i), &stats->nodes[i]};
     qsort(places, (size_t)count, sizeof(*places), compare);
-    for (int i = 0; i < count && i < most; i++)
-        if (json_array_append_new(array, place_json(&places[i])) != 0)
+    for (int i = 0; i < count && i < most; i++) {
+        const struct node *node = places[i].node;
+        json_t *share = node->steps ? json_real(mean_share(node)) : json_null();
+        if (json_array_append_new(array, json_pack("{s:s, s:I, s:o, s:I}", "node", places[i].name,
+                                                   "steps", (json_int_t)node->steps, "share", share,
+                                                   "fallbacks", (json_int_t)node->fallbacks)) != 0)
             return NULL;
+    }
     return tccl_steal(array);
 }

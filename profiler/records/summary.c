@@ -245,14 +245,6 @@ static json_t *words_json(const struct words *words)
     return tccl_steal(json);
 }
 
-static json_t *cause_json(const struct cause *cause, int class)
-{
-    json_t *example = json_string(cause->example); /* NULL if it is no UTF-8 */
-    return json_pack("{s:s, s:I, s:I, s:o, s:I}", "class", tccl_reason_words[class], "steps",
-                     (json_int_t)cause->steps, "fallbacks", (json_int_t)cause->fallbacks, "example",
-                     example ? example : json_string(""), "last", (json_int_t)cause->last);
-}
-
 /* Most steps first. */
 static json_t *causes_json(const struct cause causes[static TCCL_REASON_END])
 {
@@ -265,8 +257,15 @@ static json_t *causes_json(const struct cause causes[static TCCL_REASON_END])
                 most = i;
         if (most < 0)
             return tccl_steal(array);
+        const struct cause *cause = &causes[most];
+        json_t *example = json_string(cause->example); /* NULL if it is no UTF-8 */
         done[most] = true;
-        if (json_array_append_new(array, cause_json(&causes[most], most)) != 0)
+        if (json_array_append_new(array, json_pack("{s:s, s:I, s:I, s:o, s:I}", "class",
+                                                   tccl_reason_words[most], "steps",
+                                                   (json_int_t)cause->steps, "fallbacks",
+                                                   (json_int_t)cause->fallbacks, "example",
+                                                   example ? example : json_string(""), "last",
+                                                   (json_int_t)cause->last)) != 0)
             return NULL;
     }
 }

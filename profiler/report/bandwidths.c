@@ -240,23 +240,21 @@ static json_t *labels_to_json(const struct tccl_machine *machine, uint8_t kind, 
     return list;
 }
 
-/* One value of a cell: its GB/s, spread, state, or whether it is noisy. */
-static json_t *cell_to_json(const struct tccl_matrix_cell *cell, char what)
-{
-    if (what == 'g' || what == 's')
-        return has_value(cell) ? json_real(what == 'g' ? cell->gbps : cell->spread) : json_null();
-    return what == 'n' ? json_boolean(cell->noisy) : json_string(state_names[cell->state]);
-}
-
-/* Row by row. */
+/* Of each cell, row by row, its GB/s, spread, state, or whether it is noisy. */
 static json_t *cells_to_json(const struct tccl_matrix *matrix, char what)
 {
     json_t *rows = json_array();
 
     for (int i = 0; i < matrix->rows; i++) {
         json_t *row = json_array();
-        for (int j = 0; j < matrix->columns; j++)
-            json_array_append_new(row, cell_to_json(&matrix->cells[i][j], what));
+        for (int j = 0; j < matrix->columns; j++) {
+            const struct tccl_matrix_cell *cell = &matrix->cells[i][j];
+            json_array_append_new(row, what == 'n'        ? json_boolean(cell->noisy)
+                                       : what == 't'      ? json_string(state_names[cell->state])
+                                       : !has_value(cell) ? json_null()
+                                       : what == 'g'      ? json_real(cell->gbps)
+                                                          : json_real(cell->spread));
+        }
         json_array_append_new(rows, row);
     }
     return rows;

@@ -90,23 +90,16 @@ int tccl_links_from_profile(struct tccl_profile *profile,
     return 0;
 }
 
-/* Has it a link, and not only zeros? */
-static bool says_something(const char *text)
-{
-    for (char *end; *text; text = *end == ',' ? end + 1 : end) {
-        if (strtol(text, &end, 10) > 0)
-            return true;
-        if (end == text)
-            break;
-    }
-    return false;
-}
-
+/* Has one of them a link, and not only zeros? */
 bool tccl_links_said(const char *const *texts, int count)
 {
     for (int i = 0; i < count; i++)
-        if (says_something(texts[i]))
-            return true;
+        for (const char *text = texts[i], *end = text; *text; text = end + (*end == ',')) {
+            if (strtol(text, (char **)&end, 10) > 0)
+                return true;
+            if (end == text)
+                break;
+        }
     return false;
 }
 

@@ -164,13 +164,8 @@ void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LE
 static void make_panel(const struct tccl_report *report, uint32_t gpus, const struct drawn *drawn,
                        struct tccl_panel *panel)
 {
-    struct tccl_named_rings named = {.n = 0};
-    for (int i = 0; i < drawn->n && i < TCCL_CHAIN_RINGS; i++)
-        tccl_chain_name(&drawn->chains[i], report->machine, true, &named.chains[named.n++]);
     snprintf(panel->head, sizeof(panel->head), "%s: %.2f GB/s", drawn->who, drawn->gbps);
-    tccl_named_rings_format(&named, panel->detail);
-    tccl_picture_make(report->machine, gpus, drawn->chains, named.n, &drawn->limit.rated,
-                      &panel->picture);
+    tccl_panel_make(report->machine, gpus, drawn->chains, drawn->n, &drawn->limit.rated, panel);
 }
 
 static void put_svg(struct tccl_panels *panels, const char *what, bool first, FILE *out)
@@ -183,9 +178,8 @@ static void put_svg(struct tccl_panels *panels, const char *what, bool first, FI
             "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
             "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: drawing\">\n",
             width, panels->height, width, panels->height, TCCL_HTML_LEGIBLE * width, what);
-    if (first) {
+    if (first)
         tccl_svg_style(out);
-    }
     tccl_panels_svg(panels, out);
     fputs("</svg>\n", out);
     tccl_html_wide_end(out);

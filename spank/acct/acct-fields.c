@@ -47,13 +47,6 @@ static char *show_job(const json_t *record, bool raw)
     return acct_field_print("%s.%s", job, name ? name : number);
 }
 
-static char *show_time(json_int_t when, const struct acct_clock *clock)
-{
-    char text[128];
-    acct_time_print((time_t)when, clock->now, clock->format, text, sizeof(text));
-    return strdup(text);
-}
-
 /* Of counts, bandwidths and ratios 0 is unknown: the step was off, or fell back before all nodes
  * had joined. */
 char *acct_field_text(const struct acct_field *field, const json_t *record,
@@ -63,6 +56,7 @@ char *acct_field_text(const struct acct_field *field, const json_t *record,
     const char *text = json_string_value(member);
     double real = json_number_value(member);
     long long number = json_integer_value(member);
+    char time[128] = "";
     switch (field->type) {
     case JOB:
     case RAW_JOB:
@@ -77,7 +71,9 @@ char *acct_field_text(const struct acct_field *field, const json_t *record,
     case TCCL_FIELD_COUNT:
         return number ? acct_field_print("%lld", number) : strdup("");
     case TCCL_FIELD_TIME:
-        return member ? show_time(number, clock) : strdup("");
+        if (member)
+            acct_time_print((time_t)number, clock->now, clock->format, time, sizeof(time));
+        return strdup(time);
     case TCCL_FIELD_MICROSECONDS:
         return number <= 0    ? strdup("")
                : number < 1e6 ? acct_field_print("%.2fms", (double)number / 1e3)

@@ -56,25 +56,18 @@ static void drop_cut(char *text, bool *cut)
     text[end ? end + 1 - text : 0] = '\0';
 }
 
-/* How often the n_runs runs from first on repeat consecutively. */
-static int times_of(const struct acct_ring *ring, int first, int n_runs)
-{
-    int same = 0;
-    for (; first + n_runs + same < ring->n_runs; same++) {
-        const struct acct_run *a = &ring->runs[first + same], *b = a + n_runs;
-        if (a->set != b->set || a->count != b->count)
-            break;
-    }
-    return 1 + same / n_runs;
-}
-
 /* The group that begins at a run: the repetition that covers most runs, else the run alone. */
 static struct acct_group group_at(const struct acct_ring *ring, int first)
 {
     enum { LONGEST = 8 };
     struct acct_group best = {.first = first, .n_runs = 1, .times = 1};
     for (int n = 2; n <= LONGEST && first + 2 * n <= ring->n_runs; n++) {
-        int times = times_of(ring, first, n);
+        const struct acct_run *a = &ring->runs[first], *end = ring->runs + ring->n_runs - n;
+        int same = 0;
+        while (a + same < end && a[same].set == a[same + n].set &&
+               a[same].count == a[same + n].count)
+            same++;
+        int times = 1 + same / n;
         if (times > 1 && times * n > best.times * best.n_runs)
             best = (struct acct_group){.first = first, .n_runs = n, .times = times};
     }

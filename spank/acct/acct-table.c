@@ -52,22 +52,14 @@ void acct_print_header(FILE *out, const struct acct_layout *layout)
     }
 }
 
-/* Would a spreadsheet take it for a formula? A number is none. */
-static bool is_formula(const char *text)
-{
-    char *end;
-    if (!*text || !strchr("=+-@", *text))
-        return false;
-    strtod(text, &end);
-    return end == text || *end;
-}
-
-/* As acct_escape; in parsable output with no formula at its beginning. */
+/* Escaped; in parsable output with nothing at its beginning that a spreadsheet would take for a
+ * formula: a number is none. */
 static char *make_cell(const char *text, const struct acct_layout *layout)
 {
     bool parsable = layout->style != ACCT_ALIGNED;
-    char *rest = tccl_term_escape(text, parsable ? layout->delimiter : NULL), *cell = NULL;
-    if (!rest || !parsable || !is_formula(rest))
+    char *rest = tccl_term_escape(text, parsable ? layout->delimiter : NULL), *cell = NULL, *end;
+    if (!rest || !parsable || !*rest || !strchr("=+-@", *rest) ||
+        (strtod(rest, &end), end != rest && !*end))
         return rest;
     if (asprintf(&cell, "\\x%02x%s", *rest, rest + 1) < 0)
         cell = NULL;
@@ -109,14 +101,6 @@ static int add_column(struct acct_layout *layout, const struct acct_field *field
     return 0;
 }
 
-static int add_all(struct acct_layout *layout, struct tccl_error *err)
-{
-    for (int i = 0; i < acct_field_count(); i++)
-        if (add_column(layout, acct_field_at(i), acct_field_at(i)->width, false, err) != 0)
-            return -1;
-    return 0;
-}
-
 /* NAME, NAME%WIDTH or NAME%-WIDTH; a width without '-' aligns to the right, as in sacct. */
 static int read_column(struct acct_layout *layout, char *entry, struct tccl_error *err)
 {
@@ -129,8 +113,12 @@ static int read_column(struct acct_layout *layout, char *entry, struct tccl_erro
             return tccl_fail(err, "'%.40s%%%.40s': give a width from 1 to 1000 or -1 to -1000",
                              entry, mark + 1);
     }
-    if (!strcasecmp(entry, "all"))
-        return add_all(layout, err);
+    bool all = !strcasecmp(entry, "all");
+    for (int i = 0; all && i < acct_field_count(); i++)
+        if (add_column(layout, acct_field_at(i), acct_field_at(i)->width, false, err) != 0)
+            return -1;
+    if (all)
+        return 0;
     const struct acct_field *field = acct_field_find(entry);
     if (!field)
         return refuse_field(entry, err);

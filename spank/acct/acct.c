@@ -50,20 +50,14 @@ int acct_print_json(const json_t *json, struct tccl_error *err)
     return 0;
 }
 
-/* Has the reader of stdout gone (EPIPE)? */
-static bool is_unread(void)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
-}
-
 int acct_end(int rc, struct tccl_error *err)
 {
     errno = 0;
     bool unwritten = fflush(stdout) != 0 || ferror(stdout);
     int error = errno;
-    if (unwritten && (error == EPIPE || is_unread()))
-        return EXIT_FAILURE;
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (unwritten && (error == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR))))
+        return EXIT_FAILURE; /* its reader has gone */
     if (rc == 0 && unwritten)
         rc = tccl_fail(err, "can't write the output: %s",
                        error ? strerror(error) : "part of it was lost");
@@ -74,28 +68,22 @@ int acct_end(int rc, struct tccl_error *err)
 
 /* ---- pages ---- */
 
-static void put_command(const struct acct_asked *asked, FILE *out)
-{
-    enum { WORDS = 40, COLUMNS = 400 };
-    fputs("<p><code>tcclacct", out);
-    for (int i = 0; i < asked->argc && i < WORDS; i++) {
-        fputc(' ', out);
-        tccl_html_text(asked->argv[i], COLUMNS, out);
-    }
-    fprintf(out, "%s</code></p>\n", asked->argc > WORDS ? " …" : "");
-}
-
 void acct_html_asked(const struct acct_asked *asked, FILE *out)
 {
+    enum { WORDS = 40, COLUMNS = 400 };
     char when[64] = "?";
     time_t now = time(NULL);
     struct tm fields;
     const struct passwd *user = getpwuid(geteuid());
     if (localtime_r(&now, &fields))
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %z", &fields);
-    fputs("<h2>About this page</h2>\n<div class=\"card\">\n", out);
-    put_command(asked, out);
-    fprintf(out, "<p>Created %s from the records that user ", when);
+    fputs("<h2>About this page</h2>\n<div class=\"card\">\n<p><code>tcclacct", out);
+    for (int i = 0; i < asked->argc && i < WORDS; i++) {
+        fputc(' ', out);
+        tccl_html_text(asked->argv[i], COLUMNS, out);
+    }
+    fprintf(out, "%s</code></p>\n<p>Created %s from the records that user ",
+            asked->argc > WORDS ? " …" : "", when);
     tccl_html_text(user ? user->pw_name : "?", 64, out);
     fprintf(out,
             " may see%s. Bandwidths come from the profiles, in GB/s (1e9 bytes per second). Gains "
