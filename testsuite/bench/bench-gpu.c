@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
 #include "measure/backends/backend.h"
 
 static const char help[] =
@@ -113,16 +114,15 @@ static void print_row(const char *text, int rc, const struct tccl_measurement *m
 static void print_json_row(struct bench *bench, const char *text, int rc,
                            const struct tccl_measurement *measured, const char *why)
 {
-    json_t *row = rc != 0
-                      ? json_pack("{s:s s:s}", "set", text, "error", why)
-                      : json_pack("{s:s s:f s:f s:f s:f s:b}", "set", text, "gbps", measured->gbps,
-                                  "spread", measured->spread, "skew_us", measured->skew, "overlap",
-                                  measured->overlap, "noisy", measured->noisy);
+    cleanup_json json_t *row =
+        rc != 0 ? json_pack("{s:s s:s}", "set", text, "error", why)
+                : json_pack("{s:s s:f s:f s:f s:f s:b}", "set", text, "gbps", measured->gbps,
+                            "spread", measured->spread, "skew_us", measured->skew, "overlap",
+                            measured->overlap, "noisy", measured->noisy);
 
     fputs(bench->rows++ > 0 ? ",\n " : "\n ", stdout);
     json_dumpf(row, stdout, JSON_COMPACT);
     fflush(stdout);
-    json_decref(row);
 }
 
 /* Returns 0, or -1: nothing more can be measured. */
@@ -200,23 +200,17 @@ static int measure_all(struct bench *bench, const struct tccl_machine *machine)
     return 0;
 }
 
-static void print_json_head(const struct bench *bench, const struct tccl_machine *machine)
-{
-    json_t *head = json_pack("{s:s s:s s:i s:o}", "backend", bench->name, "conditions",
-                             bench->backend->conditions, "marks", (int)bench->backend->marks,
-                             "machine", tccl_machine_to_json(machine));
-
-    putchar('{');
-    json_dumpf(head, stdout, JSON_COMPACT | JSON_EMBED);
-    fputs(",\n\"sets\": [", stdout);
-    fflush(stdout);
-    json_decref(head);
-}
-
 static void print_head(const struct bench *bench, const struct tccl_machine *machine)
 {
     if (bench->json) {
-        print_json_head(bench, machine);
+        cleanup_json json_t *head = json_pack("{s:s s:s s:i s:o}", "backend", bench->name,
+                                              "conditions", bench->backend->conditions,
+                                              "marks", (int)bench->backend->marks,
+                                              "machine", tccl_machine_to_json(machine));
+        putchar('{');
+        json_dumpf(head, stdout, JSON_COMPACT | JSON_EMBED);
+        fputs(",\n\"sets\": [", stdout);
+        fflush(stdout);
         return;
     }
     printf("%s: %s; GB/s of the slowest member while all run, median\n", machine->name,

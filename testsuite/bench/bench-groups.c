@@ -4,11 +4,12 @@
 #include <math.h>
 
 #include "bench.h"
+#include "machines.h"
 #include "nccl/baseline.h"
 #include "ring/groups.h"
 #include "search/beside.h"
 
-enum { PATH = 4096, BUDGET = 1000, OTHERS = 150, SETS = 1 << 8, LOOKS = 5 };
+enum { BUDGET = 1000, OTHERS = 150, SETS = 1 << 8, LOOKS = 5 };
 
 static const char *const names[] = {"amd-4gpu",  "intel-4gpu",        "epyc-8gpu",
                                     "dual-8gpu", "epyc-8gpu-unequal", "dual-8gpu-unequal"};
@@ -37,7 +38,7 @@ static const struct layout {
 };
 
 struct node {
-    struct tccl_model *model;
+    const struct tccl_model *model;
     const struct tccl_machine *machine;
     struct tccl_search *search;
     struct tccl_table *tables[SETS]; /* those that were needed */
@@ -48,37 +49,23 @@ struct rates {
     double least, sum;
 };
 
-static void fail(const struct tccl_error *err)
-{
-    fprintf(stderr, "tccl: bench: %s\n", err->text);
-    exit(1);
-}
-
 /* As tccl-profile run makes it. */
 static const struct tccl_table *table_of(struct node *node, uint32_t gpus)
 {
-    struct tccl_error err = {""};
     int n = __builtin_popcount(gpus);
     struct tccl_search_options options = {
         .gap = n > 2 ? 0.03 : 0, .budget = BUDGET, .others = OTHERS};
     if (node->tables[gpus])
         return node->tables[gpus];
     struct tccl_table *table = tccl_table_new(node->machine, gpus);
-    if (!table || tccl_search_table(node->search, table, &options, &err) < 0)
-        fail(&err);
-    if (n > 1 && tccl_beside_replies(node->model, table, &options, &err) != 0)
-        fail(&err);
+    MUST(!table || tccl_search_table(node->search, table, &options, ERR) < 0);
+    MUST(n > 1 && tccl_beside_replies(node->model, table, &options, ERR));
     return node->tables[gpus] = table;
 }
 
 static struct node open_node(const char *name)
 {
-    struct tccl_error err = {""};
-    struct node node = {0};
-    char path[PATH];
-    snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
-    if (tccl_model_read(path, &node.model, &err) < 0)
-        fail(&err);
+    struct node node = {.model = load_machine(name)};
     node.machine = tccl_model_machine(node.model);
     node.search = tccl_search_new(node.machine, tccl_model_meter(node.model), NULL);
     return node;
@@ -89,7 +76,6 @@ static void close_node(struct node *node)
     for (int i = 0; i < SETS; i++)
         tccl_table_free(node->tables[i]);
     tccl_search_free(node->search);
-    tccl_model_free(node->model);
 }
 
 static struct rates rate(const struct node *node, const struct tccl_side *sides, int n)
@@ -97,11 +83,9 @@ static struct rates rate(const struct node *node, const struct tccl_side *sides,
     const struct tccl_side *list[TCCL_MAX_SIDES] = {NULL};
     double gbps[TCCL_MAX_SIDES];
     struct rates rates = {.least = INFINITY};
-    struct tccl_error err = {""};
     for (int i = 0; i < n; i++)
         list[i] = &sides[i];
-    if (tccl_model_sides(node->model, list, n, gbps, &err) < 0)
-        fail(&err);
+    MUST(tccl_model_sides(node->model, list, n, gbps, ERR) < 0);
     for (int i = 0; i < n; i++) {
         rates.least = fmin(rates.least, gbps[i]);
         rates.sum += gbps[i];
@@ -150,7 +134,6 @@ static double choose(struct node *node, const uint32_t *masks, int n, bool close
                      struct tccl_group_choice *choices)
 {
     const struct tccl_beside beside = {.model = node->model};
-    struct tccl_error err = {""};
     double ms[LOOKS];
     for (int i = 0; i < n; i++)
         table_of(node, masks[i]);
@@ -158,10 +141,8 @@ static double choose(struct node *node, const uint32_t *masks, int n, bool close
         double start = bench_cpu();
         struct tccl_groups *groups = tccl_groups_new(node->machine, closed, false);
         for (int j = 0; j < n; j++)
-            if (!groups || tccl_groups_add(groups, table_of(node, masks[j]), &err) != 0)
-                fail(&err);
-        if (tccl_groups_choose(groups, &beside, choices, &err) != 0)
-            fail(&err);
+            MUST(!groups || tccl_groups_add(groups, table_of(node, masks[j]), ERR));
+        MUST(tccl_groups_choose(groups, &beside, choices, ERR));
         tccl_groups_free(groups);
         ms[i] = (bench_cpu() - start) * 1e3;
     }
@@ -224,16 +205,12 @@ static void rate_layout(struct node *node, const char *name, const struct layout
 int main(int argc, char **argv)
 {
     bench_begin(argc, argv);
-    if (!getenv("TCCL_MACHINES")) {
-        fputs("tccl: bench: TCCL_MACHINES is not set: start it by testsuite/bench/run\n", stderr);
-        return 1;
-    }
     bench_title("Groups of one job at once: the slowest group's bandwidth, and all together, GB/s; "
                 "NICs (own: left to NCCL)");
     if (!bench_rows)
         printf("  %-18s %-68s %2s %7s %7s %7s  %7s %7s %7s %7s\n", "machine", "groups", "n", "NCCL",
                "each", "joint", "NCCL", "each", "joint", "ms");
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct node node = open_node(names[i]);
         for (size_t j = 0; j < sizeof(layouts) / sizeof(*layouts); j++)
             if (layouts[j].gpus == node.machine->n_gpus)

@@ -6,29 +6,10 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "bench.h"
-#include "client/client.h"
-#include "machines.h"
-#include "nccl/baseline.h"
-#include "owned.h"
-#include "profile/cache.h"
-#include "rig.h"
 
-enum {
-    JOINS = 1000,
-    SETS = 255,
-    WAIT_MS = 10000,
-    STARTS = 3,
-    IDLE_SECONDS = 10,
-    REST_SECONDS = 30
-};
+enum { NODES = 2, JOINS = 1000, SETS = 255, STARTS = 3, IDLE_SECONDS = 10, REST_SECONDS = 30 };
 
-static void check(int status, const struct tccl_error *err)
-{
-    if (status >= 0)
-        return;
-    fprintf(stderr, "bench-join: %s\n", err->text);
-    exit(1);
-}
+#include "joins.h"
 
 /* The profile */
 
@@ -70,9 +51,8 @@ static bool make_chain(const struct tccl_machine *machine, uint32_t gpus, struct
 static void set_result(const struct tccl_model *model, struct tccl_result *result)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
     tccl_chain_set(&result->chain, &set);
-    check(tccl_model_measure(model, &set, &result->gbps, NULL, NULL, &err), &err);
+    MUST(tccl_model_measure(model, &set, &result->gbps, NULL, NULL, ERR));
     result->bound = result->gbps;
 }
 
@@ -81,12 +61,10 @@ static void set_baseline(const struct tccl_model *model, uint32_t gpus, bool clo
                          struct tccl_baseline *baseline)
 {
     struct tccl_set set;
-    struct tccl_error err = {0};
-    check(tccl_baseline_find(tccl_model_machine(model), gpus, closed, TCCL_NEWEST, baseline, NULL,
-                             &err),
-          &err);
-    check(tccl_baseline_set(baseline, &set, &err), &err);
-    check(tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err), &err);
+    MUST(tccl_baseline_find(tccl_model_machine(model), gpus, closed, TCCL_NEWEST, baseline, NULL,
+                            ERR));
+    MUST(tccl_baseline_set(baseline, &set, ERR));
+    MUST(tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR));
     baseline->gbps /= 2;
 }
 
@@ -111,28 +89,19 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     return table;
 }
 
-static void make_profile(int node, const char *name)
+static const char *name_of(int node)
 {
-    char path[256], file[4096];
-    struct tccl_error err = {0};
-    const struct tccl_model *model = load_machine(name);
-    const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_profile *profile = NULL;
-    cleanup_json json_t *description = tccl_machine_to_json(machine);
-    rig_path(path, "machine.json", node);
-    check(tccl_write_json(path, 0644, description, &err), &err);
-    rig_path(path, "cache", node);
-    snprintf(file, sizeof(file), "%s/%s.json",
-             getenv("TCCL_MACHINES") ? getenv("TCCL_MACHINES") : "testsuite/machines", name);
-    cleanup_json json_t *json = tccl_read_json(file, 1 << 22, &err);
-    check(tccl_profile_create(path, machine, "model", json, &profile, &err), &err);
-    for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
-        cleanup_table struct tccl_table *table = make_table(model, gpus);
-        strcpy(table->source, "model");
-        strcpy(table->machine, tccl_profile_id(profile));
-        check(tccl_profile_put(profile, table, &err), &err);
-    }
-    tccl_profile_close(profile);
+    return node == 1 ? "epyc-8gpu" : "dual-8gpu";
+}
+
+static void make_profile(int node)
+{
+    struct tccl_table *tables[SETS];
+    for (uint32_t gpus = 1; gpus <= SETS; gpus++)
+        tables[gpus - 1] = make_table(load_machine(name_of(node)), gpus);
+    put_profile(node, name_of(node), tables, SETS);
+    for (int i = 0; i < SETS; i++)
+        tccl_table_free(tables[i]);
 }
 
 /* JOINs */
@@ -165,33 +134,19 @@ static double settled_loop_ms(int node)
  * held, or NULL: how long the event loop was held, in milliseconds of processor time. */
 static double join_ms(int node, uint32_t gpus, double *held)
 {
-    static char *all_names[] = {"n1", "n2"};
-    char *names[] = {all_names[node - 1]};
-    static uint32_t job = 100;
-    char path[256];
-    struct tccl_outcome plan;
-    struct tccl_error err = {0};
-    struct tccl_step join = {.key = {.cluster = "bench", .job = ++job},
-                             .n_nodes = 1,
-                             .nodes = names,
-                             .mode = TCCL_MODE_ON,
-                             .uid = getuid(),
-                             .gid = getgid(),
-                             .timeout_ms = WAIT_MS,
-                             .account = "bench"};
+    cleared_by(tccl_outcome_clear) struct tccl_outcome plan = {0};
+    struct tccl_step join = new_join(new_key(), 0, 1);
+    join.nodes = &node_names[node - 1];
+    join.n_gres = 0;
     for (int g = 0; g < 8; g++)
         if (gpus >> g & 1)
             join.gres[join.n_gres++] = g;
-    rig_path(path, "tccld.sock", node);
     double before = held ? settled_loop_ms(node) : 0;
     double start = bench_clock();
-    cleanup_close int fd = tccl_client_connect(path, WAIT_MS, &err);
-    check(fd, &err);
-    check(tccl_client_join(fd, &join, WAIT_MS, &err), &err);
-    if (tccl_client_wait_plan(fd, WAIT_MS, &plan, &err) != 0) {
-        fprintf(stderr, "bench-join: no plan: %s\n", err.text);
-        exit(1);
-    }
+    cleanup_close int fd = tccl_client_connect(rig_at("tccld.sock", node), WAIT_MS, ERR);
+    MUST(fd < 0);
+    MUST(tccl_client_join(fd, &join, WAIT_MS, ERR));
+    MUST(tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR));
     double ms = (bench_clock() - start) * 1e3;
     if (held)
         *held = settled_loop_ms(node) - before;
@@ -200,8 +155,7 @@ static double join_ms(int node, uint32_t gpus, double *held)
                 plan.reason);
         exit(1);
     }
-    tccl_outcome_clear(&plan);
-    check(tccl_client_leave(fd, &join.key, WAIT_MS, &err), &err);
+    MUST(tccl_client_leave(fd, &join.key, WAIT_MS, ERR));
     return ms;
 }
 
@@ -269,9 +223,8 @@ static void time_joins(void)
 static double search_ms(const struct tccl_machine *machine, uint32_t gpus)
 {
     struct tccl_baseline baseline;
-    struct tccl_error err = {0};
     double start = bench_clock();
-    check(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, &err), &err);
+    MUST(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, ERR));
     return (bench_clock() - start) * 1e3;
 }
 
@@ -347,10 +300,9 @@ static double resident_mib(void)
 
 static double folder_mib(void)
 {
-    char command[320], path[256];
+    char command[320];
     double kib = 0;
-    rig_path(path, "cache", 1);
-    snprintf(command, sizeof(command), "du -sk %s", path);
+    snprintf(command, sizeof(command), "du -sk %s", rig_at("cache", 1));
     FILE *pipe = popen(command, "r");
     if (!pipe || fscanf(pipe, "%lf", &kib) != 1)
         kib = 0;
@@ -395,27 +347,16 @@ static void watch(double started, double touched)
 
 int main(int argc, char **argv)
 {
-    char path[256];
     bench_begin(argc, argv);
     rig_begin();
-    rig_path(path, "", 1);
-    mkdir(path, 0755);
-    rig.port[1] = rig_port();
-    rig_path(path, "", 2);
-    mkdir(path, 0755);
-    rig.port[2] = rig_port();
-    rig_write_conf(2, "");
-    make_profile(1, "epyc-8gpu");
-    make_profile(2, "dual-8gpu");
-    rig_start_tccld(1);
-    rig_start_tccld(2);
+    make_nodes(make_profile, "");
     double started = resident_mib();
     for (uint32_t gpus = 1; gpus <= SETS; gpus++)
         join_ms(1, gpus, NULL);
     double touched = resident_mib();
     time_joins();
-    time_loop(1, "epyc-8gpu");
-    time_loop(2, "dual-8gpu");
+    time_loop(1, name_of(1));
+    time_loop(2, name_of(2));
     watch(started, touched);
     return bench_end();
 }

@@ -30,8 +30,7 @@ static struct {
 static unsigned random_number(unsigned below)
 {
     static unsigned long state = 1;
-    state = state * 6364136223846793005UL + 1442695040888963407UL;
-    return (unsigned)(state >> 33) % below;
+    return (unsigned)random_below(&state, (int)below);
 }
 
 static float random_gbps(void)
@@ -42,10 +41,7 @@ static float random_gbps(void)
 static void *room(size_t count, size_t size)
 {
     void *data = calloc(count, size);
-    if (!data) {
-        fprintf(stderr, "bench-merge: out of memory\n");
-        exit(1);
-    }
+    MUST(!data);
     return data;
 }
 
@@ -125,7 +121,7 @@ static void compare_builds(const char *what, int max_rings, unsigned fabrics, in
 static double time_paper(float *gbps)
 {
     enum { E = PAPER_STATES };
-    float *db = room((size_t)E * E, sizeof(float));
+    cleanup_free float *db = room((size_t)E * E, sizeof(float));
     float *d = room((size_t)E * E, sizeof(float)), *next = room((size_t)E * E, sizeof(float));
     fill(db, (size_t)E * E);
     double start = bench_cpu();
@@ -149,7 +145,6 @@ static double time_paper(float *gbps)
     for (int h = 0; h < E; h++)
         *gbps = d[h * E + h] > *gbps ? d[h * E + h] : *gbps;
     double seconds = bench_cpu() - start;
-    free(db);
     free(d);
     free(next);
     return seconds * 1e3;

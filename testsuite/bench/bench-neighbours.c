@@ -3,34 +3,23 @@
 #include <math.h>
 
 #include "bench.h"
+#include "machines.h"
 #include "nccl/baseline.h"
+#include "owned.h"
 #include "ring/neighbours.h"
 #include "ring/ring.h"
 #include "search/beside.h"
 #include "search/place.h"
 #include "search/table-sets.h"
 
-enum {
-    STEPS = 2,
-    ROUNDS = 6,
-    SPLITS = 12,
-    PATH = 4096,
-    BENCH_OTHERS = 150,
-    BENCH_SETS = 300,
-    PAIRS = 128
-};
+enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, BENCH_OTHERS = 150, BENCH_SETS = 300, PAIRS = 128 };
 
 /* Sets of GPUs whose bandwidths differ by no more are equal to who places a step: as tccl-path
  * place. */
 #define PLACE_NOISE 0.03
 
-static const char *const names[] = {"amd-4gpu",        "intel-4gpu",        "epyc-8gpu",
-                                    "dual-8gpu",       "epyc-8gpu-unequal", "dual-8gpu-unequal",
-                                    "lopsided-8gpu",   "quad-8gpu",         "g5-48xlarge",
-                                    "epyc-nps4-4a100", "h100-8gpu"};
-
 struct machine {
-    struct tccl_model *model;
+    const struct tccl_model *model;
     const struct tccl_machine *machine;
     struct tccl_search_options options;
 };
@@ -51,29 +40,17 @@ static const char *const ways[WAYS] = {"alone_gbps",        "planned_alone_gbps"
                                        "second_knows_gbps", "jointly_gbps",       "best_gbps",
                                        "nccl_gbps"};
 
-static void fail(const struct tccl_error *err)
-{
-    fprintf(stderr, "tccl: bench: %s\n", err->text);
-    exit(1);
-}
-
 static void add_chain(struct tccl_side *side, const struct tccl_chain *chain)
 {
-    struct tccl_error err = {""};
-    if (tccl_side_add_chain(side, chain) != 0) {
-        tccl_fail(&err, "more than %d transfers in one step", TCCL_MAX_SET);
-        fail(&err);
-    }
+    MUST(tccl_side_add_chain(side, chain));
 }
 
 static double slower(const struct machine *machine, const struct tccl_side *a,
                      const struct tccl_side *b)
 {
     const struct tccl_side *sides[STEPS] = {a, b};
-    struct tccl_error err = {""};
     double gbps[STEPS];
-    if (tccl_model_sides(machine->model, sides, STEPS, gbps, &err) < 0)
-        fail(&err);
+    MUST(tccl_model_sides(machine->model, sides, STEPS, gbps, ERR) < 0);
     return fmin(gbps[0], gbps[1]);
 }
 
@@ -81,13 +58,11 @@ static double slower(const struct machine *machine, const struct tccl_side *a,
 static double plan(const struct machine *machine, uint32_t gpus, const struct tccl_side *other,
                    double other_alone, struct tccl_side *side)
 {
-    struct tccl_error err = {""};
     struct tccl_beside beside = {
         .model = machine->model, .n = other != NULL, .others = {other}, .alone = {other_alone}};
     struct tccl_result best;
     struct tccl_worth worth;
-    if (tccl_beside_ring(&beside, gpus, &machine->options, &best, &worth, &err) < 0)
-        fail(&err);
+    MUST(tccl_beside_ring(&beside, gpus, &machine->options, &best, &worth, ERR) < 0);
     *side = (struct tccl_side){0};
     add_chain(side, &best.chain);
     return best.bound;
@@ -100,29 +75,24 @@ enum { CHAINS_BUDGET = 500 };
 static struct tccl_table *make_chains(const struct machine *machine, uint32_t gpus, bool across,
                                       long others)
 {
-    struct tccl_error err = {""};
     struct tccl_machine alone = *machine->machine;
     struct tccl_search_options options = machine->options;
     alone.n_nics = across ? alone.n_nics : 0;
     options.budget = across ? CHAINS_BUDGET : options.budget;
     options.others = others;
     struct tccl_table *table = tccl_table_new(&alone, gpus);
-    struct tccl_search *search = tccl_search_new(&alone, tccl_model_meter(machine->model), NULL);
-    if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
-        fail(&err);
-    tccl_search_free(search);
-    if (others && tccl_beside_replies(machine->model, table, &machine->options, &err) != 0)
-        fail(&err);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(&alone, tccl_model_meter(machine->model), NULL);
+    MUST(!table || !search || tccl_search_table(search, table, &options, ERR) < 0);
+    MUST(others && tccl_beside_replies(machine->model, table, &machine->options, ERR));
     return table;
 }
 
 static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus, bool across)
 {
-    struct tccl_error err = {""};
     struct tccl_table *table = make_chains(machine, gpus, across, BENCH_OTHERS);
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = BENCH_SETS};
-    if (tccl_table_find_sets(machine->model, table, &sets, &err) != 0)
-        fail(&err);
+    MUST(tccl_table_find_sets(machine->model, table, &sets, ERR));
     return table;
 }
 
@@ -130,10 +100,8 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
  * good. Returns what that reaches alone. */
 static double launch(struct tccl_beside *beside, const struct step *step, struct tccl_side *side)
 {
-    struct tccl_error err = {""};
     struct tccl_launched got;
-    if (tccl_launch_choose(beside, step->table, TCCL_CHAIN_RINGS, &got, &err) != 0)
-        fail(&err);
+    MUST(tccl_launch_choose(beside, step->table, TCCL_CHAIN_RINGS, &got, ERR));
     *side = got.side;
     return got.side.alone;
 }
@@ -142,16 +110,14 @@ static double launch(struct tccl_beside *beside, const struct step *step, struct
 static double launch_across(const struct machine *machine, struct tccl_beside *beside,
                             const struct step *step, struct tccl_side *side)
 {
-    struct tccl_error err = {""};
-    struct tccl_node_class *class =
-        beside->n ? tccl_beside_class(beside, step->table, false, false, &err)
+    owned(class) struct tccl_node_class *class =
+        beside->n ? tccl_beside_class(beside, step->table, false, false, ERR)
                   : tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring_set set;
-    struct tccl_ring ring;
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     int rings;
-    if (!class || tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, &err) != 0)
-        fail(&err);
+    MUST(!class || tccl_ring_choose(&run, 1, TCCL_CHAIN_RINGS, &ring, &rings, ERR));
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
     double alone = gains ? ring.alone : step->nccl_gbps;
     *side = (struct tccl_side){0};
@@ -160,14 +126,11 @@ static double launch_across(const struct machine *machine, struct tccl_beside *b
         tccl_ring_set_side(&set, side);
     else
         *side = step->nccl;
-    tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
     return alone;
 }
 
 static void begin(const struct machine *machine, uint32_t gpus, struct step *step)
 {
-    struct tccl_error err = {""};
     struct tccl_baseline own;
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
@@ -175,8 +138,7 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     step->nccl_gbps = step->table->baselines[1][TCCL_NEWEST].gbps;
     step->roomy = (struct tccl_side){0};
     add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
-    if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
-        fail(&err);
+    MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, ERR) < 0);
     for (int i = 0; i < own.set.n; i++)
         add_chain(&step->nccl, &own.set.rings[i]);
 }
@@ -184,23 +146,18 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
 /* One of several nodes: its best chain as if it were alone, whatever NCCL has. */
 static void begin_across(const struct machine *machine, uint32_t gpus, struct step *step)
 {
-    struct tccl_error err = {""};
     *step = (struct step){.gpus = gpus, .across = true, .table = make_table(machine, gpus, true)};
-    struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 2};
-    struct tccl_ring ring;
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     struct tccl_ring_set set;
-    if (!class || tccl_ring_solve_rings(&run, 1, 1, &ring, &err) != 0)
-        fail(&err);
+    MUST(!class || tccl_ring_solve_rings(&run, 1, 1, &ring, ERR));
     tccl_ring_set_of(&ring, class, 0, &set);
     tccl_ring_set_side(&set, &step->ours);
     step->gbps = ring.gbps;
     step->nccl_gbps = ring.baseline_gbps[TCCL_NEWEST];
-    if (tccl_side_add_baseline(&step->nccl, &step->table->baselines[0][TCCL_NEWEST]) != 0)
-        fail(&err);
-    tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
+    MUST(tccl_side_add_baseline(&step->nccl, &step->table->baselines[0][TCCL_NEWEST]));
 }
 
 /* Each in turn plans its ring anew beside that of the other; the best that was met. */
@@ -316,12 +273,7 @@ static bool is_shown(uint32_t gpus, int n)
 
 static struct machine open_machine(const char *name)
 {
-    struct tccl_error err = {""};
-    struct machine machine = {0};
-    char path[PATH];
-    snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
-    if (tccl_model_read(path, &machine.model, &err) < 0)
-        fail(&err);
+    struct machine machine = {.model = load_machine(name)};
     machine.machine = tccl_model_machine(machine.model);
     bool large = machine.machine->n_gpus > 5;
     machine.options.gap = large ? 0.03 : 0;
@@ -351,15 +303,13 @@ enum { LOOKS = 200 };
  * chains. Milliseconds. */
 static double look_ms(const struct tccl_table *table, bool closed, struct tccl_beside *beside)
 {
-    struct tccl_error err = {""};
     double ms[LOOKS];
     for (int i = 0; i < LOOKS; i++) {
         double start = bench_clock();
-        struct tccl_node_class *class = tccl_beside_class(beside, table, closed, false, &err);
+        owned(class) struct tccl_node_class *class =
+            tccl_beside_class(beside, table, closed, false, ERR);
         ms[i] = (bench_clock() - start) * 1e3;
-        if (!class)
-            fail(&err);
-        tccl_node_class_free(class);
+        MUST(!class);
     }
     return bench_quantile(ms, LOOKS, 0.5);
 }
@@ -393,7 +343,7 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
         beside.alone[i] = sides[i].alone = other->results[0].gbps;
         tccl_table_free(other);
     }
-    struct tccl_table *table = make_chains(machine, 0xf0, true, BENCH_OTHERS);
+    owned(table) struct tccl_table *table = make_chains(machine, 0xf0, true, BENCH_OTHERS);
     double ring = look_ms(table, true, &beside);
     double chains = look_ms(table, false, &beside);
     beside.together = fill_up(&beside);
@@ -410,7 +360,6 @@ static void rate_looks(const char *name, const struct machine *machine, unsigned
     else
         printf("  %-18s %8.3f %8.3f %8.3f %8.3f\n", name, ring, chains, measured_ring,
                measured_chains);
-    tccl_table_free(table);
 }
 
 /* ---- the other chains that a table keeps for steps beside others ---- */
@@ -455,7 +404,7 @@ static void add_beside(struct kept *kept, const struct tccl_chain *chain, double
  * well; NCCL's own. */
 static void list_beside(struct kept *kept, const struct tccl_table *rest)
 {
-    struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(rest, kept->machine->machine, TCCL_VIEW_JOB);
     const struct tccl_baseline *own = &rest->baselines[kept->closed][TCCL_NEWEST];
     kept->n = 0;
@@ -468,18 +417,15 @@ static void list_beside(struct kept *kept, const struct tccl_table *rest)
     kept->beside[kept->n] = (struct tccl_side){.alone = own->gbps};
     if (own->gbps > 0 && tccl_side_add_baseline(&kept->beside[kept->n], own) == 0)
         kept->n++;
-    tccl_node_class_free(class);
 }
 
 static struct tccl_node_class *see(const struct kept *kept, const struct tccl_table *table,
                                    const struct tccl_side *other)
 {
-    struct tccl_error err = {""};
     struct tccl_beside beside = {
         .model = kept->machine->model, .n = 1, .others = {other}, .alone = {other->alone}};
-    struct tccl_node_class *class = tccl_beside_class(&beside, table, kept->closed, false, &err);
-    if (!class)
-        fail(&err);
+    struct tccl_node_class *class = tccl_beside_class(&beside, table, kept->closed, false, ERR);
+    MUST(!class);
     return class;
 }
 
@@ -506,8 +452,8 @@ static double compare(const struct kept *kept, const struct tccl_table *few,
     double least = 1;
     *missed = NULL;
     for (int i = 0; i < kept->n; i++) {
-        struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
-        struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
+        owned(class) struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
+        owned(class) struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
         for (int j = 0; j < n_cells(kept); j++) {
             const struct tccl_seen *best = cell_of(kept, all, j);
             double alone = cell_of(kept, kept->alone, j)->gbps, with = share_of(best, alone),
@@ -517,8 +463,6 @@ static double compare(const struct kept *kept, const struct tccl_table *few,
                 *missed = other_of(kept->table, &best->set.rings[0]);
             }
         }
-        tccl_node_class_free(all);
-        tccl_node_class_free(now);
     }
     return least;
 }
@@ -661,7 +605,6 @@ static void pass(struct stream *stream, double until)
 {
     const struct tccl_side *sides[MOST];
     struct running *steps[MOST];
-    struct tccl_error err = {""};
     double gbps[MOST], time = until - stream->now;
     int n = 0;
     for (int i = 0; i < stream->n; i++)
@@ -669,8 +612,7 @@ static void pass(struct stream *stream, double until)
             steps[n] = &stream->running[i];
             sides[n++] = &stream->running[i].side;
         }
-    if (n && tccl_model_sides(stream->machine->model, sides, n, gbps, &err) != 0)
-        fail(&err);
+    MUST(n && tccl_model_sides(stream->machine->model, sides, n, gbps, ERR));
     for (int i = 0; i < n; i++) {
         double best = stream->best[steps[i]->across][__builtin_popcount(steps[i]->gpus)];
         steps[i]->got += time * gbps[i] / best;
@@ -714,13 +656,10 @@ static uint32_t place(const struct machine *machine, uint32_t used, int size)
                                              .model = machine->model,
                                              .table = find_table,
                                              .context = (void *)machine};
-    struct tccl_place *places;
-    struct tccl_error err = {""};
+    cleanup_free struct tccl_place *places = NULL;
     int count;
-    if (tccl_place_rank(&source, used, size, PLACE_NOISE, &places, &count, &err) != 0)
-        fail(&err);
+    MUST(tccl_place_rank(&source, used, size, PLACE_NOISE, &places, &count, ERR));
     uint32_t gpus = places[0].gpus;
-    free(places);
     return gpus;
 }
 
@@ -800,15 +739,6 @@ static void rate_stream(const char *name, struct stream *stream, unsigned long s
                least);
 }
 
-static void free_steps(void)
-{
-    for (int across = 0; across < 2; across++)
-        for (int gpus = 0; gpus < SETS; gpus++)
-            tccl_table_free(known[across][gpus].table);
-    memset(known, 0, sizeof(known));
-    memset(placed, 0, sizeof(placed));
-}
-
 /* What the best set of so many GPUs has alone. */
 static void find_best(const struct machine *machine, bool across, double best[static MOST + 1])
 {
@@ -833,7 +763,11 @@ static void rate_all(const char *name, const struct machine *machine, bool mixed
         memcpy(stream.best, best, sizeof(best));
         rate_stream(name, &stream, seed + i / MANNERS);
     }
-    free_steps();
+    for (int across = 0; across < 2; across++)
+        for (int gpus = 0; gpus < SETS; gpus++)
+            tccl_table_free(known[across][gpus].table);
+    memset(known, 0, sizeof(known));
+    memset(placed, 0, sizeof(placed));
 }
 
 static void rate_streams(const char *name, const struct machine *machine, unsigned long seed)
@@ -851,12 +785,11 @@ static void each_machine(void (*rate)(const char *name, const struct machine *ma
                          unsigned long seed)
 {
     const char *only = getenv("TCCL_MACHINE");
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        if (only && strcmp(only, names[i]) != 0)
+    for (size_t i = 0; i < MACHINE_NAMES; i++) {
+        if (only && strcmp(only, machine_names[i]) != 0)
             continue;
-        struct machine machine = open_machine(names[i]);
-        rate(names[i], &machine, seed);
-        tccl_model_free(machine.model);
+        struct machine machine = open_machine(machine_names[i]);
+        rate(machine_names[i], &machine, seed);
     }
 }
 
@@ -871,10 +804,6 @@ static void head_streams(const char *what)
 int main(int argc, char **argv)
 {
     bench_begin(argc, argv);
-    if (!getenv("TCCL_MACHINES")) {
-        fputs("tccl: bench: TCCL_MACHINES is not set: start it by testsuite/bench/run\n", stderr);
-        return 1;
-    }
     bench_title("Two steps beside each other on one node: the slower one's bandwidth, GB/s");
     if (!bench_rows)
         printf("  %-18s %-18s %8s %8s %8s %8s %8s %8s %8s  %s\n", "machine", "GPUs", "alone",

@@ -198,9 +198,12 @@ static double close_ring(const struct node *nodes, int count, int at, int first,
     return best;
 }
 
-/* The chains between all NICs of each node; equal nodes share them. */
-static void fill_cells(struct node *nodes, int count, double floor)
+static double optimum(struct node *nodes, int count, double floor)
 {
+    double best = floor;
+    if (count == 1)
+        return best_ring(&nodes[0], floor);
+    /* The chains between all NICs of each node; equal nodes share them. */
     for (int i = 0; i < count; i++) {
         int n = nodes[i].machine->n_nics;
         if (i > 0 && nodes[i].model == nodes[i - 1].model) {
@@ -210,14 +213,6 @@ static void fill_cells(struct node *nodes, int count, double floor)
         for (int k = 0; k < n * n; k++)
             nodes[i].cells[k / n][k % n] = best_chain(&nodes[i], k / n, k % n, floor);
     }
-}
-
-static double optimum(struct node *nodes, int count, double floor)
-{
-    double best = floor;
-    if (count == 1)
-        return best_ring(&nodes[0], floor);
-    fill_cells(nodes, count, floor);
     for (int first = 0; first < nodes[0].machine->n_nics; first++)
         best = fmax(best, close_ring(nodes, count, 0, first, first));
     return best;
@@ -297,36 +292,6 @@ struct best_set {
     bool all; /* none is faster, as all were tried that may be */
 };
 
-/* What was found by rules written anew can be built by those of the product as well. */
-static void check_sets(const struct node *node, const struct optimum *found)
-{
-    struct tccl_error err = {""};
-    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
-        char text[TCCL_RINGS_TEXT];
-        if (found->gbps[rings] <= 0 ||
-            (tccl_ring_set_check(&found->sets[rings], node->machine, &err) == 0 &&
-             tccl_expressible(node->machine, found->sets[rings].rings, rings, &err) == 0))
-            continue;
-        tccl_ring_set_format(&found->sets[rings], node->machine, text);
-        fprintf(stderr, "tccl: bench: %s: %s\n", text, err.text);
-        exit(1);
-    }
-}
-
-/* By the number of rings, what all nodes have, and what none of them exceeds. */
-static void pick_set(const double *gbps, const double *most, struct best_set *best)
-{
-    *best = (struct best_set){.gbps = 0};
-    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
-        best->bound = fmax(best->bound, most[rings]);
-        if (gbps[rings] <= best->gbps * (1 + 1e-9))
-            continue;
-        best->gbps = gbps[rings];
-        best->rings = rings;
-    }
-    best->all = best->bound <= best->gbps * (1 + 1e-6);
-}
-
 /* seconds: processor time for each model, and as much for its bounds. */
 static void find_sets(const struct node *nodes, int count, double seconds, struct best_set *best)
 {
@@ -341,20 +306,39 @@ static void find_sets(const struct node *nodes, int count, double seconds, struc
         until = bench_cpu() + seconds;
         set_bounds(&nodes[i], count == 1, bounds);
         optimum_sets(nodes[i].model, count == 1, bounds, seconds, &found);
-        check_sets(&nodes[i], &found);
+        /* What was found by rules written anew can be built by those of the product as well. */
+        struct tccl_error err = {""};
+        for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
+            char text[TCCL_RINGS_TEXT];
+            if (found.gbps[rings] <= 0 ||
+                (tccl_ring_set_check(&found.sets[rings], nodes[i].machine, &err) == 0 &&
+                 tccl_expressible(nodes[i].machine, found.sets[rings].rings, rings, &err) == 0))
+                continue;
+            tccl_ring_set_format(&found.sets[rings], nodes[i].machine, text);
+            fprintf(stderr, "tccl: bench: %s: %s\n", text, err.text);
+            exit(1);
+        }
         for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
             gbps[rings] = fmin(gbps[rings], found.gbps[rings]);
             most[rings] = fmin(most[rings], found.all[rings] ? found.gbps[rings] : bounds[rings]);
         }
     }
-    pick_set(gbps, most, best);
+    /* By the number of rings, what all nodes have, and what none of them exceeds. */
+    *best = (struct best_set){.gbps = 0};
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
+        best->bound = fmax(best->bound, most[rings]);
+        if (gbps[rings] <= best->gbps * (1 + 1e-9))
+            continue;
+        best->gbps = gbps[rings];
+        best->rings = rings;
+    }
+    best->all = best->bound <= best->gbps * (1 + 1e-6);
 }
 
 int main(int argc, char **argv)
 {
     struct node nodes[MAX_NODES] = {0};
     struct tccl_model *models[MAX_NODES] = {0};
-    struct tccl_error err = {0};
     int count = argc - 3;
     if (count < 1 || count > MAX_NODES) {
         fprintf(stderr, "Usage: bench-optimum FLOOR SECONDS MODEL...\nFLOOR: GB/s that are reached "
@@ -363,10 +347,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < count; i++) {
         bool same = i > 0 && strcmp(argv[i + 3], argv[i + 2]) == 0;
-        if (!same && tccl_model_read(argv[i + 3], &models[i], &err) < 0) {
-            fprintf(stderr, "tccl: bench: %s\n", err.text);
-            return 1;
-        }
+        MUST(!same && tccl_model_read(argv[i + 3], &models[i], ERR) < 0);
         nodes[i].model = same ? nodes[i - 1].model : models[i];
         nodes[i].machine = tccl_model_machine(nodes[i].model);
     }

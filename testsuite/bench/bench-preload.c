@@ -15,22 +15,6 @@ static char entries[ENTRIES][40];
 static char *without[ENTRIES + 1], *with[ENTRIES + 2];
 static char preload[] = "LD_PRELOAD=" BENCH_SHIM;
 
-static void make_environment(void)
-{
-    for (int i = 0; i < ENTRIES; i++) {
-        snprintf(entries[i], sizeof(entries[i]), "SLURM_VARIABLE_%d=value", i);
-        without[i] = with[i] = entries[i];
-    }
-    strcpy(entries[ENTRIES / 2], "PLACE=value");
-    with[ENTRIES] = preload;
-}
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench-preload: %s\n", what);
-    exit(1);
-}
-
 /* Runs a program; what it prints, as a number. */
 static double run(char **command, char **environment)
 {
@@ -38,13 +22,11 @@ static double run(char **command, char **environment)
     pid_t pid;
     char text[64] = "";
     posix_spawn_file_actions_t actions;
-    if (pipe(ends) || posix_spawn_file_actions_init(&actions) ||
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) ||
-        posix_spawn(&pid, command[0], &actions, NULL, command, environment))
-        fail("can't start a program");
+    MUST(pipe(ends) || posix_spawn_file_actions_init(&actions) ||
+         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) ||
+         posix_spawn(&pid, command[0], &actions, NULL, command, environment));
     close(ends[1]);
-    if (read(ends[0], text, sizeof(text) - 1) < 0 || waitpid(pid, &status, 0) != pid || status)
-        fail("a program failed");
+    MUST(read(ends[0], text, sizeof(text) - 1) < 0 || waitpid(pid, &status, 0) != pid || status);
     close(ends[0]);
     posix_spawn_file_actions_destroy(&actions);
     return atof(text);
@@ -120,7 +102,12 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "--look-up"))
         return look_up(argv[2]);
     bench_begin(argc, argv);
-    make_environment();
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(entries[i], sizeof(entries[i]), "SLURM_VARIABLE_%d=value", i);
+        without[i] = with[i] = entries[i];
+    }
+    strcpy(entries[ENTRIES / 2], "PLACE=value");
+    with[ENTRIES] = preload;
     bench_title("Programs without NCCL, with and without the shim");
     bench_heads();
     compare("getenv, set", "ns", argv[0], place);

@@ -11,6 +11,8 @@
 #include "client/client.h"
 #include "records/records.h"
 
+OWNED(records, struct tccl_records, tccl_records_close)
+
 enum {
     RECORDS = 1000000,
     BATCH = 5000,
@@ -130,34 +132,24 @@ static json_t *draw_confirmation(const json_t *record)
                      draw(50) ? "applied" : "differs", "built_reason", "");
 }
 
-static void check(int rc, const struct tccl_error *err)
-{
-    if (rc == 0)
-        return;
-    fprintf(stderr, "tccl: bench-records: %s\n", err->text);
-    exit(1);
-}
-
 /* A store of records spread evenly over so many days before now. */
 static double make_store(const char *path, int64_t now, int days)
 {
-    struct tccl_records *records;
-    struct tccl_error err = {0};
+    owned(records) struct tccl_records *records = NULL;
     double begun = bench_clock();
-    check(tccl_records_open(path, &records, &err), &err);
+    MUST(tccl_records_open(path, &records, ERR));
     for (int i = 0; i < RECORDS; i += BATCH) {
-        check(tccl_records_begin(records, &err), &err);
+        MUST(tccl_records_begin(records, ERR));
         for (int j = i; j < i + BATCH; j++) {
             int64_t start = now - (int64_t)days * DAY * (RECORDS - j) / RECORDS;
             cleanup_json json_t *record = draw_record(j, start);
-            check(tccl_records_put(records, record, &err), &err);
+            MUST(tccl_records_put(records, record, ERR));
             cleanup_json json_t *built = draw_confirmation(record);
             if (strcmp(json_string_value(json_object_get(record, "state")), "applied") == 0)
-                check(tccl_records_put(records, built, &err), &err);
+                MUST(tccl_records_put(records, built, ERR));
         }
-        check(tccl_records_commit(records, &err), &err);
+        MUST(tccl_records_commit(records, ERR));
     }
-    tccl_records_close(records);
     return bench_clock() - begun;
 }
 
@@ -179,7 +171,6 @@ static pid_t start_tccld(const struct tccl_conf *conf)
 static void write_conf(struct tccl_conf *conf)
 {
     char path[128];
-    struct tccl_error err = {0};
     snprintf(path, sizeof(path), "%s/tccl.conf", folder);
     cleanup_file FILE *file = fopen(path, "w");
     fprintf(file,
@@ -187,27 +178,25 @@ static void write_conf(struct tccl_conf *conf)
             "BindAddr=127.0.0.1\nPort=%d\nSlurmUser=root\nAccountingHost=n1\n",
             folder, folder, folder, folder, 20000 + getpid() % 10000);
     fclose(tccl_steal(file));
-    check(tccl_conf_read(path, "n1", conf, &err), &err);
+    MUST(tccl_conf_read(path, "n1", conf, ERR));
 }
 
 static double time_summary(const struct tccl_conf *conf, json_t *filter, json_int_t *steps)
 {
-    struct tccl_error err = {0};
     int complete;
     double begun = bench_clock();
-    cleanup_json json_t *summary = tccl_client_summary(conf, filter, PATIENCE_MS, &complete, &err);
-    check(summary ? 0 : -1, &err);
+    cleanup_json json_t *summary = tccl_client_summary(conf, filter, PATIENCE_MS, &complete, ERR);
+    MUST(!summary);
     *steps = json_integer_value(json_object_get(summary, "steps"));
     return bench_clock() - begun;
 }
 
 static double time_query(const struct tccl_conf *conf, json_t *filter, size_t *count)
 {
-    struct tccl_error err = {0};
     int complete;
     double begun = bench_clock();
-    cleanup_json json_t *records = tccl_client_query(conf, filter, PATIENCE_MS, &complete, &err);
-    check(records ? 0 : -1, &err);
+    cleanup_json json_t *records = tccl_client_query(conf, filter, PATIENCE_MS, &complete, ERR);
+    MUST(!records);
     *count = json_array_size(records);
     return bench_clock() - begun;
 }
@@ -295,7 +284,7 @@ static void bench_crowd(const struct tccl_conf *conf)
 static void bench_store(int days)
 {
     char text[96], path[64];
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct stat status;
     int64_t now = (int64_t)time(NULL);
     snprintf(path, sizeof(path), "%s/records.db", folder);
@@ -325,7 +314,6 @@ static void bench_store(int days)
     bench_crowd(&conf);
     kill(tccld, SIGTERM);
     waitpid(tccld, NULL, 0);
-    tccl_conf_clear(&conf);
 }
 
 int main(int argc, char **argv)

@@ -22,7 +22,8 @@ enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 /* How many limits hold the side back, or would if they were a few percent lower. */
 static int count_near(const char *name, const struct tccl_side *side)
 {
-    json_t *json = altered_json(name), *limit;
+    cleanup_json json_t *json = altered_json(name);
+    json_t *limit;
     const json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
     struct tccl_model *model = altered_model(name, json);
     double gbps = rate_side(model, side);
@@ -39,7 +40,6 @@ static int count_near(const char *name, const struct tccl_side *side)
             tccl_model_free(model);
             json_object_set_new(limit, "gbps", json_real(was));
         }
-    json_decref(json);
     return count;
 }
 
@@ -87,8 +87,8 @@ static void miss_rules(const char *name, const int *nodes, int n_nodes)
         char what[40];
         snprintf(what, sizeof(what), "no rule %d", (int)i + 1);
         json_array_remove(json_object_get(json, "rules"), i);
-        cleanup_model struct tccl_model *model = altered_model(name, json);
-        cleanup_table struct tccl_table *table = plan_table(model, gpus, BUDGET);
+        owned(model) struct tccl_model *model = altered_model(name, json);
+        owned(table) struct tccl_table *table = plan_table(model, gpus, BUDGET);
         for (int k = 0; k < n_nodes; k++) {
             struct planned planned;
             if (plan_nodes(model, table, nodes[k], &planned) != 0)
@@ -115,13 +115,12 @@ int main(int argc, char **argv)
             continue;
         const struct tccl_model *model = load_machine(machine_names[i]);
         uint32_t gpus = (UINT32_C(1) << tccl_model_machine(model)->n_gpus) - 1;
-        struct tccl_table *table = plan_table(model, gpus, BUDGET);
+        owned(table) struct tccl_table *table = plan_table(model, gpus, BUDGET);
         for (size_t k = 0; k < sizeof(nodes) / sizeof(*nodes); k++) {
             struct planned planned;
             if (plan_nodes(model, table, nodes[k], &planned) == 0)
                 rate_case(machine_names[i], nodes[k], &planned, seed);
         }
-        tccl_table_free(table);
         miss_rules(machine_names[i], nodes, 2);
     }
     return bench_end();

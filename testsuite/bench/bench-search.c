@@ -43,17 +43,14 @@ static struct contest contest(const struct tccl_model *model)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     uint32_t gpus = (1u << machine->n_gpus) - 1;
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
     double gbps, end = bench_cpu() + SECONDS;
     struct tccl_search_options options = {.progress = in_time, .context = &end};
     struct tccl_result result;
-    struct tccl_error err = {0};
-    int status = tccl_search_ring(search, gpus, &options, &result, &err);
-    if (status < 0) {
-        fprintf(stderr, "bench-search: %s\n", err.text);
-        exit(1);
-    }
+    int status = tccl_search_ring(search, gpus, &options, &result, ERR);
+    MUST(status < 0);
     struct contest contest = {.ours = tccl_search_measured(search), .ours_cut = status > 0};
     contest.plain = plain_ring(model, gpus, PLAIN_LIMIT, false, &gbps);
     contest.plain_cut = contest.plain < 0;
@@ -67,8 +64,6 @@ static struct contest contest(const struct tccl_model *model)
     exceeded_kinder += contest.kinder >= 0 && contest.ours > contest.kinder;
     disagreements += !contest.agree && !contest.plain_cut;
     exceeded += contest.ours > contest.plain;
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return contest;
 }
 
@@ -123,7 +118,7 @@ static void contest_toys(int gpus, int memories, bool equal)
     int draws = equal ? 1 : DRAWS;
     char what[64];
     for (int i = 0; i < draws; i++) {
-        cleanup_model struct tccl_model *model =
+        owned(model) struct tccl_model *model =
             toy_model((struct toy){gpus, memories, 0, equal ? 0 : 1000UL + (unsigned long)i});
         contests[i] = contest(model);
     }
@@ -182,26 +177,21 @@ static struct filled fill_table(const struct tccl_model *model, uint32_t gpus, l
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct progress progress = {.end = bench_cpu() + TABLE_SECONDS};
-    struct tccl_error err = {0};
     struct tccl_search_options options = {
         .gap = GAP, .budget = budget, .pairs = PAIRS, .progress = follow, .context = &progress};
     struct filled filled = {.table = tccl_table_new(machine, gpus)};
     double start = bench_cpu();
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    int status = tccl_search_table(search, filled.table, &options, &err);
-    if (status < 0) {
-        fprintf(stderr, "bench-search: %s\n", err.text);
-        exit(1);
-    }
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    int status = tccl_search_table(search, filled.table, &options, ERR);
+    MUST(status < 0);
     filled.seconds = bench_cpu() - start;
     filled.stopped = status > 0;
     filled.measured = tccl_search_measured(search);
     filled.until_best = progress.until_best;
     strcpy(filled.table->source, "model");
     tccl_machine_id(machine, filled.table->machine);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return filled;
 }
 
@@ -233,15 +223,11 @@ static void gaps(const struct tccl_table *table, double *gap, double *others)
 static struct tccl_ring two_nodes(const struct tccl_table *table,
                                   const struct tccl_machine *machine)
 {
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    owned(class) struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run run = {class, 2};
     struct tccl_ring ring = {0};
-    struct tccl_error err = {0};
-    if (!class || tccl_ring_solve(&run, 1, &ring, &err) != 0) {
-        fprintf(stderr, "bench-search: %s\n", err.text);
-        exit(1);
-    }
-    tccl_node_class_free(class);
+    MUST(!class || tccl_ring_solve(&run, 1, &ring, ERR));
     return ring;
 }
 
@@ -250,7 +236,7 @@ static void whole_node(const char *name)
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct filled filled = fill_table(model, 0xff, BUDGET);
-    struct tccl_ring ring = two_nodes(filled.table, machine);
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = two_nodes(filled.table, machine);
     double gap, others;
     gaps(filled.table, &gap, &others);
     if (bench_rows)
@@ -268,7 +254,6 @@ static void whole_node(const char *name)
                filled.table->n_ports * filled.table->n_ports, filled.until_best, filled.measured,
                filled.seconds, filled.stopped ? "stop" : "end", 100 * gap, 100 * others, ring.gbps,
                100 * (ring.bound / ring.gbps - 1), ring.baseline_gbps[TCCL_NEWEST]);
-    tccl_ring_clear(&ring);
     tccl_table_free(filled.table);
 }
 
@@ -311,7 +296,7 @@ static void growth_row(const char *what, const struct tccl_model *model, uint32_
 static void growth_toy(int gpus, int memories, int nics, bool equal)
 {
     char what[64];
-    cleanup_model struct tccl_model *model =
+    owned(model) struct tccl_model *model =
         toy_model((struct toy){gpus, memories, nics, equal ? 0 : 1000});
     snprintf(what, sizeof(what), "%d GPUs, %d memories, %d NICs, %s", gpus, memories, nics,
              equal ? "equal" : "unequal");

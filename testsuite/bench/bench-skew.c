@@ -77,19 +77,12 @@ static int late_move(void *context, struct tccl_member *member, struct tccl_erro
 static const struct tccl_mover late_mover = {
     .size = sizeof(struct state), .prepare = late_prepare, .move = late_move};
 
-static void give_up(const char *text)
-{
-    fprintf(stderr, "bench-skew: %s\n", text);
-    exit(1);
-}
-
 static struct tccl_workers *make_pool(void)
 {
     static struct tccl_site site = {.machine = {.n_gpus = MEMBERS, .n_memories = 1}};
     const struct tccl_workspace_settings settings = {.region = 64 << 20};
     const struct tccl_workers_options options = {
         .gpu = &late_mover, .prepare_limit = 10, .run_limit = 10};
-    struct tccl_error err = {0};
     cpu_set_t usable;
     int cpu = CPU_SETSIZE - 1;
 
@@ -98,22 +91,19 @@ static struct tccl_workers *make_pool(void)
         cpu--;
     for (int i = 0; i < MEMBERS; i++)
         CPU_SET(cpu, &site.gpu_cpus[i]);
-    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
-    struct tccl_workers *workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;
-    if (!workers)
-        give_up(err.text);
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, ERR);
+    struct tccl_workers *workers = workspace ? tccl_workers_new(workspace, &options, ERR) : NULL;
+    MUST(!workers);
     return workers;
 }
 
 static struct tccl_run_result run_set(struct tccl_workers *workers, const char *text, double share)
 {
     struct tccl_set set = {0};
-    struct tccl_error err = {0};
     struct tccl_run_result run = {0};
 
-    if (tccl_set_parse(text, &set, &err) < 0 ||
-        tccl_workers_run(workers, &set, (uint64_t)share, &run, &err) != 0)
-        give_up(err.text);
+    MUST(tccl_set_parse(text, &set, ERR) < 0 ||
+         tccl_workers_run(workers, &set, (uint64_t)share, &run, ERR) != 0);
     return run;
 }
 
@@ -189,8 +179,7 @@ int main(int argc, char **argv)
 
     bench_begin(argc, argv);
     orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (orders == MAP_FAILED)
-        give_up("out of memory");
+    MUST(orders == MAP_FAILED);
     struct tccl_workers *workers = make_pool();
     double share = 64 << 20;
     for (int i = 0; i < 3; i++)

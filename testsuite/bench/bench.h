@@ -2,18 +2,12 @@
 #ifndef TCCL_BENCH_H
 #define TCCL_BENCH_H
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <jansson.h>
+#include "check.h"
 
 static json_t *bench_rows; /* with --json: rows are kept here; NULL: they are printed */
 
 /* Reads the only option, --json. */
-__attribute__((unused)) static void bench_begin(int argc, char **argv)
+static inline void bench_begin(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--json") == 0) {
         bench_rows = json_array();
@@ -23,7 +17,7 @@ __attribute__((unused)) static void bench_begin(int argc, char **argv)
     }
 }
 
-__attribute__((unused)) static int bench_end(void)
+static inline int bench_end(void)
 {
     if (bench_rows) {
         json_dumpf(bench_rows, stdout, JSON_INDENT(1));
@@ -34,7 +28,7 @@ __attribute__((unused)) static int bench_end(void)
 }
 
 /* Seconds of processor time of this process: what others do on the machine counts little. */
-__attribute__((unused)) static double bench_cpu(void)
+static inline double bench_cpu(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -42,7 +36,7 @@ __attribute__((unused)) static double bench_cpu(void)
 }
 
 /* Seconds on the clock. */
-__attribute__((unused)) static double bench_clock(void)
+static inline double bench_clock(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -56,22 +50,22 @@ static int bench_compare(const void *a, const void *b)
 }
 
 /* The value below which a part of the values lies (0.5: the median). Sorts them. */
-__attribute__((unused)) static double bench_quantile(double *values, int count, double part)
+static inline double bench_quantile(double *values, int count, double part)
 {
     qsort(values, (size_t)count, sizeof(*values), bench_compare);
     return values[(int)(part * (count - 1) + 0.5)];
 }
 
 /* Headline of a table; nothing with --json. */
-__attribute__((unused)) static void bench_title(const char *title)
+static inline void bench_title(const char *title)
 {
     if (!bench_rows)
         printf("\n%s\n", title);
 }
 
 /* One row: minimum, median and maximum over repeats, and what is aimed at ("" if nothing is). */
-__attribute__((unused)) static double bench_spread(const char *what, double *values, int count,
-                                                   const char *unit, const char *aim)
+static inline double bench_spread(const char *what, double *values, int count, const char *unit,
+                                  const char *aim)
 {
     double low = bench_quantile(values, count, 0), middle = bench_quantile(values, count, 0.5),
            high = bench_quantile(values, count, 1);
@@ -86,7 +80,7 @@ __attribute__((unused)) static double bench_spread(const char *what, double *val
     return middle;
 }
 
-__attribute__((unused)) static void bench_heads(void)
+static inline void bench_heads(void)
 {
     if (!bench_rows)
         printf("  %-54s %10s %10s %10s %-5s %s\n", "", "min", "median", "max", "", "aim");

@@ -379,21 +379,6 @@ static void try_one(struct builder *builder, double *now, bool anew)
         *now = builder->reached;
 }
 
-/* Until no more is gained for long, then from anywhere again. */
-static void try_some(struct builder *builder, double bound, struct optimum *optimum)
-{
-    double now = 0;
-    int idle = 0;
-    builder->by_chance = true;
-    while (!builder->late && optimum->gbps[builder->wanted] < bound * (1 - 1e-6)) {
-        double before = now;
-        bool anew = now <= 0 || idle > 300;
-        try_one(builder, &now, anew);
-        idle = now > before * (1 + 1e-9) || anew ? 0 : idle + 1;
-        keep(builder, now, optimum);
-    }
-}
-
 static void begin(struct builder *builder, double seconds)
 {
     builder->until = bench_cpu() + seconds;
@@ -413,7 +398,17 @@ void optimum_sets(const struct tccl_model *model, bool closed,
     for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++) {
         builder.wanted = rings;
         begin(&builder, seconds / TCCL_CHAIN_RINGS / 2);
-        try_some(&builder, bounds[rings], optimum);
+        /* Until no more is gained for long, then from anywhere again. */
+        double now = 0;
+        int idle = 0;
+        builder.by_chance = true;
+        while (!builder.late && optimum->gbps[builder.wanted] < bounds[rings] * (1 - 1e-6)) {
+            double before = now;
+            bool anew = now <= 0 || idle > 300;
+            try_one(&builder, &now, anew);
+            idle = now > before * (1 + 1e-9) || anew ? 0 : idle + 1;
+            keep(&builder, now, optimum);
+        }
         begin(&builder, seconds / TCCL_CHAIN_RINGS / 2);
         optimum->all[rings] = try_all(&builder, optimum);
     }

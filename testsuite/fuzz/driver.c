@@ -22,20 +22,9 @@ struct corpus {
     int count;
 };
 
-static uint64_t state;
-
-/* xorshift64* (Vigna, 2016). */
-static uint64_t next(void)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 static size_t below(size_t limit)
 {
-    return limit ? (size_t)(next() >> 11) % limit : 0;
+    return limit ? roll((unsigned)limit) : 0;
 }
 
 static void keep(void *context, const void *data, size_t size)
@@ -98,9 +87,7 @@ static void erase(struct input *input)
 static void insert_piece(struct input *input, const struct corpus *corpus)
 {
     const struct input *other = &corpus->inputs[below((size_t)corpus->count)];
-    size_t at = below(other->size);
-    size_t left = other->size - at;
-
+    size_t at = below(other->size), left = other->size - at;
     insert(input, other->data + at, below((left < 64 ? left : 64) + 1));
 }
 
@@ -130,69 +117,40 @@ static void mutate(struct input *input, const struct corpus *corpus)
     }
 }
 
-/* Not synced, unlike what tccl_write_file does: it is done for every input. */
-static void save_input(const struct input *input, const char *path)
-{
-    FILE *file = fopen(path, "w");
-
-    if (!file || fwrite(input->data, 1, input->size, file) != input->size || fclose(file) != 0)
-        abort();
-}
-
 static void run(const struct input *input)
 {
     const char *save = getenv("TCCL_FUZZ_SAVE");
+    /* Not synced, unlike what tccl_write_file does: it is done for every input. */
+    FILE *file = save ? fopen(save, "w") : NULL;
 
-    if (save)
-        save_input(input, save);
+    if (save && (!file || fwrite(input->data, 1, input->size, file) != input->size || fclose(file)))
+        abort();
     LLVMFuzzerTestOneInput(input->data, input->size);
-}
-
-static void run_mutated(const struct corpus *corpus, struct input *scratch)
-{
-    const struct input *from = &corpus->inputs[below((size_t)corpus->count)];
-    size_t changes = 1 + below(8);
-
-    memcpy(scratch->data, from->data, from->size);
-    scratch->size = from->size;
-    while (changes-- > 0)
-        mutate(scratch, corpus);
-    run(scratch);
 }
 
 static long run_all(const struct corpus *corpus, long runs)
 {
-    struct input scratch = {malloc(LONGEST), 0};
+    cleanup_free uint8_t *room = malloc(LONGEST);
+    struct input scratch = {room, 0};
     struct timespec begun, now;
     long done = 0;
 
-    if (!scratch.data)
-        abort();
     for (int i = 0; i < corpus->count; i++)
         run(&corpus->inputs[i]);
     clock_gettime(CLOCK_MONOTONIC, &begun);
     for (; done < runs; done++) {
-        run_mutated(corpus, &scratch);
+        const struct input *from = &corpus->inputs[below((size_t)corpus->count)];
+        size_t changes = 1 + below(8);
+        memcpy(scratch.data, from->data, from->size);
+        scratch.size = from->size;
+        while (changes-- > 0)
+            mutate(&scratch, corpus);
+        run(&scratch);
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (now.tv_sec - begun.tv_sec > SECONDS)
             break;
     }
-    free(scratch.data);
     return done;
-}
-
-static void add_file(struct corpus *corpus, const char *path)
-{
-    struct tccl_error err = {0};
-    char *data;
-    size_t size;
-
-    if (tccl_read_file(path, MAX_FILE, &data, &size, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(1);
-    }
-    keep(corpus, data, size);
-    free(data);
 }
 
 static int is_shown(const struct dirent *entry)
@@ -205,11 +163,14 @@ static void add_folder(struct corpus *corpus, const char *folder)
 {
     struct dirent **entries;
     char path[4096];
+    size_t size;
     int count = scandir(folder, &entries, is_shown, alphasort);
 
     for (int i = 0; i < count; i++) {
+        cleanup_free char *data = NULL;
         snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        add_file(corpus, path);
+        MUST(tccl_read_file(path, MAX_FILE, &data, &size, ERR));
+        keep(corpus, data, size);
         free(entries[i]);
     }
     if (count >= 0)
@@ -218,26 +179,13 @@ static void add_folder(struct corpus *corpus, const char *folder)
 
 static int write_seeds(const struct corpus *corpus, const char *folder)
 {
-    struct tccl_error err = {0};
     char path[4096];
-    int rc = tccl_make_folder(folder, 0755, &err);
-    for (int i = 0; rc == 0 && i < corpus->count; i++) {
+    MUST(tccl_make_folder(folder, 0755, ERR));
+    for (int i = 0; i < corpus->count; i++) {
         snprintf(path, sizeof(path), "%s/seed-%d", folder, i);
-        rc = tccl_write_file(path, 0644, corpus->inputs[i].data, corpus->inputs[i].size, &err);
+        MUST(tccl_write_file(path, 0644, corpus->inputs[i].data, corpus->inputs[i].size, ERR));
     }
-    if (rc < 0)
-        fprintf(stderr, "%s\n", err.text);
-    return rc < 0;
-}
-
-static unsigned long choose_seed(void)
-{
-    const char *text = getenv("TCCL_SEED");
-    unsigned long seed = text ? strtoul(text, NULL, 0) : (unsigned long)time(NULL) ^ getpid();
-
-    printf("seed %lu (repeat with TCCL_SEED=%lu)\n", seed, seed);
-    fflush(stdout);
-    return seed;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -250,7 +198,7 @@ int main(int argc, char **argv)
         return write_seeds(&corpus, argv[2]);
     for (int i = 1; i < argc; i++)
         add_folder(&corpus, argv[i]);
-    state = choose_seed() * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    check_seed();
     long done = run_all(&corpus, runs ? strtol(runs, NULL, 0) : 20000);
     printf("%d seeds, %ld mutations\n", corpus.count, done);
     for (int i = 0; i < corpus.count; i++)

@@ -8,7 +8,6 @@
 #include "tccld/join/alongside.h"
 #include "tccld/join/joint.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
 #include "tccld/net/link.h"
 
@@ -16,7 +15,6 @@ enum { UID = 4001, RANKS = 4 };
 
 static const struct tccl_step_key key = {.cluster = "c", .job = 7, .step = 1};
 static const struct tccl_step_key wide = {.cluster = "c", .job = 8, .step = 1}; /* of three nodes */
-static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
 static struct tccl_conf conf;
 static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = UID + 1, .slurm = (uid_t)-1}};
 static uid_t asking;
@@ -111,10 +109,8 @@ static void end(void)
     built_drop(running_find(daemon_.running, &wide));
     running_free(daemon_.running);
     event_base_free(daemon_.base);
-    planfile_remove(folder, &key, NULL);
-    planfile_remove(folder, &wide, NULL);
     own_free(daemon_.own);
-    rmdir(folder);
+    check_clear();
 }
 
 static void begin_step(const struct tccl_step_key *of, int n_nodes)
@@ -135,11 +131,9 @@ static void begin(void)
 {
     if (daemon_.running)
         return;
-    if (!mkdtemp(folder))
-        abort();
-    strcpy(conf.run_dir, folder);
+    strcpy(conf.run_dir, check_folder());
     strcpy(conf.node, "n1");
-    snprintf(conf.machine, sizeof(conf.machine), "%s/none", folder);
+    strcpy(conf.machine, check_at("none"));
     daemon_.own = own_new();
     daemon_.base = event_base_new();
     daemon_.running = running_new(&daemon_);

@@ -12,50 +12,40 @@ static void check_conf(const struct tccl_conf *conf)
                    conf->peers[i].down >= 0);
 }
 
-static void read_conf(const uint8_t *data, size_t size)
-{
-    struct tccl_conf conf;
-    struct tccl_error err = {0};
-    char path[FUZZ_PATH];
-    int fd = fuzz_file(data, size, path);
-    if (tccl_conf_read(path, "n1", &conf, &err) == 0)
-        check_conf(&conf);
-    else
-        FUZZ_CHECK(strstr(err.text, path));
-    tccl_conf_clear(&conf);
-    close(fd);
-}
-
 static void override(const char *text)
 {
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct tccl_error err = {0};
 
     if (tccl_conf_read(NULL, "n1", &conf, &err) == 0 && tccl_conf_override(&conf, text, &err) == 0)
         check_conf(&conf);
-    tccl_conf_clear(&conf);
 }
 
 static void expand(const char *text)
 {
-    struct tccl_hosts hosts = {0};
+    cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
     struct tccl_error err = {0};
 
     if (tccl_hosts_expand(text, 1000, &hosts, &err) == 0)
         FUZZ_CHECK(hosts.count <= 1000);
     else
         FUZZ_CHECK(err.text[0]);
-    tccl_hosts_clear(&hosts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size);
+    cleanup_free char *text = fuzz_text(data, size);
 
-    read_conf(data, size);
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
+    struct tccl_error err = {0};
+    char path[FUZZ_PATH];
+    cleanup_close int fd = fuzz_file(data, size, path);
+    if (tccl_conf_read(path, "n1", &conf, &err) == 0)
+        check_conf(&conf);
+    else
+        FUZZ_CHECK(strstr(err.text, path));
     override(text);
     expand(text);
-    free(text);
     return 0;
 }
 

@@ -6,15 +6,12 @@
 
 enum { UID = 4001, RECORDS = 24, PAGES = 100 };
 
-static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
-static char path[64];
 static struct tccl_records *records;
 
 static void end(void)
 {
     tccl_records_close(records);
-    unlink(path);
-    rmdir(folder);
+    check_clear();
 }
 
 static void begin(void)
@@ -22,9 +19,7 @@ static void begin(void)
     static const char *const reasons[] = {"", "policy: no", "n2: no GPU in this step"};
     if (records)
         return;
-    snprintf(path, sizeof(path), "%s/records.db", mkdtemp(folder));
-    if (tccl_records_open(path, &records, NULL) != 0)
-        abort();
+    MUST(tccl_records_open(check_at("records.db"), &records, ERR));
     atexit(end);
     for (int i = 0; i < RECORDS; i++) {
         cleanup_json json_t *record = json_pack(
@@ -32,8 +27,7 @@ static void begin(void)
             i % 2, "uid", UID + i % 2, "state", i % 3 ? "fallback" : "applied", "start", 1000 + i,
             "reporter", 0, "nodes", "n[1-4]", "partition", i % 4 ? "gpu" : "", "reason",
             reasons[i % 3], "gbps", 2.0, "baseline_gbps", 1.0);
-        if (tccl_records_put(records, record, NULL) != 0)
-            abort();
+        MUST(tccl_records_put(records, record, ERR));
     }
 }
 

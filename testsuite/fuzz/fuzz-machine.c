@@ -4,17 +4,6 @@
 #include "fuzz.h"
 #include "sample.h"
 
-static void check_bounds(const struct tccl_machine *machine)
-{
-    FUZZ_CHECK(machine->n_gpus >= 0 && machine->n_gpus <= TCCL_MAX_GPUS);
-    FUZZ_CHECK(machine->n_memories >= 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
-    FUZZ_CHECK(machine->n_nics >= 0 && machine->n_nics <= TCCL_MAX_NICS);
-    for (int i = 0; i < machine->n_gpus; i++)
-        FUZZ_CHECK(machine->gpus[i].numa >= 0 && machine->gpus[i].numa < machine->n_memories);
-    for (int i = 0; i < machine->n_nics; i++)
-        FUZZ_CHECK(machine->nics[i].numa >= 0 && machine->nics[i].numa < machine->n_memories);
-}
-
 static void check_again(const struct tccl_machine *machine)
 {
     char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
@@ -32,25 +21,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_error err = {0};
     struct tccl_machine machine;
-    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+    cleanup_json json_t *json = fuzz_json(data, size);
     json_t *inner = json_object_get(json, "machine"); /* of a model file */
 
     if (json && tccl_machine_from_json(inner ? inner : json, &machine, &err) == 0) {
-        check_bounds(&machine);
+        FUZZ_CHECK(machine.n_gpus >= 0 && machine.n_gpus <= TCCL_MAX_GPUS);
+        FUZZ_CHECK(machine.n_memories >= 0 && machine.n_memories <= TCCL_MAX_MEMORIES);
+        FUZZ_CHECK(machine.n_nics >= 0 && machine.n_nics <= TCCL_MAX_NICS);
+        for (int i = 0; i < machine.n_gpus; i++)
+            FUZZ_CHECK(machine.gpus[i].numa >= 0 && machine.gpus[i].numa < machine.n_memories);
+        for (int i = 0; i < machine.n_nics; i++)
+            FUZZ_CHECK(machine.nics[i].numa >= 0 && machine.nics[i].numa < machine.n_memories);
         check_again(&machine);
         tccl_table_free(tccl_table_new(&machine, 1));
     } else {
         FUZZ_CHECK(!json || err.text[0]);
     }
-    json_decref(json);
     return 0;
 }
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     struct tccl_machine machine = sample_machine();
-    cleanup_json json_t *json = tccl_machine_to_json(&machine);
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-
-    add(context, text, strlen(text));
+    fuzz_add_json(add, context, tccl_machine_to_json(&machine));
 }

@@ -2,9 +2,13 @@
  * when it is sent on. */
 #include "check.h"
 #include "fuzz.h"
+#include "owned.h"
 #include "sample.h"
 #include "tccld/join/merge.h"
 #include "tccld/join/outcome.h"
+
+OWNED(merge, struct merge, merge_free)
+OWNED(shared_class, struct shared_class, shared_class_drop)
 
 enum { NODES = 6 };
 
@@ -27,82 +31,64 @@ static int nodes_of(const struct merge *merge)
 static void check_merge(const struct merge *merge)
 {
     struct tccl_error err = {0};
-    struct tccl_outcome outcome = {0};
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
 
     FUZZ_CHECK(merge->n_classes <= MERGE_CLASSES && nodes_of(merge) == NODES);
     cleanup_json json_t *json = merge_to_json(merge, &err);
-    struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
+    owned(merge) struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
-    tccl_outcome_clear(&outcome);
-    merge_free(again);
 }
 
 static void check_plan(const json_t *json)
 {
     struct tccl_error err = {0};
-    struct tccl_outcome outcome = {0};
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
 
     if (tccl_plan_from_json(json, &key, 0, NODES, &outcome, &err) == 0)
         FUZZ_CHECK(outcome.n_choices == 0 || outcome.n_choices == NODES);
     else
         FUZZ_CHECK(err.text[0]);
-    tccl_outcome_clear(&outcome);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_error err = {0};
-    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+    cleanup_json json_t *json = fuzz_json(data, size);
 
     if (!json)
         return 0;
-    struct merge *merge = merge_from_json(json, 0, NODES, &err);
+    owned(merge) struct merge *merge = merge_from_json(json, 0, NODES, &err);
     if (merge)
         check_merge(merge);
     else
         FUZZ_CHECK(err.text[0]);
     check_plan(json);
-    merge_free(merge);
-    json_decref(json);
     return 0;
-}
-
-static void add_json(fuzz_add *add, void *context, json_t *json)
-{
-    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
-
-    add(context, text, strlen(text));
-    json_decref(json);
 }
 
 static struct shared_class *sample_class(uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_table *table = sample_table(&machine, gpus);
+    owned(table) struct tccl_table *table = sample_table(&machine, gpus);
     struct shared_class *class =
         shared_class_new(tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB));
 
-    tccl_table_free(table);
     return class;
 }
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
-    struct merge *merge = merge_new(0);
-    struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *merge = merge_new(0);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
 
     srand(1);
-    struct shared_class *whole = sample_class(0xf), *half = sample_class(0x3);
+    owned(shared_class) struct shared_class *whole = sample_class(0xf), *half = sample_class(0x3);
     if (merge_add(merge, whole, 2, NULL) < 0 || merge_add(merge, half, 3, NULL) < 0 ||
         merge_add(merge, whole, 1, NULL) < 0)
         abort();
-    add_json(add, context, merge_to_json(merge, NULL));
+    fuzz_add_json(add, context, merge_to_json(merge, NULL));
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
-    add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
-    tccl_outcome_clear(&outcome);
-    shared_class_drop(whole);
-    shared_class_drop(half);
-    merge_free(merge);
+    fuzz_add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
 }

@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "machine/model.h"
+#include "owned.h"
 
 /* Some transfers of the machine; which ones hangs on the input. */
 static void choose(const struct tccl_machine *machine, uint32_t choice, struct tccl_set *set)
@@ -36,19 +37,14 @@ static void ask(const struct tccl_model *model, uint32_t choice)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_error err = {0};
-    struct tccl_model *model = NULL;
-    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+    owned(model) struct tccl_model *model = NULL;
+    cleanup_json json_t *json = fuzz_json(data, size);
 
     if (json && tccl_model_from_json(json, &model, &err) == 0)
         ask(model, (uint32_t)size * 2654435761u);
     else
         FUZZ_CHECK(!json || err.text[0]);
-    tccl_model_free(model);
-    json_decref(json);
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    add(context, "{}", 2);
-}
+FUZZ_SEEDS("{}")

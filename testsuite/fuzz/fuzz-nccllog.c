@@ -34,15 +34,12 @@ static void check_line(const char *start, const char *end)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *copy = malloc(size ? size : 1), *newline, *at = copy;
+    cleanup_free char *copy = fuzz_exact(data, size);
+    char *newline, *at = copy;
 
-    if (!copy)
-        abort();
-    memcpy(copy, data, size);
     for (; (newline = memchr(at, '\n', size - (size_t)(at - copy))); at = newline + 1)
         check_line(at, newline);
     FUZZ_CHECK(shim_nccllog_take(copy, size, 1000) == (size_t)(at - copy));
-    free(copy);
     return 0;
 }
 

@@ -73,7 +73,8 @@ static void hear_hello(const uint8_t *data, size_t size)
 
 static void read_end(const uint8_t *data, size_t size)
 {
-    json_t *json = json_loadb((const char *)data, size, 0, NULL), *again;
+    cleanup_json json_t *json = json_loadb((const char *)data, size, 0, NULL);
+    json_t *again;
     struct tccl_rdma_end end, same = {0};
 
     if (tccl_rdma_from_json(json, &end, NULL) == 0) {
@@ -83,7 +84,6 @@ static void read_end(const uint8_t *data, size_t size)
         FUZZ_CHECK(memcmp(same.gid, end.gid, sizeof(end.gid)) == 0 && end.number < 1U << 24);
         json_decref(again);
     }
-    json_decref(json);
 }
 
 static void read_address(const uint8_t *data, size_t size)

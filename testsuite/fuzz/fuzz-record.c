@@ -9,17 +9,6 @@
 #include "draw/term.h"
 #include "fuzz.h"
 
-static void check_fields(const json_t *record)
-{
-    const struct acct_clock clock = {.now = 1764000000, .format = "relative"};
-    const struct acct_field *field;
-    for (int i = 0; (field = acct_field_at(i)); i++) {
-        cleanup_free char *text = acct_field_text(field, record, &clock);
-        cleanup_free char *safe = text ? tccl_term_escape(text, "|") : NULL;
-        FUZZ_CHECK(safe && !strpbrk(safe, "|\n\033\177"));
-    }
-}
-
 /* One line after the other, without what could move the cursor. */
 static void check_drawn_text(const char *text)
 {
@@ -92,25 +81,17 @@ static int draw(const json_t *record, int columns, char **text, struct tccl_erro
     return rc;
 }
 
-static void check_summary(const json_t *summary)
-{
-    cleanup_free char *page = NULL, *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&page, &size);
-    acct_summary_page(out, summary, &asked);
-    fclose(out);
-    check_page(page);
-    out = open_memstream(&text, &size);
-    acct_summary_text(out, summary, 80, true);
-    fclose(out);
-    check_drawn_text(text);
-}
-
 static void check_record(json_t *record)
 {
     struct tccl_error err[5] = {0};
     cleanup_free char *narrow = NULL, *wide = NULL, *svg = NULL, *page = NULL;
-    check_fields(record);
+    const struct acct_clock clock = {.now = 1764000000, .format = "relative"};
+    const struct acct_field *field;
+    for (int i = 0; (field = acct_field_at(i)); i++) {
+        cleanup_free char *text = acct_field_text(field, record, &clock);
+        cleanup_free char *safe = text ? tccl_term_escape(text, "|") : NULL;
+        FUZZ_CHECK(safe && !strpbrk(safe, "|\n\033\177"));
+    }
     int rc = draw(record, 40, &narrow, &err[0]);
     FUZZ_CHECK(draw(record, 200, &wide, &err[1]) == rc && draw(record, SVG, &svg, &err[2]) == rc &&
                draw(record, PAGE, &page, &err[3]) == rc);
@@ -133,13 +114,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     setlocale(LC_CTYPE, "C.UTF-8");
     setenv("LC_ALL", "C.UTF-8", 1);
     cleanup_free char *text = fuzz_text(data, size);
-    cleanup_json json_t *record = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    cleanup_json json_t *record = fuzz_json(data, size);
     if (!record)
         record =
             json_pack("{s:i, s:s, s:i, s:s}", "job", 7, "nodes", "n1", "gpus", 4, "ring", text);
     if (record) {
         check_record(record);
-        check_summary(record);
+        cleanup_free char *page = PRINTED(out, acct_summary_page(out, record, &asked)),
+                          *text = PRINTED(out, acct_summary_text(out, record, 80, true));
+        check_page(page);
+        check_drawn_text(text);
     }
     return 0;
 }

@@ -46,11 +46,10 @@ static void check_ring(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_machine machine = sample_machine();
-    char *text = fuzz_text(data, size);
+    cleanup_free char *text = fuzz_text(data, size);
 
     check_chain(&machine, text);
     check_ring(text);
-    free(text);
     return 0;
 }
 

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tccl_error err = {0};
     struct tccl_set set = {0}, again = {0};
     char out[TCCL_SET_TEXT];
-    char *text = fuzz_text(data, size);
+    cleanup_free char *text = fuzz_text(data, size);
 
     if (tccl_set_parse(text, &set, &err) == 0) {
         FUZZ_CHECK(set.count <= TCCL_MAX_SET);
@@ -30,15 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(err.text[0]);
     }
     check_numbers(text);
-    free(text);
     return 0;
 }
 
-void fuzz_seeds(fuzz_add *add, void *context)
-{
-    static const char *const seeds[] = {"g0>g1 g1>g0", "g1<g0,g2<m1, n0>g0 n0<m1 g15>m15 n15>m0",
-                                        "0-3,6", "31", "0,2-4,30"};
-
-    for (size_t i = 0; i < COUNT(seeds); i++)
-        add(context, seeds[i], strlen(seeds[i]));
-}
+FUZZ_SEEDS("g0>g1 g1>g0", "g1<g0,g2<m1, n0>g0 n0<m1 g15>m15 n15>m0", "0-3,6", "31", "0,2-4,30")

@@ -42,14 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    char *text = fuzz_text(data + 1, size - 1);
+    cleanup_free char *text = fuzz_text(data + 1, size - 1);
     if (data[0] & 1)
         fix_checksums(text, size - 1);
-    int fd = fuzz_file(text, size - 1, path);
+    cleanup_close int fd = fuzz_file(text, size - 1, path);
     long rc = tccl_setlog_read(path, check_line, &lines, &dropped, &err);
     FUZZ_CHECK(rc == lines || (rc == -1 && strstr(err.text, path)));
-    close(fd);
-    free(text);
     return 0;
 }
 

@@ -73,12 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct shim_plan plan;
     struct shim_chain chain;
     struct tccl_error why = {""};
-    /* Without a zero byte behind: the reader must keep to the size. */
-    char *text = malloc(size ? size : 1);
-    if (!text)
-        abort();
-    for (size_t i = 0; i < size; i++)
-        text[i] = (char)data[i];
+    cleanup_free char *text = fuzz_exact(data, size);
     if (shim_plan_parse(text, size, &plan, &why) == 0)
         check_plan(&plan);
     else
@@ -90,7 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (answer == 0)
             check_chain(&chain);
     }
-    free(text);
     return 0;
 }
 

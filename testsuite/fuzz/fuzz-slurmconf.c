@@ -4,33 +4,16 @@
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 
-static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
-static char path[64], other[64];
-
-static void end(void)
-{
-    unlink(path);
-    unlink(other);
-    rmdir(folder);
-}
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        abort();
-}
+static char path[PATH_MAX];
 
 static void begin(void)
 {
     if (*path)
         return;
-    if (!mkdtemp(folder))
-        abort();
-    snprintf(path, sizeof(path), "%s/slurm.conf", folder);
-    snprintf(other, sizeof(other), "%s/other.conf", folder);
-    write_file(other, "NodeName=n9 Gres=gpu:1\noptional spank_tccl.so\ninclude other.conf\n");
-    atexit(end);
+    strcpy(path, check_at("slurm.conf"));
+    check_write_file(check_at("other.conf"),
+                     "NodeName=n9 Gres=gpu:1\noptional spank_tccl.so\ninclude other.conf\n");
+    atexit(check_clear);
 }
 
 static int count_node(void *context, const struct tccl_slurm_node *node)
@@ -64,16 +47,6 @@ static void read_slurm(void)
     tccl_slurm_conf_clear(&conf);
 }
 
-static void read_plugstack(void)
-{
-    struct tccl_plugstack stack;
-    FUZZ_CHECK(tccl_plugstack_read(path, &stack, NULL) == 0);
-    FUZZ_CHECK(stack.there && stack.n_args >= 0 && stack.n_args <= TCCL_PLUGIN_ARGS);
-    FUZZ_CHECK(stack.found == (stack.times > 0) && stack.found == (stack.line > 0));
-    const char *config = tccl_plugstack_config(&stack);
-    FUZZ_CHECK(!config || stack.found);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cleanup_free char *text = fuzz_text(data, size);
@@ -82,9 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (include && (strchr(include, '/') || strstr(include, "..")))
         return 0;
     FUZZ_CHECK(tccl_slurm_gpus(text) >= 0);
-    write_file(path, text);
+    check_write_file(path, text);
     read_slurm();
-    read_plugstack();
+    struct tccl_plugstack stack;
+    FUZZ_CHECK(tccl_plugstack_read(path, &stack, NULL) == 0);
+    FUZZ_CHECK(stack.there && stack.n_args >= 0 && stack.n_args <= TCCL_PLUGIN_ARGS);
+    FUZZ_CHECK(stack.found == (stack.times > 0) && stack.found == (stack.line > 0));
+    const char *config = tccl_plugstack_config(&stack);
+    FUZZ_CHECK(!config || stack.found);
     return 0;
 }
 

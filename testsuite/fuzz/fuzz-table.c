@@ -48,7 +48,7 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     tccl_node_class_free(tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN));
     check_baseline(&table->baselines[1][TCCL_NEWEST], machine);
     check_baseline(&table->baselines[0][TCCL_NEWEST], machine);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     FUZZ_CHECK(class != NULL);
 }
@@ -57,29 +57,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_machine machine = sample_machine();
     struct tccl_error err = {0};
-    struct tccl_table *table = NULL;
-    uint8_t *copy = (uint8_t *)fuzz_text(data, size);
+    owned(table) struct tccl_table *table = NULL;
+    cleanup_free uint8_t *copy = (uint8_t *)fuzz_text(data, size);
     char path[FUZZ_PATH];
 
     if (size >= 21)
         fix_checksum(copy, size);
-    int fd = fuzz_file(copy, size, path);
+    cleanup_close int fd = fuzz_file(copy, size, path);
     if (tccl_table_read(path, &machine, &table, &err) == 0)
         check_table(table, &machine);
     else
         FUZZ_CHECK(!table && strstr(err.text, path));
-    tccl_table_free(table);
-    close(fd);
-    free(copy);
     return 0;
 }
 
 static void add_table(fuzz_add *add, void *context, uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_table *table = sample_table(&machine, gpus);
+    owned(table) struct tccl_table *table = sample_table(&machine, gpus);
     char name[256];
-    char *data;
+    cleanup_free char *data = NULL;
     size_t size;
 
     sample_path("table", name, sizeof(name));
@@ -87,8 +84,6 @@ static void add_table(fuzz_add *add, void *context, uint32_t gpus)
         tccl_read_file(name, 1 << 20, &data, &size, NULL) < 0)
         abort();
     add(context, data, size);
-    free(data);
-    tccl_table_free(table);
     sample_remove(name);
 }
 

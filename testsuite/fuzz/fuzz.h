@@ -60,4 +60,31 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
+/* The input in as many bytes as it has, for parsers that must keep to the size; to be freed. */
+static inline char *fuzz_exact(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size ? size : 1);
+
+    if (!text)
+        abort();
+    if (size)
+        memcpy(text, data, size);
+    return text;
+}
+
+/* The input as JSON, or NULL. A new reference. */
+static inline json_t *fuzz_json(const uint8_t *data, size_t size)
+{
+    return json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* A seed. Takes the reference. */
+static inline void fuzz_add_json(fuzz_add *add, void *context, json_t *json)
+{
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+
+    add(context, text, strlen(text));
+    json_decref(json);
+}
+
 #endif

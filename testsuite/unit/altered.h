@@ -4,6 +4,7 @@
 #define TCCL_ALTERED_H
 
 #include "machines.h"
+#include "owned.h"
 #include "random-model.h"
 #include "ring/ring.h"
 #include "search/search.h"
@@ -37,7 +38,8 @@ static struct tccl_model *altered_model(const char *name, const json_t *json)
  * 1 + by; drop: and one of the rules left out, if there are any. */
 static struct tccl_model *alter_model(const char *name, double by, bool drop, unsigned long *state)
 {
-    json_t *json = altered_json(name), *limit;
+    cleanup_json json_t *json = altered_json(name);
+    json_t *limit;
     json_t *lists[] = {json_object_get(json, "resources"), json_object_get(json, "rules")};
     size_t i;
     for (int list = 0; list < 2; list++)
@@ -50,7 +52,6 @@ static struct tccl_model *alter_model(const char *name, double by, bool drop, un
     if (drop && json_array_size(lists[1]) > 0)
         json_array_remove(lists[1], (size_t)random_below(state, (int)json_array_size(lists[1])));
     struct tccl_model *model = altered_model(name, json);
-    json_decref(json);
     return model;
 }
 
@@ -73,7 +74,8 @@ static double rate_side(const struct tccl_model *model, const struct tccl_side *
 static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gpus, long budget)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.03, .budget = budget};
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = budget};
@@ -82,7 +84,6 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
         fprintf(stderr, "%s: %s\n", tccl_model_machine(model)->name, check_err.text);
         exit(1);
     }
-    tccl_search_free(search);
     return table;
 }
 
@@ -90,7 +91,7 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
 static int plan_nodes(const struct tccl_model *model, const struct tccl_table *table, int nodes,
                       struct planned *planned)
 {
-    struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
     const struct tccl_run run = {class, nodes};
@@ -107,7 +108,6 @@ static int plan_nodes(const struct tccl_model *model, const struct tccl_table *t
         free(planned->ring.choices);
         planned->ring.choices = NULL;
     }
-    tccl_node_class_free(class);
     return status;
 }
 
@@ -115,9 +115,8 @@ static int plan_nodes(const struct tccl_model *model, const struct tccl_table *t
 static double alter_ratio(const char *name, double by, bool drop, const struct planned *planned,
                           unsigned long *state)
 {
-    struct tccl_model *model = alter_model(name, by, drop, state);
+    owned(model) struct tccl_model *model = alter_model(name, by, drop, state);
     double ratio = rate_side(model, &planned->ours) / rate_side(model, &planned->nccl);
-    tccl_model_free(model);
     return ratio;
 }
 

@@ -26,6 +26,8 @@ void check_end(const char *file, int line, const char *call)
     exit(1);
 }
 
+static unsigned long rolled;
+
 unsigned long check_seed(void)
 {
     static unsigned long seed;
@@ -35,11 +37,29 @@ unsigned long check_seed(void)
         seed = text ? strtoul(text, NULL, 0) : (unsigned long)time(NULL) ^ getpid();
         printf("seed %lu (repeat with TCCL_SEED=%lu)\n", seed, seed);
         fflush(stdout);
-        srand((unsigned)seed);
-        srand48((long)seed);
         chosen = true;
+        check_seed_anew();
     }
     return seed;
+}
+
+void check_seed_anew(void)
+{
+    rolled = check_seed();
+    srand((unsigned)rolled);
+    srand48((long)rolled);
+}
+
+int random_below(unsigned long *state, int limit)
+{
+    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
+    return (int)((*state >> 33) % (unsigned long)limit);
+}
+
+unsigned roll(unsigned limit)
+{
+    check_seed();
+    return (unsigned)random_below(&rolled, (int)limit);
 }
 
 void check_in_child(void (*run)(void))

@@ -90,6 +90,29 @@ extern struct tccl_error check_err;
     } while (0)
 void check_end(const char *file, int line, const char *call) __attribute__((noreturn));
 
+/* What a call with this stream writes: PRINTED(out, print(out)). Allocated. */
+#define PRINTED(stream, ...)                                                                       \
+    __extension__({                                                                                \
+        char *text_ = NULL;                                                                        \
+        size_t size_;                                                                              \
+        FILE *stream = open_memstream(&text_, &size_);                                             \
+        __VA_ARGS__;                                                                               \
+        fclose(stream);                                                                            \
+        text_;                                                                                     \
+    })
+
+/* Variables of a test that release what they hold at the end of their scope: owned(table) struct
+ * tccl_table *table, after OWNED(table, struct tccl_table, tccl_table_free); and
+ * cleared_by(release) for what is not a pointer. */
+#define OWNED(name, type, release)                                                                 \
+    static inline void owned_##name(type **it)                                                     \
+    {                                                                                              \
+        if (*it)                                                                                   \
+            release(*it);                                                                          \
+    }
+#define owned(name) __attribute__((cleanup(owned_##name)))
+#define cleared_by(release) __attribute__((cleanup(release)))
+
 enum check_part { CHECK_SETUP, CHECK_BEFORE, CHECK_TEST, CHECK_AFTER, CHECK_TEARDOWN };
 
 struct check_step {
@@ -120,8 +143,17 @@ void check_add(struct check_step *step);
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* The seed of a property test: TCCL_SEED from the environment, or a new one; printed when it is
- * asked for first, and rand() and drand48() begin from it. */
+ * asked for first. rand() and drand48() begin from it in each test, so that one alone does the
+ * same.
+ */
 unsigned long check_seed(void);
+void check_seed_anew(void);
+
+/* A number below limit; the state is a seed at first. */
+int random_below(unsigned long *state, int limit);
+
+/* The same, from check_seed's seed on. */
+unsigned roll(unsigned limit);
 
 /* No more can be tested here (in main.c): the program ends with 77, after TEARDOWN, where no check
  * has failed. The caller returns. */

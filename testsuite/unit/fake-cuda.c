@@ -430,16 +430,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     return function == (CUfunction)&function_here ? result : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* A kernel that was not loaded at once is loaded now, which may wait for others to end. */
-static void load_lazily(void)
-{
-    pthread_mutex_lock(&lock);
-    if (!loaded)
-        wait_for_kernels();
-    loaded = true;
-    pthread_mutex_unlock(&lock);
-}
-
 static void wait_for_stream(CUstream stream)
 {
     pthread_mutex_lock(&lock);
@@ -462,7 +452,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
         !stream || extra)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(&op.job, parameters[0], sizeof(op.job));
-    load_lazily();
+    /* A kernel that was not loaded at once is loaded now, which may wait for others to end. */
+    pthread_mutex_lock(&lock);
+    if (!loaded)
+        wait_for_kernels();
+    loaded = true;
+    pthread_mutex_unlock(&lock);
     result = push(stream, &op);
     if (result == CUDA_SUCCESS && launch_blocking)
         wait_for_stream(stream);

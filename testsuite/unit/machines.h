@@ -12,20 +12,24 @@ static const char *const machine_names[] = {
 };
 enum { MACHINE_NAMES = COUNT(machine_names) };
 
-/* The model of testsuite/machines/NAME.json; without it the test ends. It is read once, and stays.
- */
+/* Where testsuite/machines/NAME.json is. Static. */
+static inline const char *machine_file(const char *name)
+{
+    static char path[PATH_MAX];
+    const char *folder = getenv("TCCL_MACHINES");
+    snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
+    return path;
+}
+
+/* The model of that file; without it the test ends. It is read once, and stays. */
 static inline const struct tccl_model *load_machine(const char *name)
 {
     static struct tccl_model *models[32];
-    const char *folder = getenv("TCCL_MACHINES");
-    char path[PATH_MAX];
     int i = 0;
     while (models[i] && strcmp(tccl_model_machine(models[i])->name, name) != 0)
         i++;
-    if (!models[i]) {
-        snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
-        MUST(tccl_model_read(path, &models[i], ERR));
-    }
+    if (!models[i])
+        MUST(tccl_model_read(machine_file(name), &models[i], ERR));
     return models[i];
 }
 

@@ -31,6 +31,7 @@ static void run_test(const struct check_step *test)
     long before = check_counted;
     if (only && strcmp(only, test->name) != 0)
         return;
+    check_seed_anew();
     run_all(CHECK_BEFORE);
     test->run();
     run_all(CHECK_AFTER);

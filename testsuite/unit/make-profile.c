@@ -52,7 +52,7 @@ static void measure_together(const struct tccl_model *model, const char *folder,
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_joint joint = {.n = 2}, nccl = {.n = 2};
-    cleanup_table struct tccl_table *other;
+    owned(table) struct tccl_table *other;
     char path[4096];
     uint32_t gpus;
     check(tccl_numberset_parse(others, machine->n_gpus, &gpus, &err));
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 {
     if (argc < 4 || argc > 5)
         return 2;
-    struct tccl_model *model = NULL;
+    owned(model) struct tccl_model *model = NULL;
     char path[4096];
     uint32_t gpus;
     check(tccl_model_read(argv[1], &model, &err));
@@ -89,8 +89,8 @@ int main(int argc, char **argv)
     struct recorder recorder = {tccl_model_meter(model), tccl_setlog_open(path, "host", &err)};
     check(recorder.log ? 0 : -1);
     struct tccl_meter meter = {.measure = measure, .context = &recorder};
-    struct tccl_search *search = tccl_search_new(machine, meter, NULL);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    owned(search) struct tccl_search *search = tccl_search_new(machine, meter, NULL);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0};
     check(tccl_search_table(search, table, &options, &err));
     snprintf(table->source, sizeof(table->source), "host");
@@ -99,8 +99,5 @@ int main(int argc, char **argv)
     if (argc == 5)
         measure_together(model, argv[3], table, argv[4]);
     tccl_setlog_close(recorder.log);
-    tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_model_free(model);
     return 0;
 }

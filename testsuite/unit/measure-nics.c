@@ -13,12 +13,6 @@
 
 enum { REGION = 8 << 20, FIRST_SHARE = 1 << 23, REPEATS = 3, TRIES = 50 };
 
-static void name_nics(struct tccl_machine *machine, char *names)
-{
-    for (char *name = strtok(names, ","); name; name = strtok(NULL, ","))
-        snprintf(machine->nics[machine->n_nics++].name, TCCL_NAME, "%s", name);
-}
-
 static int compare(const void *a, const void *b)
 {
     const double *first = a, *second = b;
@@ -100,7 +94,8 @@ int main(int argc, char **argv)
     if (tccl_trust_fill(&settings.trust, argv[2], "root", &err) != 0)
         return 1;
     settings.trust.anybody = !*argv[2];
-    name_nics(&site.machine, argv[4]);
+    for (char *name = strtok(argv[4], ","); name; name = strtok(NULL, ","))
+        snprintf(site.machine.nics[site.machine.n_nics++].name, TCCL_NAME, "%s", name);
     double seconds = atof(argv[3]) / 1e3;
     struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
     struct tccl_workers *workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;

@@ -3,24 +3,16 @@
 #ifndef TCCL_TEST_OWNED_H
 #define TCCL_TEST_OWNED_H
 
+#include "check.h"
 #include "machine/model.h"
 #include "ring/node-class.h"
 #include "search/search.h"
 #include "search/symmetry.h"
 
-#define OWNED(name, type, release)                                                                 \
-    static inline void owned_##name(type **it)                                                     \
-    {                                                                                              \
-        release(*it);                                                                              \
-    }
+OWNED(class, struct tccl_node_class, tccl_node_class_free)
 OWNED(model, struct tccl_model, tccl_model_free)
 OWNED(search, struct tccl_search, tccl_search_free)
 OWNED(symmetry, struct tccl_symmetry, tccl_symmetry_free)
 OWNED(table, struct tccl_table, tccl_table_free)
-
-#define cleanup_model __attribute__((cleanup(owned_model)))
-#define cleanup_search __attribute__((cleanup(owned_search)))
-#define cleanup_symmetry __attribute__((cleanup(owned_symmetry)))
-#define cleanup_table __attribute__((cleanup(owned_table)))
 
 #endif

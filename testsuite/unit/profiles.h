@@ -7,6 +7,8 @@
 #include "profile/cache.h"
 #include "sample.h"
 
+OWNED(profile, struct tccl_profile, tccl_profile_close)
+
 /* An empty cache; removed with remove_cache. */
 static inline void make_cache(char path[static PATH_MAX])
 {
@@ -64,7 +66,7 @@ make_profile(const char *cache, const struct tccl_machine *machine, int sets, ui
         CHECK_INT(tccl_profile_append(profile, &set, &value, &err), 0);
     }
     for (uint32_t mask = 1; mask < masks; mask++) {
-        cleanup_table struct tccl_table *table = sample_table(machine, mask);
+        owned(table) struct tccl_table *table = sample_table(machine, mask);
         snprintf(table->source, sizeof(table->source), "host");
         CHECK_INT(tccl_profile_put(profile, table, &err), 0);
     }

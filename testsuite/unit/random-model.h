@@ -5,13 +5,6 @@
 #include "check.h"
 #include "machine/model.h"
 
-/* A number below limit. */
-static inline int random_below(unsigned long *state, int limit)
-{
-    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
-    return (int)((*state >> 33) % (unsigned long)limit);
-}
-
 /* 2.0 to 22.0, in steps of 0.25, so that values often tie. */
 static inline double random_gbps(unsigned long *state)
 {
@@ -123,15 +116,13 @@ static inline char *random_model_text(unsigned long *state, int gpus, int memori
 static inline struct tccl_model *random_model(unsigned long *state, int gpus, int memories,
                                               int nics)
 {
-    char *text = random_model_text(state, gpus, memories, nics);
+    cleanup_free char *text = random_model_text(state, gpus, memories, nics);
     struct tccl_model *model = NULL;
-    json_t *json = json_loads(text, 0, NULL);
+    cleanup_json json_t *json = json_loads(text, 0, NULL);
     if (!json || tccl_model_from_json(json, &model, ERR) < 0) {
         fprintf(stderr, "random model: %s\n%s\n", check_err.text, text);
         exit(1);
     }
-    json_decref(json);
-    free(text);
     return model;
 }
 

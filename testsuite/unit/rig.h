@@ -29,12 +29,17 @@ static struct rig {
     unsigned short port[RIG_NODES + 1];
 } rig;
 
-__attribute__((unused)) static void rig_path(char path[static 256], const char *name, int node)
+/* A path in a node's folder, or with 0 in that of all. Static: the last 8 stay. */
+static inline char *rig_at(const char *name, int node)
 {
+    static char paths[8][256];
+    static int next;
+    char *path = paths[next++ % 8];
     snprintf(path, 256, node ? "%s/n%d/%s" : "%s/%.0d%s", rig.folder, node, name);
+    return path;
 }
 
-static void rig_write(const char *path, const void *data, size_t size, mode_t mode)
+static inline void rig_write(const char *path, const void *data, size_t size, mode_t mode)
 {
     cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
@@ -80,7 +85,7 @@ static void rig_stop_munged(void)
     rig.munged = 0;
 }
 
-__attribute__((unused)) static int rig_stop_tccld(int node, int signal_)
+static inline int rig_stop_tccld(int node, int signal_)
 {
     int status = -1;
     if (rig.tccld[node] <= 0)
@@ -112,11 +117,8 @@ static void rig_end(void)
 
 static void rig_start_munged(void)
 {
-    char key[96], log[96], seed[96], pid[96];
-    snprintf(key, sizeof(key), "%s/munge.key", rig.folder);
-    snprintf(log, sizeof(log), "%s/munged.log", rig.folder);
-    snprintf(seed, sizeof(seed), "%s/munged.seed", rig.folder);
-    snprintf(pid, sizeof(pid), "%s/munged.pid", rig.folder);
+    char *key = rig_at("munge.key", 0), *log = rig_at("munged.log", 0),
+         *seed = rig_at("munged.seed", 0), *pid = rig_at("munged.pid", 0);
     char *argv[] = {"munged",     "--force",     "--foreground",
                     "--key-file", key,           "--log-file",
                     log,          "--seed-file", seed,
@@ -136,25 +138,23 @@ static void rig_start_munged(void)
 /* The folder, readable for all, and munged in it; all goes when the test ends. */
 static void rig_begin(void)
 {
-    char key[128], path[96];
+    char key[128];
     strcpy(rig.folder, "/tmp/tccl-rig-XXXXXX");
     if (!mkdtemp(rig.folder) || chmod(rig.folder, 0755) != 0) {
         perror(rig.folder);
         exit(1);
     }
     atexit(rig_end);
-    snprintf(path, sizeof(path), "%s/slurm.conf", rig.folder);
-    setenv("SLURM_CONF", path, 1); /* no slurmd is tccld's, whatever runs here */
-    snprintf(path, sizeof(path), "%s/munge.key", rig.folder);
+    setenv("SLURM_CONF", rig_at("slurm.conf", 0), 1); /* no slurmd is tccld's, whatever runs here */
     snprintf(rig.munge_socket, sizeof(rig.munge_socket), "%s/munge.socket", rig.folder);
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (char)(i * 37 + getpid());
-    rig_write(path, key, sizeof(key), 0600);
+    rig_write(rig_at("munge.key", 0), key, sizeof(key), 0600);
     rig_start_munged();
 }
 
 /* A port that nobody listens at, below those that outgoing connections get. */
-__attribute__((unused)) static unsigned short rig_port(void)
+static inline unsigned short rig_port(void)
 {
     static unsigned next;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -172,9 +172,9 @@ __attribute__((unused)) static unsigned short rig_port(void)
 }
 
 /* tccl.conf of nodes n1 to nN, at the ports of the rig. accounting: a node's name; "": none. */
-__attribute__((unused)) static void rig_write_conf(int nodes, const char *accounting)
+static inline void rig_write_conf(int nodes, const char *accounting)
 {
-    char path[256], text[8192];
+    char text[8192];
     int size =
         snprintf(text, sizeof(text),
                  "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
@@ -187,25 +187,27 @@ __attribute__((unused)) static void rig_write_conf(int nodes, const char *accoun
     for (int i = 1; i <= nodes; i++)
         size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
                          rig.port[i]);
-    rig_path(path, "tccl.conf", 0);
-    rig_write(path, text, (size_t)size, 0644);
+    rig_write(rig_at("tccl.conf", 0), text, (size_t)size, 0644);
 }
 
-__attribute__((unused)) static void rig_start_tccld(int node)
+/* A tccld of that node, that logs there. Returns its pid. */
+static inline pid_t rig_spawn_tccld(int node, const char *log)
 {
-    char conf[256], log[256], name[16], socket_path[256];
-    const char *program = getenv("TCCL_TCCLD");
-    if (!program) {
+    char name[16];
+    snprintf(name, sizeof(name), "n%d", node);
+    char *argv[] = {getenv("TCCL_TCCLD"), "-N", name, "-f", rig_at("tccl.conf", 0), NULL};
+    if (!argv[0]) {
         printf("skipped: TCCL_TCCLD does not say where tccld is\n");
         exit(77);
     }
-    rig_path(conf, "tccl.conf", 0);
-    rig_path(log, "tccld.log", node);
-    rig_path(socket_path, "tccld.sock", node);
-    snprintf(name, sizeof(name), "n%d", node);
+    return rig_spawn(argv, log);
+}
+
+static inline void rig_start_tccld(int node)
+{
+    const char *log = rig_at("tccld.log", node), *socket_path = rig_at("tccld.sock", node);
     unlink(socket_path);
-    char *argv[] = {(char *)program, "-N", name, "-f", conf, NULL};
-    rig.tccld[node] = rig_spawn(argv, log);
+    rig.tccld[node] = rig_spawn_tccld(node, log);
     if (rig_await(socket_path, rig.tccld[node]) != 0) {
         fprintf(stderr, "tccld %d does not start: see %s\n", node, log);
         setenv("TCCL_KEEP", "1", 1);

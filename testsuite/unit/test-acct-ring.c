@@ -10,17 +10,9 @@
 #define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
 #define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"
 
-static unsigned long seed;
-
-static unsigned roll(unsigned below)
-{
-    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-    return (unsigned)(seed >> 33) % below;
-}
-
 TEST(reading)
 {
-    struct acct_ring ring;
+    cleared_by(acct_ring_clear) struct acct_ring ring = {0};
     CHECK_OK(acct_ring_read("n1[" A "] n2[" A "] n3[" B "]", "", &ring, ERR));
     CHECK_INT(ring.n_nodes, 3);
     CHECK(ring.n_sets == 2 && ring.n_rings == 1);
@@ -40,7 +32,6 @@ TEST(reading)
     CHECK_INT(tccl_named_arrow(a, 3).memory, 1);
     CHECK(tccl_named_arrow(b, 0).kind == 'm' && tccl_named_arrow(b, 1).kind == 'r');
     CHECK_INT(tccl_named_arrow(b, 2).memory, 12);
-    acct_ring_clear(&ring);
 }
 
 TEST(sets)
@@ -63,13 +54,12 @@ TEST(sets)
 
 TEST(one_node)
 {
-    struct acct_ring ring;
+    cleared_by(acct_ring_clear) struct acct_ring ring = {0};
     CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, ERR), 0);
     CHECK(ring.n_nodes == 1 && ring.sets[0].chains[0].closed);
     CHECK_STR(ring.names[0], "solo");
     CHECK_INT(tccl_named_arrows(&ring.sets[0].chains[0]), 3);
     CHECK_INT(tccl_named_arrow(&ring.sets[0].chains[0], 2).memory, 1);
-    acct_ring_clear(&ring);
 }
 
 TEST(wrong)
@@ -93,13 +83,12 @@ TEST(wrong)
         "n1[" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "]",
         "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        struct acct_ring ring;
+        cleared_by(acct_ring_clear) struct acct_ring ring = {0};
         struct tccl_error err = {0};
         if (acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text) {
             fprintf(stderr, "'%s' was taken\n", wrong[i]);
             check_failures++;
         }
-        acct_ring_clear(&ring);
     }
 }
 
@@ -109,7 +98,7 @@ TEST(damaged)
     static const char good[] = "n1[" A "] n2[" B "] n3[" A "]…";
     for (int i = 0; i < 20000; i++) {
         char text[sizeof(good)];
-        struct acct_ring ring;
+        cleared_by(acct_ring_clear) struct acct_ring ring = {0};
         struct tccl_error err = {0};
         memcpy(text, good, sizeof(good));
         for (unsigned k = 1 + roll(3); k > 0; k--)
@@ -119,7 +108,6 @@ TEST(damaged)
             CHECK(*err.text != '\0');
         else
             CHECK(ring.n_nodes > 0 && ring.n_groups > 0);
-        acct_ring_clear(&ring);
     }
 }
 
@@ -186,6 +174,21 @@ TEST(beside_long)
     CHECK(strlen(text) <= TCCL_BESIDE_TEXT && n > 5 && n < TCCL_MAX_BESIDE);
 }
 
+static void set_text(json_t *record, const char *name, const char *value)
+{
+    json_object_set_new(record, name, json_string(value));
+}
+
+static char *text_of(const json_t *record, int columns, bool colour)
+{
+    return PRINTED(out, CHECK_OK(acct_ring_text(out, record, columns, colour, ERR)));
+}
+
+static char *svg_of(const json_t *record)
+{
+    return PRINTED(out, CHECK_INT(acct_ring_svg(out, record, ERR), 0));
+}
+
 TEST(beside_drawn)
 {
     cleanup_json json_t *record =
@@ -193,51 +196,36 @@ TEST(beside_drawn)
                   "0 -m0> 3 -m0> 0", "gbps", 7.86, "alone_gbps", 11.45, "neighbours", 2, "beside",
                   NEIGHBOURS);
     for (int svg = 0; svg < 2; svg++) {
-        cleanup_free char *text = NULL;
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        CHECK_INT(
-            svg ? acct_ring_svg(out, record, ERR) : acct_ring_text(out, record, 100, true, ERR), 0);
-        fclose(out);
+        cleanup_free char *text = svg ? svg_of(record) : text_of(record, 100, true);
         CHECK_HOLDS(text, "beside it: 5.20 of 10.40 GB/s, NCCL");
         CHECK_HOLDS(
             text, "7.86 GB/s beside 2 other steps that ran when it began, 11.45 alone: 31 % lost");
         CHECK_HOLDS(text, svg ? "<g class=\"other\">" : "\033[90m");
     }
-    json_object_set_new(record, "nodes", json_string("n[1-2]"));
-    json_object_set_new(record, "ring",
-                        json_string("n1[mlx5_0 -g> 0 -m0> 3 -g> mlx5_0] n2[mlx5_0 -g> 0 -m0> 3 "
-                                    "-g> mlx5_0]"));
-    json_object_set_new(record, "beside",
-                        json_string(NEIGHBOURS "; @1 4.00/8.00 ring: 1 -m0> 2 "
-                                               "-m0> 1; @7 1/2 nccl: 1 -m0> 2 -m0> 1"));
+    set_text(record, "nodes", "n[1-2]");
+    set_text(record, "ring",
+             "n1[mlx5_0 -g> 0 -m0> 3 -g> mlx5_0] n2[mlx5_0 -g> 0 -m0> 3 "
+             "-g> mlx5_0]");
+    set_text(record, "beside",
+             NEIGHBOURS "; @1 4.00/8.00 ring: 1 -m0> 2 "
+                        "-m0> 1; @7 1/2 nccl: 1 -m0> 2 -m0> 1");
     for (int svg = 0; svg < 2; svg++) {
-        cleanup_free char *text = NULL;
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        CHECK_INT(
-            svg ? acct_ring_svg(out, record, ERR) : acct_ring_text(out, record, 100, true, ERR), 0);
-        fclose(out);
+        cleanup_free char *text = svg ? svg_of(record) : text_of(record, 100, true);
         CHECK_HOLDS(text, "beside it on n1: 5.20 of 10.40 GB/s, NCCL");
         CHECK_HOLDS(text, "beside it on n2: at least 4.00 of 8.00 GB/s, a ring");
         CHECK_HOLDS(text, "beside it on node 7: at least 1.00 of 2.00 GB/s, NCCL");
     }
-    json_object_set_new(record, "beside", json_string("what is this"));
-    cleanup_free char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, ERR), 0);
-    fclose(out);
+    set_text(record, "beside", "what is this");
+    cleanup_free char *text = svg_of(record);
     CHECK(!strstr(text, "class=\"other\""));
 }
 
 TEST(cut)
 {
-    struct acct_ring ring;
+    cleared_by(acct_ring_clear) struct acct_ring ring = {0};
     CHECK_INT(acct_ring_read("n1[" A "] n2[" B "] n3[mlx5_0 -g…", "", &ring, ERR), 0);
     CHECK(ring.cut);
     CHECK_INT(ring.n_nodes, 2);
-    acct_ring_clear(&ring);
 }
 
 /* A record with a ring of these chains, one letter a node. Names n1, n2, … */
@@ -265,7 +253,7 @@ TEST(groups)
         for (unsigned i = 0; i < count; i++)
             letters[i] = i < period || roll(12) == 0 ? "AB"[roll(2)] : letters[i - period];
         cleanup_json json_t *record = record_of(letters);
-        struct acct_ring ring;
+        cleared_by(acct_ring_clear) struct acct_ring ring = {0};
         struct tccl_error err = {0};
         CHECK_INT(
             acct_ring_read(json_string_value(json_object_get(record, "ring")), "", &ring, &err), 0);
@@ -280,28 +268,7 @@ TEST(groups)
                         CHECK((letters[node] == letters[0]) == (run->set == 0));
                 }
         CHECK_INT(node, count);
-        acct_ring_clear(&ring);
     }
-}
-
-static char *text_of(const json_t *record, int columns, bool colour)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK_OK(acct_ring_text(out, record, columns, colour, ERR));
-    fclose(out);
-    return text;
-}
-
-static char *svg_of(const json_t *record)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_svg(out, record, ERR), 0);
-    fclose(out);
-    return text;
 }
 
 static int count(const char *text, const char *part)
@@ -342,9 +309,8 @@ TEST(text)
 TEST(sets_drawn)
 {
     cleanup_json json_t *record = record_of("AAB");
-    json_object_set_new(record, "ring",
-                        json_string("n1[" A " | " A "] n2[" A " | " A "] n3[" B
-                                    " | ib0 -m1> 7 -r> 1 -m0> 0 -m0> ib0]"));
+    set_text(record, "ring",
+             "n1[" A " | " A "] n2[" A " | " A "] n3[" B " | ib0 -m1> 7 -r> 1 -m0> 0 -m0> ib0]");
     setenv("LC_ALL", "C", 1);
     cleanup_free char *text = text_of(record, 100, false), *svg = svg_of(record);
     CHECK_HOLDS(text, "3 nodes, 11 GPUs, 2 rings at once, started");
@@ -380,10 +346,9 @@ TEST(width)
         for (unsigned i = 0, n = roll(280); i < n; i++)
             reason[i] = "abc  日"[roll(5)];
         cleanup_json json_t *record = record_of(letters);
-        json_object_set_new(record, "built", json_string("differs"));
-        json_object_set_new(record, "built_reason", json_string(reason));
-        json_object_set_new(record, "job_name",
-                            json_string("日本日本日本日本日本日本日本日本日本日本日本"));
+        set_text(record, "built", "differs");
+        set_text(record, "built_reason", reason);
+        set_text(record, "job_name", "日本日本日本日本日本日本日本日本日本日本日本");
         cleanup_free char *text = text_of(record, columns, false);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
             if (tccl_term_width(line) > columns) {
@@ -424,15 +389,15 @@ static void check_none(json_t *record, const char *said)
 TEST(none)
 {
     cleanup_json json_t *record = record_of("A");
-    json_object_set_new(record, "ring", json_string(""));
-    json_object_set_new(record, "state", json_string("fallback"));
-    json_object_set_new(record, "reason", json_string("no profile on n2"));
+    set_text(record, "ring", "");
+    set_text(record, "state", "fallback");
+    set_text(record, "reason", "no profile on n2");
     check_none(record, "step 12.0 has no ring: fallback: no profile on n2");
-    json_object_set_new(record, "reason",
-                        json_string("\xc2\x9b"
-                                    "31m"));
+    set_text(record, "reason",
+             "\xc2\x9b"
+             "31m");
     check_none(record, "step 12.0 has no ring: fallback: ??31m");
-    json_object_set_new(record, "ring", json_string("n1[what]"));
+    set_text(record, "ring", "n1[what]");
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();
     check_none(empty, "has no ring");
@@ -441,7 +406,7 @@ TEST(none)
 TEST(svg)
 {
     cleanup_json json_t *record = record_of("AAB");
-    json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
+    set_text(record, "job_name", "<script>&\"\x1b[31m\xef\xbf\xbf");
     cleanup_free char *svg = svg_of(record);
     CHECK(!strncmp(svg, "<svg xmlns=", 11));
     CHECK_STR(svg + strlen(svg) - 7, "</svg>\n");
@@ -455,11 +420,11 @@ TEST(svg)
     char name[256];
     memset(name, 'x', 255);
     name[255] = '\0';
-    json_object_set_new(record, "job_name", json_string(name));
+    set_text(record, "job_name", name);
     cleanup_free char *wide = svg_of(record);
     CHECK(atoi(strstr(wide, "width=\"") + 7) < 1100);
     cleanup_json json_t *solo = record_of("A");
-    json_object_set_new(solo, "ring", json_string("n1[0 -w> 1 -w> 0]"));
+    set_text(solo, "ring", "n1[0 -w> 1 -w> 0]");
     cleanup_free char *closed = svg_of(solo);
     CHECK_INT(count(closed, "class=\"gpu"), 3); /* the first one again at the end */
     CHECK_INT(count(closed, "class=\"nic\""), 0);
@@ -474,12 +439,12 @@ static int height_of(const char *svg)
 TEST(svg_economy)
 {
     cleanup_json json_t *record = record_of("A");
-    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -w> 2 -w> 0]"));
+    set_text(record, "ring", "n1[0 -w> 1 -w> 2 -w> 0]");
     cleanup_free char *writes = svg_of(record);
     CHECK_INT(count(writes, "(-w&gt;)"), 1);
     CHECK_INT(count(writes, "(-r&gt;)") + count(writes, "(-mK&gt;)") + count(writes, "network"), 0);
     CHECK_INT(count(writes, ">again<"), 1);
-    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -m0> 2 -w> 0]"));
+    set_text(record, "ring", "n1[0 -w> 1 -m0> 2 -w> 0]");
     cleanup_free char *bounces = svg_of(record);
     CHECK_INT(count(bounces, "(-mK&gt;)"), 1);
     CHECK(height_of(writes) < height_of(bounces));
@@ -487,7 +452,7 @@ TEST(svg_economy)
     for (int i = 0; i < 60; i++)
         strcat(ring, "\xc3\xa4");
     strcat(ring, "[a -g> 1 -g> a]");
-    json_object_set_new(record, "ring", json_string(ring));
+    set_text(record, "ring", ring);
     cleanup_free char *names = svg_of(record);
     CHECK_HOLDS(names, ">n1.of.a.cluster.with.long.names.at.a.place.f...<");
     CHECK_HOLDS(names, "\xc3\xa4...<");
@@ -499,9 +464,7 @@ TEST(svg_economy)
 TEST(svg_nics)
 {
     cleanup_json json_t *record = record_of("A");
-    json_object_set_new(
-        record, "ring",
-        json_string("n1[rocep193s0f0np0 -g> 0 -w> 1 -m0> mlx5_bond_of_this_port_7]"));
+    set_text(record, "ring", "n1[rocep193s0f0np0 -g> 0 -w> 1 -m0> mlx5_bond_of_this_port_7]");
     cleanup_free char *svg = svg_of(record);
     CHECK_HOLDS(svg, ">rocep193s0f0np0<");
     CHECK_HOLDS(svg, ">..._this_port_7<");
@@ -510,20 +473,18 @@ TEST(svg_nics)
 
 static char *page_of(const json_t *record)
 {
-    char *argv[] = {"ring", "12", NULL}, *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, ERR), 0);
-    fclose(out);
-    return text;
+    char *argv[] = {"ring", "12", NULL};
+    return PRINTED(
+        out,
+        CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, ERR), 0));
 }
 
 TEST(page)
 {
     cleanup_json json_t *record = record_of("AAB");
-    json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
-    json_object_set_new(record, "account", json_string("\xe2\x80\xae<b>"));
-    json_object_set_new(record, "fewer_rings", json_string("n2: mlx5_1 has no link"));
+    set_text(record, "job_name", "<script>&\"\x1b[31m\xef\xbf\xbf");
+    set_text(record, "account", "\xe2\x80\xae<b>");
+    set_text(record, "fewer_rings", "n2: mlx5_1 has no link");
     cleanup_free char *page = page_of(record);
     CHECK(!strstr(strstr(page, "</head>"), "<script") && !strchr(page, '\033') &&
           !strstr(page, "://"));
@@ -540,7 +501,7 @@ TEST(page)
     CHECK_INT(count(page, "<svg "), 2);
     CHECK_INT(count(page, "role=\"img\""), 2);
     CHECK(!strstr(page, "fill=\"#fff\"")); /* no white sheet in the dark */
-    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -m2> 0]"));
+    set_text(record, "ring", "n1[0 -w> 1 -m2> 0]");
     cleanup_free char *closed = page_of(record);
     CHECK_HOLDS(closed, "<code>0 -w&gt; 1 -m2&gt; 0</code>");
 }
@@ -550,9 +511,9 @@ TEST(page)
 TEST(nccl)
 {
     cleanup_json json_t *record = record_of("A");
-    json_object_set_new(record, "ring", json_string("n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0]"));
-    json_object_set_new(record, "baseline_rings",
-                        json_string("0 -m0> 3 -m1> 1 -m1> 2 -m3> 0 | 0 -m0> 3 -w> 1 -m1> 2 -w> 0"));
+    set_text(record, "ring", "n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0]");
+    set_text(record, "baseline_rings",
+             "0 -m0> 3 -m1> 1 -m1> 2 -m3> 0 | 0 -m0> 3 -w> 1 -m1> 2 -w> 0");
     cleanup_free char *svg = svg_of(record), *page = page_of(record);
     CHECK_HOLDS(svg, "Predicted: 9.80 in place of 5.10 GB/s: NCCL reads and writes memory 1 from "
                      "three GPUs at once");
@@ -563,29 +524,29 @@ TEST(nccl)
     CHECK_HOLDS(svg, "red: memory 1, where 6 of NCCL's own copies meet");
     CHECK_INT(count(page, "<ol class=\"way\">"), 3);
     CHECK_INT(count(page, "class=\"edge slow\">memory&#160;1 <b>2.55</b>"), 3);
-    json_object_set_new(record, "built", json_string("applied"));
+    set_text(record, "built", "applied");
     cleanup_free char *built = svg_of(record);
     CHECK_HOLDS(built, ">9.80 in place of 5.10 GB/s: NCCL reads");
     CHECK_INT(count(built, "rx=\"2\" fill=\"#2e7d32\""), 1);
     CHECK_INT(count(svg, "rx=\"2\" fill=\"#2e7d32\""), 0);
-    json_object_set_new(record, "built", json_string("differs"));
+    set_text(record, "built", "differs");
     cleanup_free char *other = svg_of(record);
     CHECK_HOLDS(other, "Planned, but not built by NCCL: 9.80 in place of 5.10 GB/s");
     CHECK_INT(count(other, "rx=\"2\" fill=\"#2e7d32\""), 0);
     /* Three rings copy as often to and from memory 1, but each a third of the data. */
-    json_object_set_new(record, "ring",
-                        json_string("n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0 | 0 -m3> 2 -m1> 3 -m0> 1 "
-                                    "-m2> 0 | 0 -m2> 3 -m1> 1 -m3> 2 -m0> 0]"));
+    set_text(record, "ring",
+             "n1[0 -m1> 1 -m0> 3 -m2> 2 -m3> 0 | 0 -m3> 2 -m1> 3 -m0> 1 "
+             "-m2> 0 | 0 -m2> 3 -m1> 1 -m3> 2 -m0> 0]");
     cleanup_free char *several = page_of(record);
     CHECK_HOLDS(several, "9.80 in place of 5.10 GB/s: NCCL reads and writes memory 1 from three");
     CHECK_HOLDS(several, "<h2>The rings, and NCCL's own</h2>");
     CHECK_INT(count(several, "class=\"memory busy\""), 3);
-    json_object_set_new(record, "ring",
-                        json_string("n1[0 -m1> 1 -m1> 3 -m1> 2 -w> 0 | 0 -w> 2 -m1> 3 -m1> 1 "
-                                    "-m1> 0 | 0 -w> 3 -m1> 1 -m1> 2 -m1> 0]"));
+    set_text(record, "ring",
+             "n1[0 -m1> 1 -m1> 3 -m1> 2 -w> 0 | 0 -w> 2 -m1> 3 -m1> 1 "
+             "-m1> 0 | 0 -w> 3 -m1> 1 -m1> 2 -m1> 0]");
     cleanup_free char *as_busy = page_of(record);
     CHECK_INT(count(as_busy, "class=\"memory busy\""), 0);
-    json_object_set_new(record, "baseline_rings", json_string("what"));
+    set_text(record, "baseline_rings", "what");
     cleanup_free char *none = svg_of(record);
     CHECK_INT(count(none, "NCCL's own on"), 0);
 }
@@ -595,15 +556,14 @@ TEST(nccl)
 static json_t *shared_record(const char *by)
 {
     json_t *record = record_of("A");
-    json_object_set_new(record, "ring", json_string("n1[0 -m0> 3 -m0> 0]"));
+    set_text(record, "ring", "n1[0 -m0> 3 -m0> 0]");
     json_object_set_new(record, "alone_gbps", json_real(19.6));
     json_object_set_new(record, "placed_gbps", json_real(21.5));
     json_object_set_new(record, "neighbours", json_integer(3));
-    json_object_set_new(record, "neighbours_by", json_string(by));
-    json_object_set_new(
-        record, "beside",
-        json_string("6.60/8.80 ring: 1 -w> 2 -r> 1 | 2 -w> 1 -w> 2; 4.40/5.50 nccl: 4 -m1> 5 "
-                    "-m1> 4"));
+    set_text(record, "neighbours_by", by);
+    set_text(record, "beside",
+             "6.60/8.80 ring: 1 -w> 2 -r> 1 | 2 -w> 1 -w> 2; 4.40/5.50 nccl: 4 -m1> 5 "
+             "-m1> 4");
     return record;
 }
 
@@ -680,5 +640,4 @@ TEST(endless_bars)
 SETUP
 {
     setlocale(LC_CTYPE, "C.UTF-8");
-    seed = check_seed();
 }

@@ -32,12 +32,7 @@ static json_t *example(void)
 
 static char *printed(const json_t *summary, int columns, bool utf8)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    acct_summary_text(out, summary, columns, utf8);
-    fclose(out);
-    return text;
+    return PRINTED(out, acct_summary_text(out, summary, columns, utf8));
 }
 
 TEST(text)
@@ -109,13 +104,9 @@ TEST(nothing)
 
 static char *page_of(const json_t *summary, bool complete)
 {
-    char *argv[] = {"summary", "--name=<b>", NULL}, *text = NULL;
+    char *argv[] = {"summary", "--name=<b>", NULL};
     struct acct_asked asked = {.argv = argv, .argc = 2, .complete = complete};
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    acct_summary_page(out, summary, &asked);
-    fclose(out);
-    return text;
+    return PRINTED(out, acct_summary_page(out, summary, &asked));
 }
 
 TEST(page)

@@ -21,14 +21,6 @@ __attribute__((visibility("default"))) time_t time(time_t *when)
     return now;
 }
 
-static unsigned long seed;
-
-static unsigned roll(unsigned below)
-{
-    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-    return (unsigned)(seed >> 33) % below;
-}
-
 static const char *pick(const char *const *words, unsigned count)
 {
     return words[roll(count)];
@@ -112,15 +104,13 @@ static void make_text(char *text, size_t size)
 static int ask_slurm(const char *text, time_t *result)
 {
     fflush(stderr);
-    int kept = dup(2), null = open("/dev/null", O_WRONLY);
+    cleanup_close int kept = dup(2), null = open("/dev/null", O_WRONLY);
     dup2(null, 2);
     errno = 0;
     *result = slurm_parse_time(text, 1);
     int rc = errno == ESLURM_INVALID_TIME_VALUE || *result == 0 ? -1 : 0;
     fflush(stderr);
     dup2(kept, 2);
-    close(kept);
-    close(null);
     return rc;
 }
 
@@ -307,5 +297,4 @@ TEST(edges)
 
 SETUP
 {
-    seed = check_seed();
 }

@@ -9,15 +9,12 @@
 #include "client/client.h"
 #include "client/frame.h"
 #include "client/message.h"
-#include "machines.h"
-#include "owned.h"
-#include "profile/cache.h"
-#include "rig.h"
 #include "search/search.h"
 
-enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
+enum { NODES = 3, HOME = 3, MACHINE_GPUS = 4 };
 
-static char *names[] = {"n1", "n2", "n3"};
+#include "joins.h"
+
 static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
 enum { MASKS = COUNT(masks) };
 static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
@@ -35,16 +32,17 @@ static void add_set(struct tccl_table *table)
     CHECK(tccl_table_next(table, NULL, TCCL_SETS) != NULL);
 }
 
-static void search_tables(const struct tccl_model *model)
+static void search_tables(void)
 {
-    cleanup_search struct tccl_search *search =
+    const struct tccl_model *model = load_machine("amd-4gpu");
+    machine = *tccl_model_machine(model);
+    owned(search) struct tccl_search *search =
         tccl_search_new(&machine, tccl_model_meter(model), NULL);
     for (int i = 0; i < MASKS; i++) {
         struct tccl_search_options options = {.gap = 0};
         tables[i] = tccl_table_new(&machine, masks[i]);
         CHECK(tccl_search_table(search, tables[i], &options, ERR) >= 0);
         CHECK_STR(check_err.text, "");
-        strcpy(tables[i]->source, "model");
     }
     for (int i = 0; i < TCCL_GENERATIONS; i++) { /* of three GPUs NCCL's own rings are faster, */
         for (int k = 0; k < MASKS; k++) { /* else so slow that ours are worth it (ring/decision) */
@@ -58,39 +56,7 @@ static void search_tables(const struct tccl_model *model)
 
 static void make_profile(int node)
 {
-    char path[256], file[4096];
-    struct tccl_error err = {0};
-    struct tccl_profile *profile = NULL;
-    cleanup_json json_t *description = tccl_machine_to_json(&machine);
-    rig_path(path, "machine.json", node);
-    CHECK_INT(tccl_write_json(path, 0644, description, &err), 0);
-    rig_path(path, "cache", node);
-    snprintf(file, sizeof(file), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
-    cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
-    CHECK_INT(tccl_profile_create(path, &machine, "model", json, &profile, &err), 0);
-    for (int i = 0; i < MASKS; i++) {
-        strcpy(tables[i]->machine, tccl_profile_id(profile));
-        CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
-    }
-    CHECK_STR(err.text, "");
-    tccl_profile_close(profile);
-}
-
-static void make_nodes(void)
-{
-    char path[256];
-    const struct tccl_model *model = load_machine("amd-4gpu");
-    machine = *tccl_model_machine(model);
-    search_tables(model);
-    for (int i = 1; i <= NODES; i++) {
-        rig.port[i] = rig_port();
-        rig_path(path, "", i);
-        mkdir(path, 0755);
-        make_profile(i);
-    }
-    rig_write_conf(NODES, "n3");
-    for (int i = 1; i <= NODES; i++)
-        rig_start_tccld(i);
+    put_profile(node, "amd-4gpu", tables, MASKS);
 }
 
 /* Steps */
@@ -101,66 +67,30 @@ static uid_t job_uid(void)
     return nobody ? nobody->pw_uid : getuid();
 }
 
-/* Other copies of this test may run, whose files in shared memory are other ones. */
-static struct tccl_step_key new_key(void)
-{
-    static uint32_t job;
-    job = job > 0 ? job : (uint32_t)getpid() * 100;
-    return (struct tccl_step_key){.cluster = "test", .job = ++job, .step = 3};
-}
-
-static int connect_to(int node)
-{
-    char path[256];
-    rig_path(path, "tccld.sock", node);
-    int fd = tccl_client_connect(path, WAIT_MS, ERR);
-    if (fd < 0)
-        fprintf(stderr, "%s\n", check_err.text);
-    return fd;
-}
-
-static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gres)
-{
-    struct tccl_step join = {.key = key,
-                             .node = node,
-                             .n_nodes = n_nodes,
-                             .nodes = names,
-                             .gres = {0, 1, 2, 3},
-                             .n_gres = n_gres,
-                             .mode = TCCL_MODE_ON,
-                             .uid = job_uid(),
-                             .gid = getgid(),
-                             .timeout_ms = 60000};
-    int fd = connect_to(node + 1);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
-    return fd;
-}
-
 /* The step begins on n nodes; path gets the plan file of the first. */
 static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096])
 {
     struct tccl_step_key key = new_key();
     int fds[NODES];
-    for (int i = 0; i < n; i++)
-        fds[i] = begin_join(key, i, n, n_gres);
     for (int i = 0; i < n; i++) {
-        struct tccl_outcome plan;
-        CHECK_INT(tccl_client_wait_plan(fds[i], WAIT_MS, &plan, ERR), 0);
+        struct tccl_step join = new_join(key, i, n);
+        join.uid = job_uid();
+        join.n_gres = n_gres;
+        fds[i] = start_join(&join);
+    }
+    for (int i = 0; i < n; i++) {
+        cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
         CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
         if (i == 0)
             snprintf(path, 4096, "%s", plan.path ? plan.path : "");
-        tccl_outcome_clear(&plan);
-        close(fds[i]);
     }
     return key;
 }
 
-static void leave(const struct tccl_step_key *key, int n)
+static void leave_all(const struct tccl_step_key *key, int n)
 {
-    for (int i = n - 1; i >= 0; i--) {
-        cleanup_close int fd = connect_to(i + 1);
-        CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, ERR), 0);
-    }
+    for (int i = n - 1; i >= 0; i--)
+        leave(i, key);
 }
 
 /* Questions. Where this is root, they are asked by a child that is the job's user. */
@@ -287,10 +217,10 @@ static json_t *verdict(const struct tccl_step_key *key, const char *word, const 
                        bool whole)
 {
     json_t *message = tccl_message_new("confirm");
-    json_t *rest = json_pack("{s:o,s:s,s:s,s:i,s:b,s:i}", "key", tccl_key_to_json(key), "verdict",
-                             word, "text", text, "ranks", 8, "whole", whole, "gpus", 4);
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:s,s:s,s:i,s:b,s:i}", "key", tccl_key_to_json(key), "verdict", word,
+                  "text", text, "ranks", 8, "whole", whole, "gpus", 4);
     json_object_update(message, rest);
-    json_decref(rest);
     return message;
 }
 
@@ -298,9 +228,7 @@ static void check_refused(uid_t uid, int node, json_t *message, const char *said
 {
     cleanup_json json_t *answer = ask_as(uid, node, message);
     CHECK_STR(text_of(answer, "type"), "error");
-    CHECK(strstr(text_of(answer, "text"), said) != NULL);
-    if (!strstr(text_of(answer, "text"), said))
-        fprintf(stderr, "got '%s', expected '%s'\n", text_of(answer, "text"), said);
+    CHECK_HOLDS(text_of(answer, "text"), said);
 }
 
 static void confirm(const struct tccl_step_key *key, int node, const char *word, const char *text,
@@ -312,28 +240,16 @@ static void confirm(const struct tccl_step_key *key, int node, const char *word,
 
 /* Records */
 
-static json_t *find_record(int node, uint32_t job)
-{
-    char path[256];
-    int complete;
-    struct tccl_conf conf;
-    rig_path(path, "tccl.conf", 0);
-    CHECK_INT(tccl_conf_read(path, names[node - 1], &conf, ERR), 0);
-    cleanup_json json_t *filter = json_pack("{s:[{s:i}]}", "jobs", "job", (int)job);
-    cleanup_json json_t *records = tccl_client_query(&conf, filter, WAIT_MS, &complete, ERR);
-    tccl_conf_clear(&conf);
-    CHECK(json_array_size(records) <= 1);
-    return json_incref(json_array_get(records, 0));
-}
-
 /* Waits until what was built is on record, as node sees it. */
 static void await_built(int node, const struct tccl_step_key *key, const char *state,
                         const char *built, const char *reason)
 {
     cleanup_json json_t *record = NULL;
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        cleanup_json json_t *records = records_of(node - 1, key->job);
+        CHECK(json_array_size(records) <= 1);
         json_decref(record);
-        record = find_record(node, key->job);
+        record = json_incref(json_array_get(records, 0));
         if (record && strcmp(text_of(record, "built"), built) == 0)
             break;
     }
@@ -402,11 +318,10 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
 
 static json_t *read_plan(const char *path)
 {
-    char *text = NULL;
+    cleanup_free char *text = NULL;
     size_t size;
     CHECK_OK(tccl_read_file(path, 65536, &text, &size, ERR));
     json_t *plan = text ? from_lines(text) : NULL;
-    free(text);
     return plan;
 }
 
@@ -424,7 +339,7 @@ TEST(chains)
     cleanup_json json_t *none = ask_as(job_uid(), 1, chain_question(&key, 6, true));
     CHECK_STR(text_of(none, "state"), "fallback");
     CHECK(strstr(text_of(none, "reason"), "no chains for GPUs 1-2") != NULL);
-    leave(&key, 1);
+    leave_all(&key, 1);
     check_refused(job_uid(), 1, chain_question(&key, 3, true), "has no step test:");
 }
 
@@ -443,18 +358,17 @@ TEST(fewer)
         usleep(10000);
     }
     CHECK_STR(text, "1");
-    leave(&key, 1);
+    leave_all(&key, 1);
 }
 
 /* The plan file, in the words that the shim knows. */
 TEST(plan_file)
 {
-    char path[4096], socket_path[256];
+    char path[4096];
     struct tccl_step_key key = begin_step(2, 3, path);
     cleanup_json json_t *plan = read_plan(path);
-    rig_path(socket_path, "tccld.sock", 1);
     CHECK_STR(text_of(plan, "type"), "plan");
-    CHECK_STR(text_of(plan, "socket"), socket_path);
+    CHECK_STR(text_of(plan, "socket"), rig_at("tccld.sock", 1));
     CHECK_INT(atoi(text_of(plan, "uid")), job_uid());
     CHECK_STR(text_of(plan, "step_gpus"), "6");
     CHECK_STR(text_of(plan, "index"), "0");
@@ -472,7 +386,7 @@ TEST(plan_file)
     CHECK_STR(text_of(other, "step_gpus"), "6");
     CHECK_STR(text_of(other, "start"), text_of(plan, "start"));
     CHECK_STR(text_of(other, "index"), "1");
-    leave(&key, 2);
+    leave_all(&key, 2);
 }
 
 /* A step without a ring has a plan for its groups: they get the same chains as they would with one.
@@ -496,7 +410,7 @@ TEST(without_ring)
     }
     CHECK(applied >= 4);
     confirm(&key, 1, "not used", "no ring", true);
-    leave(&key, 1);
+    leave_all(&key, 1);
     await_built(1, &key, "nothing-to-do", "", "");
     CHECK(access(path, F_OK) != 0);
 }
@@ -557,7 +471,7 @@ TEST(bad_questions)
         cleanup_json json_t *closed = ask_as(uid, 1, large);
         CHECK(closed == NULL);
     }
-    leave(&key, 1);
+    leave_all(&key, 1);
     await_built(1, &key, "applied", "not used",
                 "no communicator over the step's GPUs was made with this plan");
 }
@@ -576,7 +490,7 @@ TEST(verdicts)
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "applied", "applied", "");
     confirm(&key, 1, "unknown", "later", true);
-    leave(&key, 1);
+    leave_all(&key, 1);
     await_built(1, &key, "applied", "applied", "");
 }
 
@@ -589,25 +503,25 @@ TEST(nodes)
     confirm(&key, 2, "differs", "edge 1 went through memory 0", true);
     await_built(2, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
     confirm(&key, 1, "applied", "", true);
-    leave(&key, 2);
+    leave_all(&key, 2);
     await_built(1, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
 
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "applied", "applied", "");
-    leave(&key, 2);
+    leave_all(&key, 2);
 
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "begun", "", true);
-    leave(&key, 2);
+    leave_all(&key, 2);
     await_built(1, &key, "applied", "unknown",
                 "n1: its processes ended before it was known what NCCL has built (1 of 2 nodes)");
 
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
-    leave(&key, 2);
+    leave_all(&key, 2);
     await_built(1, &key, "differs", "differs",
                 "n1: no communicator over the step's GPUs was made with this plan (1 of 2 nodes "
                 "left the plan alone)");
@@ -621,7 +535,7 @@ TEST(silent_node)
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 1, "applied", "", true);
     rig_stop_tccld(2, SIGKILL);
-    leave(&key, 1);
+    leave_all(&key, 1);
     await_built(1, &key, "applied", "unknown", "n2 has not said what was built (1 of 2 nodes)");
     rig_start_tccld(2);
     key = begin_step(2, 4, path);
@@ -631,7 +545,7 @@ TEST(silent_node)
     rig_start_tccld(1);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "applied", "applied", "");
-    leave(&key, 2);
+    leave_all(&key, 2);
 }
 
 /* Many at once change nothing but the strongest word, and tccld still answers others. */
@@ -652,7 +566,7 @@ TEST(flood)
         CHECK(refused >= 3000 - 2 * 1024);
     close(fd);
     await_built(1, &key, "applied", "applied", "");
-    leave(&key, 1);
+    leave_all(&key, 1);
 }
 
 /* A tccld that is started again knows its steps, and what it has told of them. */
@@ -668,9 +582,9 @@ TEST(restart)
     check_chain(&key, MASKS - 1, true, &applied);
     check_refused(job_uid(), 1, chain_question(&silent, 8, true), "entry 0 is not a GPU");
     confirm(&silent, 1, "differs", "it is so", true);
-    leave(&silent, 1);
+    leave_all(&silent, 1);
     await_built(1, &silent, "differs", "differs", "n1: it is so");
-    leave(&key, 1);
+    leave_all(&key, 1);
     await_built(1, &key, "applied", "applied", "");
 }
 
@@ -682,7 +596,7 @@ TEST(away)
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 1, "applied", "", true);
     confirm(&key, 2, "differs", "after all", true);
-    leave(&key, 2);
+    leave_all(&key, 2);
     rig_start_tccld(HOME);
     await_built(1, &key, "differs", "differs", "n2: after all (1 of 2 nodes)");
 }
@@ -722,7 +636,7 @@ TEST(traffic)
     int calls = count_calls(listener);
     CHECK(calls >= 1 && calls < 100); /* a record, four words at most, and what is tried again */
     close(listener);
-    leave(&key, 1);
+    leave_all(&key, 1);
     rig_start_tccld(HOME);
     await_built(1, &key, "differs", "differs", "n1: x");
 }
@@ -740,7 +654,7 @@ TEST(no_home)
     confirm(&key, 1, "applied", "", true);
     confirm(&key, 2, "differs", "here", true);
     await_built(1, &key, "differs", "differs", "n2: here (1 of 2 nodes)");
-    leave(&key, 2);
+    leave_all(&key, 2);
 }
 
 /* The shim's file is there, the user's own; at the step's end it goes, and nothing that a link in
@@ -753,7 +667,7 @@ TEST(shared_file)
         printf("not as root: the shim's file is left alone\n");
         return;
     }
-    rig_path(target, "target", 0);
+    strcpy(target, rig_at("target", 0));
     rig_write(target, "x", 1, 0644);
     for (int link = 0; link < 2; link++) {
         struct tccl_step_key key = begin_step(1, 4, path);
@@ -767,7 +681,7 @@ TEST(shared_file)
         if (link)
             CHECK_INT(unlink(shared[0]) | symlink(target, shared[0]), 0);
         rig_write(shared[1], "x", 1, 0600);
-        leave(&key, 1);
+        leave_all(&key, 1);
         CHECK_INT(lstat(shared[0], &stat_), -1);
         CHECK_INT(lstat(shared[1], &stat_), 0);
         unlink(shared[1]);
@@ -817,7 +731,8 @@ static int end_crowd(pid_t pid)
 static bool outlives(uid_t first, int users, int *closed)
 {
     struct tccl_step_key key = new_key();
-    int fd = connect_to(1), stop[4];
+    cleanup_close int fd = connect_to(1);
+    int stop[4];
     pid_t pids[4];
     for (int i = 0; i < users; i++)
         pids[i] = begin_crowd(first + (uid_t)i, &stop[i]);
@@ -827,7 +742,6 @@ static bool outlives(uid_t first, int users, int *closed)
         close(stop[i]);
     for (int i = 0; i < users; i++)
         closed[i] = end_crowd(pids[i]);
-    close(fd);
     return answer != NULL;
 }
 
@@ -852,7 +766,8 @@ SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     rig_begin();
-    make_nodes();
+    search_tables();
+    make_nodes(make_profile, "n3");
 }
 TEARDOWN
 {

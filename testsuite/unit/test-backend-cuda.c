@@ -8,6 +8,8 @@
 #include "busy.h"
 #include "check.h"
 
+OWNED(backend, struct tccl_backend, tccl_backend_close)
+
 static const char *path;
 static struct tccl_error err;
 static bool kept; /* from running a set's transfers at the same time, or from ending them */
@@ -98,7 +100,7 @@ static void test_measure(bool engine)
 {
     const struct tccl_backend_options options = {.engine = engine, .window = 0.005, .repeats = 3};
     struct tccl_measurement measured;
-    struct tccl_backend *backend = open_with(&options);
+    owned(backend) struct tccl_backend *backend = open_with(&options);
 
     if (!backend)
         return;
@@ -114,14 +116,13 @@ static void test_measure(bool engine)
     measure(backend, "g0>g5", 1);
     measure(backend, "n0>m0", 1);
     measure(backend, "g0>m0", 0);
-    tccl_backend_close(backend);
 }
 
 static void test_stand_ins(void)
 {
     const struct tccl_backend_options options = {.devices = 2, .window = 0.005, .repeats = 3};
     struct tccl_measurement measured;
-    struct tccl_backend *backend = open_with(&options);
+    owned(backend) struct tccl_backend *backend = open_with(&options);
 
     if (!backend)
         return;
@@ -130,7 +131,6 @@ static void test_stand_ins(void)
     CHECK_INT(backend->machine->n_gpus, 2);
     measured = measure(backend, "g0>m0 g1<m0 g0>g1", 0);
     CHECK(kept || measured.marks == TCCL_MARK_STAND_IN);
-    tccl_backend_close(backend);
 }
 
 static void refuse(const struct tccl_backend_options *options, const char *why)
@@ -145,24 +145,10 @@ static void refuse(const struct tccl_backend_options *options, const char *why)
         fprintf(stderr, "\"%s\", not \"%s\"\n", err.text, why);
 }
 
-static void test_refused(void)
-{
-    const struct tccl_backend_options options = {0};
-
-    make_machine(0);
-    refuse(&options, "no GPU found");
-    make_machine(2);
-    setenv("FAKE_CUDA_GPUS", "0000:01:00.0", 1);
-    refuse(&options, "GPU 1 (0000:02:00.0): CUDA can't see it");
-    setenv("FAKE_CUDA_FAIL", "cuInit", 1);
-    refuse(&options, "no CUDA-capable device");
-    unsetenv("FAKE_CUDA_FAIL");
-}
-
 static void test_force(const char *variable, const char *value, const char *why, unsigned mark)
 {
     struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
-    struct tccl_backend *backend;
+    owned(backend) struct tccl_backend *backend = NULL;
 
     setenv(variable, value, 1);
     refuse(&options, why);
@@ -172,38 +158,7 @@ static void test_force(const char *variable, const char *value, const char *why,
         CHECK_INT(backend->marks, mark);
         CHECK(measure(backend, "g0>m0", 0).marks == mark || kept);
     }
-    tccl_backend_close(backend);
     unsetenv(variable);
-}
-
-/* A control daemon of MPS, as far as can be seen: somebody reads its pipe. */
-static void test_mps(void)
-{
-    char folder[] = "/tmp/tccl-test-mps-XXXXXX", pipe[64];
-
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(pipe, sizeof(pipe), "%s/control", folder);
-    CHECK(mkfifo(pipe, 0600) == 0);
-    int fd = open(pipe, O_RDWR | O_CLOEXEC);
-    test_force("CUDA_MPS_PIPE_DIRECTORY", folder, "MPS is running", TCCL_MARK_MPS);
-    close(fd);
-    unlink(pipe);
-    rmdir(folder);
-}
-
-/* This program again, without the fake in its way. */
-static void test_no_driver(char *program)
-{
-    char *argv[] = {program, "no-driver", NULL};
-    int status;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        unsetenv("LD_LIBRARY_PATH");
-        execv(program, argv);
-        _exit(127);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static int be_without_driver(void)
@@ -284,15 +239,40 @@ TEST(cuda)
     make_machine(2);
     test_measure(false);
     test_measure(true);
-    test_mps();
+    /* A control daemon of MPS, as far as can be seen: somebody reads its pipe. */
+    char folder[] = "/tmp/tccl-test-mps-XXXXXX", pipe[64];
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(pipe, sizeof(pipe), "%s/control", folder);
+    CHECK(mkfifo(pipe, 0600) == 0);
+    cleanup_close int fd = open(pipe, O_RDWR | O_CLOEXEC);
+    test_force("CUDA_MPS_PIPE_DIRECTORY", folder, "MPS is running", TCCL_MARK_MPS);
+    unlink(pipe);
+    rmdir(folder);
     test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
     snprintf(user, sizeof(user), "1-%d", (int)getppid());
     test_force("FAKE_NVML_USERS", user, "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
     test_leaving();
-    test_no_driver(check_args[0]);
+    /* This program again, without the fake in its way. */
+    char *argv[] = {check_args[0], "no-driver", NULL};
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        unsetenv("LD_LIBRARY_PATH");
+        execv(check_args[0], argv);
+        _exit(127);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     make_machine(1);
     test_stand_ins();
-    test_refused();
+    const struct tccl_backend_options options = {0};
+    make_machine(0);
+    refuse(&options, "no GPU found");
+    make_machine(2);
+    setenv("FAKE_CUDA_GPUS", "0000:01:00.0", 1);
+    refuse(&options, "GPU 1 (0000:02:00.0): CUDA can't see it");
+    setenv("FAKE_CUDA_FAIL", "cuInit", 1);
+    refuse(&options, "no CUDA-capable device");
+    unsetenv("FAKE_CUDA_FAIL");
     if (kept && check_failures == 0 && is_busy())
         check_skip("this machine is too busy for transfers to run at the same time");
     else

@@ -4,6 +4,8 @@
 #include "check.h"
 #include "owned.h"
 
+OWNED(backend, struct tccl_backend, tccl_backend_close)
+
 static const char *machine_path(const char *name)
 {
     static char path[PATH_MAX];
@@ -55,8 +57,8 @@ static void compare(struct tccl_backend *backend, const struct tccl_model *model
 static void test_model(const char *name)
 {
     const struct tccl_backend_options options = {.model = machine_path(name)};
-    struct tccl_backend *backend;
-    cleanup_model struct tccl_model *model;
+    owned(backend) struct tccl_backend *backend = NULL;
+    owned(model) struct tccl_model *model;
     char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
 
     CHECK_INT(tccl_model_read(options.model, &model, ERR), 0);
@@ -70,21 +72,19 @@ static void test_model(const char *name)
     CHECK_STR(id, own);
     for (int i = 0; i < 100; i++)
         compare(backend, model);
-    tccl_backend_close(backend);
 }
 
 TEST(impossible)
 {
     const struct tccl_backend_options options = {.model = machine_path("amd-4gpu.json")};
     struct tccl_measurement measured;
-    struct tccl_backend *backend;
+    owned(backend) struct tccl_backend *backend = NULL;
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_backend_open("model", &options, &backend, ERR), 0);
     CHECK_INT(tccl_set_parse("g0>g7", &set, ERR), 0);
     CHECK_INT(tccl_backend_measure(backend, &set, &measured, ERR), 1);
     CHECK(check_err.text[0]);
-    tccl_backend_close(backend);
 }
 
 TEST(models)

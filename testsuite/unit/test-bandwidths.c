@@ -44,7 +44,7 @@ TEST(places)
 {
     struct tccl_machine machine = big_machine();
     for (int i = 0; i < TCCL_MATRICES; i++) {
-        struct tccl_measured measured = {.lines = 0};
+        cleared_by(tccl_measured_clear) struct tccl_measured measured = {.lines = 0};
         struct tccl_matrix matrix;
         know(&measured, expected[i].set, (struct tccl_measurement){.gbps = 7.5});
         int found = 0;
@@ -63,7 +63,6 @@ TEST(places)
                                  strstr(expected[i].name, "gpu_read_both")
                              ? 2
                              : 1);
-        tccl_measured_clear(&measured);
     }
 }
 
@@ -77,7 +76,7 @@ static void check_cell(const struct tccl_matrix *matrix, int row, int column, co
 TEST(cells)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_measured measured = {.lines = 0};
+    cleared_by(tccl_measured_clear) struct tccl_measured measured = {.lines = 0};
     struct tccl_matrix matrix;
     know(&measured, "g0>g1", (struct tccl_measurement){.gbps = 12.345});
     know(&measured, "g1>g0", (struct tccl_measurement){.gbps = 3, .noisy = true, .spread = 0.5});
@@ -103,7 +102,6 @@ TEST(cells)
     json_t *row = json_array_get(json_object_get(json, "gbps"), 0);
     CHECK(json_is_null(json_array_get(row, 0)));
     CHECK(json_real_value(json_array_get(row, 1)) == 12.345);
-    tccl_measured_clear(&measured);
 }
 
 /* All lines of a large machine fit; colours add nothing but escapes. */

@@ -294,10 +294,10 @@ static void test_search(const char *name, bool several)
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     uint32_t gpus = (UINT32_C(1) << machine->n_gpus) - 1;
-    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    cleanup_search struct tccl_search *search =
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search =
         tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 1, .budget = 500};
     struct tccl_baseline baseline;
     struct tccl_set one;
@@ -308,7 +308,7 @@ static void test_search(const char *name, bool several)
     CHECK(nearly(table->baselines[0][TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
         CHECK(fabs(table->baselines[0][TCCL_NEWEST].gbps - 22.78) < 0.01);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK(class->baselines[TCCL_NEWEST].gbps[0] == table->baselines[0][TCCL_NEWEST].gbps);
     CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.set.n);
@@ -346,13 +346,13 @@ static void test_tables(const char *name, const char *path)
 {
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
-    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_search_options options = {
         .gap = 100, .pairs = 1, .budget = 100, .every_nccl = machine->n_gpus <= 4};
     for (uint32_t gpus = 1; gpus >> machine->n_gpus == 0; gpus++) {
-        cleanup_search struct tccl_search *search =
+        owned(search) struct tccl_search *search =
             tccl_search_new(machine, tccl_model_meter(model), symmetry);
-        cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
+        owned(table) struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK_INT(tccl_table_write(table, path, NULL), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);

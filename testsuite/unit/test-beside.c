@@ -162,16 +162,16 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_search_options options = {.others = OTHERS};
-    cleanup_search struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(machine, tccl_model_meter(beside->model), NULL);
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, gpus);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_error err = {""};
     double own = beside->own;
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     CHECK_STR(err.text, "");
     CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_beside_class(beside, table, true, false, &err);
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;
@@ -182,7 +182,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
         CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    cleanup_class struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
+    owned(class) struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");
     CHECK(read && tccl_node_class_equal(class, read));
 }
@@ -191,7 +191,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
 static void check_random(unsigned long *state)
 {
     int gpus = 4 + random_below(state, 2);
-    cleanup_model struct tccl_model *model =
+    owned(model) struct tccl_model *model =
         random_model(state, gpus, 2 + random_below(state, 2), 0);
     struct tccl_beside beside = {.model = model};
     struct tccl_result first, best;

@@ -8,24 +8,6 @@ static char path[128];
 static const char *const words[] = {"not used", "unknown", "applied", "differs"};
 enum { WORDS = 4 };
 
-static json_t *record(int job, const char *state, int start)
-{
-    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "cluster", "c", "job", job, "step", 0,
-                     "uid", 1000, "state", state, "start", start, "reporter", 0);
-}
-
-static json_t *confirmation(int job, const char *built, const char *reason, int start)
-{
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:i}", "cluster", "c", "job", job, "step", 0,
-                     "built", built, "built_reason", reason, "start", start);
-}
-
-static void put(struct tccl_records *records, json_t *json)
-{
-    CHECK_OK(tccl_records_put(records, json, ERR));
-    json_decref(json);
-}
-
 /* The one record of a job, or NULL where there is none. */
 static json_t *find(struct tccl_records *records, int job, const char *state)
 {
@@ -57,11 +39,11 @@ static void test_orders(struct tccl_records *records)
         for (int i = 0; i < 6; i++) {
             int word = rand() % WORDS;
             if (i == record_at)
-                put(records, record(job, "applied", 5000));
-            put(records, confirmation(job, words[word], words[word], 5000));
+                put_record(records, step_record(job, "applied", 5000));
+            put_record(records, built_record(job, words[word], words[word], 5000));
             highest = word > highest ? word : highest;
         }
-        put(records, record(job, "applied", 5000));
+        put_record(records, step_record(job, "applied", 5000));
         bool differs = highest == 3;
         check_shown(records, job, differs ? "differs" : "applied", differs ? "differs" : "",
                     words[highest], words[highest]);
@@ -71,7 +53,7 @@ static void test_orders(struct tccl_records *records)
 static void put_step(struct tccl_records *records, json_t *json, int64_t step)
 {
     json_object_set_new(json, "step", json_integer(step));
-    put(records, json);
+    put_record(records, json);
 }
 
 static int64_t states_of(struct tccl_records *records, const char *state)
@@ -87,43 +69,31 @@ static int64_t states_of(struct tccl_records *records, const char *state)
 static void test_scripts(struct tccl_records *records)
 {
     const int64_t script = 0xfffffffb;
-    put_step(records, record(8400, "applied", 5000), script);
-    put_step(records, confirmation(8400, "not used", TCCL_BUILT_SILENT, 5000), script);
+    put_step(records, step_record(8400, "applied", 5000), script);
+    put_step(records, built_record(8400, "not used", TCCL_BUILT_SILENT, 5000), script);
     check_shown(records, 8400, "nothing-to-do", "the job script used no GPUs together", "", "");
     CHECK(!find(records, 8400, "applied"));
-    put_step(records, record(8401, "applied", 5000), script);
-    put_step(records, confirmation(8401, "not used", "a file of the user's", 5000), script);
+    put_step(records, step_record(8401, "applied", 5000), script);
+    put_step(records, built_record(8401, "not used", "a file of the user's", 5000), script);
     check_shown(records, 8401, "applied", "", "not used", "a file of the user's");
-    put(records, record(8402, "applied", 5000));
-    put(records, confirmation(8402, "not used", TCCL_BUILT_SILENT, 5000));
+    put_record(records, step_record(8402, "applied", 5000));
+    put_record(records, built_record(8402, "not used", TCCL_BUILT_SILENT, 5000));
     check_shown(records, 8402, "applied", "", "not used", TCCL_BUILT_SILENT);
     CHECK_INT(states_of(records, "applied"), 2);
     CHECK_INT(states_of(records, "nothing-to-do"), 1);
 }
 
-/* What was found out first of the same weight stays. */
-static void test_first_reason(struct tccl_records *records)
-{
-    put(records, record(300, "applied", 5000));
-    check_shown(records, 300, "applied", "", "", "");
-    put(records, confirmation(300, "differs", "n2: one", 5000));
-    put(records, confirmation(300, "differs", "n3: two", 5000));
-    check_shown(records, 300, "differs", "n2: one", "differs", "n2: one");
-    cleanup_json json_t *none = find(records, 300, "applied");
-    CHECK(none == NULL);
-}
-
 /* Only a ring that was given out to all can differ; job numbers that begin anew are other steps. */
 static void test_states(struct tccl_records *records)
 {
-    put(records, record(301, "partial", 5000));
-    put(records, confirmation(301, "differs", "n2: x", 5000));
+    put_record(records, step_record(301, "partial", 5000));
+    put_record(records, built_record(301, "differs", "n2: x", 5000));
     check_shown(records, 301, "partial", "", "differs", "n2: x");
-    put(records, record(302, "applied", 5000));
-    put(records, confirmation(302, "differs", "n2: x", 5000));
-    put(records, record(302, "applied", 9000));
+    put_record(records, step_record(302, "applied", 5000));
+    put_record(records, built_record(302, "differs", "n2: x", 5000));
+    put_record(records, step_record(302, "applied", 9000));
     check_shown(records, 302, "applied", "", "", "");
-    put(records, confirmation(303, "applied", "", 5000)); /* a record never comes */
+    put_record(records, built_record(303, "applied", "", 5000)); /* a record never comes */
     cleanup_json json_t *none = find(records, 303, "applied");
     CHECK(none == NULL);
 }
@@ -136,40 +106,41 @@ static void refused(struct tccl_records *records, json_t *json, const char *said
 
 static void test_bad(struct tccl_records *records)
 {
-    refused(records, confirmation(400, "splendid", "", 5000), "built: unknown word");
-    refused(records, confirmation(400, "", "", 5000), "built: unknown word");
-    refused(records, confirmation(0, "applied", "", 5000), "job: must be");
-    refused(records, confirmation(400, "applied", "", -1), "start: must be");
+    refused(records, built_record(400, "splendid", "", 5000), "built: unknown word");
+    refused(records, built_record(400, "", "", 5000), "built: unknown word");
+    refused(records, built_record(0, "applied", "", 5000), "job: must be");
+    refused(records, built_record(400, "applied", "", -1), "start: must be");
     refused(records, json_pack("{s:i, s:s}", "job", 1, "built", "applied"), "step: is missing");
     refused(records, json_pack("{s:i, s:i, s:i, s:i}", "job", 1, "step", 0, "start", 1, "built", 4),
             "built: must be a text");
     char text[1000];
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    put(records, record(401, "applied", 5000));
-    put(records, confirmation(401, "unknown", text, 5000));
+    put_record(records, step_record(401, "applied", 5000));
+    put_record(records, built_record(401, "unknown", text, 5000));
     cleanup_json json_t *found = find(records, 401, "applied");
     CHECK_INT(json_string_length(json_object_get(found, "built_reason")), TCCL_OUTCOME_REASON);
-}
-
-/* A record can't bring its own. */
-static void test_own(struct tccl_records *records)
-{
-    json_t *own = record(402, "applied", 5000);
-    json_object_set_new(own, "built", json_string("applied"));
-    put(records, own);
-    check_shown(records, 402, "applied", "", "", "");
 }
 
 TEST(built)
 {
     snprintf(path, sizeof(path), "%s", check_at("records.db"));
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = open_store_at(path);
     test_orders(records);
     test_scripts(records);
-    test_first_reason(records);
+    /* What was found out first of the same weight stays. */
+    put_record(records, step_record(300, "applied", 5000));
+    check_shown(records, 300, "applied", "", "", "");
+    put_record(records, built_record(300, "differs", "n2: one", 5000));
+    put_record(records, built_record(300, "differs", "n3: two", 5000));
+    check_shown(records, 300, "differs", "n2: one", "differs", "n2: one");
+    cleanup_json json_t *none = find(records, 300, "applied");
+    CHECK(none == NULL);
     test_states(records);
     test_bad(records);
-    test_own(records);
-    tccl_records_close(records);
+    /* A record can't bring its own. */
+    json_t *own = step_record(402, "applied", 5000);
+    json_object_set_new(own, "built", json_string("applied"));
+    put_record(records, own);
+    check_shown(records, 402, "applied", "", "", "");
 }

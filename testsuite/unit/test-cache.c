@@ -7,6 +7,8 @@
 #include "sample.h"
 #include "search/setlog.h"
 
+OWNED(profile, struct tccl_profile, tccl_profile_close)
+
 static const char *cache;
 static struct tccl_machine machine;
 
@@ -37,7 +39,7 @@ static struct tccl_profile *create(void)
 
 static void put(struct tccl_profile *profile, uint32_t gpus)
 {
-    cleanup_table struct tccl_table *table = sample_table(&machine, gpus);
+    owned(table) struct tccl_table *table = sample_table(&machine, gpus);
 
     strcpy(table->source, "host");
     CHECK_OK(tccl_profile_put(profile, table, ERR));
@@ -60,8 +62,8 @@ static void append(struct tccl_profile *profile, const char *text, double gbps)
 TEST(round)
 {
     struct tccl_error err = {0};
-    struct tccl_profile *profile = create(), *reader;
-    uint32_t *masks;
+    owned(profile) struct tccl_profile *profile = create(), *reader = NULL;
+    cleanup_free uint32_t *masks = NULL;
     int sets = 0;
 
     put(profile, 0xf);
@@ -80,13 +82,10 @@ TEST(round)
     CHECK_INT(tccl_profile_tables(reader, &masks, &err), 2);
     CHECK_INT(masks[0], 0x3);
     CHECK_INT(masks[1], 0xf);
-    free(masks);
     const struct tccl_table *table = tccl_profile_table(reader, 0xf, &err);
     CHECK(table && table->gpus == 0xf);
     CHECK(table == tccl_profile_table(reader, 0xf, &err));
     CHECK(time(NULL) - tccl_profile_time(reader) < 3600);
-    tccl_profile_close(reader);
-    tccl_profile_close(profile);
 }
 
 TEST(missing)
@@ -124,7 +123,7 @@ static void damage(const char *path, long at, bool cut)
 
 TEST(damaged_tables)
 {
-    struct tccl_profile *profile = create();
+    owned(profile) struct tccl_profile *profile = create();
     char path[PATH_MAX];
 
     put(profile, 0x3);
@@ -141,12 +140,11 @@ TEST(damaged_tables)
         err = (struct tccl_error){0};
         CHECK(tccl_profile_table(profile, 0x3, &err) != NULL);
     }
-    tccl_profile_close(profile);
 }
 
 TEST(foreign_tables)
 {
-    struct tccl_profile *profile = create();
+    owned(profile) struct tccl_profile *profile = create();
     char from[PATH_MAX], to[PATH_MAX];
 
     put(profile, 0x3);
@@ -156,14 +154,12 @@ TEST(foreign_tables)
     CHECK_SAYS(tccl_profile_table(profile, 0x6, ERR) == NULL, "00000006.chains");
     CHECK_HOLDS(check_err.text, "another set of GPUs");
 
-    struct tccl_table *table = sample_table(&machine, 0xf);
+    owned(table) struct tccl_table *table = sample_table(&machine, 0xf);
     strcpy(table->source, "cuda");
     CHECK_SAYS(tccl_profile_put(profile, table, ERR) == -1, "takes no chains");
     CHECK(access(in_folder(profile, "chains/0000000f.chains"), F_OK) != 0);
     CHECK_INT(tccl_table_write(table, in_folder(profile, "chains/0000000f.chains"), NULL), 0);
     CHECK_SAYS(tccl_profile_table(profile, 0xf, ERR) == NULL, "comes from \"cuda\"");
-    tccl_table_free(table);
-    tccl_profile_close(profile);
 }
 
 static void check_refused(const char *folder, const char *text)
@@ -179,7 +175,7 @@ static void check_refused(const char *folder, const char *text)
 
 TEST(other_machine)
 {
-    struct tccl_profile *profile = create();
+    owned(profile) struct tccl_profile *profile = create();
     struct tccl_machine other = machine;
     char folder[PATH_MAX], renamed[PATH_MAX];
 
@@ -194,7 +190,6 @@ TEST(other_machine)
     cleanup_json json_t *json = tccl_machine_to_json(&other);
     CHECK_INT(tccl_write_json(in_folder(profile, "machine.json"), 0644, json, NULL), 0);
     check_refused(folder, "is of another machine");
-    tccl_profile_close(profile);
 }
 
 TEST(bad_descriptions)
@@ -207,7 +202,7 @@ TEST(bad_descriptions)
         "{\"format\": 1}",
         "{\"format\": 2, \"machine\": \"x\"}",
         "{\"format\": 1, \"machine\": \"x\", \"source\": \"host\"}"};
-    struct tccl_profile *profile = create();
+    owned(profile) struct tccl_profile *profile = create();
     const char *folder = tccl_profile_folder(profile);
 
     for (size_t i = 0; i < COUNT(texts); i++) {
@@ -226,7 +221,6 @@ TEST(bad_descriptions)
     check_refused(folder, "profile.json");
     unlink(in_folder(profile, "machine.json"));
     check_refused(folder, "machine.json");
-    tccl_profile_close(profile);
 }
 
 static json_t *read_model(const char *name)
@@ -241,7 +235,7 @@ TEST(model)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
-    cleanup_model struct tccl_model *model = NULL;
+    owned(model) struct tccl_model *model = NULL;
     struct tccl_profile *profile, *second;
 
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
@@ -267,8 +261,8 @@ TEST(altered_model)
 {
     cleanup_json json_t *json = read_model("amd-4gpu.json");
     cleanup_json json_t *other = read_model("intel-4gpu.json");
-    cleanup_model struct tccl_model *model = NULL;
-    struct tccl_profile *profile;
+    owned(model) struct tccl_model *model = NULL;
+    owned(profile) struct tccl_profile *profile = NULL;
 
     CHECK(json && tccl_model_from_json(json, &model, ERR) == 0);
     if (!model)
@@ -281,12 +275,12 @@ TEST(altered_model)
     CHECK_HOLDS(check_err.text, "altered");
     unlink(in_folder(profile, "model.json"));
     CHECK_SAYS(tccl_profile_model(profile, ERR) == NULL, "model.json");
-    tccl_profile_close(profile);
 }
 
 TEST(changed)
 {
-    struct tccl_profile *profile = create(), *reader;
+    owned(profile) struct tccl_profile *profile = create();
+    struct tccl_profile *reader;
     char folder[PATH_MAX];
 
     put(profile, 0x3);
@@ -313,7 +307,6 @@ TEST(changed)
     empty_cache();
     CHECK(tccl_profile_changed(reader));
     tccl_profile_close(reader);
-    tccl_profile_close(profile);
 }
 
 /* Large tables: all are served, few are kept. */
@@ -360,7 +353,7 @@ static void check_all_good(const char *id)
 {
     struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
-    struct tccl_profile *profile;
+    owned(profile) struct tccl_profile *profile = NULL;
     int sets = 0;
 
     CHECK_INT(tccl_profile_open(cache, id, &profile, &err), 0);
@@ -372,7 +365,6 @@ static void check_all_good(const char *id)
     for (int i = 0; i < tables; i++)
         CHECK(tccl_profile_table(profile, masks[i], &err) != NULL);
     CHECK_STR(err.text, "");
-    tccl_profile_close(profile);
 }
 
 static int count_left_over(const char *id)

@@ -76,7 +76,6 @@ static void test_lines(struct tccl_machine machine)
 /* No bandwidth is written with an exponent, or with a comma, whatever it is. */
 TEST(numbers)
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < 10000; i++) {
         double gbps = i < 20 ? 1 / (double)(1ULL << 2 * i) : rand() / (1 + 1e6 * (rand() % 1000));
         char buffer[128], text[64];

@@ -118,9 +118,8 @@ TEST(any_conf)
 {
     static const char letters[] = "NodeName=ab[1-3],\\\n \t\"#=Gresgpu:4()include\r";
     char text[400];
-    srand((unsigned)check_seed());
     for (int round = 0; round < 500; round++) {
-        struct tccl_slurm_conf conf;
+        cleared_by(tccl_slurm_conf_clear) struct tccl_slurm_conf conf = {0};
         struct tccl_plugstack stack;
         size_t size = (size_t)rand() % sizeof(text);
         for (size_t i = 0; i < size; i++)
@@ -128,7 +127,6 @@ TEST(any_conf)
         text[size ? size - 1 : 0] = '\0';
         const char *path = put("any.conf", text);
         CHECK_INT(tccl_slurm_conf_read(path, &conf, NULL), 0);
-        tccl_slurm_conf_clear(&conf);
         CHECK_INT(tccl_plugstack_read(path, &stack, NULL), 0);
         tccl_slurm_gpus(text);
     }

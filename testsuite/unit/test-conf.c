@@ -32,7 +32,7 @@ static void check_bad(const char *text, int line, const char *said)
 
 TEST(defaults)
 {
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     CHECK_INT(read_text("", &conf, ERR), 0);
     CHECK_STR(conf.node, "n1");
     CHECK_STR(conf.path, path);
@@ -49,12 +49,11 @@ TEST(defaults)
     CHECK(conf.keep_days[0] == 0 && conf.keep_days[1] == 0);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
-    tccl_conf_clear(&conf);
 }
 
 TEST(all_keys)
 {
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     int rc = read_text(
         "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
         "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
@@ -90,12 +89,11 @@ TEST(all_keys)
     CHECK_INT(conf.policy.min_nodes, 2);
     CHECK_INT(conf.policy.min_gpus, 8);
     CHECK_STR(conf.policy.partitions, "gpu,big");
-    tccl_conf_clear(&conf);
 }
 
 TEST(named_policies)
 {
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     CHECK_OK(read_text("[policy big-1]\nPartitions=gpu,d*\nAccounts=a\nAccounts=b\nQos=normal\n"
                        "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
                        "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
@@ -132,14 +130,13 @@ TEST(named_policies)
     CHECK_INT(conf.policies[2].nodes.max, 3);
     CHECK_INT(conf.timeout_ms, 3000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
-    tccl_conf_clear(&conf);
 }
 
 /* A file with so many policies, each with an empty body. */
 static int read_many(int policies, struct tccl_error *err)
 {
     struct tccl_conf conf;
-    char *text;
+    cleanup_free char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     for (int i = 0; i < policies; i++)
@@ -148,7 +145,6 @@ static int read_many(int policies, struct tccl_error *err)
     int rc = read_text(text, &conf, err);
     if (rc == 0)
         tccl_conf_clear(&conf);
-    free(text);
     return rc;
 }
 
@@ -264,7 +260,7 @@ static void check_down(const struct tccl_conf *conf, const char *node, int line)
 TEST(down)
 {
     static char *names[] = {"m1", "n2", "n3", "n9", "x"};
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     int more;
     CHECK_OK(read_text("[peers]\nn[2,9]=DOWN\nn[1-4]=127.0.0.1:18001-18004\nx=down:7\n"
                        "n4=down\n[tccl]\nPort=999\n",
@@ -285,7 +281,6 @@ TEST(down)
     CHECK_INT(more, 1);
     CHECK(tccl_peer_down(&conf, names + 2, 1, &more) == NULL);
     CHECK_INT(more, 0);
-    tccl_conf_clear(&conf);
 }
 
 /* What editors and habits from other formats bring along. */
@@ -480,7 +475,7 @@ TEST(files)
 
 TEST(override)
 {
-    struct tccl_conf conf;
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     CHECK_INT(read_text("", &conf, &err), 0);
     CHECK_INT(tccl_conf_override(&conf, "Timeout=1s", &err), 0);
@@ -500,7 +495,6 @@ TEST(override)
     CHECK(strstr(err.text, "unknown key 'Nothing'; known: Socket") != NULL);
     CHECK_FAILS(tccl_conf_override(&conf, "Timeout", ERR), "'Timeout' is not Key=value");
     CHECK_INT(conf.timeout_ms, 1000);
-    tccl_conf_clear(&conf);
 }
 
 TEST(tool_path)
@@ -515,7 +509,7 @@ TEST(tool_path)
 
 static void check_hosts(const char *text, const char *expanded, const char *folded)
 {
-    struct tccl_hosts hosts;
+    cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
     char joined[1024] = "";
     CHECK_INT(tccl_hosts_expand(text, 100, &hosts, ERR), 0);
     for (size_t i = 0; i < hosts.count; i++) {
@@ -528,7 +522,6 @@ static void check_hosts(const char *text, const char *expanded, const char *fold
     CHECK(!tccl_hosts_contain(text, "nobody"));
     cleanup_free char *fold = tccl_hosts_fold((const char *const *)hosts.names, hosts.count);
     CHECK_STR(fold, folded);
-    tccl_hosts_clear(&hosts);
 }
 
 static void check_no_hosts(const char *text)
@@ -577,8 +570,6 @@ TEST(hostlists)
 /* Random names fold to a list that expands to the same names. */
 TEST(fold_round_trip)
 {
-    unsigned long seed = check_seed();
-    srand((unsigned)seed);
     for (int round = 0; round < 200; round++) {
         char names[40][32];
         const char *pointers[40];
@@ -589,13 +580,12 @@ TEST(fold_round_trip)
             pointers[i] = names[i];
         }
         cleanup_free char *text = tccl_hosts_fold(pointers, count);
-        struct tccl_hosts hosts;
+        cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
         struct tccl_error err = {0};
         CHECK_INT(tccl_hosts_expand(text, 40, &hosts, &err), 0);
         CHECK_INT((long long)hosts.count, (long long)count);
         for (size_t i = 0; i < hosts.count; i++)
             CHECK_STR(hosts.names[i], names[i]);
-        tccl_hosts_clear(&hosts);
     }
 }
 

@@ -28,7 +28,7 @@ static struct tccl_congested *find(const struct tccl_measured *measured, long *c
 /* What is explained by a smaller set, not far enough below, within the spread, or failed. */
 TEST(left_out)
 {
-    struct tccl_measured measured = {.lines = 0};
+    cleared_by(tccl_measured_clear) struct tccl_measured measured = {.lines = 0};
     long count;
     know_gbps(&measured, "g0>m1", 12);
     know_gbps(&measured, "g1>m1", 12);
@@ -46,13 +46,12 @@ TEST(left_out)
         CHECK(list[0].gbps == 5 && list[0].set.count == 3);
         CHECK(list[1].gbps == 7 && list[1].hides == 1);
     }
-    tccl_measured_clear(&measured);
 }
 
 /* A member that was never alone reaches at least what it did with others. */
 TEST(at_least)
 {
-    struct tccl_measured measured = {.lines = 0};
+    cleared_by(tccl_measured_clear) struct tccl_measured measured = {.lines = 0};
     long count;
     know_gbps(&measured, "g0>m1 g3>m0", 11);
     know_gbps(&measured, "g1>m1 g3>m0", 12);
@@ -61,7 +60,6 @@ TEST(at_least)
     CHECK_INT(count, 1);
     if (count == 1)
         CHECK(list[0].at_least && list[0].alone == 11 && fabs(list[0].ratio - 5.5 / 11) < 1e-9);
-    tccl_measured_clear(&measured);
 }
 
 /* By definition: is the set congested? Counts only sets whose members were all measured alone. */
@@ -96,7 +94,7 @@ TEST(random)
 {
     for (int round = 0; round < 50; round++) {
         const struct tccl_machine machine = sample_machine();
-        struct tccl_measured measured = {.lines = 0};
+        cleared_by(tccl_measured_clear) struct tccl_measured measured = {.lines = 0};
         tccl_transfer transfers[8];
         long count;
         for (int i = 0; i < 8; i++) {
@@ -127,6 +125,5 @@ TEST(random)
                 CHECK(i == j || !tccl_set_contains(&list[i].set, &list[j].set) ||
                       list[j].gbps > list[i].gbps * 1.03 - 1e-9);
         }
-        tccl_measured_clear(&measured);
     }
 }

@@ -61,7 +61,6 @@ TEST(fair)
 {
     struct fair_queue *queue = fair_queue_new(MOST, EACH);
     int waits[USERS], since[USERS] = {0}, id[USERS];
-    srand48((long)check_seed());
     for (int i = 0; i < USERS; i++)
         waits[i] = 0, id[i] = i;
     for (int round = 0; round < ROUNDS; round++) {

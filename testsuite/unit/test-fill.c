@@ -5,6 +5,8 @@
 #include "check.h"
 #include "sample.h"
 
+OWNED(profile, struct tccl_profile, tccl_profile_close)
+
 static const char *cache;
 static struct tccl_backend *backend;
 
@@ -87,7 +89,7 @@ static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
     cleanup_free uint32_t *sets = NULL;
     struct stop stop = {.at = stop_at};
     struct tccl_error err = {0};
-    struct tccl_profile *profile = open_profile();
+    owned(profile) struct tccl_profile *profile = open_profile();
     struct tccl_fill_options options = {
         .gap = 0.03, .pairs = pairs, .progress = progress, .context = &stop};
 
@@ -96,7 +98,6 @@ static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
     int rc = tccl_fill(backend, profile, &options, end, &err);
     CHECK_STR(err.text, "");
     CHECK(stop.calls > 0);
-    tccl_profile_close(profile);
     return rc;
 }
 
@@ -134,7 +135,7 @@ static void check_tables(int expected)
 {
     struct tccl_error err = {0};
     cleanup_free uint32_t *masks = NULL;
-    struct tccl_profile *profile = open_profile();
+    owned(profile) struct tccl_profile *profile = open_profile();
     const struct tccl_model *model = tccl_profile_model(profile, &err);
     int count = tccl_profile_tables(profile, &masks, &err);
 
@@ -147,7 +148,6 @@ static void check_tables(int expected)
         if (table)
             check_result_of(tccl_table_ring(table), model);
     }
-    tccl_profile_close(profile);
 }
 
 /* Interrupted again and again, then to the end: each set measured once, none lost. */
@@ -202,14 +202,13 @@ TEST(fault)
 
     snprintf(command, sizeof(command), "rm -rf '%s'", cache);
     CHECK_INT(system(command), 0);
-    struct tccl_profile *profile = open_profile();
+    owned(profile) struct tccl_profile *profile = open_profile();
     snprintf(command, sizeof(command), "mkdir -p '%s/chains/0000000f.chains/in the way'",
              tccl_profile_folder(profile));
     CHECK_INT(system(command), 0);
     CHECK_INT(tccl_fill(backend, profile, &options, &end, &err), -1);
     CHECK(strstr(err.text, "1 of 3 chain tables could not be written; the first: GPUs 0-3: "));
     CHECK(tccl_profile_table(profile, 0x3, &err) && tccl_profile_table(profile, 0x1, &err));
-    tccl_profile_close(profile);
 }
 
 SETUP

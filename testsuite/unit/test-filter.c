@@ -3,6 +3,8 @@
 #include "client/hostlist.h"
 #include "records/records.h"
 
+OWNED(records, struct tccl_records, tccl_records_close)
+
 enum { RECORDS = 80, ROUNDS = 60, NAMES = 40, LISTS = 300 };
 
 static char lists[RECORDS][LISTS];
@@ -16,22 +18,6 @@ static json_t *draw_nodes(int most)
                               json_sprintf("%c%0*d", lrand48() % 2 ? 'n' : 'm',
                                            1 + (int)(lrand48() % 2), (int)(lrand48() % NAMES)));
     return names;
-}
-
-static void put_records(struct tccl_records *records)
-{
-    for (int i = 0; i < RECORDS; i++) {
-        const char *names[NAMES];
-        cleanup_json json_t *nodes = draw_nodes(6);
-        for (size_t j = 0; j < json_array_size(nodes); j++)
-            names[j] = json_string_value(json_array_get(nodes, j));
-        cleanup_free char *text = tccl_hosts_fold(names, json_array_size(nodes));
-        snprintf(lists[i], sizeof(lists[i]), "%s", text);
-        cleanup_json json_t *record =
-            json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:s}", "job", i + 1, "step", 0, "uid", 7,
-                      "state", "applied", "start", 1000 + i, "reporter", 0, "nodes", text);
-        CHECK_INT(tccl_records_put(records, record, NULL), 0);
-    }
 }
 
 static bool ran_on(int record, const json_t *nodes)
@@ -69,12 +55,22 @@ static json_t *ask(struct tccl_records *records, json_t *nodes)
 
 TEST(filter)
 {
-    struct tccl_records *records;
+    owned(records) struct tccl_records *records = NULL;
     CHECK_INT(tccl_records_open(check_at("records.db"), &records, NULL), 0);
-    put_records(records);
+    for (int i = 0; i < RECORDS; i++) {
+        const char *names[NAMES];
+        cleanup_json json_t *nodes = draw_nodes(6);
+        for (size_t j = 0; j < json_array_size(nodes); j++)
+            names[j] = json_string_value(json_array_get(nodes, j));
+        cleanup_free char *text = tccl_hosts_fold(names, json_array_size(nodes));
+        snprintf(lists[i], sizeof(lists[i]), "%s", text);
+        cleanup_json json_t *record =
+            json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:s}", "job", i + 1, "step", 0, "uid", 7,
+                      "state", "applied", "start", 1000 + i, "reporter", 0, "nodes", text);
+        CHECK_INT(tccl_records_put(records, record, NULL), 0);
+    }
     for (int i = 0; i < ROUNDS; i++) {
         cleanup_json json_t *nodes = draw_nodes(NAMES - 1), *found = ask(records, nodes);
         check_found(nodes, found);
     }
-    tccl_records_close(records);
 }

@@ -7,6 +7,9 @@
 #include "ring/groups.h"
 #include "search/search.h"
 
+OWNED(groups, struct tccl_groups, tccl_groups_free)
+OWNED(together, struct tccl_together, tccl_together_free)
+
 enum {
     ROUNDS = 150,
     OTHERS = 1000,
@@ -225,7 +228,7 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
 static int choose_by(const struct trial *trial, const struct tccl_beside *beside,
                      struct tccl_group_choice *choices)
 {
-    struct tccl_groups *groups =
+    owned(groups) struct tccl_groups *groups =
         tccl_groups_new(tccl_model_machine(trial->model), trial->closed, false);
     int status = 0;
     for (int i = 0; i < PAIR; i++)
@@ -233,7 +236,6 @@ static int choose_by(const struct trial *trial, const struct tccl_beside *beside
             status = -1;
     if (status == 0)
         CHECK_INT(tccl_groups_choose(groups, beside, choices, ERR), 0);
-    tccl_groups_free(groups);
     return status;
 }
 
@@ -306,7 +308,8 @@ static void check_bounds(const struct trial *trial, const struct tccl_group_choi
  * are fastest alone. */
 static void check_without_model(const struct trial *trial, const struct tccl_group_choice *choices)
 {
-    struct tccl_together *together = trial->beside.n == 0 ? measure_all(trial) : NULL;
+    owned(together) struct tccl_together *together =
+        trial->beside.n == 0 ? measure_all(trial) : NULL;
     struct tccl_beside beside = trial->beside;
     struct tccl_group_choice got[PAIR];
     beside.model = NULL;
@@ -333,7 +336,6 @@ static void check_without_model(const struct trial *trial, const struct tccl_gro
             CHECK_INT(got[i].better[v], choices[i].better[v]);
         }
     }
-    tccl_together_free(together);
 }
 
 static void check_trial(const struct trial *trial)
@@ -404,7 +406,7 @@ static void check_fabrics(const struct trial *trial)
     struct tccl_group_choice choices[PAIR];
     strcpy(machine.nics[0].fabric, "a");
     strcpy(machine.nics[1].fabric, "b");
-    struct tccl_groups *groups = tccl_groups_new(&machine, false, false);
+    owned(groups) struct tccl_groups *groups = tccl_groups_new(&machine, false, false);
     int added = 0;
     for (int i = 0; i < PAIR; i++) {
         uint32_t nics = own_nics(trial->tables[i]);
@@ -425,7 +427,6 @@ static void check_fabrics(const struct trial *trial)
             CHECK_INT(1u << chain->entry.nic | 1u << chain->exit.nic, own_nics(trial->tables[i]));
         }
     }
-    tccl_groups_free(groups);
 }
 
 static void check_random(unsigned long *state, bool closed, bool step)
@@ -433,7 +434,7 @@ static void check_random(unsigned long *state, bool closed, bool step)
     struct trial trial = {.closed = closed};
     trial.model = random_model(state, (closed ? 4 : 2) + step, 2, closed ? 0 : 2);
     trial.beside.model = trial.model;
-    struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(tccl_model_machine(trial.model), tccl_model_meter(trial.model), NULL);
     add_table(&trial, search, 0, closed ? 3 : 1);
     add_table(&trial, search, 1, closed ? 12 : 2);
@@ -444,7 +445,6 @@ static void check_random(unsigned long *state, bool closed, bool step)
         check_fabrics(&trial);
     for (int i = 0; i < PAIR; i++)
         tccl_table_free(trial.tables[i]);
-    tccl_search_free(search);
     tccl_model_free(trial.model);
 }
 
@@ -507,7 +507,7 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
  * memories all the same. */
 static void check_spread(const char *name)
 {
-    cleanup_model struct tccl_model *model;
+    owned(model) struct tccl_model *model;
     struct tccl_table *tables[EIGHT];
     struct tccl_group_choice choices[EIGHT];
     char path[4096];
@@ -515,9 +515,9 @@ static void check_spread(const char *name)
     CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_beside beside = {.model = model};
-    cleanup_search struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(machine, tccl_model_meter(model), NULL);
-    struct tccl_groups *groups = tccl_groups_new(machine, false, false);
+    owned(groups) struct tccl_groups *groups = tccl_groups_new(machine, false, false);
     double least = INFINITY, best = best_spread(model);
     for (int gpu = 0; gpu < EIGHT; gpu++) {
         tables[gpu] = tccl_table_new(machine, 1u << gpu);
@@ -532,19 +532,18 @@ static void check_spread(const char *name)
     check_spread_by_bounds(model, groups, tables);
     for (int gpu = 0; gpu < EIGHT; gpu++)
         tccl_table_free(tables[gpu]);
-    tccl_groups_free(groups);
 }
 
 /* One group is none, and so many have no room beside each other. */
 TEST(refused)
 {
     unsigned long state = 1;
-    cleanup_model struct tccl_model *model = random_model(&state, 2, 2, 2);
+    owned(model) struct tccl_model *model = random_model(&state, 2, 2, 2);
     struct tccl_beside beside = {.model = model, .n = TCCL_MAX_SIDES - 1};
     struct tccl_group_choice choices[PAIR];
-    struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), false, false);
+    owned(groups) struct tccl_groups *groups =
+        tccl_groups_new(tccl_model_machine(model), false, false);
     CHECK_SAYS(tccl_groups_choose(groups, &beside, choices, ERR) == -1, "0 groups beside");
-    tccl_groups_free(groups);
 }
 
 TEST(random)

@@ -4,14 +4,6 @@
 #include "draw/html.h"
 #include "draw/svg.h"
 
-static unsigned long seed;
-
-static unsigned roll(unsigned below)
-{
-    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-    return (unsigned)(seed >> 33) % below;
-}
-
 static int count(const char *text, const char *part)
 {
     int found = 0;
@@ -22,11 +14,7 @@ static int count(const char *text, const char *part)
 
 TEST(escape)
 {
-    cleanup_free char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    tccl_svg_escape("<a b='c'>&\"\\\x01\x1b\t日\n", out);
-    fclose(out);
+    cleanup_free char *text = PRINTED(out, tccl_svg_escape("<a b='c'>&\"\\\x01\x1b\t日\n", out));
     CHECK_STR(text, "&lt;a b='c'&gt;&amp;&quot;&#92;&#xFFFD;&#xFFFD;\t日\n");
 }
 
@@ -91,12 +79,7 @@ TEST(style)
 
 static char *chart_of(const struct tccl_chart *chart)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    tccl_chart_write(chart, out);
-    fclose(out);
-    return text;
+    return PRINTED(out, tccl_chart_write(chart, out));
 }
 
 TEST(columns)
@@ -195,9 +178,4 @@ TEST(random)
         int axis = count(text, "<line class=\"rule\"");
         CHECK(axis >= 2 && axis <= 9);
     }
-}
-
-SETUP
-{
-    seed = check_seed();
 }

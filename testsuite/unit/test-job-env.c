@@ -225,7 +225,6 @@ TEST(announce_fallback)
 TEST(preload_property)
 {
     static const char *const elements[] = {"/a.so", "/b.so", shim, "/old.so", "libx.so"};
-    srandom((unsigned)check_seed());
     for (int round = 0; round < 2000; round++) {
         char list[512] = "", expected[512] = "";
         int n = (int)(random() % 8);

@@ -58,7 +58,6 @@ TEST(random)
     static const char alphabet[] = "12|0_+[\n-pq";
     struct job_facts facts;
     int believed = 0;
-    srandom((unsigned)check_seed());
     for (int round = 0; round < ROUNDS; round++) {
         char text[40];
         size_t length =

@@ -3,23 +3,6 @@
 #include "check.h"
 #include "tccld/main/log.h"
 
-/* What log_line writes of a text to standard error. */
-static void log_text(const char *text, char line[static 256])
-{
-    FILE *file = tmpfile();
-    int old = dup(STDERR_FILENO);
-    *line = '\0';
-    if (file && old >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0) {
-        log_line("%s", text);
-        dup2(old, STDERR_FILENO);
-        rewind(file);
-        line[fread(line, 1, 255, file)] = '\0';
-    }
-    close(old);
-    if (file)
-        fclose(file);
-}
-
 TEST(lines)
 {
     static const struct {
@@ -36,7 +19,19 @@ TEST(lines)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char line[256];
-        log_text(cases[i].text, line);
+        /* What log_line writes of a text to standard error. */
+        FILE *file = tmpfile();
+        int old = dup(STDERR_FILENO);
+        *line = '\0';
+        if (file && old >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0) {
+            log_line("%s", cases[i].text);
+            dup2(old, STDERR_FILENO);
+            rewind(file);
+            line[fread(line, 1, 255, file)] = '\0';
+        }
+        close(old);
+        if (file)
+            fclose(file);
         CHECK_STR(line, cases[i].line);
     }
 }

@@ -11,6 +11,9 @@
 #include "sample.h"
 #include "search/setmap.h"
 
+OWNED(backend, struct tccl_backend, tccl_backend_close)
+OWNED(profile, struct tccl_profile, tccl_profile_close)
+
 static const char *cache;
 static const uint32_t some_sets[] = {0xf, 0x3, 0xc, 0x6, 0x1};
 enum { SOME = COUNT(some_sets) };
@@ -36,8 +39,8 @@ static struct tccl_profile *open_profile(struct tccl_backend *backend)
 
 static int run(double seconds, struct tccl_fill_progress *end)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_fill_options options = {.sets = some_sets,
                                               .n_sets = SOME,
                                               .gap = 0.05,
@@ -47,8 +50,6 @@ static int run(double seconds, struct tccl_fill_progress *end)
 
     last = (struct tccl_error){0};
     int rc = tccl_fill(backend, profile, &options, end, &last);
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return rc;
 }
 
@@ -89,35 +90,31 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
 
 static void read_log(void)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
 
     tccl_setmap_clear(&log_.seen);
     log_ = (struct log){0};
     CHECK(tccl_profile_sets(profile, count, NULL, NULL, ERR) >= 0);
     CHECK_STR(check_err.text, "");
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
 }
 
 static double ring_of(uint32_t gpus, double *bound)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     double gbps = table ? tccl_table_ring(table)->gbps : -1;
 
     *bound = table ? tccl_table_ring(table)->bound : -1;
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return gbps;
 }
 
 /* Pairs of ports that have a chain, and the largest bound of all. */
 static int known_pairs(uint32_t gpus, double *bound)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, gpus, ERR);
     int known = 0;
 
@@ -127,20 +124,16 @@ static int known_pairs(uint32_t gpus, double *bound)
         known += table->results[i].gbps > 0;
         *bound = fmax(*bound, table->results[i].bound);
     }
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return known;
 }
 
 static int count_tables(void)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     cleanup_free uint32_t *masks = NULL;
     int tables = tccl_profile_tables(profile, &masks, ERR);
 
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return tables;
 }
 
@@ -180,8 +173,8 @@ TEST(first_sets)
 /* Ring sets of all GPUs, and what the best one of several nodes reaches. */
 static int known_sets(double *best)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_table *table = tccl_profile_table(profile, 0xf, ERR);
     int known = 0;
 
@@ -190,8 +183,6 @@ static int known_sets(double *best)
          table && (own = tccl_table_next(table, own, TCCL_SETS)); known++)
         if (!own->chain.closed)
             *best = fmax(*best, own->gbps);
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return known;
 }
 
@@ -398,8 +389,8 @@ TEST(marks)
 /* Opens the profile anew, and asks for the set so often. Returns how often it was measured. */
 static long ask_again(int times, double *gbps)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     struct tccl_error err = {0};
     struct tccl_measurement out;
     struct tccl_fill_progress progress = {0};
@@ -415,8 +406,6 @@ static long ask_again(int times, double *gbps)
     long calls = rough.calls;
     CHECK_STR(err.text, "");
     tccl_run_meter_clear(&meter);
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return calls;
 }
 
@@ -577,13 +566,11 @@ TEST(full_disk)
 
 static enum tccl_drift_verdict check_drift(struct tccl_drift *drift)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_profile(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_profile(backend);
     const struct tccl_drift_options options = {.sets = 40, .seed = (unsigned)rand()};
 
     CHECK_OK(tccl_drift_check(backend, profile, &options, drift, ERR));
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return drift->verdict;
 }
 

@@ -3,14 +3,6 @@
 
 #include "check.h"
 
-static unsigned long seed;
-
-static unsigned roll(unsigned below)
-{
-    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-    return (unsigned)(seed >> 33) % below;
-}
-
 static void say(const char *text, char said[static TCCL_LOAD_TEXT])
 {
     struct tccl_named_rings rings;
@@ -106,5 +98,4 @@ TEST(random)
 
 SETUP
 {
-    seed = check_seed();
 }

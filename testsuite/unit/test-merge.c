@@ -3,6 +3,9 @@
 
 #include "check.h"
 
+OWNED(merge, struct merge, merge_free)
+OWNED(shared_class, struct shared_class, shared_class_drop)
+
 /* A class with one NIC, different for each number. */
 static struct shared_class *make_class(int number)
 {
@@ -33,16 +36,15 @@ static struct shared_class *make_class(int number)
 static struct merge *make_merge(int first, int class, int count)
 {
     struct merge *merge = merge_new(first);
-    struct shared_class *shared = make_class(class);
+    owned(shared_class) struct shared_class *shared = make_class(class);
     CHECK_INT(merge_add(merge, shared, count, NULL), 0);
-    shared_class_drop(shared);
     return merge;
 }
 
 TEST(append)
 {
-    struct merge *a = make_merge(4, 1, 1), *b = make_merge(5, 1, 7), *c = make_merge(12, 2, 2),
-                 *d = make_merge(14, 1, 1);
+    owned(merge) struct merge *a = make_merge(4, 1, 1), *b = make_merge(5, 1, 7),
+                              *c = make_merge(12, 2, 2), *d = make_merge(14, 1, 1);
     CHECK_INT(merge_append(a, b, ERR), 0);
     CHECK_INT(merge_append(a, c, ERR), 0);
     CHECK_INT(merge_append(a, d, ERR), 0);
@@ -52,28 +54,22 @@ TEST(append)
     CHECK_INT(a->end, 15);
     CHECK_INT(merge_gpus(a), 22);
     CHECK_INT(merge_append(a, c, ERR), -1); /* does not follow */
-    merge_free(a);
-    merge_free(b);
-    merge_free(c);
-    merge_free(d);
 }
 
 /* Runs from the wire are those that were sent. */
 TEST(round)
 {
     struct tccl_error err = {0};
-    struct merge *merge = merge_new(0);
+    owned(merge) struct merge *merge = merge_new(0);
     int nodes = 0, classes[300];
-    srand((unsigned)check_seed());
     while (nodes < 300) {
         int class = rand() % 5;
-        struct merge *next = make_merge(nodes, class, 1);
+        owned(merge) struct merge *next = make_merge(nodes, class, 1);
         CHECK_INT(merge_append(merge, next, &err), 0);
-        merge_free(next);
         classes[nodes++] = class;
     }
     cleanup_json json_t *json = merge_to_json(merge, &err);
-    struct merge *read = merge_from_json(json, 0, nodes, &err);
+    owned(merge) struct merge *read = merge_from_json(json, 0, nodes, &err);
     CHECK_STR(err.text, "");
     CHECK_INT(read->n_classes, merge->n_classes);
     for (int run = 0, node = 0; run < read->n_runs; run++)
@@ -81,24 +77,20 @@ TEST(round)
             CHECK(read->classes[read->runs[run].class]->class->seen[0].gbps == 1 + classes[node]);
     CHECK(merge_from_json(json, 0, nodes - 1, &err) == NULL);
     CHECK(merge_from_json(json, 0, nodes + 1, &err) == NULL);
-    merge_free(read);
-    merge_free(merge);
 }
 
 TEST(too_many_classes)
 {
-    struct merge *merge = merge_new(0);
+    owned(merge) struct merge *merge = merge_new(0);
     for (int i = 0; i < MERGE_CLASSES; i++) {
-        struct shared_class *shared = make_class(i);
+        owned(shared_class) struct shared_class *shared = make_class(i);
         CHECK_INT(merge_add(merge, shared, 1, ERR), 0);
-        shared_class_drop(shared);
     }
     struct shared_class *shared = make_class(MERGE_CLASSES), *known = make_class(7);
     CHECK_INT(merge_add(merge, known, 5, ERR), 0);
     CHECK_SAYS(merge_add(merge, shared, 1, ERR) == -1, "too many node classes");
     shared_class_drop(shared);
     shared_class_drop(known);
-    merge_free(merge);
 }
 
 TEST(malformed)
@@ -107,7 +99,7 @@ TEST(malformed)
         "[]",      "[[0]]",   "[[0,1,2]]",   "[[1,4]]",       "[[-1,4]]", "[[0,0]]", "[[0,-4]]",
         "[[0,5]]", "[[0,3]]", "[[0,\"4\"]]", "[[0,4],[0,1]]", "{}",       "null"};
     struct tccl_error none = {0};
-    struct merge *merge = make_merge(0, 1, 4);
+    owned(merge) struct merge *merge = make_merge(0, 1, 4);
     cleanup_json json_t *json = merge_to_json(merge, &none);
     for (size_t i = 0; i < COUNT(runs); i++) {
         struct tccl_error err = {0};
@@ -118,5 +110,4 @@ TEST(malformed)
     json_object_set_new(json, "runs", json_pack("[[ii]]", 0, 4));
     json_object_set_new(json, "classes", json_array());
     CHECK(merge_from_json(json, 0, 4, &none) == NULL);
-    merge_free(merge);
 }

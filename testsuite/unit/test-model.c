@@ -66,7 +66,7 @@ static void check_pattern(const char *pattern, const char *expected)
     static const char all[] = "g0>g1 g0<g1 g1>g0 g1<g0 g0>m0 g0<m0 g0>m1 g0<m1 g1>m0 g1<m0 g1>m1 "
                               "g1<m1 n0>g0 n0<g0 n0>g1 n0<g1 n0>m0 n0<m0 n0>m1 n0<m1";
     struct tccl_set every = parse_set(all), wanted = parse_set(expected), found = {0};
-    struct tccl_model *model;
+    owned(model) struct tccl_model *model = NULL;
     char resource[200], text[TCCL_SET_TEXT];
 
     snprintf(resource, sizeof(resource), ", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}",
@@ -80,7 +80,6 @@ static void check_pattern(const char *pattern, const char *expected)
         if (measure(model, member) == 1)
             tccl_set_add(&found, every.transfers[i]);
     }
-    tccl_model_free(model);
     if (!tccl_set_equal(&found, &wanted)) {
         tccl_set_format(&found, text);
         fprintf(stderr, "pattern %s: %s\n", pattern, text);
@@ -176,7 +175,7 @@ TEST(small)
         "{\"name\": \"slow\", \"when\": [\"g0<m0\", \"g0>g1\"], \"gbps\": 1.5},"
         " {\"name\": \"one\", \"when\": [\"n0>g1\", \"g1>m1\"], \"limits\": [\"n0>g1\"], "
         "\"gbps\": 3}";
-    cleanup_model struct tccl_model *model;
+    owned(model) struct tccl_model *model;
     struct tccl_set set = parse_set("g0>g1 g0>m0 g1>m0");
     double rates[TCCL_MAX_SET], gbps;
     const char *limits[TCCL_MAX_SET];
@@ -213,7 +212,7 @@ TEST(shared_caps)
         " {\"name\": \"two\", \"when\": [\"g0<m0\", \"g0<m1\"], \"gbps\": 4},"
         " {\"name\": \"both\", \"when\": [\"n0>m1\"], \"limits\": [\"n0>*\", \"n0>m1\"], "
         "\"gbps\": 8}";
-    cleanup_model struct tccl_model *model;
+    owned(model) struct tccl_model *model;
     tccl_transfer again[3];
     double rates[3], gbps;
     const char *limits[3];
@@ -472,7 +471,7 @@ TEST(random_models)
     static struct known known;
 
     for (int round = 0; round < 30; round++) {
-        cleanup_model struct tccl_model *model = random_model(&known);
+        owned(model) struct tccl_model *model = random_model(&known);
         for (int i = 0; i < 200; i++) {
             check_members(&known, model);
             check_set(&known, model);
@@ -587,10 +586,9 @@ static bool survives(const struct tccl_model *model, const struct tccl_exchange 
 
 static bool is_invariant(const struct tccl_model *model, const struct tccl_exchange *exchange)
 {
-    uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
+    cleanup_free uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
     bool found = tccl_model_alike(model, exchange, true, 0, image);
 
-    free(image);
     return found;
 }
 

@@ -71,13 +71,6 @@ static int use_as_somebody(struct monitor *monitor, const char *foreign)
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void test_credentials(struct monitor *monitor)
-{
-    cleanup_free char *foreign = NULL;
-    CHECK_INT(tccl_cred_encode(rig.munge_socket, 0, "RPC", 3, soon(), &foreign, ERR), 0);
-    CHECK_INT(use_as_somebody(monitor, foreign), 0);
-}
-
 /* 1 MiB, which is more than a socket holds, in both directions. */
 static void test_long(struct monitor *monitor)
 {
@@ -168,7 +161,9 @@ TEST(monitor)
     struct monitor *monitor = monitor_start(rig.munge_socket, ERR);
     CHECK_STR(check_err.text, "");
     pid_t pid = child_of_ours();
-    test_credentials(monitor);
+    cleanup_free char *foreign = NULL;
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, 0, "RPC", 3, soon(), &foreign, ERR), 0);
+    CHECK_INT(use_as_somebody(monitor, foreign), 0);
     test_long(monitor);
     test_files(monitor);
     test_end(monitor, pid);

@@ -149,15 +149,6 @@ static int count_lent(int gpu, int value)
     return count;
 }
 
-static void fill_lent(int gpu, int value)
-{
-    size_t bytes = tccl_workspace_loan(workspace, gpu)->bytes;
-    unsigned char *memory = map_loan(gpu);
-
-    memset(memory, value, bytes);
-    munmap(memory, bytes);
-}
-
 /* ---- transfers ---- */
 
 /* Memory -> GPU 0 -> memory; GPU 0 -> GPU 1; GPU 1 -> GPU 0 -> memory. */
@@ -171,7 +162,10 @@ static void check_data(void)
     CHECK_INT(count_lent(1, 0x11), 0);
     run_well("g0>g1");
     CHECK_INT(count_lent(1, 0x11), 1);
-    fill_lent(1, 0x22);
+    size_t bytes = tccl_workspace_loan(workspace, 1)->bytes;
+    unsigned char *memory = map_loan(1);
+    memset(memory, 0x22, bytes);
+    munmap(memory, bytes);
     run_well("g0<g1");
     fill(0);
     run_well("g0>m0");

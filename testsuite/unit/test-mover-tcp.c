@@ -40,7 +40,6 @@ TEST(counts_agree)
     uint64_t sent = 0, received = 0;
     int fd;
 
-    srand((unsigned)check_seed());
     struct tccl_peer_loop *loop = tccl_peer_loop_open(&fd, ERR);
     CHECK_STR(check_err.text, "");
     tccl_peer_stream_begin(&stream, fd, 1 << 20);

@@ -103,7 +103,7 @@ TEST(leaves_room)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int all = 0; all < 2; all++)
         for (int slow = 0; slow < 2; slow++) {
-            cleanup_table struct tccl_table *table = sample_table(machine, all ? 15 : 1);
+            owned(table) struct tccl_table *table = sample_table(machine, all ? 15 : 1);
             struct tccl_result *other = &table->results[0];
             for (int i = 0; i < tccl_table_pairs(table); i++)
                 if (table->results[i].chain.n_gpus && table->results[i].gbps > other->gbps)
@@ -118,7 +118,7 @@ TEST(leaves_room)
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
             tccl_table_keep_other(table, &chain, gbps);
-            cleanup_class struct tccl_node_class *class =
+            owned(class) struct tccl_node_class *class =
                 tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
             const struct tccl_seen *cell = &class->seen[chain.entry.nic * 2 + chain.exit.nic];
             CHECK(cell->gbps == (all || slow ? other->gbps : gbps));
@@ -131,8 +131,8 @@ TEST(from_table)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
-        cleanup_table struct tccl_table *table = sample_table(machine, gpus);
-        cleanup_class struct tccl_node_class *class =
+        owned(table) struct tccl_table *table = sample_table(machine, gpus);
+        owned(class) struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
         CHECK(class != NULL);
         CHECK_INT(class->n_gpus, __builtin_popcount(gpus));
@@ -151,8 +151,8 @@ TEST(without_p2p)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
-        cleanup_table struct tccl_table *table = sample_table(machine, gpus);
-        cleanup_class struct tccl_node_class *class =
+        owned(table) struct tccl_table *table = sample_table(machine, gpus);
+        owned(class) struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
         for (int cell = 0; cell < 4; cell++) {
             double gbps = 0;
@@ -176,26 +176,26 @@ TEST(no_nic)
 {
     struct tccl_machine machine = sample_machine();
     machine.n_nics = 0;
-    cleanup_table struct tccl_table *table = tccl_table_new(&machine, 15);
-    cleanup_class struct tccl_node_class *class =
+    owned(table) struct tccl_table *table = tccl_table_new(&machine, 15);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
     CHECK(class && class->n_nics == 0 && class->baselines[TCCL_NEWEST].n_chains == 0 &&
           isinf(tccl_class_ring(class)->bound));
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
+    owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
 }
 
 TEST(json)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = sample_table(machine, 13);
-    cleanup_class struct tccl_node_class *class =
+    owned(table) struct tccl_table *table = sample_table(machine, 13);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     cleanup_json json_t *again = json_loads(text, 0, NULL);
-    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
+    owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
         copy->seen[3].bound = 1e5;
@@ -209,13 +209,13 @@ TEST(any_table)
     static const enum tccl_view views[] = {TCCL_VIEW_JOB, TCCL_VIEW_ALL, TCCL_VIEW_HIDDEN};
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int i = 0; i < 15 * 3 * 8; i++) {
-        cleanup_table struct tccl_table *table = sample_table(machine, 1 + i % 15);
+        owned(table) struct tccl_table *table = sample_table(machine, 1 + i % 15);
         for (int k = 0; k < table->n_results; k++)
             table->results[k].bound = table->results[k].gbps * (1 + rand() % 3 / 50.0);
-        cleanup_class struct tccl_node_class *class =
+        owned(class) struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, views[i / 15 % 3]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
+        owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
         CHECK_STR(check_err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
     }
@@ -223,7 +223,7 @@ TEST(any_table)
 
 static void check_refused(const json_t *json)
 {
-    cleanup_class struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
+    owned(class) struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
     CHECK(class == NULL && check_err.text[0]);
 }
 
@@ -231,8 +231,8 @@ static void check_refused(const json_t *json)
 TEST(refused)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = sample_table(machine, 15);
-    cleanup_class struct tccl_node_class *class =
+    owned(table) struct tccl_table *table = sample_table(machine, 15);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     const char *key;
@@ -274,8 +274,8 @@ TEST(refused)
 TEST(unbuilt)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = sample_table(machine, 15);
-    cleanup_class struct tccl_node_class *class =
+    owned(table) struct tccl_table *table = sample_table(machine, 15);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_seen set = {.set = {.n = 2}};
     set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
@@ -289,7 +289,7 @@ TEST(unbuilt)
     json_object_set_new(cell, "alone", json_real(6));
     json_object_set_new(cell, "bound", json_real(7));
     json_object_set_new(cell, "chain", json_string("mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -g> mlx5_0"));
-    cleanup_class struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
+    owned(class) struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
     CHECK(left && left->seen[0].set.n == 0 && left->seen[0].gbps <= 0 && left->seen[0].bound > 6);
     CHECK(left && tccl_class_ring(left)->set.rings[0].n_gpus == 4);
     CHECK_INT(left ? left->n_seen : -1, class->n_seen - 1);
@@ -310,16 +310,15 @@ TEST(chains_refused)
         "mlx5_0 -m0> 0000:21:00.0 -w> 0000:41:00.0 -w> 0000:61:00.0 -w> 0000:81:00.0 -m0> mlx5_1",
         "",
     };
-    cleanup_table struct tccl_table *table = sample_table(machine, 15);
-    cleanup_class struct tccl_node_class *class =
+    owned(table) struct tccl_table *table = sample_table(machine, 15);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
-    struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
+    owned(class) struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
     CHECK(good && good->seen[1].set.n == 1 && good->seen[1].set.rings[0].n_gpus == 4 &&
           good->seen[1].set.rings[0].exit.nic == 1);
-    tccl_node_class_free(good);
     for (size_t i = 0; i < COUNT(chains); i++) {
         json_object_set_new(cell, "chain", json_string(chains[i]));
         check_refused(json);
@@ -332,14 +331,13 @@ TEST(chains_refused)
 /* A class with random sets; the four NIC pairs of the sample machine are on four fabric pairs. */
 static struct tccl_node_class *class_with_sets(const struct tccl_machine *machine, uint32_t gpus)
 {
-    struct tccl_table *table = sample_table(machine, gpus);
+    owned(table) struct tccl_table *table = sample_table(machine, gpus);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     for (int i = 0; i < 12; i++) {
         struct tccl_seen set = sample_set(gpus, 2 + rand() % 3, rand() % 4 == 0);
         set.bound = rand() % 2 ? set.gbps * 1.5 : INFINITY;
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
     }
-    tccl_table_free(table);
     return class;
 }
 
@@ -376,7 +374,7 @@ TEST(sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int round = 0; round < 100 && !check_failures; round++) {
-        cleanup_class struct tccl_node_class *class = class_with_sets(machine, 15);
+        owned(class) struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
         struct tccl_error err = {""};
         double best = set.gbps, found = 0;
@@ -410,14 +408,14 @@ TEST(sets)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
                   own->set.rings[order[r]].exit.nic == out[r]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
+        owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
         CHECK_STR(err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1;
         CHECK(copy && !tccl_node_class_equal(class, copy));
         json_object_del(json, "sets");
-        cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
+        owned(class) struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
         CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));
     }
 }

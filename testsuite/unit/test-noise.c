@@ -127,14 +127,13 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
 {
     char folder[] = "/tmp/tccl-noise-XXXXXX", path[64];
     struct tccl_error err = {0};
-    struct tccl_table *again = NULL;
+    owned(table) struct tccl_table *again = NULL;
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof(path), "%s/table", folder);
     CHECK_INT(tccl_table_write(table, path, &err), 0);
     CHECK_INT(tccl_table_read(path, machine, &again, &err), 0);
     CHECK_STR(err.text, "");
-    tccl_table_free(again);
     unlink(path);
     rmdir(folder);
 }
@@ -169,8 +168,8 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
 {
     const struct tccl_machine *machine = tccl_model_machine(noisy->model);
     uint32_t mask = (1u << machine->n_gpus) - 1;
-    struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
-    struct tccl_search *search =
+    owned(symmetry) struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
+    owned(search) struct tccl_search *search =
         tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = noisy}, symmetry);
     struct tccl_search_options options = options_of(noisy, gap, pairs);
     struct tccl_table *table = tccl_table_new(machine, mask);
@@ -190,8 +189,6 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
     CHECK(tccl_table_ring(table)->bound <= tccl_table_ring(table)->gbps * most * (1 + 1e-9));
     worst = fmax(worst, off);
     tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return worst;
 }
 
@@ -202,7 +199,7 @@ TEST(uniform)
     static const double noises[] = {0.01, 0.03, 0.05, 0.1};
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .noise = noises[round % 4], .stop_after = -1};
         double gap = random_below(&state, 2) ? 0.05 : 0;
@@ -225,7 +222,7 @@ TEST(outliers)
     double most = 1;
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model,
                                     .state = state,
                                     .noise = 0.03,
@@ -252,7 +249,7 @@ TEST(symmetric)
     double most = 1;
     for (int round = 0; round < rounds && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .noise = 0.03, .stop_after = -1, .assumed = true};
         double worst = search_noisily(&noisy, true, 0.05, random_below(&state, 2) ? 0 : 3);
@@ -286,12 +283,12 @@ TEST(failed)
     unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
-        struct tccl_search *search =
+        owned(search) struct tccl_search *search =
             tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, mask);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
@@ -320,7 +317,7 @@ TEST(failed)
         }
         /* Mended, a later search finds what is there. */
         struct tccl_setmap notes = {0};
-        struct tccl_search *later = know_all(&noisy, &notes);
+        owned(search) struct tccl_search *later = know_all(&noisy, &notes);
         struct tccl_result ring;
         noisy.broken.count = 0;
         noisy.calls = noisy.failed = noisy.pruned = 0;
@@ -331,10 +328,8 @@ TEST(failed)
         if (check_failures)
             fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
                     noisy.failed);
-        tccl_search_free(later);
         tccl_setmap_clear(&notes);
         tccl_table_free(table);
-        tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -345,7 +340,7 @@ TEST(flaky)
     unsigned long seed = check_seed();
     for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model,
                                     .state = state,
                                     .noise = 0.02,
@@ -353,8 +348,9 @@ TEST(flaky)
                                     .outliers = 10,
                                     .stop_after = -1};
         const struct tccl_machine *machine = tccl_model_machine(model);
-        struct tccl_symmetry *symmetry = round % 2 ? measure_symmetry(&noisy) : NULL;
-        struct tccl_search *search = tccl_search_new(
+        owned(symmetry) struct tccl_symmetry *symmetry =
+            round % 2 ? measure_symmetry(&noisy) : NULL;
+        owned(search) struct tccl_search *search = tccl_search_new(
             machine, (struct tccl_meter){.measure = ask, .context = &noisy}, symmetry);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
         struct tccl_search_options options = options_of(&noisy, 0.03, 3);
@@ -364,8 +360,6 @@ TEST(flaky)
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
-        tccl_search_free(search);
-        tccl_symmetry_free(symmetry);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -376,10 +370,10 @@ TEST(stopped)
     unsigned long seed = check_seed();
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {.model = model, .state = state};
         const struct tccl_machine *machine = tccl_model_machine(model);
-        struct tccl_search *search =
+        owned(search) struct tccl_search *search =
             tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
@@ -391,7 +385,6 @@ TEST(stopped)
         for (int i = 0; i < tccl_table_pairs(table); i++)
             check_result_of(&noisy, &table->results[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
-        tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -402,15 +395,15 @@ TEST(left_ring)
     unsigned long seed = check_seed();
     for (int round = 0; round < 30 && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
-        cleanup_model struct tccl_model *model = some_model(&state);
+        owned(model) struct tccl_model *model = some_model(&state);
         struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
         const struct tccl_machine *machine = tccl_model_machine(model);
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
-        struct tccl_search *search =
+        owned(search) struct tccl_search *search =
             tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
-        struct tccl_table *table = tccl_table_new(machine, mask);
+        owned(table) struct tccl_table *table = tccl_table_new(machine, mask);
         struct tccl_search_options options = options_of(&noisy, 0, 0);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
         strcpy(table->source, "host");
@@ -423,8 +416,6 @@ TEST(left_ring)
             CHECK(fabs(table->results[i].gbps - best) <= best * 1e-9);
             CHECK(fabs(table->results[i].bound - best) <= best * 1e-9);
         }
-        tccl_table_free(table);
-        tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
     }
 }
@@ -439,7 +430,7 @@ TEST(told_without_measuring)
     struct tccl_search *search =
         tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
     struct tccl_search_options options = options_of(&noisy, 0, 0);
-    struct tccl_table *table = tccl_table_new(machine, 15);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(noisy.pruned > 0);
     tccl_search_free(search);
@@ -454,6 +445,5 @@ TEST(told_without_measuring)
         tccl_search_free(search);
         tccl_setmap_clear(&notes[stops]);
     }
-    tccl_table_free(table);
     tccl_setmap_clear(&noisy.asked);
 }

@@ -98,9 +98,10 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     const struct tccl_table *table = tccl_profile_table(run->profile, gpus, ERR);
     const struct tccl_machine *machine = tccl_profile_machine(run->profile);
     const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
-    struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    owned(class) struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run runs = {class, nodes};
-    struct tccl_ring ring = {0};
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     struct tccl_set set;
     int best;
     bool some =
@@ -124,8 +125,6 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
         }
         verdict->alone = verdict->truth;
     }
-    tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
     return some;
 }
 
@@ -152,7 +151,7 @@ static double median(double *values, int n)
 
 static void look_at(const struct run *run, struct summary *summary)
 {
-    cleanup_model struct tccl_model *model = NULL;
+    owned(model) struct tccl_model *model = NULL;
     cleanup_free uint32_t *masks = NULL;
     int count = tccl_profile_tables(run->profile, &masks, ERR);
     CHECK_INT(tccl_model_read(run->path, &model, ERR), 0);

@@ -132,25 +132,20 @@ TEST(many_users)
     CHECK_INT(nvml.gpus[0].users[TCCL_NVML_USERS - 1], 5000000 + TCCL_NVML_USERS - 1);
 }
 
-/* In a process whose library is one from before MIG and P2P. */
-static void test_old(void)
-{
-    clear();
-    setenv("FAKE_NVML_USERS", "1-4000001,1-4000002", 1);
-    read_well("0000:44:00.0,0000:03:00.0");
-    CHECK_INT(nvml.n_gpus, 2);
-    CHECK_INT(nvml.gpus[0].minor, -1);
-    CHECK_INT(nvml.gpus[0].sm, 0);
-    CHECK_INT(nvml.gpus[0].n_users, 2);
-    CHECK_INT(nvml.gpus[0].users[1], 4000002);
-    CHECK(!nvml.knows_p2p && !nvml.gpus[0].mig);
-}
-
 /* A program of its own has the old library. */
 SETUP
 {
     if (check_args[1] && strcmp(check_args[1], "old") == 0) {
-        test_old();
+        /* In a process whose library is one from before MIG and P2P. */
+        clear();
+        setenv("FAKE_NVML_USERS", "1-4000001,1-4000002", 1);
+        read_well("0000:44:00.0,0000:03:00.0");
+        CHECK_INT(nvml.n_gpus, 2);
+        CHECK_INT(nvml.gpus[0].minor, -1);
+        CHECK_INT(nvml.gpus[0].sm, 0);
+        CHECK_INT(nvml.gpus[0].n_users, 2);
+        CHECK_INT(nvml.gpus[0].users[1], 4000002);
+        CHECK(!nvml.knows_p2p && !nvml.gpus[0].mig);
         exit(check_result());
     }
 }

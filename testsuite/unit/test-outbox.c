@@ -1,15 +1,17 @@
 /* test-outbox.c: undelivered records: kept, handed out, and never for ever when they are no good.
  */
 #include <sched.h>
-#include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include "check.h"
 #include "records/outbox.h"
-#include "records/records.h"
+#include "stores.h"
 
 static int too_long;
+static const char no_database[] =
+    "this is not a database, whatever its name says, and it is longer than the header of one would "
+    "be, too: so nobody takes it for one that is empty";
 
 static json_t *record(int job)
 {
@@ -65,15 +67,7 @@ static void take(struct tccl_outbox *outbox, int most, size_t bytes, int job, in
 
 static int sql(const char *text)
 {
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    int number = -1;
-    if (sqlite3_open(check_at("outbox.db"), &db) == SQLITE_OK &&
-        sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK)
-        number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return number;
+    return (int)store_sql(check_at("outbox.db"), text);
 }
 
 BEFORE
@@ -138,14 +132,13 @@ TEST(damaged_record)
     sql("UPDATE waiting SET record = replace(record, '\"job\":3', '\"job\":7') WHERE id = 3");
     sql("UPDATE waiting SET record = x'00ff' WHERE id = 4");
     outbox = open_outbox();
-    json_t *ids = NULL;
+    cleanup_json json_t *ids = NULL;
     int lost = 0;
     cleanup_json json_t *records = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, ERR);
     CHECK_INT(lost, 2);
     CHECK_INT((long long)json_array_size(records), 3);
     CHECK_OK(tccl_outbox_remove(outbox, ids, NULL, ERR));
     CHECK_INT(tccl_outbox_count(outbox), 0);
-    json_decref(ids);
     tccl_outbox_close(outbox);
     CHECK_INT(sql("SELECT count(*) FROM aside WHERE reason = 'it is damaged'"), 2);
 }
@@ -167,9 +160,7 @@ TEST(refused)
 /* A file that is none is moved aside, and a new one is made; the loss is said. */
 TEST(damaged_file)
 {
-    check_write_file(check_at("outbox.db"), "this is not a database, whatever its name says, and "
-                                            "it is longer than the header of one would be, too: so "
-                                            "nobody takes it for one that is empty");
+    check_write_file(check_at("outbox.db"), no_database);
     struct tccl_outbox *outbox = open_lost(1);
     CHECK_HOLDS(check_read_file(check_at("outbox.db.bad")), "not a database");
     put(outbox, 1, 300);
@@ -356,17 +347,16 @@ TEST(bound)
 /* Put, restart, deliver, die before the removal, deliver again: one record in the store. */
 TEST(delivered_once)
 {
-    struct tccl_records *records;
+    owned(records) struct tccl_records *records = NULL;
     CHECK_OK(tccl_records_open(check_at("records.db"), &records, ERR));
     struct tccl_outbox *outbox = open_outbox();
     put(outbox, 1, 2);
     for (int round = 0; round < 2; round++) {
-        json_t *ids;
+        cleanup_json json_t *ids = NULL;
         int lost = 0;
         cleanup_json json_t *taken = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, ERR);
         for (size_t i = 0; i < json_array_size(taken); i++)
             CHECK_OK(tccl_records_put(records, json_array_get(taken, i), ERR));
-        json_decref(ids);
         tccl_outbox_close(outbox);
         outbox = open_outbox();
     }
@@ -375,7 +365,6 @@ TEST(delivered_once)
     CHECK_INT((long long)json_array_size(all), 2);
     take(outbox, 10, 1 << 20, 1, 2, true);
     tccl_outbox_close(outbox);
-    tccl_records_close(records);
 }
 
 /* What was taken of one file removes nothing of the next one, whose numbers begin anew. */
@@ -419,9 +408,7 @@ TEST(not_moved)
 {
     struct tccl_outbox *outbox;
     int64_t lost;
-    check_write_file(check_at("outbox.db"), "this is not a database, whatever its name says, and "
-                                            "it is longer than the header of one would be, too: so "
-                                            "nobody takes it for one that is empty");
+    check_write_file(check_at("outbox.db"), no_database);
     CHECK_INT(mkdir(check_at("outbox.db.bad"), 0700), 0);
     for (int try = 0; try < 2; try++) {
         CHECK_INT(tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR), -1);

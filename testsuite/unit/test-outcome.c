@@ -6,6 +6,9 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 
+OWNED(merge, struct merge, merge_free)
+OWNED(shared_class, struct shared_class, shared_class_drop)
+
 enum { NODES = 50 };
 
 static char names_text[NODES][8];
@@ -55,17 +58,16 @@ static struct merge *make_merge(int nodes, const char *source)
 {
     struct merge *merge = merge_new(0);
     for (int i = 0; i < nodes; i++) {
-        struct shared_class *class = make_class(rand() % 4, source);
+        owned(shared_class) struct shared_class *class = make_class(rand() % 4, source);
         CHECK_INT(merge_add(merge, class, 1, NULL), 0);
-        shared_class_drop(class);
     }
     return merge;
 }
 
 TEST(ranges)
 {
-    struct merge *merge = make_merge(NODES, "model");
-    struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *merge = make_merge(NODES, "model");
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     CHECK_STR(outcome.source, "model");
@@ -86,8 +88,6 @@ TEST(ranges)
         tccl_outcome_clear(&read);
         CHECK_INT(tccl_plan_from_json(json, &key, first, end + 1, &read, &err), -1);
     }
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 /* Chains of a class, between NICs, as many as rings. */
@@ -130,7 +130,7 @@ static void check_part(const struct tccl_node_class *class, const char *choices,
 TEST(parts)
 {
     static const int turned[][2] = {{1, 0}, {0, 1}};
-    struct shared_class *shared = make_class(1, "model");
+    owned(shared_class) struct shared_class *shared = make_class(1, "model");
     struct tccl_node_class *class = shared->class;
     strcpy(class->nics[1].fabric, "other"); /* sets are told apart by fabrics */
     struct tccl_seen two = set_of(crossed, 2, 12), same = set_of(alike, 2, 9);
@@ -143,18 +143,18 @@ TEST(parts)
     check_part(class, "[[0,1,1,0,0,1,1]]", 3, NULL, 0);
     check_part(class, "[[-1,-1,-1,-1,1]]", 2, NULL, 0);
     check_part(class, "[[0,1,1]]", 1, crossed, 10);
-    shared_class_drop(shared);
 }
 
 /* Two nodes of a class with sets have two rings; with a node that has none there is one, and the
  * record says whose fault that is. */
 TEST(fewer)
 {
-    struct shared_class *two = make_class(1, "model"), *one = make_class(2, "model");
+    owned(shared_class) struct shared_class *two = make_class(1, "model"),
+                                            *one = make_class(2, "model");
     struct tccl_seen set = set_of(crossed, 2, 20);
     CHECK_INT(tccl_node_class_add_set(two->class, &set), 0);
     for (int round = 0; round < 3; round++) {
-        struct merge *merge = merge_new(0);
+        owned(merge) struct merge *merge = merge_new(0);
         struct tccl_outcome outcome = {0}, read = {0};
         struct tccl_error err = {""};
         struct outcome_part part;
@@ -182,20 +182,17 @@ TEST(fewer)
         CHECK_INT(part.set.n, outcome.rings);
         tccl_outcome_clear(&read);
         tccl_outcome_clear(&outcome);
-        merge_free(merge);
     }
-    shared_class_drop(one);
-    shared_class_drop(two);
 }
 
 /* A ring of many nodes is sent down whole, the chains of equal nodes once. */
 TEST(long_ring)
 {
     static const int four[][2] = {{0, 1}, {1, 0}, {0, 1}, {1, 0}};
-    struct shared_class *class = make_class(1, "model");
+    owned(shared_class) struct shared_class *class = make_class(1, "model");
     struct tccl_seen set = set_of(four, 4, 20);
-    struct merge *merge = merge_new(0);
-    struct tccl_outcome outcome = {0}, read = {0};
+    owned(merge) struct merge *merge = merge_new(0);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0}, read = {0};
     CHECK_INT(tccl_node_class_add_set(class->class, &set), 0);
     CHECK_INT(merge_add(merge, class, NODES, NULL), 0);
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
@@ -205,18 +202,14 @@ TEST(long_ring)
     cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
     CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, ERR), 0);
     CHECK_STR(read.ring, outcome.ring);
-    tccl_outcome_clear(&read);
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
-    shared_class_drop(class);
 }
 
 /* An NCCL that isn't known: all nodes have the ring and the reason, and are told that there is
  * none. */
 TEST(foreseen)
 {
-    struct merge *merge = make_merge(3, "model");
-    struct tccl_outcome outcome = {0}, read = {0};
+    owned(merge) struct merge *merge = make_merge(3, "model");
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0}, read = {0};
     struct tccl_step warned = {.nodes = names, .n_nodes = 3, .foreseen = "NCCL 2.33.1: not known"};
     outcome_solve(&outcome, merge, &warned, TCCL_CHAIN_RINGS);
     cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 3);
@@ -226,22 +219,17 @@ TEST(foreseen)
     CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_FALLBACK);
     read.reason[0] = '\0';
     CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&read);
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 TEST(policy)
 {
-    struct merge *merge = make_merge(3, "model");
-    struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *merge = make_merge(3, "model");
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     struct tccl_step few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
     outcome_solve(&outcome, merge, &few, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
     CHECK(!outcome.groups);
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 /* Who runs beside the second node of three, and the third: with their nodes, and the shares that
@@ -250,10 +238,10 @@ TEST(beside)
 {
     static const char *const others[] = {"10.00/10.00 ring: 2 -m1> 3 -m1> 2",
                                          "8.00/8.00 nccl: 2 -m1> 3 -m1> 2"};
-    struct merge *merge = merge_new(0);
-    struct tccl_outcome outcome = {.neighbours = 0};
+    owned(merge) struct merge *merge = merge_new(0);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {.neighbours = 0};
     for (int i = 0; i < 3; i++) {
-        struct shared_class *class = make_class(1, "model");
+        owned(shared_class) struct shared_class *class = make_class(1, "model");
         if (i != 1) /* two nodes whose rates are equal, but for their neighbours */
             class->class->beside = strdup(others[i / 2]);
         class->class->neighbours = i != 1;
@@ -270,15 +258,12 @@ TEST(beside)
         json_object_set_new(json, "beside", json_string("nobody"));
         CHECK(!tccl_node_class_from_json(json, NULL));
         CHECK_INT(merge_add(merge, class, 1 + i, NULL), 0); /* 1, 2 and 3 nodes */
-        shared_class_drop(class);
     }
     outcome_solve(&outcome, merge, &join, 1);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     CHECK_INT(outcome.neighbours, 4);
     CHECK_STR(outcome.beside, "@3 4.00/8.00 nccl: 2 -m1> 3 -m1> 2; @4 4.00/8.00 nccl: 2 -m1> 3 "
                               "-m1> 2; @5 4.00/8.00 nccl: 2 -m1> 3 -m1> 2");
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 /* A ring that is not faster than NCCL's own choice is not applied. */
@@ -288,7 +273,7 @@ TEST(no_gain)
     for (int i = 0; i < 4; i++) {
         struct tccl_outcome outcome = {0}, read = {0};
         struct tccl_error err = {0};
-        struct merge *merge = merge_new(0);
+        owned(merge) struct merge *merge = merge_new(0);
         char reason[128];
         default_gbps = 0;
         struct shared_class *class = make_class(1, "cuda");
@@ -318,7 +303,6 @@ TEST(no_gain)
         CHECK_INT(read.groups, i > 0); /* these may gain all the same */
         tccl_outcome_clear(&read);
         tccl_outcome_clear(&outcome);
-        merge_free(merge);
     }
     default_gbps = 0;
 }
@@ -338,7 +322,7 @@ TEST(min_gain)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct tccl_outcome outcome = {0};
-        struct merge *merge = merge_new(0);
+        owned(merge) struct merge *merge = merge_new(0);
         struct tccl_step asks = {.nodes = names, .min_gain = cases[i].min_gain};
         strcpy(asks.policy, cases[i].policy);
         default_gbps = 0;
@@ -361,7 +345,6 @@ TEST(min_gain)
             CHECK(enough == (outcome.reason[0] == '\0'));
             tccl_outcome_clear(&outcome);
         }
-        merge_free(merge);
     }
     default_gbps = 0;
 }
@@ -369,15 +352,12 @@ TEST(min_gain)
 /* Nodes of two sources. */
 static void check_sources(const char *one, const char *other, const char *said)
 {
-    struct merge *a = make_merge(1, one);
-    struct shared_class *class = make_class(9, other);
-    struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *a = make_merge(1, one);
+    owned(shared_class) struct shared_class *class = make_class(9, other);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     CHECK_INT(merge_add(a, class, 1, NULL), 0);
-    shared_class_drop(class);
     outcome_solve(&outcome, a, &join, TCCL_CHAIN_RINGS);
     CHECK_STR(outcome.source, said);
-    tccl_outcome_clear(&outcome);
-    merge_free(a);
 }
 
 TEST(sources)
@@ -411,8 +391,8 @@ TEST(malformed)
                {"source", "null"},
                {"key", "{}"},
                {"ring", "[]"}};
-    struct merge *merge = make_merge(3, "model");
-    struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *merge = make_merge(3, "model");
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
@@ -429,8 +409,6 @@ TEST(malformed)
     cleanup_json json_t *json = outcome_to_json(&outcome, &other, 0, 3);
     CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, &err), -1);
     CHECK_STR(err.text, "it is the plan of another step");
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 SETUP

@@ -44,11 +44,11 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
                      double *nccl)
 {
     struct tccl_beside beside = *running;
-    struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         beside.n ? tccl_beside_class(&beside, table, true, false, NULL)
                  : tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 1};
-    struct tccl_ring ring;
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     struct tccl_ring_set set;
     int rings;
     *side = (struct tccl_side){0};
@@ -62,8 +62,6 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
     else
         CHECK_INT(tccl_side_add_baseline(side, &table->baselines[1][TCCL_NEWEST]), 0);
     *alone = gains ? ring.alone : table->baselines[1][TCCL_NEWEST].gbps;
-    tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
     return gbps;
 }
 
@@ -236,14 +234,14 @@ static int find_table(void *context, uint32_t gpus, const struct tccl_table **ta
 static void check_random(unsigned long *state)
 {
     int gpus = 4 + random_below(state, 2), k = 2 + random_below(state, gpus - 3);
-    cleanup_model struct tccl_model *model = random_model(state, gpus, 2, 0);
+    owned(model) struct tccl_model *model = random_model(state, gpus, 2, 0);
     struct tccl_model_tables *tables = tccl_model_tables_new(model, NULL);
     uint32_t all = (1u << gpus) - 1, busy = random_below(state, 2) && k <= gpus - 2 ? 3 : 0;
     const struct tccl_place_source source = {.machine = tccl_model_machine(model),
                                              .model = model,
                                              .table = find_table,
                                              .context = tables};
-    struct tccl_place *places = NULL;
+    cleanup_free struct tccl_place *places = NULL;
     int n;
     if (alone(model, all) > 0) {
         CHECK_INT(tccl_place_rank(&source, busy, k, 0, &places, &n, NULL), 0);
@@ -251,7 +249,6 @@ static void check_random(unsigned long *state)
         for (int i = 0; i < n; i++)
             check_place(model, tables, busy, &places[i]);
     }
-    free(places);
     tccl_model_tables_free(tables);
 }
 
@@ -271,9 +268,9 @@ static void check_rated(const struct tccl_model *model, const struct tccl_ring_s
 static void check_moved(const char *name)
 {
     const struct tccl_model *model = load_machine(name);
-    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct tccl_model_tables *tables = tccl_model_tables_new(model, symmetry);
-    struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     const struct tccl_search_options some = {.gap = 0.03, .budget = 5000};
     for (uint32_t gpus = 3; gpus < 1u << tccl_model_machine(model)->n_gpus; gpus++) {
@@ -296,7 +293,6 @@ static void check_moved(const char *name)
         CHECK(tccl_table_ring(table)->gbps >= best.gbps * ENOUGH &&
               best.gbps >= tccl_table_ring(table)->gbps * ENOUGH);
     }
-    tccl_search_free(search);
     tccl_model_tables_free(tables);
 }
 
@@ -304,7 +300,7 @@ static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted,
                         double least)
 {
     const struct tccl_model *model = load_machine(name);
-    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     const struct tccl_place_source source = {
         .machine = tccl_model_machine(model), .model = model, .symmetry = symmetry};
     cleanup_free struct tccl_place *places = NULL;

@@ -109,23 +109,6 @@ TEST(killed)
 
 enum { TAKEN_BY_FILE, TAKEN_BY_LINK, TAKEN_BY_PIPE, TAKEN_BY_FOLDER, FREE, TAKEN };
 
-/* Another user has taken the name of the shim's file. */
-static void take_name(int how, const char *path, const char *target)
-{
-    char inside[300];
-    snprintf(inside, sizeof(inside), "%s/x", path);
-    if (how == TAKEN_BY_FILE)
-        close(open(path, O_CREAT | O_EXCL | O_WRONLY, 0666));
-    else if (how == TAKEN_BY_LINK)
-        CHECK_INT(symlink(target, path), 0);
-    else if (how == TAKEN_BY_PIPE)
-        CHECK_INT(mkfifo(path, 0666), 0);
-    else if (how == TAKEN_BY_FOLDER)
-        CHECK_INT(mkdir(path, 0777) | mkdir(inside, 0777), 0);
-    if (how < FREE)
-        CHECK_INT(lchown(path, 65533, 65533), 0);
-}
-
 static void remove_away(const char *path)
 {
     char command[300];
@@ -158,7 +141,19 @@ TEST(shared)
         tccl_key_folder(&key, name);
         snprintf(shared, sizeof(shared), SHARED_FOLDER "/tccl-%d%s.3", UID, strrchr(name, '-'));
         unlink(shared);
-        take_name(how, shared, target);
+        /* Another user has taken the name of the shim's file. */
+        char inside[300];
+        snprintf(inside, sizeof(inside), "%s/x", shared);
+        if (how == TAKEN_BY_FILE)
+            close(open(shared, O_CREAT | O_EXCL | O_WRONLY, 0666));
+        else if (how == TAKEN_BY_LINK)
+            CHECK_INT(symlink(target, shared), 0);
+        else if (how == TAKEN_BY_PIPE)
+            CHECK_INT(mkfifo(shared, 0666), 0);
+        else if (how == TAKEN_BY_FOLDER)
+            CHECK_INT(mkdir(shared, 0777) | mkdir(inside, 0777), 0);
+        if (how < FREE)
+            CHECK_INT(lchown(shared, 65533, 65533), 0);
         write_shared(&key, UID, path, &err);
         CHECK_INT(lstat(shared, &stat_), 0);
         CHECK(S_ISREG(stat_.st_mode) && (stat_.st_mode & 07777) == 0600 && stat_.st_uid == UID);

@@ -131,14 +131,13 @@ static void serve(int listener)
 static pid_t start_tccld(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cleanup_close int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/tccld.sock", check_folder());
     CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(listener, 16), 0);
     pid_t pid = fork();
     if (pid == 0)
         serve(listener);
-    close(listener);
     return pid;
 }
 
@@ -242,15 +241,6 @@ static void test_no_gpus(void)
     }
 }
 
-/* It talks to the tccld of its own node alone. */
-static void test_peers(void)
-{
-    begin_env("0,1");
-    begin_step("peers.conf");
-    CHECK_INT(errors, 0);
-    CHECK_INT(end(NULL, 0, NULL), 0);
-}
-
 static void write_conf(const char *name, const char *more)
 {
     char path[300], text[1024];
@@ -294,7 +284,11 @@ TEST(plugin)
     test_descriptors(false);
     test_descriptors(true);
     test_no_gpus();
-    test_peers();
+    /* It talks to the tccld of its own node alone. */
+    begin_env("0,1");
+    begin_step("peers.conf");
+    CHECK_INT(errors, 0);
+    CHECK_INT(end(NULL, 0, NULL), 0);
     kill(tccld, SIGKILL);
     waitpid(tccld, NULL, 0);
     remove_folder();

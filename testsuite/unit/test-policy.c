@@ -91,7 +91,7 @@ TEST(minimums)
 /* What each rule sets, [policy] completes, and what that does not say [tccl] does. */
 TEST(inheritance)
 {
-    struct tccl_conf conf =
+    cleared_by(tccl_conf_clear) struct tccl_conf conf =
         read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\nMaxRings=5\n"
                   "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
                   "Environment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
@@ -120,15 +120,15 @@ TEST(inheritance)
     CHECK_INT(rest.max_rings, 5);
     CHECK_INT(rest.timeout_ms, 2000);
     CHECK(policy_named(&conf, "big") == &conf.policies[0] && !policy_named(&conf, "Big"));
-    tccl_conf_clear(&conf);
 }
 
 /* Only what GPUs decide may differ between the nodes of a step. */
 TEST(others)
 {
-    struct tccl_conf conf = read_conf("[policy a100]\nGpuTypes=a100\nNodes=2-\nDefault=on\n"
-                                      "[policy few]\nGpus=1-4\nForbid=yes\n"
-                                      "[policy p]\nPartitions=p\n[policy q]\nDefault=on\n");
+    cleared_by(tccl_conf_clear) struct tccl_conf conf =
+        read_conf("[policy a100]\nGpuTypes=a100\nNodes=2-\nDefault=on\n"
+                  "[policy few]\nGpus=1-4\nForbid=yes\n"
+                  "[policy p]\nPartitions=p\n[policy q]\nDefault=on\n");
     const char *const nodes[] = {"n1", "n2"}, *const models[] = {"NVIDIA T4"};
     struct policy_facts facts = {.partition = "p",
                                  .nodes = nodes,
@@ -150,7 +150,6 @@ TEST(others)
     CHECK(!policy_others_want(&conf, &facts, none, none, TCCL_MODE_AUTO, &rule, &choice));
     CHECK(policy_others_want(&conf, &facts, TCCL_MODE_ON, none, TCCL_MODE_AUTO, &rule, &choice));
     CHECK_STR(rule.name, "p");
-    tccl_conf_clear(&conf);
 }
 
 /* ---- an independent reader of rules ---------------------------------------------------------- */
@@ -321,20 +320,18 @@ TEST(by_claims)
     struct policy_facts facts = {
         .partition = "gpu", .account = "a", .user = "ann", .n_nodes = 1, .gpus = 4};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct tccl_conf conf = read_conf(cases[i].text);
+        cleared_by(tccl_conf_clear) struct tccl_conf conf = read_conf(cases[i].text);
         CHECK_INT(policy_by_claims(&conf, &facts, cases[i].option, POLICY_NOT_GIVEN, 4),
                   cases[i].by_claims);
-        tccl_conf_clear(&conf);
     }
 }
 
 TEST(random_rules)
 {
-    srandom((unsigned)check_seed());
     for (int round = 0; round < 150; round++) {
         struct plain_rule rules[RULES];
         int count = chance(RULES + 1);
-        char *text;
+        cleanup_free char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
         fputs("[policy]\nDefault=auto\n", out);
@@ -343,11 +340,9 @@ TEST(random_rules)
             print_rule(out, i, &rules[i]);
         }
         fclose(out);
-        struct tccl_conf conf = read_conf(text);
+        cleared_by(tccl_conf_clear) struct tccl_conf conf = read_conf(text);
         for (int i = 0; i < 100; i++)
             check_facts(&conf, rules, count);
-        tccl_conf_clear(&conf);
-        free(text);
     }
 }
 

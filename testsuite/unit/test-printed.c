@@ -24,28 +24,6 @@ static void test_once(int fd)
     CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
 }
 
-/* It always prints; its steps need not repeat that. */
-static void test_script(int fd)
-{
-    struct tccl_step_key script = {.cluster = "c", .job = 9, .run = 1},
-                         step = {.cluster = "c", .job = 9};
-    CHECK(!printed_before(fd, &script, "tccl: a"));
-    CHECK(!printed_before(fd, &script, "tccl: a"));
-    CHECK(printed_before(fd, &step, "tccl: a"));
-}
-
-static void test_unknown(int fd, const char *path)
-{
-    cleanup_close int holder = open(path, O_RDWR | O_CLOEXEC);
-    CHECK(!printed_before(-1, &first, "tccl: b"));
-    CHECK(!printed_before(-1, &first, "tccl: b"));
-    CHECK(!printed_before(fd, &first, "tccl: b"));
-    CHECK_INT(flock(holder, LOCK_EX), 0);
-    CHECK(!printed_before(fd, &first, "tccl: b"));
-    CHECK_INT(flock(holder, LOCK_UN), 0);
-    CHECK(printed_before(fd, &first, "tccl: b"));
-}
-
 /* However many lines there are, the file does not grow, and the latest are known. */
 static void test_bound(int fd)
 {
@@ -90,8 +68,20 @@ TEST(printed)
     }
     cleanup_close int fd = printed_open(check_folder()); /* what is in it stays */
     CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
-    test_script(fd);
-    test_unknown(fd, path);
+    /* It always prints; its steps need not repeat that. */
+    struct tccl_step_key script = {.cluster = "c", .job = 9, .run = 1},
+                         step = {.cluster = "c", .job = 9};
+    CHECK(!printed_before(fd, &script, "tccl: a"));
+    CHECK(!printed_before(fd, &script, "tccl: a"));
+    CHECK(printed_before(fd, &step, "tccl: a"));
+    cleanup_close int holder = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(!printed_before(-1, &first, "tccl: b"));
+    CHECK(!printed_before(-1, &first, "tccl: b"));
+    CHECK(!printed_before(fd, &first, "tccl: b"));
+    CHECK_INT(flock(holder, LOCK_EX), 0);
+    CHECK(!printed_before(fd, &first, "tccl: b"));
+    CHECK_INT(flock(holder, LOCK_UN), 0);
+    CHECK(printed_before(fd, &first, "tccl: b"));
     test_bound(fd);
     test_planted(check_folder(), path);
     check_nothing_left();

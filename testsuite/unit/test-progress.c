@@ -85,7 +85,6 @@ TEST(prepared)
 
 TEST(fits)
 {
-    srand((unsigned)check_seed());
     for (int i = 0; i < 2000; i++) {
         struct tccl_fill_progress progress = sample();
         int width = 20 + rand() % 180;

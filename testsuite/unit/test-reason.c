@@ -43,7 +43,7 @@ TEST(of_node)
 static enum tccl_reason class_read(const char *member)
 {
     char text[400];
-    struct tccl_outcome plan;
+    cleared_by(tccl_outcome_clear) struct tccl_outcome plan = {0};
     snprintf(
         text, sizeof(text),
         "{\"v\":1,\"type\":\"plan\",\"key\":{\"job\":1,\"step\":0,\"cluster\":\"c\","
@@ -53,7 +53,6 @@ static enum tccl_reason class_read(const char *member)
     cleanup_json json_t *json = tccl_message_parse(text, strlen(text), NULL);
     CHECK_OK(tccl_plan_from_json(json, NULL, 0, 0, &plan, ERR));
     enum tccl_reason cause = plan.cause;
-    tccl_outcome_clear(&plan);
     return cause;
 }
 

@@ -20,43 +20,9 @@ static json_t *record(int job, int step, int reporter, const char *state)
     return json;
 }
 
-static struct tccl_records *new_store(void)
-{
-    unlink(path);
-    return open_store_at(path);
-}
-
-static void put(struct tccl_records *records, json_t *json)
-{
-    CHECK_OK(tccl_records_put(records, json, ERR));
-    json_decref(json);
-}
-
-/* The records that a filter (JSON text) finds, all pages of at most max_bytes. */
-static json_t *find(struct tccl_records *records, const char *text, int64_t uid, size_t max_bytes)
-{
-    json_t *all = json_array();
-    json_t *filter = json_loads(text, 0, NULL);
-    CHECK(filter != NULL);
-    while (filter) {
-        json_t *next = NULL;
-        struct tccl_error err = {0};
-        cleanup_json json_t *page =
-            tccl_records_query(records, filter, uid, max_bytes, &next, &err);
-        CHECK(page != NULL);
-        CHECK_STR(err.text, "");
-        cleanup_free char *dump = json_dumps(page, JSON_COMPACT);
-        CHECK(json_array_size(page) <= 1 || strlen(dump) <= max_bytes);
-        json_array_extend(all, page);
-        json_decref(filter);
-        filter = next;
-    }
-    return all;
-}
-
 static void check_count(struct tccl_records *records, const char *filter, int64_t uid, int count)
 {
-    cleanup_json json_t *found = find(records, filter, uid, ALL);
+    cleanup_json json_t *found = find_records(records, json_loads(filter, 0, NULL), uid, ALL);
     if ((int)json_array_size(found) != count)
         fprintf(stderr, "filter %s, uid %lld:\n", filter, (long long)uid);
     CHECK_INT((long long)json_array_size(found), count);
@@ -66,7 +32,7 @@ static const char *state_of(struct tccl_records *records, int job, char state[32
 {
     char filter[64];
     snprintf(filter, sizeof(filter), "{\"jobs\":[{\"job\":%d}]}", job);
-    cleanup_json json_t *found = find(records, filter, -1, ALL);
+    cleanup_json json_t *found = find_records(records, json_loads(filter, 0, NULL), -1, ALL);
     CHECK_INT((long long)json_array_size(found), 1);
     const char *text = json_string_value(json_object_get(json_array_get(found, 0), "state"));
     snprintf(state, 32, "%s", text ? text : "");
@@ -76,29 +42,28 @@ static const char *state_of(struct tccl_records *records, int job, char state[32
 TEST(one_per_step)
 {
     char state[32];
-    struct tccl_records *records = new_store();
-    put(records, record(7, 0, 3, "fallback"));
+    owned(records) struct tccl_records *records = new_store_at(path);
+    put_record(records, record(7, 0, 3, "fallback"));
     CHECK_STR(state_of(records, 7, state), "fallback");
-    put(records, record(7, 0, 5, "off"));
+    put_record(records, record(7, 0, 5, "off"));
     CHECK_STR(state_of(records, 7, state), "fallback");
-    put(records, record(7, 0, 0, "applied"));
+    put_record(records, record(7, 0, 0, "applied"));
     CHECK_STR(state_of(records, 7, state), "applied");
-    put(records, record(7, 0, 0, "applied"));
-    put(records, record(7, 0, 3, "fallback"));
+    put_record(records, record(7, 0, 0, "applied"));
+    put_record(records, record(7, 0, 3, "fallback"));
     CHECK_STR(state_of(records, 7, state), "applied");
-    put(records, record(7, 0, 0, "differs"));
+    put_record(records, record(7, 0, 0, "differs"));
     CHECK_STR(state_of(records, 7, state), "differs");
-    put(records, record(7, 0, 0, "applied")); /* sent before, arrived later */
+    put_record(records, record(7, 0, 0, "applied")); /* sent before, arrived later */
     CHECK_STR(state_of(records, 7, state), "differs");
     static const char *const others[] = {"cluster", "het_job", "het_offset",
                                          "step",    "restart", "run"};
     for (int i = 0; i < 6; i++) {
         json_t *other = record(7, 0, 0, "applied");
         json_object_set_new(other, others[i], i ? json_integer(9) : json_string("d"));
-        put(records, other);
+        put_record(records, other);
         check_count(records, "{}", -1, i + 2);
     }
-    tccl_records_close(records);
 }
 
 static void check_shown(const char *state, const char *reason, const char *built,
@@ -147,8 +112,8 @@ TEST(reopen)
 {
     char state[32];
     struct stat status;
-    struct tccl_records *records = new_store();
-    put(records, record(8, 0, 0, "applied"));
+    struct tccl_records *records = new_store_at(path);
+    put_record(records, record(8, 0, 0, "applied"));
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
     tccl_records_close(records);
     records = open_store_at(path);
@@ -175,16 +140,15 @@ TEST(normal)
     CHECK(json_real_value(json_object_get(normal, "ratio")) == 2.5);
     cleanup_json json_t *again = tccl_record_normal(normal, ERR);
     CHECK(json_equal(normal, again));
-    struct tccl_records *records = new_store();
-    put(records, json_incref(given));
-    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    owned(records) struct tccl_records *records = new_store_at(path);
+    put_record(records, json_incref(given));
+    cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, ALL);
     CHECK(json_equal(json_array_get(found, 0), normal));
-    tccl_records_close(records);
 }
 
 static void check_refused(const char *field, json_t *value, const char *said)
 {
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = open_store_at(path);
     cleanup_json json_t *given = record(10, 0, 0, "applied");
     if (value)
         json_object_set_new(given, field, value);
@@ -196,7 +160,6 @@ static void check_refused(const char *field, json_t *value, const char *said)
         check_failures++;
     }
     check_count(records, "{\"jobs\":[{\"job\":10}]}", -1, 0);
-    tccl_records_close(records);
 }
 
 TEST(bad_records)
@@ -232,15 +195,14 @@ TEST(texts)
     cleanup_json json_t *given = record(11, 0, 0, "applied");
     json_object_set_new(given, "job_name", json_string(hostile));
     json_object_set_new(given, "account", json_string(many));
-    struct tccl_records *records = new_store();
+    owned(records) struct tccl_records *records = new_store_at(path);
     CHECK_INT(tccl_records_put(records, given, ERR), 0);
-    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, ALL);
     const json_t *stored = json_array_get(found, 0);
     CHECK_STR(json_string_value(json_object_get(stored, "job_name")), hostile);
     const char *account = json_string_value(json_object_get(stored, "account"));
     CHECK_INT((long long)strlen(account), 255);
     CHECK_STR(account + 252, "…");
-    tccl_records_close(records);
 }
 
 TEST(long_nodes)
@@ -264,14 +226,14 @@ TEST(long_nodes)
 
 TEST(arrays)
 {
-    struct tccl_records *records = new_store();
-    put(records, record(21, 0, 0, "fallback"));
+    owned(records) struct tccl_records *records = new_store_at(path);
+    put_record(records, record(21, 0, 0, "fallback"));
     for (int task = 0; task < 4; task++) { /* the last one has the array's own id */
         json_t *json = record(task < 3 ? 31 + task : 30, 0, 0, "applied");
         json_object_update_new(json,
                                json_pack("{s:i, s:i, s:i, s:i}", "array_job_id", 30,
                                          "array_task_id", task, "uid", 1000, "start", 1000030));
-        put(records, json);
+        put_record(records, json);
     }
     check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 4);
     check_count(records, "{\"jobs\":[{\"job\":30,\"step\":0}]}", -1, 4);
@@ -292,30 +254,29 @@ TEST(arrays)
     json_object_update_new(claim, json_pack("{s:i, s:i}", "array_job_id", 30, "array_task_id", 1));
     json_object_update_new(later, json_pack("{s:i, s:i, s:i}", "array_job_id", 30, "array_task_id",
                                             1, "start", 99000000));
-    put(records, claim);
-    put(records, later);
+    put_record(records, claim);
+    put_record(records, later);
     json_t *component = record(42, 0, 0, "applied");
     json_object_update_new(component, json_pack("{s:i, s:i}", "het_job", 21, "het_offset", 1));
-    put(records, component);
+    put_record(records, component);
     check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 5);
     check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":1,\"last\":1}]}", -1, 2);
     check_count(records, "{\"jobs\":[{\"array_job\":30}]}", 1001, 1);
     check_count(records, "{\"jobs\":[{\"job\":41}]}", -1, 1);
     check_count(records, "{\"jobs\":[{\"job\":21}]}", -1, 1);
     check_count(records, "{\"jobs\":[{\"job\":42}]}", -1, 1);
-    tccl_records_close(records);
 }
 
 TEST(filters)
 {
-    struct tccl_records *records = new_store();
+    owned(records) struct tccl_records *records = new_store_at(path);
     for (int job = 1; job <= 10; job++)
         for (int step = 0; step < 2; step++)
-            put(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
+            put_record(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
     json_t *het = record(21, 0, 0, "fallback");
     json_object_update_new(
         het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
-    put(records, het);
+    put_record(records, het);
     check_count(records, "{}", -1, 21);
     check_count(records, "{}", 1001, 11);
     check_count(records, "{\"users\":[1000]}", 1001, 0);
@@ -339,7 +300,6 @@ TEST(filters)
     for (int i = 0; i < 4; i++)
         CHECK_INT(json_integer_value(json_object_get(json_array_get(found, (size_t)i), "job")),
                   i / 2 + 1);
-    tccl_records_close(records);
 }
 
 static void check_bad_filter(struct tccl_records *records, const char *text, const char *said)
@@ -356,7 +316,7 @@ static void check_bad_filter(struct tccl_records *records, const char *text, con
 
 TEST(bad_filters)
 {
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = open_store_at(path);
     check_bad_filter(records, "[]", "must be an object");
     check_bad_filter(records, "{\"jobs\":3}", "jobs must be a list");
     check_bad_filter(records, "{\"jobs\":[3]}", "an object with a job");
@@ -376,13 +336,12 @@ TEST(bad_filters)
         strcat(text, ",2");
     strcat(text, "]}");
     check_bad_filter(records, text, "users must be a list of at most 256");
-    tccl_records_close(records);
 }
 
 /* As many jobs as a filter may name, each with all that narrows it. */
 TEST(many_jobs)
 {
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = open_store_at(path);
     char text[TCCL_FILTER_JOBS * 50 + 50] = "{\"jobs\":[";
     for (int job = 1; job <= TCCL_FILTER_JOBS; job++)
         sprintf(text + strlen(text), "%s{\"job\":%d,\"step\":1,\"het_offset\":0}",
@@ -390,19 +349,16 @@ TEST(many_jobs)
     strcat(text, "],\"users\":[1000,1001]}");
     check_count(records, text, -1, 10);
     check_count(records, text, 1001, 5);
-    tccl_records_close(records);
 }
 
 /* Small pages and large ones give the same, in the same order, also where starts are equal. */
 TEST(pages)
 {
-    unsigned long seed = check_seed();
-    srand((unsigned)seed);
-    struct tccl_records *records = new_store();
+    owned(records) struct tccl_records *records = new_store_at(path);
     for (int i = 0; i < 200; i++) {
         json_t *json = record(1 + rand() % 1000, rand() % 3, 0, rand() % 2 ? "off" : "applied");
         json_object_set_new(json, "start", json_integer(1000 + rand() % 20));
-        put(records, json);
+        put_record(records, json);
     }
     static const char *const filters[] = {"{}", "{\"states\":[\"off\"]}", "{\"users\":[1001]}"};
     for (int i = 0; i < 3; i++) {
@@ -413,14 +369,13 @@ TEST(pages)
             CHECK(json_equal(all, pages));
         }
     }
-    tccl_records_close(records);
 }
 
 /* What can't be written is refused, what is there stays, and later all is well. */
 TEST(full_disk)
 {
-    struct tccl_records *records = new_store();
-    put(records, record(1, 0, 0, "applied"));
+    struct tccl_records *records = new_store_at(path);
+    put_record(records, record(1, 0, 0, "applied"));
     struct rlimit limit, full = {.rlim_cur = 80000, .rlim_max = RLIM_INFINITY};
     CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
     full.rlim_max = limit.rlim_max;
@@ -437,7 +392,7 @@ TEST(full_disk)
     CHECK(refused > 0);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     check_count(records, "{}", -1, stored);
-    put(records, record(1000, 0, 0, "applied"));
+    put_record(records, record(1000, 0, 0, "applied"));
     tccl_records_close(records);
     records = open_store_at(path);
     check_count(records, "{}", -1, stored + 1);
@@ -447,7 +402,7 @@ TEST(full_disk)
 /* A process that dies in the middle leaves what it was told is stored. */
 TEST(killed)
 {
-    tccl_records_close(new_store());
+    tccl_records_close(new_store_at(path));
     int pipe_ends[2], stored = 0;
     char byte;
     CHECK(pipe(pipe_ends) == 0);
@@ -455,7 +410,7 @@ TEST(killed)
     if (child == 0) {
         struct tccl_records *records = open_store_at(path);
         for (int job = 1;; job++) {
-            put(records, record(job, 0, 0, "applied"));
+            put_record(records, record(job, 0, 0, "applied"));
             if (write(pipe_ends[1], "x", 1) != 1)
                 _exit(1);
         }
@@ -468,10 +423,9 @@ TEST(killed)
     while (read(pipe_ends[0], &byte, 1) == 1)
         stored++;
     close(pipe_ends[0]);
-    struct tccl_records *records = open_store_at(path);
-    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    owned(records) struct tccl_records *records = open_store_at(path);
+    cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, ALL);
     CHECK((int)json_array_size(found) >= stored);
-    tccl_records_close(records);
 }
 
 static void check_not_opened(const char *said)
@@ -500,7 +454,7 @@ TEST(bad_stores)
                 "…………………………………………",
                 100);
     check_not_opened("file is not a database");
-    tccl_records_close(new_store());
+    tccl_records_close(new_store_at(path));
     write_bytes(60, newer, 4); /* user_version, see the format of SQLite's header */
     check_not_opened("records of another version (schema 99");
     write_bytes(68, strange, 4); /* application id */

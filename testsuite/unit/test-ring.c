@@ -36,7 +36,7 @@ static struct tccl_node_class *random_class(unsigned long *state)
         class->seen[i].bound = class->seen[i].gbps * 1.02;
     }
     class->baselines[TCCL_NEWEST].gbps[0] = random_gbps(state) / 4;
-    class->baselines[TCCL_NEWEST].n_chains = 1; /* in and out by NIC 0 */
+    class->baselines[TCCL_NEWEST].set.n = 1; /* in and out by NIC 0 */
     return class;
 }
 
@@ -86,14 +86,13 @@ TEST(best_of_all)
             double gbps = count > 1 ? best_of(nodes, count, 0, first, first) : 0;
             best = gbps > best ? gbps : best;
         }
-        struct tccl_ring ring;
+        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
         struct tccl_error err = {0};
         int status = tccl_ring_solve(runs, n_runs, &ring, &err);
         CHECK_INT(status, best > 0 ? 0 : -1);
         CHECK((status == 0) == (err.text[0] == '\0'));
         CHECK(ring.gbps == best);
         CHECK(status != 0 || (ring.bound >= ring.gbps && ring.bound <= ring.gbps * 1.03));
-        tccl_ring_clear(&ring);
         for (int i = 0; i < n_runs; i++)
             tccl_node_class_free(classes[i]);
     }
@@ -271,7 +270,7 @@ TEST(best_sets)
             double gbps = rings == without ? 0 : best_set(nodes, count, rings);
             best = gbps > best ? gbps : best;
         }
-        struct tccl_ring ring;
+        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
         int status = tccl_ring_solve(runs, n_runs, &ring, NULL);
         if (best > 0.5) {
             CHECK_INT(status, 0);
@@ -283,7 +282,6 @@ TEST(best_sets)
         }
         if (check_failures)
             fprintf(stderr, "round %d: %d nodes, %g and %g\n", round, count, ring.gbps, best);
-        tccl_ring_clear(&ring);
         for (int i = 0; i < n_runs; i++)
             tccl_node_class_free(classes[i]);
     }
@@ -297,7 +295,7 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
     for (int i = 0; i < n_nics; i++)
         class->nics[i].gbps = gbps[i];
     class->baselines[TCCL_NEWEST].gbps[0] = chains;
-    class->baselines[TCCL_NEWEST].n_chains = n_chains;
+    class->baselines[TCCL_NEWEST].set.n = n_chains;
     for (int i = 0; i < n_chains; i++)
         class->baselines[TCCL_NEWEST].entry_nics[i] = class->baselines[TCCL_NEWEST].exit_nics[i] =
             i * n_nics / n_chains;
@@ -308,11 +306,11 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
 TEST(baseline)
 {
     const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
-    cleanup_class struct tccl_node_class *two = plain_class(2, fast, 30, 2),
-                                         *slow = plain_class(2, uneven, 30, 2);
-    cleanup_class struct tccl_node_class *single = plain_class(1, one, 30, 1),
-                                         *four = plain_class(2, fast, 30, 4);
-    cleanup_class struct tccl_node_class *none = plain_class(1, one, 0, 0);
+    owned(class) struct tccl_node_class *two = plain_class(2, fast, 30, 2),
+                                        *slow = plain_class(2, uneven, 30, 2);
+    owned(class) struct tccl_node_class *single = plain_class(1, one, 30, 1),
+                                        *four = plain_class(2, fast, 30, 4);
+    owned(class) struct tccl_node_class *none = plain_class(1, one, 0, 0);
     struct tccl_ring ring;
     CHECK(tccl_baseline_hop(two, two, TCCL_NEWEST) == 20);
     CHECK(tccl_baseline_hop(two, slow, TCCL_NEWEST) == 6); /* each as the one over the slow NIC */
@@ -353,8 +351,8 @@ TEST(gains)
 static bool takes(double own, double several, const char *source, int *rings)
 {
     const double nics[] = {10, 10};
-    struct tccl_node_class *class = plain_class(2, nics, own, 1);
-    struct tccl_ring ring;
+    owned(class) struct tccl_node_class *class = plain_class(2, nics, own, 1);
+    cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     int best;
     class->baselines[TCCL_NEWEST].share[0] = 1;
     for (int i = 0; i < 4; i++)
@@ -371,8 +369,6 @@ static bool takes(double own, double several, const char *source, int *rings)
     CHECK_INT(best, several > 4 ? 2 : 1);
     *rings = ring.rings;
     bool taken = tccl_ring_gains(&ring, TCCL_NEWEST);
-    tccl_ring_clear(&ring);
-    tccl_node_class_free(class);
     return taken;
 }
 
@@ -563,23 +559,21 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
     const struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
-    struct tccl_table *table = tccl_table_new(machine, gpus);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0.03};
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return class;
 }
 
 /* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
 TEST(machines)
 {
-    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
-                                         *intel = class_of("intel-4gpu", 15);
+    owned(class) struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                        *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
@@ -624,8 +618,8 @@ TEST(long_text)
     enum { NODES = 600 };
     static char names[NODES][8];
     const char *list[NODES];
-    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
-                                         *intel = class_of("intel-4gpu", 15);
+    owned(class) struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                        *intel = class_of("intel-4gpu", 15);
     struct tccl_seen two = {.gbps = 1e3, .bound = 1e6};
     struct tccl_run runs[NODES];
     for (int i = 0; i < NODES; i++) { /* in turn, but for a stretch */
@@ -638,27 +632,23 @@ TEST(long_text)
     two.set = (struct tccl_ring_set){2, {intel->seen[0].set.rings[0], intel->seen[0].set.rings[0]}};
     CHECK_INT(tccl_node_class_add_set(intel, &two), 0);
     for (int rings = 1; rings <= 2; rings++) {
-        struct tccl_ring ring;
+        cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
         CHECK_INT(tccl_ring_solve_rings(runs, NODES, rings, &ring, NULL), 0);
-        char *whole = tccl_ring_format(runs, NODES, &ring, list, SIZE_MAX);
-        char *brief = tccl_ring_format(runs, NODES, &ring, list, 4096);
+        cleanup_free char *whole = tccl_ring_format(runs, NODES, &ring, list, SIZE_MAX);
+        cleanup_free char *brief = tccl_ring_format(runs, NODES, &ring, list, 4096);
         CHECK(whole && !strchr(whole, '=') && strstr(whole, "] n600[mlx5_0 "));
         CHECK(brief && strstr(brief, " n3[= n1]") && strstr(brief, " n600[= n102]"));
         CHECK(brief && strlen(brief) < NODES * 14 + 2 * TCCL_RINGS_TEXT);
         CHECK(whole && brief && strlen(whole) > 4 * strlen(brief) && same_nodes(whole, brief));
-        char *fits = tccl_ring_format(runs, NODES, &ring, list, strlen(whole));
+        cleanup_free char *fits = tccl_ring_format(runs, NODES, &ring, list, strlen(whole));
         CHECK_STR(fits, whole);
-        free(fits);
-        free(brief);
-        free(whole);
-        tccl_ring_clear(&ring);
     }
 }
 
 /* One node alone: its best ring, or the best set of rings if that is faster. */
 TEST(single_sets)
 {
-    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 15);
+    owned(class) struct tccl_node_class *class = class_of("amd-4gpu", 15);
     const struct tccl_run run = {class, 1};
     const double factors[] = {0.9, 1.2, 1.1};
     const char *const names[] = {"n1"};
@@ -674,12 +664,11 @@ TEST(single_sets)
         CHECK(ring.gbps == tccl_class_ring(class)->gbps * (i == 0 ? 1 : 1.2) &&
               ring.alone == ring.gbps);
         CHECK(ring.bound >= ring.gbps && ring.share == 1);
-        char *text = tccl_ring_format(&run, 1, &ring, names, 4096);
+        cleanup_free char *text = tccl_ring_format(&run, 1, &ring, names, 4096);
         int bars = 0;
         for (const char *at = text; *at; at++)
             bars += *at == '|';
         CHECK_INT(bars, ring.rings - 1);
-        free(text);
         tccl_ring_clear(&ring);
         CHECK_INT(tccl_ring_solve_rings(&run, 1, 1, &ring, NULL), 0);
         CHECK(ring.rings == 1 && ring.gbps == tccl_class_ring(class)->gbps);
@@ -695,7 +684,7 @@ TEST(single_sets)
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
 TEST(single_gpus)
 {
-    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 1);
+    owned(class) struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
     tccl_ring_clear(&ring);
@@ -715,15 +704,16 @@ TEST(without_nics)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    cleanup_search struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(machine, tccl_model_meter(model), NULL);
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
     struct tccl_ring ring;
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
-    cleanup_class struct tccl_node_class *class =
+    CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 &&
+          table->baselines[0][TCCL_NEWEST].set.n == 0);
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);

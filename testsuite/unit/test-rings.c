@@ -173,21 +173,16 @@ static void try_chain(struct trial *trial, int in, int in_via, int out, int out_
     trial->chains[trial->n_chains++] = tried;
 }
 
-static void try_ports(struct trial *trial)
-{
-    int nics = trial->closed ? 1 : trial->machine->n_nics;
-    int vias = trial->closed ? 0 : trial->machine->n_memories;
-    for (int in = 0; in < nics; in++)
-        for (int out = 0; out < nics; out++)
-            for (int in_via = -1; in_via < vias; in_via++)
-                for (int out_via = -1; out_via < vias; out_via++)
-                    try_chain(trial, in, in_via, out, out_via);
-}
-
 static void try_edges(struct trial *trial, int edge)
 {
     if (edge == trial->n - !trial->closed) {
-        try_ports(trial);
+        int nics = trial->closed ? 1 : trial->machine->n_nics;
+        int vias = trial->closed ? 0 : trial->machine->n_memories;
+        for (int in = 0; in < nics; in++)
+            for (int out = 0; out < nics; out++)
+                for (int in_via = -1; in_via < vias; in_via++)
+                    for (int out_via = -1; out_via < vias; out_via++)
+                        try_chain(trial, in, in_via, out, out_via);
         return;
     }
     int from = trial->order[edge], to = trial->order[(edge + 1) % trial->n];
@@ -366,7 +361,7 @@ static void try_any(struct trial *trial)
 
 static void check_random(unsigned long *state, int gpus, int nics)
 {
-    cleanup_model struct tccl_model *model =
+    owned(model) struct tccl_model *model =
         random_model(state, gpus, 1 + random_below(state, 2), nics);
     cleanup_free struct trial *trial = calloc(1, sizeof(*trial));
     trial->model = model;

@@ -32,7 +32,7 @@ static void check_planned(const char *name, uint32_t gpus, int nodes, const stru
 static void check_gpus(const struct tccl_model *model, const char *name, uint32_t gpus,
                        unsigned long seed)
 {
-    cleanup_table struct tccl_table *table = plan_table(model, gpus, BUDGET);
+    owned(table) struct tccl_table *table = plan_table(model, gpus, BUDGET);
     for (int nodes = 1; nodes <= 2; nodes++) {
         struct planned planned;
         if (plan_nodes(model, table, nodes, &planned) == 0 && planned.nccl.count > 0)

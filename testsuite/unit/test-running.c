@@ -17,6 +17,10 @@
 #include "tccld/join/running.h"
 #include "tccld/main/daemon.h"
 
+OWNED(groups, struct tccl_groups, tccl_groups_free)
+OWNED(merge, struct merge, merge_free)
+OWNED(shared_class, struct shared_class, shared_class_drop)
+
 enum { FIRST = 9, SECOND = 6, PAIRS = 2, SETS = 4 }; /* GPUs 0 and 3; 1 and 2; 1; 2 */
 
 static const uint32_t masks[SETS] = {FIRST, SECOND, 2, 4};
@@ -71,7 +75,7 @@ int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
 static void make_own_profile(void)
 {
     struct tccl_error err = {""};
-    struct tccl_profile *profile;
+    owned(profile) struct tccl_profile *profile = NULL;
     char path[PATH_MAX + 32];
     model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -83,7 +87,8 @@ static void make_own_profile(void)
     snprintf(conf.run_dir, sizeof(conf.run_dir), "%.200s", folder);
     CHECK_INT(tccl_write_json(conf.machine, 0644, description, &err), 0);
     CHECK_INT(tccl_profile_create(folder, machine, "model", json, &profile, &err), 0);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
     for (int i = 0; i < SETS; i++) {
         struct tccl_search_options options = {.others = 150};
         tables[i] = tccl_table_new(machine, masks[i]);
@@ -95,8 +100,6 @@ static void make_own_profile(void)
         CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
     }
     CHECK_STR(err.text, "");
-    tccl_search_free(search);
-    tccl_profile_close(profile);
 }
 
 static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
@@ -120,15 +123,13 @@ static struct shared_class *class_of(const struct tccl_step *join)
 /* The first step gets its ring, as tccld gives one. */
 static void give_ring(const struct tccl_step *join, struct shared_class *class)
 {
-    struct tccl_outcome outcome = {0};
-    struct merge *merge = merge_new(0);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
+    owned(merge) struct merge *merge = merge_new(0);
     CHECK_INT(merge_add(merge, class, 1, NULL), 0);
     outcome_solve(&outcome, merge, join, TCCL_CHAIN_RINGS);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     alongside_plan(daemon_.running, find(&join->key), &outcome, join, class->class);
     running_save_soon(daemon_.running, find(&join->key));
-    tccl_outcome_clear(&outcome);
-    merge_free(merge);
 }
 
 /* One neighbour, which has these transfers, and as much alone. */
@@ -158,16 +159,15 @@ static void check_beside(const struct tccl_side *first, double alone)
 {
     struct tccl_step join = join_of(second_key, SECOND);
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
-    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, ERR);
-    struct shared_class *got =
+    owned(class) struct tccl_node_class *wanted =
+        tccl_beside_class(&beside, tables[1], true, false, ERR);
+    owned(shared_class) struct shared_class *got =
         alongside_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_STR(check_err.text, "");
     CHECK_INT(got->class->neighbours, 1);
     check_named(got->class->beside, first, alone);
     wanted->beside = strdup(got->class->beside ? got->class->beside : "");
     CHECK(tccl_node_class_equal(got->class, wanted));
-    tccl_node_class_free(wanted);
-    shared_class_drop(got);
 }
 
 static void check_beside_nccl(int generation)
@@ -210,7 +210,7 @@ static void write_record(const struct tccl_step_key *key, const json_t *record)
 TEST(life)
 {
     struct tccl_step join = join_of(first_key, FIRST);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     check_beside_nccl(TCCL_NEWEST);
     give_ring(&join, class);
@@ -223,11 +223,9 @@ TEST(life)
     check_beside_ring();
     end(&first_key);
     join = join_of(second_key, SECOND);
-    struct shared_class *alone =
+    owned(shared_class) struct shared_class *alone =
         alongside_see(daemon_.running, &second_key, class_of(&join), true, 0);
     CHECK_INT(alone->class->neighbours, 0);
-    shared_class_drop(alone);
-    shared_class_drop(class);
 }
 
 /* The record of a step that is left to NCCL says what NCCL's own have while nobody else runs. */
@@ -236,7 +234,7 @@ TEST(left_to_nccl)
     struct tccl_step join = join_of(first_key, FIRST), second = join_of(second_key, SECOND);
     double alone = tables[1]->baselines[1][TCCL_NEWEST].gbps;
     begin(&join);
-    struct shared_class *class =
+    owned(shared_class) struct shared_class *class =
         alongside_see(daemon_.running, &second_key, class_of(&second), true, false);
     struct tccl_outcome outcome = {
         .state = TCCL_STATE_NOTHING, .neighbours = 1, .baseline_gbps = alone / 2};
@@ -254,7 +252,6 @@ TEST(left_to_nccl)
     outcome.neighbours = 1;
     alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);
-    shared_class_drop(class);
     end(&first_key);
 }
 
@@ -263,10 +260,9 @@ TEST(one)
 {
     struct tccl_step join = join_of(first_key, FIRST & 1), second = join_of(second_key, SECOND);
     begin(&join);
-    struct shared_class *got =
+    owned(shared_class) struct shared_class *got =
         alongside_see(daemon_.running, &second_key, class_of(&second), true, false);
     CHECK_INT(got->class->neighbours, 0);
-    shared_class_drop(got);
     end(&first_key);
 }
 
@@ -277,17 +273,15 @@ TEST(one_between)
     static struct tccl_neighbour list[TCCL_MAX_BESIDE];
     struct tccl_step join = join_of(first_key, FIRST), single = join_of(third_key, 4),
                      second = join_of(second_key, 2);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     give_ring(&join, class);
     begin(&single);
-    struct shared_class *got =
+    owned(shared_class) struct shared_class *got =
         alongside_see(daemon_.running, &second_key, class_of(&second), false, false);
     CHECK_INT(got->class->neighbours, 1);
     CHECK_INT(tccl_beside_parse(got->class->beside ? got->class->beside : "", list, NULL), 1);
     CHECK(!list[0].nccl && list[0].rings.n == 1);
-    shared_class_drop(got);
-    shared_class_drop(class);
     end(&first_key);
     end(&third_key);
 }
@@ -297,7 +291,7 @@ TEST(shell)
 {
     static const uint32_t shells[] = {FIRST, 1};
     struct tccl_step join = join_of(first_key, FIRST);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     give_ring(&join, class);
     for (int i = 0; i < 2; i++) {
@@ -307,7 +301,6 @@ TEST(shell)
         end(&third_key);
     }
     end(&first_key);
-    shared_class_drop(class);
 }
 
 /* Of two rings NCCL has built the first one (it had no channels for more): that runs, by itself. */
@@ -357,20 +350,18 @@ static void start_with(json_t *record)
 static void check_nobody(void)
 {
     struct tccl_step join = join_of(second_key, SECOND);
-    struct shared_class *alone =
+    owned(shared_class) struct shared_class *alone =
         alongside_see(daemon_.running, &second_key, class_of(&join), true, false);
     CHECK_INT(alone->class->neighbours, 0);
-    shared_class_drop(alone);
 }
 
 /* A record with members, or values, that this version doesn't know is not read. */
 TEST(record)
 {
     struct tccl_step join = join_of(first_key, FIRST);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     give_ring(&join, class);
-    shared_class_drop(class);
     running_free(daemon_.running);
     daemon_.running = NULL;
     cleanup_json json_t *record = read_record(&first_key);
@@ -403,7 +394,7 @@ TEST(record)
 TEST(many)
 {
     struct tccl_step join = join_of(first_key, FIRST);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     give_ring(&join, class);
     for (uint32_t i = 0; i <= RUNNING_MOST; i++) {
@@ -417,7 +408,6 @@ TEST(many)
     while ((step = TAILQ_FIRST(&daemon_.running->live))->key.job == third_key.job)
         running_end(daemon_.running, step);
     end(&first_key);
-    shared_class_drop(class);
 }
 
 static struct running_step *begin_as(uid_t user, uint32_t job, uint32_t number)
@@ -441,13 +431,6 @@ static bool is_past(const char *name)
     bool past;
     CHECK(!running_folder(daemon_.running, name, &past));
     return past;
-}
-
-static void loop(int ms)
-{
-    struct timeval time = daemon_in(ms);
-    event_base_loopexit(daemon_.base, &time);
-    event_base_dispatch(daemon_.base);
 }
 
 /* Steps are known in the order in which they came, whenever tccld was started again. */
@@ -478,7 +461,9 @@ TEST(written)
     close(open(path, O_CREAT | O_WRONLY, 0600));
     for (uint32_t i = 1; i < 20 && !access(path, F_OK) && first->changed; i++) {
         begin_as(1, 8, i);
-        loop(30);
+        struct timeval time = daemon_in(30);
+        event_base_loopexit(daemon_.base, &time);
+        event_base_dispatch(daemon_.base);
     }
     CHECK(!first->changed && bad->changed);
     CHECK_INT(unlink(path), 0);
@@ -545,7 +530,8 @@ TEST(groups)
 {
     struct tccl_group_choice got[2], wanted[2];
     struct tccl_beside beside = {.model = model};
-    struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), true, false);
+    owned(groups) struct tccl_groups *groups =
+        tccl_groups_new(tccl_model_machine(model), true, false);
     CHECK_INT(tccl_groups_add(groups, tables[0], ERR), 0);
     CHECK_INT(tccl_groups_add(groups, tables[1], ERR), 0);
     CHECK_INT(tccl_groups_choose(groups, &beside, wanted, ERR), 0);
@@ -557,7 +543,6 @@ TEST(groups)
             CHECK(got[i].baseline_gbps[k] == wanted[i].baseline_gbps[k] &&
                   got[i].better[k] == wanted[i].better[k]);
     }
-    tccl_groups_free(groups);
 }
 
 /* One user makes as many choices as he may in a second: others are still served, until all of them
@@ -583,9 +568,8 @@ static const struct tccl_group_choice *choose(struct joint *groups, uid_t user, 
     alive.key.step = step;
     for (int i = 0; i < 4; i++)
         CHECK_INT(tccl_bus_parse(tccl_model_machine(model)->gpus[i].busid, &alive.gpus[i]), 0);
-    struct shared_class *class = class_of(&join);
+    owned(shared_class) struct shared_class *class = class_of(&join);
     const struct tccl_group_choice *choice = joint_choice(groups, &alive, class->class, true);
-    shared_class_drop(class);
     return choice;
 }
 

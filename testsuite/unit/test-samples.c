@@ -48,7 +48,7 @@ static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
 /* Each key that the reader knows stands in the sample: the message of an unknown key lists them. */
 static void check_all_keys(const char *sample)
 {
-    struct tccl_conf conf = {0};
+    cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     char line[64];
     int keys = 0;
 
@@ -65,12 +65,11 @@ static void check_all_keys(const char *sample)
         keys++;
     }
     CHECK(keys > 15);
-    tccl_conf_clear(&conf);
 }
 
 TEST(samples)
 {
-    struct tccl_conf built_in = {0}, read = {0}, all = {0};
+    cleared_by(tccl_conf_clear) struct tccl_conf built_in = {0}, read = {0}, all = {0};
     struct tccl_error err = {0};
     cleanup_free char *sample = NULL, *plugstack = NULL;
     const char *path = check_at("tccl.conf");
@@ -89,7 +88,4 @@ TEST(samples)
     check_all_keys(sample);
     CHECK_INT(tccl_read_file(check_args[2], 1 << 16, &plugstack, &size, &err), 0);
     CHECK(strstr(plugstack, "\noptional spank_tccl.so\n") != NULL);
-    tccl_conf_clear(&built_in);
-    tccl_conf_clear(&read);
-    tccl_conf_clear(&all);
 }

@@ -52,7 +52,8 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_node_class *host = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
-    struct tccl_node_class *whole = tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    owned(class) struct tccl_node_class *whole =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_port none = {0};
     struct tccl_set p2p = {0};
     int n = table->n_ports, worse = 0;
@@ -90,15 +91,16 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
         worse += ring->gbps < tccl_class_ring(whole)->gbps * (1 - 1e-9);
     }
     tccl_node_class_free(host);
-    tccl_node_class_free(whole);
     return worse;
 }
 
 static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetric, bool any)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_symmetry *symmetry = symmetric ? tccl_symmetry_of_model(model) : NULL;
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    owned(symmetry) struct tccl_symmetry *symmetry =
+        symmetric ? tccl_symmetry_of_model(model) : NULL;
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
     struct tccl_search_options options = {.any = any, .hosts = 100000};
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_port none = {0};
@@ -115,8 +117,6 @@ static int compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetr
     CHECK_INT(tccl_table_check(table, machine, ERR), 0);
     worse = any ? 0 : check_hosts(model, table);
     tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return worse;
 }
 
@@ -129,13 +129,12 @@ TEST(equals_enumeration)
         int gpus = 1 + random_below(&state, round % 20 == 0 ? 5 : 4);
         int memories = 1 + random_below(&state, gpus == 5 ? 2 : 3);
         int nics = gpus == 5 ? 1 : random_below(&state, 3);
-        struct tccl_model *model = random_model(&state, gpus, memories, nics);
+        owned(model) struct tccl_model *model = random_model(&state, gpus, memories, nics);
         uint32_t mask = (1u << gpus) - 1;
         if (gpus > 2 && random_below(&state, 3) == 0)
             mask &= ~(1u << random_below(&state, gpus));
         bool any = random_below(&state, 4) == 0;
         worse += compare_machine(model, mask, random_below(&state, 3) > 0, any);
-        tccl_model_free(model);
         if (check_failures)
             fprintf(stderr, "round %d: %d GPUs (mask %x), %d memories, %d NICs, any %d\n", round,
                     gpus, mask, memories, nics, any);
@@ -150,9 +149,9 @@ TEST(five_gpu_rings)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
-        cleanup_model struct tccl_model *model = random_model(&state, 5, 3, 0);
-        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-        cleanup_search struct tccl_search *search =
+        owned(model) struct tccl_model *model = random_model(&state, 5, 3, 0);
+        owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        owned(search) struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
         struct tccl_search_options options = {0};
         struct tccl_result result;
@@ -168,14 +167,14 @@ TEST(budget)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
-        cleanup_model struct tccl_model *model = random_model(&state, 4, 2, 1);
+        owned(model) struct tccl_model *model = random_model(&state, 4, 2, 1);
         struct counter counter = {tccl_model_meter(model), 0};
-        cleanup_search struct tccl_search *search =
+        owned(search) struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model),
                             (struct tccl_meter){.measure = counted, .context = &counter}, NULL);
         struct tccl_search_options options = {.budget = 1 + random_below(&state, 120),
                                               .pairs = random_below(&state, 5)};
-        cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK(counter.calls <= options.budget + 2);
         CHECK(counter.calls <= tccl_search_measured(search) + 2);
@@ -211,7 +210,7 @@ static const char shared_model[] =
  * sets). */
 TEST(shared_resource)
 {
-    cleanup_model struct tccl_model *model = NULL;
+    owned(model) struct tccl_model *model = NULL;
     char *text = strdup(shared_model);
     for (char *quote = text; (quote = strchr(quote, '\'')); quote++)
         *quote = '"';
@@ -221,10 +220,10 @@ TEST(shared_resource)
     free(text);
     if (!model)
         return;
-    cleanup_search struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), NULL);
     struct tccl_search_options options = {0};
-    cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
+    owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 7);
     CHECK_INT(tccl_search_table(search, table, &options, ERR), 0);
     long pairs = tccl_table_pairs(table);
     for (int i = 0; i < pairs; i++)
@@ -242,12 +241,12 @@ TEST(gap)
     unsigned long seed = check_seed();
     for (int round = 0; round < 20 && !check_failures; round++) {
         unsigned long state = seed + 3000 + round;
-        cleanup_model struct tccl_model *model = random_model(&state, 4, 3, 1);
-        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-        cleanup_search struct tccl_search *search =
+        owned(model) struct tccl_model *model = random_model(&state, 4, 3, 1);
+        owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        owned(search) struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
         struct tccl_search_options options = {.gap = 0.1};
-        cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
         for (int i = 0; i < tccl_table_pairs(table); i++) {
             const struct tccl_result *result = &table->results[i];
@@ -285,25 +284,23 @@ static int logged(void *context, const struct tccl_set *set, struct tccl_measure
 TEST(resume)
 {
     const struct tccl_model *model = load_machine("amd-4gpu");
-    cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct counter none = {tccl_model_meter(model), 0};
     struct log log = {.meter = tccl_model_meter(model)};
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_search *first =
+    owned(search) struct tccl_search *first =
         tccl_search_new(machine, (struct tccl_meter){.measure = logged, .context = &log}, symmetry);
     struct tccl_search_options options = {0};
     struct tccl_table *a = tccl_table_new(machine, 15), *b = tccl_table_new(machine, 15);
     CHECK_INT(tccl_search_table(first, a, &options, ERR), 0);
     struct tccl_meter meter = {.measure = know, .context = &none, .sets = &log.sets};
-    struct tccl_search *second = tccl_search_new(machine, meter, symmetry);
+    owned(search) struct tccl_search *second = tccl_search_new(machine, meter, symmetry);
     CHECK_INT(tccl_search_table(second, b, &options, ERR), 0);
     CHECK_INT(none.calls, 0);
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(a->results[i].gbps == b->results[i].gbps);
     tccl_table_free(a);
     tccl_table_free(b);
-    tccl_search_free(first);
-    tccl_search_free(second);
     tccl_setmap_clear(&log.sets);
 }
 
@@ -321,11 +318,11 @@ TEST(broken_meter)
 {
     const struct tccl_model *model = load_machine("intel-4gpu");
     struct counter counter = {tccl_model_meter(model), 0};
-    cleanup_search struct tccl_search *search =
+    owned(search) struct tccl_search *search =
         tccl_search_new(tccl_model_machine(model),
                         (struct tccl_meter){.measure = fails, .context = &counter}, NULL);
     struct tccl_search_options options = {0};
-    cleanup_table struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+    owned(table) struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
     CHECK_FAILS(tccl_search_table(search, table, &options, ERR), "the meter broke");
 }
 
@@ -335,7 +332,7 @@ TEST(symmetry)
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
-        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
         const struct tccl_machine *machine = tccl_model_machine(model);
         unsigned long state = seed + which;
         for (int round = 0; round < 200; round++) {

@@ -40,7 +40,7 @@ static void read_question(struct server *server, int fd)
 static void *serve(void *context)
 {
     struct server *server = context;
-    int fd = accept(server->listening, NULL, NULL);
+    cleanup_close int fd = accept(server->listening, NULL, NULL);
     const char *at = server->answer;
     size_t left = server->size;
 
@@ -61,7 +61,6 @@ static void *serve(void *context)
         poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, 20000);
     else if (server->keep_open)
         recv(fd, server->question, 1, 0); /* until the other side closes */
-    close(fd);
     return NULL;
 }
 

@@ -7,13 +7,6 @@ enum { BRIDGES = 6, NODES = 128, TEXT = 16384, VERSION = 22907 };
 
 /* ---- A random machine and chain ---- */
 
-/* A number below limit. */
-static int random_below(unsigned long *state, int limit)
-{
-    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
-    return (int)((*state >> 33) % (unsigned long)limit);
-}
-
 /* Bridges in a forest; each device hangs below one, or at a CPU. */
 static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
 {

@@ -64,13 +64,6 @@ static void *work(void *init)
     return shim_pending_claim(true);
 }
 
-/* A thread that has been joined may still be there for the kernel, for a moment. */
-static void await_end(pid_t thread)
-{
-    while (syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH)
-        sched_yield();
-}
-
 static pthread_barrier_t together;
 
 static void *finish(void *unused)
@@ -94,7 +87,9 @@ TEST(taken_once)
         pthread_create(&thread, NULL, work, init);
         pthread_join(thread, &claimed);
         CHECK(claimed == init);
-        await_end(init->claimed_by);
+        /* A thread that has been joined may still be there for the kernel, for a moment. */
+        while (syscall(SYS_tgkill, getpid(), init->claimed_by, 0) == 0 || errno != ESRCH)
+            sched_yield();
         for (int i = 0; i < THREADS; i++)
             pthread_create(&threads[i], NULL, finish, NULL);
         for (int i = 0; i < THREADS; i++) {

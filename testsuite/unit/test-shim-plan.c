@@ -309,9 +309,8 @@ static const char *file(const char *folder, const char *name)
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     mkdir(path, 0700);
     strcat(path, "/plan");
-    FILE *stream = fopen(path, "w");
+    cleanup_file FILE *stream = fopen(path, "w");
     fwrite(plan_text, 1, strlen(plan_text), stream);
-    fclose(stream);
     return path;
 }
 

@@ -7,20 +7,6 @@ enum { VERSION = 22907 };
 /* The user's own ~/.nccl.conf of whoever runs the tests is left out of sight. */
 static const char *conf;
 
-static void clear(void)
-{
-    extern char **environ;
-    for (char **at = environ; *at;) {
-        if (strncmp(*at, "NCCL_", 5) != 0 || strncmp(*at, "NCCL_CONF_FILE=", 15) == 0) {
-            at++;
-            continue;
-        }
-        char name[64];
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
-        unsetenv(name);
-    }
-}
-
 /* ---- What the user has set ---- */
 
 TEST(user)
@@ -328,7 +314,16 @@ TEST(suit)
 
 SETUP
 {
-    clear();
+    extern char **environ;
+    for (char **at = environ; *at;) {
+        if (strncmp(*at, "NCCL_", 5) != 0 || strncmp(*at, "NCCL_CONF_FILE=", 15) == 0) {
+            at++;
+            continue;
+        }
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
+        unsetenv(name);
+    }
     check_write_file(conf = check_at("nccl.conf"), "");
     setenv("NCCL_CONF_FILE", conf, 1);
 }

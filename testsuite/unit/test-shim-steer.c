@@ -10,13 +10,6 @@
 
 enum { TEXT = 16384, MOST_NICS = 4, MOST_WAYS = 42 };
 
-/* A number below limit. */
-static int random_below(unsigned long *state, int limit)
-{
-    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
-    return (int)((*state >> 33) % (unsigned long)limit);
-}
-
 /* A machine with its NICs, of which the chain has one. */
 struct sample {
     struct shim_pci pci;
@@ -257,20 +250,6 @@ static void read_file(struct reader *reader, const struct sample *sample, const 
     for (int i = 0; i < reader->n_ways; i++)
         CHECK(reader->ways[i].back);
     reader->in_file = reader->tree.n_cpus;
-}
-
-/* NICs that the file does not name are at their NUMA nodes. */
-static void put_other_nics(struct reader *reader, const struct sample *sample)
-{
-    for (int nic = 0; nic < sample->facts.nics; nic++) {
-        int cpu = -1;
-        if (reader->tree.places[FIRST_NIC + nic].met)
-            continue;
-        for (int i = 0; i < reader->tree.n_cpus; i++)
-            if (reader->numbers[i] == sample->nic_node[nic])
-                cpu = i;
-        put_nic(reader, sample, nic, cpu >= 0 ? cpu : put_cpu(reader, sample->nic_node[nic]), 48);
-    }
 }
 
 /* The kind of a CPU. */
@@ -549,7 +528,7 @@ static bool check_one(unsigned long *seed)
     struct tccl_error why = {""};
     char file[TEXT] = "";
     struct shim_text text = {file, sizeof(file), 0, false};
-    struct reader *reader = calloc(1, sizeof(*reader));
+    cleanup_free struct reader *reader = calloc(1, sizeof(*reader));
     unsigned long begin = *seed;
     int gpus = 2 + random_below(seed, 8);
     CHECK(reader != NULL);
@@ -562,7 +541,17 @@ static bool check_one(unsigned long *seed)
                      : 0;
     if (answer) {
         read_file(reader, &sample, file);
-        put_other_nics(reader, &sample);
+        /* NICs that the file does not name are at their NUMA nodes. */
+        for (int nic = 0; nic < sample.facts.nics; nic++) {
+            int cpu = -1;
+            if (reader->tree.places[FIRST_NIC + nic].met)
+                continue;
+            for (int i = 0; i < reader->tree.n_cpus; i++)
+                if (reader->numbers[i] == sample.nic_node[nic])
+                    cpu = i;
+            put_nic(reader, &sample, nic, cpu >= 0 ? cpu : put_cpu(reader, sample.nic_node[nic]),
+                    48);
+        }
         make_view(reader, &sample);
         if (!edges_suit(reader, &sample) || !others_suit(reader, &sample) ||
             (!sample.chain.rings.chains[0].closed && !ends_suit(reader, &sample)) ||
@@ -577,7 +566,6 @@ static bool check_one(unsigned long *seed)
             CHECK(false);
         }
     }
-    free(reader);
     return answer;
 }
 

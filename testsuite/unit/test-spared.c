@@ -12,6 +12,9 @@
 #include "search/search.h"
 #include "search/table-sets.h"
 
+OWNED(groups, struct tccl_groups, tccl_groups_free)
+OWNED(together, struct tccl_together, tccl_together_free)
+
 enum { ROUNDS = 60, MOST = 4, SPLITS = 4, TRANSFERS = 1024 };
 
 /* All that runs, the newcomer last. */
@@ -34,12 +37,12 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     const struct tccl_table_sets_options sets = {.gap = 0.03, .budget = 100};
     machine.n_nics = across ? machine.n_nics : 0;
     struct tccl_table *table = tccl_table_new(&machine, gpus);
-    struct tccl_search *search = tccl_search_new(&machine, tccl_model_meter(model), NULL);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(&machine, tccl_model_meter(model), NULL);
     CHECK(tccl_search_table(search, table, &options, &err) >= 0); /* 1: the budget is used up */
     CHECK_INT(tccl_beside_replies(model, table, &options, &err), 0);
     CHECK_INT(tccl_table_find_sets(model, table, &sets, &err), 0);
     CHECK_STR(err.text, "");
-    tccl_search_free(search);
     return table;
 }
 
@@ -132,7 +135,7 @@ static struct tccl_beside beside_of(const struct node *node, struct tccl_togethe
 /* One more step of this node alone; it runs then. */
 static void begin_ring(struct node *node, struct tccl_table *table)
 {
-    struct tccl_together *together = node->measured ? tccl_together_new() : NULL;
+    owned(together) struct tccl_together *together = node->measured ? tccl_together_new() : NULL;
     struct tccl_beside beside = beside_of(node, together);
     struct tccl_side own = {0};
     struct tccl_launched got;
@@ -148,14 +151,13 @@ static void begin_ring(struct node *node, struct tccl_table *table)
     cases += node->n > 0;
     if (got.side.count > 0)
         node->sides[node->n++] = got.side;
-    tccl_together_free(together);
 }
 
 /* A step of two nodes that are like this one in all. */
 static void begin_chain(struct node *node, struct tccl_table *table)
 {
     struct tccl_beside beside = beside_of(node, NULL);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_beside_class(&beside, table, false, false, ERR);
     const struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring ring;
@@ -186,7 +188,8 @@ static void begin_chain(struct node *node, struct tccl_table *table)
 static void begin_groups(struct node *node, struct tccl_table *const tables[2], bool closed)
 {
     struct tccl_beside beside = beside_of(node, NULL);
-    struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(node->model), closed, false);
+    owned(groups) struct tccl_groups *groups =
+        tccl_groups_new(tccl_model_machine(node->model), closed, false);
     struct tccl_group_choice choices[2];
     bool chosen = tccl_groups_add(groups, tables[0], ERR) == 0 &&
                   tccl_groups_add(groups, tables[1], ERR) == 0 &&
@@ -207,7 +210,6 @@ static void begin_groups(struct node *node, struct tccl_table *const tables[2], 
         if (known)
             check_spared(node, new, own, 2, fmax(tables[0]->noise, tables[1]->noise), "two groups");
     }
-    tccl_groups_free(groups);
 }
 
 /* Steps on the parts of the GPUs, one after the other, and a last one in several shapes. */
@@ -257,7 +259,7 @@ TEST(spared)
     uint32_t parts[MOST];
     for (int i = 0; i < ROUNDS; i++) {
         int gpus = 4 + random_below(&seed, 3);
-        cleanup_model struct tccl_model *model =
+        owned(model) struct tccl_model *model =
             random_model(&seed, gpus, 2 + random_below(&seed, 2), random_below(&seed, 3));
         int n = 2 + (gpus == 6 && random_below(&seed, 2));
         split(&seed, gpus, parts, n);

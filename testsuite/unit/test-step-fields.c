@@ -244,41 +244,25 @@ static void check_join(const struct tccl_step *step)
 
 static void check_plan(const struct tccl_step *step, const struct tccl_outcome *outcome)
 {
-    struct tccl_outcome read;
+    cleared_by(tccl_outcome_clear) struct tccl_outcome read = {0};
     cleanup_json json_t *json = sent(tccl_plan_to_json(outcome, &step->key, 0, 0));
     CHECK_OK(tccl_plan_from_json(json, &step->key, 0, 0, &read, ERR));
     check_same(TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, &read);
-    tccl_outcome_clear(&read);
 }
 
 /* The only record that a filter finds; NULL if it finds none or several. */
 static json_t *find(json_t *filter)
 {
-    json_t *next = NULL;
+    cleanup_json json_t *next = NULL;
     cleanup_json json_t *page = tccl_records_query(records, filter, -1, 1 << 20, &next, ERR);
     CHECK_STR(check_err.text, "");
     json_decref(filter);
-    json_decref(next);
     return json_array_size(page) == 1 ? json_incref(json_array_get(page, 0)) : NULL;
 }
 
 static json_t *find_job(int job)
 {
     return find(json_pack("{s:[{s:i}]}", "jobs", "job", job));
-}
-
-static void check_filters(const json_t *record)
-{
-    for (int i = 0; i < tccl_n_step_fields; i++) {
-        const struct tccl_field *field = &tccl_step_fields[i];
-        const char *value = json_string_value(json_object_get(record, field->name));
-        if (!field->filter)
-            continue;
-        cleanup_json json_t *found = find(json_pack("{s:[s, s]}", field->filter, "other", value));
-        CHECK(found && json_equal(found, record));
-        cleanup_json json_t *none = find(json_pack("{s:[s]}", field->filter, "other"));
-        CHECK(none == NULL);
-    }
 }
 
 static char *shown(const char *column, const json_t *record)
@@ -325,8 +309,8 @@ static json_t *confirmation(const struct tccl_step *step, const struct tccl_outc
 
 static void check_way(int job, const char *show)
 {
-    struct tccl_step step;
-    struct tccl_outcome outcome = {.first = 0};
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
+    cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {.first = 0};
     make_step(&step, job);
     fill(TCCL_OF_OUTCOME, &outcome);
     outcome.cause = (enum tccl_reason)random_in(TCCL_REASON_HET_STEP, TCCL_REASON_OTHER);
@@ -346,20 +330,27 @@ static void check_way(int job, const char *show)
     CHECK(json_real_value(json_object_get(stored, "nccl_gbps")) == 7.25);
     CHECK(json_real_value(json_object_get(stored, "ratio")) ==
           outcome.gbps / outcome.baseline_gbps);
-    check_filters(stored);
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        const char *value = json_string_value(json_object_get(stored, field->name));
+        if (!field->filter)
+            continue;
+        cleanup_json json_t *found = find(json_pack("{s:[s, s]}", field->filter, "other", value));
+        CHECK(found && json_equal(found, stored));
+        cleanup_json json_t *none = find(json_pack("{s:[s]}", field->filter, "other"));
+        CHECK(none == NULL);
+    }
     check_columns(stored);
     if (show) {
         cleanup_free char *text = shown(show, stored);
         printf("%s=%s\n", show, text ? text : "");
     }
-    tccl_step_clear(&step);
-    tccl_outcome_clear(&outcome);
 }
 
 /* What is "" or 0 is left out of messages, and comes back as that. */
 static void test_empty(void)
 {
-    struct tccl_step step = {.key.job = 7, .timeout_ms = 1};
+    cleared_by(tccl_step_clear) struct tccl_step step = {.key.job = 7, .timeout_ms = 1};
     const struct tccl_outcome outcome = {.state = TCCL_STATE_NOTHING};
     const char *node = "n1";
     CHECK_INT(tccl_step_set_nodes(&step, &node, 1), 0);
@@ -372,7 +363,6 @@ static void test_empty(void)
         if (field->owner == TCCL_OF_STEP && field->use & TCCL_IN_JOIN)
             CHECK(there == ((field->use & TCCL_MUST_JOIN) != 0));
     }
-    tccl_step_clear(&step);
 }
 
 /* The table in the README */
@@ -380,22 +370,6 @@ static void test_empty(void)
 static const char *presence(unsigned use, unsigned in, unsigned must)
 {
     return !(use & in) ? "" : use & must ? "must" : "may";
-}
-
-static void write_bounds(const struct tccl_field *field, FILE *out)
-{
-    if (field->type == TCCL_FIELD_WORD)
-        for (int i = 0; field->words[i]; i++)
-            fprintf(out, *field->words[i] ? "%s`%s`" : "",
-                    i > 1 || (i && *field->words[0]) ? " " : "", field->words[i]);
-    else if (field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_LONG)
-        fprintf(out, "%lld bytes", field->max);
-    else if (field->type == TCCL_FIELD_NODES)
-        fprintf(out, "1 to %d, %lld bytes", TCCL_MAX_NODES, field->max);
-    else if (field->type == TCCL_FIELD_NUMBERS)
-        fprintf(out, "at most %lld", field->max);
-    else if (field->type != TCCL_FIELD_BOOL)
-        fprintf(out, "%lld to %lld", field->min, field->max);
 }
 
 /* All but its last column, what the member means. */
@@ -410,7 +384,18 @@ static void write_row(const struct tccl_field *field, FILE *out)
         [TCCL_FIELD_REAL] = "real",
     };
     fprintf(out, "| `%s` | %s | ", field->name, types[field->type]);
-    write_bounds(field, out);
+    if (field->type == TCCL_FIELD_WORD)
+        for (int i = 0; field->words[i]; i++)
+            fprintf(out, *field->words[i] ? "%s`%s`" : "",
+                    i > 1 || (i && *field->words[0]) ? " " : "", field->words[i]);
+    else if (field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_LONG)
+        fprintf(out, "%lld bytes", field->max);
+    else if (field->type == TCCL_FIELD_NODES)
+        fprintf(out, "1 to %d, %lld bytes", TCCL_MAX_NODES, field->max);
+    else if (field->type == TCCL_FIELD_NUMBERS)
+        fprintf(out, "at most %lld", field->max);
+    else if (field->type != TCCL_FIELD_BOOL)
+        fprintf(out, "%lld to %lld", field->min, field->max);
     fprintf(out, " | %s | %s | %s%s | %s | %s |",
             field->use & TCCL_IN_KEY ? "in `key`"
                                      : presence(field->use, TCCL_IN_JOIN, TCCL_MUST_JOIN),

@@ -26,7 +26,7 @@ TEST(nested_step)
                    "SLURM_RESTART_COUNT=2",      NULL};
     struct step_items items = {
         .job = 7, .step = 3, .n_nodes = 2, .node = 1, .now = 1700000000000, .uid = 99, .gid = 98};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, ERR), 0);
     CHECK_STR(place.name, "n2");
@@ -48,7 +48,6 @@ TEST(nested_step)
     CHECK_INT(step.gid, 98);
     CHECK_STR(step.partition, "p");
     CHECK(!step.account[0] && !step.job_name[0] && !step.reason[0]);
-    tccl_step_clear(&step);
 }
 
 TEST(batch_step)
@@ -56,7 +55,7 @@ TEST(batch_step)
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
     struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .now = 1700000000000};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK_INT(step.key.run, 1700000000000);
@@ -68,7 +67,6 @@ TEST(batch_step)
     CHECK_STR(step.nodes[0], "n2");
     CHECK_INT(step.n_gres, 3);
     CHECK_INT(step.node, 0);
-    tccl_step_clear(&step);
 }
 
 /* mpirun's daemons: the job script's node is in front, if it has no daemon, and is of the job. */
@@ -81,7 +79,7 @@ static void check_daemons(const char *program, char *script_node, char *nodes, i
                    script_node,
                    NULL};
     struct step_items items = {.job = 7, .n_nodes = 3, .node = 1, .program = program};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK_INT(step.launch, launch);
@@ -91,7 +89,6 @@ static void check_daemons(const char *program, char *script_node, char *nodes, i
     CHECK_STR(place.name, "n3");
     if (launch == TCCL_LAUNCH_BELOW)
         CHECK_STR(step.nodes[0], "n1");
-    tccl_step_clear(&step);
 }
 
 TEST(daemons)
@@ -112,13 +109,12 @@ TEST(no_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_GPUS=0,1", NULL};
     struct step_items items = {.job = 7, .n_nodes = 1};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK(!place.has_gpus);
     CHECK_INT(step.n_gres, 0);
     CHECK(place.first);
-    tccl_step_clear(&step);
 }
 
 /* Component 1 of two; srun --het-group=1, then --het-group=0,1. */
@@ -185,14 +181,13 @@ static int component(uint32_t job, const char *size, const char *newer, const ch
     char text[3][64];
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0", text[0], text[1], text[2], NULL};
     struct step_items items = {.job = job, .n_nodes = 1};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     snprintf(text[0], sizeof(text[0]), "%s%s", *size ? "SLURM_HET_SIZE=" : "NONE=", size);
     snprintf(text[1], sizeof(text[1]), "SLURM_JOB_ID_HET_GROUP_%s", newer);
     snprintf(text[2], sizeof(text[2]), "SLURM_JOB_ID_PACK_GROUP_%s", older);
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     int found = step.key.het_job ? (int)step.key.het_offset : -1;
-    tccl_step_clear(&step);
     return found;
 }
 
@@ -274,13 +269,12 @@ static void check_array(uint32_t number, uint32_t array_job, uint32_t array_task
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_NODELIST=n1", variable, NULL};
     struct step_items items = {
         .job = 19, .step = number, .n_nodes = 1, .array_job = array_job, .array_task = array_task};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK_INT(step.key.job, 19);
     CHECK_INT(step.array_job, job);
     CHECK_INT(step.array_task, task);
-    tccl_step_clear(&step);
 }
 
 TEST(arrays)
@@ -335,12 +329,11 @@ TEST(place)
 
 static void check_refused(char *const *env, struct step_items items, const char *expected)
 {
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, ERR), -1);
     if (!strstr(check_err.text, expected))
         CHECK_STR(check_err.text, expected);
-    tccl_step_clear(&step);
 }
 
 TEST(bad)
@@ -369,10 +362,9 @@ TEST(placed_without_gpus)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=40", NULL};
     struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
-    struct tccl_step step;
+    cleared_by(tccl_step_clear) struct tccl_step step = {0};
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
     CHECK(place.placed && place.has_gpus && step.n_gres == 0);
     CHECK_STR(place.name, "n2");
-    tccl_step_clear(&step);
 }

@@ -304,13 +304,6 @@ static void do_answer(int which)
     }
 }
 
-/* slurmctld answers, or doesn't. */
-static void do_facts(void)
-{
-    fake_facts.uid = rand() % 8 ? 1000 : 1001;
-    fake_answer_questions(rand() % 4 != 0);
-}
-
 static void do_hang_up(void)
 {
     if (rig.n_connections > 0)
@@ -353,7 +346,9 @@ static void do_anything(void)
         do_here(which);
         break;
     case 12:
-        do_facts();
+        /* slurmctld answers, or doesn't. */
+        fake_facts.uid = rand() % 8 ? 1000 : 1001;
+        fake_answer_questions(rand() % 4 != 0);
         break;
     default:
         do_answer(which);
@@ -367,18 +362,6 @@ static bool is_asked(const struct probe *probe)
 {
     return probe->tries[PROBE_FIRST].link || probe->tries[PROBE_AGAIN].link ||
            probe->tries[PROBE_BUSY].link;
-}
-
-static void check_children(const struct step *step, bool open)
-{
-    int arrived = 0;
-    for (int i = 0; i < step->n_children; i++) {
-        const struct child *child = &step->children[i];
-        arrived += child->merge != NULL;
-        CHECK(open || (!child->merge && !child->connection && !is_asked(&child->probe)));
-        CHECK((child->merge != NULL) == (child->connection != NULL));
-    }
-    CHECK(!open || arrived == step->n_arrived);
 }
 
 static void check_step(const struct step *step, bool open)
@@ -399,7 +382,14 @@ static void check_step(const struct step *step, bool open)
     CHECK(step->phase != STEP_SETTLED || step->recorded || !step_has_joined(step));
     CHECK(!open || step->outcome.state != TCCL_STATE_APPLIED);
     CHECK(rig.node != 0 || !under_way);
-    check_children(step, open);
+    int arrived = 0;
+    for (int i = 0; i < step->n_children; i++) {
+        const struct child *child = &step->children[i];
+        arrived += child->merge != NULL;
+        CHECK(open || (!child->merge && !child->connection && !is_asked(&child->probe)));
+        CHECK((child->merge != NULL) == (child->connection != NULL));
+    }
+    CHECK(!open || arrived == step->n_arrived);
 }
 
 static void check_steps(void)
@@ -419,24 +409,54 @@ static void check_steps(void)
     CHECK_INT(count, rig.steps->count);
 }
 
+/* The step that these tests are about. */
+static struct step *the_step(void)
+{
+    struct tccl_step_key key = key_of(0);
+    return steps_find(rig.steps, &key);
+}
+
+/* A JOIN of a plugin that waits for the answer. */
+static struct connection *send_join(const struct tccl_step *join)
+{
+    cleanup_json json_t *message = tccl_join_to_json(join, NULL);
+    struct connection *connection = new_connection();
+    connection->closed = false;
+    step_join(&rig.daemon, connection, message);
+    rig.joined++;
+    return connection;
+}
+
+static const struct step *join_alone(void)
+{
+    struct tccl_step join = join_of(0, rig.node);
+    send_join(&join);
+    return the_step();
+}
+
+static void merge_with(int node, bool required, const char *claims, const char *reason)
+{
+    cleanup_json json_t *merge = new_report("merge", 0, node);
+    json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
+    if (required)
+        json_object_set_new(merge, "required", json_true());
+    if (claims)
+        json_object_set_new(merge, "claims", json_string(claims));
+    if (*reason)
+        put_reason(merge, reason);
+    struct connection *peer = new_peer(node);
+    peer->closed = false;
+    step_merge(&rig.daemon, peer, merge);
+}
+
 /* All of a range is there and reported; then a node of it fails: its parent hears the reason in
  * place of the MERGE, as it must not give the ring out any more. */
 TEST(taken_back)
 {
-    struct tccl_step_key key = key_of(0);
     begin_rig(16, NODES);
-    struct tccl_step join = join_of(0, 16);
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    step_join(&rig.daemon, new_connection(), message);
-    rig.joined++;
-    for (int node = 17; node < NODES; node++) {
-        cleanup_json json_t *merge = new_report("merge", 0, node);
-        json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
-        struct connection *peer = new_peer(node);
-        peer->closed = false;
-        step_merge(&rig.daemon, peer, merge);
-    }
-    const struct step *step = steps_find(rig.steps, &key);
+    const struct step *step = join_alone();
+    for (int node = 17; node < NODES; node++)
+        merge_with(node, false, NULL, "");
     CHECK_INT(step->phase, STEP_REPORTED);
     CHECK_INT(fake_n_links, 1);
     CHECK_STR(fake_links[0]->reason, "");
@@ -473,18 +493,6 @@ static void wait_until(const struct step *step, int64_t due)
     fake_us = due * 1000;
     event_del(step->timer);
     event_get_callback(step->timer)(-1, EV_TIMEOUT, event_get_callback_arg(step->timer));
-}
-
-static const struct step *join_alone(void)
-{
-    struct tccl_step_key key = key_of(0);
-    struct tccl_step join = join_of(0, rig.node);
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    struct connection *connection = new_connection();
-    connection->closed = false;
-    step_join(&rig.daemon, connection, message);
-    rig.joined++;
-    return steps_find(rig.steps, &key);
 }
 
 /* A step that has its plan is joined again, by the same slurmstepd, by another one, or by one that
@@ -654,9 +662,7 @@ TEST(most_rings)
         begin_rig(0, 1);
         struct tccl_step join = join_of(0, 0);
         join.max_rings = asked;
-        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-        step_join(&rig.daemon, new_connection(), message);
-        rig.joined++;
+        send_join(&join);
         CHECK_INT(fake_most_rings, asked ? asked : rig.conf.max_rings);
         end_rig();
     }
@@ -668,25 +674,8 @@ static struct step *join_with(enum tccl_mode mode, const char *reason)
     join.mode = mode;
     strcpy(join.reason, reason);
     join.cause = *reason ? TCCL_REASON_UNKNOWN_GPU : TCCL_REASON_NONE;
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    struct connection *connection = new_connection();
-    connection->closed = false;
-    step_join(&rig.daemon, connection, message);
-    rig.joined++;
-    return steps_find(rig.steps, &join.key);
-}
-
-static void merge_with(int node, bool required, const char *reason)
-{
-    cleanup_json json_t *merge = new_report("merge", 0, node);
-    json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
-    if (required)
-        json_object_set_new(merge, "required", json_true());
-    if (*reason)
-        put_reason(merge, reason);
-    struct connection *peer = new_peer(node);
-    peer->closed = false;
-    step_merge(&rig.daemon, peer, merge);
+    send_join(&join);
+    return the_step();
 }
 
 /* Node 0's plugin ends a step without a ring where a node requires one, and if it has nothing to
@@ -706,7 +695,7 @@ TEST(required)
         begin_rig(0, 2);
         fake_solution = state == TCCL_STATE_FALLBACK ? TCCL_STATE_APPLIED : state;
         fake_no_profile = state == TCCL_STATE_FALLBACK && !late;
-        merge_with(1, child, late ? fake_reason : "");
+        merge_with(1, child, NULL, late ? fake_reason : "");
         const struct step *step = join_with(mode, "");
         CHECK_INT(step->outcome.state, state);
         CHECK_INT(step->outcome.required,
@@ -745,37 +734,25 @@ TEST(parent_down)
 /* What a step does whose policy depends on what it claims: the answer of its JOIN. */
 static const struct connection *join_by_claims(const char *account)
 {
-    struct tccl_step_key key = key_of(0);
     struct tccl_step join = join_of(0, 0);
     join.by_claims = true;
     snprintf(join.account, sizeof(join.account), "%s", account);
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    struct connection *connection = new_connection();
-    connection->closed = false;
-    step_join(&rig.daemon, connection, message);
-    rig.joined++;
-    CHECK(steps_find(rig.steps, &key) != NULL);
+    const struct connection *connection = send_join(&join);
+    CHECK(the_step() != NULL);
     return connection;
-}
-
-static const char *reason_of_step(void)
-{
-    struct tccl_step_key key = key_of(0);
-    return steps_find(rig.steps, &key)->outcome.reason;
 }
 
 /* A node above or below asks, after_ms from now, when the slurmstepd here has been there for
  * stepd_ms. Returns whether the step still waits. */
 static bool ask_here(int after_ms, int64_t stepd_ms)
 {
-    struct tccl_step_key key = key_of(0);
     cleanup_json json_t *message = new_report("here", 0, rig.node);
     fake_us += after_ms * 1000;
     fake_stepd_ms = stepd_ms;
     json_object_del(message, "reason");
     json_object_set_new(message, "wait_ms", json_integer(TIMEOUT_MS));
     step_here(&rig.daemon, new_peer(rig.parent), message);
-    return step_is_open(steps_find(rig.steps, &key));
+    return step_is_open(the_step());
 }
 
 /* The parent's port is flooded, so it hears no question; one of its own says that it is alive. */
@@ -799,14 +776,15 @@ TEST(silent)
     CHECK(ask_here(0, 60000)); /* so is a JOIN that is on its way */
     CHECK(ask_here(2999, 60000) && ask_here(1, 2999) && ask_here(0, 0) && ask_here(9000, -1));
     CHECK(!ask_here(0, 3000));
-    CHECK(
-        strstr(reason_of_step(), "n2: the step has started there, but its plugin has not spoken"));
+    CHECK(strstr(the_step()->outcome.reason,
+                 "n2: the step has started there, but its plugin has not spoken"));
     end_rig();
     begin_rig(1, 2); /* one that has begun and ended here without a plugin, or is to come */
     fake_missing = "there is no plugstack.conf";
     CHECK(ask_here(0, -1) && ask_here(2999, -1));
     CHECK(!ask_here(1, -1));
-    CHECK(strstr(reason_of_step(), "n2: Slurm has no plugin there: there is no plugstack.conf"));
+    CHECK(strstr(the_step()->outcome.reason,
+                 "n2: Slurm has no plugin there: there is no plugstack.conf"));
     end_rig();
     begin_rig(1, 2);
     join_alone();
@@ -860,7 +838,7 @@ TEST(claims_of_root)
         fake_answer_questions(cases[i].knows);
         CHECK_INT(connection->answers, 1);
         CHECK_INT(connection->applied, !cases[i].reason);
-        CHECK(!cases[i].reason || strstr(reason_of_step(), cases[i].reason));
+        CHECK(!cases[i].reason || strstr(the_step()->outcome.reason, cases[i].reason));
         end_rig();
     }
 }
@@ -873,7 +851,8 @@ TEST(claims_unanswered)
     for (int i = 0; i < 100 && !connection->answers; i++)
         do_timer(0);
     CHECK_INT(connection->answers, 1);
-    CHECK(!connection->applied && strstr(reason_of_step(), "slurmctld has not said them within"));
+    CHECK(!connection->applied &&
+          strstr(the_step()->outcome.reason, "slurmctld has not said them within"));
     end_rig();
     begin_rig(0, 1);
     rig.conf.squeue[0] = '\0';
@@ -887,23 +866,14 @@ TEST(claims_of_child)
 {
     for (int by_claims = 0; by_claims < 2; by_claims++) {
         begin_rig(0, 2);
-        cleanup_json json_t *merge = new_report("merge", 0, 1);
-        json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
-        json_object_set_new(merge, "claims", json_string("\nforged\n"));
-        struct connection *peer = new_peer(1);
-        peer->closed = false;
-        step_merge(&rig.daemon, peer, merge);
+        merge_with(1, false, "\nforged\n", "");
         if (by_claims) {
             CHECK_INT(join_by_claims("tester")->answers, 1);
-            CHECK(strstr(reason_of_step(), "than on other nodes"));
+            CHECK(strstr(the_step()->outcome.reason, "than on other nodes"));
         } else {
-            struct tccl_step join = join_of(0, 0);
-            cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-            step_join(&rig.daemon, new_connection(), message);
-            rig.joined++;
-            CHECK_INT(steps_find(rig.steps, &join.key)->phase, STEP_GATHERING);
+            CHECK_INT(join_alone()->phase, STEP_GATHERING);
             fake_answer_questions(true);
-            CHECK(strstr(reason_of_step(), "of one node names another partition"));
+            CHECK(strstr(the_step()->outcome.reason, "of one node names another partition"));
         }
         end_rig();
     }

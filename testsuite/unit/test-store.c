@@ -1,8 +1,6 @@
 /* test-store.c: stores of other versions, records that get too old, and what is found by what. */
 #include <sys/resource.h>
 
-#include <sqlite3.h>
-
 #include "check.h"
 #include "client/step-fields.h"
 #include "records/lost.h"
@@ -13,93 +11,25 @@
 
 static char path[128];
 
-static void execute(const char *sql)
+static struct tccl_records *new_store(void)
 {
-    sqlite3 *db;
-    char *said = NULL;
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    sqlite3_exec(db, sql, NULL, NULL, &said);
-    CHECK_STR(said ? said : "", "");
-    sqlite3_free(said);
-    sqlite3_close(db);
+    return new_store_at(path);
 }
 
 static int64_t number(const char *sql)
 {
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    int64_t number = -1;
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        number = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return number;
+    return store_sql(path, sql);
 }
 
 static void check_sound(void)
 {
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL), SQLITE_OK);
-    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
-    CHECK_STR((const char *)sqlite3_column_text(statement, 0), "ok");
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-}
-
-static void remove_store(void)
-{
-    static const char *const ends[] = {"", "-wal", "-shm"};
-    for (int i = 0; i < 3; i++) {
-        char name[160];
-        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        unlink(name);
-    }
-}
-
-static json_t *record(int job, const char *state, int start)
-{
-    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:s}", "cluster", "c", "job", job, "step",
-                     0, "uid", 1000, "state", state, "start", start, "reporter", 0, "nodes",
-                     "n[1-2]");
-}
-
-static json_t *confirmation(int job, const char *built, int start)
-{
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:i}", "cluster", "c", "job", job, "step", 0,
-                     "built", built, "built_reason", "why", "start", start);
-}
-
-static void put(struct tccl_records *records, json_t *json)
-{
-    CHECK_OK(tccl_records_put(records, json, ERR));
-    json_decref(json);
-}
-
-/* The records that a filter finds, over all pages. */
-static json_t *find(struct tccl_records *records, const char *text, size_t max_bytes)
-{
-    json_t *all = json_array(), *filter = json_loads(text, 0, NULL);
-    CHECK(filter != NULL);
-    while (filter) {
-        json_t *next = NULL;
-        struct tccl_error err = {0};
-        cleanup_json json_t *page = tccl_records_query(records, filter, -1, max_bytes, &next, &err);
-        CHECK_STR(err.text, "");
-        json_array_extend(all, page);
-        json_decref(filter);
-        filter = next;
-    }
-    return all;
+    CHECK_INT(number("SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
 }
 
 static void check_jobs(struct tccl_records *records, const char *filter, const char *jobs)
 {
     char got[1000] = "";
-    cleanup_json json_t *found = find(records, filter, 1 << 20);
+    cleanup_json json_t *found = find_records(records, json_loads(filter, 0, NULL), -1, 1 << 20);
     for (size_t i = 0; i < json_array_size(found); i++)
         snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%lld", i ? " " : "",
                  (long long)json_integer_value(json_object_get(json_array_get(found, i), "job")));
@@ -108,14 +38,21 @@ static void check_jobs(struct tccl_records *records, const char *filter, const c
     CHECK_STR(got, jobs);
 }
 
+/* Closes it, and looks that its file is sound. */
+static void end_store(struct tccl_records *records)
+{
+    tccl_records_close(records);
+    check_sound();
+}
+
 /* Stores of other versions */
 
 /* Is refused in one line that says what to do, and left as it is. */
 static void check_refused(const char *sql, const char *why)
 {
     struct tccl_records *records;
-    remove_store();
-    execute(sql);
+    remove_store_at(path);
+    number(sql);
     int64_t version = number("PRAGMA user_version");
     CHECK_INT(tccl_records_open(path, &records, ERR), -1);
     CHECK(records == NULL && strstr(check_err.text, why) != NULL && !strchr(check_err.text, '\n'));
@@ -153,44 +90,41 @@ TEST(new_columns)
             field->use & TCCL_IN_KEY)
             continue;
         bool built = !(field->use & TCCL_IN_RECORD);
-        remove_store();
-        records = open_store_at(path);
-        put(records, record(1, "applied", 1001));
+        records = new_store();
+        put_record(records, step_record(1, "applied", 1001));
         tccl_records_close(records);
         snprintf(drop, sizeof(drop), "DROP INDEX records_facts; ALTER TABLE records DROP COLUMN %s",
                  field->name);
-        execute(drop);
+        number(drop);
         snprintf(drop, sizeof(drop), "ALTER TABLE builds DROP COLUMN %s", field->name);
         if (built)
-            execute(drop);
+            number(drop);
         CHECK_INT(tccl_records_open_reader(path, &records, &err), -1);
         CHECK(strstr(err.text, "records of an older version: start") != NULL);
         records = open_store_at(path);
-        put(records, record(2, "applied", 1002));
-        put(records, confirmation(2, "differs", 1002));
+        put_record(records, step_record(2, "applied", 1002));
+        put_record(records, built_record(2, "differs", "why", 1002));
         check_jobs(records, "{}", "1 2");
         check_jobs(records, "{\"states\": [\"differs\"]}", "2");
         tccl_records_close(records);
         records = open_store_at(path);
-        tccl_records_close(records);
-        check_sound();
+        end_store(records);
     }
 }
 
 /* The schema before: facts packed, and what was built not in records. */
 static void make_packed(int count)
 {
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    struct tccl_records *records = new_store();
     CHECK_OK(tccl_records_begin(records, ERR));
     for (int job = 1; job <= count; job++) {
-        put(records, record(job, job % 5 ? "applied" : "fallback", 1000 + job));
+        put_record(records, step_record(job, job % 5 ? "applied" : "fallback", 1000 + job));
         if (job % 3)
-            put(records, confirmation(job, job % 2 ? "applied" : "differs", 1000 + job));
+            put_record(records, built_record(job, job % 2 ? "applied" : "differs", "why", 1000 + job));
     }
     CHECK_OK(tccl_records_commit(records, ERR));
     tccl_records_close(records);
-    execute("DROP INDEX records_facts; ALTER TABLE records ADD COLUMN facts BLOB NOT NULL DEFAULT"
+    number("DROP INDEX records_facts; ALTER TABLE records ADD COLUMN facts BLOB NOT NULL DEFAULT"
             " x''; UPDATE records SET facts = x'0102', built = '', built_reason = '';"
             "ALTER TABLE records DROP COLUMN nccl; ALTER TABLE records DROP COLUMN nccl_gbps;"
             "CREATE INDEX records_facts ON records (start, id, facts); PRAGMA user_version = 9");
@@ -216,7 +150,7 @@ TEST(packed)
         check_sound();
     }
     /* Between the last row and the index. */
-    execute("DROP INDEX IF EXISTS records_facts");
+    number("DROP INDEX IF EXISTS records_facts");
     err = (struct tccl_error){0};
     CHECK(summary_of(path, NULL, -1, &err) == NULL);
     CHECK(strstr(err.text, "records of an older version are") != NULL);
@@ -247,13 +181,12 @@ static int purge_all(struct tccl_records *records, int64_t before, int most)
 
 TEST(purge)
 {
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    struct tccl_records *records = new_store();
     for (int job = 1; job <= 25; job++) {
-        put(records, record(job, "applied", 1000 + job));
-        put(records, confirmation(job, "applied", 1000 + job));
+        put_record(records, step_record(job, "applied", 1000 + job));
+        put_record(records, built_record(job, "applied", "why", 1000 + job));
     }
-    put(records, confirmation(99, "applied", 1001)); /* of a record that never came */
+    put_record(records, built_record(99, "applied", "why", 1001)); /* of a record that never came */
     CHECK_INT(tccl_records_purge(records, 1001, 1001, 10, NULL), 0);
     CHECK_INT(tccl_records_purge(records, 1021, 1021, 7, NULL), 7);
     check_jobs(records, "{\"limit\": 100, \"end\": 1010}", "8 9 10");
@@ -268,20 +201,19 @@ TEST(purge)
 TEST(misdated)
 {
     int64_t believed, newest;
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    struct tccl_records *records = new_store();
     CHECK_INT(tccl_records_time(records, &believed, &newest, NULL), 0);
     CHECK_INT(believed, 0);
     CHECK_INT(newest, 0);
     for (int job = 1; job <= 5; job++) {
-        put(records, record(job, "applied", 1000 + job));
-        put(records, confirmation(job, "applied", 1000 + job));
+        put_record(records, step_record(job, "applied", 1000 + job));
+        put_record(records, built_record(job, "applied", "why", 1000 + job));
     }
     static const int starts[] = {3, 99000000};
     for (int i = 0; i < 2; i++) {
-        cleanup_json json_t *json = record(50 + i, "applied", starts[i]);
+        cleanup_json json_t *json = step_record(50 + i, "applied", starts[i]);
         CHECK_INT(tccl_records_put_misdated(records, json, 1004, NULL), 0);
-        put(records, confirmation(50 + i, "applied", starts[i]));
+        put_record(records, built_record(50 + i, "applied", "why", starts[i]));
     }
     CHECK_INT(tccl_records_set_time(records, 1234, NULL), 0);
     CHECK_INT(tccl_records_time(records, &believed, &newest, NULL), 0);
@@ -290,11 +222,11 @@ TEST(misdated)
     CHECK(purge_all(records, 1004, 2) > 0);
     check_jobs(records, "{}", "50 4 5 51");
     CHECK_INT(number("SELECT count(*) FROM builds"), 4);
-    cleanup_json json_t *found = find(records, "{}", 1 << 20);
+    cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, 1 << 20);
     CHECK_INT(json_integer_value(json_object_get(json_array_get(found, 0), "arrived")), 1004);
     CHECK(!json_object_get(json_array_get(found, 1), "arrived"));
     /* The right time comes after all. */
-    put(records, record(50, "applied", 1004));
+    put_record(records, step_record(50, "applied", 1004));
     CHECK(purge_all(records, 1005, 2) > 0);
     check_jobs(records, "{}", "5");
     tccl_records_close(records);
@@ -305,13 +237,12 @@ TEST(misdated)
 /* Misdated records go by a time of their own, and no others. */
 TEST(purge_misdated)
 {
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
-    put(records, record(1, "applied", 1001));
+    struct tccl_records *records = new_store();
+    put_record(records, step_record(1, "applied", 1001));
     for (int job = 50; job < 60; job++) {
-        cleanup_json json_t *json = record(job, "applied", job % 2 ? 3 : 99000000);
+        cleanup_json json_t *json = step_record(job, "applied", job % 2 ? 3 : 99000000);
         CHECK_INT(tccl_records_put_misdated(records, json, 1000 + job, NULL), 0);
-        put(records, confirmation(job, "applied", job % 2 ? 3 : 99000000));
+        put_record(records, built_record(job, "applied", "why", job % 2 ? 3 : 99000000));
     }
     CHECK_INT(tccl_records_purge(records, 0, 1050, 10, NULL), 0);
     CHECK_INT(tccl_records_purge(records, 0, 1054, 3, NULL), 3);
@@ -348,8 +279,7 @@ static void check_lost(struct tccl_records *records, int count, int nodes, int f
 TEST(lost)
 {
     static const char one[] = "0123456789abcdef", two[] = "fedcba9876543210";
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    struct tccl_records *records = new_store();
     check_lost(records, 0, 0, 0, 0);
     for (int i = 0; i < 3; i++)
         CHECK_INT(say_lost(records, "n1", one, 5, 100, 200), 0);
@@ -368,34 +298,31 @@ TEST(lost)
     CHECK_INT(say_lost(records, "n3", one, -1, 1, 1), 1);
     CHECK_INT(say_lost(records, "n3", one, 1, 2, 1), 1);
     check_lost(records, 18, 2, 50, 5000);
-    put(records, record(1, "applied", 4000));
+    put_record(records, step_record(1, "applied", 4000));
     CHECK_INT(purge_all(records, 350, 2), 0);
     check_lost(records, 11, 2, 50, 5000);
-    execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 65534)"
-            " INSERT INTO lost SELECT 'm' || i, '0123456789abcdef', 1, 1, 1 FROM n");
+    number("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 65534)"
+           " INSERT INTO lost SELECT 'm' || i, '0123456789abcdef', 1, 1, 1 FROM n");
     CHECK_INT(say_lost(records, "n4", one, 1, 1, 1), 1); /* more rows are not made, */
     CHECK_INT(number("SELECT count(*) FROM lost"), 65536);
     CHECK_INT(say_lost(records, "n2", one, 11, 50, 60), 0); /* but those that are there go up */
     check_lost(records, 65534 + 12, 65536, 1, 400);
-    tccl_records_close(records);
-    check_sound();
+    end_store(records);
 }
 
 /* What old records took is given back. */
 TEST(shrink)
 {
     struct stat full, empty;
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
-    char *ring = malloc(60001);
+    struct tccl_records *records = new_store();
+    cleanup_free char *ring = malloc(60001);
     memset(ring, 'x', 60000);
     ring[60000] = '\0';
     for (int job = 1; job <= 100; job++) {
-        json_t *json = record(job, "applied", 1000 + job);
+        json_t *json = step_record(job, "applied", 1000 + job);
         json_object_set_new(json, "ring", json_string(ring));
-        put(records, json);
+        put_record(records, json);
     }
-    free(ring);
     tccl_records_close(records);
     CHECK_INT(stat(path, &full), 0);
     records = open_store_at(path);
@@ -425,19 +352,16 @@ static bool is_hidden(const struct owned *all, const struct owned *one)
 
 TEST(owners)
 {
-    unsigned long seed = check_seed();
     struct owned all[OWNED];
-    remove_store();
-    srand((unsigned)seed);
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = new_store();
     for (int i = 0; i < OWNED; i++) {
         all[i] =
             (struct owned){1 + rand() % 20, 1000 + rand() % 3, rand() % 2 ? 1 + rand() % 20 : 0,
                            1700000000 + rand() % 40 * 10 * 86400};
-        json_t *json = record(all[i].job, "applied", all[i].start);
+        json_t *json = step_record(all[i].job, "applied", all[i].start);
         json_object_update_new(json, json_pack("{s:i, s:i, s:i}", "uid", all[i].uid, "step", i,
                                                "array_job_id", all[i].array));
-        put(records, json);
+        put_record(records, json);
     }
     for (int array = 1; array <= 20; array++) {
         char filter[200];
@@ -445,35 +369,33 @@ TEST(owners)
         snprintf(filter, sizeof(filter),
                  "{\"jobs\":[{\"array_job\":%d},{\"array_job\":%d,\"x\":1},{\"array_job\":%d}]}",
                  array, array, array);
-        cleanup_json json_t *found = find(records, filter, 2000);
+        cleanup_json json_t *found = find_records(records, json_loads(filter, 0, NULL), -1, 2000);
         for (int i = 0; i < OWNED; i++)
             expected += all[i].array == array && !is_hidden(all, &all[i]);
         CHECK_INT(json_array_size(found), expected);
     }
-    tccl_records_close(records);
 }
 
 /* Runs of a step under one key */
 
 TEST(later_run)
 {
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
-    put(records, record(1, "applied", 2000));
-    put(records, record(1, "fallback", 1000)); /* from the outbox, of the run before */
+    struct tccl_records *records = new_store();
+    put_record(records, step_record(1, "applied", 2000));
+    put_record(records, step_record(1, "fallback", 1000)); /* from the outbox, of the run before */
     check_jobs(records, "{\"states\": [\"applied\"]}", "1");
-    put(records, record(1, "fallback", 3000));
+    put_record(records, step_record(1, "fallback", 3000));
     check_jobs(records, "{\"states\": [\"fallback\"], \"start\": 3000}", "1");
     check_jobs(records, "{\"end\": 2999}", "");
-    put(records, confirmation(1, "differs", 2000)); /* of a run that is not on record any more */
-    put(records, record(1, "applied", 3000));
+    put_record(records, built_record(1, "differs", "why",
+                                     2000)); /* of a run that is not on record any more */
+    put_record(records, step_record(1, "applied", 3000));
     check_jobs(records, "{\"states\": [\"applied\"]}", "1");
-    put(records, confirmation(1, "differs", 3000));
+    put_record(records, built_record(1, "differs", "why", 3000));
     check_jobs(records, "{\"states\": [\"differs\"]}", "1");
-    put(records, record(1, "applied", 4000));
+    put_record(records, step_record(1, "applied", 4000));
     check_jobs(records, "{\"states\": [\"applied\"]}", "1");
-    tccl_records_close(records);
-    check_sound();
+    end_store(records);
 }
 
 /* Records that are stored together */
@@ -488,8 +410,8 @@ static int put_batch(struct tccl_records *records, int first, int last, rlim_t l
     CHECK_INT(tccl_records_begin(records, ERR), 0);
     CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
     for (int job = first; job <= last; job++) {
-        cleanup_json json_t *json = record(job, "applied", 1000 + job);
-        cleanup_json json_t *built = confirmation(job, "applied", 1000 + job);
+        cleanup_json json_t *json = step_record(job, "applied", 1000 + job);
+        cleanup_json json_t *built = built_record(job, "applied", "why", 1000 + job);
         tccl_records_put(records, json, NULL);
         tccl_records_put(records, built, NULL);
     }
@@ -501,16 +423,15 @@ static int put_batch(struct tccl_records *records, int first, int last, rlim_t l
 
 TEST(batches)
 {
-    remove_store();
     signal(SIGXFSZ, SIG_IGN);
-    struct tccl_records *records = open_store_at(path);
+    struct tccl_records *records = new_store();
     CHECK_INT(put_batch(records, 1, 5, RLIM_INFINITY), 0);
     check_jobs(records, "{}", "1 2 3 4 5");
     CHECK_INT(tccl_records_begin(records, NULL), 0);
-    put(records, record(6, "applied", 1006));
+    put_record(records, step_record(6, "applied", 1006));
     cleanup_json json_t *bad = json_object();
     CHECK_INT(tccl_records_put(records, bad, NULL), 1);
-    put(records, record(7, "applied", 1007));
+    put_record(records, step_record(7, "applied", 1007));
     CHECK_INT(tccl_records_commit(records, NULL), 0); /* one that is refused keeps no other out */
     check_jobs(records, "{\"jobs\": [{\"job\": 6}, {\"job\": 7}]}", "6 7");
     CHECK_INT(put_batch(records, 1000, 4000, 120000), -1);
@@ -519,24 +440,22 @@ TEST(batches)
     tccl_records_close(records);
     records = open_store_at(path);
     check_jobs(records, "{}", "1 2 3 4 5 6 7 8 9");
-    tccl_records_close(records);
-    check_sound();
+    end_store(records);
 }
 
 /* Filters */
 
 static void put_with(struct tccl_records *records, int job, const char *more)
 {
-    json_t *json = record(job, "fallback", 1000 + job);
+    json_t *json = step_record(job, "fallback", 1000 + job);
     cleanup_json json_t *rest = json_loads(more, 0, NULL);
     CHECK(rest && json_object_update(json, rest) == 0);
-    put(records, json);
+    put_record(records, json);
 }
 
 TEST(filters)
 {
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = new_store();
     put_with(records, 1, "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\"}");
     put_with(records, 2,
              "{\"partition\": \"gpu\", \"account\": \"b\", \"nodes\": \"m1\","
@@ -573,7 +492,6 @@ TEST(filters)
     check_jobs(records, "{\"nodes\": [\"m1\"], \"partitions\": [\"gpu\"]}", "2");
     check_jobs(records, "{\"jobs\": [{\"job\": 1}, {\"job\": 3}], \"partitions\": [\"gpu\"]}", "1");
     check_jobs(records, "{\"jobs\": [{\"job\": 1}, {\"job\": 4}], \"order\": \"newest\"}", "4 1");
-    tccl_records_close(records);
 }
 
 TEST(bad_filters)
@@ -584,7 +502,7 @@ TEST(bad_filters)
         "{\"names\": \"x\"}",        "{\"names\": [1]}",    "{\"min_nodes\": -1}",
         "{\"max_nodes\": \"2\"}",
     };
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = open_store_at(path);
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         json_t *next;
@@ -602,20 +520,16 @@ TEST(bad_filters)
     cleanup_json json_t *filter = json_loads(text, 0, NULL);
     CHECK(tccl_records_query(records, filter, -1, 1000, &next, &err) == NULL);
     CHECK(strstr(err.text, "accounts must be a list of at most 64") != NULL);
-    tccl_records_close(records);
 }
 
 /* Pages neither lose nor double a row, either way round, also while others come and go. */
 TEST(pages)
 {
-    unsigned long seed = check_seed();
     enum { JOBS = 300 };
     int seen[JOBS + 1] = {0};
-    srand((unsigned)seed);
-    remove_store();
-    struct tccl_records *records = open_store_at(path);
+    owned(records) struct tccl_records *records = new_store();
     for (int job = 1; job <= JOBS; job++)
-        put(records, record(job, "applied", 1000 + rand() % 10));
+        put_record(records, step_record(job, "applied", 1000 + rand() % 10));
     for (int newest = 0; newest < 2; newest++) {
         json_t *filter = json_pack("{s:s, s:i}", "order", newest ? "newest" : "oldest", "limit", 7);
         int64_t last = newest ? INT64_MAX : 0;
@@ -632,14 +546,13 @@ TEST(pages)
                 if (job <= JOBS)
                     seen[job]++;
             }
-            put(records, record(extra, "applied", 1000 + rand() % 10));
+            put_record(records, step_record(extra, "applied", 1000 + rand() % 10));
             json_decref(filter);
             filter = next;
         }
     }
     for (int job = 1; job <= JOBS; job++)
         CHECK_INT(seen[job], 2);
-    tccl_records_close(records);
 }
 
 /* Killed at any moment */
@@ -665,15 +578,15 @@ static void write_until_killed(int out, int job)
         if (!outbox)
             _exit(1);
         cleanup_json json_t *ids = NULL,
-                            *json = json_pack("[o, o]", record(job, "applied", 1000 + job),
-                                              record(job + 1, "applied", 1001 + job));
+                            *json = json_pack("[o, o]", step_record(job, "applied", 1000 + job),
+                                              step_record(job + 1, "applied", 1001 + job));
         int last = job + 1, lost = 0;
         if (tccl_outbox_put(outbox, json, &too_long, NULL) != 0 ||
             write(out, &last, sizeof(last)) != sizeof(last))
             _exit(1);
         for (size_t i = 0; i < 2; i++)
-            put(records, json_incref(json_array_get(json, i)));
-        put(records, confirmation(job, "differs", 1000 + job));
+            put_record(records, json_incref(json_array_get(json, i)));
+        put_record(records, built_record(job, "differs", "why", 1000 + job));
         cleanup_json json_t *found = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, NULL);
         if (!json_equal(found, json) || tccl_outbox_remove(outbox, ids, NULL, NULL) != 0)
             _exit(1);
@@ -685,26 +598,22 @@ static void write_until_killed(int out, int job)
 static void deliver(struct tccl_records *records)
 {
     struct tccl_outbox *outbox = open_outbox();
-    json_t *ids = NULL;
+    cleanup_json json_t *ids = NULL;
     int lost = 0;
     CHECK(outbox != NULL);
     cleanup_json json_t *found = tccl_outbox_take(outbox, 0, 10, 1 << 20, &ids, &lost, NULL);
     for (size_t i = 0; i < json_array_size(found); i++)
-        put(records, json_incref(json_array_get(found, i)));
+        put_record(records, json_incref(json_array_get(found, i)));
     CHECK_INT(tccl_outbox_remove(outbox, ids, NULL, NULL), 0);
     CHECK_INT(tccl_outbox_count(outbox), 0);
     CHECK_INT(lost, 0);
-    json_decref(ids);
     tccl_outbox_close(outbox);
 }
 
 TEST(killed)
 {
-    unsigned long seed = check_seed();
     int last = 0;
-    srand((unsigned)seed);
-    remove_store();
-    tccl_records_close(open_store_at(path));
+    tccl_records_close(new_store());
     for (int round = 0; round < 25; round++) {
         int ends[2], job;
         CHECK_INT(pipe(ends), 0);
@@ -722,7 +631,7 @@ TEST(killed)
         close(ends[0]);
         struct tccl_records *records = open_store_at(path);
         deliver(records);
-        cleanup_json json_t *found = find(records, "{}", 1 << 24);
+        cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, 1 << 24);
         /* Two more may be there: in the outbox, but not yet said. */
         size_t count = json_array_size(found);
         CHECK(count == (size_t)last || count == (size_t)last + 2);
@@ -732,8 +641,7 @@ TEST(killed)
             CHECK_INT(json_integer_value(json_object_get(json_array_get(found, i), "job")),
                       (long long)i + 1);
         last = (int)count;
-        tccl_records_close(records);
-        check_sound();
+        end_store(records);
     }
     CHECK(last >= 25);
 }

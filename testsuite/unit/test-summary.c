@@ -405,25 +405,10 @@ static void check_hours(const json_t *records, const json_t *got)
     CHECK_INT(check_spans(records, got, full_hour), steps);
 }
 
-/* All records that a filter finds, in their order. */
-static json_t *find(struct tccl_records *records, const json_t *asked, int64_t uid)
-{
-    json_t *all = json_array(), *filter = json_deep_copy(asked);
-    while (filter) {
-        json_t *next = NULL;
-        cleanup_json json_t *page = tccl_records_query(records, filter, uid, 1 << 22, &next, NULL);
-        CHECK(page != NULL);
-        json_array_extend(all, page);
-        json_decref(filter);
-        filter = next;
-    }
-    return all;
-}
-
 /* Returns how many steps were summed up. */
 static int check_summary(struct tccl_records *records, const json_t *filter, int64_t uid)
 {
-    cleanup_json json_t *found = find(records, filter, uid);
+    cleanup_json json_t *found = find_records(records, json_deep_copy(filter), uid, 1 << 22);
     cleanup_json json_t *summary = summary_of(path, filter, uid, ERR);
     int failures = check_failures;
     CHECK_STR(check_err.text, "");
@@ -502,11 +487,6 @@ static json_t *random_confirmation(const json_t *record)
                      "built", PICK(builds), "built_reason", PICK(reasons), "start", start);
 }
 
-static void put(struct tccl_records *records, const json_t *json)
-{
-    CHECK_OK(tccl_records_put(records, json, ERR));
-}
-
 /* Records and confirmations, shuffled, some twice. */
 static void fill(struct tccl_records *records, int count, int64_t start)
 {
@@ -526,7 +506,7 @@ static void fill(struct tccl_records *records, int count, int64_t start)
         json_array_set_new(all, other, moved);
     }
     for (size_t i = 0; i < json_array_size(all); i++)
-        put(records, json_array_get(all, i));
+        put_record(records, json_incref(json_array_get(all, i)));
 }
 
 static json_t *random_filter(int64_t start)
@@ -567,7 +547,7 @@ static void test_random(int count)
     int64_t start = 1700000000 + rand() % 30000000;
     int steps = 0;
     unlink(path);
-    struct tccl_records *records = open_store();
+    owned(records) struct tccl_records *records = open_store();
     cleanup_json json_t *everything = json_object();
     fill(records, count, start);
     for (int round = 0; round < 3; round++) {
@@ -580,14 +560,13 @@ static void test_random(int count)
         fill(records, count / 10, start);
     }
     CHECK(steps > count / 2);
-    tccl_records_close(records);
 }
 
 /* Users are shown their own, whatever they ask for. */
 TEST(users)
 {
     unlink(path);
-    struct tccl_records *records = open_store();
+    owned(records) struct tccl_records *records = open_store();
     fill(records, 100, 1700000000);
     cleanup_json json_t *own = json_pack("{s:[i]}", "users", 1001);
     cleanup_json json_t *wanted = json_pack("{s:[i, i]}", "users", 1000, 1002);
@@ -603,7 +582,6 @@ TEST(users)
     cleanup_json json_t *none = summary_of(path, later, -1, NULL);
     CHECK_INT((int)number_of(none, "steps"), 0);
     CHECK_INT((int)number_of(none, "end"), 2000000000); /* not before the start */
-    tccl_records_close(records);
 }
 
 /* At most 20 nodes, and a file that is not there is said. */
@@ -614,7 +592,7 @@ TEST(bounds)
     cleanup_json json_t *record = random_record(1, 1700000000);
     json_object_update_new(
         record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "applied", "gbps", 2.0));
-    put(records, record);
+    put_record(records, json_incref(record));
     cleanup_json json_t *summary = summary_of(path, NULL, -1, NULL);
     CHECK_INT((int)json_array_size(json_object_get(summary, "nodes")), 20);
     tccl_records_close(records);

@@ -94,8 +94,8 @@ TEST(machines)
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
         struct noisy_meter noisy = {.model = model};
-        cleanup_symmetry struct tccl_symmetry *known = tccl_symmetry_of_model(model);
-        cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
+        owned(symmetry) struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+        owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
         printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
                machine_names[which], noisy.calls, count_exchanges(found, false),
@@ -155,23 +155,12 @@ static bool note_image(void *context, uint32_t image, const struct tccl_exchange
     return true;
 }
 
-/* The images of an image are those of the set: so each set that is like it is found. */
-static void check_images(const struct tccl_symmetry *symmetry, struct found_images *found)
-{
-    tccl_symmetry_images(symmetry, found->gpus, note_image, found);
-    for (int i = 0; i < found->n; i++) {
-        struct found_images back = {.set = &(struct tccl_set){.count = 0}, .gpus = found->masks[i]};
-        tccl_symmetry_images(symmetry, back.gpus, note_image, &back);
-        CHECK_INT(back.n, found->n);
-    }
-}
-
 TEST(images)
 {
     unsigned long seed = check_seed();
     for (int which = 0; which < MACHINE_NAMES; which++) {
         const struct tccl_model *model = load_machine(machine_names[which]);
-        cleanup_symmetry struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
         const struct tccl_machine *machine = tccl_model_machine(model);
         unsigned long state = seed + which;
         int most = 0;
@@ -186,7 +175,14 @@ TEST(images)
                 found.gpus |= to.kind == TCCL_GPU ? 1u << to.index : 0;
             }
             tccl_model_measure(model, &set, &found.gbps, NULL, NULL, NULL);
-            check_images(symmetry, &found);
+            /* The images of an image are those of the set: so each set that is like it is found. */
+            tccl_symmetry_images(symmetry, found.gpus, note_image, &found);
+            for (int i = 0; i < found.n; i++) {
+                struct found_images back = {.set = &(struct tccl_set){.count = 0},
+                                            .gpus = found.masks[i]};
+                tccl_symmetry_images(symmetry, back.gpus, note_image, &back);
+                CHECK_INT(back.n, found.n);
+            }
             most = found.n > most ? found.n : most;
             found.n = 0;
             tccl_symmetry_images(NULL, found.gpus, note_image, &found);
@@ -201,12 +197,12 @@ TEST(noise)
 {
     unsigned long seed = check_seed();
     const struct tccl_model *model = load_machine("dual-8gpu");
-    cleanup_symmetry struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+    owned(symmetry) struct tccl_symmetry *known = tccl_symmetry_of_model(model);
     enum { ROOM = 4000 };
     cleanup_free struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
     struct noisy_meter noisy = {
         .model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
-    cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
+    owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
     CHECK_INT(count_exchanges(found, false), count_exchanges(known, false));
     CHECK_INT(count_exchanges(found, true), count_exchanges(known, true));
     CHECK(noisy.calls <= ROOM);
@@ -225,7 +221,7 @@ static int breaks(void *context, const struct tccl_set *set, struct tccl_measure
 TEST(without_meter)
 {
     const struct tccl_model *model = load_machine("dual-8gpu-unequal");
-    cleanup_symmetry struct tccl_symmetry *described =
+    owned(symmetry) struct tccl_symmetry *described =
         tccl_symmetry_of_machine(tccl_model_machine(model), NULL, 0, NULL);
     struct tccl_meter broken = {.measure = breaks, .context = NULL};
     CHECK(count_exchanges(described, false) > 0);
@@ -249,7 +245,7 @@ TEST(crowded)
         crowded.nics[i].parent = -1;
     for (int i = 0; i < TCCL_MAX_SWITCHES; i++)
         crowded.switches[i].parent = -1;
-    cleanup_symmetry struct tccl_symmetry *symmetry =
+    owned(symmetry) struct tccl_symmetry *symmetry =
         tccl_symmetry_of_machine(&crowded, NULL, 0, NULL);
     CHECK(symmetry && count_exchanges(symmetry, true) > 0);
 }
@@ -265,11 +261,11 @@ TEST(random)
     for (int round = 0; round < rounds; round++) {
         unsigned long state = seed + round;
         int gpus = 3 + random_below(&state, 2), memories = 1 + random_below(&state, 2);
-        cleanup_model struct tccl_model *model =
+        owned(model) struct tccl_model *model =
             random_model(&state, gpus, memories, random_below(&state, 2));
         struct noisy_meter noisy = {.model = model};
-        cleanup_symmetry struct tccl_symmetry *found = measure_symmetry(&noisy);
-        cleanup_search struct tccl_search *search =
+        owned(symmetry) struct tccl_symmetry *found = measure_symmetry(&noisy);
+        owned(search) struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), found);
         struct tccl_search_options options = {0};
         struct tccl_result result;

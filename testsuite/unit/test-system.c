@@ -32,7 +32,7 @@ TEST(read)
     CHECK_STR(found.driver, "550.54.14");
     CHECK_STR(found.firmware, "2.1??? 03/04/2024");
 
-    json_t *json = tccl_system_to_json(&found);
+    cleanup_json json_t *json = tccl_system_to_json(&found);
     tccl_system_from_json(json, &back);
     CHECK_STR(back.kernel, found.kernel);
     CHECK_STR(back.driver, found.driver);
@@ -40,11 +40,9 @@ TEST(read)
     json_object_set_new(json, "driver", json_integer(550));
     tccl_system_from_json(json, &back);
     CHECK_STR(back.driver, "");
-    json_decref(json);
-    json_t *raw = json_pack("{s:s}", "kernel", "6\x1b[31m\xc2\x9b");
+    cleanup_json json_t *raw = json_pack("{s:s}", "kernel", "6\x1b[31m\xc2\x9b");
     tccl_system_from_json(raw, &back);
     CHECK_STR(back.kernel, "6?[31m??");
-    json_decref(raw);
     tccl_system_from_json(NULL, &back);
     CHECK_STR(back.kernel, "");
 }
@@ -56,7 +54,7 @@ static void test_profile(const char *source, const char *kernel)
     struct tccl_profile *profile;
     char path[512], cache[300], command[900];
     snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
-    cleanup_model struct tccl_model *model;
+    owned(model) struct tccl_model *model;
     CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     machine = *tccl_model_machine(model);
     snprintf(cache, sizeof(cache), "%s/%s", check_folder(), source);

@@ -13,11 +13,11 @@
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 4, .budget = 300};
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
-    tccl_search_free(search);
     return table;
 }
 
@@ -115,8 +115,8 @@ static void test_model(const char *name, uint32_t gpus)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
     const struct tccl_model *model = load_machine(name);
-    cleanup_table struct tccl_table *table = make_table(model, gpus),
-                                    *again = make_table(model, gpus);
+    owned(table) struct tccl_table *table = make_table(model, gpus),
+                                   *again = make_table(model, gpus);
     CHECK_OK(tccl_table_find_sets(model, table, &options, ERR));
     CHECK(best_of(table, false, 2) > 0 && best_of(table, false, 4) > 0);
     check_sets(model, table);
@@ -141,12 +141,12 @@ TEST(fabrics)
     snprintf(path, sizeof(path), "%s/dual-8gpu.json", getenv("TCCL_MACHINES"));
     cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
     json_t *nics = json_object_get(json_object_get(json, "machine"), "nics");
-    cleanup_model struct tccl_model *model = NULL;
+    owned(model) struct tccl_model *model = NULL;
     bool first = false, second = false;
     CHECK_INT(json_array_size(nics), 2);
     json_object_set_new(json_array_get(nics, 1), "fabric", json_string("other"));
     CHECK_INT(tccl_model_from_json(json, &model, NULL), 0);
-    cleanup_table struct tccl_table *table = make_table(model, 0xf);
+    owned(table) struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     check_sets(model, table);
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
@@ -161,7 +161,7 @@ TEST(one_gpu)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 300};
     const struct tccl_model *model = load_machine("dual-8gpu");
-    cleanup_table struct tccl_table *table = make_table(model, 4);
+    owned(table) struct tccl_table *table = make_table(model, 4);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
     CHECK(best_of(table, true, 0) == 0 && best_of(table, false, 2) > 0);
 }
@@ -189,14 +189,12 @@ static struct tccl_table *measure_table(const struct tccl_model *model, struct c
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_meter meter = {
         .measure = count_measure, .context = counter, .sets = &counter->sets};
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, meter, symmetry);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search = tccl_search_new(machine, meter, symmetry);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {
         .gap = 0.03, .pairs = 16, .budget = 5000, .sets = sets};
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return table;
 }
 
@@ -206,22 +204,19 @@ static void test_measured(const char *name, uint32_t gpus, double least_closed, 
 {
     const struct tccl_model *model = load_machine(name);
     struct counter counter = {.model = tccl_model_meter(model)};
-    struct tccl_table *chains = measure_table(model, &counter, gpus, 0);
+    owned(table) struct tccl_table *chains = measure_table(model, &counter, gpus, 0);
     long singles = counter.asked;
     CHECK_INT(entries(chains, TCCL_SETS), 0);
-    struct tccl_table *table = measure_table(model, &counter, gpus, 1000);
+    owned(table) struct tccl_table *table = measure_table(model, &counter, gpus, 1000);
     long all = counter.asked;
     printf("%s: %ld sets for chains, %ld with ring sets: %.2f and %.2f GB/s\n", name, singles, all,
            best_of(table, true, 0), best_of(table, false, 0));
     CHECK(all > singles && all <= 2 * singles + 8);
     check_sets_of(model, table, false);
     CHECK(best_of(table, true, 0) >= least_closed && best_of(table, false, 0) >= least);
-    struct tccl_table *again = measure_table(model, &counter, gpus, 1000);
+    owned(table) struct tccl_table *again = measure_table(model, &counter, gpus, 1000);
     CHECK_INT(counter.asked, all);
     CHECK(same_sets(table, again));
-    tccl_table_free(chains);
-    tccl_table_free(table);
-    tccl_table_free(again);
     tccl_setmap_clear(&counter.sets);
 }
 
@@ -237,7 +232,7 @@ TEST(stopped)
     const struct tccl_table_sets_options options = {
         .budget = 1000, .progress = stop_at_once, .context = &called};
     const struct tccl_model *model = load_machine("amd-4gpu");
-    cleanup_table struct tccl_table *table = make_table(model, 0xf);
+    owned(table) struct tccl_table *table = make_table(model, 0xf);
     CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 1);
     CHECK_INT(called, 1);
     CHECK_INT(entries(table, TCCL_SETS), 0);

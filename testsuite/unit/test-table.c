@@ -66,7 +66,7 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
 TEST(new)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, 0xd);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 0xd);
     CHECK_INT(table->n_ports, 5); /* NIC 0: GPU 0, two memories; NIC 1: two memories */
     CHECK(table->ports[0].via.kind == TCCL_GPU && table->ports[0].via.index == 0);
     CHECK(isinf(table->results[24].bound) && isinf(tccl_table_ring(table)->bound));
@@ -77,7 +77,7 @@ TEST(roundtrip)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_error err = {""};
-        cleanup_table struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
+        owned(table) struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
         CHECK_INT(tccl_table_write(table, path, &err), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
         CHECK_STR(err.text, "");
@@ -151,12 +151,11 @@ static void check_refused(const struct tccl_machine *machine, const char *data, 
 TEST(damage)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = sample_table(machine, 5);
+    owned(table) struct tccl_table *table = sample_table(machine, 5);
     cleanup_free char *data = NULL;
     size_t size = 0;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
-    tccl_table_free(table);
     for (size_t i = 0; i < size; i++) {
         data[i] ^= 1 << (i % 8);
         check_refused(machine, data, size);
@@ -210,7 +209,7 @@ TEST(too_many)
 {
     enum { LINES = 4096 };
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    owned(table) struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
     cleanup_free char *data = NULL, *more = NULL;
     size_t size = 0, length = 0;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
@@ -231,7 +230,7 @@ TEST(too_many)
 TEST(other_machine)
 {
     struct tccl_machine machine = sample_machine();
-    cleanup_table struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
+    owned(table) struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     snprintf(machine.gpus[2].model, TCCL_NAME, "A100");
     CHECK_SAYS(tccl_table_read(path, &machine, &copy, ERR) == -1, "made for another machine");
@@ -241,7 +240,7 @@ TEST(other_machine)
 TEST(contradiction)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    owned(table) struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     tccl_table_ring(table)->bound = tccl_table_ring(table)->gbps / 2;
     CHECK_INT(tccl_table_write(table, path, ERR), -1);
@@ -275,7 +274,7 @@ TEST(older)
 TEST(keep_set)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
     set.bound = INFINITY;
@@ -315,7 +314,7 @@ TEST(keep_set)
 TEST(class_sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    cleanup_table struct tccl_table *table = tccl_table_new(machine, 15);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 15);
     struct tccl_seen set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
@@ -323,9 +322,9 @@ TEST(class_sets)
     for (int i = 0; i < 3; i++)
         set.set.rings[i] = sample_host_chain(15, true);
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    cleanup_class struct tccl_node_class *hosts =
+    owned(class) struct tccl_node_class *hosts =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
     CHECK_INT(class->n_seen, 5 + 2);
     CHECK_INT(hosts->n_seen, 5 + 1);
@@ -348,7 +347,7 @@ TEST(size)
     }
     for (int nic = 1; nic < 4; nic++)
         machine.nics[nic] = machine.nics[0];
-    cleanup_table struct tccl_table *table = sample_table(&machine, 255);
+    owned(table) struct tccl_table *table = sample_table(&machine, 255);
     struct stat st;
     CHECK_INT(table->n_ports, 64);
     CHECK_INT(tccl_table_write(table, path, NULL), 0);

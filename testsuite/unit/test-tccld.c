@@ -7,7 +7,92 @@
 #include "client/credential.h"
 #include "client/frame.h"
 #include "client/message.h"
+
+enum { NODES = 20, ALL_GPUS = 0xf };
+
 #include "joins.h"
+#include "stores.h"
+
+/* A table whose ring and chain are those of the baseline, as the model measures them; but the
+ * baseline is said to be half as fast, so that there is something to be gained. */
+static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_set set;
+    for (int closed = 0; closed < 2; closed++) {
+        struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
+        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, ERR) != 0)
+            continue;
+        tccl_chain_set(&baseline->chains[0], &set);
+        if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR) != 0)
+            fprintf(stderr, "%s\n", check_err.text);
+    }
+    double ring_gbps = table->baselines[1][TCCL_NEWEST].gbps,
+           chain_gbps = table->baselines[0][TCCL_NEWEST].gbps;
+    if (table->baselines[1][TCCL_NEWEST].n_chains > 0)
+        *tccl_table_ring(table) =
+            (struct tccl_result){.gbps = ring_gbps,
+                                 .bound = ring_gbps,
+                                 .chain = table->baselines[1][TCCL_NEWEST].chains[0]};
+    const struct tccl_chain *chain = &table->baselines[0][TCCL_NEWEST].chains[0];
+    for (int i = 0; i < tccl_table_pairs(table); i++)
+        if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
+            memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
+            table->results[i] =
+                (struct tccl_result){.gbps = chain_gbps, .bound = chain_gbps, .chain = *chain};
+    table->baselines[1][TCCL_NEWEST].gbps /= 2;
+    table->baselines[0][TCCL_NEWEST].gbps /= 2;
+    for (int i = 0; i < TCCL_NEWEST; i++) {
+        table->baselines[1][i] = table->baselines[1][TCCL_NEWEST];
+        table->baselines[0][i] = table->baselines[0][TCCL_NEWEST];
+    }
+    return table;
+}
+
+static void make_profile(int node)
+{
+    static const uint32_t masks[] = {1, 3, ALL_GPUS};
+    const char *name = node % 2 ? "amd-4gpu" : "intel-4gpu";
+    struct tccl_table *tables[COUNT(masks)];
+    for (size_t i = 0; i < COUNT(masks); i++)
+        tables[i] = make_table(load_machine(name), masks[i]);
+    put_profile(node, name, tables, COUNT(masks));
+    for (size_t i = 0; i < COUNT(masks); i++)
+        tccl_table_free(tables[i]);
+}
+
+static void check_record(int node, uint32_t job, const char *state, const char *reason)
+{
+    cleanup_json json_t *record = record_of(node, job);
+    CHECK_STR(json_string_value(json_object_get(record, "state")), state);
+    CHECK_HOLDS(json_string_value(json_object_get(record, "reason")), reason);
+}
+
+static void check_fallback(struct tccl_outcome *plan, const char *reason)
+{
+    CHECK_INT(plan->state, TCCL_STATE_FALLBACK);
+    CHECK_HOLDS(plan->reason, reason);
+    CHECK(plan->path == NULL);
+    CHECK(plan->ring == NULL);
+    tccl_outcome_clear(plan);
+}
+
+static void check_applied(struct tccl_outcome plan)
+{
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_outcome_clear(&plan);
+}
+
+static void await_partial(uint32_t job, const char *reason)
+{
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        cleanup_json json_t *record = record_of(0, job);
+        if (strcmp(json_string_value(json_object_get(record, "state")), "partial") == 0)
+            break;
+    }
+    check_record(0, job, "partial", reason);
+}
 
 /* Tests */
 
@@ -16,7 +101,7 @@ TEST(one_node)
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 0, 1);
     struct stat stat_;
-    struct tccl_outcome plan = join_once(&join);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     CHECK_STR(plan.reason, "");
     CHECK(plan.gbps > 0);
@@ -38,25 +123,21 @@ TEST(one_node)
     leave(0, &key);
     CHECK_INT(stat(plan.path, &stat_), -1);
     leave(0, &key); /* twice is fine */
-    tccl_outcome_clear(&plan);
 }
 
 /* A job script that runs again after a requeue is told from its first run by its start alone. */
 TEST(second_run)
 {
-    int complete;
     struct tccl_step join = new_join(new_key(), 0, 1);
     for (uint32_t run = 0; run < 2; run++) {
         join.key.run = 1700000000000 + run;
-        struct tccl_outcome plan = join_once(&join);
+        cleared_by(tccl_outcome_clear) struct tccl_outcome plan = join_once(&join);
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
-        tccl_outcome_clear(&plan);
         leave(0, &join.key);
     }
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
-        cleanup_json json_t *records =
-            ask(0, json_pack("{s:[{s:i}]}", "jobs", "job", (int)join.key.job), &complete);
+        cleanup_json json_t *records = records_of(0, join.key.job);
         if (json_array_size(records) == 2)
             return;
     }
@@ -95,9 +176,8 @@ static void test_nodes(int n)
     struct tccl_outcome plans[NODES];
     join_all(key, n, -1, plans);
     for (int i = 0; i < n; i++) {
+        CHECK_STR(plans[i].reason, "");
         CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
-        if (plans[i].state != TCCL_STATE_APPLIED)
-            fprintf(stderr, "node %d of %d: %s\n", i, n, plans[i].reason);
         CHECK(plans[i].gbps == plans[0].gbps && plans[i].gbps > 0);
         CHECK_INT(access(plans[i].path, R_OK), 0);
         CHECK_STR(plans[i].ring, plans[0].ring);
@@ -141,9 +221,7 @@ TEST(two_at_once)
         fds[1][i] = start_join(&join_b);
     }
     for (int i = 0; i < 8; i++) {
-        struct tccl_outcome plan = end_join(fds[i / 4][i % 4]);
-        CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-        tccl_outcome_clear(&plan);
+        check_applied(end_join(fds[i / 4][i % 4]));
     }
 }
 
@@ -203,9 +281,7 @@ TEST(modes)
 
     join.key = new_key();
     join.min_gpus = 4;
-    plan = join_once(&join);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(join_once(&join));
 }
 
 /* A node that says it can't take part: all fall back, with its reason, at once. */
@@ -228,10 +304,8 @@ TEST(reason)
 
 TEST(no_profile)
 {
-    char from[256], to[300];
+    const char *from = rig_at("cache", 2), *to = rig_at("cache.away", 2);
     struct tccl_outcome plans[3];
-    rig_path(from, "cache", 2);
-    snprintf(to, sizeof(to), "%s.away", from);
     CHECK_INT(rename(from, to), 0);
     struct tccl_step_key key = new_key();
     join_all(key, 3, -1, plans);
@@ -291,9 +365,7 @@ static void test_partial(int n, int broken)
 {
     struct tccl_step_key key = new_key();
     struct tccl_outcome plans[NODES];
-    char path[256], away[300];
-    rig_path(path, "run", broken + 1);
-    snprintf(away, sizeof(away), "%s.away", path);
+    const char *path = rig_at("run", broken + 1), *away = rig_at("run.away", broken + 1);
     CHECK_INT(rename(path, away), 0);
     rig_write(path, "x", 1, 0644);
     join_all(key, n, -1, plans);
@@ -326,9 +398,8 @@ static int join_without(struct tccl_step *join, int late, int head_ms, int *wait
     }
     for (int i = 0; i < join->n_nodes; i++)
         if (i != late) {
-            struct tccl_outcome plan = end_join(fds[i]);
+            cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
             applied += plan.state == TCCL_STATE_APPLIED;
-            tccl_outcome_clear(&plan);
         }
     return applied;
 }
@@ -382,16 +453,13 @@ TEST(dying_tccld)
 TEST(given_up)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
-    char path[256];
-    rig_path(path, "run", 1);
     kill(rig.tccld[1], SIGSTOP);
     close(start_join(&join));
     kill(rig.tccld[1], SIGCONT);
     check_record(0, join.key.job, "fallback", "n1: the step no longer waited for its plan");
-    char folder[400], name[TCCL_KEY_TEXT];
-    tccl_key_folder(&join.key, name);
-    snprintf(folder, sizeof(folder), "%s/%s", path, name);
-    CHECK_INT(access(folder, F_OK), -1);
+    char folder[TCCL_KEY_TEXT + 8] = "run/";
+    tccl_key_folder(&join.key, folder + 4);
+    CHECK_INT(access(rig_at(folder, 1), F_OK), -1);
 }
 
 TEST(mismatch)
@@ -400,10 +468,8 @@ TEST(mismatch)
     struct tccl_step join = new_join(key, 1, 3), other = new_join(key, 1, 4);
     struct tccl_outcome plan;
     join.timeout_ms = 60000;
-    int first = start_join(&join), second = start_join(&other);
+    cleanup_close int first = start_join(&join), second = start_join(&other);
     CHECK_SAYS(tccl_client_wait_plan(second, WAIT_MS, &plan, ERR) == -1, "do not match");
-    close(first);
-    close(second);
 }
 
 /* The first node has another second node in its list than the one that comes: no ring, whichever
@@ -413,13 +479,9 @@ static void test_other_second(bool early)
     struct tccl_step_key key = new_key();
     char *others[] = {"n1", "n3"};
     struct tccl_step join = new_join(key, 0, 2), other = new_join(key, 1, 2);
-    char path[256];
     other.nodes = others;
     join.timeout_ms = 1500;
-    int waiting = early ? -1 : start_join(&join);
-    rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, ERR);
-    CHECK_INT(tccl_client_join(fd, &other, WAIT_MS, ERR), 0);
+    int waiting = early ? -1 : start_join(&join), fd = join_by(3, &other);
     if (early) {
         poll(NULL, 0, 300);
         waiting = start_join(&join);
@@ -452,13 +514,7 @@ TEST(outbox)
     char *name = "n3";
     rig_stop_tccld(1, SIGTERM);
     join.nodes = &name;
-    char path[256];
-    rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, ERR);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
-    struct tccl_outcome plan = end_join(fd);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(end_join(join_by(3, &join)));
     rig_stop_tccld(3, SIGTERM); /* what is under way is in the outbox */
     rig_start_tccld(1);
     rig_start_tccld(3);
@@ -471,19 +527,12 @@ TEST(memory)
 {
     struct tccl_step join = new_join(new_key(), 0, 1);
     char *name = "n3";
-    char path[256], outbox[256];
     sqlite3 *db = NULL;
     rig_stop_tccld(1, SIGTERM);
-    rig_path(outbox, "state/outbox.db", 3);
-    CHECK_INT(sqlite3_open(outbox, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_open(rig_at("state/outbox.db", 3), &db), SQLITE_OK);
     CHECK_INT(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     join.nodes = &name;
-    rig_path(path, "tccld.sock", 3);
-    int fd = tccl_client_connect(path, WAIT_MS, ERR);
-    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, ERR), 0);
-    struct tccl_outcome plan = end_join(fd);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(end_join(join_by(3, &join)));
     poll(NULL, 0, 900); /* until both have been tried */
     sqlite3_close(db);
     rig_stop_tccld(3, SIGTERM);
@@ -492,52 +541,32 @@ TEST(memory)
     check_record(0, join.key.job, "applied", "");
 }
 
-static int count_in(const char *outbox, const char *table)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *rows = NULL;
-    char sql[64];
-    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
-    int count = sqlite3_open(outbox, &db) == SQLITE_OK &&
-                        sqlite3_busy_timeout(db, 10000) == SQLITE_OK &&
-                        sqlite3_prepare_v2(db, sql, -1, &rows, NULL) == SQLITE_OK &&
-                        sqlite3_step(rows) == SQLITE_ROW
-                    ? sqlite3_column_int(rows, 0)
-                    : -1;
-    sqlite3_finalize(rows);
-    sqlite3_close(db);
-    return count;
-}
-
 /* What a tccld with a spool has left is delivered once; what is no record is kept aside. */
 TEST(spool_of_before)
 {
-    char file[300], folder[256], outbox[256], text[400];
+    char text[400];
     uint32_t job = new_key().job;
     rig_stop_tccld(3, SIGTERM);
-    rig_path(folder, "state/spool", 3);
-    rig_path(outbox, "state/outbox.db", 3);
     snprintf(text, sizeof(text),
              "tccl-spool 1 0123456789abcdef\n[{\"cluster\":\"\",\"job\":%u,\"step\":0,\"uid\":%u,"
              "\"state\":\"applied\",\"start\":%lld,\"reporter\":0,\"nodes\":\"n3\"}]\n",
              job, geteuid(), (long long)time(NULL));
-    snprintf(file, sizeof(file), "%s/0123456789abcdef0123456789abcdef", folder);
-    check_write_file(file, text);
-    snprintf(file, sizeof(file), "%s/00000000000000000000000000000000", folder);
-    check_write_file(file, "tccl-spool 1 0123456789abcdef\nno record\n");
+    check_write_file(rig_at("state/spool/0123456789abcdef0123456789abcdef", 3), text);
+    check_write_file(rig_at("state/spool/00000000000000000000000000000000", 3),
+                     "tccl-spool 1 0123456789abcdef\nno record\n");
     rig_start_tccld(3);
     check_record(0, job, "applied", "");
-    CHECK(access(folder, F_OK) != 0);
-    CHECK_INT(count_in(outbox, "aside"), 1);
+    CHECK(access(rig_at("state/spool", 3), F_OK) != 0);
+    CHECK_INT(store_sql(rig_at("state/outbox.db", 3), "SELECT count(*) FROM aside"), 1);
 }
 
 /* A damaged outbox is moved aside, which is said, and a new one does its work. */
 TEST(damaged_outbox)
 {
-    char outbox[256], bad[300], ledger[256];
+    const char *outbox = rig_at("state/outbox.db", 3), *bad = rig_at("state/outbox.db.bad", 3);
+    char ledger[256];
     rig_stop_tccld(3, SIGTERM);
-    rig_path(outbox, "state/outbox.db", 3);
-    rig_path(ledger, "run/records", 3);
+    strcpy(ledger, rig_at("run/records", 3));
     long long before = 0, after = 0;
     CHECK_INT(sscanf(strstr(check_read_file(ledger), " lost "), " lost %lld", &before), 1);
     char noise[2000];
@@ -545,14 +574,13 @@ TEST(damaged_outbox)
     noise[sizeof(noise) - 1] = '\0';
     check_write_file(outbox, noise);
     rig_start_tccld(3);
-    snprintf(bad, sizeof(bad), "%s.bad", outbox);
     for (int i = 0; i < 100 && (access(bad, F_OK) != 0 || after <= before); i++) {
         poll(NULL, 0, 50);
         sscanf(strstr(check_read_file(ledger), " lost "), " lost %lld", &after);
     }
     CHECK(access(bad, F_OK) == 0);
     CHECK_INT(after, before + 1);
-    CHECK_INT(count_in(outbox, "waiting"), 0);
+    CHECK_INT(store_sql(outbox, "SELECT count(*) FROM waiting"), 0);
 }
 
 /* Strangers */
@@ -585,7 +613,6 @@ static void send_frame(int fd, const char *data)
 
 TEST(bad_frames)
 {
-    char path[256];
     int fd = dial(1);
     CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
     check_hung_up(fd);
@@ -595,12 +622,11 @@ TEST(bad_frames)
     send_frame(fd = dial(1), "hello, this is no credential");
     check_hung_up(fd);
     check_hung_up(dial(1)); /* says nothing */
-    rig_path(path, "tccld.sock", 1);
-    fd = tccl_client_connect(path, WAIT_MS, ERR);
+    fd = connect_to(1);
     CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
     check_hung_up(fd);
     struct tccl_outcome plan;
-    fd = tccl_client_connect(path, WAIT_MS, ERR);
+    fd = connect_to(1);
     send_frame(fd, "{\"v\":1,\"type\":\"reboot\"}");
     CHECK_FAILS(tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR), "a message of type \"reboot\"");
     close(fd);
@@ -718,9 +744,7 @@ TEST(other_user)
     }
     struct tccl_step join = new_join(new_key(), 0, 1);
     join.uid = getpwnam("nobody")->pw_uid;
-    struct tccl_outcome plan = join_once(&join);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(join_once(&join));
     json_decref(record_of(0, join.key.job));
     fflush(NULL);
     pid_t pid = fork();
@@ -737,24 +761,16 @@ TEST(other_user)
 
 TEST(second_tccld)
 {
-    char conf[256], log[256];
+    const char *log = rig_at("second.log", 0);
     int status;
-    rig_path(conf, "tccl.conf", 0);
-    rig_path(log, "second.log", 0);
-    char *argv[] = {getenv("TCCL_TCCLD"), "-N", "n1", "-f", conf, NULL};
-    pid_t pid = rig_spawn(argv, log);
+    pid_t pid = rig_spawn_tccld(1, log);
     waitpid(pid, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-    cleanup_free char *text = NULL;
-    size_t size;
     char expected[64];
-    CHECK_INT(tccl_read_file(log, 4096, &text, &size, ERR), 0);
     snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
-    CHECK(text && strncmp(text, expected, strlen(expected)) == 0);
+    CHECK(strncmp(check_read_file(log), expected, strlen(expected)) == 0);
     struct tccl_step join = new_join(new_key(), 0, 1);
-    struct tccl_outcome plan = join_once(&join); /* the first one is unharmed */
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(join_once(&join)); /* the first one is unharmed */
 }
 
 /* Joins on n1 until the answer has that state, which a signal is about to bring. */
@@ -775,9 +791,9 @@ static void await_state(enum tccl_state state)
 /* SIGHUP brings a good configuration, and keeps the old one in place of a bad one. */
 TEST(reload)
 {
-    char path[256], away[300];
-    rig_path(path, "tccl.conf", 0);
-    snprintf(away, sizeof(away), "%s.away", path);
+    char path[256], away[256];
+    strcpy(path, rig_at("tccl.conf", 0));
+    strcpy(away, rig_at("tccl.conf.away", 0));
     CHECK_INT(rename(path, away), 0);
     cleanup_free char *text = NULL;
     size_t size;
@@ -797,15 +813,10 @@ TEST(reload)
 /* Killed, it leaves its socket behind; the next one takes the place. SIGTERM removes the socket. */
 TEST(stale_socket)
 {
-    char path[256];
-    rig_path(path, "tccld.sock", 1);
+    const char *path = rig_at("tccld.sock", 1);
     rig_stop_tccld(1, SIGKILL);
     CHECK_INT(access(path, F_OK), 0);
-    char conf[256], log[256];
-    rig_path(conf, "tccl.conf", 0);
-    rig_path(log, "tccld.log", 1);
-    char *argv[] = {getenv("TCCL_TCCLD"), "-N", "n1", "-f", conf, NULL};
-    rig.tccld[1] = rig_spawn(argv, log);
+    rig.tccld[1] = rig_spawn_tccld(1, rig_at("tccld.log", 1));
     int fd = -1;
     for (int ms = 0; fd < 0 && ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20))
         fd = tccl_client_connect(path, WAIT_MS, ERR);
@@ -832,13 +843,10 @@ TEST(stuck_munged)
     struct tccl_step alone = new_join(new_key(), 1, 2);
     alone.node = 0;
     alone.n_nodes = 1;
-    struct tccl_outcome plan = join_once(&alone);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_outcome_clear(&plan);
+    check_applied(join_once(&alone));
     for (int i = 0; i < 2; i++) {
-        plan = end_join(fds[i]);
-        CHECK_INT(plan.state, TCCL_STATE_FALLBACK);
-        tccl_outcome_clear(&plan);
+        struct tccl_outcome plan = end_join(fds[i]);
+        check_fallback(&plan, "");
     }
     kill(rig.munged, SIGCONT);
     check_record(0, key.job, "fallback", "");
@@ -903,9 +911,7 @@ SETUP
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     rig_begin();
-    make_nodes();
-    for (int i = 1; i <= NODES; i++)
-        rig_start_tccld(i);
+    make_nodes(make_profile, "n1");
 }
 
 TEST(numbers)

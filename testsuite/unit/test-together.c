@@ -7,6 +7,9 @@
 #include "ring/neighbours.h"
 #include "rough.h"
 
+OWNED(backend, struct tccl_backend, tccl_backend_close)
+OWNED(together, struct tccl_together, tccl_together_free)
+
 enum { ROUNDS = 3000, MOST_SIDES = 4 };
 
 /* ---- the store, and bounds ---- */
@@ -74,9 +77,9 @@ static void swap(const struct tccl_side **a, const struct tccl_side **b)
 /* Three sides beside each other, of which some parts, and more with a fourth, were measured. */
 static void check_random(unsigned long *state)
 {
-    cleanup_model struct tccl_model *model = random_model(state, 8, 3, 0);
+    owned(model) struct tccl_model *model = random_model(state, 8, 3, 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_together *together = tccl_together_new();
+    owned(together) struct tccl_together *together = tccl_together_new();
     struct tccl_side memory[MOST_SIDES];
     const struct tccl_side *sides[MOST_SIDES];
     const struct tccl_rates rates = {.together = together}, nothing = {0};
@@ -118,7 +121,6 @@ static void check_random(unsigned long *state)
     memory[1].transfers[memory[1].count++] = memory[1].transfers[0];
     CHECK_INT(tccl_rates_sides(&nothing, sides, 3, got, &basis, NULL), 0);
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0);
-    tccl_together_free(together);
 }
 
 /* ---- splits ---- */
@@ -174,8 +176,8 @@ static struct tccl_profile *open_rough(struct tccl_backend *backend)
 
 static int run(struct tccl_fill_progress *end, struct tccl_error *err)
 {
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_rough(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_rough(backend);
     const struct tccl_fill_options chains = {.sets = parts, .n_sets = 4, .gap = 0.01};
     const struct tccl_fill_options options = {
         .splits = halves, .n_splits = 2, .progress = progress};
@@ -183,8 +185,6 @@ static int run(struct tccl_fill_progress *end, struct tccl_error *err)
     int rc = tccl_fill(backend, profile, &chains, end, err);
     if (rc == TCCL_FILL_DONE)
         rc = tccl_fill_together(backend, profile, &options, end, err);
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
     return rc;
 }
 
@@ -261,7 +261,7 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
         .others = {&side},
         .alone = {side.alone}};
     table = tccl_profile_table(profile, gpus, NULL);
-    cleanup_class struct tccl_node_class *class =
+    owned(class) struct tccl_node_class *class =
         tccl_beside_class(&beside, table, true, false, NULL);
     CHECK(class && tccl_class_ring(class)->set.rings[0].n_gpus &&
           tccl_class_ring(class)->basis == basis);
@@ -277,7 +277,7 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     /* With all that is measured, what a model would have answered. */
     beside.model = basis == TCCL_BASIS_MEASURED ? model : NULL;
     if (beside.model) {
-        cleanup_class struct tccl_node_class *by_model =
+        owned(class) struct tccl_node_class *by_model =
             tccl_beside_class(&beside, table, true, false, NULL);
         CHECK(by_model && tccl_class_ring(by_model)->basis == TCCL_BASIS_MODEL);
         CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].gbps[1]) < 1e-9);
@@ -348,11 +348,9 @@ static void check_full_run(void)
 {
     struct tccl_fill_progress end;
     CHECK_SAYS(run(&end, ERR) == -1, "room for 4096 results");
-    struct tccl_backend *backend = rough_begin();
-    struct tccl_profile *profile = open_rough(backend);
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    owned(profile) struct tccl_profile *profile = open_rough(backend);
     CHECK_INT((int)tccl_profile_joints(profile, count_line, NULL, NULL, NULL), TCCL_MAX_JOINTS + 1);
-    tccl_profile_close(profile);
-    tccl_backend_close(backend);
 }
 
 static void check_measured(const char *name)

@@ -51,22 +51,6 @@ static bool close_to(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)) + 1e-12;
 }
 
-/* The window by its definition: the nanoseconds in which every member moves. */
-static void brute_window(int n, int *from, int *to)
-{
-    *from = SPAN;
-    *to = 0;
-    for (int t = 0; t < SPAN; t++) {
-        bool all = true;
-        for (int i = 0; i < n; i++)
-            all &= members[i].rate[t] > 0;
-        if (all && t < *from)
-            *from = t;
-        if (all)
-            *to = t + 1;
-    }
-}
-
 static void check_run(int n)
 {
     const struct tccl_trace *traces[MEMBERS];
@@ -81,7 +65,18 @@ static void check_run(int n)
         last_start = members[i].start > last_start ? members[i].start : last_start;
         last = members[i].end > last ? members[i].end : last;
     }
-    brute_window(n, &from, &to);
+    /* The window by its definition: the nanoseconds in which every member moves. */
+    from = SPAN;
+    to = 0;
+    for (int t = 0; t < SPAN; t++) {
+        bool all = true;
+        for (int i = 0; i < n; i++)
+            all &= members[i].rate[t] > 0;
+        if (all && t < from)
+            from = t;
+        if (all)
+            to = t + 1;
+    }
     CHECK_INT(tccl_trace_run(traces, n, n, &run), 0);
     CHECK(close_to(run.window, (to - from) * 1e-9));
     CHECK(close_to(run.overlap, (double)(to - from) / (last - first)));

@@ -145,8 +145,9 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
                        long *better)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    owned(symmetry) struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), symmetry);
     struct tccl_search_options options = {.gap = gap, .pairs = pairs, .trees = true};
     struct tccl_table *table = tccl_table_new(machine, gpus);
     int count = 0;
@@ -162,8 +163,6 @@ static int check_model(const struct tccl_model *model, uint32_t gpus, double gap
         count++;
     }
     tccl_table_free(table);
-    tccl_search_free(search);
-    tccl_symmetry_free(symmetry);
     return count;
 }
 
@@ -175,11 +174,11 @@ TEST(random_models)
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + (unsigned long)round;
         int gpus = 2 + random_below(&state, 3), nics = gpus < 4 ? 1 + random_below(&state, 2) : 1;
-        struct tccl_model *model = random_model(&state, gpus, 1 + random_below(&state, 3), nics);
+        owned(model) struct tccl_model *model =
+            random_model(&state, gpus, 1 + random_below(&state, 3), nics);
         int found = check_model(model, (1u << gpus) - 1, round % 2 ? 0.03 : 0, 0, &better);
         CHECK(found >= 1 && found <= nics * nics);
         trees += found;
-        tccl_model_free(model);
         if (check_failures)
             fprintf(stderr, "round %d: %d GPUs, %d NICs\n", round, gpus, nics);
     }
@@ -204,7 +203,7 @@ TEST(none)
     unsigned long state = seed;
     long better = 0;
     for (int nics = 0; nics < 2; nics++) {
-        cleanup_model struct tccl_model *model = random_model(&state, nics ? 1 : 3, 2, nics);
+        owned(model) struct tccl_model *model = random_model(&state, nics ? 1 : 3, 2, nics);
         CHECK_INT(check_model(model, nics ? 1 : 7, 0, 0, &better), 0);
     }
 }

@@ -57,7 +57,8 @@ TEST(signals)
     struct signal_watch watch;
     int early, brief, signal, other;
     CHECK(mkdtemp(folder_of_sockets) && chmod(folder_of_sockets, 0755) == 0);
-    int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"), far = listen_at("n11_7.0");
+    cleanup_close int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"),
+                      far = listen_at("n11_7.0");
     pid_t first = connect_as(getuid(), "n1_7.0", step, &early);
     signal_watch_begin(&watch, "n1", 7, 0);
     CHECK_INT(watch.n_first, 1);
@@ -74,9 +75,6 @@ TEST(signals)
     CHECK(!signal_watch_look(&watch, 2200));
     hang_up(first, early);
     hang_up(near_one, other);
-    close(near);
-    close(far);
-    close(step);
 }
 
 /* Slurm lets everybody connect to that socket. */

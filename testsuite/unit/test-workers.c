@@ -118,7 +118,7 @@ static void check_concurrency(const int cpus[2])
     struct tccl_site *site = puppet_site(2);
     CPU_SET(cpus[0], &site->gpu_cpus[0]);
     CPU_SET(cpus[1], &site->gpu_cpus[1]);
-    struct pool pool = make_pool(site, &tccl_mover_host);
+    cleared_by(free_pool) struct pool pool = make_pool(site, &tccl_mover_host);
     struct tccl_set set = parse("g0>m0 g1<m0");
     struct tccl_run_result run, best = {0};
 
@@ -134,7 +134,6 @@ static void check_concurrency(const int cpus[2])
     too_busy = !are_together(&best) && !are_two_let_run(cpus);
     CHECK(too_busy || are_together(&best));
     CHECK_INT(tccl_workers_count(pool.workers), 2);
-    free_pool(&pool);
 }
 
 /* Bandwidth of g0's write alone and beside g1's, both on one core; the best of some runs, since
@@ -157,7 +156,7 @@ static void check_congestion(const int cpus[2])
     struct tccl_site *site = puppet_site(2);
     CPU_SET(cpus[0], &site->gpu_cpus[0]);
     CPU_SET(cpus[0], &site->gpu_cpus[1]);
-    struct pool pool = make_pool(site, &tccl_mover_host);
+    cleared_by(free_pool) struct pool pool = make_pool(site, &tccl_mover_host);
     double ratio = 1;
 
     double until = tccl_seconds() + PATIENCE;
@@ -167,7 +166,6 @@ static void check_congestion(const int cpus[2])
     }
     printf("congestion: two on one core reach %.3f of one alone, each\n", ratio);
     CHECK(ratio < 0.65);
-    free_pool(&pool);
 }
 
 static bool rates_fit(const struct tccl_run_result *run)
@@ -181,7 +179,7 @@ static bool rates_fit(const struct tccl_run_result *run)
  * may not be let run when the clock says so: tried again, until they are. */
 TEST(rates)
 {
-    struct pool pool = make_pool(puppet_site(3), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>m0 g1>m0 g2>m0");
     struct tccl_run_result run = {0};
 
@@ -198,7 +196,6 @@ TEST(rates)
     CHECK(rates_fit(&run));
     puppet->late[2] = 0;
     puppet->gbps[0] = puppet->gbps[1] = puppet->gbps[2] = 1;
-    free_pool(&pool);
 }
 
 struct mishap {
@@ -253,7 +250,7 @@ TEST(mishaps)
 /* Between runs, too; and one that can't be opened at first. */
 TEST(idle_death)
 {
-    struct pool pool = make_pool(puppet_site(2), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set set = parse("g0>m0");
     struct tccl_run_result run;
 
@@ -266,7 +263,6 @@ TEST(idle_death)
     waitid(P_PID, (id_t)puppet->pid[0], &(siginfo_t){0}, WEXITED | WNOWAIT);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, NULL), 0);
     CHECK_INT(tccl_workers_replaced(pool.workers), 1);
-    free_pool(&pool);
 }
 
 /* Workers are kept, one for each transfer that a device starts; they have only their own files
@@ -307,7 +303,7 @@ TEST(workers_are_kept)
  * are not needed. */
 TEST(all_places)
 {
-    struct pool pool = make_pool(puppet_site(16), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(16), &puppet_mover);
     struct tccl_set set = {0};
     struct tccl_run_result run;
 
@@ -324,20 +320,18 @@ TEST(all_places)
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);
     CHECK_INT(tccl_workers_replaced(pool.workers), 0);
-    free_pool(&pool);
 }
 
 /* A transfer that rings of a set have in common is there as often as they make it. */
 TEST(repeats)
 {
-    struct pool pool = make_pool(puppet_site(4), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(4), &puppet_mover);
     struct tccl_set set = {0};
     struct tccl_run_result run;
 
     CHECK_INT(tccl_set_parse_repeats("g0>m0 g0>m0 g0>m0 g1<m0", &set, NULL), 0);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), 4);
-    free_pool(&pool);
 }
 
 TEST(keepers)
@@ -392,7 +386,7 @@ TEST(slow_leaving)
  * share. If one fails, so does the set. */
 TEST(copies)
 {
-    struct pool pool = make_pool(puppet_site(3), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
     struct tccl_run_result run;
 
@@ -417,13 +411,12 @@ TEST(copies)
     puppet->act[1] = PUPPET_MOVES;
     puppet->gbps[1] = 1;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, NULL), 0);
-    free_pool(&pool);
 }
 
 /* No more processes: the pool can't go on, and says so. In a child, whose limits are its own. */
 TEST(no_processes)
 {
-    struct pool pool = make_pool(puppet_site(1), &puppet_mover);
+    cleared_by(free_pool) struct pool pool = make_pool(puppet_site(1), &puppet_mover);
     struct tccl_set set = parse("g0>m0");
     const struct rlimit none = {0, 0};
     int status = 0;
@@ -444,7 +437,6 @@ TEST(no_processes)
     }
     waitpid(pid, &status, 0);
     CHECK_INT(status, 0);
-    free_pool(&pool);
 }
 
 static bool own_shared_memory;

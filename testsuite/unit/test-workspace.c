@@ -123,22 +123,6 @@ TEST(bad_nodes)
     CHECK(!tccl_workspace_new(&site, &huge, ERR) && check_err.text[0]);
 }
 
-/* As in a container that may not: that call fails with EPERM. */
-static void forbid(unsigned call)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {COUNT(filter), filter};
-
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
-        _exit(77);
-}
-
 static bool is_only_node(void)
 {
     glob_t nodes = {0};
@@ -170,7 +154,17 @@ static void check_forbidden(unsigned call, const char *begins)
     pid_t pid = fork();
     if (pid == 0) {
         check_failures = 0;
-        forbid(call);
+        /* As in a container that may not: that call fails with EPERM. */
+        struct sock_filter filter[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {COUNT(filter), filter};
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+            _exit(77);
         if (begins)
             check_refused(first_node(), 1 << 20, true, begins);
         else if (is_only_node())
