@@ -75,16 +75,14 @@ static void add_table(fuzz_add *add, void *context, uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
     owned(table) struct tccl_table *table = sample_table(&machine, gpus);
-    char name[256];
     cleanup_free char *data = NULL;
     size_t size;
-
-    sample_path("table", name, sizeof(name));
+    const char *name = check_at("table");
     if (tccl_table_write(table, name, NULL) < 0 ||
         tccl_read_file(name, 1 << 20, &data, &size, NULL) < 0)
         abort();
     add(context, data, size);
-    sample_remove(name);
+    check_clear();
 }
 
 void fuzz_seeds(fuzz_add *add, void *context)

@@ -122,6 +122,7 @@ void check_clear(void)
     if (folder[0]) {
         check_remove(folder);
         CHECK_INT(rmdir(folder), 0);
+        folder[0] = '\0';
     }
 }
 

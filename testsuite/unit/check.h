@@ -39,6 +39,13 @@ bool check_that(bool ok, const char *file, int line);
             fprintf(stderr, "failed: %s\n", #condition);                                           \
     } while (0)
 
+/* What must not be, with what is said of it then, as printf; its text ends with a line feed. */
+#define CHECK_NO(wrong, ...)                                                                       \
+    do {                                                                                           \
+        if (!check_that(!(wrong), __FILE__, __LINE__))                                             \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+    } while (0)
+
 #define CHECK_INT(actual, expected)                                                                \
     do {                                                                                           \
         long long a_ = (actual), e_ = (expected);                                                  \

@@ -101,10 +101,7 @@ static inline struct tccl_outcome end_join(int fd)
 {
     struct tccl_outcome plan;
     int late = tccl_client_wait_plan(fd, WAIT_MS, &plan, ERR);
-    if (late != 0) {
-        fprintf(stderr, "no plan (%d): %s\n", late, check_err.text);
-        check_failures++;
-    }
+    CHECK_NO(late != 0, "no plan (%d): %s\n", late, check_err.text);
     close(fd);
     return plan;
 }
@@ -149,8 +146,7 @@ static inline json_t *record_of(int node, uint32_t job)
         }
         poll(NULL, 0, 20);
     }
-    fprintf(stderr, "no record of job %u\n", job);
-    check_failures++;
+    CHECK_NO(true, "no record of job %u\n", job);
     return json_object();
 }
 

@@ -9,22 +9,6 @@
 
 OWNED(profile, struct tccl_profile, tccl_profile_close)
 
-/* An empty cache; removed with remove_cache. */
-static inline void make_cache(char path[static PATH_MAX])
-{
-    const char *tmp = getenv("TMPDIR");
-    snprintf(path, PATH_MAX, "%s/tccl-cache-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(path))
-        abort();
-}
-
-static inline void remove_cache(const char *path)
-{
-    char command[PATH_MAX + 16];
-    snprintf(command, sizeof(command), "rm -rf '%s'", path);
-    CHECK_INT(system(command), 0);
-}
-
 /* A transfer that the machine allows. */
 static inline tccl_transfer random_transfer(const struct tccl_machine *machine)
 {

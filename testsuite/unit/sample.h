@@ -7,7 +7,7 @@
 #include "ring/node-class.h"
 
 /* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */
-__attribute__((unused)) static struct tccl_machine sample_machine(void)
+static inline struct tccl_machine sample_machine(void)
 {
     struct tccl_machine machine = {.name = "sample", .n_gpus = 4, .n_memories = 2, .n_nics = 2};
     for (int i = 0; i < 4; i++) {
@@ -35,7 +35,7 @@ __attribute__((unused)) static struct tccl_machine sample_machine(void)
 }
 
 /* A random order of the GPUs of the mask; returns how many. */
-__attribute__((unused)) static int sample_order(uint32_t gpus, uint8_t *order)
+static inline int sample_order(uint32_t gpus, uint8_t *order)
 {
     int n = 0;
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
@@ -53,7 +53,7 @@ static uint8_t sample_memory(int gpu)
     return gpu % 2;
 }
 
-__attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, bool closed)
+static inline struct tccl_chain sample_chain(uint32_t gpus, bool closed)
 {
     struct tccl_chain chain = {.closed = closed};
     chain.n_gpus = sample_order(gpus, chain.gpus);
@@ -68,7 +68,7 @@ __attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, boo
 }
 
 /* Without P2P. */
-__attribute__((unused)) static struct tccl_chain sample_host_chain(uint32_t gpus, bool closed)
+static inline struct tccl_chain sample_host_chain(uint32_t gpus, bool closed)
 {
     struct tccl_chain chain = sample_chain(gpus, closed);
     for (int i = 0; i < tccl_chain_edges(&chain); i++)
@@ -88,7 +88,7 @@ static void sample_ports(struct tccl_chain *chain)
 }
 
 /* So many chains between random NICs, or rings. */
-__attribute__((unused)) static struct tccl_seen sample_set(uint32_t gpus, int rings, bool closed)
+static inline struct tccl_seen sample_set(uint32_t gpus, int rings, bool closed)
 {
     struct tccl_seen set = {.gbps = 1 + rand() % 1000 / 97.0, .bound = INFINITY};
     set.set.n = rings;
@@ -100,7 +100,7 @@ __attribute__((unused)) static struct tccl_seen sample_set(uint32_t gpus, int ri
     return set;
 }
 
-__attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int nic)
+static inline struct tccl_tree sample_tree(uint32_t gpus, int nic)
 {
     struct tccl_chain order = sample_chain(gpus, false);
     struct tccl_tree tree = {.nic = (uint8_t)nic, .along = rand() % 1000 / 97.0};
@@ -111,10 +111,8 @@ __attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int n
 
 /* A random chain between the ports; none where a port's GPU can't be head or tail, or where NCCL
  * can't be made to build it. */
-__attribute__((unused)) static struct tccl_result sample_result(const struct tccl_machine *machine,
-                                                                uint32_t gpus,
-                                                                struct tccl_port entry,
-                                                                struct tccl_port exit)
+static inline struct tccl_result sample_result(const struct tccl_machine *machine, uint32_t gpus,
+                                               struct tccl_port entry, struct tccl_port exit)
 {
     struct tccl_result result = {.bound = INFINITY};
     struct tccl_chain chain = sample_chain(gpus, false);
@@ -133,7 +131,7 @@ __attribute__((unused)) static struct tccl_result sample_result(const struct tcc
     return result;
 }
 
-__attribute__((unused)) static struct tccl_nominal sample_nominal(bool ring)
+static inline struct tccl_nominal sample_nominal(bool ring)
 {
     static const float rates[] = {0, 0.12F, 2.4F, 12, 17.5F, 22.55F, 96};
     return (struct tccl_nominal){.pattern = ring ? 4 : 1 + rand() % 3,
@@ -145,8 +143,7 @@ __attribute__((unused)) static struct tccl_nominal sample_nominal(bool ring)
 }
 
 /* Up to as many chains as there can be, each by the last two ports of the table. */
-__attribute__((unused)) static struct tccl_baseline sample_baseline(const struct tccl_table *table,
-                                                                    bool closed)
+static inline struct tccl_baseline sample_baseline(const struct tccl_table *table, bool closed)
 {
     struct tccl_baseline baseline = {.gbps = closed ? 3.1 : 1 + rand() % 1000 / 97.0};
     baseline.set.n = 1 + rand() % TCCL_MAX_CHANNELS;
@@ -164,8 +161,8 @@ __attribute__((unused)) static struct tccl_baseline sample_baseline(const struct
 }
 
 /* Of all generations; some have that of the one before, or the first. */
-__attribute__((unused)) static void sample_baselines(const struct tccl_table *table, bool closed,
-                                                     struct tccl_baseline *baselines)
+static inline void sample_baselines(const struct tccl_table *table, bool closed,
+                                    struct tccl_baseline *baselines)
 {
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         int like = rand() % 4;
@@ -176,8 +173,8 @@ __attribute__((unused)) static void sample_baselines(const struct tccl_table *ta
 }
 
 /* Of so many rings, open ones between ports of the table, as memories are. */
-__attribute__((unused)) static struct tccl_seen sample_table_set(const struct tccl_table *table,
-                                                                 bool closed, int rings)
+static inline struct tccl_seen sample_table_set(const struct tccl_table *table, bool closed,
+                                                int rings)
 {
     struct tccl_seen result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
     result.bound = rand() % 2 ? result.gbps * 1.03 : INFINITY;
@@ -190,7 +187,7 @@ __attribute__((unused)) static struct tccl_seen sample_table_set(const struct tc
     return result;
 }
 
-__attribute__((unused)) static void sample_sets(struct tccl_table *table)
+static inline void sample_sets(struct tccl_table *table)
 {
     for (int i = 0; i < 8; i++) {
         bool closed = __builtin_popcount(table->gpus) > 1 && rand() % 2;
@@ -199,8 +196,7 @@ __attribute__((unused)) static void sample_sets(struct tccl_table *table)
     }
 }
 
-__attribute__((unused)) static struct tccl_table *sample_table(const struct tccl_machine *machine,
-                                                               uint32_t gpus)
+static inline struct tccl_table *sample_table(const struct tccl_machine *machine, uint32_t gpus)
 {
     struct tccl_table *table = tccl_table_new(machine, gpus);
     if (!table)
@@ -232,25 +228,6 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
         }
     sample_sets(table);
     return table;
-}
-
-/* A file name in a new folder below TMPDIR; both are left to sample_remove. */
-__attribute__((unused)) static void sample_path(const char *name, char *path, size_t size)
-{
-    const char *tmp = getenv("TMPDIR");
-    char folder[256];
-    snprintf(folder, sizeof(folder), "%s/tccl-test-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder))
-        abort();
-    if (snprintf(path, size, "%s/%s", folder, name) >= (int)size)
-        abort();
-}
-
-__attribute__((unused)) static void sample_remove(char *path)
-{
-    unlink(path);
-    *strrchr(path, '/') = '\0';
-    CHECK_INT(rmdir(path), 0);
 }
 
 #endif

@@ -81,12 +81,14 @@ static inline int64_t store_sql(const char *path, const char *sql)
     sqlite3_stmt *statement = NULL;
     int64_t number = -1;
     if (sqlite3_open(path, &db) == SQLITE_OK && sqlite3_busy_timeout(db, 10000) == SQLITE_OK)
-        for (number = 0; number >= 0 && *sql; sqlite3_finalize(statement))
-            if (sqlite3_prepare_v2(db, sql, -1, &statement, &sql) != SQLITE_OK)
-                number = -1;
-            else
-                number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0)
-                                                               : number;
+        number = 0;
+    while (number >= 0 && *sql) {
+        if (sqlite3_prepare_v2(db, sql, -1, &statement, &sql) != SQLITE_OK)
+            number = -1;
+        else if (sqlite3_step(statement) == SQLITE_ROW)
+            number = sqlite3_column_int64(statement, 0);
+        sqlite3_finalize(statement);
+    }
     CHECK_STR(sqlite3_errcode(db) ? sqlite3_errmsg(db) : "", "");
     sqlite3_close(db);
     return number;

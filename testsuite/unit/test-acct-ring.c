@@ -85,10 +85,8 @@ TEST(wrong)
     for (size_t i = 0; i < COUNT(wrong); i++) {
         cleared_by(acct_ring_clear) struct acct_ring ring = {0};
         struct tccl_error err = {0};
-        if (acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text) {
-            fprintf(stderr, "'%s' was taken\n", wrong[i]);
-            check_failures++;
-        }
+        CHECK_NO(acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text, "'%s' was taken\n",
+                 wrong[i]);
     }
 }
 
@@ -254,9 +252,8 @@ TEST(groups)
             letters[i] = i < period || roll(12) == 0 ? "AB"[roll(2)] : letters[i - period];
         cleanup_json json_t *record = record_of(letters);
         cleared_by(acct_ring_clear) struct acct_ring ring = {0};
-        struct tccl_error err = {0};
-        CHECK_INT(
-            acct_ring_read(json_string_value(json_object_get(record, "ring")), "", &ring, &err), 0);
+        CHECK_OK(
+            acct_ring_read(json_string_value(json_object_get(record, "ring")), "", &ring, ERR));
         unsigned node = 0;
         for (int g = 0; g < ring.n_groups; g++)
             for (int t = 0; t < ring.groups[g].times; t++)
@@ -351,10 +348,7 @@ TEST(width)
         set_text(record, "job_name", "日本日本日本日本日本日本日本日本日本日本日本");
         cleanup_free char *text = text_of(record, columns, false);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-            if (tccl_term_width(line) > columns) {
-                fprintf(stderr, "%d columns: %s\n", columns, line);
-                check_failures++;
-            }
+            CHECK_NO(tccl_term_width(line) > columns, "%d columns: %s\n", columns, line);
     }
 }
 

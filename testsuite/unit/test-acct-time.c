@@ -151,20 +151,16 @@ static void compare(const char *text, int *taken)
     if (check_failures > 20)
         return;
     if (slurm != 0) {
-        if (ours == 0 && !is_beyond(text)) {
-            fprintf(stderr, "'%s' is taken as %lld, Slurm refuses it\n", text, (long long)got);
-            check_failures++;
-        }
+        CHECK_NO(ours == 0 && !is_beyond(text), "'%s' is taken as %lld, Slurm refuses it\n", text,
+                 (long long)got);
         return;
     }
     if (labs(expected - now) > 99999999999)
         return; /* such an offset is refused here */
     ++*taken;
-    if (ours != 0 || (got != expected && !is_same_clock(got, expected))) {
-        fprintf(stderr, "'%s' at %lld (%s): %lld, Slurm says %lld: %s\n", text, (long long)now,
-                getenv("TZ"), (long long)got, (long long)expected, check_err.text);
-        check_failures++;
-    }
+    CHECK_NO(ours != 0 || (got != expected && !is_same_clock(got, expected)),
+             "'%s' at %lld (%s): %lld, Slurm says %lld: %s\n", text, (long long)now, getenv("TZ"),
+             (long long)got, (long long)expected, check_err.text);
 }
 
 /* The moments at which clocks are moved count more than others. */

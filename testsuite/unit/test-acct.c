@@ -16,10 +16,7 @@ static void check_time(const char *text, const char *expected)
     char shown[64] = "";
     CHECK_OK(acct_time_parse(text, now, &when, ERR));
     acct_time_print(when, now, NULL, shown, sizeof(shown));
-    if (strcmp(shown, expected) != 0) {
-        fprintf(stderr, "time '%s' is %s, expected %s\n", text, shown, expected);
-        check_failures++;
-    }
+    CHECK_NO(strcmp(shown, expected) != 0, "time '%s' is %s, expected %s\n", text, shown, expected);
 }
 
 /* Slurm's own forms are in test-acct-time.c; these are beyond them. */
@@ -49,10 +46,7 @@ TEST(bad_times)
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct tccl_error err = {0};
         time_t when;
-        if (acct_time_parse(bad[i], now, &when, &err) != -1) {
-            fprintf(stderr, "time '%s' was taken\n", bad[i]);
-            check_failures++;
-        }
+        CHECK_NO(acct_time_parse(bad[i], now, &when, &err) != -1, "time '%s' was taken\n", bad[i]);
         CHECK(strstr(err.text, "is not a time: give YYYY-MM-DD") != NULL);
     }
 }
@@ -85,20 +79,15 @@ static void check_filter(const char *option, const char *text, const char *expec
     cleanup_json json_t *filter = json_object(), *wanted = json_loads(expected, 0, NULL);
     CHECK_OK(acct_filter(filter, option, text, ERR));
     cleanup_free char *dump = json_dumps(filter, JSON_COMPACT);
-    if (!json_equal(filter, wanted)) {
-        fprintf(stderr, "'%s' gave %s, expected %s\n", text, dump, expected);
-        check_failures++;
-    }
+    CHECK_NO(!json_equal(filter, wanted), "'%s' gave %s, expected %s\n", text, dump, expected);
 }
 
 static void check_no_filter(const char *option, const char *text, const char *said)
 {
     cleanup_json json_t *filter = json_object();
     CHECK_INT(acct_filter(filter, option, text, ERR), -1);
-    if (!strstr(check_err.text, said)) {
-        fprintf(stderr, "'%s' said '%s', expected '%s'\n", text, check_err.text, said);
-        check_failures++;
-    }
+    CHECK_NO(!strstr(check_err.text, said), "'%s' said '%s', expected '%s'\n", text, check_err.text,
+             said);
 }
 
 TEST(filters)

@@ -2,17 +2,10 @@
 #include "measure/backends/backend.h"
 
 #include "check.h"
+#include "machines.h"
 #include "owned.h"
 
 OWNED(backend, struct tccl_backend, tccl_backend_close)
-
-static const char *machine_path(const char *name)
-{
-    static char path[PATH_MAX];
-
-    snprintf(path, sizeof(path), "%s/%s", getenv("TCCL_MACHINES"), name);
-    return path;
-}
 
 TEST(refused)
 {
@@ -25,7 +18,8 @@ TEST(refused)
     CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, "--model FILE");
     options.model = "/nonexistent/model.json";
     CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, options.model);
-    options.model = machine_path("README.md");
+    options.model = check_at("README.md");
+    check_write_file(options.model, "no model");
     CHECK_SAYS(tccl_backend_open("model", &options, &backend, ERR) == -1, "README.md:1:");
     tccl_backend_close(NULL);
 }
@@ -56,7 +50,7 @@ static void compare(struct tccl_backend *backend, const struct tccl_model *model
 
 static void test_model(const char *name)
 {
-    const struct tccl_backend_options options = {.model = machine_path(name)};
+    const struct tccl_backend_options options = {.model = machine_file(name)};
     owned(backend) struct tccl_backend *backend = NULL;
     owned(model) struct tccl_model *model;
     char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
@@ -76,7 +70,7 @@ static void test_model(const char *name)
 
 TEST(impossible)
 {
-    const struct tccl_backend_options options = {.model = machine_path("amd-4gpu.json")};
+    const struct tccl_backend_options options = {.model = machine_file("amd-4gpu")};
     struct tccl_measurement measured;
     owned(backend) struct tccl_backend *backend = NULL;
     struct tccl_set set = {0};
@@ -89,6 +83,6 @@ TEST(impossible)
 
 TEST(models)
 {
-    test_model("amd-4gpu.json");
-    test_model("epyc-8gpu-unequal.json");
+    test_model("amd-4gpu");
+    test_model("epyc-8gpu-unequal");
 }

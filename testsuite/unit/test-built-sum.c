@@ -23,11 +23,9 @@ static void add_up(int node, int n, struct built_sum *sum)
     built_sum_put_rank(sum, lowest_ranks[node]);
     for (int c = node; (c = tree_next_child(node, c, n)) >= 0;) {
         struct built_sum below, read;
-        struct tccl_error err = {0};
         add_up(c, n, &below);
         cleanup_json json_t *json = built_sum_to_json(&below);
-        CHECK_INT(built_sum_from_json(json, c, tree_end(c, n), &read, &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(built_sum_from_json(json, c, tree_end(c, n), &read, ERR));
         built_sum_append(sum, &read);
     }
 }

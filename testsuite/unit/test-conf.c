@@ -23,11 +23,8 @@ static void check_bad(const char *text, int line, const char *said)
     char place[PATH_MAX + 16];
     snprintf(place, sizeof(place), "%s:%d: ", path, line);
     CHECK_INT(read_text(text, &conf, ERR), -1);
-    if (strncmp(check_err.text, place, strlen(place)) != 0 || !strstr(check_err.text, said)) {
-        fprintf(stderr, "for '%s': got '%s', expected '%s…%s'\n", text, check_err.text, place,
-                said);
-        check_failures++;
-    }
+    CHECK_NO(strncmp(check_err.text, place, strlen(place)) != 0 || !strstr(check_err.text, said),
+             "for '%s': got '%s', expected '%s…%s'\n", text, check_err.text, place, said);
 }
 
 TEST(defaults)
@@ -476,23 +473,21 @@ TEST(files)
 TEST(override)
 {
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
-    struct tccl_error err = {0};
-    CHECK_INT(read_text("", &conf, &err), 0);
-    CHECK_INT(tccl_conf_override(&conf, "Timeout=1s", &err), 0);
+    CHECK_OK(read_text("", &conf, ERR));
+    CHECK_OK(tccl_conf_override(&conf, "Timeout=1s", ERR));
     CHECK_INT(conf.timeout_ms, 1000);
-    CHECK_INT(tccl_conf_override(&conf, "default=on", &err), 0);
+    CHECK_OK(tccl_conf_override(&conf, "default=on", ERR));
     CHECK_INT(conf.policy.mode, TCCL_MODE_ON);
-    CHECK_INT(tccl_conf_override(&conf, "StateDir=/s/%n", &err), 0);
+    CHECK_OK(tccl_conf_override(&conf, "StateDir=/s/%n", ERR));
     CHECK_STR(conf.machine, "/s/n1/machine.json");
-    CHECK_INT(tccl_conf_override(&conf, "Machine=/m.json", &err), 0);
-    CHECK_INT(tccl_conf_override(&conf, "StateDir=/t", &err), 0);
+    CHECK_OK(tccl_conf_override(&conf, "Machine=/m.json", ERR));
+    CHECK_OK(tccl_conf_override(&conf, "StateDir=/t", ERR));
     CHECK_STR(conf.machine, "/m.json");
-    CHECK_INT(tccl_conf_override(&conf, "Admins=a", &err), 0);
-    CHECK_INT(tccl_conf_override(&conf, "Admins=b,c", &err), 0);
+    CHECK_OK(tccl_conf_override(&conf, "Admins=a", ERR));
+    CHECK_OK(tccl_conf_override(&conf, "Admins=b,c", ERR));
     CHECK_STR(conf.admins, "b,c");
-    CHECK_STR(err.text, "");
-    CHECK_INT(tccl_conf_override(&conf, "Nothing=1", &err), -1);
-    CHECK(strstr(err.text, "unknown key 'Nothing'; known: Socket") != NULL);
+    CHECK_SAYS(tccl_conf_override(&conf, "Nothing=1", ERR) == -1,
+               "unknown key 'Nothing'; known: Socket");
     CHECK_FAILS(tccl_conf_override(&conf, "Timeout", ERR), "'Timeout' is not Key=value");
     CHECK_INT(conf.timeout_ms, 1000);
 }
@@ -581,8 +576,7 @@ TEST(fold_round_trip)
         }
         cleanup_free char *text = tccl_hosts_fold(pointers, count);
         cleared_by(tccl_hosts_clear) struct tccl_hosts hosts = {0};
-        struct tccl_error err = {0};
-        CHECK_INT(tccl_hosts_expand(text, 40, &hosts, &err), 0);
+        CHECK_OK(tccl_hosts_expand(text, 40, &hosts, ERR));
         CHECK_INT((long long)hosts.count, (long long)count);
         for (size_t i = 0; i < hosts.count; i++)
             CHECK_STR(hosts.names[i], names[i]);

@@ -21,22 +21,17 @@ static const char *topology(const char *name)
 static void put(const char *name, const char *text)
 {
     char path[PATH_MAX];
-    struct tccl_error err = {0};
 
     snprintf(path, sizeof(path), "%s%s", check_folder(), name);
     *strrchr(path, '/') = '\0';
-    CHECK_INT(tccl_make_folder(path, 0755, &err), 0);
+    CHECK_OK(tccl_make_folder(path, 0755, ERR));
     path[strlen(path)] = '/';
-    CHECK_INT(tccl_write_file(path, 0644, text, strlen(text), &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_write_file(path, 0644, text, strlen(text), ERR));
 }
 
 static void fresh(void)
 {
-    char command[PATH_MAX];
-
-    snprintf(command, sizeof(command), "rm -rf %s/*", check_folder());
-    CHECK_INT(system(command), 0);
+    check_remove(check_folder());
     for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
                                                          "DENY", "LOST", "INIT", NULL};
          *name; name++) {

@@ -3,6 +3,7 @@
 #include "fill/fill.h"
 
 #include "check.h"
+#include "machines.h"
 #include "sample.h"
 
 OWNED(profile, struct tccl_profile, tccl_profile_close)
@@ -200,8 +201,7 @@ TEST(fault)
     struct tccl_fill_progress end;
     char command[600];
 
-    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
-    CHECK_INT(system(command), 0);
+    check_remove(cache);
     owned(profile) struct tccl_profile *profile = open_profile();
     snprintf(command, sizeof(command), "mkdir -p '%s/chains/0000000f.chains/in the way'",
              tccl_profile_folder(profile));
@@ -213,11 +213,8 @@ TEST(fault)
 
 SETUP
 {
-    struct tccl_backend_options options = {0};
-    char path[PATH_MAX];
+    const struct tccl_backend_options options = {.model = machine_file("amd-4gpu")};
     cache = check_at("cache");
-    snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
-    options.model = path;
     MUST(tccl_backend_open("model", &options, &backend, ERR));
 }
 

@@ -212,15 +212,13 @@ static void check_kept(void)
     char path[128];
     int pid = 0;
     int64_t started = 0;
-    struct tccl_error err = {""};
     snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, check_folder());
     strcpy(list.devices[1].links, "-1,4,4");
     strcpy(list.devices[2].cores, "0-15,32-47");
     list.devices[2].core_count = 64;
     strcpy(list.refused, "best of all");
-    CHECK_INT(tccl_gres_save(&list, path, 77, 1234567890123, &err), 0);
-    CHECK_INT(tccl_gres_load(&other, path, &pid, &started, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_gres_save(&list, path, 77, 1234567890123, ERR));
+    CHECK_OK(tccl_gres_load(&other, path, &pid, &started, ERR));
     CHECK_INT(pid, 77);
     CHECK(started == 1234567890123 && tccl_gres_equal(&list, &other));
     CHECK(other.devices[1].has_bus && other.devices[1].bus == list.devices[1].bus);
@@ -311,10 +309,8 @@ TEST(units)
         {"0::/user.slice/user-7.slice/user@7.service/system.slice/slurmd.service\n", false},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
-        if (tccl_slurmd_in_unit(cases[i].cgroups) != cases[i].is) {
-            fprintf(stderr, "%s is not %d\n", cases[i].cgroups, cases[i].is);
-            check_failures++;
-        }
+        CHECK_NO(tccl_slurmd_in_unit(cases[i].cgroups) != cases[i].is, "%s is not %d\n",
+                 cases[i].cgroups, cases[i].is);
 }
 
 /* As in a unit with a /tmp of its own; where that may not be, nothing is changed. */

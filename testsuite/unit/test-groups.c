@@ -2,6 +2,7 @@
  * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
  * rates that test-model.c compares with their definition. */
 #include "check.h"
+#include "machines.h"
 #include "owned.h"
 #include "random-model.h"
 #include "ring/groups.h"
@@ -507,12 +508,9 @@ static void check_spread_by_bounds(const struct tccl_model *model, struct tccl_g
  * memories all the same. */
 static void check_spread(const char *name)
 {
-    owned(model) struct tccl_model *model;
+    const struct tccl_model *model = load_machine(name);
     struct tccl_table *tables[EIGHT];
     struct tccl_group_choice choices[EIGHT];
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
-    CHECK_INT(tccl_model_read(path, &model, ERR), 0);
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_beside beside = {.model = model};
     owned(search) struct tccl_search *search =

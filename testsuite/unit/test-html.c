@@ -138,10 +138,8 @@ static void check_between(const char *text, const char *name, double least, doub
         char *end;
         at += strlen(name);
         double value = strtod(at, &end);
-        if (end == at || !(value >= least - 0.06 && value <= most + 0.06)) {
-            fprintf(stderr, "%s%.20s\n", name, at);
-            check_failures++;
-        }
+        CHECK_NO(end == at || !(value >= least - 0.06 && value <= most + 0.06), "%s%.20s\n", name,
+                 at);
     }
 }
 

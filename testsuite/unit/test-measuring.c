@@ -28,12 +28,10 @@ static int progress(void *context, const struct tccl_fill_progress *now)
 
 static struct tccl_profile *open_profile(struct tccl_backend *backend)
 {
-    struct tccl_error err = {0};
     struct tccl_profile *profile;
 
-    CHECK_INT(tccl_profile_create(cache, backend->machine, "rough", NULL, &profile, &err), 0);
-    CHECK_INT(tccl_profile_claim(profile, backend->conditions, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_profile_create(cache, backend->machine, "rough", NULL, &profile, ERR));
+    CHECK_OK(tccl_profile_claim(profile, backend->conditions, ERR));
     return profile;
 }
 
@@ -55,10 +53,7 @@ static int run(double seconds, struct tccl_fill_progress *end)
 
 static void begin(void)
 {
-    char command[600];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
-    CHECK_INT(system(command), 0);
+    check_remove(cache);
     rough = (struct rough){.noise = 0.01};
     stop_at = 0;
 }
@@ -391,20 +386,18 @@ static long ask_again(int times, double *gbps)
 {
     owned(backend) struct tccl_backend *backend = rough_begin();
     owned(profile) struct tccl_profile *profile = open_profile(backend);
-    struct tccl_error err = {0};
     struct tccl_measurement out;
     struct tccl_fill_progress progress = {0};
     struct tccl_run_meter meter;
     struct tccl_set set = {0};
 
-    CHECK_INT(tccl_set_parse("g0>m0 g1>m0", &set, &err), 0);
-    CHECK_INT(tccl_run_meter_open(&meter, backend, profile, &progress, &err), 0);
+    CHECK_OK(tccl_set_parse("g0>m0 g1>m0", &set, ERR));
+    CHECK_OK(tccl_run_meter_open(&meter, backend, profile, &progress, ERR));
     for (int i = 0; i < times; i++)
-        CHECK_INT(tccl_run_meter_again(&meter, &set, TCCL_MEASURED, &out, &err), 0);
-    CHECK_INT(tccl_run_meter_measure(&meter, &set, &out, &err), 0);
+        CHECK_OK(tccl_run_meter_again(&meter, &set, TCCL_MEASURED, &out, ERR));
+    CHECK_OK(tccl_run_meter_measure(&meter, &set, &out, ERR));
     *gbps = out.gbps;
     long calls = rough.calls;
-    CHECK_STR(err.text, "");
     tccl_run_meter_clear(&meter);
     return calls;
 }

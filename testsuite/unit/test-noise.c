@@ -125,17 +125,11 @@ static double check_result_of(struct noisy_meter *noisy, const struct tccl_resul
 /* A table that is written is read again. */
 static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)
 {
-    char folder[] = "/tmp/tccl-noise-XXXXXX", path[64];
-    struct tccl_error err = {0};
+    const char *path = check_at("table");
     owned(table) struct tccl_table *again = NULL;
-    CHECK_INT(tccl_table_check(table, machine, &err), 0);
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/table", folder);
-    CHECK_INT(tccl_table_write(table, path, &err), 0);
-    CHECK_INT(tccl_table_read(path, machine, &again, &err), 0);
-    CHECK_STR(err.text, "");
-    unlink(path);
-    rmdir(folder);
+    CHECK_OK(tccl_table_check(table, machine, ERR));
+    CHECK_OK(tccl_table_write(table, path, ERR));
+    CHECK_OK(tccl_table_read(path, machine, &again, ERR));
 }
 
 static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)

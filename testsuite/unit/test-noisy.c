@@ -23,11 +23,9 @@ struct run {
 
 static void run_end(struct run *run)
 {
-    char command[128];
     tccl_profile_close(run->profile);
     tccl_backend_close(run->backend);
-    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
-    CHECK_INT(system(command), 0);
+    check_remove(cache);
 }
 
 /* Fills a profile: all of its tables are there. */
@@ -189,11 +187,6 @@ static void show(const char *name, const struct run *run, struct summary *summar
     fflush(stdout);
 }
 
-static void machine_path(const char *name, char path[static PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/%s.json", getenv("TCCL_MACHINES"), name);
-}
-
 /* ---- tests ---- */
 
 enum { ROUNDS = 12 };
@@ -229,7 +222,7 @@ TEST(above_bounds)
 {
     static const unsigned long seeds[] = {2, 6, 8};
     char path[PATH_MAX];
-    machine_path("amd-4gpu", path);
+    snprintf(path, sizeof(path), "%s", machine_file("amd-4gpu"));
     for (size_t i = 0; i < COUNT(seeds); i++) {
         struct run run = {.path = path, .gpus = "0,2 0,3 1,3", .noise = 0.03, .seed = seeds[i]};
         run_begin(&run, "noisy");
@@ -247,7 +240,7 @@ TEST(promises)
     int n = 0;
     for (size_t i = 0; i < COUNT(names) && !check_failures; i++) {
         double gain = 0, exact_gain = 0, sets = 0, exact_sets = 0;
-        machine_path(names[i], path);
+        snprintf(path, sizeof(path), "%s", machine_file(names[i]));
         for (unsigned long seed = 0; seed <= SEEDS && !check_failures; seed++) {
             struct run run = {
                 .path = path, .gpus = "0-3", .noise = seed ? 0.03 : 1e-9, .seed = seed};
@@ -281,7 +274,7 @@ static int explore(char **args, int n)
     for (size_t i = 0; i < MACHINE_NAMES; i++) {
         if (strcmp(args[0], "all") != 0 && !strstr(args[0], machine_names[i]))
             continue;
-        machine_path(machine_names[i], path);
+        snprintf(path, sizeof(path), "%s", machine_file(machine_names[i]));
         for (int seed = 0; seed <= seeds; seed++) {
             struct run run = {.path = path,
                               .gpus = gpus,

@@ -388,12 +388,10 @@ TEST(sets)
     for (int round = 0; round < 300 && !check_failures; round++) {
         struct tccl_named_rings rings = random_rings(), back;
         struct tccl_named_chain chain;
-        struct tccl_error err = {0};
         char text[TCCL_RINGS_TEXT], again[TCCL_RINGS_TEXT];
         tccl_named_rings_format(&rings, text);
         struct tccl_ring_reader ring = {.text = text};
-        CHECK_INT(tccl_named_rings_parse(text, &back, &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(tccl_named_rings_parse(text, &back, ERR));
         CHECK_INT(back.n, rings.n);
         for (int i = 0; i < rings.n; i++) {
             CHECK(same_named(&rings.chains[i], &back.chains[i]));

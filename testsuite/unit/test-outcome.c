@@ -156,7 +156,6 @@ TEST(fewer)
     for (int round = 0; round < 3; round++) {
         owned(merge) struct merge *merge = merge_new(0);
         struct tccl_outcome outcome = {0}, read = {0};
-        struct tccl_error err = {""};
         struct outcome_part part;
         CHECK_INT(merge_add(merge, two, 2, NULL), 0);
         if (round == 1)
@@ -176,7 +175,7 @@ TEST(fewer)
                                : "the NICs of these nodes are not on fabrics that meet in 2 rings");
         CHECK(round != 0 || (outcome.gbps == 20 && strstr(outcome.ring, " | ")));
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
-        CHECK_INT(tccl_plan_from_json(json, &key, 1, 2, &read, &err), 0);
+        CHECK_OK(tccl_plan_from_json(json, &key, 1, 2, &read, ERR));
         struct tccl_step second = {.nodes = names, .node = 1};
         CHECK_INT(outcome_part(&read, &second, two->class, &part), 0);
         CHECK_INT(part.set.n, outcome.rings);
@@ -266,25 +265,31 @@ TEST(beside)
                               "-m1> 2; @5 4.00/8.00 nccl: 2 -m1> 3 -m1> 2");
 }
 
+/* Two nodes, of whose best ring NCCL's own choice has this part. *ring: that ring's GB/s. */
+static struct merge *make_pair(double own, double *ring)
+{
+    struct merge *merge = merge_new(0);
+    default_gbps = *ring = 0;
+    for (int i = 0; i < 2; i++) {
+        owned(shared_class) struct shared_class *class = make_class(1, "cuda");
+        for (int k = 0; k < 4; k++)
+            *ring = fmax(*ring, class->class->seen[k].gbps);
+        default_gbps = own * *ring;
+        if (i == 1)
+            CHECK_INT(merge_add(merge, class, 2, NULL), 0);
+    }
+    return merge;
+}
+
 /* A ring that is not faster than NCCL's own choice is not applied. */
 TEST(no_gain)
 {
     const double own[] = {0.94, 0.98, 1.5, 0.96}; /* of the ring's bandwidth, with 3 % noise */
     for (int i = 0; i < 4; i++) {
         struct tccl_outcome outcome = {0}, read = {0};
-        struct tccl_error err = {0};
-        owned(merge) struct merge *merge = merge_new(0);
         char reason[128];
-        default_gbps = 0;
-        struct shared_class *class = make_class(1, "cuda");
-        double ring = class->class->seen[0].gbps;
-        for (int k = 1; k < 4; k++)
-            ring = fmax(ring, class->class->seen[k].gbps);
-        shared_class_drop(class);
-        default_gbps = own[i] * ring;
-        class = make_class(1, "cuda");
-        CHECK_INT(merge_add(merge, class, 2, NULL), 0);
-        shared_class_drop(class);
+        double ring;
+        owned(merge) struct merge *merge = make_pair(own[i], &ring);
         outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
         CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
         CHECK(outcome.baseline_gbps == default_gbps);
@@ -297,7 +302,7 @@ TEST(no_gain)
                  default_gbps, ring);
         CHECK_STR(outcome.reason, i == 0 ? "" : reason);
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 2);
-        CHECK_INT(tccl_plan_from_json(json, &key, 0, 2, &read, &err), 0);
+        CHECK_OK(tccl_plan_from_json(json, &key, 0, 2, &read, ERR));
         CHECK_INT(read.state, outcome.state);
         CHECK_STR(read.reason, outcome.reason);
         CHECK_INT(read.groups, i > 0); /* these may gain all the same */
@@ -322,19 +327,10 @@ TEST(min_gain)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct tccl_outcome outcome = {0};
-        owned(merge) struct merge *merge = merge_new(0);
+        double ring;
+        owned(merge) struct merge *merge = make_pair(cases[i].own, &ring);
         struct tccl_step asks = {.nodes = names, .min_gain = cases[i].min_gain};
         strcpy(asks.policy, cases[i].policy);
-        default_gbps = 0;
-        struct shared_class *class = make_class(1, "cuda");
-        double ring = class->class->seen[0].gbps;
-        for (int k = 1; k < 4; k++)
-            ring = fmax(ring, class->class->seen[k].gbps);
-        shared_class_drop(class);
-        default_gbps = cases[i].own * ring;
-        class = make_class(1, "cuda");
-        CHECK_INT(merge_add(merge, class, 2, NULL), 0);
-        shared_class_drop(class);
         for (int mode = TCCL_MODE_AUTO; mode <= TCCL_MODE_REQUIRE; mode++) {
             asks.mode = (enum tccl_mode)mode;
             outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);

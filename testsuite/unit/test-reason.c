@@ -140,8 +140,7 @@ static void test_sources(const char *root)
             found++;
             if (has_class(at))
                 continue;
-            fprintf(stderr, "%s: a reason without a class: %.60s\n", path, at);
-            check_failures++;
+            CHECK_NO(true, "%s: a reason without a class: %.60s\n", path, at);
         }
         if (found < sources[i].least)
             fprintf(stderr, "%s: only %d calls of \"%s\"\n", path, found, sources[i].call);

@@ -251,11 +251,9 @@ static void check_set(const struct trial *trial, const struct tccl_rings_result 
 {
     struct tccl_side side;
     const struct tccl_side *sides[] = {&side};
-    struct tccl_error err = {""};
     double gbps = 0;
-    CHECK_INT(tccl_ring_set_check(&result->set, trial->machine, &err), 0);
-    CHECK_INT(tccl_expressible(trial->machine, result->set.rings, result->set.n, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_ring_set_check(&result->set, trial->machine, ERR));
+    CHECK_OK(tccl_expressible(trial->machine, result->set.rings, result->set.n, ERR));
     tccl_ring_set_side(&result->set, &side);
     CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);
     CHECK(gbps > result->gbps * (1 - 1e-9));

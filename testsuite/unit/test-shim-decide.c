@@ -30,10 +30,7 @@ static int check(const struct shim_registry *registry, int n, const char *word)
 {
     struct tccl_error why = {""};
     int result = shim_members_check(&plan, registry, &comm, members, n, &why);
-    if (word && !strstr(why.text, word)) {
-        fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
-        check_failures++;
-    }
+    CHECK_NO(word && !strstr(why.text, word), "\"%s\" does not say \"%s\"\n", why.text, word);
     return result;
 }
 

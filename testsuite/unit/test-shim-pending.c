@@ -171,10 +171,8 @@ TEST(claimed_by_log)
         if (cases[i].logged_ranks)
             log_line(log, cases[i].logged_rank, cases[i].logged_ranks, cases[i].gpu, "START");
         shim_pending_here(NULL);
-        if ((shim_pending_claim(true) == added) != cases[i].claimed) {
-            fprintf(stderr, "case %zu: claimed is not %d\n", i, cases[i].claimed);
-            check_failures++;
-        }
+        CHECK_NO((shim_pending_claim(true) == added) != cases[i].claimed,
+                 "case %zu: claimed is not %d\n", i, cases[i].claimed);
         if (cases[i].logged_ranks)
             log_line(log, cases[i].logged_rank, cases[i].logged_ranks, cases[i].gpu, "COMPLETE");
         shim_pending_here(NULL);

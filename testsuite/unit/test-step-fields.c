@@ -422,11 +422,8 @@ static void test_readme(void)
         if (i >= 0)
             write_row(&tccl_step_fields[i], out);
         fclose(out);
-        if (strncmp(at, row, strlen(row)) != 0) {
-            fprintf(stderr, "members.md has %.*s\nthe table: %s\n", (int)strcspn(at, "\n"), at,
-                    row);
-            check_failures++;
-        }
+        CHECK_NO(strncmp(at, row, strlen(row)) != 0, "members.md has %.*s\nthe table: %s\n",
+                 (int)strcspn(at, "\n"), at, row);
         at += strcspn(at, "\n");
         at += *at == '\n';
     }
@@ -454,10 +451,8 @@ static void test_manual(void)
         bool shown =
             field->use & (TCCL_IN_RECORD | TCCL_IN_CONFIRMATION) || field->owner == TCCL_OF_RECORD;
         snprintf(name, sizeof(name), " %.60s ", field->name);
-        if (shown && !strstr(list, name)) {
-            fprintf(stderr, "tcclacct.1 does not name the member %s\n", field->name);
-            check_failures++;
-        }
+        CHECK_NO(shown && !strstr(list, name), "tcclacct.1 does not name the member %s\n",
+                 field->name);
     }
 }
 

@@ -2,7 +2,7 @@
 #include <sys/utsname.h>
 
 #include "check.h"
-#include "owned.h"
+#include "machines.h"
 #include "profile/cache.h"
 
 static void put(const char *folder, const char *name, const char *text)
@@ -50,15 +50,11 @@ TEST(read)
 /* A measured profile has it; where it is old, the next run takes note; a model's has none. */
 static void test_profile(const char *source, const char *kernel)
 {
-    struct tccl_machine machine;
+    struct tccl_machine machine = *machine_of("amd-4gpu");
     struct tccl_profile *profile;
-    char path[512], cache[300], command[900];
-    snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
-    owned(model) struct tccl_model *model;
-    CHECK_INT(tccl_model_read(path, &model, ERR), 0);
-    machine = *tccl_model_machine(model);
+    char cache[300], command[900];
     snprintf(cache, sizeof(cache), "%s/%s", check_folder(), source);
-    cleanup_json json_t *json = json_load_file(path, 0, NULL);
+    cleanup_json json_t *json = json_load_file(machine_file("amd-4gpu"), 0, NULL);
     json_t *given = strcmp(source, "model") == 0 ? json : NULL;
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);

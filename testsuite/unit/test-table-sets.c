@@ -137,9 +137,7 @@ static bool keeps_to(const struct tccl_ring_set *set, uint32_t nics)
 TEST(fabrics)
 {
     const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
-    char path[512];
-    snprintf(path, sizeof(path), "%s/dual-8gpu.json", getenv("TCCL_MACHINES"));
-    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
+    cleanup_json json_t *json = tccl_read_json(machine_file("dual-8gpu"), 1 << 20, NULL);
     json_t *nics = json_object_get(json_object_get(json, "machine"), "nics");
     owned(model) struct tccl_model *model = NULL;
     bool first = false, second = false;

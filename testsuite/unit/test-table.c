@@ -76,11 +76,9 @@ TEST(roundtrip)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
-        struct tccl_error err = {""};
         owned(table) struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
-        CHECK_INT(tccl_table_write(table, path, &err), 0);
-        CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
-        CHECK_STR(err.text, "");
+        CHECK_OK(tccl_table_write(table, path, ERR));
+        CHECK_OK(tccl_table_read(path, machine, &copy, ERR));
         if (copy)
             check_equal(table, copy);
     }
@@ -96,7 +94,6 @@ TEST(unbuilt)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     struct tccl_table *table = NULL, *copy = NULL;
-    struct tccl_error err = {""};
     int pair, n;
     do { /* one with all that is spoiled below, and with other rings than its own */
         tccl_table_free(table);
@@ -117,9 +114,8 @@ TEST(unbuilt)
     spoil(&table->results[pair].chain);
     spoil(&tccl_table_ring(table)->chain);
     spoil(&entry(table, TCCL_SETS, 0)->set->rings[1]);
-    CHECK_INT(tccl_table_write(table, path, &err), 0);
-    CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
-    CHECK_STR(err.text, "");
+    CHECK_OK(tccl_table_write(table, path, ERR));
+    CHECK_OK(tccl_table_read(path, machine, &copy, ERR));
     CHECK(copy->results[pair].chain.n_gpus == 0 && copy->results[pair].gbps <= 0 &&
           copy->results[pair].bound >= bound);
     CHECK(tccl_table_ring(copy)->chain.n_gpus == 0 &&

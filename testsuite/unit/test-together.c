@@ -155,7 +155,7 @@ TEST(splits)
 
 /* ---- measured by a back end ---- */
 
-static char cache[PATH_MAX];
+static const char *cache;
 static int stop_at; /* measured together, after which it is stopped; 0: never */
 static const struct tccl_split halves[] = {{2, {3, 12}}, {2, {9, 6}}};
 static const uint32_t parts[] = {3, 12, 9, 6};
@@ -356,7 +356,7 @@ static void check_full_run(void)
 static void check_measured(const char *name)
 {
     const struct tccl_model *model = load_machine(name);
-    make_cache(cache);
+    cache = check_at("%s", name);
     rough = (struct rough){.machine = name};
     check_stops();
     struct tccl_backend *backend = rough_begin();
@@ -374,7 +374,7 @@ static void check_measured(const char *name)
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     check_full_run();
-    remove_cache(cache);
+    check_remove(cache);
 }
 
 TEST(random)

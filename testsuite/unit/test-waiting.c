@@ -111,9 +111,7 @@ TEST(remove_sockets)
 
 TEST(stamp)
 {
-    char folder[] = "/tmp/tccl-waiting-XXXXXX", path[64];
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof(path), "%s/hung", folder);
+    const char *folder = check_folder(), *path = check_at("hung");
     CHECK_INT(hung_stamp_age(folder, 100000), -1);
     hung_stamp_put(folder, 100000);
     CHECK_INT(hung_stamp_age(folder, 100000), 0);
@@ -129,6 +127,4 @@ TEST(stamp)
     CHECK_INT(unlink(path), 0);
     CHECK_INT(tccl_write_file(path, 0644, "soon\n", 5, NULL), 0);
     CHECK_INT(hung_stamp_age(folder, 0), -1);
-    CHECK_INT(unlink(path), 0);
-    CHECK_INT(rmdir(folder), 0);
 }
