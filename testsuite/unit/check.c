@@ -92,9 +92,9 @@ const char *check_folder(void)
 
 const char *check_at(const char *fmt, ...)
 {
-    static char paths[16][PATH_MAX];
+    static char paths[64][PATH_MAX];
     static int next;
-    char *path = paths[next++ % 16];
+    char *path = paths[next++ % 64];
     va_list args;
     int length = snprintf(path, PATH_MAX, "%s/", check_folder());
     va_start(args, fmt);
@@ -104,6 +104,19 @@ const char *check_at(const char *fmt, ...)
         abort();
     va_end(args);
     return path;
+}
+
+const char *check_text(const char *fmt, ...)
+{
+    static char texts[16][8192];
+    static int next;
+    char *text = texts[next++ % 16];
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(text, sizeof(*texts), fmt, args) >= (int)sizeof(*texts))
+        abort();
+    va_end(args);
+    return text;
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)

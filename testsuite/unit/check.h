@@ -180,8 +180,11 @@ void check_clear(void);
 /* Checks that nothing is in it any more. */
 void check_nothing_left(void);
 
-/* A path in it, as printf; "": the folder's. Static: the last 16 stay. */
+/* A path in it, as printf; "": the folder's. Static: the last 64 stay. */
 const char *check_at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A text, as printf. Static: the last 16 stay. */
+const char *check_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Removes what is there, with all that is below it. The folder itself stays, empty, where path is
  * check_folder's. */

@@ -288,10 +288,8 @@ TEST(formulas)
                  {"a=b", "a=b"},
                  {"", ""}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char expected[64];
         cleanup_json json_t *record = json_pack("{s:s}", "job_name", cases[i].name);
-        snprintf(expected, sizeof(expected), "JobName\n%s\n", cases[i].cell);
-        check_printed("jobname", ACCT_PARSABLE, record, expected);
+        check_printed("jobname", ACCT_PARSABLE, record, check_text("JobName\n%s\n", cases[i].cell));
         cleanup_free char *aligned = printed("jobname%-20", ACCT_ALIGNED, record);
         CHECK(!strstr(aligned, "\\x") || strchr(cases[i].name, '|'));
     }

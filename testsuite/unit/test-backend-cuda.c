@@ -197,10 +197,8 @@ static pid_t start_leaving(void)
 static void test_leaving(void)
 {
     const struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
-    char user[32];
 
-    snprintf(user, sizeof(user), "0-%d", (int)start_leaving());
-    setenv("FAKE_NVML_USERS", user, 1);
+    setenv("FAKE_NVML_USERS", check_text("0-%d", (int)start_leaving()), 1);
     setenv("FAKE_NVML_ALIVE", "1", 1);
     struct tccl_backend *backend = open_with(&options);
     CHECK(backend && backend->marks == 0);
@@ -235,7 +233,6 @@ SETUP
 
 TEST(cuda)
 {
-    char user[32];
     make_machine(2);
     test_measure(false);
     test_measure(true);
@@ -249,8 +246,8 @@ TEST(cuda)
     unlink(pipe);
     rmdir(folder);
     test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
-    snprintf(user, sizeof(user), "1-%d", (int)getppid());
-    test_force("FAKE_NVML_USERS", user, "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
+    test_force("FAKE_NVML_USERS", check_text("1-%d", (int)getppid()),
+               "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
     test_leaving();
     /* This program again, without the fake in its way. */
     char *argv[] = {check_args[0], "no-driver", NULL};

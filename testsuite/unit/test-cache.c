@@ -351,10 +351,8 @@ static void check_all_good(const char *id)
 
 static int count_left_over(const char *id)
 {
-    char command[600];
 
-    snprintf(command, sizeof(command), "ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id);
-    FILE *pipe = popen(command, "r");
+    FILE *pipe = popen(check_text("ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id), "r");
     int number = -1;
     CHECK_INT(fscanf(pipe, "%d", &number), 1);
     pclose(pipe);
@@ -390,13 +388,11 @@ static int see(void *context, const char *id)
 
 TEST(list)
 {
-    char path[400];
     int seen = 0;
 
     CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, ERR), 0);
     tccl_profile_close(create());
-    snprintf(path, sizeof(path), "%s/lost+found", cache);
-    CHECK_INT(mkdir(path, 0755), 0);
+    CHECK_INT(mkdir(check_text("%s/lost+found", cache), 0755), 0);
     CHECK_INT(tccl_cache_list(cache, see, &seen, ERR), 1);
     CHECK_INT(seen, 1);
 }

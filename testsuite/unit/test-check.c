@@ -7,21 +7,10 @@
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
 
-static const char *in_folder(const char *name)
-{
-    static char path[4][256];
-    static int next;
-    char *each = path[next++ % 4];
-    snprintf(each, sizeof(path[0]), "%s/%s", check_folder(), name);
-    return each;
-}
-
 static const char *put(const char *name, const char *text)
 {
-    const char *path = in_folder(name);
-    FILE *file = fopen(path, "w");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        abort();
+    const char *path = check_at("%s", name);
+    check_write_file(path, text);
     return path;
 }
 
@@ -96,7 +85,7 @@ TEST(slurm_conf)
     CHECK_STR(nodes, "n1@h1:2 n2@h2:2 big@big:8 x1@one:0 x2@one:0 ");
     tccl_slurm_conf_clear(&conf);
 
-    CHECK_SAYS(tccl_slurm_conf_read(in_folder("missing"), &conf, ERR) == -1, "missing");
+    CHECK_SAYS(tccl_slurm_conf_read(check_at("missing"), &conf, ERR) == -1, "missing");
     tccl_slurm_conf_clear(&conf);
     /* A file that includes itself ends. */
     path = put("loop.conf", "Include loop.conf\nA=1\n");
@@ -135,7 +124,7 @@ TEST(any_conf)
 TEST(plugstack)
 {
     struct tccl_plugstack stack;
-    mkdir(in_folder("d"), 0755);
+    mkdir(check_at("d"), 0755);
     put("d/b.conf", "required /opt/spank_tccl.so config=/b\n");
     put("d/a.conf", "# optional spank_tccl.so\n\toptional   spank_tccl.so\tTimeout=1s config=/x "
                     "config=/y #z\n");
@@ -147,15 +136,15 @@ TEST(plugstack)
     CHECK(stack.there && stack.found && !stack.required);
     CHECK_INT(stack.times, 2);
     CHECK_INT(stack.line, 2);
-    CHECK_STR(stack.file, in_folder("d/a.conf"));
+    CHECK_STR(stack.file, check_at("d/a.conf"));
     CHECK_STR(stack.plugin, "spank_tccl.so");
     CHECK_INT(stack.n_args, 3);
     CHECK_STR(tccl_plugstack_config(&stack), "/y");
-    CHECK_STR(stack.empty, in_folder("none/*.conf"));
+    CHECK_STR(stack.empty, check_at("none/*.conf"));
     CHECK_STR(stack.wrong, "line 3 of plugstack.conf");
     CHECK(stack.changed > time(NULL) - 3600);
 
-    CHECK_INT(tccl_plugstack_read(in_folder("nowhere"), &stack, ERR), 0);
+    CHECK_INT(tccl_plugstack_read(check_at("nowhere"), &stack, ERR), 0);
     CHECK(!stack.there && !stack.found);
     CHECK(!tccl_plugstack_config(&stack));
     CHECK_INT(tccl_plugstack_read(check_folder(), &stack, ERR), -1);
@@ -243,12 +232,9 @@ static pid_t start_slurmd(const char *program, const char *conf, const char *opt
 /* One that only says its version, as we ask it to ourselves, serves no node. */
 TEST(slurmd)
 {
-    char program[128], conf[128], command[512];
     struct tccl_slurmd found;
-    snprintf(program, sizeof(program), "%s/slurmd", check_folder());
-    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", check_folder());
-    snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
-    CHECK_INT(system(command), 0);
+    const char *program = check_at("slurmd"), *conf = check_at("of-slurmd.conf");
+    CHECK_INT(system(check_text("cp /bin/sh %s && : >%s", program, conf)), 0);
     for (int says = 0; says < 2; says++) {
         pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D", NULL);
         bool there = false;
@@ -270,17 +256,17 @@ TEST(open)
 {
     char closed[PATH_MAX], real[PATH_MAX];
     CHECK(realpath(check_folder(), real) && chmod(check_folder(), 0755) == 0);
-    CHECK(mkdir(in_folder("open"), 0711) == 0 && chmod(in_folder("open"), 0711) == 0);
+    CHECK(mkdir(check_at("open"), 0711) == 0 && chmod(check_at("open"), 0711) == 0);
     const char *file = put("open/file", "x");
     CHECK(chmod(file, 0644) == 0);
-    CHECK(symlink(file, in_folder("link")) == 0);
-    CHECK(check_open_to_all(file, closed) && check_open_to_all(in_folder("link"), closed));
-    CHECK(check_open_to_all(in_folder("nothing"), closed));
+    CHECK(symlink(file, check_at("link")) == 0);
+    CHECK(check_open_to_all(file, closed) && check_open_to_all(check_at("link"), closed));
+    CHECK(check_open_to_all(check_at("nothing"), closed));
     CHECK(chmod(file, 0640) == 0);
-    CHECK(!check_open_to_all(in_folder("link"), closed));
+    CHECK(!check_open_to_all(check_at("link"), closed));
     CHECK(strncmp(closed, real, strlen(real)) == 0);
     CHECK_STR(closed + strlen(real), "/open/file");
-    CHECK(chmod(file, 0644) == 0 && chmod(in_folder("open"), 0700) == 0);
-    CHECK(!check_open_to_all(in_folder("link"), closed));
+    CHECK(chmod(file, 0644) == 0 && chmod(check_at("open"), 0700) == 0);
+    CHECK(!check_open_to_all(check_at("link"), closed));
     CHECK_STR(closed + strlen(real), "/open");
 }

@@ -20,13 +20,7 @@ static const char *topology(const char *name)
 /* A file below the test's check_folder(). */
 static void put(const char *name, const char *text)
 {
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof(path), "%s%s", check_folder(), name);
-    *strrchr(path, '/') = '\0';
-    CHECK_OK(tccl_make_folder(path, 0755, ERR));
-    path[strlen(path)] = '/';
-    CHECK_OK(tccl_write_file(path, 0644, text, strlen(text), ERR));
+    check_write_file(check_at("%s", name + 1), text);
 }
 
 static void fresh(void)
@@ -35,9 +29,7 @@ static void fresh(void)
     for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
                                                          "DENY", "LOST", "INIT", NULL};
          *name; name++) {
-        char variable[32];
-        snprintf(variable, sizeof(variable), "FAKE_NVML_%s", *name);
-        unsetenv(variable);
+        unsetenv(check_text("FAKE_NVML_%s", *name));
     }
 }
 
@@ -224,7 +216,6 @@ TEST(proc)
 {
     const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
                                                   .root = check_folder()};
-    char path[PATH_MAX];
 
     fresh();
     put("/proc/driver/nvidia/gpus/0000:07:00.0/information",
@@ -232,7 +223,7 @@ TEST(proc)
     put("/proc/4711/comm", "python3\n");
     put("/proc/4712/comm", "nvidia-cuda-mps\n");
     put("/proc/4711/fd/x", "");
-    snprintf(path, sizeof(path), "%s/proc/4711/fd/7", check_folder());
+    const char *path = check_at("proc/4711/fd/7");
     CHECK_INT(symlink("/dev/nvidia3", path), 0);
     discover(&options);
     CHECK_STR(found.site.machine.gpus[1].model, "NVIDIA P100? Test");
@@ -301,10 +292,8 @@ static char *load(const char *name)
 
 static const char *save(const char *text)
 {
-    static char path[PATH_MAX];
-
-    put("/changed.xml", text);
-    snprintf(path, sizeof(path), "%s/changed.xml", check_folder());
+    const char *path = check_at("changed.xml");
+    check_write_file(path, text);
     return path;
 }
 

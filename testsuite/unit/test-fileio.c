@@ -9,14 +9,6 @@
 #include "base/hash.h"
 #include "check.h"
 
-static const char *in_folder(const char *name)
-{
-    static char path[PATH_MAX + 64];
-
-    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
-    return path;
-}
-
 static int count_files(void)
 {
     DIR *dir = opendir(check_folder());
@@ -42,7 +34,7 @@ TEST(write)
 {
     struct tccl_error err = {0};
     struct stat status;
-    const char *path = in_folder("file");
+    const char *path = check_at("file");
 
     CHECK_INT(tccl_write_file(path, 0640, "first", 5, &err), 0);
     check_content(path, "first");
@@ -54,10 +46,10 @@ TEST(write)
     check_content(path, "");
     CHECK_INT(count_files(), 1);
     CHECK_STR(err.text, "");
-    CHECK_INT(tccl_write_file(in_folder("no/such/folder"), 0600, "x", 1, &err), -1);
+    CHECK_INT(tccl_write_file(check_at("no/such/folder"), 0600, "x", 1, &err), -1);
     CHECK(strstr(err.text, "no/such/folder: can't be written: No such file"));
 
-    const char *fifo = in_folder("fifo");
+    const char *fifo = check_at("fifo");
     err.text[0] = '\0';
     CHECK_INT(mkfifo(fifo, 0600), 0);
     CHECK_INT(tccl_write_file(fifo, 0600, "x", 1, &err), -1);
@@ -72,7 +64,7 @@ TEST(full_disk)
 {
     struct rlimit old, small;
     cleanup_free char *big = calloc(1, 100000);
-    const char *path = in_folder("file");
+    const char *path = check_at("file");
 
     CHECK_INT(tccl_write_file(path, 0600, "old", 3, ERR), 0);
     signal(SIGXFSZ, SIG_IGN);
@@ -105,13 +97,13 @@ static void check_read_refused(const char *path, size_t max, int number, const c
 
 TEST(read)
 {
-    CHECK_INT(tccl_write_file(in_folder("file"), 0600, "12345", 5, ERR), 0);
-    check_read_refused(in_folder("file"), 4, EFBIG, ": has 5 bytes, more than the 4 allowed");
-    check_read_refused(in_folder("none"), 4, ENOENT, ": can't be read: No such file or directory");
+    CHECK_INT(tccl_write_file(check_at("file"), 0600, "12345", 5, ERR), 0);
+    check_read_refused(check_at("file"), 4, EFBIG, ": has 5 bytes, more than the 4 allowed");
+    check_read_refused(check_at("none"), 4, ENOENT, ": can't be read: No such file or directory");
     check_read_refused(check_folder(), 4, EINVAL, ": is not a regular file");
-    CHECK_INT(mkfifo(in_folder("fifo"), 0600), 0);
-    check_read_refused(in_folder("fifo"), 4, EINVAL, ": is not a regular file");
-    CHECK_INT(unlink(in_folder("fifo")), 0);
+    CHECK_INT(mkfifo(check_at("fifo"), 0600), 0);
+    check_read_refused(check_at("fifo"), 4, EINVAL, ": is not a regular file");
+    CHECK_INT(unlink(check_at("fifo")), 0);
 }
 
 /* In a process of its own, as a user who may not write the file that the link leads to. Returns its
@@ -135,46 +127,46 @@ static int write_through(const char *link)
 /* A link is followed only as far as the kernel would let us write through it. */
 TEST(links)
 {
-    cleanup_free char *link = strdup(in_folder("link")), *data = NULL;
+    cleanup_free char *link = strdup(check_at("link")), *data = NULL;
     struct stat status;
     size_t size;
 
-    CHECK_INT(tccl_write_file(in_folder("file"), 0644, "old", 3, ERR), 0);
+    CHECK_INT(tccl_write_file(check_at("file"), 0644, "old", 3, ERR), 0);
     CHECK_INT(symlink("file", link), 0);
     CHECK_INT(tccl_write_output(link, "good", 4, ERR), 0);
     CHECK(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
-    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, ERR), 0);
+    CHECK_INT(tccl_read_file(check_at("file"), 10, &data, &size, ERR), 0);
     CHECK(data && strcmp(data, "good") == 0);
-    CHECK(chmod(in_folder("file"), 0444) == 0 && chmod(check_folder(), 0777) == 0);
+    CHECK(chmod(check_at("file"), 0444) == 0 && chmod(check_folder(), 0777) == 0);
     CHECK_INT(write_through(link), 0);
     free(data);
-    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, ERR), 0);
+    CHECK_INT(tccl_read_file(check_at("file"), 10, &data, &size, ERR), 0);
     CHECK(data && strcmp(data, "good") == 0);
-    CHECK(chmod(check_folder(), 0700) == 0 && unlink(in_folder("file")) == 0);
+    CHECK(chmod(check_folder(), 0700) == 0 && unlink(check_at("file")) == 0);
     CHECK_INT(tccl_write_output(link, "fresh", 5, ERR), 0); /* it led nowhere */
     CHECK(lstat(link, &status) == 0 && S_ISREG(status.st_mode));
-    CHECK_INT(rename(link, in_folder("file")), 0);
+    CHECK_INT(rename(link, check_at("file")), 0);
 }
 
 TEST(folders)
 {
     struct stat status;
 
-    CHECK_INT(tccl_make_folder(in_folder("a/b//c/"), 0755, ERR), 0);
-    CHECK_INT(tccl_make_folder(in_folder("a/b/c"), 0755, ERR), 0);
-    CHECK_INT(stat(in_folder("a/b/c"), &status), 0);
+    CHECK_INT(tccl_make_folder(check_at("a/b//c/"), 0755, ERR), 0);
+    CHECK_INT(tccl_make_folder(check_at("a/b/c"), 0755, ERR), 0);
+    CHECK_INT(stat(check_at("a/b/c"), &status), 0);
     CHECK(S_ISDIR(status.st_mode));
-    CHECK_SAYS(tccl_make_folder(in_folder("file/x"), 0755, ERR) == -1,
+    CHECK_SAYS(tccl_make_folder(check_at("file/x"), 0755, ERR) == -1,
                "file: the folder can't be made: Not a directory");
-    rmdir(in_folder("a/b/c"));
-    rmdir(in_folder("a/b"));
-    rmdir(in_folder("a"));
+    rmdir(check_at("a/b/c"));
+    rmdir(check_at("a/b"));
+    rmdir(check_at("a"));
 }
 
 TEST(json)
 {
     cleanup_json json_t *json = json_pack("{s:i, s:[f, s]}", "one", 1, "list", 12.1, "x");
-    const char *path = in_folder("file");
+    const char *path = check_at("file");
 
     CHECK_INT(tccl_write_json(path, 0600, json, ERR), 0);
     cleanup_json json_t *back = tccl_read_json(path, 1000, ERR);
@@ -199,7 +191,7 @@ TEST(hash)
 static uid_t owner_of(const char *name)
 {
     struct stat status;
-    return stat(in_folder(name), &status) == 0 ? status.st_uid : (uid_t)-1;
+    return stat(check_at("%s", name), &status) == 0 ? status.st_uid : (uid_t)-1;
 }
 
 enum { OTHER = 65534 };
@@ -207,12 +199,12 @@ enum { OTHER = 65534 };
 /* A file, a folder or a link of OTHER's. */
 static void give(const char *name)
 {
-    CHECK_INT(lchown(in_folder(name), OTHER, OTHER), 0);
+    CHECK_INT(lchown(check_at("%s", name), OTHER, OTHER), 0);
 }
 
 static void link_to(const char *target, const char *name)
 {
-    CHECK_INT(symlink(target, in_folder(name)), 0);
+    CHECK_INT(symlink(target, check_at("%s", name)), 0);
 }
 
 /* Links: root's in root's folder is followed, the other's as the other. */
@@ -224,35 +216,35 @@ static void check_ways(const char *target)
     link_to("user/link", "roots-second");
     link_to(target, "user/link");
     give("user/link");
-    CHECK_OK(tccl_write_file(in_folder("roots-link/file"), 0644, "x", 1, ERR));
+    CHECK_OK(tccl_write_file(check_at("roots-link/file"), 0644, "x", 1, ERR));
     CHECK_INT(owner_of("target/file"), 0);
     const char *const led[] = {"user/link/new", "roots-second/new", "user/link/../target/new"};
     for (size_t i = 0; i < COUNT(led); i++) {
-        CHECK_SAYS(tccl_write_file(in_folder(led[i]), 0644, "x", 1, ERR) == -1,
+        CHECK_SAYS(tccl_write_file(check_at("%s", led[i]), 0644, "x", 1, ERR) == -1,
                    "Permission denied (as uid 65534");
-        CHECK_INT(tccl_remove_file(in_folder("user/link/file"), NULL), -1);
+        CHECK_INT(tccl_remove_file(check_at("user/link/file"), NULL), -1);
         CHECK_INT(owner_of("target/new"), (uid_t)-1);
     }
-    CHECK_INT(tccl_make_folder(in_folder("user/link/made"), 0755, NULL), -1);
-    CHECK_INT(tccl_make_folder(in_folder("user/made"), 0755, NULL), 0);
+    CHECK_INT(tccl_make_folder(check_at("user/link/made"), 0755, NULL), -1);
+    CHECK_INT(tccl_make_folder(check_at("user/made"), 0755, NULL), 0);
     CHECK_INT(owner_of("user/made"), OTHER);
-    CHECK_INT(tccl_make_folder(in_folder("user/root/made"), 0755, NULL), 0);
+    CHECK_INT(tccl_make_folder(check_at("user/root/made"), 0755, NULL), 0);
     CHECK_INT(owner_of("user/root/made"), 0);
     /* The other's link to a folder of his own is as good as the folder. */
     link_to("made", "user/second");
     give("user/second");
-    CHECK_INT(tccl_write_file(in_folder("user/second/file"), 0644, "x", 1, NULL), 0);
+    CHECK_INT(tccl_write_file(check_at("user/second/file"), 0644, "x", 1, NULL), 0);
     CHECK_INT(owner_of("user/made/file"), OTHER);
     /* A circle. */
     link_to("circle", "user/circle");
-    CHECK_INT(tccl_write_file(in_folder("user/circle/file"), 0644, "x", 1, NULL), -1);
+    CHECK_INT(tccl_write_file(check_at("user/circle/file"), 0644, "x", 1, NULL), -1);
     /* Root's link that the other has brought into a folder where he may write. */
-    CHECK_INT(mkdir(in_folder("shared"), 0755) | chmod(in_folder("shared"), 01777), 0);
-    cleanup_free char *from = strdup(in_folder("roots-link"));
-    CHECK_INT(link(from, in_folder("shared/brought")), 0);
-    CHECK_INT(tccl_write_file(in_folder("shared/brought/new"), 0644, "x", 1, NULL), -1);
+    CHECK_INT(mkdir(check_at("shared"), 0755) | chmod(check_at("shared"), 01777), 0);
+    cleanup_free char *from = strdup(check_at("roots-link"));
+    CHECK_INT(link(from, check_at("shared/brought")), 0);
+    CHECK_INT(tccl_write_file(check_at("shared/brought/new"), 0644, "x", 1, NULL), -1);
     CHECK_INT(owner_of("target/new"), (uid_t)-1);
-    CHECK(stat(in_folder("."), &status) == 0 && geteuid() == 0);
+    CHECK(stat(check_at("."), &status) == 0 && geteuid() == 0);
 }
 
 /* What is read: no link to what the other may not read, nothing that isn't a file. */
@@ -260,24 +252,24 @@ static void check_reading(const char *target)
 {
     char *data = NULL;
     size_t size;
-    cleanup_free char *secret = strdup(in_folder("target/secret"));
+    cleanup_free char *secret = strdup(check_at("target/secret"));
 
     CHECK_INT(tccl_write_file(secret, 0600, "secret", 6, NULL), 0);
     link_to(secret, "user/secret");
     give("user/secret");
-    CHECK_INT(tccl_read_file(in_folder("user/secret"), 100, &data, &size, ERR), -1);
+    CHECK_INT(tccl_read_file(check_at("user/secret"), 100, &data, &size, ERR), -1);
     CHECK_INT(errno, EACCES);
     CHECK_INT(chmod(target, 0700), 0);
-    CHECK_INT(tccl_read_file(in_folder("user/link/file"), 100, &data, &size, NULL), -1);
+    CHECK_INT(tccl_read_file(check_at("user/link/file"), 100, &data, &size, NULL), -1);
     CHECK_INT(chmod(target, 0755), 0);
-    CHECK_INT(tccl_read_file(in_folder("user/link/file"), 100, &data, &size, NULL), 0);
+    CHECK_INT(tccl_read_file(check_at("user/link/file"), 100, &data, &size, NULL), 0);
     free(data);
-    CHECK_INT(tccl_read_file(in_folder("roots-second/file"), 100, &data, &size, NULL), 0);
+    CHECK_INT(tccl_read_file(check_at("roots-second/file"), 100, &data, &size, NULL), 0);
     free(data);
     CHECK_INT(tccl_read_file("/proc/self/status", 100, &data, &size, NULL), 0);
     free(data);
     link_to("/dev/zero", "user/device");
-    CHECK_INT(tccl_read_file(in_folder("user/device"), 100, &data, &size, NULL), -1);
+    CHECK_INT(tccl_read_file(check_at("user/device"), 100, &data, &size, NULL), -1);
     CHECK_INT(errno, EINVAL);
 }
 
@@ -290,16 +282,16 @@ static void check_groups(void)
 
     CHECK(n_before >= 0 && setgroups(2, groups) == 0);
     for (int i = 0; i < 2; i++) {
-        CHECK_INT(mkdir(in_folder("group"), 0755) | chmod(in_folder("group"), 0770), 0);
-        CHECK_INT(chown(in_folder("group"), 0, groups[i]), 0);
+        CHECK_INT(mkdir(check_at("group"), 0755) | chmod(check_at("group"), 0770), 0);
+        CHECK_INT(chown(check_at("group"), 0, groups[i]), 0);
         link_to("../group", "user/group");
-        CHECK_INT(lchown(in_folder("user/group"), OTHER, groups[i]), 0);
-        CHECK_INT(chown(in_folder("user"), OTHER, groups[i]), 0);
-        CHECK_INT(tccl_write_file(in_folder("user/group/new"), 0644, "x", 1, NULL), -1);
-        CHECK_INT(tccl_write_file(in_folder("user/new"), 0644, "x", 1, NULL), 0);
-        CHECK_INT(tccl_remove_file(in_folder("user/new"), NULL), 0);
+        CHECK_INT(lchown(check_at("user/group"), OTHER, groups[i]), 0);
+        CHECK_INT(chown(check_at("user"), OTHER, groups[i]), 0);
+        CHECK_INT(tccl_write_file(check_at("user/group/new"), 0644, "x", 1, NULL), -1);
+        CHECK_INT(tccl_write_file(check_at("user/new"), 0644, "x", 1, NULL), 0);
+        CHECK_INT(tccl_remove_file(check_at("user/new"), NULL), 0);
         CHECK(getgroups(64, after) == 2 && memcmp(after, groups, sizeof(groups)) == 0);
-        CHECK_INT(unlink(in_folder("user/group")) | rmdir(in_folder("group")), 0);
+        CHECK_INT(unlink(check_at("user/group")) | rmdir(check_at("group")), 0);
     }
     CHECK_INT(setgroups((size_t)n_before, before), 0);
     give("user");
@@ -307,65 +299,65 @@ static void check_groups(void)
 
 static void check_not_written(const char *name, const char *why)
 {
-    CHECK_SAYS(tccl_write_output(in_folder(name), "new", 3, ERR) == -1, why);
+    CHECK_SAYS(tccl_write_output(check_at("%s", name), "new", 3, ERR) == -1, why);
 }
 
 /* Root's output in a folder of root's in which all may write, such as /tmp: links and pipes there
  * may be traps. */
 static void check_output(void)
 {
-    cleanup_free char *file = strdup(in_folder("target/output"));
+    cleanup_free char *file = strdup(check_at("target/output"));
 
     CHECK_INT(tccl_write_file(file, 0666, "old", 3, NULL), 0);
-    CHECK_INT(mkdir(in_folder("tmp"), 0755) | chmod(in_folder("tmp"), 01777), 0);
+    CHECK_INT(mkdir(check_at("tmp"), 0755) | chmod(check_at("tmp"), 01777), 0);
     const char *const theirs[] = {"tmp/link", "tmp/new", "tmp/device", "tmp/pipe"};
     link_to(file, theirs[0]);
     link_to("nothing", theirs[1]);
     link_to("/dev/null", theirs[2]);
-    CHECK_INT(mkfifo(in_folder(theirs[3]), 0600), 0);
+    CHECK_INT(mkfifo(check_at("%s", theirs[3]), 0600), 0);
     for (size_t i = 0; i < COUNT(theirs); i++) {
         give(theirs[i]);
         check_not_written(theirs[i], "may be of somebody else (it belongs to uid 65534");
     }
     link_to(file, "tmp/roots");
-    CHECK_INT(tccl_write_output(in_folder("tmp/roots"), "good", 4, NULL), 0);
+    CHECK_INT(tccl_write_output(check_at("tmp/roots"), "good", 4, NULL), 0);
     check_content(file, "good");
     CHECK_INT(tccl_write_output("/dev/null", "x", 1, NULL), 0);
-    CHECK_INT(chmod(in_folder("tmp"), 0777), 0);
+    CHECK_INT(chmod(check_at("tmp"), 0777), 0);
     check_not_written("tmp/roots", "may be of somebody else (it belongs to uid 0");
     check_content(file, "good");
-    CHECK_INT(mkfifo(in_folder("target/pipe"), 0600), 0);
+    CHECK_INT(mkfifo(check_at("target/pipe"), 0600), 0);
     check_not_written("target/pipe", "nobody reads from this pipe");
-    cleanup_close int reader = open(in_folder("target/pipe"), O_RDONLY | O_NONBLOCK);
+    cleanup_close int reader = open(check_at("target/pipe"), O_RDONLY | O_NONBLOCK);
     char text[8] = "";
-    CHECK_INT(tccl_write_output(in_folder("target/pipe"), "piped", 5, NULL), 0);
+    CHECK_INT(tccl_write_output(check_at("target/pipe"), "piped", 5, NULL), 0);
     CHECK(read(reader, text, sizeof(text)) == 5 && strcmp(text, "piped") == 0);
 }
 
 /* What is added to: the folder's owner's file, under one name. */
 static void check_own_files(void)
 {
-    cleanup_free char *file = strdup(in_folder("target/file"));
-    int fd = tccl_open_own(in_folder("user/log"), O_RDWR | O_CREAT, 0644, ERR);
+    cleanup_free char *file = strdup(check_at("target/file"));
+    int fd = tccl_open_own(check_at("user/log"), O_RDWR | O_CREAT, 0644, ERR);
     CHECK(fd >= 0 && close(fd) == 0);
     CHECK_INT(owner_of("user/log"), OTHER);
-    CHECK_INT(link(file, in_folder("user/hard")), 0);
+    CHECK_INT(link(file, check_at("user/hard")), 0);
     CHECK_INT(chmod(file, 0666), 0);
-    CHECK_SAYS(tccl_open_own(in_folder("user/hard"), O_RDWR, 0, ERR) == -1, "belongs to uid 0");
+    CHECK_SAYS(tccl_open_own(check_at("user/hard"), O_RDWR, 0, ERR) == -1, "belongs to uid 0");
     CHECK_SAYS(tccl_open_own(file, O_RDWR, 0, ERR) == -1, "another name");
-    CHECK_INT(unlink(in_folder("user/hard")), 0);
+    CHECK_INT(unlink(check_at("user/hard")), 0);
     fd = tccl_open_own(file, O_RDWR, 0, NULL);
     CHECK(fd >= 0 && close(fd) == 0);
     link_to(file, "user/link-to-file");
-    CHECK_INT(tccl_open_own(in_folder("user/link-to-file"), O_RDWR, 0, NULL), -1);
+    CHECK_INT(tccl_open_own(check_at("user/link-to-file"), O_RDWR, 0, NULL), -1);
 
-    CHECK_INT(tccl_folder_check_own(in_folder("target"), 0, NULL), 0);
-    CHECK_INT(tccl_folder_check_own(in_folder("roots-link"), 0, NULL), 0);
+    CHECK_INT(tccl_folder_check_own(check_at("target"), 0, NULL), 0);
+    CHECK_INT(tccl_folder_check_own(check_at("roots-link"), 0, NULL), 0);
     const char *const others[] = {"user", "user/root", "user/link", "roots-second"};
     for (size_t i = 0; i < COUNT(others); i++)
-        CHECK_INT(tccl_folder_check_own(in_folder(others[i]), 0, NULL), -1);
-    CHECK_INT(chmod(in_folder("shared"), 0777) | mkdir(in_folder("shared/mine"), 0755), 0);
-    CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), 0, NULL), -1);
+        CHECK_INT(tccl_folder_check_own(check_at("%s", others[i]), 0, NULL), -1);
+    CHECK_INT(chmod(check_at("shared"), 0777) | mkdir(check_at("shared/mine"), 0755), 0);
+    CHECK_INT(tccl_folder_check_own(check_at("shared/mine"), 0, NULL), -1);
 }
 
 static int reads(const char *name, struct tccl_error *err)
@@ -373,7 +365,7 @@ static int reads(const char *name, struct tccl_error *err)
     cleanup_free char *data = NULL;
     size_t size;
 
-    return tccl_read_file(in_folder(name), 100, &data, &size, err);
+    return tccl_read_file(check_at("%s", name), 100, &data, &size, err);
 }
 
 /* For root that may not become others. */
@@ -395,8 +387,8 @@ static void check_denied(void)
 {
     int status = -1;
 
-    CHECK_INT(tccl_write_file(in_folder("user/private"), 0600, "x", 1, NULL), 0);
-    cleanup_close int fd = open(in_folder("user/roots"), O_WRONLY | O_CREAT, 0600);
+    CHECK_INT(tccl_write_file(check_at("user/private"), 0600, "x", 1, NULL), 0);
+    cleanup_close int fd = open(check_at("user/roots"), O_WRONLY | O_CREAT, 0600);
     CHECK(fd >= 0);
     pid_t child = fork();
     if (child == 0) {
@@ -409,11 +401,11 @@ static void check_denied(void)
         caps[0].permitted &= ~(1U << CAP_SETUID);
         if (syscall(SYS_capset, &head, caps) != 0)
             _exit(3);
-        bool refused = tccl_write_file(in_folder("user/denied"), 0644, "x", 1, &err) < 0 &&
+        bool refused = tccl_write_file(check_at("user/denied"), 0644, "x", 1, &err) < 0 &&
                        strstr(err.text, "CAP_SETUID") &&
-                       tccl_make_folder(in_folder("user/denied"), 0755, NULL) < 0 &&
-                       tccl_open_own(in_folder("user/denied"), O_RDWR | O_CREAT, 0644, NULL) < 0;
-        bool own = tccl_write_file(in_folder("target/denied"), 0644, "x", 1, NULL) == 0;
+                       tccl_make_folder(check_at("user/denied"), 0755, NULL) < 0 &&
+                       tccl_open_own(check_at("user/denied"), O_RDWR | O_CREAT, 0644, NULL) < 0;
+        bool own = tccl_write_file(check_at("target/denied"), 0644, "x", 1, NULL) == 0;
         _exit(!refused ? 4 : !own ? 5 : !reads_right() ? 6 : 0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
@@ -424,19 +416,18 @@ static void check_denied(void)
 /* Below a folder of another user's, a folder of root's stays one, and links lead nowhere. */
 TEST(others)
 {
-    cleanup_free char *target = strdup(in_folder("target")), *command = NULL;
+    cleanup_free char *target = strdup(check_at("target")), *command = NULL;
 
     if (getuid() != 0) {
         printf("not as root: nothing is written as somebody else\n");
         return;
     }
-    CHECK_INT(chmod(check_folder(), 0755) | mkdir(in_folder("user"), 0755) | mkdir(target, 0755),
-              0);
+    CHECK_INT(chmod(check_folder(), 0755) | mkdir(check_at("user"), 0755) | mkdir(target, 0755), 0);
     give("user");
-    CHECK_INT(mkdir(in_folder("user/root"), 0755), 0);
-    CHECK_OK(tccl_write_file(in_folder("user/root/file"), 0644, "x", 1, ERR));
+    CHECK_INT(mkdir(check_at("user/root"), 0755), 0);
+    CHECK_OK(tccl_write_file(check_at("user/root/file"), 0644, "x", 1, ERR));
     CHECK_INT(owner_of("user/root/file"), 0);
-    CHECK_OK(tccl_write_file(in_folder("user/file"), 0644, "x", 1, ERR));
+    CHECK_OK(tccl_write_file(check_at("user/file"), 0644, "x", 1, ERR));
     CHECK_INT(owner_of("user/file"), OTHER);
     check_ways(target);
     check_reading(target);
@@ -444,9 +435,9 @@ TEST(others)
     check_output();
     check_own_files();
     check_denied();
-    CHECK_INT(tccl_remove_file(in_folder("target/file"), NULL), 0);
-    CHECK_INT(tccl_remove_file(in_folder("user/root/file"), NULL), 0);
-    CHECK_INT(tccl_remove_file(in_folder("user/file"), NULL), 0);
+    CHECK_INT(tccl_remove_file(check_at("target/file"), NULL), 0);
+    CHECK_INT(tccl_remove_file(check_at("user/root/file"), NULL), 0);
+    CHECK_INT(tccl_remove_file(check_at("user/file"), NULL), 0);
     CHECK(asprintf(&command, "cd '%s' && rm -r user target shared tmp roots-link roots-second",
                    check_folder()) > 0);
     CHECK_INT(system(command), 0);
@@ -454,6 +445,6 @@ TEST(others)
 
 TEARDOWN
 {
-    unlink(in_folder("file"));
+    unlink(check_at("file"));
     check_nothing_left();
 }

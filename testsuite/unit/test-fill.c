@@ -199,13 +199,12 @@ TEST(fault)
     const struct tccl_fill_options options = {.sets = sets, .n_sets = 3, .gap = 0.03, .pairs = 1};
     struct tccl_error err = {0};
     struct tccl_fill_progress end;
-    char command[600];
 
     check_remove(cache);
     owned(profile) struct tccl_profile *profile = open_profile();
-    snprintf(command, sizeof(command), "mkdir -p '%s/chains/0000000f.chains/in the way'",
-             tccl_profile_folder(profile));
-    CHECK_INT(system(command), 0);
+    CHECK_INT(system(check_text("mkdir -p '%s/chains/0000000f.chains/in the way'",
+                                tccl_profile_folder(profile))),
+              0);
     CHECK_INT(tccl_fill(backend, profile, &options, &end, &err), -1);
     CHECK(strstr(err.text, "1 of 3 chain tables could not be written; the first: GPUs 0-3: "));
     CHECK(tccl_profile_table(profile, 0x3, &err) && tccl_profile_table(profile, 0x1, &err));

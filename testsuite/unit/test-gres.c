@@ -130,21 +130,9 @@ TEST(nonsense)
 
 /* ---- which GPU is it? ---- */
 
-static void put(const char *text, const char *format, const char *name)
-{
-    char path[256], command[512];
-    snprintf(path, sizeof(path), "%s/", check_folder());
-    snprintf(path + strlen(path), sizeof(path) - strlen(path), format, name);
-    snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\"", path);
-    CHECK(system(command) == 0);
-    FILE *file = fopen(path, "w");
-    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
 static void put_device(const char *name, unsigned major_number, unsigned minor_number)
 {
-    char path[256];
-    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
+    const char *path = check_at("%s", name);
     if (mknod(path, S_IFCHR | 0600, makedev(major_number, minor_number)) != 0) {
         printf("skipped: no device can be made here\n");
         exit(77);
@@ -193,14 +181,17 @@ static void check_driver(void)
     check_found(false, 5, -1, "not in slurmd's list, which has 5");
     check_found(false, -1, -1, "not in slurmd's list");
     /* The driver numbers them in another way than when the machine was described. */
-    put("Model: x\nDevice Minor: \t 0\n", "proc/driver/nvidia/gpus/%s/information", "0000:01:00.0");
-    put("Device Minor: \t 1\n", "proc/driver/nvidia/gpus/%s/information", "0000:41:00.0");
-    put("Device Minor: \t 2\n", "proc/driver/nvidia/gpus/%s/information", "0000:c1:00.0");
+    check_write_file(check_at("proc/driver/nvidia/gpus/%s/information", "0000:01:00.0"),
+                     "Model: x\nDevice Minor: \t 0\n");
+    check_write_file(check_at("proc/driver/nvidia/gpus/%s/information", "0000:41:00.0"),
+                     "Device Minor: \t 1\n");
+    check_write_file(check_at("proc/driver/nvidia/gpus/%s/information", "0000:c1:00.0"),
+                     "Device Minor: \t 2\n");
     list_devices(3, names);
     check_found(true, 0, 1, "");
     check_found(true, 1, 0, "");
     check_found(true, 2, -1, "0000:c1:00.0) is not in the profile's machine");
-    put("", "proc/driver/nvidia/capabilities/gpu1/mig/%s/access", "gi0");
+    check_write_file(check_at("proc/driver/nvidia/capabilities/gpu1/mig/%s/access", "gi0"), "");
     list_devices(3, names);
     check_found(true, 0, -1, "has MIG instances");
     check_found(true, 1, 0, "");
@@ -209,10 +200,10 @@ static void check_driver(void)
 static void check_kept(void)
 {
     static struct tccl_gres other;
-    char path[128];
+    const char *path;
     int pid = 0;
     int64_t started = 0;
-    snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, check_folder());
+    path = check_at(TCCL_GRES_NAME);
     strcpy(list.devices[1].links, "-1,4,4");
     strcpy(list.devices[2].cores, "0-15,32-47");
     list.devices[2].core_count = 64;
@@ -230,8 +221,9 @@ static void check_kept(void)
     CHECK_STR(other.refused, "best of all");
     other.devices[0].minor = 9;
     CHECK(!tccl_gres_equal(&list, &other));
-    put("tccl-slurm-gpus 1\nslurmd 7\nstarted 1\ngpu 1 whole 0 - /dev/x\nend\n", "%s", "bad");
-    snprintf(path, sizeof(path), "%s/bad", check_folder());
+    check_write_file(check_at("bad"),
+                     "tccl-slurm-gpus 1\nslurmd 7\nstarted 1\ngpu 1 whole 0 - /dev/x\nend\n");
+    path = check_at("bad");
     CHECK(tccl_gres_load(&other, path, &pid, &started, NULL) != 0);
 }
 
@@ -242,11 +234,10 @@ static void check_asked(struct tccl_slurmd *slurmd, const char *script, const ch
 {
     static struct tccl_command_output output;
     struct tccl_error err = {""};
-    char scratch[128];
-    put(script, "%s", "asked");
+    check_write_file(check_at("asked"), script);
     snprintf(slurmd->program, sizeof(slurmd->program), "%s/asked", check_folder());
     chmod(slurmd->program, 0755);
-    snprintf(scratch, sizeof(scratch), "%s/scratch", check_folder());
+    const char *scratch = check_at("scratch");
     int rc = tccl_slurmd_list(slurmd, "n7", scratch, tccl_now_ms() + 2000, &output, &err);
     const char *said = rc == 0 ? output.err : err.text;
     if (!strstr(said, part))
@@ -259,8 +250,8 @@ TEST(slurmd)
     struct tccl_slurmd slurmd;
     char conf[128], expected[512];
     snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
-    put("x", "%s", "slurm.conf");
-    put("gres of this slurmd\n", "%s", "gres.conf");
+    check_write_file(check_at("slurm.conf"), "x");
+    check_write_file(check_at("gres.conf"), "gres of this slurmd\n");
     CHECK_INT(tccl_slurmd_find("n7", conf, 0, &slurmd, ERR), 1);
     slurmd = (struct tccl_slurmd){.node = "n1"};
     snprintf(slurmd.conf, sizeof(slurmd.conf), "%s", conf);
@@ -316,8 +307,7 @@ TEST(units)
 /* As in a unit with a /tmp of its own; where that may not be, nothing is changed. */
 static void hide_mounts(void)
 {
-    char place[128];
-    snprintf(place, sizeof(place), "%s/mounted", check_folder());
+    const char *place = check_at("mounted");
     if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
         (void)(mkdir(place, 0755) + mount("none", place, "tmpfs", 0, NULL));
 }
@@ -326,8 +316,7 @@ static void hide_mounts(void)
  * own), started as the slurmd of node "decoy". */
 static pid_t start_decoy(uid_t uid, const char *root, const char *conf)
 {
-    char program[128];
-    snprintf(program, sizeof(program), "%s/slurmd", check_folder());
+    const char *program = check_at("slurmd");
     pid_t pid = fork();
     setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
@@ -396,11 +385,10 @@ static void end_decoy(pid_t pid)
 static void check_decoys(void)
 {
     struct tccl_slurmd slurmd;
-    char conf[128], command[256];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
-    snprintf(command, sizeof(command), "cp /bin/sh %s/slurmd && chmod 711 %s", check_folder(),
-             check_folder());
-    CHECK_INT(system(command), 0);
+    const char *conf = check_at("slurm.conf");
+    CHECK_INT(
+        system(check_text("cp /bin/sh %s/slurmd && chmod 711 %s", check_folder(), check_folder())),
+        0);
     pid_t decoy = start_decoy(65534, NULL, conf);
     CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
     end_decoy(decoy);
@@ -430,9 +418,8 @@ static void check_decoys(void)
 static void check_chroot(void)
 {
     struct tccl_slurmd slurmd;
-    char conf[128], root[128], command[512];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
-    snprintf(root, sizeof(root), "%s/root", check_folder());
+    char command[512];
+    const char *conf = check_at("slurm.conf"), *root = check_at("root");
     snprintf(command, sizeof(command),
              "for file in $(ldd %s/slurmd | grep -o '/[^ ]*') %s/slurmd %s /bin/sleep; do\n"
              "install -D $file %s$file || exit; done",
@@ -454,12 +441,11 @@ static void check_chroot(void)
 static void check_several(void)
 {
     struct tccl_slurmd slurmd;
-    char conf[128], path[128], text[256];
+    char text[256];
     pid_t decoys[2];
-    snprintf(conf, sizeof(conf), "%s/slurm.conf", check_folder());
-    snprintf(path, sizeof(path), "%s/decoy.pid", check_folder());
+    const char *conf = check_at("slurm.conf"), *path = check_at("decoy.pid");
     snprintf(text, sizeof(text), "SlurmdPidFile=%s/%%n.pid\n", check_folder());
-    put(text, "%s", "slurm.conf");
+    check_write_file(check_at("slurm.conf"), text);
     for (int i = 0; i < 2; i++) {
         decoys[i] = start_decoy(0, NULL, conf);
         CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
@@ -467,7 +453,7 @@ static void check_several(void)
     }
     for (int i = 0; i < 2; i++) {
         snprintf(text, sizeof(text), "%d\n", decoys[i]);
-        put(text, "%s", "decoy.pid");
+        check_write_file(check_at("decoy.pid"), text);
         CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
         CHECK_INT(slurmd.pid, decoys[i]);
     }

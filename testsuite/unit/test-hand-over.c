@@ -7,32 +7,23 @@ enum { HEIR = 65532, OTHER = 65531, JOB = 65530 };
 
 static struct tccl_conf conf;
 
-static const char *at(const char *name)
-{
-    static char path[2][PATH_MAX];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], PATH_MAX, "%s/%s", check_folder(), name);
-    return path[turn];
-}
-
 static void make_file(const char *name, uid_t uid, gid_t gid)
 {
-    close(open(at(name), O_CREAT | O_EXCL | O_WRONLY, 0600));
-    CHECK_INT(lchown(at(name), uid, gid), 0);
+    close(open(check_at("%s", name), O_CREAT | O_EXCL | O_WRONLY, 0600));
+    CHECK_INT(lchown(check_at("%s", name), uid, gid), 0);
 }
 
 static void make_folder(const char *name, uid_t uid, mode_t mode)
 {
-    CHECK_INT(mkdir(at(name), 0700), 0);
-    CHECK_INT(chmod(at(name), mode), 0);
-    CHECK_INT(lchown(at(name), uid, 0), 0);
+    CHECK_INT(mkdir(check_at("%s", name), 0700), 0);
+    CHECK_INT(chmod(check_at("%s", name), mode), 0);
+    CHECK_INT(lchown(check_at("%s", name), uid, 0), 0);
 }
 
 static void check_owner(const char *name, uid_t uid, gid_t gid)
 {
     struct stat stat = {.st_uid = 1};
-    CHECK_INT(lstat(at(name), &stat), 0);
+    CHECK_INT(lstat(check_at("%s", name), &stat), 0);
     if (stat.st_uid != uid || stat.st_gid != gid)
         fprintf(stderr, "%s: %u:%u, not %u:%u\n", name, stat.st_uid, stat.st_gid, uid, gid);
     CHECK(stat.st_uid == uid && stat.st_gid == gid);
@@ -53,7 +44,7 @@ TEST(upgrade)
     make_folder("state/spool", 0, 0700);
     make_file("state/spool/1", 0, 0);
     make_file("state/machine.json", OTHER, OTHER); /* as tccl-profile's user has made it */
-    CHECK_INT(symlink("/etc/passwd", at("run/7.launcher")), 0);
+    CHECK_INT(symlink("/etc/passwd", check_at("run/7.launcher")), 0);
     hand_over(&conf, HEIR);
     for (int again = 0; again < 2; again++) {
         check_owner("run", HEIR, HEIR);
@@ -81,13 +72,13 @@ TEST(planted)
     make_file("target", 0, 0);
     make_folder("secret", 0, 0755);
     make_file("secret/file", 0, 0);
-    CHECK_INT(link(at("target"), at("state/tccld.hard")), 0);
-    CHECK_INT(symlink(at("secret"), at("state/spool/link")), 0);
-    CHECK_INT(rename(at("state/metrics"), at("state/metrics.old")), 0);
-    CHECK_INT(symlink(at("secret"), at("state/metrics")), 0);
+    CHECK_INT(link(check_at("target"), check_at("state/tccld.hard")), 0);
+    CHECK_INT(symlink(check_at("secret"), check_at("state/spool/link")), 0);
+    CHECK_INT(rename(check_at("state/metrics"), check_at("state/metrics.old")), 0);
+    CHECK_INT(symlink(check_at("secret"), check_at("state/metrics")), 0);
     make_folder("state/records.new", 0, 0711);
     make_file("state/records.new/file", 0, 0);
-    CHECK_INT(link(at("target"), at("state/records.new/hard")), 0);
+    CHECK_INT(link(check_at("target"), check_at("state/records.new/hard")), 0);
     make_folder("state/spool/open", 0, 0777);
     make_file("state/spool/open/file", 0, 0);
     make_folder("state/spool/others", OTHER, 0700);
@@ -109,11 +100,11 @@ TEST(foreign)
     make_folder("var", 0, 0755);
     make_folder("var/systemd", 0, 0755);
     make_folder("var/7.0.0-0123456789abcdef", 0, 0755);
-    strcpy(conf.state_dir, at("var"));
+    strcpy(conf.state_dir, check_at("var"));
     make_folder("home", OTHER, 0755);
     make_folder("home/run", 0, 0711);
     make_file("home/run/7.script", 0, 0);
-    strcpy(conf.run_dir, at("home/run"));
+    strcpy(conf.run_dir, check_at("home/run"));
     hand_over(&conf, HEIR);
     check_owner("var", 0, 0);
     check_owner("var/systemd", 0, 0);
@@ -128,8 +119,8 @@ SETUP
         check_skip("only root can give files away");
         return;
     }
-    strcpy(conf.run_dir, at("run"));
-    strcpy(conf.state_dir, at("state"));
-    strcpy(conf.cache_dir, at("cache"));
-    strcpy(conf.socket, at("run/tccld.sock"));
+    strcpy(conf.run_dir, check_at("run"));
+    strcpy(conf.state_dir, check_at("state"));
+    strcpy(conf.cache_dir, check_at("cache"));
+    strcpy(conf.socket, check_at("run/tccld.sock"));
 }

@@ -477,10 +477,8 @@ TEST(not_worse)
 /* Files that a killed writer left. */
 static int left_over(void)
 {
-    char command[700];
 
-    snprintf(command, sizeof(command), "test -z \"$(find '%s' -name '*.chains.*')\"", cache);
-    return system(command);
+    return system(check_text("test -z \"$(find '%s' -name '*.chains.*')\"", cache));
 }
 
 /* Killed at any moment: what was measured before the measurement at work is in the log. */

@@ -67,11 +67,12 @@ static void check_pattern(const char *pattern, const char *expected)
                               "g1<m1 n0>g0 n0<g0 n0>g1 n0<g1 n0>m0 n0<m0 n0>m1 n0<m1";
     struct tccl_set every = parse_set(all), wanted = parse_set(expected), found = {0};
     owned(model) struct tccl_model *model = NULL;
-    char resource[200], text[TCCL_SET_TEXT];
+    char text[TCCL_SET_TEXT];
 
-    snprintf(resource, sizeof(resource), ", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}",
-             pattern);
-    CHECK_INT(load_small(resource, "", &model, ERR), 0);
+    CHECK_INT(
+        load_small(check_text(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}", pattern), "",
+                   &model, ERR),
+        0);
     if (!model)
         return;
     for (int i = 0; i < every.count; i++) {
@@ -301,7 +302,6 @@ static json_t *random_limit(struct known *known, struct limit *limit)
 {
     const char left = "gn*"[rand() % 3], right = "gm*"[rand() % 3], op = "<>"[rand() % 2];
     int one = rand() % 2 ? rand() % known->n_all : -1;
-    char text[12];
 
     for (int i = 0; i < known->n_all; i++) {
         const char *all = known->all[i];
@@ -309,9 +309,9 @@ static json_t *random_limit(struct known *known, struct limit *limit)
                                      : all[2] == op && (left == '*' || all[0] == left) &&
                                            (right == '*' || all[3] == right);
     }
-    snprintf(text, sizeof(text), "%c%s%c%c%s", left, left == '*' ? "" : "*", op, right,
-             right == '*' ? "" : "*");
-    return json_string(one >= 0 ? known->all[one] : text);
+    return json_string(one >= 0 ? known->all[one]
+                                : check_text("%c%s%c%c%s", left, left == '*' ? "" : "*", op, right,
+                                             right == '*' ? "" : "*"));
 }
 
 static json_t *random_rule(struct known *known, int rule)
@@ -338,9 +338,8 @@ static struct tccl_model *random_model(struct known *known)
     memset(known, 0, sizeof(*known));
     list_all(known);
     for (int i = 0; i < GPUS; i++) {
-        char busid[16];
-        snprintf(busid, sizeof(busid), "%02x:00.0", i + 1);
-        json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", busid, "numa", i % MEMORIES));
+        json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", check_text("%02x:00.0", i + 1),
+                                              "numa", i % MEMORIES));
     }
     for (int i = 0; i < RESOURCES; i++)
         json_array_append_new(resources, random_resource(known, i));

@@ -124,13 +124,11 @@ static unsigned char *map_loan(int gpu)
         int fd;
         uint64_t bytes;
     } handle;
-    char path[64];
 
     memcpy(&handle, loan->handle, sizeof(handle));
     CHECK_STR(handle.magic, "fake");
     CHECK(handle.bytes == loan->bytes && loan->bytes >= REGION);
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)handle.pid, handle.fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(check_text("/proc/%d/fd/%d", (int)handle.pid, handle.fd), O_RDWR | O_CLOEXEC);
     void *memory = mmap(NULL, loan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     CHECK(memory != MAP_FAILED);

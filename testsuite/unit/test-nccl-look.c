@@ -69,9 +69,8 @@ static const struct nccl_found *see(const char *program, const char *variables)
 static void check_seen(const char *program, const char *variables, unsigned version,
                        const char *where)
 {
-    char path[1024];
     const struct nccl_found *found = see(program, variables);
-    snprintf(path, sizeof(path), "%s/%s", check_folder(), where);
+    const char *path = check_at("%s", where);
     if (!found)
         fprintf(stderr, "%s, %s: none\n", program ? program : "any", variables);
     CHECK(found != NULL);

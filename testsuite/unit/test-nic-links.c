@@ -15,26 +15,21 @@ __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
 /* Writes a file below check_folder(), in a folder that is there. */
 __attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
 {
-    char path[256];
+    char path[128];
     va_list args;
     va_start(args, format);
-    int at = snprintf(path, sizeof(path), "%s/sys/class/", check_folder());
-    vsnprintf(path + at, sizeof(path) - (size_t)at, format, args);
+    vsnprintf(path, sizeof(path), format, args);
     va_end(args);
-    FILE *file = fopen(path, "w");
-    CHECK(file && fprintf(file, "%s\n", text) > 0);
-    if (file)
-        fclose(file);
+    check_write_file(check_at("sys/class/%s", path), check_text("%s\n", text));
 }
 
 static void add(const char *class, const char *name, const char *busid)
 {
-    char path[256], device[64];
+    char path[256];
     int at = snprintf(path, sizeof(path), "%s/sys/class/%s/%s", check_folder(), class, name);
     CHECK_INT(mkdir(path, 0755), 0);
     snprintf(path + at, sizeof(path) - (size_t)at, "/device");
-    snprintf(device, sizeof(device), "../../../devices/%s", busid);
-    CHECK_INT(symlink(device, path), 0);
+    CHECK_INT(symlink(check_text("../../../devices/%s", busid), path), 0);
 }
 
 static void set_port(const char *name, int port, const char *state)
@@ -102,11 +97,10 @@ TEST(net)
 TEST(many)
 {
     struct nic_links_down down;
-    char name[32], busid[32];
+    char name[32];
     for (int i = 0; i < 2 * NIC_LINKS_MAX; i++) {
         snprintf(name, sizeof(name), "many%d", i);
-        snprintf(busid, sizeof(busid), "%04x:e1:%02x.%d", i / 256, i / 8 % 32, i % 8);
-        add("net", name, busid);
+        add("net", name, check_text("%04x:e1:%02x.%d", i / 256, i / 8 % 32, i % 8));
         set_net(name, "down");
     }
     nic_links_look(check_folder(), &down);

@@ -6,11 +6,9 @@ static void clear(void)
 {
     static const char *const names[] = {"GPUS",  "NAME", "P2P",  "MIG",
                                         "USERS", "DENY", "LOST", "INIT"};
-    char name[32];
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        snprintf(name, sizeof(name), "FAKE_NVML_%s", names[i]);
-        unsetenv(name);
+        unsetenv(check_text("FAKE_NVML_%s", names[i]));
     }
 }
 

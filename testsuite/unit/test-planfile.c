@@ -109,9 +109,7 @@ enum { TAKEN_BY_FILE, TAKEN_BY_LINK, TAKEN_BY_PIPE, TAKEN_BY_FOLDER, FREE, TAKEN
 
 static void remove_away(const char *path)
 {
-    char command[300];
-    snprintf(command, sizeof(command), "rm -r %s.??????", path);
-    CHECK_INT(system(command), 0);
+    CHECK_INT(system(check_text("rm -r %s.??????", path)), 0);
 }
 
 static void write_shared(const struct tccl_step_key *key, int uid, char path[static PATH_MAX],
@@ -128,11 +126,11 @@ static void write_shared(const struct tccl_step_key *key, int uid, char path[sta
 TEST(shared)
 {
     enum { UID = 65532 };
-    char path[PATH_MAX], name[TCCL_KEY_TEXT], shared[256], target[256];
+    char path[PATH_MAX], name[TCCL_KEY_TEXT], shared[256];
     struct stat stat_, before;
     if (geteuid() != 0)
         return;
-    snprintf(target, sizeof(target), "%s/target", check_folder());
+    const char *target = check_at("target");
     for (int how = 0; how < TAKEN; how++) {
         struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
         struct tccl_error err = {0};
@@ -169,10 +167,10 @@ TEST(shared)
 TEST(links)
 {
     struct tccl_step_key key = {.cluster = "c", .job = 2};
-    char path[PATH_MAX], folder[256], plan[300], target[256];
+    char path[PATH_MAX], folder[256], plan[300];
     struct stat stat_;
     folder_of(&key, folder);
-    snprintf(target, sizeof(target), "%s/target", check_folder());
+    const char *target = check_at("target");
     snprintf(plan, sizeof(plan), "%s/plan", folder);
     close(open(target, O_CREAT | O_WRONLY, 0600));
     CHECK_INT(mkdir(folder, 0711), 0);

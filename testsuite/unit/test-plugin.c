@@ -243,8 +243,8 @@ static void test_no_gpus(void)
 
 static void write_conf(const char *name, const char *more)
 {
-    char path[300], text[1024];
-    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
+    char text[1024];
+    const char *path = check_at("%s", name);
     int size =
         snprintf(text, sizeof(text),
                  "[tccl]\nSocket=%s/tccld.sock\nRunDir=%s\nTimeout=20s\nAliveTimeout=10s\n%s",
@@ -255,9 +255,8 @@ static void write_conf(const char *name, const char *more)
 static void remove_folder(void)
 {
     static const char *const names[] = {"good.conf", "peers.conf", "tccld.sock", "printed"};
-    char path[300];
     for (size_t i = 0; i < COUNT(names); i++) {
-        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
+        const char *path = check_at("%s", names[i]);
         CHECK_INT(unlink(path), 0);
     }
     check_nothing_left();

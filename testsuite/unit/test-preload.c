@@ -19,8 +19,7 @@ static void test_lib(const char *library)
 {
     static const char *const forms[] = {"$LIB", "${LIB}"};
     for (int i = 0; i < 2; i++) {
-        char path[256];
-        snprintf(path, sizeof(path), "%s/%d/%s/tccl/x.so", check_folder(), i, forms[i]);
+        const char *path = check_at("%d/%s/tccl/x.so", i, forms[i]);
         cleanup_free char *native = preload_native(path);
         CHECK(strchr(native, '$') == NULL);
         CHECK(!preload_readable(path));

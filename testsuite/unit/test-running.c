@@ -50,11 +50,9 @@ static struct running_step *find(const struct tccl_step_key *key)
 
 static void end(const struct tccl_step_key *key)
 {
-    char path[PATH_MAX];
     struct running_step *step = find(key);
     planfile_remove(conf.run_dir, key, NULL);
-    snprintf(path, sizeof(path), "%.200s/%s", folder, step->folder);
-    CHECK_INT(access(path, F_OK), -1);
+    CHECK_INT(access(check_text("%.200s/%s", folder, step->folder), F_OK), -1);
     running_end(daemon_.running, step);
 }
 

@@ -217,12 +217,10 @@ static void say(char *text, int thread, const char *line)
 
 static void say_init(char *text, int thread, int rank, int ranks, int gpu, const char *what)
 {
-    char line[256];
 
-    snprintf(line, sizeof(line),
-             "comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
-             0x1000 + thread, rank, ranks, gpu, what);
-    say(text, thread, line);
+    say(text, thread,
+        check_text("comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
+                   0x1000 + thread, rank, ranks, gpu, what));
 }
 
 /* Two threads make communicators at the same time; the first one makes a second one afterwards. */
@@ -600,7 +598,6 @@ TEST_IN_CHILD(subsystems_last)
 /* What nobody reads does not grow for ever. */
 TEST_IN_CHILD(bound)
 {
-    char path[64];
     FILE *file = ask_and_open();
     bool failed = false;
 
@@ -610,8 +607,7 @@ TEST_IN_CHILD(bound)
         failed =
             fprintf(file, "n1:1:77 [0] NCCL INFO a line of the usual length, more or less\n") < 0;
     CHECK(failed);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
-    CHECK(kib_of(path) <= 33 << 10);
+    CHECK(kib_of(check_text("/proc/self/fd/%d", fileno(file))) <= 33 << 10);
     for (int i = 0; i < 10 && shim_nccllog_there(); i++)
         shim_nccllog_read();
     CHECK(!shim_nccllog_there());
@@ -775,11 +771,11 @@ TEST_IN_CHILD(users_file)
 /* Nothing that goes through the shim is held back, changed, or in another place than without it. */
 TEST_IN_CHILD(users_output)
 {
-    char path[128], expected[1 << 16], found[sizeof(expected)], line[3000];
+    char expected[1 << 16], found[sizeof(expected)], line[3000];
     size_t size = 0;
 
     fflush(stdout);
-    snprintf(path, sizeof(path), "%s/output", check_folder());
+    const char *path = check_at("output");
     CHECK(freopen(path, "w", stdout));
     setenv("NCCL_DEBUG", "INFO", 1);
     CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
@@ -809,9 +805,8 @@ TEST_IN_CHILD(users_output)
 /* The program closes all descriptors, and gets the number for a file of its own. */
 TEST_IN_CHILD(reused)
 {
-    char path[300];
     struct stat status;
-    snprintf(path, sizeof(path), "%s/own", check_folder());
+    const char *path = check_at("own");
     int own = open(path, O_RDWR | O_CREAT, 0600);
     CHECK(own >= 0 && dprintf(own, "n:%d:7 [0] NCCL INFO Using network IB\n", getpid()) > 0);
     unlink(path);

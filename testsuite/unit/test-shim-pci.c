@@ -5,8 +5,7 @@
 /* Makes the folders of a path below check_folder(). */
 static void make_folders(const char *path)
 {
-    char whole[PATH_MAX];
-    snprintf(whole, sizeof(whole), "%s/%s/", check_folder(), path);
+    const char *whole = check_at("%s/", path);
     for (char *at = whole + strlen(check_folder()) + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
         mkdir(whole, 0700);
@@ -16,9 +15,8 @@ static void make_folders(const char *path)
 
 static void write_text(const char *folder, const char *name, const char *text)
 {
-    char path[PATH_MAX];
     make_folders(folder);
-    snprintf(path, sizeof(path), "%s/%s/%s", check_folder(), folder, name);
+    const char *path = check_at("%s/%s", folder, name);
     cleanup_file FILE *file = fopen(path, "w");
     fputs(text, file);
 }
@@ -26,7 +24,7 @@ static void write_text(const char *folder, const char *name, const char *text)
 /* A device by the folders above it, such as "pci0000:00/0000:00:01.0/0000:01:00.0". */
 static void add_device(const char *place, const char *node)
 {
-    char folder[512], link[PATH_MAX], target[PATH_MAX];
+    char folder[512];
     const char *name = strrchr(place, '/') + 1;
     snprintf(folder, sizeof(folder), "sys/devices/%s", place);
     write_text(folder, "numa_node", node);
@@ -35,8 +33,7 @@ static void add_device(const char *place, const char *node)
              place, name);
     make_folders(folder);
     make_folders("sys/class/pci_bus");
-    snprintf(link, sizeof(link), "%s/sys/class/pci_bus/%.7s", check_folder(), name);
-    snprintf(target, sizeof(target), "%s/%s", check_folder(), folder);
+    const char *link = check_at("sys/class/pci_bus/%.7s", name), *target = check_at("%s", folder);
     if (symlink(target, link) != 0)
         CHECK(access(link, F_OK) == 0);
 }
@@ -139,8 +136,7 @@ TEST(makers)
     write_text(folder, file, "<system version=\"1\"><cpu><pci busid=\"0000:81:00.0\"/></cpu>");
     CHECK_INT(read_devices(&pci, &why, 1, "0000:81:00.0"), -1);
     CHECK(strstr(why.text, file));
-    char path_[PATH_MAX];
-    snprintf(path_, sizeof(path_), "%s/%s/%s", check_folder(), folder, file);
+    const char *path_ = check_at("%s/%s", folder, file);
     CHECK_INT(unlink(path_), 0);
 }
 

@@ -320,9 +320,7 @@ SETUP
             at++;
             continue;
         }
-        char name[64];
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
-        unsetenv(name);
+        unsetenv(check_text("%.*s", (int)strcspn(*at, "="), *at));
     }
     check_write_file(conf = check_at("nccl.conf"), "");
     setenv("NCCL_CONF_FILE", conf, 1);

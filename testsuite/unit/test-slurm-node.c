@@ -46,8 +46,8 @@ TEST(read)
  * asked about. */
 static void write_scontrol(const char *nodes)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%s/scontrol", check_folder());
+    const char *path;
+    path = check_at("scontrol");
     FILE *file = fopen(path, "w");
     CHECK(file != NULL);
     fprintf(file,
@@ -58,15 +58,15 @@ static void write_scontrol(const char *nodes)
             check_folder(), nodes);
     fclose(file);
     chmod(path, 0755);
-    snprintf(path, sizeof(path), "%s/asked", check_folder());
+    path = check_at("asked");
     unlink(path);
 }
 
 static int times_asked(const char *node)
 {
-    char path[128], line[256];
+    char line[256];
     int count = 0;
-    snprintf(path, sizeof(path), "%s/asked", check_folder());
+    const char *path = check_at("asked");
     cleanup_file FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof(line), file)) {
         line[strcspn(line, "\n")] = '\0';

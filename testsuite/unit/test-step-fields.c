@@ -409,11 +409,11 @@ static void write_row(const struct tccl_field *field, FILE *out)
 
 static void test_readme(void)
 {
-    char file[4096];
     cleanup_free char *text = NULL;
     size_t size;
-    snprintf(file, sizeof(file), "%s/profiler/client/members.md", getenv("TCCL_SOURCES"));
-    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, ERR), 0);
+    CHECK_INT(tccl_read_file(check_text("%s/profiler/client/members.md", getenv("TCCL_SOURCES")),
+                             1 << 20, &text, &size, ERR),
+              0);
     const char *at = text ? strstr(text, "| member | type | bounds |") : NULL;
     CHECK(at != NULL);
     for (int i = -2; at && i < tccl_n_step_fields; i++) {
@@ -433,11 +433,12 @@ static void test_readme(void)
 /* tcclacct.1 names all members of a record that --json shows. */
 static void test_manual(void)
 {
-    char file[4096], name[64];
+    char name[64];
     cleanup_free char *text = NULL;
     size_t size;
-    snprintf(file, sizeof(file), "%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES"));
-    CHECK_INT(tccl_read_file(file, 1 << 20, &text, &size, ERR), 0);
+    CHECK_INT(tccl_read_file(check_text("%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES")),
+                             1 << 20, &text, &size, ERR),
+              0);
     char *list = text ? strstr(text, "Their members:") : NULL,
          *end = list ? strstr(list, "\n.") : NULL;
     CHECK(list && end);

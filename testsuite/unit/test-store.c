@@ -557,11 +557,10 @@ static int too_long;
 
 static struct tccl_outbox *open_outbox(void)
 {
-    char outbox_path[160];
     struct tccl_outbox *outbox;
     int64_t lost;
-    snprintf(outbox_path, sizeof(outbox_path), "%.140s.outbox", path);
-    return tccl_outbox_open(outbox_path, &outbox, &lost, NULL) == 0 ? outbox : NULL;
+    return tccl_outbox_open(check_text("%.140s.outbox", path), &outbox, &lost, NULL) == 0 ? outbox
+                                                                                          : NULL;
 }
 
 /* Puts records, two at a time first into the outbox, then into the store, then out of the outbox;

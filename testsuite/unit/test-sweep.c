@@ -83,17 +83,15 @@ static void start_again(void)
 
 static bool is_shared(const struct tccl_step_key *key)
 {
-    char name[TCCL_KEY_TEXT], path[PATH_MAX];
+    char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    snprintf(path, sizeof(path), SHARED_FOLDER "/tccl-65532%s.3", strrchr(name, '-'));
-    return access(path, F_OK) == 0;
+    return access(check_text(SHARED_FOLDER "/tccl-65532%s.3", strrchr(name, '-')), F_OK) == 0;
 }
 
 static int entry_exists(uint32_t job, const char *ending)
 {
-    char path[PATH_MAX];
     struct stat stat;
-    snprintf(path, sizeof(path), "%s/%u%s", check_folder(), job, ending);
+    const char *path = check_at("%u%s", job, ending);
     return lstat(path, &stat) == 0;
 }
 
@@ -166,8 +164,7 @@ TEST(sockets)
     close(fds[0]); /* killed: the file stays */
     CHECK(!has_socket("n_2", 7, 3));
     for (int i = 0; i < 3; i++) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
+        const char *path = check_at("%s", names[i]);
         if (i == 1 && geteuid() == 0) {
             CHECK(has_socket("n_2", 8, 0));
             CHECK_INT(chown(path, 65534, 65534), 0);
@@ -278,14 +275,14 @@ TEST(temporaries)
                                         "12.launcher",       "slurm-gpus.abc01", "others.abcdef",
                                         "slurm-gpus.ABCDEF"};
     enum { NAMES = COUNT(names), UNFINISHED = 2 };
-    char path[PATH_MAX];
+    const char *path;
     for (int i = 0; i < NAMES; i++) {
-        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
+        path = check_at("%s", names[i]);
         close(open(path, O_CREAT | O_WRONLY, 0600));
     }
     sweep_unfinished(check_folder());
     for (int i = 0; i < NAMES; i++) {
-        snprintf(path, sizeof(path), "%s/%s", check_folder(), names[i]);
+        path = check_at("%s", names[i]);
         CHECK_INT(unlink(path), i < UNFINISHED ? -1 : 0);
     }
 }
@@ -327,8 +324,7 @@ TEST(script_ends)
 /* What is not ours stays. */
 TEST(others)
 {
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/not-ours", check_folder());
+    const char *path = check_at("not-ours");
     CHECK_INT(mkdir(path, 0755), 0);
     CHECK_INT(sweep_after(10 * SWEEP_KEEP_S), 0);
     CHECK_INT(rmdir(path), 0);

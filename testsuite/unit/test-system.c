@@ -7,11 +7,8 @@
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    char command[256], path[256];
-    snprintf(command, sizeof(command), "mkdir -p %s%s", check_folder(), folder);
-    CHECK_INT(system(command), 0);
-    snprintf(path, sizeof(path), "%s%s/%s", check_folder(), folder, name);
-    FILE *file = fopen(path, "w");
+    CHECK_INT(system(check_text("mkdir -p %s%s", check_folder(), folder)), 0);
+    FILE *file = fopen(check_text("%s%s/%s", check_folder(), folder, name), "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         abort();
 }
@@ -52,17 +49,17 @@ static void test_profile(const char *source, const char *kernel)
 {
     struct tccl_machine machine = *machine_of("amd-4gpu");
     struct tccl_profile *profile;
-    char cache[300], command[900];
-    snprintf(cache, sizeof(cache), "%s/%s", check_folder(), source);
+    const char *cache = check_at("%s", source);
     cleanup_json json_t *json = json_load_file(machine_file("amd-4gpu"), 0, NULL);
     json_t *given = strcmp(source, "model") == 0 ? json : NULL;
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, kernel);
     tccl_profile_close(profile);
 
-    snprintf(command, sizeof(command),
-             "sed -i 's/\"kernel\": *\"[^\"]*\"/\"kernel\": \"1.0\"/' %s/*/profile.json", cache);
-    CHECK_INT(system(command), 0);
+    CHECK_INT(
+        system(check_text(
+            "sed -i 's/\"kernel\": *\"[^\"]*\"/\"kernel\": \"1.0\"/' %s/*/profile.json", cache)),
+        0);
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);
     CHECK_STR(tccl_profile_system(profile)->kernel, *kernel ? "1.0" : "");
     CHECK_INT(tccl_profile_claim(profile, *kernel ? "core copies" : "", ERR), 0);

@@ -8,8 +8,7 @@ static char slurm_conf[64];
 
 static void put(const char *name, const char *text)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "%s/%s", check_folder(), name);
+    const char *path = check_at("%s", name);
     FILE *file = fopen(path, "w");
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }

@@ -410,7 +410,6 @@ static void test_late_plan(int n, int late)
 {
     struct tccl_step join = {.n_nodes = 0};
     int applied = 0, waiting = -1;
-    char reason[64];
     for (int head_ms = 200; applied == 0 && head_ms < RIG_PATIENCE_MS; head_ms *= 2) {
         close(waiting);
         kill(rig.tccld[late + 1], SIGCONT);
@@ -423,8 +422,7 @@ static void test_late_plan(int n, int late)
     kill(rig.tccld[late + 1], SIGCONT);
     struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, ": no answer within");
-    snprintf(reason, sizeof(reason), "n%d: no plan came from n", late + 1);
-    await_partial(join.key.job, reason);
+    await_partial(join.key.job, check_text("n%d: no plan came from n", late + 1));
 }
 
 /* A tccld that dies after it has sent its MERGE can't take a plan: nobody gets a ring. */

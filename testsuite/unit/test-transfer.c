@@ -75,7 +75,7 @@ TEST(parse)
                                       "n0>n1", "g0->g1", "g0>n0",  "x0>g0",   "g>g1",
                                       "g0>",   "g0=g1",  "g0>g1x", "g0001>g1"};
     struct tccl_set set;
-    char text[TCCL_SET_TEXT], why[200];
+    char text[TCCL_SET_TEXT];
 
     CHECK_INT(tccl_set_parse(" g1>g0,g0>g1\n n0<m1,\tn15>g15 ", &set, NULL), 0);
     tccl_set_format(&set, text);
@@ -83,8 +83,7 @@ TEST(parse)
     CHECK_INT(tccl_set_parse("", &set, NULL), 0);
     CHECK_INT(set.count, 0);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        snprintf(why, sizeof(why), "\"%s\" %s", bad[i], hint);
-        check_refused(bad[i], why);
+        check_refused(bad[i], check_text("\"%s\" %s", bad[i], hint));
     }
     check_refused("g0>g1 g2<m0 g0>g1", "\"g0>g1\" stands in the set twice");
 }
