@@ -110,7 +110,7 @@ static double launch(struct tccl_beside *beside, const struct step *step, struct
 static double launch_across(const struct machine *machine, struct tccl_beside *beside,
                             const struct step *step, struct tccl_side *side)
 {
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         beside->n ? tccl_beside_class(beside, step->table, false, false, ERR)
                   : tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     struct tccl_run run = {.class = class, .count = 2};
@@ -147,7 +147,7 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
 static void begin_across(const struct machine *machine, uint32_t gpus, struct step *step)
 {
     *step = (struct step){.gpus = gpus, .across = true, .table = make_table(machine, gpus, true)};
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(step->table, machine->machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 2};
     cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
@@ -306,7 +306,7 @@ static double look_ms(const struct tccl_table *table, bool closed, struct tccl_b
     double ms[LOOKS];
     for (int i = 0; i < LOOKS; i++) {
         double start = bench_clock();
-        owned(class) struct tccl_node_class *class =
+        cleanup_class struct tccl_node_class *class =
             tccl_beside_class(beside, table, closed, false, ERR);
         ms[i] = (bench_clock() - start) * 1e3;
         MUST(!class);
@@ -404,7 +404,7 @@ static void add_beside(struct kept *kept, const struct tccl_chain *chain, double
  * well; NCCL's own. */
 static void list_beside(struct kept *kept, const struct tccl_table *rest)
 {
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(rest, kept->machine->machine, TCCL_VIEW_JOB);
     const struct tccl_baseline *own = &rest->baselines[kept->closed][TCCL_NEWEST];
     kept->n = 0;
@@ -452,8 +452,8 @@ static double compare(const struct kept *kept, const struct tccl_table *few,
     double least = 1;
     *missed = NULL;
     for (int i = 0; i < kept->n; i++) {
-        owned(class) struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
-        owned(class) struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
+        cleanup_class struct tccl_node_class *all = see(kept, kept->table, &kept->beside[i]);
+        cleanup_class struct tccl_node_class *now = see(kept, few, &kept->beside[i]);
         for (int j = 0; j < n_cells(kept); j++) {
             const struct tccl_seen *best = cell_of(kept, all, j);
             double alone = cell_of(kept, kept->alone, j)->gbps, with = share_of(best, alone),

@@ -223,7 +223,7 @@ static void gaps(const struct tccl_table *table, double *gap, double *others)
 static struct tccl_ring two_nodes(const struct tccl_table *table,
                                   const struct tccl_machine *machine)
 {
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run run = {class, 2};
     struct tccl_ring ring = {0};

@@ -9,7 +9,7 @@ static void check_class(const struct tccl_node_class *class)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    owned(class) struct tccl_node_class *again =
+    cleanup_class struct tccl_node_class *again =
         json ? tccl_node_class_from_json(json, &err) : NULL;
 
     FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = fuzz_json(data, size);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         json ? tccl_node_class_from_json(json, &err) : NULL;
 
     if (class)
@@ -48,7 +48,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
     srand(1);
     for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
         owned(table) struct tccl_table *table = sample_table(&machine, gpus);
-        owned(class) struct tccl_node_class *class =
+        cleanup_class struct tccl_node_class *class =
             tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
         for (int i = 0; i < 4; i++) {
             struct tccl_seen set = sample_set(gpus, 2 + i % 3, gpus > 1 && i == 3);

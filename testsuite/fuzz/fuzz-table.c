@@ -48,7 +48,7 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     tccl_node_class_free(tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN));
     check_baseline(&table->baselines[1][TCCL_NEWEST], machine);
     check_baseline(&table->baselines[0][TCCL_NEWEST], machine);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     FUZZ_CHECK(class != NULL);
 }

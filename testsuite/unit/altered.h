@@ -91,7 +91,7 @@ static struct tccl_table *plan_table(const struct tccl_model *model, uint32_t gp
 static int plan_nodes(const struct tccl_model *model, const struct tccl_table *table, int nodes,
                       struct planned *planned)
 {
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
     const struct tccl_run run = {class, nodes};

@@ -106,7 +106,7 @@ const char *check_at(const char *fmt, ...)
     return path;
 }
 
-const char *check_text(const char *fmt, ...)
+const char *check_printf(const char *fmt, ...)
 {
     static char texts[16][8192];
     static int next;

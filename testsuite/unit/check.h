@@ -184,7 +184,7 @@ void check_nothing_left(void);
 const char *check_at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A text, as printf. Static: the last 16 stay. */
-const char *check_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *check_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Removes what is there, with all that is below it. The folder itself stays, empty, where path is
  * check_folder's. */

@@ -9,7 +9,6 @@
 #include "search/search.h"
 #include "search/symmetry.h"
 
-OWNED(class, struct tccl_node_class, tccl_node_class_free)
 OWNED(model, struct tccl_model, tccl_model_free)
 OWNED(search, struct tccl_search, tccl_search_free)
 OWNED(symmetry, struct tccl_symmetry, tccl_symmetry_free)

@@ -39,8 +39,8 @@ TEST(sets)
     static const char *const both = A " | "
                                       "mlx5_1 -g> 0 -w> 1 -m0> 2 -m1> 3 -g> mlx5_0";
     struct acct_ring ring;
-    CHECK_OK(
-        acct_ring_read(check_text("n1[%s] n2[%s] n3[" A " | " A "]", both, both), "", &ring, ERR));
+    CHECK_OK(acct_ring_read(check_printf("n1[%s] n2[%s] n3[" A " | " A "]", both, both), "", &ring,
+                            ERR));
     CHECK(ring.n_rings == 2 && ring.n_sets == 2 && ring.n_runs == 2 && ring.n_nodes == 3);
     CHECK_INT(ring.n_gpus, 12);
     CHECK_STR(ring.sets[0].chains[1].entry.nic, "mlx5_1");

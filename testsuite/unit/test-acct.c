@@ -289,7 +289,8 @@ TEST(formulas)
                  {"", ""}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         cleanup_json json_t *record = json_pack("{s:s}", "job_name", cases[i].name);
-        check_printed("jobname", ACCT_PARSABLE, record, check_text("JobName\n%s\n", cases[i].cell));
+        check_printed("jobname", ACCT_PARSABLE, record,
+                      check_printf("JobName\n%s\n", cases[i].cell));
         cleanup_free char *aligned = printed("jobname%-20", ACCT_ALIGNED, record);
         CHECK(!strstr(aligned, "\\x") || strchr(cases[i].name, '|'));
     }

@@ -198,7 +198,7 @@ static void test_leaving(void)
 {
     const struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
 
-    setenv("FAKE_NVML_USERS", check_text("0-%d", (int)start_leaving()), 1);
+    setenv("FAKE_NVML_USERS", check_printf("0-%d", (int)start_leaving()), 1);
     setenv("FAKE_NVML_ALIVE", "1", 1);
     struct tccl_backend *backend = open_with(&options);
     CHECK(backend && backend->marks == 0);
@@ -246,7 +246,7 @@ TEST(cuda)
     unlink(pipe);
     rmdir(folder);
     test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
-    test_force("FAKE_NVML_USERS", check_text("1-%d", (int)getppid()),
+    test_force("FAKE_NVML_USERS", check_printf("1-%d", (int)getppid()),
                "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
     test_leaving();
     /* This program again, without the fake in its way. */

@@ -306,10 +306,10 @@ static void test_search(const char *name, bool several)
     CHECK(nearly(table->baselines[0][TCCL_NEWEST].gbps, rate_all(model, &baseline)));
     if (several) /* dual-8gpu's two rings meet on g2<m0 and g7<m1 */
         CHECK(fabs(table->baselines[0][TCCL_NEWEST].gbps - 22.78) < 0.01);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK(class->baselines[TCCL_NEWEST].gbps[0] == table->baselines[0][TCCL_NEWEST].gbps);
-    CHECK_INT(class->baselines[TCCL_NEWEST].set.n, baseline.set.n);
+    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.set.n);
     /* Each chain alone is one of those that may be taken. */
     for (int i = 0; i < baseline.set.n; i++) {
         const struct tccl_chain *chain = &baseline.set.rings[i];

@@ -171,7 +171,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     CHECK_INT(tccl_table_check(table, machine, &err), 0);
     CHECK_STR(err.text, "");
     CHECK(fabs(tccl_table_ring(table)->gbps - own) < 1e-6);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_beside_class(beside, table, true, false, &err);
     CHECK(class != NULL && class->neighbours == 1);
     beside->own = own;
@@ -182,7 +182,7 @@ static void check_class(struct tccl_beside *beside, uint32_t gpus, double wanted
     if (__builtin_popcount(gpus) == 2 && wanted > 0.3)
         CHECK((harm > 0 || share >= wanted * (1 - MOST_FOR_ROOM)) && share <= wanted + 1e-6);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    owned(class) struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
+    cleanup_class struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");
     CHECK(read && tccl_node_class_equal(class, read));
 }

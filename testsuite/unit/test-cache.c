@@ -352,7 +352,7 @@ static void check_all_good(const char *id)
 static int count_left_over(const char *id)
 {
 
-    FILE *pipe = popen(check_text("ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id), "r");
+    FILE *pipe = popen(check_printf("ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id), "r");
     int number = -1;
     CHECK_INT(fscanf(pipe, "%d", &number), 1);
     pclose(pipe);
@@ -392,7 +392,7 @@ TEST(list)
 
     CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, ERR), 0);
     tccl_profile_close(create());
-    CHECK_INT(mkdir(check_text("%s/lost+found", cache), 0755), 0);
+    CHECK_INT(mkdir(check_printf("%s/lost+found", cache), 0755), 0);
     CHECK_INT(tccl_cache_list(cache, see, &seen, ERR), 1);
     CHECK_INT(seen, 1);
 }

@@ -15,7 +15,7 @@ static void check_lines(const struct tccl_machine *machine, const char *text,
     tccl_lines_begin(&writer, buffer, sizeof(buffer), "test", 1);
     chain_lines_put(&writer, &set, tree, machine);
     CHECK_INT(tccl_lines_end(&writer), 0);
-    CHECK_STR(buffer, check_text("test 1\n%send\n", expected));
+    CHECK_STR(buffer, check_printf("test 1\n%send\n", expected));
 }
 
 static void test_lines(struct tccl_machine machine)
@@ -101,8 +101,8 @@ static void test_gpus(const struct tccl_machine *machine)
     tccl_lines_begin(&writer, buffer, sizeof(buffer), "test", 1);
     chain_lines_put_gpus(&writer, 5, machine);
     CHECK_INT(tccl_lines_end(&writer), 0);
-    CHECK_STR(buffer, check_text("test 1\ngpus %s %s\nend\n", machine->gpus[0].busid,
-                                 machine->gpus[2].busid));
+    CHECK_STR(buffer, check_printf("test 1\ngpus %s %s\nend\n", machine->gpus[0].busid,
+                                   machine->gpus[2].busid));
     CHECK_INT(tccl_lines_open(buffer, writer.length, &lines, NULL), 0);
     CHECK_INT(chain_lines_get_gpus(&lines, gpus), 2);
     CHECK(tccl_bus_parse(machine->gpus[0].busid, &first) == 0 && gpus[0] == first);

@@ -234,7 +234,7 @@ TEST(slurmd)
 {
     struct tccl_slurmd found;
     const char *program = check_at("slurmd"), *conf = check_at("of-slurmd.conf");
-    CHECK_INT(system(check_text("cp /bin/sh %s && : >%s", program, conf)), 0);
+    CHECK_INT(system(check_printf("cp /bin/sh %s && : >%s", program, conf)), 0);
     for (int says = 0; says < 2; says++) {
         pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D", NULL);
         bool there = false;

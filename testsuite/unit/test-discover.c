@@ -29,7 +29,7 @@ static void fresh(void)
     for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
                                                          "DENY", "LOST", "INIT", NULL};
          *name; name++) {
-        unsetenv(check_text("FAKE_NVML_%s", *name));
+        unsetenv(check_printf("FAKE_NVML_%s", *name));
     }
 }
 

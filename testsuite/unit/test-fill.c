@@ -202,8 +202,8 @@ TEST(fault)
 
     check_remove(cache);
     owned(profile) struct tccl_profile *profile = open_profile();
-    CHECK_INT(system(check_text("mkdir -p '%s/chains/0000000f.chains/in the way'",
-                                tccl_profile_folder(profile))),
+    CHECK_INT(system(check_printf("mkdir -p '%s/chains/0000000f.chains/in the way'",
+                                  tccl_profile_folder(profile))),
               0);
     CHECK_INT(tccl_fill(backend, profile, &options, &end, &err), -1);
     CHECK(strstr(err.text, "1 of 3 chain tables could not be written; the first: GPUs 0-3: "));

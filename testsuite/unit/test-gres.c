@@ -386,9 +386,9 @@ static void check_decoys(void)
 {
     struct tccl_slurmd slurmd;
     const char *conf = check_at("slurm.conf");
-    CHECK_INT(
-        system(check_text("cp /bin/sh %s/slurmd && chmod 711 %s", check_folder(), check_folder())),
-        0);
+    CHECK_INT(system(check_printf("cp /bin/sh %s/slurmd && chmod 711 %s", check_folder(),
+                                  check_folder())),
+              0);
     pid_t decoy = start_decoy(65534, NULL, conf);
     CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
     end_decoy(decoy);

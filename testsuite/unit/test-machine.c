@@ -124,7 +124,7 @@ TEST(too_many)
     for (int i = 0; i < 17; i++) {
         json_array_append_new(
             json_object_get(json, "gpus"),
-            json_pack("{s:s, s:i}", "busid", check_text("%02x:00.0", i), "numa", 0));
+            json_pack("{s:s, s:i}", "busid", check_printf("%02x:00.0", i), "numa", 0));
     }
     CHECK_FAILS(tccl_machine_from_json(json, &machine, ERR),
                 "\"gpus\" is not a list of at most 16");

@@ -478,7 +478,7 @@ TEST(not_worse)
 static int left_over(void)
 {
 
-    return system(check_text("test -z \"$(find '%s' -name '*.chains.*')\"", cache));
+    return system(check_printf("test -z \"$(find '%s' -name '*.chains.*')\"", cache));
 }
 
 /* Killed at any moment: what was measured before the measurement at work is in the log. */

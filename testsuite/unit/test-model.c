@@ -70,8 +70,8 @@ static void check_pattern(const char *pattern, const char *expected)
     char text[TCCL_SET_TEXT];
 
     CHECK_INT(
-        load_small(check_text(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}", pattern), "",
-                   &model, ERR),
+        load_small(check_printf(", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}", pattern),
+                   "", &model, ERR),
         0);
     if (!model)
         return;
@@ -310,8 +310,8 @@ static json_t *random_limit(struct known *known, struct limit *limit)
                                            (right == '*' || all[3] == right);
     }
     return json_string(one >= 0 ? known->all[one]
-                                : check_text("%c%s%c%c%s", left, left == '*' ? "" : "*", op, right,
-                                             right == '*' ? "" : "*"));
+                                : check_printf("%c%s%c%c%s", left, left == '*' ? "" : "*", op,
+                                               right, right == '*' ? "" : "*"));
 }
 
 static json_t *random_rule(struct known *known, int rule)
@@ -338,8 +338,9 @@ static struct tccl_model *random_model(struct known *known)
     memset(known, 0, sizeof(*known));
     list_all(known);
     for (int i = 0; i < GPUS; i++) {
-        json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", check_text("%02x:00.0", i + 1),
-                                              "numa", i % MEMORIES));
+        json_array_append_new(gpus,
+                              json_pack("{s:s, s:i}", "busid", check_printf("%02x:00.0", i + 1),
+                                        "numa", i % MEMORIES));
     }
     for (int i = 0; i < RESOURCES; i++)
         json_array_append_new(resources, random_resource(known, i));

@@ -128,7 +128,7 @@ static unsigned char *map_loan(int gpu)
     memcpy(&handle, loan->handle, sizeof(handle));
     CHECK_STR(handle.magic, "fake");
     CHECK(handle.bytes == loan->bytes && loan->bytes >= REGION);
-    int fd = open(check_text("/proc/%d/fd/%d", (int)handle.pid, handle.fd), O_RDWR | O_CLOEXEC);
+    int fd = open(check_printf("/proc/%d/fd/%d", (int)handle.pid, handle.fd), O_RDWR | O_CLOEXEC);
     void *memory = mmap(NULL, loan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     CHECK(memory != MAP_FAILED);

@@ -20,7 +20,7 @@ __attribute__((format(printf, 2, 3))) static void put(const char *text, const ch
     va_start(args, format);
     vsnprintf(path, sizeof(path), format, args);
     va_end(args);
-    check_write_file(check_at("sys/class/%s", path), check_text("%s\n", text));
+    check_write_file(check_at("sys/class/%s", path), check_printf("%s\n", text));
 }
 
 static void add(const char *class, const char *name, const char *busid)
@@ -29,7 +29,7 @@ static void add(const char *class, const char *name, const char *busid)
     int at = snprintf(path, sizeof(path), "%s/sys/class/%s/%s", check_folder(), class, name);
     CHECK_INT(mkdir(path, 0755), 0);
     snprintf(path + at, sizeof(path) - (size_t)at, "/device");
-    CHECK_INT(symlink(check_text("../../../devices/%s", busid), path), 0);
+    CHECK_INT(symlink(check_printf("../../../devices/%s", busid), path), 0);
 }
 
 static void set_port(const char *name, int port, const char *state)
@@ -100,7 +100,7 @@ TEST(many)
     char name[32];
     for (int i = 0; i < 2 * NIC_LINKS_MAX; i++) {
         snprintf(name, sizeof(name), "many%d", i);
-        add("net", name, check_text("%04x:e1:%02x.%d", i / 256, i / 8 % 32, i % 8));
+        add("net", name, check_printf("%04x:e1:%02x.%d", i / 256, i / 8 % 32, i % 8));
         set_net(name, "down");
     }
     nic_links_look(check_folder(), &down);

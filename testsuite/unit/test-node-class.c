@@ -118,7 +118,7 @@ TEST(leaves_room)
             chain.entry.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)near};
             double gbps = other->gbps * (slow ? 0.98 : 0.995);
             tccl_table_keep_other(table, &chain, gbps);
-            owned(class) struct tccl_node_class *class =
+            cleanup_class struct tccl_node_class *class =
                 tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
             const struct tccl_seen *cell = &class->seen[chain.entry.nic * 2 + chain.exit.nic];
             CHECK(cell->gbps == (all || slow ? other->gbps : gbps));
@@ -132,7 +132,7 @@ TEST(from_table)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus);
-        owned(class) struct tccl_node_class *class =
+        cleanup_class struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
         CHECK(class != NULL);
         CHECK_INT(class->n_gpus, __builtin_popcount(gpus));
@@ -152,7 +152,7 @@ TEST(without_p2p)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus);
-        owned(class) struct tccl_node_class *class =
+        cleanup_class struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
         for (int cell = 0; cell < 4; cell++) {
             double gbps = 0;
@@ -177,12 +177,12 @@ TEST(no_nic)
     struct tccl_machine machine = sample_machine();
     machine.n_nics = 0;
     owned(table) struct tccl_table *table = tccl_table_new(&machine, 15);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, &machine, TCCL_VIEW_JOB);
     CHECK(class && class->n_nics == 0 && class->baselines[TCCL_NEWEST].n_chains == 0 &&
           isinf(tccl_class_ring(class)->bound));
     cleanup_json json_t *json = tccl_node_class_to_json(class);
-    owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
+    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
 }
 
@@ -190,12 +190,12 @@ TEST(json)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 13);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     cleanup_json json_t *again = json_loads(text, 0, NULL);
-    owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
+    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
         copy->seen[3].bound = 1e5;
@@ -212,10 +212,10 @@ TEST(any_table)
         owned(table) struct tccl_table *table = sample_table(machine, 1 + i % 15);
         for (int k = 0; k < table->n_results; k++)
             table->results[k].bound = table->results[k].gbps * (1 + rand() % 3 / 50.0);
-        owned(class) struct tccl_node_class *class =
+        cleanup_class struct tccl_node_class *class =
             tccl_node_class_from_table(table, machine, views[i / 15 % 3]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
+        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
         CHECK_STR(check_err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
     }
@@ -223,7 +223,7 @@ TEST(any_table)
 
 static void check_refused(const json_t *json)
 {
-    owned(class) struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_json(json, ERR);
     CHECK(class == NULL && check_err.text[0]);
 }
 
@@ -232,7 +232,7 @@ TEST(refused)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     const char *key;
@@ -275,7 +275,7 @@ TEST(unbuilt)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     owned(table) struct tccl_table *table = sample_table(machine, 15);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_seen set = {.set = {.n = 2}};
     set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
@@ -289,7 +289,7 @@ TEST(unbuilt)
     json_object_set_new(cell, "alone", json_real(6));
     json_object_set_new(cell, "bound", json_real(7));
     json_object_set_new(cell, "chain", json_string("mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -g> mlx5_0"));
-    owned(class) struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
+    cleanup_class struct tccl_node_class *left = tccl_node_class_from_json(json, NULL);
     CHECK(left && left->seen[0].set.n == 0 && left->seen[0].gbps <= 0 && left->seen[0].bound > 6);
     CHECK(left && tccl_class_ring(left)->set.rings[0].n_gpus == 4);
     CHECK_INT(left ? left->n_seen : -1, class->n_seen - 1);
@@ -311,12 +311,12 @@ TEST(chains_refused)
         "",
     };
     owned(table) struct tccl_table *table = sample_table(machine, 15);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
-    owned(class) struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
+    cleanup_class struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
     CHECK(good && good->seen[1].set.n == 1 && good->seen[1].set.rings[0].n_gpus == 4 &&
           good->seen[1].set.rings[0].exit.nic == 1);
     for (size_t i = 0; i < COUNT(chains); i++) {
@@ -374,7 +374,7 @@ TEST(sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (int round = 0; round < 100 && !check_failures; round++) {
-        owned(class) struct tccl_node_class *class = class_with_sets(machine, 15);
+        cleanup_class struct tccl_node_class *class = class_with_sets(machine, 15);
         struct tccl_seen set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
         struct tccl_error err = {""};
         double best = set.gbps, found = 0;
@@ -408,14 +408,14 @@ TEST(sets)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
                   own->set.rings[order[r]].exit.nic == out[r]);
         cleanup_json json_t *json = tccl_node_class_to_json(class);
-        owned(class) struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
+        cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
         CHECK_STR(err.text, "");
         CHECK(copy && tccl_node_class_equal(class, copy));
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1;
         CHECK(copy && !tccl_node_class_equal(class, copy));
         json_object_del(json, "sets");
-        owned(class) struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
+        cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
         CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));
     }
 }

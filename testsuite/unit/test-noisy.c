@@ -96,7 +96,7 @@ static bool judge(const struct run *run, const struct tccl_model *model, uint32_
     const struct tccl_table *table = tccl_profile_table(run->profile, gpus, ERR);
     const struct tccl_machine *machine = tccl_profile_machine(run->profile);
     const struct tccl_baseline *own = &table->baselines[nodes == 1][TCCL_NEWEST];
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_run runs = {class, nodes};
     cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};

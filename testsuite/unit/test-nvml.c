@@ -8,7 +8,7 @@ static void clear(void)
                                         "USERS", "DENY", "LOST", "INIT"};
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        unsetenv(check_text("FAKE_NVML_%s", names[i]));
+        unsetenv(check_printf("FAKE_NVML_%s", names[i]));
     }
 }
 

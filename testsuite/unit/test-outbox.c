@@ -391,7 +391,7 @@ TEST(moved)
     struct tccl_outbox *outbox = open_outbox();
     cleanup_json json_t *given = batch(2, 1);
     put(outbox, 1, 1);
-    CHECK_INT(rename(check_at("outbox.db"), check_text("%s", check_at("away.db"))), 0);
+    CHECK_INT(rename(check_at("outbox.db"), check_printf("%s", check_at("away.db"))), 0);
     CHECK_INT(tccl_outbox_put(outbox, given, &too_long, ERR), -1);
     CHECK(tccl_outbox_broken(outbox) && !tccl_outbox_damaged(outbox));
     CHECK_INT(tccl_outbox_close(outbox), 0);

@@ -44,7 +44,7 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
                      double *nccl)
 {
     struct tccl_beside beside = *running;
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         beside.n ? tccl_beside_class(&beside, table, true, false, NULL)
                  : tccl_node_class_from_table(table, tccl_model_machine(model), TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 1};

@@ -109,7 +109,7 @@ enum { TAKEN_BY_FILE, TAKEN_BY_LINK, TAKEN_BY_PIPE, TAKEN_BY_FOLDER, FREE, TAKEN
 
 static void remove_away(const char *path)
 {
-    CHECK_INT(system(check_text("rm -r %s.??????", path)), 0);
+    CHECK_INT(system(check_printf("rm -r %s.??????", path)), 0);
 }
 
 static void write_shared(const struct tccl_step_key *key, int uid, char path[static PATH_MAX],

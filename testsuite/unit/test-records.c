@@ -31,7 +31,7 @@ static void check_count(struct tccl_records *records, const char *filter, int64_
 static const char *state_of(struct tccl_records *records, int job, char state[32])
 {
     cleanup_json json_t *found = find_records(
-        records, json_loads(check_text("{\"jobs\":[{\"job\":%d}]}", job), 0, NULL), -1, ALL);
+        records, json_loads(check_printf("{\"jobs\":[{\"job\":%d}]}", job), 0, NULL), -1, ALL);
     CHECK_INT((long long)json_array_size(found), 1);
     const char *text = json_string_value(json_object_get(json_array_get(found, 0), "state"));
     snprintf(state, 32, "%s", text ? text : "");
@@ -207,7 +207,7 @@ TEST(long_nodes)
     cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
     for (int i = 0; i < 30000; i++) {
         json_array_append_new(
-            names, json_string(check_text("a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2])));
+            names, json_string(check_printf("a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2])));
     }
     json_object_set(given, "nodes", names);
     json_object_set_new(given, "n_nodes", json_integer(30000));

@@ -36,7 +36,7 @@ static struct tccl_node_class *random_class(unsigned long *state)
         class->seen[i].bound = class->seen[i].gbps * 1.02;
     }
     class->baselines[TCCL_NEWEST].gbps[0] = random_gbps(state) / 4;
-    class->baselines[TCCL_NEWEST].set.n = 1; /* in and out by NIC 0 */
+    class->baselines[TCCL_NEWEST].n_chains = 1; /* in and out by NIC 0 */
     return class;
 }
 
@@ -295,7 +295,7 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
     for (int i = 0; i < n_nics; i++)
         class->nics[i].gbps = gbps[i];
     class->baselines[TCCL_NEWEST].gbps[0] = chains;
-    class->baselines[TCCL_NEWEST].set.n = n_chains;
+    class->baselines[TCCL_NEWEST].n_chains = n_chains;
     for (int i = 0; i < n_chains; i++)
         class->baselines[TCCL_NEWEST].entry_nics[i] = class->baselines[TCCL_NEWEST].exit_nics[i] =
             i * n_nics / n_chains;
@@ -306,11 +306,11 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
 TEST(baseline)
 {
     const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
-    owned(class) struct tccl_node_class *two = plain_class(2, fast, 30, 2),
-                                        *slow = plain_class(2, uneven, 30, 2);
-    owned(class) struct tccl_node_class *single = plain_class(1, one, 30, 1),
-                                        *four = plain_class(2, fast, 30, 4);
-    owned(class) struct tccl_node_class *none = plain_class(1, one, 0, 0);
+    cleanup_class struct tccl_node_class *two = plain_class(2, fast, 30, 2),
+                                         *slow = plain_class(2, uneven, 30, 2);
+    cleanup_class struct tccl_node_class *single = plain_class(1, one, 30, 1),
+                                         *four = plain_class(2, fast, 30, 4);
+    cleanup_class struct tccl_node_class *none = plain_class(1, one, 0, 0);
     struct tccl_ring ring;
     CHECK(tccl_baseline_hop(two, two, TCCL_NEWEST) == 20);
     CHECK(tccl_baseline_hop(two, slow, TCCL_NEWEST) == 6); /* each as the one over the slow NIC */
@@ -351,7 +351,7 @@ TEST(gains)
 static bool takes(double own, double several, const char *source, int *rings)
 {
     const double nics[] = {10, 10};
-    owned(class) struct tccl_node_class *class = plain_class(2, nics, own, 1);
+    cleanup_class struct tccl_node_class *class = plain_class(2, nics, own, 1);
     cleared_by(tccl_ring_clear) struct tccl_ring ring = {0};
     int best;
     class->baselines[TCCL_NEWEST].share[0] = 1;
@@ -572,8 +572,8 @@ static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 /* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
 TEST(machines)
 {
-    owned(class) struct tccl_node_class *amd = class_of("amd-4gpu", 15),
-                                        *intel = class_of("intel-4gpu", 15);
+    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                         *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
@@ -618,8 +618,8 @@ TEST(long_text)
     enum { NODES = 600 };
     static char names[NODES][8];
     const char *list[NODES];
-    owned(class) struct tccl_node_class *amd = class_of("amd-4gpu", 15),
-                                        *intel = class_of("intel-4gpu", 15);
+    cleanup_class struct tccl_node_class *amd = class_of("amd-4gpu", 15),
+                                         *intel = class_of("intel-4gpu", 15);
     struct tccl_seen two = {.gbps = 1e3, .bound = 1e6};
     struct tccl_run runs[NODES];
     for (int i = 0; i < NODES; i++) { /* in turn, but for a stretch */
@@ -648,7 +648,7 @@ TEST(long_text)
 /* One node alone: its best ring, or the best set of rings if that is faster. */
 TEST(single_sets)
 {
-    owned(class) struct tccl_node_class *class = class_of("amd-4gpu", 15);
+    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 15);
     const struct tccl_run run = {class, 1};
     const double factors[] = {0.9, 1.2, 1.1};
     const char *const names[] = {"n1"};
@@ -684,7 +684,7 @@ TEST(single_sets)
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
 TEST(single_gpus)
 {
-    owned(class) struct tccl_node_class *class = class_of("amd-4gpu", 1);
+    cleanup_class struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 1);
     tccl_ring_clear(&ring);
@@ -711,9 +711,8 @@ TEST(without_nics)
     struct tccl_ring ring;
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 &&
-          table->baselines[0][TCCL_NEWEST].set.n == 0);
-    owned(class) struct tccl_node_class *class =
+    CHECK(table->baselines[1][TCCL_NEWEST].gbps > 0 && table->baselines[0][TCCL_NEWEST].set.n == 0);
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, ERR), 0);
     CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);

@@ -52,7 +52,7 @@ static void end(const struct tccl_step_key *key)
 {
     struct running_step *step = find(key);
     planfile_remove(conf.run_dir, key, NULL);
-    CHECK_INT(access(check_text("%.200s/%s", folder, step->folder), F_OK), -1);
+    CHECK_INT(access(check_printf("%.200s/%s", folder, step->folder), F_OK), -1);
     running_end(daemon_.running, step);
 }
 
@@ -155,7 +155,7 @@ static void check_beside(const struct tccl_side *first, double alone)
 {
     struct tccl_step join = join_of(second_key, SECOND);
     struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
-    owned(class) struct tccl_node_class *wanted =
+    cleanup_class struct tccl_node_class *wanted =
         tccl_beside_class(&beside, tables[1], true, false, ERR);
     owned(shared_class) struct shared_class *got =
         alongside_see(daemon_.running, &second_key, class_of(&join), true, false);

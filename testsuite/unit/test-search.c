@@ -52,7 +52,7 @@ static int check_hosts(const struct tccl_model *model, const struct tccl_table *
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_node_class *host = tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
-    owned(class) struct tccl_node_class *whole =
+    cleanup_class struct tccl_node_class *whole =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_port none = {0};
     struct tccl_set p2p = {0};

@@ -71,7 +71,7 @@ TEST(claimed)
         shim_registry_claim_gpu(registry, plan.gpus[i]);
     }
     CHECK_INT(check(registry, 3, NULL), 0);
-    CHECK(unlink(check_text("/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index)) == 0);
+    CHECK(unlink(check_printf("/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index)) == 0);
 }
 
 TEST(alike)

@@ -219,8 +219,8 @@ static void say_init(char *text, int thread, int rank, int ranks, int gpu, const
 {
 
     say(text, thread,
-        check_text("comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
-                   0x1000 + thread, rank, ranks, gpu, what));
+        check_printf("comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
+                     0x1000 + thread, rank, ranks, gpu, what));
 }
 
 /* Two threads make communicators at the same time; the first one makes a second one afterwards. */
@@ -607,7 +607,7 @@ TEST_IN_CHILD(bound)
         failed =
             fprintf(file, "n1:1:77 [0] NCCL INFO a line of the usual length, more or less\n") < 0;
     CHECK(failed);
-    CHECK(kib_of(check_text("/proc/self/fd/%d", fileno(file))) <= 33 << 10);
+    CHECK(kib_of(check_printf("/proc/self/fd/%d", fileno(file))) <= 33 << 10);
     for (int i = 0; i < 10 && shim_nccllog_there(); i++)
         shim_nccllog_read();
     CHECK(!shim_nccllog_there());

@@ -5,20 +5,13 @@
 /* Makes the folders of a path below check_folder(). */
 static void make_folders(const char *path)
 {
-    const char *whole = check_at("%s/", path);
+    char whole[PATH_MAX];
+    snprintf(whole, sizeof(whole), "%s/%s/", check_folder(), path);
     for (char *at = whole + strlen(check_folder()) + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
         mkdir(whole, 0700);
         *at = '/';
     }
-}
-
-static void write_text(const char *folder, const char *name, const char *text)
-{
-    make_folders(folder);
-    const char *path = check_at("%s/%s", folder, name);
-    cleanup_file FILE *file = fopen(path, "w");
-    fputs(text, file);
 }
 
 /* A device by the folders above it, such as "pci0000:00/0000:00:01.0/0000:01:00.0". */
@@ -27,7 +20,7 @@ static void add_device(const char *place, const char *node)
     char folder[512];
     const char *name = strrchr(place, '/') + 1;
     snprintf(folder, sizeof(folder), "sys/devices/%s", place);
-    write_text(folder, "numa_node", node);
+    check_write_file(check_at("%s/numa_node", folder), node);
     /* class/pci_bus/DDDD:BB leads to pci_bus/DDDD:BB below the bridge. */
     snprintf(folder, sizeof(folder), "sys/devices/%.*s/pci_bus/%.7s", (int)(name - place - 1),
              place, name);
@@ -68,8 +61,9 @@ static const char *path(const struct shim_pci *pci, const char *a, const char *b
 
 SETUP
 {
-    write_text("proc", "cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n");
-    write_text("sys/devices/system/node", "online", "0-1,9\n");
+    check_write_file(check_at("proc/cpuinfo"),
+                     "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n");
+    check_write_file(check_at("sys/devices/system/node/online"), "0-1,9\n");
     /* Two below one switch, two below a switch below that one, a NIC beside the inner switch. */
     add_device("pci0000:00/0000:00:01.0", "0\n");
     add_device(SWITCH, "0\n");
@@ -124,16 +118,19 @@ TEST(makers)
     static const char file[] = "virtualTopology.xml", folder[] = "var/run/nvidia-topologyd";
     struct shim_pci pci;
     struct tccl_error why = {""};
-    write_text("proc", "cpuinfo", "vendor_id\t: GenuineIntel\nmodel name: AuthenticAMD\n");
+    check_write_file(check_at("proc/cpuinfo"),
+                     "vendor_id\t: GenuineIntel\nmodel name: AuthenticAMD\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), 0);
     CHECK(!pci.amd && pci.cautious);
-    write_text(folder, file,
-               "<system version=\"1\">\n<cpu numaid=\"0\" vendor=\"AuthenticAMD\" familyid=\"25\" "
-               "modelid=\"1\"></cpu>\n<cpu vendor=\"x\"/></system>\n");
+    check_write_file(
+        check_at("%s/%s", folder, file),
+        "<system version=\"1\">\n<cpu numaid=\"0\" vendor=\"AuthenticAMD\" familyid=\"25\" "
+        "modelid=\"1\"></cpu>\n<cpu vendor=\"x\"/></system>\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), 0);
     CHECK(pci.amd && !pci.cautious && pci.family == 25 && pci.model == 1);
     CHECK_STR(pci.vendor, "AuthenticAMD");
-    write_text(folder, file, "<system version=\"1\"><cpu><pci busid=\"0000:81:00.0\"/></cpu>");
+    check_write_file(check_at("%s/%s", folder, file),
+                     "<system version=\"1\"><cpu><pci busid=\"0000:81:00.0\"/></cpu>");
     CHECK_INT(read_devices(&pci, &why, 1, "0000:81:00.0"), -1);
     CHECK(strstr(why.text, file));
     const char *path_ = check_at("%s/%s", folder, file);
@@ -148,7 +145,8 @@ TEST(refused)
     CHECK_INT(read_devices(&pci, &why, 1, "0000:99:00.0"), -1);
     CHECK_STR(why.text, "the place of 0000:99:00.0 can't be read in /sys");
     CHECK_INT(shim_pci_read(check_folder(), &far, 1, &pci, NULL), -1);
-    write_text("sys/devices/pci0000:00/0000:00:03.0/0000:0b:00.0", "numa_node", "one\n");
+    check_write_file(check_at("sys/devices/pci0000:00/0000:00:03.0/0000:0b:00.0/numa_node"),
+                     "one\n");
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:0b:00.0"), -1);
     for (int i = 0; i <= SHIM_PCI_DEVICES; i++) {
         char place[64];

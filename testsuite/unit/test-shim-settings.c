@@ -320,7 +320,7 @@ SETUP
             at++;
             continue;
         }
-        unsetenv(check_text("%.*s", (int)strcspn(*at, "="), *at));
+        unsetenv(check_printf("%.*s", (int)strcspn(*at, "="), *at));
     }
     check_write_file(conf = check_at("nccl.conf"), "");
     setenv("NCCL_CONF_FILE", conf, 1);

@@ -157,7 +157,7 @@ static void begin_ring(struct node *node, struct tccl_table *table)
 static void begin_chain(struct node *node, struct tccl_table *table)
 {
     struct tccl_beside beside = beside_of(node, NULL);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_beside_class(&beside, table, false, false, ERR);
     const struct tccl_run run = {.class = class, .count = 2};
     struct tccl_ring ring;

@@ -411,7 +411,7 @@ static void test_readme(void)
 {
     cleanup_free char *text = NULL;
     size_t size;
-    CHECK_INT(tccl_read_file(check_text("%s/profiler/client/members.md", getenv("TCCL_SOURCES")),
+    CHECK_INT(tccl_read_file(check_printf("%s/profiler/client/members.md", getenv("TCCL_SOURCES")),
                              1 << 20, &text, &size, ERR),
               0);
     const char *at = text ? strstr(text, "| member | type | bounds |") : NULL;
@@ -436,7 +436,7 @@ static void test_manual(void)
     char name[64];
     cleanup_free char *text = NULL;
     size_t size;
-    CHECK_INT(tccl_read_file(check_text("%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES")),
+    CHECK_INT(tccl_read_file(check_printf("%s/spank/acct/tcclacct.1", getenv("TCCL_SOURCES")),
                              1 << 20, &text, &size, ERR),
               0);
     char *list = text ? strstr(text, "Their members:") : NULL,

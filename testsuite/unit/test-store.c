@@ -559,8 +559,8 @@ static struct tccl_outbox *open_outbox(void)
 {
     struct tccl_outbox *outbox;
     int64_t lost;
-    return tccl_outbox_open(check_text("%.140s.outbox", path), &outbox, &lost, NULL) == 0 ? outbox
-                                                                                          : NULL;
+    return tccl_outbox_open(check_printf("%.140s.outbox", path), &outbox, &lost, NULL) == 0 ? outbox
+                                                                                            : NULL;
 }
 
 /* Puts records, two at a time first into the outbox, then into the store, then out of the outbox;

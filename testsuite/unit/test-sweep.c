@@ -85,7 +85,7 @@ static bool is_shared(const struct tccl_step_key *key)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    return access(check_text(SHARED_FOLDER "/tccl-65532%s.3", strrchr(name, '-')), F_OK) == 0;
+    return access(check_printf(SHARED_FOLDER "/tccl-65532%s.3", strrchr(name, '-')), F_OK) == 0;
 }
 
 static int entry_exists(uint32_t job, const char *ending)

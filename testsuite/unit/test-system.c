@@ -7,8 +7,8 @@
 
 static void put(const char *folder, const char *name, const char *text)
 {
-    CHECK_INT(system(check_text("mkdir -p %s%s", check_folder(), folder)), 0);
-    FILE *file = fopen(check_text("%s%s/%s", check_folder(), folder, name), "w");
+    CHECK_INT(system(check_printf("mkdir -p %s%s", check_folder(), folder)), 0);
+    FILE *file = fopen(check_printf("%s%s/%s", check_folder(), folder, name), "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         abort();
 }
@@ -57,7 +57,7 @@ static void test_profile(const char *source, const char *kernel)
     tccl_profile_close(profile);
 
     CHECK_INT(
-        system(check_text(
+        system(check_printf(
             "sed -i 's/\"kernel\": *\"[^\"]*\"/\"kernel\": \"1.0\"/' %s/*/profile.json", cache)),
         0);
     CHECK_INT(tccl_profile_create(cache, &machine, source, given, &profile, ERR), 0);

@@ -168,7 +168,7 @@ enum { SUM = 21 /* the last line */ };
 static void fix_sum(char *data, size_t size)
 {
     memcpy(data + size - SUM,
-           check_text("sum %016llx\n", (unsigned long long)tccl_hash64(data, size - SUM)), SUM);
+           check_printf("sum %016llx\n", (unsigned long long)tccl_hash64(data, size - SUM)), SUM);
 }
 
 /* A file with a right checksum over wrong content: every byte is changed to random values. */
@@ -317,9 +317,9 @@ TEST(class_sets)
     for (int i = 0; i < 3; i++)
         set.set.rings[i] = sample_host_chain(15, true);
     tccl_table_keep_set(table, &set.set, set.gbps, set.bound);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
-    owned(class) struct tccl_node_class *hosts =
+    cleanup_class struct tccl_node_class *hosts =
         tccl_node_class_from_table(table, machine, TCCL_VIEW_HIDDEN);
     CHECK_INT(class->n_seen, 5 + 2);
     CHECK_INT(hosts->n_seen, 5 + 1);

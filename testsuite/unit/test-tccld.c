@@ -24,18 +24,18 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
         struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
         if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, ERR) != 0)
             continue;
-        tccl_chain_set(&baseline->chains[0], &set);
+        tccl_chain_set(&baseline->set.rings[0], &set);
         if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR) != 0)
             fprintf(stderr, "%s\n", check_err.text);
     }
     double ring_gbps = table->baselines[1][TCCL_NEWEST].gbps,
            chain_gbps = table->baselines[0][TCCL_NEWEST].gbps;
-    if (table->baselines[1][TCCL_NEWEST].n_chains > 0)
+    if (table->baselines[1][TCCL_NEWEST].set.n > 0)
         *tccl_table_ring(table) =
             (struct tccl_result){.gbps = ring_gbps,
                                  .bound = ring_gbps,
-                                 .chain = table->baselines[1][TCCL_NEWEST].chains[0]};
-    const struct tccl_chain *chain = &table->baselines[0][TCCL_NEWEST].chains[0];
+                                 .chain = table->baselines[1][TCCL_NEWEST].set.rings[0]};
+    const struct tccl_chain *chain = &table->baselines[0][TCCL_NEWEST].set.rings[0];
     for (int i = 0; i < tccl_table_pairs(table); i++)
         if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
             memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
@@ -422,7 +422,7 @@ static void test_late_plan(int n, int late)
     kill(rig.tccld[late + 1], SIGCONT);
     struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, ": no answer within");
-    await_partial(join.key.job, check_text("n%d: no plan came from n", late + 1));
+    await_partial(join.key.job, check_printf("n%d: no plan came from n", late + 1));
 }
 
 /* A tccld that dies after it has sent its MERGE can't take a plan: nobody gets a ring. */

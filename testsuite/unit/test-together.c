@@ -261,7 +261,7 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
         .others = {&side},
         .alone = {side.alone}};
     table = tccl_profile_table(profile, gpus, NULL);
-    owned(class) struct tccl_node_class *class =
+    cleanup_class struct tccl_node_class *class =
         tccl_beside_class(&beside, table, true, false, NULL);
     CHECK(class && tccl_class_ring(class)->set.rings[0].n_gpus &&
           tccl_class_ring(class)->basis == basis);
@@ -277,7 +277,7 @@ static void check_class(struct tccl_profile *profile, const struct tccl_model *m
     /* With all that is measured, what a model would have answered. */
     beside.model = basis == TCCL_BASIS_MEASURED ? model : NULL;
     if (beside.model) {
-        owned(class) struct tccl_node_class *by_model =
+        cleanup_class struct tccl_node_class *by_model =
             tccl_beside_class(&beside, table, true, false, NULL);
         CHECK(by_model && tccl_class_ring(by_model)->basis == TCCL_BASIS_MODEL);
         CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].gbps[1]) < 1e-9);

@@ -83,7 +83,7 @@ TEST(parse)
     CHECK_INT(tccl_set_parse("", &set, NULL), 0);
     CHECK_INT(set.count, 0);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        check_refused(bad[i], check_text("\"%s\" %s", bad[i], hint));
+        check_refused(bad[i], check_printf("\"%s\" %s", bad[i], hint));
     }
     check_refused("g0>g1 g2<m0 g0>g1", "\"g0>g1\" stands in the set twice");
 }
