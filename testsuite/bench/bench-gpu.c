@@ -203,10 +203,9 @@ static int measure_all(struct bench *bench, const struct tccl_machine *machine)
 static void print_head(const struct bench *bench, const struct tccl_machine *machine)
 {
     if (bench->json) {
-        cleanup_json json_t *head = json_pack("{s:s s:s s:i s:o}", "backend", bench->name,
-                                              "conditions", bench->backend->conditions,
-                                              "marks", (int)bench->backend->marks,
-                                              "machine", tccl_machine_to_json(machine));
+        cleanup_json json_t *head = json_pack(
+            "{s:s s:s s:i s:o}", "backend", bench->name, "conditions", bench->backend->conditions,
+            "marks", (int)bench->backend->marks, "machine", tccl_machine_to_json(machine));
         putchar('{');
         json_dumpf(head, stdout, JSON_COMPACT | JSON_EMBED);
         fputs(",\n\"sets\": [", stdout);
