@@ -295,10 +295,6 @@ void planfile_link(const char *run_dir, const struct tccl_step_key *key)
 {
 }
 
-void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
-{
-}
-
 /* The records of this node's steps: one for all, and that of the job script, if there is one. */
 static struct running fake_running; /* without any */
 static struct running_step fake_record, fake_script;

@@ -71,10 +71,8 @@ static void take_back(void *task, int ran)
 {
     const struct writing *writing = task;
     free(writing->record);
-    if (!ran)
-        return;
-    planfile_unlink(writing->run_dir, &writing->key);
-    planfile_take_back(writing->run_dir, &writing->key, writing->monitor);
+    if (ran)
+        planfile_take_back(writing->run_dir, &writing->key, writing->monitor);
 }
 
 /* Returns 0, or -1 with err. */

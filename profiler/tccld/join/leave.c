@@ -20,7 +20,6 @@ struct removal {
 static void remove_folder(void *task)
 {
     const struct removal *removal = task;
-    planfile_unlink(removal->run_dir, &removal->key);
     planfile_remove(removal->run_dir, &removal->key, removal->monitor);
 }
 

@@ -211,7 +211,8 @@ void planfile_link(const char *run_dir, const struct tccl_step_key *key)
         unlink(new);
 }
 
-void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
+/* Removes it if it leads there. */
+static void remove_link(const char *run_dir, const struct tccl_step_key *key)
 {
     char path[PATH_MAX], folder[TCCL_KEY_TEXT], there[TCCL_KEY_TEXT] = "";
     tccl_key_folder(key, folder);
@@ -259,6 +260,7 @@ void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
+    remove_link(run_dir, key);
     cleanup_close int folder = remove_plan(run_dir, name, monitor);
     (void)folder;
 }
@@ -279,6 +281,7 @@ void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struc
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
+    remove_link(run_dir, key);
     planfile_remove_folder(run_dir, name, monitor);
 }
 

@@ -23,7 +23,7 @@ void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_S
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
                    const char *record, struct tccl_line_writer *plan, struct monitor *monitor,
                    char path[static PATH_MAX], struct tccl_error *err);
-/* Removes the plan, and the shim's file; the record stays. */
+/* Removes the plan, the link to it, and the shim's file; the record stays. */
 void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
                         struct monitor *monitor);
 
@@ -37,11 +37,9 @@ json_t *planfile_read_record(const char *run_dir, const char *name);
  * started last. Ranks that have the job script's environment find their plan by it. */
 #define PLANFILE_LAUNCHER ".launcher"
 void planfile_link(const char *run_dir, const struct tccl_step_key *key);
-/* Removes it if it leads there. */
-void planfile_unlink(const char *run_dir, const struct tccl_step_key *key);
 
-/* Removes a step's plan and its folder, if they are there, and, by the monitor, or as root, the
- * runtime shim's file. */
+/* Removes a step's plan and its folder, if they are there, the link to it, and, by the monitor, or
+ * as root, the runtime shim's file. */
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor);
 
 /* The same by the folder's name, for the sweeping of RunDir. Does the name look like one? */

@@ -143,8 +143,7 @@ static void free_text(void *task, int ran)
     free(saving->text);
 }
 
-/* Returns 0; -1: RunDir does not answer. */
-static int save(struct running *running, struct running_step *step)
+int running_save(struct running *running, struct running_step *step)
 {
     struct saving saving = {.text = running_text(step), .rc = -1};
     struct daemon *daemon = running->daemon;
@@ -163,18 +162,13 @@ static int save(struct running *running, struct running_step *step)
     return rc;
 }
 
-void running_save(struct running *running, struct running_step *step)
-{
-    save(running, step);
-}
-
 static void save_all(struct running *running)
 {
     struct running_step *step;
     bool failed = false;
     TAILQ_FOREACH(step, &running->live, link)
     {
-        bool hangs = step->changed && save(running, step) != 0;
+        bool hangs = step->changed && running_save(running, step) != 0;
         failed |= step->changed;
         if (hangs)
             break;

@@ -116,8 +116,8 @@ void running_sweep(struct running *running);
 
 /* As it is written down: allocated; NULL without memory. */
 char *running_text(const struct running_step *step);
-/* Writes it down, now or soon. */
-void running_save(struct running *running, struct running_step *step);
+/* Writes it down, now (returns 0; -1: RunDir does not answer) or soon. */
+int running_save(struct running *running, struct running_step *step);
 void running_save_soon(struct running *running, struct running_step *step);
 /* What has changed is written within so long, however often that is said. */
 void running_save_in(struct running *running, int ms);

@@ -51,9 +51,7 @@ void step_begin(struct step *step, struct tccl_step *message)
     step->uid = message->uid;
     step->required |= message->mode == TCCL_MODE_REQUIRE;
     free(step->parent);
-    step->parent = NULL;
-    if (step->node > 0)
-        step->parent = strdup(message->nodes[tree_parent(step->node)]);
+    step->parent = step->node > 0 ? strdup(message->nodes[tree_parent(step->node)]) : NULL;
     if (step_is_open(step)) {
         deadline_expect(step, message->timeout_ms);
         deadline_await(step);
@@ -92,18 +90,12 @@ static void drop_details(struct step *step)
 {
     if (!step_has_joined(step))
         return;
-    tccl_step_free(step->join);
-    step->join = NULL;
-    free(step->outcome.choices);
-    step->outcome.choices = NULL;
-    free(step->outcome.ring);
-    step->outcome.ring = NULL;
-    free(step->outcome.beside);
-    step->outcome.beside = NULL;
-    free(step->outcome.baseline_rings);
-    step->outcome.baseline_rings = NULL;
-    shared_class_drop(step->class);
-    step->class = NULL;
+    tccl_step_free(tccl_steal(step->join));
+    free(tccl_steal(step->outcome.choices));
+    free(tccl_steal(step->outcome.ring));
+    free(tccl_steal(step->outcome.beside));
+    free(tccl_steal(step->outcome.baseline_rings));
+    shared_class_drop(tccl_steal(step->class));
 }
 
 void step_settle(struct step *step)

@@ -111,7 +111,7 @@ static void settle(const struct delivery *delivery, const json_t *answer, const 
     int safe = (int)json_array_size(delivery->records) - (int)json_array_size(lost);
     journal->away = false;
     if (!delivery->ids) {
-        journal_pend(journal, -safe);
+        journal_expect(journal, -safe);
         lose_refused(journal, lost, 1);
     }
     if (!delivery->ids && json_array_size(lost) == 0) {

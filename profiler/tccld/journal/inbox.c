@@ -150,13 +150,13 @@ static void then_own(struct disk_task *task)
             log_limited(&task->journal->trouble, "step %s: its record waits in the outbox: %s",
                         step, task->err.text);
         if (task->kept)
-            journal_pend(task->journal, -1);
+            journal_expect(task->journal, -1);
         else
             journal_keep_in_memory(task->journal, record, task->box_err.text);
     } else if (task->result > 0) {
         journal_lose(task->journal, record, 1, 1, task->err.text);
     } else {
-        journal_pend(task->journal, -1);
+        journal_expect(task->journal, -1);
     }
 }
 

@@ -79,8 +79,6 @@ void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);
 void journal_retry_later(struct journal *journal);
 /* The same for a new record: soon, whatever the others wait for. */
 void journal_retry_early(struct journal *journal);
-/* A record has come that is on no disk yet, or (-1) one is safe. */
-void journal_pend(struct journal *journal, int change);
 /* Records are lost, which is counted, told to the records' home, and logged. record: one of them,
  * borrowed, or NULL; pending: how many were. */
 void journal_lose(struct journal *journal, const json_t *record, int64_t count, int pending,

@@ -97,7 +97,7 @@ static void show_losses(const struct journal *journal)
     metrics_records(journal->daemon->metrics, journal->losses.count, journal->losses.pending);
 }
 
-void journal_pend(struct journal *journal, int change)
+void journal_expect(struct journal *journal, int change)
 {
     losses_pend(&journal->losses, change);
     show_losses(journal);
@@ -133,15 +133,10 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
 
 void journal_put(struct journal *journal, json_t *record)
 {
-    journal_pend(journal, 1);
+    journal_expect(journal, 1);
     if (!journal_home(journal) || delivery_add(journal, record) != 0)
         inbox_add(journal, record);
     json_decref(record);
-}
-
-void journal_expect(struct journal *journal, int change)
-{
-    losses_pend(&journal->losses, change);
 }
 
 void journal_save_memory(struct journal *journal)
@@ -219,7 +214,7 @@ static void save_memory(struct journal *journal, bool stuck)
     if (count == 0)
         return;
     if (!stuck && journal->outbox && tccl_outbox_put(journal->outbox, held, &lost, &err) == 0) {
-        journal_pend(journal, lost - count);
+        journal_expect(journal, lost - count);
         if (lost > 0)
             journal_lose(journal, NULL, lost, lost, "it is too long for a message");
     } else

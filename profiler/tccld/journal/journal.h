@@ -23,8 +23,8 @@ void journal_close(struct journal *journal);
 /* Keeps a record (taken over) of a step. Never fails for the caller: what goes wrong is logged. */
 void journal_put(struct journal *journal, json_t *record);
 
-/* A record will be put later (1), or not any more, or has been (-1): it counts as lost if tccld is
- * killed meanwhile. */
+/* A record is on no disk yet, or will be put later (1); it is safe, or will not be (-1): it counts
+ * as lost if tccld is killed meanwhile. */
 void journal_expect(struct journal *journal, int change);
 
 /* Why no records are stored here; NULL: they are. */
