@@ -93,16 +93,6 @@ static void find_cores(const struct profile_options *options, struct lines *line
         remark("Cores=", &why);
 }
 
-static void print_line(const struct lines *lines, int gpu)
-{
-    printf("Name=gpu File=/dev/nvidia%d", lines->machine->gpus[gpu].minor);
-    if (lines->has_cores)
-        printf(" Cores=%s", lines->cores[gpu]);
-    for (int i = 0; lines->has_links && i < lines->machine->n_gpus; i++)
-        printf("%s%d", i == 0 ? " Links=" : ",", lines->links[gpu][i]);
-    putchar('\n');
-}
-
 static void print_lines(const struct lines *lines, bool serve)
 {
     printf("# %s, for Slurm %s, by tccl-profile gres. Add Type= as in slurm.conf, and NodeName=.\n"
@@ -111,8 +101,14 @@ static void print_lines(const struct lines *lines, bool serve)
     if (!serve)
         puts("# Without Links=: this Slurm takes the fewest for --gres=gpu:K, the most for "
              "--gpus=K.");
-    for (int i = 0; i < lines->machine->n_gpus; i++)
-        print_line(lines, i);
+    for (int gpu = 0; gpu < lines->machine->n_gpus; gpu++) {
+        printf("Name=gpu File=/dev/nvidia%d", lines->machine->gpus[gpu].minor);
+        if (lines->has_cores)
+            printf(" Cores=%s", lines->cores[gpu]);
+        for (int i = 0; lines->has_links && i < lines->machine->n_gpus; i++)
+            printf("%s%d", i == 0 ? " Links=" : ",", lines->links[gpu][i]);
+        putchar('\n');
+    }
 }
 
 int profile_gres(const struct profile_options *options, struct tccl_profile *profile,

@@ -98,19 +98,6 @@ static enum tccl_cpu cpu_of(hwloc_topology_t topology)
     return TCCL_CPU_UNKNOWN;
 }
 
-/* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
-static void ask_nvml(struct tccl_scene *scene)
-{
-    struct tccl_error trouble = {0};
-    int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
-    scene->nvml_failed = rc < 0;
-    if (rc > 0)
-        tccl_fail(&trouble, "there is no libnvidia-ml.so.1");
-    if (rc != 0)
-        tccl_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
-    tccl_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
-}
-
 /* "4x-NVIDIA-A100-PCIE-40GB": the same on all nodes of a kind, and easy to type. */
 static void name_machine(struct tccl_machine *machine)
 {
@@ -128,9 +115,17 @@ static void name_machine(struct tccl_machine *machine)
 static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_site *site = &scene->found->site;
+    struct tccl_error trouble = {0};
     char others[TCCL_OTHERS];
 
-    ask_nvml(scene);
+    /* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
+    int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
+    scene->nvml_failed = rc < 0;
+    if (rc > 0)
+        tccl_fail(&trouble, "there is no libnvidia-ml.so.1");
+    if (rc != 0)
+        tccl_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
+    tccl_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
     if (tccl_scene_gpus(scene, err) != 0 || tccl_scene_nics(scene, err) != 0 ||
         tccl_scene_switches(scene, err) != 0)
         return -1;

@@ -339,30 +339,6 @@ static json_t *unless_negative(int value)
     return value < 0 ? json_null() : json_integer(value);
 }
 
-static json_t *gpus_json(const struct tccl_found *found)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < found->site.machine.n_gpus; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:o, s:i, s:i, s:s}", "busid", found->site.machine.gpus[i].busid,
-                            "nvml", unless_negative(found->gpu_index[i]), "gres", gres_of(found, i),
-                            "users", found->n_users[i], "user", found->user[i]));
-    return list;
-}
-
-static json_t *nics_json(const struct tccl_found *found)
-{
-    json_t *list = json_array();
-
-    for (int i = 0; i < found->site.machine.n_nics; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "name",
-                                              found->site.machine.nics[i].name, "kind",
-                                              found->nic_kind[i], "netdev", found->nic_netdev[i],
-                                              "up", found->nic_up[i]));
-    return list;
-}
-
 static json_t *paths_json(const struct tccl_machine *machine)
 {
     int count = machine->n_gpus + machine->n_nics;
@@ -383,7 +359,17 @@ json_t *tccl_found_to_json(const struct tccl_found *found)
     const struct tccl_machine *machine = &found->site.machine;
     char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
     json_t *sockets = json_array(), *notes = json_array();
+    json_t *gpus = json_array(), *nics = json_array();
 
+    for (int i = 0; i < machine->n_gpus; i++)
+        json_array_append_new(
+            gpus, json_pack("{s:s, s:o, s:i, s:i, s:s}", "busid", machine->gpus[i].busid, "nvml",
+                            unless_negative(found->gpu_index[i]), "gres", gres_of(found, i),
+                            "users", found->n_users[i], "user", found->user[i]));
+    for (int i = 0; i < machine->n_nics; i++)
+        json_array_append_new(nics, json_pack("{s:s, s:s, s:s, s:b}", "name", machine->nics[i].name,
+                                              "kind", found->nic_kind[i], "netdev",
+                                              found->nic_netdev[i], "up", found->nic_up[i]));
     for (int i = 0; i < machine->n_memories; i++)
         json_array_append_new(sockets, unless_negative(found->package_of[i]));
     for (int i = 0; i < found->n_notes; i++)
@@ -394,7 +380,6 @@ json_t *tccl_found_to_json(const struct tccl_found *found)
     return json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id,
                      "name", machine->name, "recorded", found->recorded, "driver", found->driver,
                      "p2p_source", found->p2p_source, "marks", marks, "machine",
-                     tccl_machine_to_json(machine), "gpus", gpus_json(found), "nics",
-                     nics_json(found), "sockets", sockets, "paths", paths_json(machine), "notes",
-                     notes);
+                     tccl_machine_to_json(machine), "gpus", gpus, "nics", nics, "sockets", sockets,
+                     "paths", paths_json(machine), "notes", notes);
 }

@@ -216,30 +216,21 @@ static int combine(struct work *work, int n, int number, struct tccl_joint *join
     return uncommon <= 1 && count <= TCCL_WORKSPACE_PLACES ? 0 : -1;
 }
 
-/* Finds the candidates of a split. Returns how many combinations there are, or -1 with err. */
-static int prepare(struct work *work, const struct tccl_split *split, struct tccl_error *err)
-{
-    int most = split->n == 2 ? CANDIDATES : split->n <= 4 ? 3 : split->n <= 6 ? COMMON : 1;
-    int count = 1;
-
-    for (int i = 0; i < split->n; i++) {
-        if (find_candidates(work, split->parts[i], most, &work->parts[i], err) != 0)
-            return -1;
-        count *= work->parts[i].n;
-    }
-    return count;
-}
-
 /* measure: else they are only counted. Returns 0, or -1 with err. */
 static int do_split(struct work *work, const struct tccl_split *split, bool measure,
                     struct tccl_error *err)
 {
+    int most = split->n == 2 ? CANDIDATES : split->n <= 4 ? 3 : split->n <= 6 ? COMMON : 1;
     struct tccl_joint joint;
-    int count = prepare(work, split, err), rc = 0;
+    int count = 1, rc = 0;
 
     work->progress->gpus = 0;
-    for (int i = 0; i < split->n; i++)
+    for (int i = 0; i < split->n; i++) {
         work->progress->gpus |= split->parts[i];
+        if (find_candidates(work, split->parts[i], most, &work->parts[i], err) != 0)
+            return -1;
+        count *= work->parts[i].n;
+    }
     for (int i = 0; i < count && rc == 0; i++) {
         if (combine(work, split->n, i, &joint) != 0)
             continue;
@@ -259,7 +250,7 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
             rc = measure_joint(work, &joint, err);
         }
     }
-    return count < 0 ? -1 : rc;
+    return rc;
 }
 
 static int do_all(struct work *work, bool measure, struct tccl_error *err)
