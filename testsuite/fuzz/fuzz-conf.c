@@ -39,13 +39,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cleared_by(tccl_conf_clear) struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     char path[FUZZ_PATH];
-    cleanup_close int fd = fuzz_file(data, size, path);
+    int fd = fuzz_file(data, size, path);
     if (tccl_conf_read(path, "n1", &conf, &err) == 0)
         check_conf(&conf);
     else
         FUZZ_CHECK(strstr(err.text, path));
     override(text);
     expand(text);
+    close(fd);
     return 0;
 }
 

@@ -41,13 +41,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct tccl_found found;
     struct tccl_error err = {0};
     char path[FUZZ_PATH];
-    cleanup_close int fd = fuzz_file(data, size, path);
+    int fd = fuzz_file(data, size, path);
     const struct tccl_discover_options options = {.xml = path};
 
     if (tccl_discover(&options, &found, &err) == 0)
         check_machine(&found.site.machine);
     else
         FUZZ_CHECK(err.text[0]);
+    close(fd);
     return 0;
 }
 

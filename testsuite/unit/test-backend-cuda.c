@@ -241,7 +241,7 @@ TEST(cuda)
     CHECK(mkdtemp(folder) != NULL);
     snprintf(pipe, sizeof(pipe), "%s/control", folder);
     CHECK(mkfifo(pipe, 0600) == 0);
-    cleanup_close int fd = open(pipe, O_RDWR | O_CLOEXEC);
+    int fd = open(pipe, O_RDWR | O_CLOEXEC);
     test_force("CUDA_MPS_PIPE_DIRECTORY", folder, "MPS is running", TCCL_MARK_MPS);
     unlink(pipe);
     rmdir(folder);
@@ -274,4 +274,5 @@ TEST(cuda)
         check_skip("this machine is too busy for transfers to run at the same time");
     else
         CHECK(!kept);
+    close(fd);
 }

@@ -153,7 +153,8 @@ static int sql(const char *file, const char *text)
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
     int number = -1;
-    if (sqlite3_open(check_at(file), &db) == SQLITE_OK && sqlite3_busy_timeout(db, 5000) == 0 &&
+    if (sqlite3_open(check_at("%s", file), &db) == SQLITE_OK &&
+        sqlite3_busy_timeout(db, 5000) == 0 &&
         sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK)
         number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
     sqlite3_finalize(statement);

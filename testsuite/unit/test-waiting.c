@@ -59,6 +59,7 @@ TEST(signals)
     CHECK(mkdtemp(folder_of_sockets) && chmod(folder_of_sockets, 0755) == 0);
     cleanup_close int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"),
                       far = listen_at("n11_7.0");
+    CHECK(far >= 0);
     pid_t first = connect_as(getuid(), "n1_7.0", step, &early);
     signal_watch_begin(&watch, "n1", 7, 0);
     CHECK_INT(watch.n_first, 1);
