@@ -222,6 +222,23 @@ TEST(too_many)
     CHECK_SAYS(tccl_table_read(path, machine, &copy, ERR) == -1, "too many chains");
 }
 
+/* One that ends before all pairs of ports have been named, though its checksum is right. */
+TEST(too_few)
+{
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
+    owned(table) struct tccl_table *table = tccl_table_new(machine, 15), *copy = NULL;
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    char *none = strstr(data, "\nnone ");
+    CHECK(none != NULL);
+    size = none ? (size_t)(none + 1 - data) + SUM : size;
+    fix_sum(data, size);
+    CHECK_INT(write_plain(data, size), 0);
+    CHECK_SAYS(tccl_table_read(path, machine, &copy, ERR) == -1, "too few pairs of ports");
+}
+
 TEST(other_machine)
 {
     struct tccl_machine machine = sample_machine();
