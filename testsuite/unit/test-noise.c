@@ -340,7 +340,8 @@ TEST(flaky)
                                     .noise = 0.02,
                                     .failures = 30,
                                     .outliers = 10,
-                                    .stop_after = -1};
+                                    .stop_after = -1,
+                                    .assumed = round % 2};
         const struct tccl_machine *machine = tccl_model_machine(model);
         owned(symmetry) struct tccl_symmetry *symmetry =
             round % 2 ? measure_symmetry(&noisy) : NULL;
