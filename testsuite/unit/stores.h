@@ -53,6 +53,8 @@ static inline json_t *find_records(struct tccl_records *records, json_t *filter,
         CHECK_STR(check_err.text, "");
         cleanup_free char *dump = json_dumps(page, JSON_COMPACT);
         CHECK(json_array_size(page) <= 1 || strlen(dump) <= max_bytes);
+        json_int_t limit = json_integer_value(json_object_get(filter, "limit"));
+        CHECK(limit <= 0 || (json_int_t)json_array_size(page) <= limit);
         json_array_extend(all, page);
         json_decref(filter);
         filter = next;
