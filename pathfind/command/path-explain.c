@@ -146,19 +146,6 @@ static void change_one(const struct stop *stop, bool any, int ring, bool places,
         }
 }
 
-/* With more rings than this, only neighbours are tried. */
-enum { MAX_RINGS = 100000 };
-
-static bool few_rings(const struct stop *stop)
-{
-    int n_gpus = stop_first(stop)->n_gpus;
-    double rings = 1;
-    for (int i = 1; i < n_gpus; i++)
-        rings *= i;
-    rings *= pow(count_kinds(stop), n_gpus);
-    return rings <= MAX_RINGS;
-}
-
 /* All orders of the GPUs from the given place on, the first one stays; then all kinds of edges. */
 static void offer_all(const struct stop *stop, bool any, const struct tccl_ring_set *one, int place,
                       int edge, struct others *others)
@@ -186,7 +173,12 @@ static void offer_all(const struct stop *stop, bool any, const struct tccl_ring_
  * of a single node and sets, in the places of two GPUs of one ring. */
 static void find_others(const struct stop *stop, bool any, struct others *others)
 {
+    enum { MAX_RINGS = 100000 }; /* with more, only those that differ little are tried */
     bool closed = stop_first(stop)->closed, several = stop->set.n > 1;
+    double rings = 1;
+    for (int i = 1; i < stop_first(stop)->n_gpus; i++)
+        rings *= i;
+    rings *= pow(count_kinds(stop), stop_first(stop)->n_gpus);
     *others = (struct others){.as_fast.count = 0};
     if (stop->class->solved && !closed && !several) {
         offer_table(stop, others);
@@ -196,7 +188,7 @@ static void find_others(const struct stop *stop, bool any, struct others *others
         offer_table(stop, others);
     for (int i = 0; i < stop->set.n; i++)
         change_one(stop, any, i, closed || several, others);
-    if (closed && !several && few_rings(stop))
+    if (closed && !several && rings <= MAX_RINGS)
         offer_all(stop, any, &stop->set, 1, 0, others);
 }
 

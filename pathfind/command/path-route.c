@@ -352,21 +352,14 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
 
 /* Notation */
 
-/* The chain of a stop with which a ring goes on that came out of the NIC. */
-static const struct tccl_chain *next_chain(const struct stop *stop, int ring, int nic)
-{
-    for (int i = 0; i < stop->set.n && stop->baseline; i++)
-        if (stop->set.rings[i].entry.nic == nic)
-            return &stop->set.rings[i];
-    return &stop->set.rings[ring % stop->set.n];
-}
-
 void route_ring(const struct route *route, int ring, const struct tccl_chain **chains)
 {
     for (int i = 0; i < route->n; i++) {
         const struct stop *stop = &route->stops[i];
-        chains[i] = i > 0 ? next_chain(stop, ring, chains[i - 1]->exit.nic)
-                          : &stop->set.rings[ring % stop->set.n];
+        int k = 0, n = i > 0 && stop->baseline ? stop->set.n : 0;
+        while (k < n && stop->set.rings[k].entry.nic != chains[i - 1]->exit.nic)
+            k++;
+        chains[i] = &stop->set.rings[k < n ? k : ring % stop->set.n];
     }
 }
 

@@ -53,11 +53,6 @@ struct drawing {
     FILE *out;
 };
 
-static bool is_nic(const struct tccl_named_chain *chain, int device)
-{
-    return !chain->closed && (device == 0 || device == chain->n_gpus + 1);
-}
-
 /* The left edge of a device; that behind the last one is the card's end, but for its gap. */
 static double device_x(const struct tccl_named_chain *chain, int device)
 {
@@ -98,7 +93,8 @@ static void put_device(const struct drawing *drawing, const struct spot *spot, i
     enum { FITS = 12, FITS_SMALL = 15 }; /* of a NIC's name its end, where names differ */
     const struct tccl_named_chain *chain = spot->chain;
     double x = device_x(chain, i), w = device_end(chain, i) - x, y = middle_y(spot) + 4;
-    bool nic = is_nic(chain, i), again = chain->closed && i == chain->n_gpus;
+    bool nic = !chain->closed && (i == 0 || i == chain->n_gpus + 1),
+         again = chain->closed && i == chain->n_gpus;
     char gpu[24], text[FITS_SMALL + 1];
     const char *name = tccl_card_device(chain, i, gpu);
     size_t length = strlen(name);

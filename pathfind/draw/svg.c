@@ -217,11 +217,6 @@ struct label {
     struct tccl_box box;
 };
 
-static bool overlap(const struct tccl_box *a, const struct tccl_box *b)
-{
-    return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h && b->y < a->y + a->h;
-}
-
 /* The try-th place along the curve. */
 static void place_label(const struct tccl_arrow *arrow, int try, struct label *label)
 {
@@ -254,8 +249,12 @@ static void make_label(const struct tccl_picture *picture, int i, struct label *
     for (int try = 0; try < TRIES; try++) {
         bool free = true;
         place_label(arrow, try, label);
-        for (int k = 0; k < i && free; k++)
-            free = !overlap(&label->box, &labels[k].box);
+        const struct tccl_box *a = &label->box;
+        for (int k = 0; k < i && free; k++) {
+            const struct tccl_box *b = &labels[k].box;
+            free = a->x >= b->x + b->w || b->x >= a->x + a->w || a->y >= b->y + b->h ||
+                   b->y >= a->y + a->h;
+        }
         if (free)
             return;
     }

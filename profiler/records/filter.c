@@ -345,28 +345,16 @@ static bool has_text(const json_t *list, const char *text)
     return false;
 }
 
-static bool has_number(const json_t *list, json_int_t number)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (json_integer_value(json_array_get(list, i)) == number)
-            return true;
-    return false;
-}
-
-static bool on_many(const struct tccl_filter *filter, const struct tccl_hosts *hosts)
-{
-    for (size_t i = 0; i < hosts->count; i++)
-        if (bsearch(&hosts->names[i], filter->sorted, filter->n_sorted, sizeof(*filter->sorted),
-                    compare_names))
-            return true;
-    return false;
-}
-
 static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    if (filter->sorted && tccl_hosts_expand(ran_on, TCCL_MAX_NODE_LIST, &hosts, NULL) == 0)
-        return on_many(filter, &hosts);
+    if (filter->sorted && tccl_hosts_expand(ran_on, TCCL_MAX_NODE_LIST, &hosts, NULL) == 0) {
+        size_t i = 0;
+        while (i < hosts.count && !bsearch(&hosts.names[i], filter->sorted, filter->n_sorted,
+                                           sizeof(*filter->sorted), compare_names))
+            i++;
+        return i < hosts.count;
+    }
     for (size_t i = 0; i < json_array_size(filter->nodes); i++)
         if (tccl_hosts_contain(ran_on, json_string_value(json_array_get(filter->nodes, i))))
             return true;
@@ -377,7 +365,10 @@ static bool matches(const struct tccl_filter *filter, sqlite3_value **values,
                     struct tccl_facts *facts)
 {
     values += tccl_facts_read(values, filter->looks, facts);
-    if ((filter->users && !has_number(filter->users, facts->uid)) ||
+    size_t user = 0, users = json_array_size(filter->users);
+    while (user < users && json_integer_value(json_array_get(filter->users, user)) != facts->uid)
+        user++;
+    if ((filter->users && user == users) ||
         (filter->states && !has_text(filter->states, facts->shown.state)) ||
         (filter->classes && !has_text(filter->classes, tccl_reason_words[facts->shown.cause])) ||
         (filter->looks & TCCL_LOOK(n_nodes) &&
