@@ -170,9 +170,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* As /sys has it; -1: not known. */
-static int numa_node(const struct rig_gpu *gpu)
+int rig_numa_node(int number)
 {
+    const struct rig_gpu *gpu = &rig_devices()->gpus[number];
     char path[96], text[16] = "-1";
     FILE *file;
 
@@ -238,7 +238,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         *value = rig_has_virtual() && rig_devices()->gpudirect;
         break;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-        *value = numa_node(gpu);
+        *value = rig_numa_node(rig_ordinal(device));
         break;
     case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
         *value = (int)gpu->domain;

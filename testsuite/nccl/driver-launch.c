@@ -59,6 +59,7 @@ DOES(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 
 struct launch {
     unsigned blocks;
+    int gpu; /* on the machine */
     _Alignas(16) char arguments[];
 };
 
@@ -83,7 +84,7 @@ static void *run_block(void *data)
 {
     const struct block *block = data;
 
-    kernels->run(block->launch->arguments, block->number);
+    kernels->run(block->launch->arguments, block->number, block->launch->gpu, rig_paced());
     return NULL;
 }
 
@@ -157,6 +158,7 @@ static CUresult run(CUfunction function, unsigned blocks, CUstream stream, void 
     if (!launch)
         return CUDA_ERROR_OUT_OF_MEMORY;
     launch->blocks = blocks;
+    launch->gpu = rig_ordinal(rig_current());
     memcpy(launch->arguments, start, size);
     return rig_submit(stream, run_launch, launch);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define ARENA ((size_t)64 << 30)
@@ -20,6 +21,7 @@ struct block {
     size_t size; /* as asked for */
     int device;
     bool host;
+    int node; /* of host memory: where its pages would be */
     struct block *next;
 };
 
@@ -57,6 +59,22 @@ static bool make_arena(void)
     return true;
 }
 
+/* Where the thread's memory policy has pages, or else next to its GPU, where NCCL has its threads.
+ * As the shim's, the call goes by syscall: numa-nodes.c answers it. */
+static int policy_node(void)
+{
+    unsigned long nodes[4] = {0};
+    int mode = 0;
+
+    if (syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long)(8 * sizeof(nodes)), NULL, 0UL) ==
+            0 &&
+        mode != 0)
+        for (int i = 0; i < (int)(8 * sizeof(nodes)); i++)
+            if (nodes[i / 64] >> i % 64 & 1)
+                return i;
+    return rig_numa_node(rig_ordinal(rig_current()));
+}
+
 /* Addresses are not used again: 64 GiB are enough for a test. */
 static struct block *take(size_t size, bool host)
 {
@@ -66,7 +84,8 @@ static struct block *take(size_t size, bool host)
         free(block);
         return NULL;
     }
-    *block = (struct block){arena + arena_used, size, rig_current(), host, blocks};
+    *block = (struct block){arena + arena_used,        size,  rig_current(), host,
+                            host ? policy_node() : -1, blocks};
     arena_used += whole_pages(size);
     blocks = block;
     return block;
@@ -143,8 +162,9 @@ bool rig_allocation(const void *address, struct rig_allocation *found)
     pthread_mutex_lock(&lock);
     block = find(address);
     if (block)
-        *found = (struct rig_allocation){block->start, block->size, block->device, block->host,
-                                         !block->host};
+        *found = (struct rig_allocation){
+            block->start, block->size,  block->device,
+            block->host,  !block->host, block->host ? block->node : rig_ordinal(block->device)};
     pthread_mutex_unlock(&lock);
     return block || rig_virtual_allocation(address, found);
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct task {
     void (*run)(void *data);
@@ -249,25 +250,96 @@ SAYS(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data),
 
 /* ---- events ---- */
 
-static struct event *event_of(CUevent event)
+/* What programs hold. A time is that at which the stream came to it. */
+struct moment {
+    struct event event;
+    bool timed;
+    struct stamp *stamp;
+};
+
+struct stamp {
+    int references;
+    double ms;
+};
+
+static struct moment *moment_of(CUevent event)
 {
-    return (struct event *)(void *)event;
+    return (struct moment *)(void *)event;
+}
+
+/* Called with the lock. */
+static void drop_stamp(struct stamp *stamp)
+{
+    if (stamp && --stamp->references == 0)
+        free(stamp);
+}
+
+static void take_time(void *data)
+{
+    struct stamp *stamp = data;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&lock);
+    stamp->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+    drop_stamp(stamp);
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    *event = calloc(1, sizeof(struct event));
-    return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    struct moment *moment = calloc(1, sizeof(*moment));
+
+    if (!moment)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    moment->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    *event = (CUevent)(void *)moment;
+    return CUDA_SUCCESS;
 }
 
-DOES(cuEventDestroy, (CUevent event), free(event));
-
-CUresult cuEventRecord(CUevent event, CUstream stream)
+CUresult cuEventDestroy(CUevent event)
 {
     pthread_mutex_lock(&lock);
-    *event_of(event) = last_of(in_order(stream));
+    drop_stamp(moment_of(event)->stamp);
     pthread_mutex_unlock(&lock);
+    free(event);
     return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream named)
+{
+    struct moment *moment = moment_of(event);
+    struct stamp *stamp = moment->timed ? calloc(1, sizeof(*stamp)) : NULL;
+    CUresult result = CUDA_SUCCESS;
+
+    if (moment->timed && !stamp)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    struct stream *stream = in_order(named);
+    drop_stamp(moment->stamp);
+    moment->stamp = stamp;
+    if (stamp) {
+        stamp->references = 2;
+        result = add(stream, take_time, stamp);
+    }
+    moment->event = last_of(stream);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended)
+{
+    struct moment *first = moment_of(begun), *last = moment_of(ended);
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;
+
+    pthread_mutex_lock(&lock);
+    if (first->stamp && last->stamp) {
+        bool done = reached(first->event) && reached(last->event);
+        *ms = done ? (float)(last->stamp->ms - first->stamp->ms) : 0;
+        result = done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 SAYS(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
@@ -278,7 +350,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     CUresult result;
 
     pthread_mutex_lock(&lock);
-    result = add_wait(in_order(stream), *event_of(event));
+    result = add_wait(in_order(stream), moment_of(event)->event);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -288,7 +360,7 @@ CUresult cuEventQuery(CUevent event)
     bool done;
 
     pthread_mutex_lock(&lock);
-    done = reached(*event_of(event));
+    done = reached(moment_of(event)->event);
     pthread_mutex_unlock(&lock);
     return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -296,7 +368,7 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventSynchronize(CUevent event)
 {
     pthread_mutex_lock(&lock);
-    await(*event_of(event));
+    await(moment_of(event)->event);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }

@@ -16,12 +16,14 @@
 
 /* As of GPUs today: NCCL rounds all sizes up to it. */
 #define GRANULARITY ((size_t)2 << 20)
+#define NAME "tccl-rig-cumem-"
 
 /* A handle is the address of one of these. A mapping counts as one reference. */
 struct physical {
     int fd, references;
     size_t size;
     CUmemAllocationProp properties;
+    int place; /* the GPU, or the NUMA node, on the machine; -1: not known */
     struct physical *next;
 };
 
@@ -76,14 +78,14 @@ static void drop(struct physical *physical)
     free(physical);
 }
 
-static CUresult add_physical(int fd, size_t size, const CUmemAllocationProp *properties,
+static CUresult add_physical(int fd, size_t size, const CUmemAllocationProp *properties, int place,
                              CUmemGenericAllocationHandle *handle)
 {
     struct physical *physical = malloc(sizeof(*physical));
 
     if (!physical)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *physical = (struct physical){fd, 1, size, *properties, physicals};
+    *physical = (struct physical){fd, 1, size, *properties, place, physicals};
     physicals = physical;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
     return CUDA_SUCCESS;
@@ -114,16 +116,21 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                      const CUmemAllocationProp *properties, unsigned long long flags)
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    int fd;
+    char name[32];
+    int fd, place;
 
     if (flags != 0 || size == 0 || size % GRANULARITY != 0 || !sane(properties))
         return CUDA_ERROR_INVALID_VALUE;
-    fd = memfd_create("tccl-rig-cumem", MFD_CLOEXEC);
+    bool host = properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    place = host ? properties->location.id : rig_ordinal(properties->location.id);
+    /* So that an importer knows where it is. */
+    snprintf(name, sizeof(name), NAME "%c%d", host ? 'm' : 'g', place);
+    fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0)
         return result;
     pthread_mutex_lock(&lock);
     if (make_room(fd, size, properties) == 0)
-        result = add_physical(fd, size, properties, handle);
+        result = add_physical(fd, size, properties, place, handle);
     pthread_mutex_unlock(&lock);
     if (result != CUDA_SUCCESS)
         close(fd);
@@ -199,8 +206,27 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     return CUDA_SUCCESS;
 }
 
-/* The importer of a real handle learns its location, too; here it is taken for the current GPU's.
- */
+/* By the name that its creator has given it. A GPU that this process does not see is taken for the
+ * current one, but for its place. */
+static int find_place(int fd, CUmemAllocationProp *properties)
+{
+    char link[64], name[64] = "";
+    int place = -1;
+    char kind = 'g';
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (readlink(link, name, sizeof(name) - 1) < 0 ||
+        sscanf(name, "/memfd:" NAME "%c%d", &kind, &place) != 2)
+        return -1;
+    properties->location.type =
+        kind == 'm' ? CU_MEM_LOCATION_TYPE_HOST_NUMA : CU_MEM_LOCATION_TYPE_DEVICE;
+    properties->location.id = kind == 'm' ? place : rig_current();
+    for (int i = 0; kind == 'g' && i < rig_visible(); i++)
+        if (rig_ordinal(i) == place)
+            properties->location.id = i;
+    return place;
+}
+
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                         CUmemAllocationHandleType type)
 {
@@ -221,8 +247,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         close(fd);
         return CUDA_ERROR_INVALID_VALUE;
     }
+    int place = find_place(fd, &properties);
     pthread_mutex_lock(&lock);
-    result = add_physical(fd, (size_t)size, &properties, handle);
+    result = add_physical(fd, (size_t)size, &properties, place, handle);
     pthread_mutex_unlock(&lock);
     if (result != CUDA_SUCCESS)
         close(fd);
@@ -326,7 +353,8 @@ bool rig_virtual_allocation(const void *address, struct rig_allocation *found)
         *found = (struct rig_allocation){.base = view->start,
                                          .size = view->size,
                                          .device = host ? 0 : location->id,
-                                         .host = host};
+                                         .host = host,
+                                         .place = view->physical->place};
     }
     pthread_mutex_unlock(&lock);
     return view;

@@ -4,6 +4,7 @@
 #define TCCL_RIG_DRIVER_H
 
 #include "devices.h"
+#include "kernels.h"
 
 #include <cuda.h>
 
@@ -14,6 +15,9 @@
  * index into rig_devices(), or -1. */
 int rig_visible(void);
 int rig_ordinal(int ordinal);
+
+/* The NUMA node of a GPU (an index into rig_devices()), as /sys has it; -1: not known. */
+int rig_numa_node(int gpu);
 
 /* The device of the calling thread's context: an ordinal; without a context the first. */
 int rig_current(void);
@@ -35,6 +39,7 @@ struct rig_allocation {
     int device;
     bool host;
     bool shared; /* by cuIpcGetMemHandle */
+    int place;   /* the GPU, or the NUMA node, on the machine; -1: not known */
 };
 bool rig_allocation(const void *address, struct rig_allocation *found);
 
@@ -43,5 +48,11 @@ bool rig_allocation(const void *address, struct rig_allocation *found);
 bool rig_has_virtual(void);
 bool rig_virtual_allocation(const void *address, struct rig_allocation *found);
 bool rig_virtual_zero(char *start, char *end);
+
+/* How kernels are slowed down; NULL: not at all. */
+rig_copies *rig_paced(void);
+
+/* Where an address is. False: not known. Other stand-ins call it, too. */
+bool rig_place(const void *address, struct rig_place *place);
 
 #endif

@@ -145,6 +145,14 @@ struct block {
     kernel_comm *comm;
     ncclDevChannel *channel;
     int channel_id;
+    int gpu;
+    rig_copies *copies;
+
+    bool is_aborted() const
+    {
+        return comm->abortFlag &&
+               __atomic_load_n((const uint32_t *)comm->abortFlag, __ATOMIC_ACQUIRE);
+    }
 
     /* Until the condition is true. There may be far fewer processors than blocks, so the others
      * must get on meanwhile. */
@@ -153,8 +161,7 @@ struct block {
         for (int tries = 0; !condition(); tries++) {
             if (tries < 64)
                 continue;
-            if (comm->abortFlag &&
-                __atomic_load_n((const uint32_t *)comm->abortFlag, __ATOMIC_ACQUIRE))
+            if (is_aborted())
                 throw aborted();
             struct timespec moment = {0, tries < 2000 ? 20000 : 200000};
             if (tries < 256)
@@ -199,6 +206,7 @@ struct primitives {
     ssize_t step_size; /* elements, in protocol Simple */
     int n_receive = 0, n_send = 0;
     flow receives[FAN], sends[FAN];
+    pace_stream stream = {};
 
     primitives(const block &in, const reduction &reduce, uint64_t argument, int protocol,
                int chunk_steps, int slice_steps, std::initializer_list<int> from,
@@ -268,9 +276,25 @@ struct primitives {
         }
     }
 
-    /* All copies end here: peers see now that there are data, and room. */
-    void post(bool receive, bool send)
+    /* All copies end here, when the machine would be done with so many bytes: peers see now that
+     * there are data, and room. */
+    void post(bool receive, bool send, size_t bytes)
     {
+        rig_copy copies[2 * FAN];
+        int n = 0;
+
+        for (int i = 0; receive && i < n_receive; i++)
+            copies[n++] = {buffer(receives[i]), true};
+        for (int i = 0; send && i < n_send; i++)
+            copies[n++] = {buffer(sends[i]), false};
+        if (in.copies && bytes > 0) {
+            in.copies(
+                in.gpu, &stream, copies, n, bytes,
+                [](void *block) { return ((const struct block *)block)->is_aborted(); },
+                (void *)&in);
+            if (in.is_aborted())
+                throw aborted();
+        }
         for (int i = 0; receive && i < n_receive; i++)
             store(receives[i].conn->head, receives[i].step += (uint64_t)steps);
         for (int i = 0; send && i < n_send; i++) {
@@ -280,13 +304,13 @@ struct primitives {
         }
     }
 
-    /* -- Simple -- */
-
     char *buffer(const flow &flow) const
     {
         const ncclConnInfo *conn = flow.conn;
-        char *start = conn->buffs[NCCL_PROTO_SIMPLE];
+        char *start = conn->buffs[protocol];
 
+        if (protocol != NCCL_PROTO_SIMPLE)
+            return start;
         if (conn->connFifo && conn->connFifo[flow.slot()].mode == NCCL_MODE_OFFSET)
             return start + __atomic_load_n(&conn->connFifo[flow.slot()].offset, __ATOMIC_ACQUIRE);
         return start + (size_t)flow.slot() * (size_t)conn->stepSize;
@@ -306,7 +330,7 @@ struct primitives {
             if (size > 0)
                 move(receive, send, src ? src + at * element : nullptr, pre,
                      dst ? dst + at * element : nullptr, (size_t)size, post_divide);
-            post(receive, send);
+            post(receive, send, (size_t)(std::max<ssize_t>(size, 0) * element));
         }
     }
 
@@ -417,7 +441,7 @@ struct primitives {
             if (dst)
                 memcpy(dst + i * unit, data, here);
         }
-        post(receive, send);
+        post(receive, send, n * line_bytes());
     }
 };
 
@@ -816,7 +840,7 @@ void tell_read(auto *comm, const ncclDevKernelArgs *args, unsigned number, int c
     }
 }
 
-void run(const void *arguments, unsigned number)
+void run(const void *arguments, unsigned number, int gpu, rig_copies *copies)
 {
     const ncclDevKernelArgs *args = (const ncclDevKernelArgs *)arguments;
     std::vector<batch> batches = batches_of(args, number);
@@ -825,7 +849,7 @@ void run(const void *arguments, unsigned number)
     for (unsigned block = 0; block < number; block++)
         mask &= mask - 1;
     int channel = __builtin_ctzll(mask);
-    block in = {args->comm, &args->comm->channels[channel], channel};
+    block in = {args->comm, &args->comm->channels[channel], channel, gpu, copies};
     tell_read(args->comm, args, number, channel);
     try {
         for (batch &batch : batches) {

@@ -36,7 +36,7 @@ static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, subsets, split, no_color, shrink, collectives;
+    int comms, subsets, split, no_color, shrink, collectives, times;
     enum init init;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
     bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
@@ -100,6 +100,7 @@ static void usage(FILE *to)
         "                       min, max or avg\n"
         "  --everywhere         on all communicators, at once where a rank is in several\n"
         "  --check              looks at each element of the results\n"
+        "  --times N            each of them so often again, and how long it then takes\n"
         "  --stuck              rank 0 then starts an all-reduce that the others don't join, and\n"
         "                       with --abort gives it up after a second\n"
         "  --children-last      splits, shrinks and grows after these\n"
@@ -582,6 +583,7 @@ struct part {
     void *send, *receive, *host; /* host: NULL, if nobody looks at the result */
     int rank, ranks;
     cudaStream_t stream;
+    cudaEvent_t begun, ended; /* NULL: nobody wants to know how long it takes */
     ncclResult_t result;
 };
 
@@ -597,7 +599,9 @@ static int prepare_part(const struct member *member, int slot,
     if (cudaSetDevice(member->device) != cudaSuccess ||
         cudaStreamCreate(&part->stream) != cudaSuccess ||
         cudaMalloc(&part->send, size) != cudaSuccess ||
-        cudaMalloc(&part->receive, size) != cudaSuccess || (options.check && !part->host))
+        cudaMalloc(&part->receive, size) != cudaSuccess || (options.check && !part->host) ||
+        (options.times && (cudaEventCreate(&part->begun) != cudaSuccess ||
+                           cudaEventCreate(&part->ended) != cudaSuccess)))
         return fail(member->rank, "collective", "out of memory on the GPU");
     if (!options.check)
         return 0;
@@ -653,11 +657,20 @@ static int finish_part(struct member *member, int slot, const struct ring_collec
     }
     if (part->result == ncclSuccess && cudaStreamSynchronize(part->stream) != cudaSuccess)
         part->result = ncclUnhandledCudaError;
+    float ms = 0;
+    char more[64] = "";
+    if (part->ended && part->result == ncclSuccess &&
+        cudaEventElapsedTime(&ms, part->begun, part->ended) == cudaSuccess)
+        snprintf(more, sizeof(more), ", \"seconds\": %.6f", ms / 1e3 / options.times);
     if (part->host && part->result == ncclSuccess)
         wrong = look_at_part(member, slot, collective, part);
     else if (options.go_on)
-        say_result(name, collective->bytes, slot, member->rank, part->result, "");
+        say_result(name, collective->bytes, slot, member->rank, part->result, more);
     free(part->host);
+    if (part->begun)
+        cudaEventDestroy(part->begun);
+    if (part->ended)
+        cudaEventDestroy(part->ended);
     cudaFree(part->send);
     cudaFree(part->receive);
     cudaStreamDestroy(part->stream);
@@ -666,11 +679,8 @@ static int finish_part(struct member *member, int slot, const struct ring_collec
     return options.go_on || (wrong == 0 && check(member->rank, name, part->result) == 0) ? 0 : -1;
 }
 
-static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
+static int start_once(const struct ring_collective *collective, int slot, struct part *parts)
 {
-    for (int i = 0; i < options.gpus; i++)
-        if (members[i].comms[slot] && prepare_part(&members[i], slot, collective, &parts[i]) != 0)
-            return -1;
     if (group_start() != 0)
         return -1;
     for (int i = 0; i < options.gpus; i++) {
@@ -685,6 +695,24 @@ static int start_parts(const struct ring_collective *collective, int slot, struc
         if (ended != ncclSuccess &&
             (parts[i].result == ncclSuccess || parts[i].result == ncclInProgress))
             parts[i].result = ended;
+    return 0;
+}
+
+/* With --times once, and then so often again, between two events. */
+static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
+{
+    for (int i = 0; i < options.gpus; i++)
+        if (members[i].comms[slot] && prepare_part(&members[i], slot, collective, &parts[i]) != 0)
+            return -1;
+    for (int times = 0; times <= options.times; times++) {
+        if (start_once(collective, slot, parts) != 0)
+            return -1;
+        for (int i = 0; i < options.gpus && options.times; i++)
+            if (members[i].comms[slot] && (times == 0 || times == options.times) &&
+                cudaEventRecord(times == 0 ? parts[i].begun : parts[i].ended, parts[i].stream) !=
+                    cudaSuccess)
+                return fail(members[i].rank, "collective", "its time can't be taken");
+    }
     return 0;
 }
 
@@ -1058,6 +1086,7 @@ enum {
     COLLECTIVE,
     EVERYWHERE,
     CHECK,
+    TIMES,
     STUCK,
     CHILDREN_LAST,
     GO_ON,
@@ -1090,6 +1119,7 @@ static const struct option long_options[] = {
     {"collective", required_argument, NULL, COLLECTIVE},
     {"everywhere", no_argument, NULL, EVERYWHERE},
     {"check", no_argument, NULL, CHECK},
+    {"times", required_argument, NULL, TIMES},
     {"stuck", no_argument, NULL, STUCK},
     {"children-last", no_argument, NULL, CHILDREN_LAST},
     {"go-on", no_argument, NULL, GO_ON},
@@ -1225,6 +1255,8 @@ static int parse_option(int option)
         return parse_subset(optarg);
     case COLLECTIVE:
         return parse_collective(optarg);
+    case TIMES:
+        return parse_number(optarg, 1, 1 << 20, &options.times);
     case NO_COLOR:
         return parse_number(optarg, 0, 1 << 20, &options.no_color);
     case SPLIT:

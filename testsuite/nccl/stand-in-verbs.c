@@ -206,8 +206,8 @@ PUBLIC struct ibv_mr *ibv_reg_mr(struct ibv_pd *domain, void *address, size_t le
                                   .pd = domain,
                                   .addr = address,
                                   .length = length,
-                                  .lkey = 1,
-                                  .rkey = 1};
+                                  .lkey = rig_key_of(address, index_of(domain->context->device)),
+                                  .rkey = rig_key_of(address, index_of(domain->context->device))};
     return region;
 }
 

@@ -4,6 +4,9 @@
  * and network namespace. */
 #include "verbs-transfer.h"
 
+#include "kernels.h"
+
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +25,23 @@ enum { NUMBER_BITS = 10 }; /* of a pair in its process; above them the process *
 struct rig_item {
     struct ibv_wc wc;
     struct rig_item *next;
+};
+
+/* Operations that take the machine's time: one after the other in each pair, by a thread. */
+enum { PARTS = 4 };
+
+struct send {
+    struct ibv_send_wr wr;
+    struct ibv_sge parts[PARTS];
+    struct send *next;
+};
+
+struct rig_sends {
+    struct rig_pair *pair;
+    struct send *first, **end;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool ends;
 };
 
 struct message {
@@ -126,6 +146,14 @@ void rig_remove_pair(struct rig_pair *pair)
     struct ibv_wc wc;
 
     pthread_mutex_lock(&lock);
+    if (pair->sends) {
+        pair->sends->ends = true;
+        pthread_cond_signal(&pair->sends->changed);
+        pthread_mutex_unlock(&lock);
+        pthread_join(pair->sends->thread, NULL);
+        pthread_mutex_lock(&lock);
+        free(pair->sends);
+    }
     while (*at != pair)
         at = &(*at)->next;
     *at = pair->next;
@@ -185,32 +213,156 @@ static int tell(const struct rig_pair *pair, const struct ibv_send_wr *wr)
     return 0;
 }
 
+/* One operation, with its completion. Returns 0, or an errno. */
+static int carry_out(struct rig_pair *pair, const struct ibv_send_wr *wr)
+{
+    bool with_number = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    bool read = wr->opcode == IBV_WR_RDMA_READ;
+    int error =
+        with_number || read || wr->opcode == IBV_WR_RDMA_WRITE ? transfer(pair, wr) : EOPNOTSUPP;
+
+    if (!error && with_number)
+        error = tell(pair, wr);
+    if (error)
+        fprintf(stderr, "tccl rig: verbs: operation %d: %s\n", wr->opcode, strerror(error));
+    if (error || !(wr->send_flags & IBV_SEND_SIGNALED))
+        return error;
+    pthread_mutex_lock(&lock);
+    push(&((struct rig_queue *)pair->public.send_cq)->done,
+         (struct ibv_wc){.wr_id = wr->wr_id,
+                         .status = IBV_WC_SUCCESS,
+                         .opcode = read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE,
+                         .byte_len = bytes_of(wr),
+                         .qp_num = pair->public.qp_num});
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* ---- operations that take the machine's time: one after the other in each pair, by a thread ----
+ */
+
+/* A key: bit 0, then whether the place is known, a GPU's (else a NUMA node's), its number, that of
+ * the NIC, of the node. */
+static int node_of_rig(void)
+{
+    const char *node = getenv("TCCL_RIG_NODE");
+
+    return node ? atoi(node) : 0;
+}
+
+uint32_t rig_key_of(const void *address, int nic)
+{
+    static bool (*find)(const void *address, struct rig_place *place);
+    struct rig_place place;
+
+    if (!pace_open())
+        return 1;
+    if (!find) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        *(void **)&find = driver ? dlsym(driver, "rig_place") : NULL;
+    }
+    if (!find || !find(address, &place))
+        return 1;
+    return 1u | 2u | (uint32_t)(place.kind == 'g') << 2 | (uint32_t)(place.number & 31) << 3 |
+           (uint32_t)(nic & 31) << 8 | (uint32_t)node_of_rig() << 13;
+}
+
+static int add_part(struct pace_part *parts, int n, uint32_t key, char way)
+{
+    char name[PACE_NAME];
+    int node = (int)(key >> 13);
+
+    if (!(key & 2))
+        return n;
+    snprintf(name, sizeof(name), "n%u%c%c%u", key >> 8 & 31, way, key & 4 ? 'g' : 'm',
+             key >> 3 & 31);
+    parts[n] = (struct pace_part){node, pace_find(node, name)};
+    if (parts[n].transfer < 0)
+        fprintf(stderr, "tccl rig: the machine has no %s: not paced\n", name);
+    return parts[n].transfer < 0 ? n : n + 1;
+}
+
+/* The NIC here reads what it sends, and the other one writes it. */
+static void pace(const struct ibv_send_wr *wr, struct pace_stream *stream)
+{
+    struct pace_part parts[PACE_PARTS];
+    int n = 0;
+
+    if (wr->num_sge == 0 || wr->opcode == IBV_WR_RDMA_READ) /* a flush */
+        return;
+    n = add_part(parts, n, wr->sg_list[0].lkey, '<');
+    n = add_part(parts, n, wr->wr.rdma.rkey, '>');
+    pace_copy(stream, parts, n, bytes_of(wr), NULL, NULL);
+}
+
+static void *send_all(void *data)
+{
+    struct rig_sends *sends = data;
+    struct pace_stream stream = {0};
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        struct send *send = sends->first;
+        if (!send && sends->ends)
+            break;
+        if (!send) {
+            pthread_cond_wait(&sends->changed, &lock);
+            continue;
+        }
+        if (!(sends->first = send->next))
+            sends->end = &sends->first;
+        pthread_mutex_unlock(&lock);
+        pace(&send->wr, &stream);
+        carry_out(sends->pair, &send->wr);
+        free(send);
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Returns 0, or an errno. */
+static int send_later(struct rig_pair *pair, const struct ibv_send_wr *wr)
+{
+    struct send *send = malloc(sizeof(*send));
+
+    if (!send || wr->num_sge > PARTS)
+        return free(send), ENOMEM;
+    send->wr = *wr;
+    send->wr.sg_list = send->parts;
+    send->next = NULL;
+    memcpy(send->parts, wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
+    pthread_mutex_lock(&lock);
+    struct rig_sends *sends = pair->sends;
+    if (!sends && (sends = calloc(1, sizeof(*sends)))) {
+        *sends = (struct rig_sends){.pair = pair, .changed = PTHREAD_COND_INITIALIZER};
+        sends->end = &sends->first;
+        if (pthread_create(&sends->thread, NULL, send_all, sends) == 0)
+            pair->sends = sends;
+    }
+    bool there = pair->sends != NULL;
+    if (there) {
+        *sends->end = send;
+        sends->end = &send->next;
+        pthread_cond_signal(&sends->changed);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!there)
+        return free(sends), free(send), ENOMEM;
+    return 0;
+}
+
 int rig_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-    const struct rig_pair *pair = (struct rig_pair *)qp;
+    struct rig_pair *pair = (struct rig_pair *)qp;
+    bool paced = pace_open();
 
     for (; wr; wr = wr->next) {
-        bool with_number = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-        bool read = wr->opcode == IBV_WR_RDMA_READ;
-        int error = with_number || read || wr->opcode == IBV_WR_RDMA_WRITE ? transfer(pair, wr)
-                                                                           : EOPNOTSUPP;
-        if (!error && with_number)
-            error = tell(pair, wr);
+        int error = paced ? send_later(pair, wr) : carry_out(pair, wr);
         if (error) {
-            fprintf(stderr, "tccl rig: verbs: operation %d: %s\n", wr->opcode, strerror(error));
             *bad = wr;
             return error;
         }
-        if (!(wr->send_flags & IBV_SEND_SIGNALED))
-            continue;
-        pthread_mutex_lock(&lock);
-        push(&((struct rig_queue *)qp->send_cq)->done,
-             (struct ibv_wc){.wr_id = wr->wr_id,
-                             .status = IBV_WC_SUCCESS,
-                             .opcode = read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE,
-                             .byte_len = bytes_of(wr),
-                             .qp_num = qp->qp_num});
-        pthread_mutex_unlock(&lock);
     }
     return 0;
 }

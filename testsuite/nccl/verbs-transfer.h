@@ -20,8 +20,12 @@ struct rig_pair {
     uint32_t remote;          /* the other's number */
     struct rig_list buffers;  /* that wait for what arrives */
     struct rig_list arrivals; /* that wait for a buffer */
+    struct rig_sends *sends;  /* where the machine is paced */
     struct rig_pair *next;
 };
+
+/* The key of memory that a NIC may use, not 0: where it is, and which NIC that is. */
+uint32_t rig_key_of(const void *address, int nic);
 
 /* Gives it its number. */
 void rig_add_pair(struct rig_pair *pair);
