@@ -1,4 +1,5 @@
 /* ask.c: one question to this node's tccld, and its answer. */
+#include "hook/achieved.h"
 #include "hook/hook.h"
 
 #include <errno.h>
@@ -197,6 +198,33 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put(&exchange->lines, "gpus", "%d", gpus);
     tccl_line_put(&exchange->lines, "lowest", "%d", lowest);
     tccl_line_put_bool(&exchange->lines, "whole", whole);
+    int status = ask(plan, exchange, deadline_us, why);
+    if (status == 0)
+        status = open_answer(exchange, "tccl-ok", &lines, why);
+    shim_scratch_free(exchange, sizeof(*exchange));
+    return status;
+}
+
+int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *figures, int ranks,
+                      int rank, bool steered, uint32_t nccl, int64_t deadline_us,
+                      struct tccl_error *why)
+{
+    struct exchange *exchange = begin(plan, "tccl-achieved", why);
+    struct tccl_lines lines;
+
+    if (!exchange)
+        return -1;
+    tccl_line_put(&exchange->lines, "nccl", "%u", nccl);
+    tccl_line_put(&exchange->lines, "ranks", "%d", ranks);
+    tccl_line_put(&exchange->lines, "rank", "%d", rank);
+    tccl_line_put_bool(&exchange->lines, "steered", steered);
+    tccl_line_put(&exchange->lines, "from", "%llu", (unsigned long long)figures->from);
+    tccl_line_put(&exchange->lines, "samples", "%u", figures->samples);
+    tccl_line_put_number(&exchange->lines, "best", figures->best);
+    tccl_line_put_number(&exchange->lines, "median", figures->median);
+    tccl_line_put(&exchange->lines, "bytes", "%llu", (unsigned long long)figures->bytes);
+    if (figures->share >= 0)
+        tccl_line_put_number(&exchange->lines, "share", figures->share);
     int status = ask(plan, exchange, deadline_us, why);
     if (status == 0)
         status = open_answer(exchange, "tccl-ok", &lines, why);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/device.h"
+#include "hook/achieved.h"
 #include "hook/hook.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/shim-nccl.h"
@@ -236,7 +237,11 @@ static ncclResult_t done(struct shim_init *init, const struct shim_parent *paren
     struct shim_parent gone;
     /* After an error the handle is not looked at: it may be no place at all. */
     if (init && (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS) && comm && *comm) {
+        const struct shim_process *process = shim_process_armed();
         init->handle = *comm;
+        if (process && shim_plan_whole(&process->plan, init->comm.ranks))
+            shim_achieved_begin(*comm, init->comm.ranks, init->rank, init->entry,
+                                init->comm.nccl.version);
         if (shim_parent_add(&(struct shim_parent){.handle = *comm,
                                                   .key = init->comm.key,
                                                   .entry = init->entry,
@@ -504,8 +509,10 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
         return NCCL_SYSTEM_ERROR;
     struct shim_parent parent;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
-    if (process && gone)
+    if (process && gone) {
+        shim_achieved_end(comm);
         shim_steered_end(comm);
+    }
     bool known = process && gone && !shim_parent_forget(comm, &parent);
     ncclResult_t result = real(comm);
     if (init) {
@@ -539,5 +546,6 @@ __attribute__((destructor)) static void at_end(void)
     if (!has_begun || !shim_process_armed())
         return;
     shim_question_finish_over();
+    shim_achieved_end(NULL);
     shim_steered_end(NULL);
 }

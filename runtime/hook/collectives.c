@@ -2,6 +2,7 @@
  * they do is to look what NCCL has built (steered.c). A process calls them millions of times: once
  * there is nothing to look for, they cost a few loads before they call on. */
 #include "base/loaded.h"
+#include "hook/achieved.h"
 #include "hook/hook.h"
 #include "nccl/nccl-abi.h"
 
@@ -75,66 +76,94 @@ static size_t judged_size(size_t size, const ncclCollConfig_t *config)
     return algorithms && *algorithms ? 0 : size;
 }
 
-/* A wrapper: parameters and arguments are NCCL's. all_reduce: its bytes; 0: another collective. */
-#define COLLECTIVE(name, parameters, all_reduce, ...)                                              \
+static inline bool is_measured(void)
+{
+    return __atomic_load_n(&shim_achieved_count, __ATOMIC_RELAXED) > 0;
+}
+
+/* Is there a verdict to be taken after it? */
+static bool before(ncclComm_t comm, enum shim_collective kind, size_t bytes,
+                   const ncclCollConfig_t *config, void *stream, struct shim_sample **sample)
+{
+    bool looked = !nothing_to_do();
+
+    if (looked) {
+        shim_question_finish_over();
+        shim_steered_collective(comm, kind == SHIM_ALL_REDUCE ? judged_size(bytes, config) : 0);
+    }
+    *sample = is_measured() ? shim_achieved_start(comm, shim_group_depth > 0 ? SHIM_OTHER : kind,
+                                                  bytes, stream)
+                            : NULL;
+    return looked;
+}
+
+/* A wrapper: parameters and arguments are NCCL's. bytes: of one rank; config: NULL, or the user's.
+ */
+#define COLLECTIVE(name, parameters, kind, bytes, config, ...)                                     \
     NCCL_WRAPPER(name, parameters)                                                                 \
     {                                                                                              \
         static struct targets targets;                                                             \
         ncclResult_t(*real) parameters = target(&targets, __func__, __builtin_return_address(0));  \
         if (!real)                                                                                 \
             return NCCL_SYSTEM_ERROR;                                                              \
-        if (nothing_to_do())                                                                       \
+        if (nothing_to_do() && !is_measured())                                                     \
             return real(__VA_ARGS__);                                                              \
-        shim_question_finish_over();                                                               \
-        shim_steered_collective(comm, all_reduce);                                                 \
-        return after(real(__VA_ARGS__));                                                           \
+        struct shim_sample *sample;                                                                \
+        bool looked = before(comm, kind, bytes, config, stream, &sample);                          \
+        ncclResult_t result = real(__VA_ARGS__);                                                   \
+        if (sample)                                                                                \
+            shim_achieved_stop(sample, stream, result == NCCL_SUCCESS);                            \
+        return looked ? after(result) : result;                                                    \
     }
 
-/* type, op: enums; stream: a cudaStream_t. */
+/* type, op: enums; stream: a cudaStream_t. From 2.31 on there are those with a config, which may be
+ * NULL. */
 COLLECTIVE(ncclAllReduce,
            (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
             void *stream),
-           count *size_of(type), from, to, count, type, op, comm, stream)
+           SHIM_ALL_REDUCE, count *size_of(type), NULL, from, to, count, type, op, comm, stream)
 COLLECTIVE(ncclAllGather,
-           (const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream), 0,
-           from, to, count, type, comm, stream)
+           (const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream),
+           SHIM_GATHER, count *size_of(type), NULL, from, to, count, type, comm, stream)
 COLLECTIVE(ncclReduceScatter,
            (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
             void *stream),
-           0, from, to, count, type, op, comm, stream)
+           SHIM_GATHER, count *size_of(type), NULL, from, to, count, type, op, comm, stream)
 COLLECTIVE(ncclBroadcast,
            (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
             void *stream),
-           0, from, to, count, type, root, comm, stream)
+           SHIM_OTHER, count *size_of(type), NULL, from, to, count, type, root, comm, stream)
 COLLECTIVE(ncclBcast,
-           (void *buffer, size_t count, int type, int root, ncclComm_t comm, void *stream), 0,
-           buffer, count, type, root, comm, stream)
+           (void *buffer, size_t count, int type, int root, ncclComm_t comm, void *stream),
+           SHIM_OTHER, count *size_of(type), NULL, buffer, count, type, root, comm, stream)
 COLLECTIVE(ncclReduce,
            (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
             void *stream),
-           0, from, to, count, type, op, root, comm, stream)
-/* The same from 2.31 on; config may be NULL. */
+           SHIM_OTHER, count *size_of(type), NULL, from, to, count, type, op, root, comm, stream)
 COLLECTIVE(ncclAllReduceConfig,
            (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
             void *stream, const ncclCollConfig_t *config),
-           judged_size(count *size_of(type), config), from, to, count, type, op, comm, stream,
+           SHIM_ALL_REDUCE, count *size_of(type), config, from, to, count, type, op, comm, stream,
            config)
 COLLECTIVE(ncclAllGatherConfig,
            (const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream,
             const ncclCollConfig_t *config),
-           0, from, to, count, type, comm, stream, config)
+           SHIM_GATHER, count *size_of(type), config, from, to, count, type, comm, stream, config)
 COLLECTIVE(ncclReduceScatterConfig,
            (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm,
             void *stream, const ncclCollConfig_t *config),
-           0, from, to, count, type, op, comm, stream, config)
+           SHIM_GATHER, count *size_of(type), config, from, to, count, type, op, comm, stream,
+           config)
 COLLECTIVE(ncclBroadcastConfig,
            (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
             void *stream, const ncclCollConfig_t *config),
-           0, from, to, count, type, root, comm, stream, config)
+           SHIM_OTHER, count *size_of(type), config, from, to, count, type, root, comm, stream,
+           config)
 COLLECTIVE(ncclReduceConfig,
            (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
             void *stream, const ncclCollConfig_t *config),
-           0, from, to, count, type, op, root, comm, stream, config)
+           SHIM_OTHER, count *size_of(type), config, from, to, count, type, op, root, comm, stream,
+           config)
 
 NCCL_WRAPPER(ncclGroupStart, (void))
 {

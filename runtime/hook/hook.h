@@ -35,8 +35,8 @@ void shim_process_bypassed(void);
 
 /* ---- ask ---- */
 
-/* This node's tccld, over its unix socket (profiler/client/shim.md: CHAIN, CONFIRM, AGREE). Never
- * waits beyond a deadline. */
+/* This node's tccld, over its unix socket (profiler/client/shim.md: CHAIN, CONFIRM, ACHIEVED,
+ * AGREE). Never waits beyond a deadline. */
 
 enum { SHIM_CONFIRM_US = 20000 }; /* what telling may take at the most */
 
@@ -51,6 +51,13 @@ int shim_ask_chain(const struct shim_plan *plan, const tccl_bus *gpus, int n, bo
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct tccl_error *why);
+
+/* Tells what a rank has measured in collectives over all of the step's GPUs; steered: with the
+ * plan's rings. Returns 0, or -1 with why. */
+struct shim_figures;
+int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *figures, int ranks,
+                      int rank, bool steered, uint32_t nccl, int64_t deadline_us,
+                      struct tccl_error *why);
 
 /* Tells whether this node builds all of the plan's rings in a communicator, and learns whether all
  * nodes do. comm: its key, which all nodes have. Returns 1; 0 with why: one does not; -1 with why:

@@ -1,6 +1,6 @@
-/* CHAIN, CONFIRM and AGREE, as any user of the node can send them: each is answered once, and what
- * comes from it on record is within its bounds; and AGREE of a node below. The first byte: may this
- * user ask about the step? */
+/* CHAIN, CONFIRM, ACHIEVED and AGREE, as any user of the node can send them: each is answered once,
+ * and what comes from it on record is within its bounds; and AGREE of a node below. The first byte:
+ * may this user ask about the step? */
 #include "client/key.h"
 #include "fuzz.h"
 #include "records/record.h"
@@ -171,6 +171,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (strcmp(lines.name, "tccl-agree") == 0)
         agree(&lines, NULL);
     bool chain = strcmp(lines.name, "tccl-chain") == 0;
+    if (strcmp(lines.name, "tccl-achieved") == 0) {
+        answers = records = 0;
+        running_find(daemon_.running, &key)->questions = 0;
+        built_achieved(&daemon_, NULL, &lines);
+        FUZZ_CHECK(answers == 1 && records <= 1);
+        return 0;
+    }
     if (!chain && strcmp(lines.name, "tccl-confirm") != 0)
         return 0;
     answers = records = 0;
@@ -197,6 +204,9 @@ FUZZ_SEEDS("1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nen
            "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
            "1tccl-confirm 1\n" KEY
            "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
+           "1tccl-achieved 1\n" KEY
+           "rank 0\nfrom 67108864\nsamples 32\nbest 11.5\nmedian 10.25\nbytes 99999999999\n"
+           "share 0.5\nend\n",
            "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
            "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
            "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",

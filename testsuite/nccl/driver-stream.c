@@ -342,6 +342,12 @@ CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended)
     return result;
 }
 
+/* As real drivers have it for programs of before CUDA 13. */
+#undef cuEventElapsedTime
+CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended);
+SAYS(cuEventElapsedTime, (float *ms, CUevent begun, CUevent ended),
+     cuEventElapsedTime_v2(ms, begun, ended));
+
 SAYS(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
      cuEventRecord(event, stream));
 

@@ -474,6 +474,80 @@ TEST(verdicts)
     await_built(1, &key, "applied", "applied", "");
 }
 
+/* What ranks of node 0 measure; the first one's is on record. */
+static json_t *figures(const struct tccl_step_key *key, int rank, int samples, double best)
+{
+    char best_text[32], median[32];
+    snprintf(best_text, sizeof(best_text), "%g", best);
+    snprintf(median, sizeof(median), "%g", best / 2);
+    return question("achieved", key,
+                    json_pack("{s:i,s:i,s:i,s:s,s:s,s:I,s:s}", "rank", rank, "from", 64 << 20,
+                              "samples", samples, "best", best_text, "median", median, "bytes",
+                              (json_int_t)1 << 40, "share", "0.25"));
+}
+
+static void achieved(const struct tccl_step_key *key, int node, int rank, int samples, double best)
+{
+    cleanup_json json_t *answer = ask_as(job_uid(), node, figures(key, rank, samples, best));
+    CHECK_STR(text_of(answer, "type"), "ok");
+}
+
+static void await_achieved(const struct tccl_step_key *key, int samples, double best)
+{
+    cleanup_json json_t *record = NULL;
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        json_decref(record);
+        record = record_of(0, key->job);
+        if (json_integer_value(json_object_get(record, "samples")) == samples)
+            break;
+    }
+    CHECK_INT(json_integer_value(json_object_get(record, "samples")), samples);
+    CHECK(json_real_value(json_object_get(record, "achieved_gbps")) == best);
+    CHECK(json_real_value(json_object_get(record, "achieved_median")) == best / 2);
+    CHECK(json_real_value(json_object_get(record, "sent_share")) == 0.25);
+    CHECK_INT(json_integer_value(json_object_get(record, "sent_bytes")), 1LL << 40);
+    CHECK_INT(json_integer_value(json_object_get(record, "achieved_from")), 64 << 20);
+}
+
+TEST(measured)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(2, 4, path);
+    achieved(&key, 1, 2, 32, 9.5); /* before it is known what was built */
+    confirm(&key, 2, "applied", "", true);
+    confirm(&key, 1, "applied", "", true);
+    await_achieved(&key, 32, 9.5);
+    achieved(&key, 2, 0, 99, 1); /* of another node: nobody keeps it */
+    achieved(&key, 1, 3, 98, 2); /* not the first rank here */
+    achieved(&key, 1, 1, 40, 11.25);
+    await_achieved(&key, 40, 11.25);
+    achieved(&key, 1, 1, 92, 12.5);
+    leave_all(&key, 2);
+    await_achieved(&key, 92, 12.5);
+}
+
+/* Figures that can't be are refused, and stay out of the record. */
+TEST(forged_figures)
+{
+    static const char *const forged[][2] = {
+        {"best", "nan"},   {"best", "inf"},  {"best", "0"},    {"best", "-1"},    {"best", "10001"},
+        {"best", "1e300"}, {"median", "11"}, {"samples", "0"}, {"samples", "-5"}, {"from", "0"},
+        {"bytes", "1e3"},  {"bytes", "-1"},  {"rank", "-2"},
+    };
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path);
+    confirm(&key, 1, "applied", "", true);
+    for (size_t i = 0; i < COUNT(forged); i++) {
+        json_t *message = figures(&key, 0, 8, 10);
+        json_object_set_new(message, forged[i][0], json_string(forged[i][1]));
+        check_refused(job_uid(), 1, message, "expected");
+    }
+    await_built(1, &key, "applied", "applied", "");
+    cleanup_json json_t *record = record_of(0, key.job);
+    CHECK_INT(json_integer_value(json_object_get(record, "samples")), 0);
+    leave_all(&key, 1);
+}
+
 /* Two nodes: "applied" is what both say; that of one that something differs counts most. */
 TEST(nodes)
 {

@@ -23,20 +23,28 @@ struct below {
     struct built_sum sum;
 };
 
+/* What a rank of this node has measured (ACHIEVED); samples 0: nothing. */
+struct figures {
+    int64_t rank, from, samples, bytes;
+    double best, median, share; /* GB/s; share -1: not known */
+};
+
 struct verdict {
     struct running *running;
     struct running_step *step;
     int rank; /* of this node */
     char text[BUILT_TEXT + 1];
-    int lowest; /* rank in NCCL of this node's processes; -1: not known */
-    bool begun; /* a communicator has been given the ring */
-    int nccl;   /* the version that ran here, 0: not known */
+    int lowest;             /* rank in NCCL of this node's processes; -1: not known */
+    bool begun;             /* a communicator has been given the ring */
+    int nccl;               /* the version that ran here, 0: not known */
+    struct figures figures; /* of node 0's first rank */
     struct below *below;
     int n_below;
     /* tccl_now_ms; of the first word and the last one, 0: none; ended_at 0: it goes on */
     int64_t first_at, changed_at, ended_at, retry_at, gone_at;
     struct built_sum sent; /* end 0: nothing has been */
     int told;              /* by node 0: rank of what is on record */
+    bool news;             /* it has figures that are not */
     struct link *up;
     struct event *timer;
 };
@@ -169,13 +177,27 @@ static int put_nccl(const struct verdict *verdict, json_t *record)
                   : json_object_set_new(record, "nccl_gbps", json_real(step->baselines[at].gbps));
 }
 
+static int put_figures(const struct figures *figures, json_t *record)
+{
+    if (figures->samples == 0)
+        return 0;
+    cleanup_json json_t *told =
+        json_pack("{s:f, s:f, s:I, s:I, s:I}", "achieved_gbps", figures->best, "achieved_median",
+                  figures->median, "achieved_from", (json_int_t)figures->from, "samples",
+                  (json_int_t)figures->samples, "sent_bytes", (json_int_t)figures->bytes);
+    if (told && figures->share >= 0 &&
+        json_object_set_new(told, "sent_share", json_real(figures->share)) != 0)
+        return -1;
+    return told ? json_object_update(record, told) : -1;
+}
+
 static json_t *record_of(const struct verdict *verdict, int rank, const char *reason)
 {
     cleanup_json json_t *record = tccl_key_to_json(&verdict->step->key);
     if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
-        put_nccl(verdict, record) != 0)
+        put_nccl(verdict, record) != 0 || put_figures(&verdict->figures, record) != 0)
         return NULL;
     return tccl_steal(record);
 }
@@ -186,8 +208,9 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     char reason[TCCL_OUTCOME_REASON + 1];
     int rank = built_sum_judge(sum, verdict->step->nodes, reason);
     verdict->sent = *sum;
-    if (rank <= verdict->told)
+    if (rank <= verdict->told && !verdict->news)
         return;
+    verdict->news = false;
     json_t *record = record_of(verdict, rank, reason);
     if (!record)
         return;
@@ -418,6 +441,49 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
         hear(daemon->running, step, &said);
     char text[32];
     struct tccl_line_writer answer;
+    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
+    connection_answer_lines(connection, &answer);
+}
+
+static int read_figures(const struct tccl_lines *lines, struct figures *figures,
+                        struct tccl_error *err)
+{
+    if (tccl_line_integer(lines, "rank", -1, INT32_MAX, &figures->rank) != 0 ||
+        tccl_line_integer(lines, "from", 1, INT64_MAX, &figures->from) != 0 ||
+        tccl_line_integer(lines, "samples", 1, INT32_MAX, &figures->samples) != 0 ||
+        tccl_line_integer(lines, "bytes", 1, INT64_MAX, &figures->bytes) != 0)
+        return tccl_fail(err, "rank, from, samples, bytes: whole numbers are expected");
+    if (tccl_line_number(lines, "best", 1e-9, ACHIEVED_MOST, &figures->best) != 0 ||
+        tccl_line_number(lines, "median", 1e-9, figures->best, &figures->median) != 0)
+        return tccl_fail(
+            err, "best, median: GB/s up to %d are expected, and the best not below the median",
+            ACHIEVED_MOST);
+    if (tccl_line_number(lines, "share", 0, 1, &figures->share) != 0)
+        figures->share = -1;
+    return 0;
+}
+
+void built_achieved(struct daemon *daemon, struct connection *connection,
+                    const struct tccl_lines *question)
+{
+    struct tccl_error err = {0};
+    struct figures figures;
+    char text[32];
+    struct tccl_line_writer answer;
+    struct running_step *step = running_asked(daemon, connection, question, &err);
+    if (!step || read_figures(question, &figures, &err) != 0) {
+        connection_refuse(connection, err.text);
+        return;
+    }
+    struct verdict *verdict = step->ring && step->node == 0 ? of_step(daemon->running, step) : NULL;
+    if (verdict && (verdict->figures.samples == 0 || figures.rank <= verdict->figures.rank)) {
+        struct built_sum sum;
+        verdict->figures = figures;
+        verdict->news = true;
+        add_up(verdict, &sum);
+        if (verdict->told > TCCL_BUILT_NOTHING)
+            put_on_record(verdict, &sum);
+    }
     tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
     connection_answer_lines(connection, &answer);
 }

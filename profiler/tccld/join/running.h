@@ -194,6 +194,10 @@ enum {
 /* Handler of CONFIRM: what the shim of a process on this node says. Of several words the highest
  * counts. */
 lines_handler built_confirm;
+/* Handler of ACHIEVED: what a rank has measured. What node 0's first rank says is on record with
+ * what was built. */
+lines_handler built_achieved;
+enum { ACHIEVED_MOST = 10000 }; /* GB/s */
 enum { CONFIRM_TEXT = 255 };
 
 /* The step has ended on this node. silent: nobody has said so, so a node that had not said what was

@@ -10,6 +10,7 @@ const struct request tccld_requests[] = {
     {"leave", FROM_UNIX, true, step_leave, NULL},
     {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
     {"tccl-confirm", FROM_UNIX, false, NULL, built_confirm},
+    {"tccl-achieved", FROM_UNIX, false, NULL, built_achieved},
     {"tccl-agree", FROM_UNIX, false, NULL, agree_hear},
     {"here", FROM_TCP, true, step_here, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},

@@ -1,0 +1,47 @@
+#!/bin/bash
+# What large collectives reach is on record (ACHIEVED), with a stock NCCL on machines whose copies take their time, and a real tccld: with
+# the planned rings, and with NCCL's own where the user wants a tree; not where he says TCCL_ACHIEVED=0, for small ones only, or with a
+# profiler plugin. No figure is beyond what the machine can do; how near they are is for ../bench (achieved). In cuMem mode.
+# level: quick
+. "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
+
+readonly slower=4
+record() { # PYTHON-CONDITION over r, the record
+    python3 - "$step_folder/record.json" "$slower" "$1" <<'PYTHON' || { show_log; fail "$what: the record is not so: $1"; }
+import json
+import sys
+r = json.load(open(sys.argv[1]))[0]
+most = 1.05 / float(sys.argv[2])  # of what the model gives
+print({name: r.get(name) for name in ("built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_median", "achieved_from", "samples", "sent_bytes",
+                                      "sent_share")})
+sys.exit(not eval("(" + sys.argv[3] + ")"))
+PYTHON
+}
+readonly large=(--go-on --times 9 --collective all-reduce:16777216:f32)
+readonly none='not r.get("samples") and not r.get("achieved_gbps")'
+
+step "planned rings"
+joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- "${large[@]}"
+built applied
+record 'r["samples"] >= 4 and r["achieved_from"] == 16 << 20 and r["sent_bytes"] >= 10 << 24 and
+    0 < r["achieved_median"] <= r["achieved_gbps"] <= r["gbps"] * most and 0 < r["sent_share"] <= 1'
+said "TCCL INFO" # of rank 0, at the end
+grep -q "of 3 ranks, with the ring: the best tenth of [0-9]* collectives of 16 MiB and more reached" "$work/rings" || fail "no line says it"
+
+step "two nodes"
+joined amd-4gpu:0,1 intel-4gpu:1,2 -- amd-4gpu --gpus 0,1 --node "$machines/intel-4gpu.json:1,2" --pace $slower -- "${large[@]}"
+built applied
+record 'r["samples"] >= 4 and 0 < r["achieved_gbps"] <= r["gbps"] * most'
+
+step "the user wants no P2P and a tree"
+joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
+built "not used"
+record 'r["samples"] >= 4 and r["achieved_gbps"] > 0'
+
+step "not measured"
+for set in TCCL_ACHIEVED=0 NCCL_PROFILER_PLUGIN=/nowhere; do
+    joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set $set -- "${large[@]}"
+    record "$none"
+done
+joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- --go-on --times 9 --collective all-reduce:1048576:f32
+record "$none"
