@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/device.h"
 #include "base/loaded.h"
 #include "hook/hook.h"
 
@@ -75,18 +76,21 @@ struct shim_sample {
 static struct watch {
     const void *handle; /* NULL: free */
     int ranks, rank;
-    const struct shim_entry *entry;
+    tccl_bus gpu;
+    const struct shim_entry *entry; /* NULL: it has none, and is not steered */
     uint32_t nccl;
-    int lock; /* one thread at a time; others are not sampled */
     int faults;
+    bool warm; /* its first sample, which may hold the time to connect, is over */
     unsigned samples;
     int64_t first_us, next_us, told_us;
-    uint64_t bytes;
+    uint64_t bytes, before;  /* before: what had been counted at first_us */
     double seconds, sampled; /* of all samples, and their bytes */
     unsigned counts[SHIM_SIZES];
     float gbps[SHIM_SIZES][SHIM_SAMPLES];
     struct shim_sample pairs[PAIRS];
 } watches[SHIM_MEASURED];
+/* One thread at a time; others are not sampled. */
+static int locks[SHIM_MEASURED];
 
 int shim_achieved_count;
 static int owner; /* the process whose they are */
@@ -103,6 +107,7 @@ static void notice_fork(void)
 {
     if (shim_forked(&owner)) {
         memset(watches, 0, sizeof(watches));
+        memset(locks, 0, sizeof(locks));
         __atomic_store_n(&shim_achieved_count, 0, __ATOMIC_SEQ_CST);
     }
 }
@@ -115,6 +120,12 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms)
 {
     double gbps = sample->on_bus / (ms * 1e6);
 
+    if (!watch->warm) { /* the time to connect is nobody's */
+        watch->warm = true;
+        watch->first_us = shim_now_us();
+        watch->before = __atomic_load_n(&watch->bytes, __ATOMIC_RELAXED);
+        return;
+    }
     if (!(ms > 0) || !(gbps > 0) || gbps > MOST_GBPS)
         return;
     int size = SHIM_SIZES - 1;
@@ -164,33 +175,31 @@ static void tell(struct watch *watch, int64_t now, bool last)
 {
     const struct shim_process *process = shim_process_armed();
     struct shim_figures figures = {.bytes = watch->bytes, .share = -1};
-    int size = SHIM_SIZES - 1;
+    bool steered = watch->entry && shim_entry_stands(watch->entry) == SHIM_USE;
+    int size = 0;
 
-    while (size > 0 && watch->counts[size] < SHIM_FEW)
-        size--;
-    while (size < SHIM_SIZES && watch->counts[size] == 0)
-        size++;
-    if (size == SHIM_SIZES || !process)
+    /* The largest size of which there are some; where there are few of all, the one with most. */
+    for (int i = 1; i < SHIM_SIZES; i++)
+        if (watch->counts[i] >= SHIM_FEW || watch->counts[i] > watch->counts[size])
+            size = i;
+    if (watch->counts[size] == 0 || !process)
         return;
     figures.from = least[size];
     figures.samples = watch->counts[size];
     order(watch, size, &figures.best, &figures.median);
     if (watch->sampled > 0 && now > watch->first_us) {
-        double share = watch->seconds * ((double)watch->bytes / watch->sampled) /
+        double share = watch->seconds * ((double)(watch->bytes - watch->before) / watch->sampled) /
                        ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;
     }
     watch->told_us = now;
     if (last && watch->rank <= 0)
-        shim_log(
-            SHIM_LOG_INFO,
-            "communicator of %d ranks, %s: the best tenth of %u collectives of %llu MiB and "
-            "more reached %.2f GB/s (bus), half of them %.2f",
-            watch->ranks,
-            shim_entry_stands(watch->entry) == SHIM_USE ? "with the ring" : "NCCL's own choice",
-            figures.samples, (unsigned long long)figures.from >> 20, figures.best, figures.median);
-    if (shim_ask_achieved(&process->plan, &figures, watch->ranks, watch->rank,
-                          shim_entry_stands(watch->entry) == SHIM_USE, watch->nccl,
+        shim_log(SHIM_LOG_INFO,
+                 "communicator of %d ranks, %s: the best tenth of %u collectives from %llu MiB on "
+                 "reached %.2f GB/s (bus), half of them %.2f",
+                 watch->ranks, steered ? "with the ring" : "NCCL's own choice", figures.samples,
+                 (unsigned long long)figures.from >> 20, figures.best, figures.median);
+    if (shim_ask_achieved(&process->plan, &figures, watch->ranks, watch->rank, steered, watch->nccl,
                           now + SHIM_CONFIRM_US, NULL) != 0)
         watch->told_us = now + LATER_US; /* tccld is not there: the job is not to notice */
 }
@@ -212,11 +221,12 @@ static bool is_unwanted(void)
     return wanted && strcmp(wanted, "0") == 0;
 }
 
-/* CUDA's events of a watch that ends. At the process' end CUDA may be gone. Called with the lock.
- */
-static void forget(struct watch *watch, bool process_ends)
+/* The last words on a watch that has ended, and its events, but where CUDA is not to be called: it
+ * may be gone at the process' end, and busy for ever in a communicator that is given up. Called
+ * with the lock. */
+static void forget(struct watch *watch, bool by_cuda)
 {
-    const struct driver *driver = process_ends ? NULL : find_driver();
+    const struct driver *driver = by_cuda ? find_driver() : NULL;
     int mode = RELAXED;
 
     if (driver) {
@@ -230,42 +240,49 @@ static void forget(struct watch *watch, bool process_ends)
         if (watch->pairs[i].end)
             driver->destroy(watch->pairs[i].end);
     }
+    memset(watch->pairs, 0, sizeof(watch->pairs));
     if (driver)
         driver->exchange_mode(&mode);
-    __atomic_store_n(&watch->handle, NULL, __ATOMIC_SEQ_CST);
-    __atomic_fetch_sub(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool take(struct watch *watch)
 {
     int open = 0;
 
-    return __atomic_compare_exchange_n(&watch->lock, &open, 1, false, __ATOMIC_SEQ_CST,
+    return __atomic_compare_exchange_n(&locks[watch - watches], &open, 1, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 
 static void give(struct watch *watch)
 {
-    __atomic_store_n(&watch->lock, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&locks[watch - watches], 0, __ATOMIC_SEQ_CST);
 }
 
-void shim_achieved_end(const void *handle)
+/* Its handle goes at once, whoever is at work with it: that thread's sample is its last. */
+void shim_achieved_end(const void *handle, bool by_cuda)
 {
+    if (__atomic_load_n(&shim_achieved_count, __ATOMIC_RELAXED) == 0)
+        return;
     notice_fork();
     for (int i = 0; i < SHIM_MEASURED; i++) {
         struct watch *watch = &watches[i];
-        if (!watch->handle || (handle && watch->handle != handle) || !take(watch))
+        const void *its = __atomic_load_n(&watch->handle, __ATOMIC_SEQ_CST);
+        if (!its || (handle && its != handle) ||
+            !__atomic_compare_exchange_n(&watch->handle, &its, NULL, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST))
             continue;
-        if (watch->handle && (!handle || watch->handle == handle))
-            forget(watch, !handle);
+        __atomic_fetch_sub(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
+        if (!take(watch))
+            continue;
+        forget(watch, by_cuda);
         give(watch);
     }
 }
 
-void shim_achieved_begin(const void *handle, int ranks, int rank, const struct shim_entry *entry,
-                         uint32_t nccl)
+void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
+                         const struct shim_entry *entry, uint32_t nccl)
 {
-    shim_achieved_end(handle ? handle : &watches); /* one that had its handle is gone */
+    notice_fork();
     if (!handle || ranks < 2 || is_unwanted())
         return;
     for (int i = 0; i < SHIM_MEASURED; i++) {
@@ -275,7 +292,7 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, const struct s
         bool free = !watch->handle;
         if (free) {
             *watch = (struct watch){
-                .ranks = ranks, .rank = rank, .entry = entry, .nccl = nccl, .lock = 1};
+                .ranks = ranks, .rank = rank, .gpu = gpu, .entry = entry, .nccl = nccl};
             __atomic_fetch_add(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
             __atomic_store_n(&watch->handle, handle, __ATOMIC_SEQ_CST);
         }
@@ -292,6 +309,15 @@ static bool make(const struct driver *driver, void **event)
     return *event != NULL;
 }
 
+/* Default streams are those of the device that is current: is that the communicator's, as NCCL
+ * takes it? */
+static bool is_its(const struct watch *watch, const void *stream)
+{
+    tccl_bus gpu;
+
+    return (uintptr_t)stream > 2 || (!shim_device_current(&gpu, NULL) && gpu == watch->gpu);
+}
+
 /* A pair of events with the first one recorded, or NULL. Called with the lock. */
 static struct shim_sample *begin_sample(const struct driver *driver, struct watch *watch,
                                         void *stream)
@@ -303,12 +329,13 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
     for (int i = 0; i < PAIRS && !sample; i++)
         if (!watch->pairs[i].under_way)
             sample = &watch->pairs[i];
-    if (!sample || watch->faults >= FAULTS)
+    if (!sample || watch->faults >= FAULTS || !is_its(watch, stream))
         return NULL;
     /* A stream that is captured into a graph is left alone: an event would become a part of it. */
-    if (driver->capturing(stream, &captures) != 0 || captures != 0)
+    int status = driver->capturing(stream, &captures);
+    if (status == 0 && captures != 0)
         return NULL;
-    if (!make(driver, &sample->start) || !make(driver, &sample->end) ||
+    if (status != 0 || !make(driver, &sample->start) || !make(driver, &sample->end) ||
         driver->record(sample->start, stream) != 0) {
         watch->faults++;
         return NULL;
@@ -331,7 +358,7 @@ struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective
     if (kind == SHIM_OTHER || all < least[0])
         return NULL;
     int64_t now = shim_now_us();
-    if ((watch->samples >= SHIM_SAMPLED_FIRST && now < watch->next_us) ||
+    if ((watch->samples >= SHIM_SAMPLED_FIRST && now < watch->next_us) || watch->faults >= FAULTS ||
         !(driver = find_driver()) || !take(watch))
         return NULL;
     watch->first_us = watch->first_us ? watch->first_us : now;
@@ -362,11 +389,14 @@ void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good)
     if (good && driver->record(sample->end, stream) == 0) {
         sample->under_way = true;
         watch->samples++;
+    } else {
+        watch->faults++; /* such as one that does not block: nothing is launched yet */
     }
     driver->exchange_mode(&mode);
     int64_t now = shim_now_us();
-    if (watch->samples == SHIM_SAMPLED_FIRST ||
-        (watch->samples > SHIM_SAMPLED_FIRST && now - watch->told_us > MINUTE_US))
+    if (__atomic_load_n(&watch->handle, __ATOMIC_SEQ_CST) &&
+        (watch->samples == SHIM_SAMPLED_FIRST ||
+         (watch->samples > SHIM_SAMPLED_FIRST && now - watch->told_us > MINUTE_US)))
         tell(watch, now, false);
     give(watch);
 }

@@ -24,7 +24,7 @@ struct shim_figures {
     uint64_t from;    /* of those of so many bytes and more: 4, 16, 64 MiB; the largest with FEW */
     unsigned samples; /* of these, so far */
     double best, median; /* what the best tenth of the last ones reaches, and half of them */
-    uint64_t bytes;      /* that the caller gave to collectives of the communicator, of any size */
+    uint64_t bytes;      /* of all its collectives, of any size, as nccl-tests count them */
     double share;        /* of the time since its first collective that they took; -1: not known */
 };
 
@@ -32,12 +32,14 @@ struct shim_figures {
 extern int shim_achieved_count;
 
 /* A communicator over all GPUs of the step is there. Not measured where the user has a profiler, or
- * set TCCL_ACHIEVED=0. entry: its place in the registry, which says whether it was steered; held
- * until the communicator has ended. rank: -1 where it is not known. nccl: its version. */
-void shim_achieved_begin(const void *handle, int ranks, int rank, const struct shim_entry *entry,
-                         uint32_t nccl);
-/* It is about to be destroyed; NULL: all are, with the process. Tells tccld. */
-void shim_achieved_end(const void *handle);
+ * set TCCL_ACHIEVED=0. rank: -1 where it is not known. gpu: its own. entry: its place in the
+ * registry, which says whether it was steered, held until it has ended; NULL: it was not. nccl: its
+ * version. */
+void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
+                         const struct shim_entry *entry, uint32_t nccl);
+/* It is about to be destroyed, or one with its handle has been made; NULL: all are, with the
+ * process. Tells tccld. by_cuda: CUDA may be called. */
+void shim_achieved_end(const void *handle, bool by_cuda);
 
 /* A collective of bytes of one rank, as the caller counts them. start: before NCCL is called;
  * returns what stop is given after it, NULL: it is not sampled. OTHER: counted only, as those are

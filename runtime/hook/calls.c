@@ -239,8 +239,9 @@ static ncclResult_t done(struct shim_init *init, const struct shim_parent *paren
     if (init && (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS) && comm && *comm) {
         const struct shim_process *process = shim_process_armed();
         init->handle = *comm;
+        shim_achieved_end(*comm, false);
         if (process && shim_plan_whole(&process->plan, init->comm.ranks))
-            shim_achieved_begin(*comm, init->comm.ranks, init->rank, init->entry,
+            shim_achieved_begin(*comm, init->comm.ranks, init->rank, init->gpu, init->entry,
                                 init->comm.nccl.version);
         if (shim_parent_add(&(struct shim_parent){.handle = *comm,
                                                   .key = init->comm.key,
@@ -510,7 +511,7 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
     struct shim_parent parent;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
     if (process && gone) {
-        shim_achieved_end(comm);
+        shim_achieved_end(comm, strcmp(name, "ncclCommAbort") != 0);
         shim_steered_end(comm);
     }
     bool known = process && gone && !shim_parent_forget(comm, &parent);
@@ -546,6 +547,6 @@ __attribute__((destructor)) static void at_end(void)
     if (!has_begun || !shim_process_armed())
         return;
     shim_question_finish_over();
-    shim_achieved_end(NULL);
+    shim_achieved_end(NULL, false);
     shim_steered_end(NULL);
 }

@@ -135,7 +135,8 @@ COLLECTIVE(ncclBroadcast,
            SHIM_OTHER, count *size_of(type), NULL, from, to, count, type, root, comm, stream)
 COLLECTIVE(ncclBcast,
            (void *buffer, size_t count, int type, int root, ncclComm_t comm, void *stream),
-           SHIM_OTHER, count *size_of(type), NULL, buffer, count, type, root, comm, stream)
+           SHIM_OTHER, 0 /* it calls ncclBroadcast */, NULL, buffer, count, type, root, comm,
+           stream)
 COLLECTIVE(ncclReduce,
            (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
             void *stream),

@@ -125,22 +125,42 @@ int __wrap_shim_ask_achieved(const struct shim_plan *plan, const struct shim_fig
     return tell_status;
 }
 
+static tccl_bus current = 0x4100;
+int __wrap_shim_device_current(tccl_bus *gpu, struct tccl_error *why);
+
+int __wrap_shim_device_current(tccl_bus *gpu, struct tccl_error *why)
+{
+    *gpu = current;
+    return why != NULL;
+}
+
 static char comm[2], stream[1];
 
 BEFORE
 {
     unsetenv("TCCL_ACHIEVED");
     unsetenv("NCCL_PROFILER_PLUGIN");
-    shim_achieved_end(NULL);
+    shim_achieved_end(NULL, true);
     memset(&told, 0, sizeof(told));
     n_events = destroyed = queries = captures = fails = times_told = tell_status = modes = 0;
     behind = false;
     decision = SHIM_USE;
+    current = 0x4100;
 }
 
 static void begin(const void *handle)
 {
-    shim_achieved_begin(handle, 4, 2, (void *)&told, 22907);
+    shim_achieved_begin(handle, 4, 2, 0x4100, (void *)&told, 22907);
+}
+
+static bool run(enum shim_collective kind, size_t bytes, double ms, bool good);
+
+/* And its first sample, which does not count, is over. */
+static void begin_warm(void)
+{
+    begin(comm);
+    clock_ms = 0;
+    CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 1000, true));
 }
 
 /* Is it sampled? */
@@ -159,22 +179,21 @@ static bool run(enum shim_collective kind, size_t bytes, double ms, bool good)
 
 TEST(bus_bandwidth)
 {
-    begin(comm);
+    begin_warm();
     CHECK_INT(shim_achieved_count, 1);
-    clock_ms = 0;
     /* 64 MiB of 4 ranks in 10 ms: 6.71 GB/s of the algorithm, 1.5 times as much on the bus. */
     CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true));
     /* 4 MiB of each of 4: 16 MiB, of which three quarters pass each link. */
     CHECK(run(SHIM_GATHER, 4 * MIB, 2, true));
     CHECK(!run(SHIM_ALL_REDUCE, 4 * MIB - 1, 1, true));
     CHECK(!run(SHIM_OTHER, 64 * MIB, 1, true));
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK_INT(times_told, 1);
     CHECK_INT(told.from, 16 * MIB); /* of neither there are many: the smaller one */
     CHECK_INT(told.samples, 1);
     CHECK(fabs(told.best - 16 * MIB * 0.75 / 2e6) < 1e-3);
     CHECK(told.best == told.median);
-    CHECK_INT(told.bytes, 64 * MIB + 16 * MIB + 4 * MIB - 1 + 64 * MIB);
+    CHECK_INT(told.bytes, 64 * MIB + 64 * MIB + 16 * MIB + 4 * MIB - 1 + 64 * MIB);
     CHECK(told_steered);
     CHECK_INT(destroyed, n_events);
     CHECK_INT(shim_achieved_count, 0);
@@ -182,11 +201,10 @@ TEST(bus_bandwidth)
 
 TEST(largest_size)
 {
-    begin(comm);
-    clock_ms = 0;
+    begin_warm();
     for (int i = 0; i < 16; i++)
         CHECK(run(SHIM_ALL_REDUCE, (i % 2 ? 4 : 64) * MIB, 10, true));
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK_INT(told.from, 64 * MIB);
     CHECK_INT(told.samples, 8);
     CHECK(fabs(told.best - 64 * MIB * 1.5 / 10e6) < 1e-3);
@@ -195,11 +213,10 @@ TEST(largest_size)
 /* The best tenth and the median of known values, in any order. */
 TEST(best_and_median)
 {
-    begin(comm);
-    clock_ms = 0;
+    begin_warm();
     for (int i = 0; i < 30; i++)
         CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 10 + (i * 7) % 30, true));
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK_INT(told.samples, 30);
     CHECK(fabs(told.best / (64 * MIB * 1.5 / 12e6) - 1) < 1e-3);
     CHECK(fabs(told.median / (64 * MIB * 1.5 / 24e6) - 1) < 1e-3);
@@ -208,30 +225,28 @@ TEST(best_and_median)
 TEST(sampled)
 {
     int sampled = 0;
-    begin(comm);
-    clock_ms = 0;
+    begin_warm();
     /* The first 32, then one a second; told at the 32nd, and at most once a minute. */
     for (int i = 0; i < 20032; i++)
         sampled += run(SHIM_ALL_REDUCE, 64 * MIB, 10, true);
-    CHECK_INT(sampled, 32 + 200);
+    CHECK_INT(sampled, 31 + 200);
     CHECK_INT(times_told, 1 + 3);
     CHECK(told.share > 0.99 && told.share <= 1);
     CHECK_INT(queries, 231); /* each is asked for once, when the next one begins */
     CHECK(n_events <= 8);
-    shim_achieved_end(comm);
-    CHECK_INT(told.samples, 232);
+    shim_achieved_end(comm, true);
+    CHECK_INT(told.samples, 231);
 }
 
 /* Half of the time something else. */
 TEST(share)
 {
-    begin(comm);
-    clock_ms = 0;
+    begin_warm();
     for (int i = 0; i < 100; i++) {
         run(SHIM_ALL_REDUCE, 64 * MIB, 10, true);
         now_us += 10000;
     }
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK(fabs(told.share - 0.5) < 0.02);
 }
 
@@ -249,7 +264,7 @@ TEST(left_out)
     behind = true;
     for (int i = 0; i < 8; i++)
         CHECK_INT(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true), i < 4);
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK_INT(times_told, 0); /* nothing was measured */
 }
 
@@ -265,7 +280,7 @@ TEST(odd_times)
         if (sample)
             shim_achieved_stop(sample, stream, true);
     }
-    shim_achieved_end(comm);
+    shim_achieved_end(comm, true);
     CHECK_INT(times_told, 0);
 }
 
@@ -278,7 +293,7 @@ TEST(errors)
         for (int i = 0; i < 100; i++)
             sampled += run(SHIM_ALL_REDUCE, 64 * MIB, 10, true);
         CHECK(sampled <= 4);
-        shim_achieved_end(comm);
+        shim_achieved_end(comm, true);
         fails = 0;
     }
     CHECK_INT(times_told, 0);
@@ -294,8 +309,8 @@ TEST(unwanted)
     begin(comm);
     CHECK_INT(shim_achieved_count, 0);
     unsetenv("NCCL_PROFILER_PLUGIN");
-    shim_achieved_begin(comm, 1, 0, (void *)&told, 22907);
-    shim_achieved_begin(NULL, 4, 2, (void *)&told, 22907);
+    shim_achieved_begin(comm, 1, 0, 0x4100, (void *)&told, 22907);
+    shim_achieved_begin(NULL, 4, 2, 0x4100, (void *)&told, 22907);
     CHECK_INT(shim_achieved_count, 0);
 }
 
@@ -319,15 +334,86 @@ TEST(handles)
         begin(&many[i]);
     CHECK_INT(shim_achieved_count, SHIM_MEASURED);
     CHECK(!shim_achieved_start(&many[SHIM_MEASURED], SHIM_ALL_REDUCE, 64 * MIB, stream));
-    begin(&many[0]);
-    CHECK_INT(shim_achieved_count, SHIM_MEASURED);
-    decision = SHIM_ASIDE;
-    struct shim_sample *sample = shim_achieved_start(&many[0], SHIM_ALL_REDUCE, 64 * MIB, stream);
-    clock_ms += 10;
-    CHECK(sample);
-    if (sample)
-        shim_achieved_stop(sample, stream, true);
-    begin(&many[0]);
+    shim_achieved_end(&many[0], true);
+    CHECK_INT(shim_achieved_count, SHIM_MEASURED - 1);
+    CHECK(!shim_achieved_start(&many[0], SHIM_ALL_REDUCE, 64 * MIB, stream));
+    CHECK_INT(times_told, 0);
+}
+
+/* One that has no place in the registry is NCCL's own. */
+TEST(no_entry)
+{
+    shim_achieved_begin(comm, 4, 2, 0x4100, NULL, 22907);
+    clock_ms = 0;
+    for (int i = 0; i < 32; i++)
+        CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true));
     CHECK_INT(times_told, 1);
     CHECK(!told_steered);
+    begin(comm + 1);
+    decision = SHIM_ASIDE;
+    shim_achieved_end(comm, true);
+    CHECK_INT(times_told, 2);
+}
+
+/* Where it is given up, and at the process' end, CUDA is not called. */
+TEST(given_up)
+{
+    begin_warm();
+    CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true));
+    CHECK(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true));
+    int asked = queries, exchanged = modes;
+    shim_achieved_end(comm, false);
+    CHECK_INT(times_told, 1); /* of what was known */
+    CHECK_INT(told.samples, 1);
+    CHECK_INT(queries, asked);
+    CHECK_INT(modes, exchanged);
+    CHECK_INT(destroyed, 0);
+}
+
+/* It ends while another thread's collective is under way in it: its place is free afterwards. */
+TEST(ended_meanwhile)
+{
+    for (int i = 0; i < 3 * SHIM_MEASURED; i++) {
+        begin(comm);
+        struct shim_sample *sample = shim_achieved_start(comm, SHIM_ALL_REDUCE, 64 * MIB, stream);
+        CHECK(sample);
+        shim_achieved_end(comm, false);
+        CHECK_INT(shim_achieved_count, 0);
+        CHECK(!shim_achieved_start(comm, SHIM_ALL_REDUCE, 64 * MIB, stream));
+        begin(comm); /* in another place */
+        CHECK_INT(shim_achieved_count, 1);
+        shim_achieved_end(comm, false);
+        if (sample)
+            shim_achieved_stop(sample, stream, true);
+        n_events = 0;
+    }
+    CHECK_INT(shim_achieved_count, 0);
+}
+
+/* One that does not block has launched nothing when its call returns; it is soon left alone. */
+TEST(does_not_block)
+{
+    int sampled = 0;
+    begin_warm();
+    for (int i = 0; i < 100; i++)
+        sampled += run(SHIM_ALL_REDUCE, 64 * MIB, 10, false);
+    CHECK_INT(sampled, 3);
+    CHECK(modes < 20);
+    shim_achieved_end(comm, true);
+    CHECK_INT(times_told, 0);
+}
+
+/* Default streams are the current device's, which has to be the communicator's. */
+TEST(default_stream)
+{
+    begin(comm);
+    current = 0x6100;
+    for (uintptr_t i = 0; i <= 2; i++)
+        CHECK(!shim_achieved_start(comm, SHIM_ALL_REDUCE, 64 * MIB, (void *)i));
+    current = 0x4100;
+    struct shim_sample *sample = shim_achieved_start(comm, SHIM_ALL_REDUCE, 64 * MIB, NULL);
+    CHECK(sample);
+    if (sample)
+        shim_achieved_stop(sample, NULL, true);
+    shim_achieved_end(comm, true);
 }
