@@ -19,6 +19,7 @@ enum {
     RECORD = TCCL_IN_RECORD,
     RECORD_MUST = TCCL_IN_RECORD | TCCL_MUST_RECORD,
     CONFIRMATION = TCCL_IN_CONFIRMATION,
+    MEASURED = TCCL_IN_CONFIRMATION | TCCL_MEASURED,
 };
 #define COUNT 1000000000
 #define GBPS 1000000000
@@ -77,12 +78,12 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "built_reason", TCCL_FIELD_TEXT, CONFIRMATION, 0, TCCL_OUTCOME_REASON, RECORD_ONLY, "BuiltReason", -40},
     {.name = "nccl", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY, "NCCL", 8},
     {.name = "nccl_gbps", TCCL_FIELD_REAL, CONFIRMATION, 0, GBPS, RECORD_ONLY, "NCCLGBps", 8},
-    {.name = "achieved_gbps", TCCL_FIELD_REAL, CONFIRMATION, 0, GBPS, RECORD_ONLY, "AchievedGBps", 12},
-    {.name = "achieved_median", TCCL_FIELD_REAL, CONFIRMATION, 0, GBPS, RECORD_ONLY, "AchievedMedian", 14},
-    {.name = "achieved_from", TCCL_FIELD_COUNT, CONFIRMATION, 0, INT64_MAX, RECORD_ONLY, "AchievedFrom", 12},
-    {.name = "samples", TCCL_FIELD_COUNT, CONFIRMATION, 0, INT32_MAX, RECORD_ONLY, "Samples", 7},
-    {.name = "sent_bytes", TCCL_FIELD_COUNT, CONFIRMATION, 0, INT64_MAX, RECORD_ONLY, "SentBytes", 12},
-    {.name = "sent_share", TCCL_FIELD_REAL, CONFIRMATION, 0, 1, RECORD_ONLY, "SentShare", 9},
+    {.name = "achieved_gbps", TCCL_FIELD_REAL, MEASURED, 0, GBPS, RECORD_ONLY, "AchievedGBps", 12},
+    {.name = "achieved_median", TCCL_FIELD_REAL, MEASURED, 0, GBPS, RECORD_ONLY, "AchievedMedian", 14},
+    {.name = "achieved_from", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "AchievedFrom", 12},
+    {.name = "samples", TCCL_FIELD_COUNT, MEASURED, 0, INT32_MAX, RECORD_ONLY, "Samples", 7},
+    {.name = "sent_bytes", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "SentBytes", 12},
+    {.name = "sent_share", TCCL_FIELD_REAL, MEASURED, 0, 1, RECORD_ONLY, "SentShare", 9},
     {.name = "gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(gbps), "GBps", 8},
     {.name = "baseline_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(baseline_gbps), "BaselineGBps", 12},
     {.name = "baseline_rings", TCCL_FIELD_LONG, RECORD, 0, TCCL_OUTCOME_BASELINE, OUTCOME(baseline_rings), "BaselineRings", -60},

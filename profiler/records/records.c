@@ -21,9 +21,9 @@ static const char put_sql[] =
 static const char put_build_sql[] =
     "INSERT INTO builds ($built, step_start, built_rank, record_start)"
     " VALUES ($built_values, :step_start, :rank, :start)"
-    " ON CONFLICT (step_start) DO UPDATE SET $built_renewed, built_rank = excluded.built_rank"
-    " WHERE excluded.built_rank > builds.built_rank"
-    " OR (excluded.built_rank = builds.built_rank AND excluded.samples > builds.samples)";
+    " ON CONFLICT (step_start) DO UPDATE SET $built_renewed,"
+    " built_rank = max(excluded.built_rank, builds.built_rank)"
+    " WHERE excluded.built_rank > builds.built_rank OR excluded.sent_bytes > builds.sent_bytes";
 
 /* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */
 static int bind_value(sqlite3_stmt *statement, int i, const json_t *value)

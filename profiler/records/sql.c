@@ -26,6 +26,14 @@ static void write_renewed(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s = excluded.%s", place ? ", " : "", field->name, field->name);
 }
 
+/* What was built is that of the highest word, what was achieved that of most bytes. */
+static void write_built_renewed(FILE *out, const struct tccl_field *field, int place)
+{
+    const char *by = field->use & TCCL_MEASURED ? "sent_bytes" : "built_rank", *name = field->name;
+    fprintf(out, "%s%s = CASE WHEN excluded.%s > builds.%s THEN excluded.%s ELSE builds.%s END",
+            place ? ", " : "", name, by, by, name, name);
+}
+
 /* With a value of their own, so that one can be added to a store that has records. */
 void tccl_sql_column(char *text, size_t size, const struct tccl_field *field)
 {
@@ -85,7 +93,7 @@ static const struct mark {
     {"$built", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_name, ""},
     {"$built_columns", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_column, ""},
     {"$built_values", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_value, ""},
-    {"$built_renewed", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_renewed, ""},
+    {"$built_renewed", TCCL_IN_CONFIRMATION, TCCL_IN_RECORD, write_built_renewed, ""},
     {"$filters", TCCL_IN_RECORD, 0, write_filter, ""},
 };
 

@@ -205,7 +205,7 @@ FUZZ_SEEDS("1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nen
            "1tccl-confirm 1\n" KEY
            "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
            "1tccl-achieved 1\n" KEY
-           "rank 0\nfrom 67108864\nsamples 32\nbest 11.5\nmedian 10.25\nbytes 99999999999\n"
+           "steered yes\nrank 0\nfrom 67108864\nsamples 32\nbest 11.5\nmedian 10.25\nbytes 99999999999\n"
            "share 0.5\nend\n",
            "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
            "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",

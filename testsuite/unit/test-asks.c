@@ -477,13 +477,14 @@ TEST(verdicts)
 /* What ranks of node 0 measure; the first one's is on record. */
 static json_t *figures(const struct tccl_step_key *key, int rank, int samples, double best)
 {
+    /* With each sample more was sent. */
     char best_text[32], median[32];
     snprintf(best_text, sizeof(best_text), "%g", best);
     snprintf(median, sizeof(median), "%g", best / 2);
     return question("achieved", key,
-                    json_pack("{s:i,s:i,s:i,s:s,s:s,s:I,s:s}", "rank", rank, "from", 64 << 20,
-                              "samples", samples, "best", best_text, "median", median, "bytes",
-                              (json_int_t)1 << 40, "share", "0.25"));
+                    json_pack("{s:s,s:i,s:i,s:i,s:s,s:s,s:I,s:s}", "steered", "yes", "rank", rank,
+                              "from", 64 << 20, "samples", samples, "best", best_text, "median",
+                              median, "bytes", (json_int_t)samples << 30, "share", "0.25"));
 }
 
 static void achieved(const struct tccl_step_key *key, int node, int rank, int samples, double best)
@@ -505,7 +506,7 @@ static void await_achieved(const struct tccl_step_key *key, int samples, double 
     CHECK(json_real_value(json_object_get(record, "achieved_gbps")) == best);
     CHECK(json_real_value(json_object_get(record, "achieved_median")) == best / 2);
     CHECK(json_real_value(json_object_get(record, "sent_share")) == 0.25);
-    CHECK_INT(json_integer_value(json_object_get(record, "sent_bytes")), 1LL << 40);
+    CHECK_INT(json_integer_value(json_object_get(record, "sent_bytes")), (json_int_t)samples << 30);
     CHECK_INT(json_integer_value(json_object_get(record, "achieved_from")), 64 << 20);
 }
 
@@ -513,26 +514,32 @@ TEST(measured)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(2, 4, path);
+    achieved(&key, 1, -1, 12, 20);
     achieved(&key, 1, 2, 32, 9.5); /* before it is known what was built */
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
     await_achieved(&key, 32, 9.5);
-    achieved(&key, 2, 0, 99, 1); /* of another node: nobody keeps it */
-    achieved(&key, 1, 3, 98, 2); /* not the first rank here */
-    achieved(&key, 1, 1, 40, 11.25);
-    await_achieved(&key, 40, 11.25);
-    achieved(&key, 1, 1, 92, 12.5);
+    achieved(&key, 2, 0, 99, 1);   /* of another node: nobody keeps it */
+    achieved(&key, 1, 3, 98, 2);   /* not the first rank here */
+    achieved(&key, 1, 2, 8, 3);    /* a second communicator of it has sent less */
+    achieved(&key, 1, -1, 200, 4); /* of a rank that is not known */
+    /* Soon after another it waits, for the step's end here. */
+    for (int i = 0; i < 50; i++)
+        achieved(&key, 1, 1, 40 + i, 11.25);
+    cleanup_json json_t *record = record_of(0, key.job);
+    CHECK_INT(json_integer_value(json_object_get(record, "samples")), 32);
     leave_all(&key, 2);
-    await_achieved(&key, 92, 12.5);
+    await_achieved(&key, 89, 11.25);
 }
 
 /* Figures that can't be are refused, and stay out of the record. */
 TEST(forged_figures)
 {
     static const char *const forged[][2] = {
-        {"best", "nan"},   {"best", "inf"},  {"best", "0"},    {"best", "-1"},    {"best", "10001"},
-        {"best", "1e300"}, {"median", "11"}, {"samples", "0"}, {"samples", "-5"}, {"from", "0"},
-        {"bytes", "1e3"},  {"bytes", "-1"},  {"rank", "-2"},
+        {"best", "nan"},   {"best", "inf"},        {"best", "0"},    {"best", "-1"},
+        {"best", "10001"}, {"best", "1e300"},      {"median", "11"}, {"samples", "0"},
+        {"samples", "-5"}, {"from", "0"},          {"bytes", "1e3"}, {"bytes", "-1"},
+        {"rank", "-2"},    {"steered", "perhaps"},
     };
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path);

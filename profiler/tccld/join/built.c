@@ -25,6 +25,7 @@ struct below {
 
 /* What a rank of this node has measured (ACHIEVED); samples 0: nothing. */
 struct figures {
+    bool steered;
     int64_t rank, from, samples, bytes;
     double best, median, share; /* GB/s; share -1: not known */
 };
@@ -45,6 +46,7 @@ struct verdict {
     struct built_sum sent; /* end 0: nothing has been */
     int told;              /* by node 0: rank of what is on record */
     bool news;             /* it has figures that are not */
+    int64_t put_at;        /* by node 0: when something was put there last */
     struct link *up;
     struct event *timer;
 };
@@ -211,10 +213,13 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     if (rank <= verdict->told && !verdict->news)
         return;
     verdict->news = false;
+    verdict->put_at = tccl_now_ms();
     json_t *record = record_of(verdict, rank, reason);
     if (!record)
         return;
     confirmation_put_checked(verdict->running->daemon, record, &verdict->step->key);
+    if (rank <= verdict->told)
+        return;
     verdict->told = rank;
     save(verdict);
 }
@@ -445,6 +450,27 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
     connection_answer_lines(connection, &answer);
 }
 
+/* Are these to be kept in place of those that are? Of the ring's own they are before those of
+ * NCCL's own choice, then of the first rank; of one rank those of the communicator that has sent
+ * most. */
+static bool counts_more(const struct figures *figures, const struct figures *kept)
+{
+    if (kept->samples == 0 || figures->steered != kept->steered)
+        return kept->samples == 0 || figures->steered;
+    return figures->rank == kept->rank ? figures->bytes > kept->bytes : figures->rank < kept->rank;
+}
+
+/* Figures go on record once it is known what was built, at most so often, and at the end. */
+static void put_news(struct verdict *verdict)
+{
+    struct built_sum sum;
+    if (!verdict->news || verdict->told == TCCL_BUILT_NOTHING ||
+        (!verdict->ended_at && tccl_now_ms() - verdict->put_at < BUILT_NEWS_MS))
+        return;
+    add_up(verdict, &sum);
+    put_on_record(verdict, &sum);
+}
+
 static int read_figures(const struct tccl_lines *lines, struct figures *figures,
                         struct tccl_error *err)
 {
@@ -460,6 +486,10 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
             ACHIEVED_MOST);
     if (tccl_line_number(lines, "share", 0, 1, &figures->share) != 0)
         figures->share = -1;
+    if (tccl_line_bool(lines, "steered", &figures->steered) != 0)
+        return tccl_fail(err, "steered: yes or no is expected");
+    if (figures->rank < 0) /* not known: behind all that are */
+        figures->rank = INT32_MAX;
     return 0;
 }
 
@@ -476,13 +506,10 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
         return;
     }
     struct verdict *verdict = step->ring && step->node == 0 ? of_step(daemon->running, step) : NULL;
-    if (verdict && (verdict->figures.samples == 0 || figures.rank <= verdict->figures.rank)) {
-        struct built_sum sum;
+    if (verdict && counts_more(&figures, &verdict->figures)) {
         verdict->figures = figures;
         verdict->news = true;
-        add_up(verdict, &sum);
-        if (verdict->told > TCCL_BUILT_NOTHING)
-            put_on_record(verdict, &sum);
+        put_news(verdict);
     }
     tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
     connection_answer_lines(connection, &answer);
@@ -500,6 +527,7 @@ void built_end(struct running *running, struct running_step *step, bool silent)
         take_word(verdict, TCCL_BUILT_NOT_USED, TCCL_BUILT_SILENT);
     verdict->ended_at = tccl_now_ms();
     verdict->gone_at = verdict->ended_at + BUILT_KEEP_MS;
+    put_news(verdict);
     advance(verdict);
 }
 

@@ -188,6 +188,7 @@ enum {
     BUILT_UPDATE_MS = 1000,    /* for another word to follow soon on one that was sent, */
     BUILT_RETRY_MS = 5000,     /* until the parent is tried again, */
     BUILT_ANSWER_MS = 20000,   /* for it to answer, */
+    BUILT_NEWS_MS = 30000,     /* between what was achieved and the next of it, */
     BUILT_KEEP_MS = 600000     /* for nodes on which the step ends later */
 };
 
