@@ -107,7 +107,8 @@ static int end(struct tccl_outbox *outbox, int rc, struct tccl_error *err)
 /* The first row behind an id (or, by the other statement, the last one before it) of a damaged file
  * goes into another one, under its number. Returns that; 0: there is none; -1: it can't be read;
  * -2: not kept. */
-static int64_t save_row(sqlite3_stmt *row, int64_t id, struct tccl_outbox *to, sqlite3_stmt *put)
+static int64_t save_row(sqlite3_stmt *row, int64_t id, bool behind, struct tccl_outbox *to,
+                        sqlite3_stmt *put)
 {
     sqlite3_reset(row);
     sqlite3_bind_int64(row, 1, id);
@@ -117,6 +118,8 @@ static int64_t save_row(sqlite3_stmt *row, int64_t id, struct tccl_outbox *to, s
     if (!text || sqlite3_column_int64(row, 2) != (int64_t)tccl_hash64(text, size))
         return rc == SQLITE_DONE ? 0 : -1;
     int64_t found = sqlite3_column_int64(row, 0);
+    if (behind ? found <= id : found >= id || found <= 0) /* a page whose rows are in no order */
+        return -1;
     sqlite3_bind_int64(put, 3, found);
     if (put_row(to, put, text, size, NULL) != 0)
         return -2;
@@ -137,12 +140,12 @@ static int save_rows(struct tccl_records *from, struct tccl_outbox *to, int64_t 
     if (tccl_store_prepare(to->db, PUT, &put, NULL) != 0)
         return -1;
     do {
-        found = save_row(next, at + step - 1, to, put);
+        found = save_row(next, at + step - 1, true, to, put);
         if (found == -1 && (step *= 2) < MOST_STEP)
             continue;
         int64_t end = found > 0 ? found : at + step, lowest = end;
         back = found == -2 ? found : end;
-        while (step > 1 && back > at + 1 && (back = save_row(before, back, to, put)) > at)
+        while (step > 1 && back > at + 1 && (back = save_row(before, back, false, to, put)) > at)
             lowest = back;
         if (back == -2)
             return -1;
@@ -207,7 +210,13 @@ int64_t tccl_outbox_close(struct tccl_outbox *outbox)
 int tccl_outbox_open(const char *path, struct tccl_outbox **outbox, int64_t *lost,
                      struct tccl_error *err)
 {
+    char fresh[4200], bad[4200];
     int64_t moved = 0;
+    /* Who was saving a damaged one was killed between its last two steps. */
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    snprintf(bad, sizeof(bad), "%s.bad", path);
+    if (access(path, F_OK) != 0 && access(bad, F_OK) == 0 && access(fresh, F_OK) == 0)
+        rename(fresh, path);
     *outbox = NULL;
     *lost = 0;
     for (int tries = 0; tries < 2 && moved >= 0; tries++) {

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
+#include "base/fileio.h"
 #include "check.h"
 #include "records/outbox.h"
 #include "stores.h"
@@ -251,6 +252,58 @@ TEST(damaged_page)
             part += lost == 300 - kept;
         }
     CHECK(part >= 2 * (pages - 3) - 2);
+}
+
+/* Rows that are in no order on their page: what is found twice is no way forward. */
+TEST(disordered_page)
+{
+    unsigned char bytes[4096];
+    int64_t lost;
+    for (int from = 2; from <= 60; from += 29)
+        for (int to = 8; to <= 68; to += 12) {
+            struct tccl_outbox *outbox = open_outbox();
+            put(outbox, 1, 300);
+            tccl_outbox_close(outbox);
+            FILE *file = fopen(check_at("outbox.db"), "r+");
+            for (int page = 3, first = 0; fseek(file, page * 4096L, SEEK_SET) == 0 &&
+                                          fread(bytes, 1, sizeof(bytes), file) == sizeof(bytes);
+                 page++) {
+                int cells = bytes[3] << 8 | bytes[4];
+                if (bytes[0] != 13 || cells <= from || cells <= to || first++ > 1)
+                    continue;
+                unsigned char moved[2] = {bytes[8 + 2 * from], bytes[9 + 2 * from]};
+                memmove(bytes + 8 + 2 * from, bytes + 10 + 2 * from,
+                        2 * (size_t)(cells - 1 - from));
+                memmove(bytes + 10 + 2 * to, bytes + 8 + 2 * to, 2 * (size_t)(cells - 1 - to));
+                memcpy(bytes + 8 + 2 * to, moved, 2);
+                if (first == 2)
+                    memset(bytes, 0xa5, sizeof(bytes));
+                fseek(file, page * 4096L, SEEK_SET);
+                fwrite(bytes, 1, sizeof(bytes), file);
+            }
+            fclose(file);
+            outbox = NULL;
+            MUST(tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR));
+            CHECK(tccl_outbox_count(outbox) <= 300);
+            tccl_outbox_close(outbox);
+            check_remove(check_folder());
+        }
+}
+
+/* Killed while a damaged file was moved away and the saved one was not in its place yet. */
+TEST(killed_while_saving)
+{
+    int64_t lost;
+    struct tccl_outbox *outbox = open_outbox();
+    put(outbox, 1, 5);
+    tccl_outbox_close(outbox);
+    CHECK_INT(rename(check_at("outbox.db"), check_at("outbox.db.new")), 0);
+    CHECK_INT(tccl_write_file(check_at("outbox.db.bad"), 0600, "bad", 3, ERR), 0);
+    MUST(tccl_outbox_open(check_at("outbox.db"), &outbox, &lost, ERR));
+    CHECK_INT(tccl_outbox_count(outbox), 5);
+    CHECK_INT(lost, 0);
+    tccl_outbox_close(outbox);
+    check_remove(check_folder());
 }
 
 TEST(full_disk)

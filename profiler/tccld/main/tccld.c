@@ -346,6 +346,8 @@ int main(int argc, char **argv)
         log_line("%s", err.text);
         return 1;
     }
+    /* Sorting a large store anew takes room: of its own disk, not of /var/tmp. */
+    setenv("SQLITE_TMPDIR", parts.daemon.conf->state_dir, 0);
     status = options.conf.check ? 0 : serve(&options, &parts);
     const struct tccl_conf *conf = parts.daemon.conf;
     if (options.conf.check && access(conf->path, F_OK) == 0)
