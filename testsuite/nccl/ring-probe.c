@@ -101,8 +101,8 @@ static void usage(FILE *to)
         "  --everywhere         on all communicators, at once where a rank is in several\n"
         "  --check              looks at each element of the results\n"
         "  --times N            each of them so often again, and how long it then takes\n"
-        "  --stuck              rank 0 then starts an all-reduce that the others don't join, and\n"
-        "                       with --abort gives it up after a second\n"
+        "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
+        "                       with --abort is given up after a second\n"
         "  --children-last      splits, shrinks and grows after these\n"
         "  --go-on              where a collective fails, says so and goes on\n"
         "  --all-reduce         then adds up a number over all ranks\n"
@@ -764,24 +764,24 @@ static int collect_all(void)
     return 0;
 }
 
-/* An all-reduce that can't end, as the other ranks don't join it. */
+/* Rank 0 starts the last collective once more, which can't end, as the others don't join it. */
 static int get_stuck(void)
 {
+    const struct ring_collective *last = &collectives[options.collectives - 1];
     struct part part = {0};
-    struct ring_collective all_reduce;
+    ncclResult_t result;
 
-    if (members[0].rank != 0)
+    if (members[0].rank != 0) {
+        sleep(1);
         return 0;
-    ring_collective_parse("all-reduce:4194304", &all_reduce);
-    if (prepare_part(&members[0], 0, &all_reduce, &part) != 0 ||
-        check(0, "all-reduce",
-              ring_collective_start(&all_reduce, members[0].comms[0], part.send, part.receive,
-                                    part.stream)) != 0)
+    }
+    if (prepare_part(&members[0], 0, last, &part) != 0)
         return -1;
+    result = ring_collective_start(last, members[0].comms[0], part.send, part.receive, part.stream);
     sleep(1);
-    return cudaStreamQuery(part.stream) == cudaErrorNotReady
-               ? 0
-               : fail(0, "all-reduce", "it ended alone");
+    if (result == ncclSuccess && cudaStreamQuery(part.stream) != cudaErrorNotReady)
+        return fail(0, "the last collective", "it ended alone");
+    return check(0, "the last collective", result);
 }
 
 static int all_reduce(struct member *member)
@@ -1292,6 +1292,10 @@ int main(int argc, char **argv)
         return 1;
     if (options.init == INIT_ALL && options.ranks > 1) {
         fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");
+        return 2;
+    }
+    if (options.stuck && (options.collectives == 0 || options.gpus > 1)) {
+        fprintf(stderr, "tccl: ring-probe: --stuck needs a collective, and one GPU per process\n");
         return 2;
     }
     if (options.comms == 0 && (options.split || options.split_off || options.shrink >= 0 ||
