@@ -198,18 +198,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     "1700000000,"                                                                                  \
     "\"n_nodes\":3,"
 
-FUZZ_SEEDS("1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
-           "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
-           "1tccl-confirm 1\n" KEY "verdict begun\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
-           "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
-           "1tccl-confirm 1\n" KEY
-           "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
-           "1tccl-achieved 1\n" KEY
-           "steered yes\nrank 0\nfrom 67108864\nsamples 32\nbest 11.5\nmedian 10.25\nbytes 99999999999\n"
-           "share 0.5\nend\n",
-           "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
-           "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
-           "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",
-           "1" BELOW "\"node\":1,\"comm\":\"0123456789abcdef\",\"will\":true}",
-           "1" BELOW "\"node\":2,\"comm\":\"0123456789abcdef\",\"will\":false,\"why\":\"n3\"}",
-           "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n")
+FUZZ_SEEDS(
+    "1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
+    "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
+    "1tccl-confirm 1\n" KEY "verdict begun\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
+    "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
+    "1tccl-confirm 1\n" KEY
+    "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
+    "1tccl-achieved 1\n" KEY
+    "steered yes\nrank 0\nfrom 67108864\nsamples 32\nbest 11.5\nmedian 10.25\nbytes 99999999999\n"
+    "share 0.5\nend\n",
+    "1tccl-agree 1\n" KEY "comm 0123456789abcdef\nwill yes\nend\n",
+    "1tccl-agree 1\n" WIDE "comm 0123456789abcdef\nwill yes\nend\n",
+    "1tccl-agree 1\n" WIDE "comm 0000000000000001\nwill no\nend\n",
+    "1" BELOW "\"node\":1,\"comm\":\"0123456789abcdef\",\"will\":true}",
+    "1" BELOW "\"node\":2,\"comm\":\"0123456789abcdef\",\"will\":false,\"why\":\"n3\"}",
+    "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n")

@@ -17,16 +17,17 @@ print({name: r.get(name) for name in ("built", "gbps", "nccl_gbps", "achieved_gb
 sys.exit(not eval("(" + sys.argv[3] + ")"))
 PYTHON
 }
-readonly large=(--go-on --times 9 --collective all-reduce:16777216:f32)
+large=(--go-on --times 2) # three times each, after which its end is waited for
+for _ in {1..4}; do large+=(--collective all-reduce:16777216:f32); done
 readonly none='not r.get("samples") and not r.get("achieved_gbps")'
 
 step "planned rings"
 joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- "${large[@]}"
 built applied
-record 'r["samples"] >= 4 and r["achieved_from"] == 16 << 20 and r["sent_bytes"] >= 10 << 24 and
+record 'r["samples"] >= 4 and r["achieved_from"] == 16 << 20 and r["sent_bytes"] >= 12 << 24 and
     0 < r["achieved_median"] <= r["achieved_gbps"] <= r["gbps"] * most and 0 < r["sent_share"] <= 1'
 said "TCCL INFO" # of rank 0, at the end
-grep -q "of 3 ranks, with the ring: the best tenth of [0-9]* collectives of 16 MiB and more reached" "$work/rings" || fail "no line says it"
+grep -q "of 3 ranks, with the ring: the best tenth of [0-9]* collectives from 16 MiB on reached" "$work/rings" || fail "no line says it"
 
 step "two nodes"
 joined amd-4gpu:0,1 intel-4gpu:1,2 -- amd-4gpu --gpus 0,1 --node "$machines/intel-4gpu.json:1,2" --pace $slower -- "${large[@]}"
