@@ -29,14 +29,18 @@ static struct rig {
     unsigned short port[RIG_NODES + 1];
 } rig;
 
-/* A path in a node's folder, or with 0 in that of all. Static: the last 8 stay. */
+/* A path in a node's folder, or with 0 in that of all. Static. */
 static inline char *rig_at(const char *name, int node)
 {
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, 256, node ? "%s/n%d/%s" : "%s/%.0d%s", rig.folder, node, name);
-    return path;
+    static char *paths[1024];
+    char path[256];
+    int i = 0;
+    snprintf(path, sizeof(path), node ? "%s/n%d/%s" : "%s/%.0d%s", rig.folder, node, name);
+    while (i < 1023 && paths[i] && strcmp(paths[i], path) != 0)
+        i++;
+    if (i == 1023)
+        abort();
+    return paths[i] ? paths[i] : (paths[i] = strdup(path));
 }
 
 static inline void rig_write(const char *path, const void *data, size_t size, mode_t mode)
