@@ -237,7 +237,9 @@ static void lose_page(int page, bool noise, int *kept, int64_t *lost)
 TEST(damaged_page)
 {
     struct stat status;
-    put(open_outbox(), 1, 300);
+    struct tccl_outbox *made = open_outbox();
+    put(made, 1, 300);
+    tccl_outbox_close(made);
     CHECK_INT(stat(check_at("outbox.db"), &status), 0);
     check_remove(check_folder());
     int pages = (int)(status.st_size / 4096), kept, part = 0;
