@@ -52,7 +52,7 @@ by_package() { # --torch or --jax, NAME=VALUE...
     step "$1"
     for setting in "${@:2}"; do settings+=(--set "$setting"); done
     new_step
-    run_planned "${some[@]}" "${settings[@]}" -- "$1"
+    run_planned "${some[@]}" --launch nothing "${settings[@]}" -- "$1" # their own kernels can't run
     as_planned
     no_warning
     said "built as planned" 1
