@@ -10,7 +10,7 @@
 
 #include "base/loaded.h"
 
-enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32, NAME = 40 /* of a function */ };
+enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32 };
 
 /* ---- CUDA ---- */
 
@@ -23,34 +23,20 @@ struct cuda {
     int (*start)(unsigned flags); /* the driver only */
 };
 /* Arrays, not pointers, which the loader would have to relocate in every program. */
-static const char runtime_names[][NAME] = {"cudaGetDevice", "cudaGetDeviceCount",
-                                           "cudaDeviceGetPCIBusId", "cudaDriverGetVersion"};
-static const char driver_names[][NAME] = {"cuCtxGetDevice", "cuDeviceGetCount",
-                                          "cuDeviceGetPCIBusId", "cuDriverGetVersion", "cuInit"};
-
-/* Fills in n functions by these names. Are the first ones there, so many as are needed? */
-static bool find_all(void *handle, const char names[][NAME], size_t n, size_t needed,
-                     void *functions)
-{
-    bool there = true;
-
-    for (size_t i = 0; i < n; i++) {
-        void *function = dlsym(handle, names[i]);
-        memcpy((char *)functions + i * sizeof(function), &function, sizeof(function));
-        there = there && (function || i >= needed);
-    }
-    return there;
-}
+static const char runtime_names[][SHIM_FUNCTION] = {
+    "cudaGetDevice", "cudaGetDeviceCount", "cudaDeviceGetPCIBusId", "cudaDriverGetVersion"};
+static const char driver_names[][SHIM_FUNCTION] = {
+    "cuCtxGetDevice", "cuDeviceGetCount", "cuDeviceGetPCIBusId", "cuDriverGetVersion", "cuInit"};
 
 /* Libraries that are found are kept: programs hardly unload them. */
 static bool find_runtime(struct cuda *cuda)
 {
     memset(cuda, 0, sizeof(*cuda));
-    if (find_all(RTLD_DEFAULT, runtime_names, 4, 3, cuda))
+    if (shim_functions(RTLD_DEFAULT, runtime_names, 4, 3, cuda))
         return true;
     const char *path = shim_loaded("libcudart.so");
     void *handle = path ? shim_dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
-    return handle && find_all(handle, runtime_names, 4, 3, cuda);
+    return handle && shim_functions(handle, runtime_names, 4, 3, cuda);
 }
 
 static bool find_driver(struct cuda *cuda)
@@ -58,7 +44,7 @@ static bool find_driver(struct cuda *cuda)
     void *handle = shim_dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 
     memset(cuda, 0, sizeof(*cuda));
-    return handle && find_all(handle, driver_names, 5, 3, cuda) && cuda->start;
+    return handle && shim_functions(handle, driver_names, 5, 3, cuda) && cuda->start;
 }
 
 /* A thread's context is what every runtime in the process goes by, also one that is linked into
@@ -144,15 +130,15 @@ struct nvml {
     int (*fields)(device gpu, int count, struct field_value *values);
 };
 
-static const char nvml_names[][NAME] = {"nvmlInit_v2",
-                                        "nvmlDeviceGetHandleByPciBusId_v2",
-                                        "nvmlDeviceGetIndex",
-                                        "nvmlDeviceGetCudaComputeCapability",
-                                        "nvmlDeviceGetMigMode",
-                                        "nvmlDeviceGetNvLinkState",
-                                        "nvmlDeviceGetNvLinkCapability",
-                                        "nvmlDeviceGetNvLinkRemotePciInfo_v2",
-                                        "nvmlDeviceGetFieldValues"};
+static const char nvml_names[][SHIM_FUNCTION] = {"nvmlInit_v2",
+                                                 "nvmlDeviceGetHandleByPciBusId_v2",
+                                                 "nvmlDeviceGetIndex",
+                                                 "nvmlDeviceGetCudaComputeCapability",
+                                                 "nvmlDeviceGetMigMode",
+                                                 "nvmlDeviceGetNvLinkState",
+                                                 "nvmlDeviceGetNvLinkCapability",
+                                                 "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+                                                 "nvmlDeviceGetFieldValues"};
 
 /* Started once in a process and left so, as NCCL does: starting it takes long. Threads that come at
  * the same time both do it, with the same result. */
@@ -165,7 +151,7 @@ static const struct nvml *find_nvml(struct tccl_error *why)
     if (__atomic_load_n(&started_by, __ATOMIC_ACQUIRE) == getpid())
         return &shared;
     void *handle = shim_dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    if (!handle || !find_all(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0) {
+    if (!handle || !shim_functions(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0) {
         tccl_fail(why, "NVML can't be loaded or started");
         return NULL;
     }

@@ -44,6 +44,12 @@ void **shim_slot(const void *address, const char *name);
 void *shim_dlsym(void *handle, const char *name);
 /* So are these: the shim is not linked to libdl, which would be one more file for each program. */
 void *shim_dlopen(const char *name, int flags);
+/* Fills in n pointers to functions, one after the other, by these names (arrays, not pointers,
+ * which the loader would have to relocate in every program). Are the first ones there, so many as
+ * are needed? */
+enum { SHIM_FUNCTION = 40 };
+bool shim_functions(void *handle, const char names[][SHIM_FUNCTION], size_t n, size_t needed,
+                    void *functions);
 void shim_dlclose(void *handle);
 /* The function of that name behind the shim; known: it, or NULL before the first call. */
 void *shim_next(void **known, const char *name);

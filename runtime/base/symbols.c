@@ -321,3 +321,16 @@ void shim_dlclose(void *handle)
     if (next)
         next(handle);
 }
+
+bool shim_functions(void *handle, const char names[][SHIM_FUNCTION], size_t n, size_t needed,
+                    void *functions)
+{
+    bool there = true;
+
+    for (size_t i = 0; i < n; i++) {
+        void *function = dlsym(handle, names[i]);
+        memcpy((char *)functions + i * sizeof(function), &function, sizeof(function));
+        there = there && (function || i >= needed);
+    }
+    return there;
+}

@@ -17,7 +17,6 @@ enum {
     MINUTE_US = 60 * SECOND_US, /* between what tccld is told, at least */
     LATER_US = 10 * MINUTE_US,
     RELAXED = 2, /* CU_STREAM_CAPTURE_MODE_RELAXED */
-    NAME = 36
 };
 /* Whatever a clock says: no bus is faster. */
 #define MOST_GBPS 10000.0
@@ -33,13 +32,13 @@ struct driver {
     int (*capturing)(void *stream, int *status);
     int (*exchange_mode)(int *mode);
 };
-static const char names[][NAME] = {"cuEventCreate",
-                                   "cuEventDestroy_v2",
-                                   "cuEventRecord",
-                                   "cuEventQuery",
-                                   "cuEventElapsedTime",
-                                   "cuStreamIsCapturing",
-                                   "cuThreadExchangeStreamCaptureMode"};
+static const char names[][SHIM_FUNCTION] = {"cuEventCreate",
+                                            "cuEventDestroy_v2",
+                                            "cuEventRecord",
+                                            "cuEventQuery",
+                                            "cuEventElapsedTime",
+                                            "cuStreamIsCapturing",
+                                            "cuThreadExchangeStreamCaptureMode"};
 
 /* NULL: there is none, or an old one. Two threads at once find the same. */
 static const struct driver *find_driver(void)
@@ -52,12 +51,8 @@ static const struct driver *find_driver(void)
     if (known)
         return known > 0 ? &driver : NULL;
     void *handle = shim_dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-    bool all = handle != NULL;
-    for (size_t i = 0; all && i < sizeof(names) / sizeof(names[0]); i++) {
-        void *function = dlsym(handle, names[i]);
-        memcpy((char *)&found + i * sizeof(function), &function, sizeof(function));
-        all = function != NULL;
-    }
+    size_t n = sizeof(names) / sizeof(names[0]);
+    bool all = handle && shim_functions(handle, names, n, n, &found);
     if (all)
         driver = found;
     __atomic_store_n(&state, all ? 1 : -1, __ATOMIC_RELEASE);
@@ -209,8 +204,8 @@ static void tell(struct watch *watch, int64_t now, bool last)
 /* Somebody else looks at this job's times: nothing is added to what he sees. */
 static bool is_unwanted(void)
 {
-    static const char profilers[][NAME] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
-                                           "NSYS_PROFILING_SESSION_ID"};
+    static const char profilers[][32] = {"NCCL_PROFILER_PLUGIN", "CUDA_INJECTION64_PATH",
+                                         "NSYS_PROFILING_SESSION_ID"};
     const char *wanted = shim_env("TCCL_ACHIEVED");
 
     for (size_t i = 0; i < sizeof(profilers) / sizeof(profilers[0]); i++) {
@@ -329,7 +324,7 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
     for (int i = 0; i < PAIRS && !sample; i++)
         if (!watch->pairs[i].under_way)
             sample = &watch->pairs[i];
-    if (!sample || watch->faults >= FAULTS || !is_its(watch, stream))
+    if (!sample || !is_its(watch, stream))
         return NULL;
     /* A stream that is captured into a graph is left alone: an event would become a part of it. */
     int status = driver->capturing(stream, &captures);
@@ -361,7 +356,6 @@ struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective
     if ((watch->samples >= SHIM_SAMPLED_FIRST && now < watch->next_us) || watch->faults >= FAULTS ||
         !(driver = find_driver()) || !take(watch))
         return NULL;
-    watch->first_us = watch->first_us ? watch->first_us : now;
     watch->next_us = now + SECOND_US;
     /* Another thread may be capturing, which the query of an event would end. */
     driver->exchange_mode(&mode);

@@ -174,6 +174,19 @@ static int open_answer(const struct exchange *exchange, const char *name, struct
     return tccl_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
 }
 
+/* Asks what tccld has but to note, and frees it. Returns 0, or -1 with why. */
+static int tell(const struct shim_plan *plan, struct exchange *exchange, int64_t deadline_us,
+                struct tccl_error *why)
+{
+    struct tccl_lines lines;
+    int status = ask(plan, exchange, deadline_us, why);
+
+    if (status == 0)
+        status = open_answer(exchange, "tccl-ok", &lines, why);
+    shim_scratch_free(exchange, sizeof(*exchange));
+    return status;
+}
+
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct tccl_error *why)
@@ -181,7 +194,6 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     static const char *const words[] = {"applied", "unknown",  "fewer",
                                         "differs", "not used", "begun"};
     struct exchange *exchange = begin(plan, "tccl-confirm", why);
-    struct tccl_lines lines;
     char plain[CONFIRM_TEXT + 1];
     size_t length = 0;
 
@@ -198,11 +210,7 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put(&exchange->lines, "gpus", "%d", gpus);
     tccl_line_put(&exchange->lines, "lowest", "%d", lowest);
     tccl_line_put_bool(&exchange->lines, "whole", whole);
-    int status = ask(plan, exchange, deadline_us, why);
-    if (status == 0)
-        status = open_answer(exchange, "tccl-ok", &lines, why);
-    shim_scratch_free(exchange, sizeof(*exchange));
-    return status;
+    return tell(plan, exchange, deadline_us, why);
 }
 
 int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *figures, int ranks,
@@ -210,7 +218,6 @@ int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *f
                       struct tccl_error *why)
 {
     struct exchange *exchange = begin(plan, "tccl-achieved", why);
-    struct tccl_lines lines;
 
     if (!exchange)
         return -1;
@@ -225,11 +232,7 @@ int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *f
     tccl_line_put(&exchange->lines, "bytes", "%llu", (unsigned long long)figures->bytes);
     if (figures->share >= 0)
         tccl_line_put_number(&exchange->lines, "share", figures->share);
-    int status = ask(plan, exchange, deadline_us, why);
-    if (status == 0)
-        status = open_answer(exchange, "tccl-ok", &lines, why);
-    shim_scratch_free(exchange, sizeof(*exchange));
-    return status;
+    return tell(plan, exchange, deadline_us, why);
 }
 
 /* Returns as shim_ask_agree. */

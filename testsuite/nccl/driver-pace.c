@@ -6,14 +6,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-static int this_node(void)
-{
-    const char *node = getenv("TCCL_RIG_NODE");
-
-    return node ? atoi(node) : 0;
-}
 
 __attribute__((visibility("default"))) bool rig_place(const void *address, struct rig_place *place)
 {
@@ -45,11 +37,7 @@ static void copy(int gpu, struct pace_stream *stream, const struct rig_copy *cop
             continue;
         snprintf(name, sizeof(name), "g%d%c%c%d", gpu, copies[i].reads ? '<' : '>', place.kind,
                  place.number);
-        parts[used] = (struct pace_part){this_node(), pace_find(this_node(), name)};
-        if (parts[used].transfer >= 0)
-            used++;
-        else if (atomic_fetch_add(&told, 1) == 0)
-            fprintf(stderr, "tccl rig: the machine has no %s: not paced\n", name);
+        used += pace_find_part(pace_node(), name, &parts[used]);
     }
     pace_copy(stream, parts, used, bytes, gone, data);
 }

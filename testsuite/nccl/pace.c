@@ -197,6 +197,23 @@ int pace_find(int node, const char *name)
     return -1;
 }
 
+int pace_node(void)
+{
+    const char *node = getenv("TCCL_RIG_NODE");
+
+    return node ? atoi(node) : 0;
+}
+
+bool pace_find_part(int node, const char *name, struct pace_part *part)
+{
+    static int told;
+
+    *part = (struct pace_part){node, pace_find(node, name)};
+    if (part->transfer < 0 && __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED) == 0)
+        fprintf(stderr, "tccl rig: the machine has no %s: not paced\n", name);
+    return part->transfer >= 0;
+}
+
 /* ---- Rates ---- */
 
 /* What is left of each resource of each node, and the weights of those whose rates are not fixed.

@@ -33,6 +33,12 @@ bool pace_open(void);
 /* The place of a transfer such as "g0>m1" on a node; -1: the model has none. */
 int pace_find(int node, const char *name);
 
+/* This process' node: $TCCL_RIG_NODE, or 0. */
+int pace_node(void);
+/* The part that a transfer of that name is on a node. False: the model has none, which is said
+ * once. */
+bool pace_find_part(int node, const char *name, struct pace_part *part);
+
 /* Returns once the copy of so many bytes by all parts at once is done; or as soon as gone(data) is
  * true, asked every few milliseconds (NULL: never). */
 void pace_copy(struct pace_stream *stream, const struct pace_part *parts, int n, size_t bytes,

@@ -243,13 +243,6 @@ static int carry_out(struct rig_pair *pair, const struct ibv_send_wr *wr)
 
 /* A key: bit 0, then whether the place is known, a GPU's (else a NUMA node's), its number, that of
  * the NIC, of the node. */
-static int node_of_rig(void)
-{
-    const char *node = getenv("TCCL_RIG_NODE");
-
-    return node ? atoi(node) : 0;
-}
-
 uint32_t rig_key_of(const void *address, int nic)
 {
     static bool (*find)(const void *address, struct rig_place *place);
@@ -264,22 +257,18 @@ uint32_t rig_key_of(const void *address, int nic)
     if (!find || !find(address, &place))
         return 1;
     return 1u | 2u | (uint32_t)(place.kind == 'g') << 2 | (uint32_t)(place.number & 31) << 3 |
-           (uint32_t)(nic & 31) << 8 | (uint32_t)node_of_rig() << 13;
+           (uint32_t)(nic & 31) << 8 | (uint32_t)pace_node() << 13;
 }
 
 static int add_part(struct pace_part *parts, int n, uint32_t key, char way)
 {
     char name[PACE_NAME];
-    int node = (int)(key >> 13);
 
     if (!(key & 2))
         return n;
     snprintf(name, sizeof(name), "n%u%c%c%u", key >> 8 & 31, way, key & 4 ? 'g' : 'm',
              key >> 3 & 31);
-    parts[n] = (struct pace_part){node, pace_find(node, name)};
-    if (parts[n].transfer < 0)
-        fprintf(stderr, "tccl rig: the machine has no %s: not paced\n", name);
-    return parts[n].transfer < 0 ? n : n + 1;
+    return n + pace_find_part((int)(key >> 13), name, &parts[n]);
 }
 
 /* The NIC here reads what it sends, and the other one writes it. */

@@ -432,6 +432,14 @@ static void hear(struct running *running, struct running_step *step, const struc
     advance(verdict);
 }
 
+static void answer_ok(struct connection *connection)
+{
+    char text[32];
+    struct tccl_line_writer answer;
+    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
+    connection_answer_lines(connection, &answer);
+}
+
 void built_confirm(struct daemon *daemon, struct connection *connection,
                    const struct tccl_lines *question)
 {
@@ -444,10 +452,7 @@ void built_confirm(struct daemon *daemon, struct connection *connection,
     }
     if (said.whole)
         hear(daemon->running, step, &said);
-    char text[32];
-    struct tccl_line_writer answer;
-    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
-    connection_answer_lines(connection, &answer);
+    answer_ok(connection);
 }
 
 /* Are these to be kept in place of those that are? Of the ring's own they are before those of
@@ -498,8 +503,6 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
 {
     struct tccl_error err = {0};
     struct figures figures;
-    char text[32];
-    struct tccl_line_writer answer;
     struct running_step *step = running_asked(daemon, connection, question, &err);
     if (!step || read_figures(question, &figures, &err) != 0) {
         connection_refuse(connection, err.text);
@@ -511,8 +514,7 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
         verdict->news = true;
         put_news(verdict);
     }
-    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
-    connection_answer_lines(connection, &answer);
+    answer_ok(connection);
 }
 
 void built_end(struct running *running, struct running_step *step, bool silent)
