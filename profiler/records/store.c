@@ -275,6 +275,8 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
                            " PRAGMA journal_size_limit = 16777216",
                            err) != 0)
         return -1;
+    /* Where the disk is full, what was written ahead may be all that there is room for. */
+    tccl_store_execute(records, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
     return index_facts(records, err);
 }
 

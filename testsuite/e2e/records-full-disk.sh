@@ -25,6 +25,9 @@ recorded "$first" 0 state applied
 eventually "tccld says that the disk is full" eval 'grep -iE "full|no space" "$cluster"/log/tccld@n1*'
 rm "$cluster/nodes/n1/state/ballast"
 for job in "${unkept[@]}"; do recorded "$job" 0 state applied; done
-srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
-recorded "$(job_of)" 0 state applied
+# As much again: what SQLite writes ahead takes no more room than the records do.
+for round in 1 2 3 4; do
+    srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+    applied 2
+    recorded "$(job_of)" 0 state applied
+done
