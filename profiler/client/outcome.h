@@ -24,6 +24,7 @@ enum {
     TCCL_OUTCOME_BASELINE = 4095, /* its rings */
     TCCL_OUTCOME_BASIS = 15,
     TCCL_OUTCOME_FEWER = 255,
+    TCCL_OUTCOME_CLASS = 63,
     TCCL_OUTCOME_RING = 65535
 };
 
@@ -55,11 +56,12 @@ struct tccl_outcome {
     bool required; /* fallback: a node requires a ring, and node 0 ends the step */
     bool groups;   /* no ring for all of its GPUs, but its groups may ask for chains */
     bool partial;  /* a ring for the others, but this node could not take it */
-    char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied, but that NCCL
-                                              is foreseen to leave the ring alone */
-    enum tccl_reason cause;               /* its class; set both with tccl_outcome_say */
-    char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
-    char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
+    char reason[TCCL_OUTCOME_REASON + 1];    /* why not applied; "" when applied, but that NCCL
+                                                 is foreseen to leave the ring alone */
+    enum tccl_reason cause;                  /* its class; set both with tccl_outcome_say */
+    char source[TCCL_OUTCOME_SOURCE + 1];    /* of the bandwidths: model, host, cuda or mixed */
+    char node_class[TCCL_OUTCOME_CLASS + 1]; /* for the record: machine and GPU set of its nodes */
+    char policy[TCCL_POLICY_NAME + 1]; /* node 0's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
     double alone_gbps;  /* of the ring, or of NCCL's own where there is none, when nobody else runs;
                            0: as gbps */

@@ -40,6 +40,20 @@ static const char *text_in(const json_t *record, const char *name)
     return text ? text : "";
 }
 
+static double real_in(const json_t *record, const char *name)
+{
+    return json_number_value(json_object_get(record, name));
+}
+
+static int show_share(json_t *record)
+{
+    double share =
+        tccl_achieved_share(real_in(record, "achieved_gbps"), text_in(record, "achieved_with"),
+                            text_in(record, "built"), real_in(record, "gbps"),
+                            real_in(record, "nccl_gbps"), real_in(record, "baseline_gbps"));
+    return json_object_set_new(record, "achieved_share", json_real(share));
+}
+
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
@@ -72,7 +86,7 @@ static json_t *read_record(sqlite3_stmt *row)
     int64_t arrived = sqlite3_column_int64(row, place);
     if (arrived && json_object_set_new(record, "arrived", json_integer(arrived)) != 0)
         return NULL;
-    return show_built(record) == 0 ? tccl_steal(record) : NULL;
+    return show_share(record) == 0 && show_built(record) == 0 ? tccl_steal(record) : NULL;
 }
 
 /* The whole record of a row. NULL: with err, or, if err is empty, out of memory. */

@@ -135,6 +135,24 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
                                          sheet->built ? "" : "predicted to be ", ratio));
 }
 
+/* What its large collectives reached. */
+static void add_achieved(const json_t *record, struct acct_drawn *drawn)
+{
+    double achieved = json_number_value(json_object_get(record, "achieved_gbps")),
+           share = json_number_value(json_object_get(record, "achieved_share"));
+    long long samples = tccl_number_of(record, "samples");
+    bool own = !strcmp(tccl_text_of(record, "achieved_with"), "own");
+    char of[64] = "";
+    if (!(achieved > 0))
+        return;
+    if (share > 0)
+        snprintf(of, sizeof(of), ", %.0f %% of what was predicted", 100 * share);
+    add_line(&drawn->sheet,
+             acct_field_print("achieved %.2f GB/s%s%s: the best tenth of %lld large collective%s",
+                              achieved, own ? " with NCCL's own rings" : "", of, samples,
+                              ending(samples)));
+}
+
 /* What it has beside others, of what it would have alone, and by what that is known, unless that is
  * what its other bandwidths are from; and who can't be drawn: those that copy between GPUs and
  * memory only, or whose chains were too long. A text that can't be read is as none. */
@@ -179,6 +197,7 @@ static void add_bars(const json_t *record, struct acct_drawn *drawn)
     const struct {
         const char *name, *label;
     } known[TCCL_SHEET_BARS] = {{"gbps", drawn->ring.n_rings > 1 ? "these rings" : "this ring"},
+                                {"achieved_gbps", "achieved"},
                                 {"baseline_gbps", "baseline"},
                                 {"alone_gbps", "ring alone"},
                                 {"placed_gbps", "best GPUs"},
@@ -186,7 +205,7 @@ static void add_bars(const json_t *record, struct acct_drawn *drawn)
     for (int i = 0; i < TCCL_SHEET_BARS; i++) {
         double gbps = json_number_value(json_object_get(record, known[i].name));
         int n = drawn->sheet.n_bars;
-        if (!(gbps > 0))
+        if (!(gbps > 0) || (i == 1 && strcmp(tccl_text_of(record, "achieved_with"), "rings") != 0))
             continue;
         drawn->sheet.bars[n].label = known[i].label;
         drawn->sheet.bars[n].ours = i == 0;
@@ -294,6 +313,7 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     add_size(record, drawn);
     add_state(record, drawn);
     add_gain(record, drawn);
+    add_achieved(record, drawn);
     add_beside(record, drawn);
     add_source(record, drawn);
     if (sheet->cut)

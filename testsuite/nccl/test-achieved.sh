@@ -25,7 +25,8 @@ step "planned rings"
 joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- "${large[@]}"
 built applied
 record 'r["samples"] >= 4 and r["achieved_from"] == 16 << 20 and r["sent_bytes"] >= 12 << 24 and
-    0 < r["achieved_median"] <= r["achieved_gbps"] <= r["gbps"] * most and 0 < r["sent_share"] <= 1'
+    0 < r["achieved_median"] <= r["achieved_gbps"] <= r["gbps"] * most and 0 < r["sent_share"] <= 1 and
+    r["achieved_with"] == "rings" and abs(r["achieved_share"] - r["achieved_gbps"] / r["gbps"]) < 1e-9'
 said "TCCL INFO" # of rank 0, at the end
 grep -q "of 3 ranks, with the ring: the best tenth of [0-9]* collectives from 16 MiB on reached" "$work/rings" || fail "no line says it"
 
@@ -37,7 +38,8 @@ record 'r["samples"] >= 4 and 0 < r["achieved_gbps"] <= r["gbps"] * most'
 step "the user wants no P2P and a tree"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
 built "not used"
-record 'r["samples"] >= 4 and r["achieved_gbps"] > 0'
+record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and
+    abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
 
 step "not measured"
 for set in TCCL_ACHIEVED=0 NCCL_PROFILER_PLUGIN=/nowhere; do

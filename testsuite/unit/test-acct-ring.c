@@ -472,6 +472,32 @@ static char *page_of(const json_t *record)
         CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, ERR), 0));
 }
 
+/* What was achieved: a line, a bar beside the predictions, and facts on the page. */
+TEST(achieved)
+{
+    cleanup_json json_t *record = record_of("AAB");
+    cleanup_free char *before = text_of(record, 100, false);
+    CHECK(!strstr(before, "achieved"));
+    json_object_update_new(record, json_pack("{s:f, s:f, s:s, s:i, s:f}", "achieved_gbps", 9.11,
+                                             "achieved_share", 0.929, "achieved_with", "rings",
+                                             "samples", 412, "sent_share", 0.31));
+    cleanup_free char *text = text_of(record, 100, false);
+    CHECK_HOLDS(text,
+                "\nachieved 9.11 GB/s, 93 % of what was predicted: the best tenth of 412 large "
+                "collectives\n");
+    CHECK_HOLDS(text, "achieved      ");
+    cleanup_free char *page = page_of(record);
+    CHECK_HOLDS(page, "<th scope=\"row\">achieved</th><td class=\"n\">9.11</td>");
+    CHECK_HOLDS(page, "<dt>Part of its time in them</dt><dd>0.31</dd>");
+    json_object_update_new(record, json_pack("{s:s, s:f, s:i}", "achieved_with", "own",
+                                             "achieved_share", 0.0, "samples", 1));
+    cleanup_free char *own = text_of(record, 100, false);
+    CHECK_HOLDS(own, "\nachieved 9.11 GB/s with NCCL's own rings: the best tenth of 1 large "
+                     "collective\n");
+    cleanup_free char *own_page = page_of(record);
+    CHECK(!strstr(own_page, "<th scope=\"row\">achieved</th>"));
+}
+
 TEST(page)
 {
     cleanup_json json_t *record = record_of("AAB");

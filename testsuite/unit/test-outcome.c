@@ -362,6 +362,32 @@ TEST(sources)
     check_sources("cuda", "cuda", "cuda");
 }
 
+static void add_kind(struct merge *merge, const char *machine, uint32_t gpus, int neighbours)
+{
+    owned(shared_class) struct shared_class *class = make_class(0, "model");
+    snprintf(class->class->machine, sizeof(class->class->machine), "%s", machine);
+    class->class->gpus = gpus;
+    class->class->neighbours = neighbours;
+    CHECK_OK(merge_add(merge, class, 1, ERR));
+}
+
+/* Which kinds of nodes, each once, however many steps they are seen beside. */
+TEST(node_classes)
+{
+    owned(merge) struct merge *merge = merge_new(0);
+    cleared_by(tccl_outcome_clear) struct tccl_outcome two = {0}, many = {0};
+    add_kind(merge, "0123456789abcdef0123456789abcdef", 0x3f, 0);
+    add_kind(merge, "0123456789abcdef0123456789abcdef", 0x3, 0);
+    add_kind(merge, "0123456789abcdef0123456789abcdef", 0x3, 2);
+    outcome_solve(&two, merge, &join, TCCL_CHAIN_RINGS);
+    CHECK_STR(two.node_class, "01234567:0-5 + 01234567:0-1");
+    for (int i = 0; i < 20; i++)
+        add_kind(merge, "abcdef01234567890123456789abcdef", 0x5u << i, 0);
+    outcome_solve(&many, merge, &join, TCCL_CHAIN_RINGS);
+    CHECK_INT((int)strlen(many.node_class), TCCL_OUTCOME_CLASS);
+    CHECK(strncmp(many.node_class, "01234567:0-5 + 01234567:0-1 + abcdef01:0,2", 42) == 0);
+}
+
 TEST(malformed)
 {
     static const struct {

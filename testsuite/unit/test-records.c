@@ -94,6 +94,41 @@ TEST(unknown_nccl)
 }
 
 /* Of a record of an older version, which has no class, one text tells it, and nobody is blamed. */
+/* What was achieved, of what was foretold of what ran: worked out where a record is shown. Of what
+ * no machine does nothing is said. */
+TEST(achieved_share)
+{
+    static const struct {
+        const char *with, *built;
+        double achieved, nccl, share;
+    } steps[] = {
+        {"rings", "applied", 9.0, 6.0, 0.9},     {"rings", "applied", 41.0, 6.0, 0},
+        {"rings", "fewer", 9.0, 6.0, 0},         {"rings", "unknown", 9.0, 6.0, 0},
+        {"own", "not used", 9.0, 6.0, 1.5},      {"own", "not used", 4.0, 0, 0.8},
+        {"own", "not used", 25.0, 6.0, 0},       {"", "applied", 9.0, 6.0, 0},
+        {"others", "applied", 9.0, 6.0, 0},      {"rings", "applied", 0, 6.0, 0},
+        {"rings", "applied", 1e-12, 6.0, 1e-13},
+    };
+    owned(records) struct tccl_records *records = new_store_at(path);
+    for (int i = 0; i < (int)COUNT(steps); i++) {
+        json_t *record = step_record(1 + i, "applied", 1000 + i);
+        json_object_update_new(record, json_pack("{s:f, s:f}", "gbps", 10.0, "baseline_gbps", 5.0));
+        put_record(records, record);
+        json_t *built = built_record(1 + i, steps[i].built, "", 1000 + i);
+        json_object_update_new(built, json_pack("{s:s, s:f, s:f, s:i}", "achieved_with",
+                                                steps[i].with, "achieved_gbps", steps[i].achieved,
+                                                "nccl_gbps", steps[i].nccl, "sent_bytes", 1 << 20));
+        put_record(records, built);
+    }
+    cleanup_json json_t *found = find_records(records, json_object(), -1, 1 << 20);
+    CHECK_INT((int)json_array_size(found), (int)COUNT(steps));
+    for (int i = 0; i < (int)COUNT(steps); i++) {
+        double share =
+            json_number_value(json_object_get(json_array_get(found, (size_t)i), "achieved_share"));
+        CHECK(fabs(share - steps[i].share) <= 1e-12 * fmax(1, share));
+    }
+}
+
 TEST(without_a_class)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)";
@@ -142,6 +177,7 @@ TEST(normal)
     owned(records) struct tccl_records *records = new_store_at(path);
     put_record(records, json_incref(given));
     cleanup_json json_t *found = find_records(records, json_loads("{}", 0, NULL), -1, ALL);
+    json_object_set_new(normal, "achieved_share", json_real(0)); /* of what is shown alone */
     CHECK(json_equal(json_array_get(found, 0), normal));
 }
 

@@ -183,10 +183,11 @@ static int put_figures(const struct figures *figures, json_t *record)
 {
     if (figures->samples == 0)
         return 0;
-    cleanup_json json_t *told =
-        json_pack("{s:f, s:f, s:I, s:I, s:I}", "achieved_gbps", figures->best, "achieved_median",
-                  figures->median, "achieved_from", (json_int_t)figures->from, "samples",
-                  (json_int_t)figures->samples, "sent_bytes", (json_int_t)figures->bytes);
+    cleanup_json json_t *told = json_pack(
+        "{s:s, s:f, s:f, s:I, s:I, s:I}", "achieved_with", figures->steered ? "rings" : "own",
+        "achieved_gbps", figures->best, "achieved_median", figures->median, "achieved_from",
+        (json_int_t)figures->from, "samples", (json_int_t)figures->samples, "sent_bytes",
+        (json_int_t)figures->bytes);
     if (told && figures->share >= 0 &&
         json_object_set_new(told, "sent_share", json_real(figures->share)) != 0)
         return -1;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/numberset.h"
 #include "base/plan-lines.h"
 #include "chain/beside-text.h"
 #include "chain/ring-set.h"
@@ -303,6 +304,30 @@ static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
              same ? first : "mixed");
 }
 
+/* Is a class before it of the same machine and GPUs, seen beside other steps? */
+static bool is_named(const struct merge *merge, int number)
+{
+    const struct tccl_node_class *class = merge->classes[number]->class, *before;
+    for (int i = 0; i < number; i++)
+        if ((before = merge->classes[i]->class)->gpus == class->gpus &&
+            strcmp(before->machine, class->machine) == 0)
+            return true;
+    return false;
+}
+
+/* The kinds of nodes that the step is on; what is too long is cut. */
+static void name_class(struct tccl_outcome *outcome, const struct merge *merge)
+{
+    char *at = outcome->node_class, *end = at + sizeof(outcome->node_class);
+    for (int i = 0; i < merge->n_classes && at < end; i++) {
+        char gpus[96] = "";
+        tccl_numberset_format(merge->classes[i]->class->gpus, gpus, sizeof(gpus));
+        if (!is_named(merge, i))
+            at += snprintf(at, (size_t)(end - at), "%s%.8s:%s", i ? " + " : "",
+                           merge->classes[i]->class->machine, gpus);
+    }
+}
+
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
                    const struct tccl_step *join, int most_rings)
 {
@@ -315,6 +340,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     outcome->first = 0;
     outcome->gpus = gpus;
     name_source(outcome, merge);
+    name_class(outcome, merge);
     outcome->neighbours = merge_neighbours(merge);
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         tccl_outcome_say(outcome, TCCL_REASON_POLICY,
