@@ -35,9 +35,10 @@ static const struct tccl_release releases[] = {
     {23000, 23002, "2.30", TCCL_NCCL_2_30, SINCE_2_29_7 | TCCL_FACT_PAIR_WAYS},
     {23003, 23004, "2.30.3", TCCL_NCCL_2_30, SINCE_2_30_3 | TCCL_FACT_PAIR_WAYS},
     {23005, 23099, "2.30.5", TCCL_NCCL_2_30, SINCE_2_30_3},
-    /* Of these there is no source: they are taken to do as 2.30.7 does. */
-    {23100, 23199, "2.31", TCCL_NCCL_2_30, SINCE_2_30_3},
-    {23200, 23299, "2.32", TCCL_NCCL_2_30, SINCE_2_30_3},
+    /* Of these there is no source but of the rates between AMD's CPUs (NVIDIA/nccl issue 2441):
+     * they are taken to do as 2.30.7 does in all else. */
+    {23100, 23199, "2.31", TCCL_NCCL_2_31, SINCE_2_30_3},
+    {23200, 23299, "2.32", TCCL_NCCL_2_31, SINCE_2_30_3},
 };
 enum { RELEASES = sizeof(releases) / sizeof(*releases) };
 

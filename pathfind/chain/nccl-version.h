@@ -20,6 +20,7 @@ enum tccl_nccl {
     TCCL_NCCL_2_28,
     TCCL_NCCL_2_29,
     TCCL_NCCL_2_30,
+    TCCL_NCCL_2_31,
     TCCL_GENERATIONS,
     TCCL_NEWEST = TCCL_GENERATIONS - 1
 };

@@ -185,6 +185,8 @@ static int read_pairs(const json_t *json, bool nics, struct tccl_machine *machin
 
 static const char *const cpu_words[] = {
     [TCCL_CPU_AMD] = "amd",
+    [TCCL_CPU_AMD_ZEN3] = "amd-zen3",
+    [TCCL_CPU_AMD_ZEN5] = "amd-zen5",
     [TCCL_CPU_INTEL_BDW] = "intel-bdw",
     [TCCL_CPU_INTEL_SKL] = "intel-skl",
     [TCCL_CPU_INTEL_SRP] = "intel-srp",
@@ -220,8 +222,8 @@ static int read_cpu(const json_t *json, struct tccl_machine *machine, struct tcc
     machine->cpu = tccl_cpu_parse(word);
     if (machine->cpu == TCCL_CPU_UNKNOWN)
         return tccl_fail(err,
-                         "\"cpu\" is \"%s\"; wanted: amd, intel-bdw, intel-skl, intel-srp, "
-                         "intel-erp, arm, power, zhaoxin or zhaoxin-yongfeng",
+                         "\"cpu\" is \"%s\"; wanted: amd, amd-zen3, amd-zen5, intel-bdw, "
+                         "intel-skl, intel-srp, intel-erp, arm, power, zhaoxin or zhaoxin-yongfeng",
                          word);
     return 0;
 }

@@ -15,12 +15,16 @@
 enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = TCCL_BUS_TEXT };
 
 /* Makers of CPUs, and generations, as far as NCCL tells them apart; NCCL has a rate for the way
- * from socket to socket for each. In JSON: "amd", "intel-bdw" (Broadwell and older), "intel-skl"
- * (Skylake to Cooper Lake), "intel-srp" (Sapphire Rapids), "intel-erp" (Emerald Rapids and newer),
- * "arm", "power", "zhaoxin", "zhaoxin-yongfeng". */
+ * from socket to socket for each. In JSON: "amd" (Zen 2 and older, or which one is unknown),
+ * "amd-zen3" (Zen 3 and 4), "amd-zen5", "intel-bdw" (Broadwell and older), "intel-skl" (Skylake to
+ * Cooper Lake), "intel-srp" (Sapphire Rapids, and Granite Rapids, whose model number is below
+ * Emerald Rapids'), "intel-erp" (Emerald Rapids), "arm" (Grace, too), "power", "zhaoxin",
+ * "zhaoxin-yongfeng". */
 enum tccl_cpu {
     TCCL_CPU_UNKNOWN,
     TCCL_CPU_AMD,
+    TCCL_CPU_AMD_ZEN3,
+    TCCL_CPU_AMD_ZEN5,
     TCCL_CPU_INTEL_BDW,
     TCCL_CPU_INTEL_SKL,
     TCCL_CPU_INTEL_SRP,
@@ -81,6 +85,10 @@ json_t *tccl_machine_to_json(const struct tccl_machine *machine);
  * no such word. */
 const char *tccl_cpu_word(enum tccl_cpu cpu);
 enum tccl_cpu tccl_cpu_parse(const char *word);
+static inline bool tccl_cpu_is_amd(enum tccl_cpu cpu)
+{
+    return cpu >= TCCL_CPU_AMD && cpu <= TCCL_CPU_AMD_ZEN5;
+}
 
 /* Hash of what determines the bandwidths (GPU models, PCI tree, NUMA, NICs), not of names of the
  * machine, minors or fabrics. Bus ids and NIC names count, since plans name devices by them. Not of

@@ -16,7 +16,9 @@
  *  - 2.28: NICs count on a single node, too;
  *  - 2.29: NICs are in the order of bus ids, not of ibv_get_device_list (here: of the machine);
  * NICs at any distance below sm_90;
- *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100.
+ *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100;
+ *  - 2.31: between AMD's CPUs 24 GB/s from Zen 3 and 32 from Zen 5 on, before 16 for all
+ * (NVIDIA/nccl pull request 2036 and issue 2441).
  * From 2.30.7 on, NCCL takes a GPU's rate from NVML as it is at the time, which is less while the
  * GPU is at rest; here it is that of the slot. What NCCL builds and says of it was compared with
  * 2.21.5, 2.23.4, 2.27.7, 2.29.7 and 2.30.7 (testsuite/nccl/README.md); the others are read

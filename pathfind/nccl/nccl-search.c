@@ -668,7 +668,7 @@ static bool ask_less(struct search *search, struct limits *limits)
 {
     struct graph *now = &search->now;
     const struct graph *best = &search->best;
-    bool across_amd = search->view->cpu == TCCL_CPU_AMD && now->far_gpus == TCCL_FAR_SYSTEM;
+    bool across_amd = tccl_cpu_is_amd(search->view->cpu) && now->far_gpus == TCCL_FAR_SYSTEM;
 
     if (now->alike && !across_amd) {
         now->alike = false;
@@ -848,6 +848,8 @@ static bool changed(enum tccl_nccl nccl, const struct tccl_view *view, bool clos
         return !closed || least_sm(view) >= 100;
     case TCCL_NCCL_2_30:
         return !closed;
+    case TCCL_NCCL_2_31:
+        return view->cpu == TCCL_CPU_AMD_ZEN3 || view->cpu == TCCL_CPU_AMD_ZEN5;
     default:
         return true;
     }

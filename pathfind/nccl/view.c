@@ -41,13 +41,15 @@ struct tree {
 static float cpu_gbps(enum tccl_cpu cpu, enum tccl_nccl nccl)
 {
     static const float gbps[] = {
-        [TCCL_CPU_UNKNOWN] = 5000, [TCCL_CPU_AMD] = 16,       [TCCL_CPU_INTEL_BDW] = 6,
-        [TCCL_CPU_INTEL_SKL] = 10, [TCCL_CPU_INTEL_SRP] = 22, [TCCL_CPU_INTEL_ERP] = 40,
-        [TCCL_CPU_ARM] = 6,        [TCCL_CPU_POWER] = 32,     [TCCL_CPU_ZHAOXIN] = 6,
-        [TCCL_CPU_YONGFENG] = 9,
+        [TCCL_CPU_AMD_ZEN3] = 24,  [TCCL_CPU_AMD_ZEN5] = 32,  [TCCL_CPU_UNKNOWN] = 5000,
+        [TCCL_CPU_AMD] = 16,       [TCCL_CPU_INTEL_BDW] = 6,  [TCCL_CPU_INTEL_SKL] = 10,
+        [TCCL_CPU_INTEL_SRP] = 22, [TCCL_CPU_INTEL_ERP] = 40, [TCCL_CPU_ARM] = 6,
+        [TCCL_CPU_POWER] = 32,     [TCCL_CPU_ZHAOXIN] = 6,    [TCCL_CPU_YONGFENG] = 9,
     };
     if (nccl < TCCL_NCCL_2_26 && (cpu == TCCL_CPU_INTEL_SRP || cpu == TCCL_CPU_INTEL_ERP))
         return gbps[TCCL_CPU_INTEL_SKL];
+    if (nccl < TCCL_NCCL_2_31 && tccl_cpu_is_amd(cpu))
+        return gbps[TCCL_CPU_AMD];
     return gbps[cpu];
 }
 
@@ -386,6 +388,8 @@ static enum tccl_far p2p_far(const struct tccl_view *view)
 {
     switch (view->cpu) {
     case TCCL_CPU_AMD:
+    case TCCL_CPU_AMD_ZEN3:
+    case TCCL_CPU_AMD_ZEN5:
         return view->nccl < TCCL_NCCL_2_23 || view->n_gpus <= 2 ? TCCL_FAR_SYSTEM
                                                                 : TCCL_FAR_SWITCHES;
     case TCCL_CPU_UNKNOWN:

@@ -86,7 +86,7 @@ static enum tccl_cpu cpu_of(hwloc_topology_t topology)
     if (strcmp(architecture, "aarch64") == 0)
         return TCCL_CPU_ARM;
     if (strcmp(vendor, "AuthenticAMD") == 0 || strncmp(fact(topology, "CPUModel"), "AMD ", 4) == 0)
-        return TCCL_CPU_AMD;
+        return family >= 26 ? TCCL_CPU_AMD_ZEN5 : family == 25 ? TCCL_CPU_AMD_ZEN3 : TCCL_CPU_AMD;
     /* NCCL's generations begin with the models Skylake-SP, Sapphire Rapids and Emerald Rapids. */
     if (strcmp(vendor, "GenuineIntel") == 0 && family > 0 && model > 0)
         return family != 6 || model < 0x55 ? TCCL_CPU_INTEL_BDW

@@ -18,6 +18,7 @@ enum {
     MOST_AFFINITY = 250,       /* bytes of an attribute that NCCL reads */
     MOST_CPUS = 24,            /* NCCL reads 32 things below one, of which some may be there */
     INTEL_ACROSS_MODEL = 0xcf, /* the model of CPU from which on NUMA nodes are nominally nearer */
+    AMD_ACROSS_FAMILY = 23,    /* Zen 2: from 2.31 on later ones are nominally nearer */
 };
 
 /* Numbers that are negative and texts that are empty are not told. */
@@ -171,7 +172,7 @@ static int open_layout_cpu(struct drawing *drawing, int node, int number, struct
     if (drawing->layout->intel)
         open_cpu(drawing->text, number, affinity, "GenuineIntel", 6, INTEL_ACROSS_MODEL);
     else
-        open_cpu(drawing->text, number, affinity, "AuthenticAMD", 25, 1);
+        open_cpu(drawing->text, number, affinity, "AuthenticAMD", AMD_ACROSS_FAMILY, 49);
     drawing->cpus++;
     if (number < SHIM_PCI_NODES)
         drawing->has_cpu[number + 1] = true;

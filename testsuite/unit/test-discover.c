@@ -325,8 +325,8 @@ TEST(node_without_memory)
     check_writable();
 }
 
-/* GPUs on one bus, as many as wanted. */
-static char *machine_of(int count)
+/* GPUs on one bus, as many as wanted. facts: of the processor. */
+static char *machine_of(int count, const char *facts)
 {
     char *text = NULL;
     size_t size;
@@ -334,8 +334,10 @@ static char *machine_of(int count)
 
     fputs("<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" "
           "complete_cpuset=\"0x1\" allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" "
-          "allowed_nodeset=\"0x1\" gp_index=\"1\">\n"
-          "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+          "allowed_nodeset=\"0x1\" gp_index=\"1\">\n",
+          out);
+    fputs(facts, out);
+    fputs("<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
           "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"4096\"/>\n"
           "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
           "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"3\"/>\n"
@@ -354,7 +356,7 @@ static char *machine_of(int count)
 
 TEST(too_many)
 {
-    cleanup_free char *sixteen = machine_of(16), *more = machine_of(17);
+    cleanup_free char *sixteen = machine_of(16, ""), *more = machine_of(17, "");
     struct tccl_discover_options options = {.xml = save(sixteen)};
 
     discover(&options);
@@ -363,6 +365,35 @@ TEST(too_many)
     check_writable();
     options.xml = save(more);
     check_refused(&options, "more than 16 GPUs");
+}
+
+#define FACT(name, value) "<info name=\"" name "\" value=\"" value "\"/>"
+#define CPU(vendor, family, model)                                                                 \
+    FACT("CPUVendor", vendor) FACT("CPUFamilyNumber", family) FACT("CPUModelNumber", model)
+
+/* Processors by their numbers, and what NCCL takes them for. */
+TEST(cpus)
+{
+    static const struct {
+        const char *facts, *word;
+    } cases[] = {
+        {CPU("AuthenticAMD", "23", "49"), "amd"},       /* EPYC 7742 */
+        {CPU("AuthenticAMD", "25", "1"), "amd-zen3"},   /* EPYC 7763 */
+        {CPU("AuthenticAMD", "25", "17"), "amd-zen3"},  /* EPYC 9654 */
+        {CPU("AuthenticAMD", "26", "2"), "amd-zen5"},   /* EPYC 9575F */
+        {FACT("CPUModel", "AMD EPYC"), "amd"},          /* of which no more is known */
+        {CPU("GenuineIntel", "6", "85"), "intel-skl"},  /* Xeon 8280 */
+        {CPU("GenuineIntel", "6", "143"), "intel-srp"}, /* Xeon 8480+ */
+        {CPU("GenuineIntel", "6", "173"), "intel-srp"}, /* Xeon 6980P, Granite Rapids */
+        {CPU("GenuineIntel", "6", "207"), "intel-erp"}, /* Xeon 8592+ */
+        {FACT("Architecture", "aarch64"), "arm"},       /* Grace */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        cleanup_free char *text = machine_of(2, cases[i].facts);
+        struct tccl_discover_options options = {.xml = save(text)};
+        discover(&options);
+        CHECK_STR(tccl_cpu_word(found.site.machine.cpu), cases[i].word);
+    }
 }
 
 TEST(bad_files)
