@@ -35,6 +35,8 @@
     R(MESSAGE, "message", true)                                                                    \
     R(BAD_PROFILE, "bad profile", true)                                                            \
     R(UNCLASSED, "not classed", false)                                                             \
+    R(TRIAL, "trial", false)                                                                       \
+    R(EVIDENCE, "evidence", false)                                                                 \
     R(OTHER, "other", true)
 
 enum tccl_reason {

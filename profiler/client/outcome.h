@@ -55,6 +55,8 @@ struct tccl_outcome {
     bool recorded; /* somebody above keeps the record */
     bool required; /* fallback: a node requires a ring, and node 0 ends the step */
     bool groups;   /* no ring for all of its GPUs, but its groups may ask for chains */
+    bool measure;  /* no ring, for any of its communicators either: nodes have plans by which what
+                    * NCCL's own choice achieves is measured */
     bool partial;  /* a ring for the others, but this node could not take it */
     char reason[TCCL_OUTCOME_REASON + 1];    /* why not applied; "" when applied, but that NCCL
                                                  is foreseen to leave the ring alone */

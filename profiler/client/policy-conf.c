@@ -111,8 +111,8 @@ static int set_range(const struct tccl_key *key, void *field, const struct tccl_
     return 0;
 }
 
-/* "1.1x", in thousandths; -1: it is not that. */
-static long read_times(const char *text)
+/* "1.1x" with the unit "x", in thousandths; -1: it is not that. */
+static long read_thousandths(const char *text, const char *unit)
 {
     long whole = tccl_value_number(&text), part = 0;
     if (whole > 1000)
@@ -125,18 +125,31 @@ static long read_times(const char *text)
         for (; digits > 0; digits--)
             part += (*text++ - '0') * (scale /= 10);
     }
-    return whole < 0 || strcmp(text, "x") != 0 ? -1 : whole * 1000 + part;
+    return whole < 0 || strcmp(text, unit) != 0 ? -1 : whole * 1000 + part;
+}
+
+static int set_thousandths(const struct tccl_key *key, void *field, const char *value,
+                           const char *unit)
+{
+    long number = read_thousandths(value, unit);
+    if (number < key->min || number > key->max)
+        return 1;
+    *(int *)field = (int)number;
+    return 0;
 }
 
 static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     (void)conf, (void)err;
-    long gain = read_times(value);
-    if (gain < key->min || gain > key->max)
-        return 1;
-    *(int *)field = (int)gain;
-    return 0;
+    return set_thousandths(key, field, value, "x");
+}
+
+static int set_trial(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                     const char *value, struct tccl_error *err)
+{
+    (void)conf, (void)err;
+    return set_thousandths(key, field, value, "%");
 }
 
 /* A number from 0 to max at *text; TCCL_NOT_SET where there is none. Returns 0, or -1. */
@@ -234,6 +247,7 @@ static int set_environment(const struct tccl_key *key, void *field, const struct
 #define FIELD(name) offsetof(struct tccl_policy, name)
 #define GAIN                                                                                       \
     "how many times as fast as NCCL's own choice, from 1x to 100x, such as 1.1x for 10 % faster"
+#define SHARE "a share of the steps, from 0% to 50%, such as 5% or 0.5%"
 #define CLASS                                                                                      \
     "a traffic class from 0 to 255, a service level from 0 to 15 behind a '/', or both, such as "  \
     "106 or 106/3"

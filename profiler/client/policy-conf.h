@@ -41,6 +41,7 @@ struct tccl_traffic_class {
     KEY(int, min_nodes, , "MinNodes", "1", tccl_set_count, 1, NODES_MAX, NULL) \
     KEY(int, min_gpus, , "MinGpus", "2", tccl_set_count, 1, GPUS_MAX, NULL) \
     KEY(int, min_gain, , "MinGain", "1x", set_gain, 1000, 100000, GAIN) /* thousandths: 1100 for 1.1x */ \
+    KEY(int, trial, , "Trial", "0%", set_trial, 0, 50000, SHARE) /* thousandths of a percent */ \
     KEY(int, max_rings, , "MaxRings", NULL, tccl_set_count, 1, 8, NULL) \
     KEY(int, forbid, , "Forbid", "no", tccl_set_yes, 0, 0, "yes or no") \
     KEY(int, timeout_ms, , "Timeout", NULL, tccl_set_duration, 10, 300000, NULL) \

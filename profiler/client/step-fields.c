@@ -64,6 +64,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "min_nodes", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_nodes)},
     {.name = "min_gpus", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_gpus)},
     {.name = "min_gain", TCCL_FIELD_REAL, JOIN, 0, GBPS, STEP(min_gain)},
+    {.name = "trial", TCCL_FIELD_INT, JOIN, 0, 50000, STEP(trial)},
     {.name = "max_rings", TCCL_FIELD_INT, JOIN, 0, TCCL_NODE_RINGS, STEP(max_rings)},
     {.name = "silent", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(silent)},
     {.name = "hidden", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(hidden)},
@@ -113,6 +114,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "required", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(required)},
     {.name = "groups", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(groups)},
     {.name = "agreed", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(agreed)},
+    {.name = "measure", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(measure)},
     {.name = "path", TCCL_FIELD_LONG, PLAN, 0, PATH_MAX, OUTCOME(path)},
 };
 /* clang-format on */

@@ -75,6 +75,7 @@ struct tccl_step {
     enum tccl_launch launch;
     int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
+    int trial;                         /* of so many of 100,000 jobs the steps are trials */
     int max_rings;                     /* at once; 0: what tccld's tccl.conf says */
     bool silent;                       /* off, and without a record: its GPUs are in use here */
     bool hidden;                       /* its tasks here see only their own GPUs */

@@ -141,6 +141,9 @@ static void print_answer(const struct answer *answer)
     print_time("RequireTimeout", rule->require_timeout_ms);
     printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain / 1000.0,
            "MaxRings", rule->max_rings, "MinNodes", rule->min_nodes, "MinGpus", rule->min_gpus);
+    if (rule->trial > 0)
+        printf("%-16s %g%% of the jobs%s\n", "Trial", rule->trial / 1000.0,
+               choice->asked ? ", none of those that ask for a ring" : "");
     if (format_class(&rule->traffic_class, text))
         printf("%-16s %s\n", "TrafficClass", text);
     for (int i = 0; i < rule->n_environment; i++)
@@ -179,11 +182,11 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
     char class[TCCL_TRAFFIC_CLASS + 1];
     format_class(&rule->traffic_class, class);
     cleanup_json json_t *json = json_pack(
-        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:i,s:s,s:o}", "policy", rule->name,
+        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:f,s:i,s:i,s:i,s:s,s:o}", "policy", rule->name,
         "mode", tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid",
         rule->forbid, "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms,
         "auto_timeout_ms", rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms,
-        "min_gain", rule->min_gain / 1000.0, "max_rings", rule->max_rings, "min_nodes",
+        "min_gain", rule->min_gain / 1000.0, "trial_percent", rule->trial / 1000.0, "max_rings", rule->max_rings, "min_nodes",
         rule->min_nodes, "min_gpus", rule->min_gpus, "traffic_class", class, "environment",
         environment_to_json(rule));
     if (!json || (explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))

@@ -76,6 +76,8 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,
                  mode == TCCL_MODE_ON ? "NCCL's own choice is used"
                                       : "the step ends, because a ring is required");
+    else if (plan->measure)
+        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
     else if (plan->state == TCCL_STATE_NOTHING)
         snprintf(line, NOTICE_SIZE, "tccl: nothing to do: %s", plan->reason);
     else

@@ -217,6 +217,8 @@ static int send_join(int fd, enum tccl_reason cause, const char *reason, int tim
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
     join.min_gain = remote.rule.min_gain / 1000.0;
+    bool wanted = remote.choice.asked && remote.choice.mode >= TCCL_MODE_ON;
+    join.trial = wanted ? 0 : remote.rule.trial;
     join.max_rings = remote.rule.max_rings;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     join.cause = cause;

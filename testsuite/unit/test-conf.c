@@ -95,6 +95,7 @@ TEST(named_policies)
                        "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
                        "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
                        "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
+                       "Trial=0.5%\n"
                        "MaxRings=1\nMinNodes=2\nMinGpus=3\nTrafficClass=106/"
                        "3\nEnvironment=NCCL_X=a b=c\n"
                        "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
@@ -113,6 +114,7 @@ TEST(named_policies)
     CHECK(big->nodes.min == 2 && big->nodes.max == 8);
     CHECK(big->gpus.min == 4 && big->gpus.max == INT_MAX);
     CHECK(big->mode == TCCL_MODE_ON && big->forbid == 0 && big->min_gain == 1075);
+    CHECK(big->trial == 500 && conf.policy.trial == 0);
     CHECK(big->traffic_class.tc == 106 && big->traffic_class.sl == 3);
     CHECK(conf.policies[1].traffic_class.tc == TCCL_NOT_SET);
     CHECK(big->timeout_ms == 2000 && big->require_timeout_ms == 20000);
@@ -171,6 +173,11 @@ TEST(bad_policies)
     check_bad("[policy a]\nDefault=maybe\n", 2, "off, auto, on or require");
     check_bad("[policy a]\nForbid=1\n", 2, "yes or no");
     check_bad("[policy a]\nTimeout=5\n", 2, "a number with ms, s or min");
+    check_bad("[policy a]\nTrial=51%\n", 2, "from 0% to 50%");
+    check_bad("[policy a]\nTrial=5\n", 2, "from 0% to 50%");
+    check_bad("[policy a]\nTrial=-1%\n", 2, "from 0% to 50%");
+    check_bad("[policy a]\nTrial=nan%\n", 2, "from 0% to 50%");
+    check_bad("[policy a]\nTrial=0.0001%\n", 2, "from 0% to 50%");
     check_bad("[policy a]\nMaxRings=9\n", 2, "from 1 to 8");
     check_bad("[policy]\nMaxRings=0\n", 2, "from 1 to 8");
     static const char *const days[] = {"7",

@@ -5,6 +5,7 @@
 #include "client/key.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
+#include "tccld/join/trial.h"
 
 OWNED(merge, struct merge, merge_free)
 OWNED(shared_class, struct shared_class, shared_class_drop)
@@ -342,6 +343,43 @@ TEST(min_gain)
             tccl_outcome_clear(&outcome);
         }
     }
+    default_gbps = 0;
+}
+
+/* The same jobs whatever the step, about as many as were asked for, and no others where one of two
+ * nodes joins with another share. A trial is measured, says so on all nodes, and has no ring. */
+TEST(trials)
+{
+    int drawn = 0;
+    default_gbps = 0.5;
+    owned(merge) struct merge *merge = make_merge(2, "model");
+    for (uint32_t job = 1; job <= 4000; job++) {
+        struct tccl_step asks = {.nodes = names, .key = {.cluster = "c", .job = job}};
+        struct tccl_outcome outcome = {0}, read = {0};
+        asks.trial = 5000;
+        asks.key.step = job % 7;
+        asks.key.restart = job % 3;
+        outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
+        bool trial = outcome.cause == TCCL_REASON_TRIAL;
+        CHECK_INT(outcome.state, trial ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
+        CHECK(trial == outcome.measure && trial == !outcome.ring && !(trial && outcome.groups));
+        CHECK(trial == (strncmp(outcome.reason, "trial: NCCL's own choice", 24) == 0));
+        CHECK(trial == trial_draws(&(struct tccl_step_key){.cluster = "c", .job = job}, "trial",
+                                   asks.trial));
+        /* A component of a heterogeneous job is its leader's. */
+        CHECK(trial ==
+              trial_draws(&(struct tccl_step_key){.cluster = "c", .job = 99999, .het_job = job},
+                          "trial", asks.trial));
+        CHECK(!trial || trial_draws(&asks.key, "trial", 9000)); /* more are the same and others */
+        CHECK(!trial_draws(&asks.key, "trial", 0));
+        cleanup_json json_t *json = outcome_to_json(&outcome, &asks.key, 0, 2);
+        CHECK_OK(tccl_plan_from_json(json, &asks.key, 0, 2, &read, ERR));
+        CHECK(read.measure == trial && read.cause == outcome.cause);
+        drawn += trial;
+        tccl_outcome_clear(&read);
+        tccl_outcome_clear(&outcome);
+    }
+    CHECK(drawn > 140 && drawn < 260); /* 200 are expected, 14 is the deviation */
     default_gbps = 0;
 }
 

@@ -33,6 +33,7 @@ void alongside_plan(struct running *running, struct running_step *step,
     char text[TCCL_RINGS_TEXT];
     step->plan = true;
     step->ring = outcome->state == TCCL_STATE_APPLIED;
+    step->measure = outcome->measure;
     step->start = outcome->start;
     put_gpus(step, class->gpus, machine);
     step->n_baselines = step->ring ? outcome->n_baselines : 0;

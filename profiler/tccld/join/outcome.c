@@ -18,6 +18,7 @@
 #include "client/step-fields.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/trial.h"
 
 enum {
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
@@ -263,6 +264,18 @@ static void say_beside(struct tccl_outcome *outcome, const struct tccl_run *runs
         outcome->beside = tccl_beside_format(list, n);
 }
 
+/* NCCL's own choice in place of the ring, for the step's groups, too; and measured. */
+static void measure_own(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                        const struct tccl_step *join)
+{
+    outcome->state = TCCL_STATE_NOTHING;
+    outcome->measure = true;
+    tccl_outcome_say(outcome, TCCL_REASON_TRIAL,
+                     "trial: NCCL's own choice in place of a ring of %.1f GB/s, to compare them "
+                     "(Trial=%g%%)",
+                     ring->gbps, join->trial / 1000.0);
+}
+
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct limits *limits, const struct tccl_run *runs, int n_runs,
                       const struct tccl_step *join)
@@ -277,6 +290,10 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     }
     if (compare_baselines(outcome, ring, join) == 0) {
         leave_to_nccl(outcome, ring, join);
+        return;
+    }
+    if (trial_draws(&join->key, "trial", join->trial)) {
+        measure_own(outcome, ring, join);
         return;
     }
     outcome->state = TCCL_STATE_APPLIED;
@@ -402,6 +419,8 @@ static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_ste
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
     tccl_line_put_bool(plan, "ring", false);
+    if (outcome->measure)
+        tccl_line_put_bool(plan, "groups", false);
     return 0;
 }
 

@@ -39,6 +39,7 @@ static const struct tccl_field fields[] = {
     {.name = "stepd", TCCL_FIELD_TEXT, .max = STEPD_TEXT - 1, AT(stepd)},
     {.name = "plan", TCCL_FIELD_BOOL, AT(plan)},
     {.name = "ring", TCCL_FIELD_BOOL, AT(ring)},
+    {.name = "measure", TCCL_FIELD_BOOL, .use = 1, AT(measure)},
     {.name = "partial", TCCL_FIELD_BOOL, AT(partial)},
     {.name = "start", TCCL_FIELD_INT, .max = INT64_MAX, AT(start)},
     {.name = "rings", TCCL_FIELD_LONG, .use = 1, .max = TCCL_RINGS_TEXT - 1, AT(rings)},

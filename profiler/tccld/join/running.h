@@ -46,6 +46,7 @@ struct running_step {
     /* By PLAN. */
     bool plan; /* there is one, of a ring or for groups of its GPUs alone */
     bool ring;
+    bool measure; /* NCCL's own choice is to run, for groups too */
     bool partial; /* node 0 has heard that a node is without its plan */
     int64_t start;
     int n_gpus;

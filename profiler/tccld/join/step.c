@@ -131,7 +131,7 @@ void step_close(struct step *step, enum step_event event)
     decide_end(step);
     answer_children(step);
     if (step_has_joined(step)) {
-        if (step_has_ring(step) || has_groups(step))
+        if (step_has_ring(step) || step->outcome.measure || has_groups(step))
             answer_apply(step);
         answer_join(step);
     }

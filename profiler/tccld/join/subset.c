@@ -186,6 +186,11 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
+    if (step->measure) { /* a shim that does not know of it */
+        answer(&writer, TCCL_STATE_NOTHING, "what NCCL's own choice achieves is measured");
+        connection_answer_lines(connection, &writer);
+        return;
+    }
     struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
                                                  question.n_gpus, step->hidden, &err);
     if (class)
