@@ -130,7 +130,7 @@ struct tccl_field {
 /* Is it a text in records? All else are numbers. */
 bool tccl_field_is_text(const struct tccl_field *field);
 
-enum { TCCL_MOST_FIELDS = 80 };
+enum { TCCL_MOST_FIELDS = 96 };
 extern const struct tccl_field tccl_step_fields[];
 extern const int tccl_n_step_fields;
 
