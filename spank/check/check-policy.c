@@ -186,9 +186,9 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
         "mode", tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid",
         rule->forbid, "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms,
         "auto_timeout_ms", rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms,
-        "min_gain", rule->min_gain / 1000.0, "trial_percent", rule->trial / 1000.0, "max_rings", rule->max_rings, "min_nodes",
-        rule->min_nodes, "min_gpus", rule->min_gpus, "traffic_class", class, "environment",
-        environment_to_json(rule));
+        "min_gain", rule->min_gain / 1000.0, "trial_percent", rule->trial / 1000.0, "max_rings",
+        rule->max_rings, "min_nodes", rule->min_nodes, "min_gpus", rule->min_gpus, "traffic_class",
+        class, "environment", environment_to_json(rule));
     if (!json || (explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;
     json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS);
