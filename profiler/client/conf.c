@@ -153,6 +153,17 @@ static int set_port(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
+static int set_on(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                  const char *value, struct tccl_error *err)
+{
+    (void)key, (void)conf, (void)err;
+    bool on = strcasecmp(value, "on") == 0;
+    if (!on && strcasecmp(value, "off") != 0)
+        return 1;
+    *(bool *)field = on;
+    return 0;
+}
+
 /* "730d", "forever", of which 0 days are meant; moves *text behind it. */
 static int read_days(const struct tccl_key *key, const char **text, int *days)
 {

@@ -156,6 +156,14 @@ static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const str
     *comm = (struct shim_comm){.key = key ? key : 1, .ranks = ranks, .expected = -1, .nccl = *nccl};
 }
 
+/* A rank of a step that is left to NCCL: others need not know of it. */
+static struct shim_init *pass(const struct shim_nccl *nccl, int ranks, int rank, tccl_bus gpu)
+{
+    struct shim_init init = {.gpu = gpu, .rank = rank, .called = true};
+    fill_comm(&init.comm, 0, ranks, nccl);
+    return shim_pending_add(&init);
+}
+
 static struct shim_init *enter_rank(const struct shim_process *process,
                                     const struct shim_nccl *nccl, uint64_t key, int ranks, int rank,
                                     const ncclConfig_t *config)
@@ -169,6 +177,8 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     tccl_bus gpu;
     if (!process || ranks < 1)
         return NULL;
+    if (process->plan.untouched)
+        return shim_device_current(&gpu, NULL) == 0 ? pass(nccl, ranks, rank, gpu) : NULL;
     read_config(config, &read);
     /* A communicator of one rank is nothing to steer, but its process is one that has the shim. A
      * call that waits asks in this very thread. */
@@ -214,9 +224,14 @@ static void drop(struct shim_entry *entry, struct shim_entry *roll)
 /* The wrapper returns. In a group, or without waiting, NCCL has not asked yet. */
 static void leave(struct shim_init *init, ncclResult_t result)
 {
+    const struct shim_process *process = shim_process_armed();
     shim_pending_here(NULL);
     if (!init)
         return;
+    if (process && process->plan.untouched) { /* it will ask for nothing */
+        shim_pending_forget(init);
+        return;
+    }
     shim_policy_restore(&init->policy);
     if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
         struct shim_entry *entry = init->entry, *roll = init->comm.roll;
@@ -240,7 +255,8 @@ static ncclResult_t done(struct shim_init *init, const struct shim_parent *paren
         const struct shim_process *process = shim_process_armed();
         init->handle = *comm;
         shim_achieved_end(*comm, false);
-        if (process && shim_plan_whole(&process->plan, init->comm.ranks))
+        if (process && !process->plan.unmeasured &&
+            shim_plan_whole(&process->plan, init->comm.ranks))
             shim_achieved_begin(*comm, init->comm.ranks, init->rank, init->gpu, init->entry,
                                 init->comm.nccl.version);
         if (shim_parent_add(&(struct shim_parent){.handle = *comm,
@@ -329,6 +345,10 @@ static void enter_all(const struct shim_process *process, const struct shim_nccl
     for (int i = 0; i < n; i++) {
         if (shim_device_bus(devices ? devices[i] : i, &gpu, NULL))
             gpu = SHIM_NO_BUS;
+        if (process->plan.untouched) {
+            inits[i] = pass(nccl, n, i, gpu);
+            continue;
+        }
         describe(process, nccl, gpu, &member);
         member.rank = i;
         inits[i] = enter(process, &member, &comm);

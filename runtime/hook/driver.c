@@ -84,7 +84,7 @@ static void *stand_in_front(void **kept, void *found, void *ours)
 static bool is_steered(void)
 {
     const struct shim_process *process = shim_process_armed();
-    return process && tccl_nccl_known(process->version);
+    return process && !process->plan.untouched && tccl_nccl_known(process->version);
 }
 
 static int address(const char *name, void **function, int version, uint64_t flags);

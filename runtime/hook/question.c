@@ -186,6 +186,8 @@ static const char *answer(const struct shim_process *process, const char *name,
 static const char *nccl_asks(const char *name, const void *caller)
 {
     const struct shim_process *process = shim_process_armed();
+    if (process && process->plan.untouched)
+        return NULL;
     const struct shim_nccl *nccl = process ? shim_nccl_at(caller) : NULL;
     if (nccl)
         return answer(process, name, nccl, caller);

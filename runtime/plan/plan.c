@@ -396,11 +396,14 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
         return -1;
     if (!tccl_lines_are(&lines, "tccl-plan", 1))
         return tccl_fail(why, "the plan is of another version");
-    bool ring;
+    bool ring, groups, measure;
     if (get_step(&lines, plan, why) != 0)
         return -1;
-    if (tccl_line_bool(&lines, "ring", &ring) == 0 && !ring)
+    plan->unmeasured = tccl_line_bool(&lines, "measure", &measure) == 0 && !measure;
+    if (tccl_line_bool(&lines, "ring", &ring) == 0 && !ring) {
+        plan->untouched = tccl_line_bool(&lines, "groups", &groups) == 0 && !groups;
         return 0; /* the step as a whole is left to NCCL */
+    }
     if (get_chain(&lines, &plan->chain, why) != 0)
         return -1;
     if (tccl_line_bool(&lines, "agreed", &plan->agreed) != 0)

@@ -62,6 +62,8 @@ struct shim_plan {
     uint8_t n_gpus;
     tccl_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
     bool agreed;              /* it is built by all nodes, or by none */
+    bool untouched;           /* all is left to NCCL, groups, too: it is there to measure */
+    bool unmeasured;          /* what collectives reach is not wanted */
     struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 

@@ -23,7 +23,8 @@ joined() { # as joined_once
     done
 }
 
-# Runs run-ring within a step of these nodes. After it, plans are those of the step, and the rings are in $work/rings.
+# Runs run-ring within a step of these nodes. After it, plans are those of the step, and the rings are in $work/rings. TCCL_EDIT_PLAN: what
+# sed is to make of the plans before.
 joined_once() { # NODE... -- MODEL OPTION...
     local nodes=() options=() after=()
     number=$((${number:-0} + 1))
@@ -40,6 +41,7 @@ plans=$1
 shift
 options=()
 while read -r plan; do
+    [ -z "${TCCL_EDIT_PLAN:-}" ] || sed -i "$TCCL_EDIT_PLAN" "$plan"
     options+=(--plan "$plan")
     mkdir -p "$plans.kept/$plan"
     cp "$plan" "$plans.kept/$plan"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What large collectives reach is on record (ACHIEVED), with a stock NCCL on machines whose copies take their time, and a real tccld: with
-# the planned rings, and with NCCL's own where the user wants a tree; not where he says TCCL_ACHIEVED=0, for small ones only, or with a
-# profiler plugin. No figure is beyond what the machine can do; how near they are is for ../bench (achieved). In cuMem mode.
+# the planned rings, and with NCCL's own where the user wants a tree, where the ring is no gain, and where the plan is there to measure; not
+# where the user says TCCL_ACHIEVED=0 or the site Achieved=off, for small ones only, or with a profiler plugin. No figure is beyond what the machine can do; how near they are is for ../bench (achieved). In cuMem mode.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
@@ -12,7 +12,7 @@ import json
 import sys
 r = json.load(open(sys.argv[1]))[0]
 most = 1.05 / float(sys.argv[2])  # of what the model gives
-print({name: r.get(name) for name in ("built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_median", "achieved_from", "samples", "sent_bytes",
+print({name: r.get(name) for name in ("state", "built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_with", "achieved_median", "achieved_from", "samples", "sent_bytes",
                                       "sent_share")})
 sys.exit(not eval("(" + sys.argv[3] + ")"))
 PYTHON
@@ -41,10 +41,26 @@ built "not used"
 record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and
     abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
 
+step "NCCL's own rings are as good"
+joined dual-8gpu:0-2 -- dual-8gpu --gpus 0-2 --pace $slower -- "${large[@]}"
+record 'r["state"] == "nothing-to-do" and r["built"] == "not used" and r["samples"] >= 4 and r["achieved_with"] == "own" and
+    0 < r["achieved_gbps"] <= r["baseline_gbps"] * most and r["nccl"]'
+
+step "a plan that is there to measure"
+TCCL_EDIT_PLAN='/^gbps /,$c ring no\ngroups no\nend' joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- "${large[@]}"
+record 'r["samples"] >= 4 and r["achieved_with"] == "own" and 0 < r["achieved_gbps"] <= r["baseline_gbps"] * most'
+run_alone amd-4gpu --gpus 0-2
+"$here/same-rings" "$alone" "$work/rings" || { show_log; fail "$what: not as NCCL alone"; }
+said "TCCL .* communicator [0-9a-f]{16}" 0
+no_warning
+
 step "not measured"
 for set in TCCL_ACHIEVED=0 NCCL_PROFILER_PLUGIN=/nowhere; do
     joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set $set -- "${large[@]}"
     record "$none"
 done
+TCCL_CONF_LINES=Achieved=off joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- "${large[@]}"
+built applied
+record "$none"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- --go-on --times 9 --collective all-reduce:1048576:f32
 record "$none"

@@ -482,9 +482,10 @@ static json_t *figures(const struct tccl_step_key *key, int rank, int samples, d
     snprintf(best_text, sizeof(best_text), "%g", best);
     snprintf(median, sizeof(median), "%g", best / 2);
     return question("achieved", key,
-                    json_pack("{s:s,s:i,s:i,s:i,s:s,s:s,s:I,s:s}", "steered", "yes", "rank", rank,
-                              "from", 64 << 20, "samples", samples, "best", best_text, "median",
-                              median, "bytes", (json_int_t)samples << 30, "share", "0.25"));
+                    json_pack("{s:s,s:i,s:i,s:i,s:i,s:s,s:s,s:I,s:s}", "steered", "yes", "nccl",
+                              22907, "rank", rank, "from", 64 << 20, "samples", samples, "best",
+                              best_text, "median", median, "bytes", (json_int_t)samples << 30,
+                              "share", "0.25"));
 }
 
 static void achieved(const struct tccl_step_key *key, int node, int rank, int samples, double best)
@@ -493,7 +494,8 @@ static void achieved(const struct tccl_step_key *key, int node, int rank, int sa
     CHECK_STR(text_of(answer, "type"), "ok");
 }
 
-static void await_achieved(const struct tccl_step_key *key, int samples, double best)
+static void await_achieved(const struct tccl_step_key *key, int samples, double best,
+                           const char *with)
 {
     cleanup_json json_t *record = NULL;
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
@@ -508,6 +510,8 @@ static void await_achieved(const struct tccl_step_key *key, int samples, double 
     CHECK(json_real_value(json_object_get(record, "sent_share")) == 0.25);
     CHECK_INT(json_integer_value(json_object_get(record, "sent_bytes")), (json_int_t)samples << 30);
     CHECK_INT(json_integer_value(json_object_get(record, "achieved_from")), 64 << 20);
+    CHECK_STR(text_of(record, "achieved_with"), with);
+    CHECK_STR(text_of(record, "nccl"), "2.29.7");
 }
 
 TEST(measured)
@@ -518,7 +522,7 @@ TEST(measured)
     achieved(&key, 1, 2, 32, 9.5); /* before it is known what was built */
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
-    await_achieved(&key, 32, 9.5);
+    await_achieved(&key, 32, 9.5, "rings");
     achieved(&key, 2, 0, 99, 1);   /* of another node: nobody keeps it */
     achieved(&key, 1, 3, 98, 2);   /* not the first rank here */
     achieved(&key, 1, 2, 8, 3);    /* a second communicator of it has sent less */
@@ -529,7 +533,20 @@ TEST(measured)
     cleanup_json json_t *record = record_of(0, key.job);
     CHECK_INT(json_integer_value(json_object_get(record, "samples")), 32);
     leave_all(&key, 2);
-    await_achieved(&key, 89, 11.25);
+    await_achieved(&key, 89, 11.25, "rings");
+}
+
+/* A step without a ring: its figures are those of NCCL's own, whatever they say. */
+TEST(measured_without_ring)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 3, path);
+    achieved(&key, 1, 0, 32, 9.5);
+    await_achieved(&key, 32, 9.5, "own");
+    achieved(&key, 1, 0, 40, 11.25);
+    leave_all(&key, 1);
+    await_achieved(&key, 40, 11.25, "own");
+    await_built(1, &key, "nothing-to-do", "not used", "");
 }
 
 /* Figures that can't be are refused, and stay out of the record. */

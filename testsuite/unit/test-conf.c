@@ -43,6 +43,7 @@ TEST(defaults)
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.max_rings, 8);
+    CHECK(conf.achieved);
     CHECK(conf.keep_days[0] == 0 && conf.keep_days[1] == 0);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
@@ -57,6 +58,7 @@ TEST(all_keys)
         "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
         "AccountingHost=n4\nTccldUser=tccl\nMungeUser=0\nSlurmUser=990\nAdmins=ann,bob\n"
         "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=4s\nMaxRings=4\n"
+        "Achieved=OFF\n"
         "KeepRecords=730d,misdated=7d\n"
         "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
         &conf, ERR);
@@ -80,6 +82,7 @@ TEST(all_keys)
     CHECK_INT(conf.auto_timeout_ms, 100);
     CHECK_INT(conf.alive_timeout_ms, 4000);
     CHECK_INT(conf.max_rings, 4);
+    CHECK(!conf.achieved);
     CHECK(conf.keep_days[0] == 730 && conf.keep_days[1] == 7);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
@@ -180,6 +183,7 @@ TEST(bad_policies)
     check_bad("[policy a]\nTrial=0.0001%\n", 2, "from 0% to 50%");
     check_bad("[policy a]\nMaxRings=9\n", 2, "from 1 to 8");
     check_bad("[policy]\nMaxRings=0\n", 2, "from 1 to 8");
+    check_bad("[tccl]\nAchieved=yes\n", 2, "give on or off");
     static const char *const days[] = {"7",
                                        "0d",
                                        "7d,",

@@ -58,6 +58,20 @@ TEST(groups_alone)
     CHECK_INT(parse_with("gbps 12.375\n", "ring yes\n", &plan, &why), -1);
     CHECK_STR(why.text, "the plan's gbps is wrong or missing");
     CHECK_INT(parse_with("gbps 12.375\n", "ring no\nring no\n", &plan, &why), -1);
+    CHECK(!plan.untouched);
+}
+
+/* Left to NCCL as a whole, to be measured; not to be measured. */
+TEST(measuring)
+{
+    struct shim_plan plan;
+    struct tccl_error why = {""};
+    CHECK_INT(parse_with("gbps 12.375\n", "ring no\ngroups no\n", &plan, &why), 0);
+    CHECK(plan.untouched && !plan.unmeasured && plan.chain.rings.n == 0);
+    CHECK_INT(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure no\ngroups no\n", &plan, &why), 0);
+    CHECK(!plan.untouched && plan.unmeasured && plan.chain.rings.n == 1);
+    CHECK_INT(parse_with("gbps 12.375\n", "gbps 12.375\nmeasure yes\n", &plan, &why), 0);
+    CHECK(!plan.untouched && !plan.unmeasured);
 }
 
 TEST(baselines)

@@ -84,6 +84,8 @@ static int put_plan(struct step *step, const struct running_step *record, struct
     if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
                      daemon->conf->socket, &writing->plan, &step->own_ring, &writing->err) != 0)
         return -1;
+    if (!daemon->conf->achieved)
+        tccl_line_put_bool(&writing->plan, "measure", false);
     strcpy(writing->run_dir, daemon->conf->run_dir);
     writing->key = step->key;
     writing->gid = join->gid;

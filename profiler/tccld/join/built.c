@@ -26,8 +26,8 @@ struct below {
 /* What a rank of this node has measured (ACHIEVED); samples 0: nothing. */
 struct figures {
     bool steered;
-    int64_t rank, from, samples, bytes;
-    double best, median, share; /* GB/s; share -1: not known */
+    int64_t rank, from, samples, bytes, nccl; /* nccl: its version, 0: not known */
+    double best, median, share;               /* GB/s; share -1: not known */
 };
 
 struct verdict {
@@ -205,11 +205,12 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
     return tccl_steal(record);
 }
 
-/* By node 0. */
+/* By node 0. Of a step without a ring there are but figures. */
 static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
 {
-    char reason[TCCL_OUTCOME_REASON + 1];
-    int rank = built_sum_judge(sum, verdict->step->nodes, reason);
+    char reason[TCCL_OUTCOME_REASON + 1] = "";
+    int rank = verdict->step->ring ? built_sum_judge(sum, verdict->step->nodes, reason)
+                                   : TCCL_BUILT_NOT_USED;
     verdict->sent = *sum;
     if (rank <= verdict->told && !verdict->news)
         return;
@@ -332,7 +333,7 @@ static void advance(struct verdict *verdict)
 
 /* ---- Words ---- */
 
-/* Of a step with a ring. NULL without memory. */
+/* Of a step with a ring, or of node 0 of another one. NULL without memory. */
 static struct verdict *of_step(struct running *running, struct running_step *step)
 {
     struct verdict *verdict = step->verdict ? step->verdict : calloc(1, sizeof(*verdict));
@@ -470,7 +471,7 @@ static bool counts_more(const struct figures *figures, const struct figures *kep
 static void put_news(struct verdict *verdict)
 {
     struct built_sum sum;
-    if (!verdict->news || verdict->told == TCCL_BUILT_NOTHING ||
+    if (!verdict->news || (verdict->step->ring && verdict->told == TCCL_BUILT_NOTHING) ||
         (!verdict->ended_at && tccl_now_ms() - verdict->put_at < BUILT_NEWS_MS))
         return;
     add_up(verdict, &sum);
@@ -492,6 +493,8 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
             ACHIEVED_MOST);
     if (tccl_line_number(lines, "share", 0, 1, &figures->share) != 0)
         figures->share = -1;
+    if (tccl_line_integer(lines, "nccl", 0, 999999, &figures->nccl) != 0)
+        figures->nccl = 0;
     if (tccl_line_bool(lines, "steered", &figures->steered) != 0)
         return tccl_fail(err, "steered: yes or no is expected");
     if (figures->rank < 0) /* not known: behind all that are */
@@ -509,7 +512,12 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
         connection_refuse(connection, err.text);
         return;
     }
-    struct verdict *verdict = step->ring && step->node == 0 ? of_step(daemon->running, step) : NULL;
+    struct verdict *verdict = step->node == 0 ? of_step(daemon->running, step) : NULL;
+    figures.steered &= step->ring;
+    if (!step->ring && figures.nccl > 0)
+        running_built(daemon->running, step, 0, (int)figures.nccl);
+    if (verdict && verdict->nccl == 0)
+        verdict->nccl = (int)figures.nccl;
     if (verdict && counts_more(&figures, &verdict->figures)) {
         verdict->figures = figures;
         verdict->news = true;
@@ -520,9 +528,15 @@ void built_achieved(struct daemon *daemon, struct connection *connection,
 
 void built_end(struct running *running, struct running_step *step, bool silent)
 {
-    struct verdict *verdict = step->ring ? of_step(running, step) : NULL;
+    struct verdict *verdict = step->ring ? of_step(running, step) : step->verdict;
     if (!verdict)
         return;
+    if (!step->ring) {
+        verdict->ended_at = tccl_now_ms();
+        put_news(verdict);
+        built_drop(step);
+        return;
+    }
     if (!silent && verdict->rank == TCCL_BUILT_NOTHING && verdict->begun)
         take_word(verdict, TCCL_BUILT_UNKNOWN,
                   "its processes ended before it was known what NCCL has built");
