@@ -15,6 +15,7 @@
 struct tccl_outbox {
     struct tccl_records *db;
     int64_t count;
+    json_int_t stuck[2]; /* id and checksum of a row that was to be removed, and was not found */
 };
 
 #define MOST_STEP (INT64_C(1) << 40) /* between numbers, over rows that can't be read */
@@ -301,7 +302,12 @@ static int remove_part(struct tccl_outbox *outbox, const json_t *ids, size_t fir
                      (sum ? sqlite3_bind_int64(delete, 2, json_integer_value(sum))
                           : sqlite3_bind_null(delete, 2)),
                  err);
-        gone += sqlite3_changes(outbox->db->db);
+        int found = sqlite3_changes(outbox->db->db);
+        if (rc == 0 && found == 0) {
+            outbox->stuck[0] = json_integer_value(json_array_get(each, 0));
+            outbox->stuck[1] = json_integer_value(sum);
+        }
+        gone += found;
     }
     sqlite3_reset(delete);
     if (end(outbox, rc, err) != 0)
@@ -333,6 +339,7 @@ json_t *tccl_outbox_take(struct tccl_outbox *outbox, int64_t behind, int most, s
                         *refused = json_array();
     size_t used = 0;
     int rc = SQLITE_DONE;
+    bool stuck = false;
     if (tccl_store_prepare(outbox->db, ROW " WHERE id > ?1 ORDER BY id LIMIT ?2", &rows, err) !=
             0 ||
         sqlite3_bind_int64(rows, 1, behind) != SQLITE_OK ||
@@ -350,6 +357,7 @@ json_t *tccl_outbox_take(struct tccl_outbox *outbox, int64_t behind, int most, s
             rc = SQLITE_DONE;
             break;
         }
+        stuck |= id == outbox->stuck[0] && sum == outbox->stuck[1];
         bool good = json_is_object(record);
         if (good) {
             json_array_append_new(numbers, json_pack("[I, I]", id, sum));
@@ -369,7 +377,7 @@ json_t *tccl_outbox_take(struct tccl_outbox *outbox, int64_t behind, int most, s
     int64_t left = outbox->count - (int64_t)json_array_size(bad);
     if (tccl_outbox_remove(outbox, bad, refused, err) != 0)
         return NULL;
-    if (outbox->count > left) { /* their numbers are none */
+    if (stuck || outbox->count > left) { /* their numbers are none */
         outbox->db->damaged = outbox->db->broken = true;
         tccl_fail(err, "%s: rows of it can't be found again", outbox->db->path);
         return NULL;

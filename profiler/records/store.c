@@ -348,17 +348,24 @@ static struct tccl_records *new_records(const char *path, struct tccl_error *err
     return NULL;
 }
 
-int tccl_records_open(const char *path, struct tccl_records **records, struct tccl_error *err)
+int tccl_records_open(const char *path, const atomic_bool *stop, struct tccl_records **records,
+                      struct tccl_error *err)
 {
+    struct tccl_error why = {0};
     *records = NULL;
     struct tccl_records *new = new_records(path, err);
     if (!new)
         return -1;
-    if (make_file(path, err) != 0 || open_file(new, SQLITE_OPEN_READWRITE, BUSY_MS, err) != 0 ||
-        open_tables(new, err) != 0) {
+    int rc = make_file(path, err) != 0 ? -1 : open_file(new, SQLITE_OPEN_READWRITE, BUSY_MS, err);
+    tccl_records_bound(new, 0, stop);
+    if (rc == 0 && (rc = open_tables(new, &why)) != 0 && tccl_records_gave_up(new))
+        tccl_fail(err, "%s: records of an older version are taken over at the next start", path);
+    if (rc != 0) {
+        tccl_fail_with(err, &why);
         tccl_records_close(new);
         return -1;
     }
+    tccl_records_bound(new, 0, NULL);
     *records = new;
     return 0;
 }

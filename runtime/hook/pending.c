@@ -131,9 +131,10 @@ static struct shim_init *claim_by_device(void)
             found[n++] = &inits[i];
     if (n == 1)
         claimed = claim(found[0]);
-    shim_lock_release(&lock);
+    /* With the lock: nobody else gets the place of one that ends meanwhile. */
     for (int i = 0; n > 1 && i < n; i++)
         put_aside(found[i]);
+    shim_lock_release(&lock);
     return claimed;
 }
 

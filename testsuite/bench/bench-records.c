@@ -137,7 +137,7 @@ static double make_store(const char *path, int64_t now, int days)
 {
     owned(records) struct tccl_records *records = NULL;
     double begun = bench_clock();
-    MUST(tccl_records_open(path, &records, ERR));
+    MUST(tccl_records_open(path, NULL, &records, ERR));
     for (int i = 0; i < RECORDS; i += BATCH) {
         MUST(tccl_records_begin(records, ERR));
         for (int j = i; j < i + BATCH; j++) {

@@ -19,7 +19,7 @@ static void begin(void)
     static const char *const reasons[] = {"", "policy: no", "n2: no GPU in this step"};
     if (records)
         return;
-    MUST(tccl_records_open(check_at("records.db"), &records, ERR));
+    MUST(tccl_records_open(check_at("records.db"), NULL, &records, ERR));
     atexit(end);
     for (int i = 0; i < RECORDS; i++) {
         cleanup_json json_t *record = json_pack(

@@ -90,11 +90,22 @@ const char *check_folder(void)
     return folder;
 }
 
+char *check_intern(const char *text)
+{
+    static char **texts;
+    static size_t n;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(texts[i], text) == 0)
+            return texts[i];
+    texts = realloc(texts, (n + 1) * sizeof(*texts));
+    if (!texts || !(texts[n] = strdup(text)))
+        abort();
+    return texts[n++];
+}
+
 const char *check_at(const char *fmt, ...)
 {
-    static char paths[64][PATH_MAX];
-    static int next;
-    char *path = paths[next++ % 64];
+    char path[PATH_MAX];
     va_list args;
     int length = snprintf(path, PATH_MAX, "%s/", check_folder());
     va_start(args, fmt);
@@ -103,7 +114,7 @@ const char *check_at(const char *fmt, ...)
     else if (vsnprintf(path + length, PATH_MAX - (size_t)length, fmt, args) >= PATH_MAX - length)
         abort();
     va_end(args);
-    return path;
+    return check_intern(path);
 }
 
 const char *check_printf(const char *fmt, ...)

@@ -180,7 +180,10 @@ void check_clear(void);
 /* Checks that nothing is in it any more. */
 void check_nothing_left(void);
 
-/* A path in it, as printf; "": the folder's. Static: the last 64 stay. */
+/* Such a text, which stays until the end: the same one for equal texts. */
+char *check_intern(const char *text);
+
+/* A path in it, as printf; "": the folder's. It stays. */
 const char *check_at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A text, as printf. Static: the last 16 stay. */

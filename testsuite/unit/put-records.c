@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     char line[65536];
     struct tccl_error err = {0};
     struct tccl_records *records = NULL;
-    int rc = argc == 2 ? tccl_records_open(argv[1], &records, &err) : -1;
+    int rc = argc == 2 ? tccl_records_open(argv[1], NULL, &records, &err) : -1;
     if (rc == 0)
         rc = tccl_records_begin(records, &err);
     while (rc == 0 && fgets(line, sizeof(line), stdin)) {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "check.h"
 
 enum { RIG_NODES = 40, RIG_PATIENCE_MS = 120000 };
 
@@ -32,15 +33,9 @@ static struct rig {
 /* A path in a node's folder, or with 0 in that of all. Static. */
 static inline char *rig_at(const char *name, int node)
 {
-    static char *paths[1024];
     char path[256];
-    int i = 0;
     snprintf(path, sizeof(path), node ? "%s/n%d/%s" : "%s/%.0d%s", rig.folder, node, name);
-    while (i < 1023 && paths[i] && strcmp(paths[i], path) != 0)
-        i++;
-    if (i == 1023)
-        abort();
-    return paths[i] ? paths[i] : (paths[i] = strdup(path));
+    return check_intern(path);
 }
 
 static inline void rig_write(const char *path, const void *data, size_t size, mode_t mode)

@@ -12,7 +12,7 @@ OWNED(records, struct tccl_records, tccl_records_close)
 static inline struct tccl_records *open_store_at(const char *path)
 {
     struct tccl_records *records;
-    CHECK_OK(tccl_records_open(path, &records, ERR));
+    CHECK_OK(tccl_records_open(path, NULL, &records, ERR));
     return records;
 }
 

@@ -219,19 +219,29 @@ static void confirm(const struct tccl_step_key *key, int node, const char *word,
 
 /* Records */
 
-/* Waits until what was built is on record, as node sees it. */
-static void await_built(int node, const struct tccl_step_key *key, const char *state,
-                        const char *built, const char *reason)
+/* Waits until a step's record has that member, as node sees it. A new reference to it, or to the
+ * one that it has at last. */
+static json_t *await_record(int node, const struct tccl_step_key *key, const char *name,
+                            const json_t *value)
 {
-    cleanup_json json_t *record = NULL;
+    json_t *record = NULL;
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
         cleanup_json json_t *records = records_of(node - 1, key->job);
         CHECK(json_array_size(records) <= 1);
         json_decref(record);
         record = json_incref(json_array_get(records, 0));
-        if (record && strcmp(text_of(record, "built"), built) == 0)
+        if (json_equal(json_object_get(record, name), value))
             break;
     }
+    return record;
+}
+
+/* Waits until what was built is on record. */
+static void await_built(int node, const struct tccl_step_key *key, const char *state,
+                        const char *built, const char *reason)
+{
+    cleanup_json json_t *value = json_string(built);
+    cleanup_json json_t *record = await_record(node, key, "built", value);
     CHECK_STR(text_of(record, "built"), built);
     CHECK_STR(text_of(record, "state"), state);
     CHECK_STR(text_of(record, "built_reason"), reason);
@@ -497,13 +507,8 @@ static void achieved(const struct tccl_step_key *key, int node, int rank, int sa
 static void await_achieved(const struct tccl_step_key *key, int samples, double best,
                            const char *with)
 {
-    cleanup_json json_t *record = NULL;
-    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
-        json_decref(record);
-        record = record_of(0, key->job);
-        if (json_integer_value(json_object_get(record, "samples")) == samples)
-            break;
-    }
+    cleanup_json json_t *value = json_integer(samples);
+    cleanup_json json_t *record = await_record(1, key, "samples", value);
     CHECK_INT(json_integer_value(json_object_get(record, "samples")), samples);
     CHECK(json_real_value(json_object_get(record, "achieved_gbps")) == best);
     CHECK(json_real_value(json_object_get(record, "achieved_median")) == best / 2);

@@ -77,6 +77,23 @@ uid_t connection_uid(const struct connection *connection)
     return 0;
 }
 
+/* Where it is slow, the store is opened for as long as it may be. */
+static bool slow_store;
+int __real_tccl_records_open(const char *path, const atomic_bool *stop,
+                             struct tccl_records **records, struct tccl_error *err);
+int __wrap_tccl_records_open(const char *path, const atomic_bool *stop,
+                             struct tccl_records **records, struct tccl_error *err);
+int __wrap_tccl_records_open(const char *path, const atomic_bool *stop,
+                             struct tccl_records **records, struct tccl_error *err)
+{
+    int64_t end = tccl_now_ms() + PATIENCE_MS;
+    if (!slow_store)
+        return __real_tccl_records_open(path, stop, records, err);
+    while (!atomic_load(stop) && tccl_now_ms() < end)
+        usleep(1000);
+    return tccl_fail(err, "given up");
+}
+
 /* The node "n1", whose records are another's or its own. */
 static struct tccl_conf conf = {.node = "n1"};
 static struct daemon node = {.conf = &conf};
@@ -87,7 +104,7 @@ static void set_home(const char *host)
     strcpy(conf.accounting_host, host);
 }
 
-static void begin(const char *home)
+static void begin_journal(const char *home)
 {
     check_remove(check_folder());
     snprintf(conf.state_dir, sizeof(conf.state_dir), "%s/state", check_folder());
@@ -97,6 +114,11 @@ static void begin(const char *home)
     node.base = event_base_new();
     journal = node.journal = journal_open(&node, ERR);
     CHECK_STR(check_err.text, "");
+}
+
+static void begin(const char *home)
+{
+    begin_journal(home);
     for (int i = 0; i < 100 && journal_trouble(journal); i++)
         event_base_loop(node.base, EVLOOP_ONCE);
 }
@@ -289,6 +311,20 @@ TEST(early)
     }
     CHECK_INT(waiting(), 0);
     end();
+}
+
+/* tccld ends while its store is taken over, which takes any time: that is given up, and records are
+ * in the outbox. */
+TEST(ends_while_opening)
+{
+    slow_store = true;
+    begin_journal("n1");
+    for (int job = 1; job < 4; job++)
+        put(job);
+    end();
+    slow_store = false;
+    CHECK_INT(waiting(), 3);
+    CHECK_INT(sql("state/outbox.db", "SELECT count(*) FROM aside"), 0);
 }
 
 /* What is in memory at the end is in the outbox, and what was under way. */

@@ -56,7 +56,7 @@ static json_t *ask(struct tccl_records *records, json_t *nodes)
 TEST(filter)
 {
     owned(records) struct tccl_records *records = NULL;
-    CHECK_INT(tccl_records_open(check_at("records.db"), &records, NULL), 0);
+    CHECK_INT(tccl_records_open(check_at("records.db"), NULL, &records, NULL), 0);
     for (int i = 0; i < RECORDS; i++) {
         const char *names[NAMES];
         cleanup_json json_t *nodes = draw_nodes(6);

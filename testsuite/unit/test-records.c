@@ -463,7 +463,7 @@ TEST(killed)
 static void check_not_opened(const char *said)
 {
     struct tccl_records *records;
-    CHECK_INT(tccl_records_open(path, &records, ERR), -1);
+    CHECK_INT(tccl_records_open(path, NULL, &records, ERR), -1);
     CHECK(records == NULL);
     CHECK_NO(!strstr(check_err.text, said) || !strstr(check_err.text, path),
              "got '%s', expected '%s'\n", check_err.text, said);

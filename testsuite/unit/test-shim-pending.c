@@ -22,6 +22,36 @@ int __wrap_shim_device_current(tccl_bus *bus, struct tccl_error *why)
     return device_fails;
 }
 
+/* While one of several is put aside its place may be given to nobody else: another thread forgets
+ * it meanwhile and adds one of its own. */
+static struct shim_init *victim;
+static bool stays = true;
+
+static void *intrude(void *unused)
+{
+    struct shim_init init = {.gpu = 0x300, .comm.key = 2}, *added;
+    shim_pending_forget(victim);
+    added = shim_pending_add(&init);
+    if (added)
+        shim_pending_forget(added);
+    return NULL;
+}
+
+enum shim_decision __wrap_shim_settle_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                            const struct tccl_error *why);
+enum shim_decision __wrap_shim_settle_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                            const struct tccl_error *why)
+{
+    static pthread_t thread;
+    if (victim && comm == &victim->comm) {
+        pthread_create(&thread, NULL, intrude, NULL);
+        pthread_detach(thread);
+        usleep(100000);
+        stays = comm->key == 1;
+    }
+    return SHIM_ASIDE;
+}
+
 static bool open_still(int fd)
 {
     return fcntl(fd, F_GETFD) != -1;
@@ -207,6 +237,21 @@ TEST(claimed_by_device)
     CHECK(!shim_pending_claim(true)); /* and no second time */
     shim_pending_forget(first);
     shim_pending_forget(other);
+}
+
+TEST(put_aside)
+{
+    struct shim_entry *some = (struct shim_entry *)&device;
+    struct shim_init init = {.gpu = device, .rank = -1, .comm = {.ranks = -1, .key = 1}};
+    struct shim_init *first = shim_pending_add(&init), *second = shim_pending_add(&init);
+    first->entry = second->entry = some;
+    victim = first;
+    shim_pending_here(NULL);
+    CHECK(!shim_pending_claim(true) && stays);
+    victim = NULL;
+    shim_pending_forget(second);
+    while (__atomic_load_n(&shim_pending_count, __ATOMIC_SEQ_CST) > 0)
+        usleep(1000);
 }
 
 TEST(forgotten)

@@ -1,5 +1,6 @@
 /* test-store.c: stores of other versions, records that get too old, and what is found by what. */
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "check.h"
 #include "client/step-fields.h"
@@ -54,7 +55,7 @@ static void check_refused(const char *sql, const char *why)
     remove_store_at(path);
     number(sql);
     int64_t version = number("PRAGMA user_version");
-    CHECK_INT(tccl_records_open(path, &records, ERR), -1);
+    CHECK_INT(tccl_records_open(path, NULL, &records, ERR), -1);
     CHECK(records == NULL && strstr(check_err.text, why) != NULL && !strchr(check_err.text, '\n'));
     CHECK_SAYS(summary_of(path, NULL, -1, ERR) == NULL, why);
     CHECK_INT(number("PRAGMA user_version"), version);
@@ -130,7 +131,31 @@ static void make_packed(int count)
            "CREATE INDEX records_facts ON records (start, id, facts); PRAGMA user_version = 9");
 }
 
-/* Whoever takes it over is killed at any moment, and loses nothing. */
+static atomic_bool given_up;
+
+static void give_up(int signal)
+{
+    atomic_store(&given_up, true);
+}
+
+/* Gives the opening up after some time. */
+static void open_for(int ms)
+{
+    struct tccl_records *records;
+    const struct itimerval time = {.it_value.tv_usec = 1000 * ms + 1};
+    struct tccl_error err = {0};
+    atomic_store(&given_up, false);
+    signal(SIGALRM, give_up);
+    setitimer(ITIMER_REAL, &time, NULL);
+    int rc = tccl_records_open(path, &given_up, &records, &err);
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    CHECK(rc == 0 || strstr(err.text, "are taken over at the next start"));
+    CHECK(rc == 0 || ms > 0 || atomic_load(&given_up));
+    tccl_records_close(records);
+    check_sound();
+}
+
+/* Whoever takes it over is killed at any moment, or gives it up, and loses nothing. */
 TEST(packed)
 {
     enum { COUNT_OF = 9000, KILLS = 12 };
@@ -140,12 +165,13 @@ TEST(packed)
         pid_t pid = fork();
         if (pid == 0) {
             struct tccl_records *records;
-            _exit(tccl_records_open(path, &records, NULL) != 0);
+            _exit(tccl_records_open(path, NULL, &records, NULL) != 0);
         }
         usleep(3000 * (unsigned)i);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         check_sound();
+        open_for(i);
     }
     tccl_records_close(open_store_at(path)); /* goes on where they were */
     /* Killed between the last row and the index. */

@@ -538,7 +538,7 @@ static json_t *random_filter(int64_t start)
 static struct tccl_records *open_store(void)
 {
     struct tccl_records *records;
-    CHECK_INT(tccl_records_open(path, &records, NULL), 0);
+    CHECK_INT(tccl_records_open(path, NULL, &records, NULL), 0);
     return records;
 }
 

@@ -32,7 +32,7 @@ struct agreement {
     struct agreements *all;
     struct running_step *step;
     uint64_t comm;
-    int64_t begun;     /* tccl_now_ms */
+    int64_t begun;     /* its first word on any node of this range, tccl_now_ms */
     enum word word;    /* what holds; OPEN: not known yet */
     char why[WHY + 1]; /* it is not ALL */
     struct link *up;
@@ -152,8 +152,18 @@ static void on_timer(evutil_socket_t fd, short what, void *argument);
 
 static void arm(struct agreement *agreement, int64_t ms)
 {
-    struct timeval wait = daemon_in(ms);
+    struct timeval wait = daemon_in(ms > 0 ? ms : 0);
     evtimer_add(agreement->timer, &wait);
+}
+
+/* Its first word is so old. Whatever node it was on, node 0 decides before others give up. */
+static void begun_before(struct agreement *agreement, int64_t age_ms)
+{
+    int64_t now = tccl_now_ms();
+    if (agreement->word != OPEN || now - age_ms >= agreement->begun)
+        return;
+    agreement->begun = now - age_ms;
+    arm(agreement, (agreement->step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS) - age_ms);
 }
 
 static struct agreement *begin(struct agreements *agreements, struct running_step *step,
@@ -171,12 +181,12 @@ static struct agreement *begin(struct agreements *agreements, struct running_ste
     agreement->all = agreements;
     agreement->step = step;
     agreement->comm = comm;
-    agreement->begun = tccl_now_ms();
+    agreement->begun = INT64_MAX;
     for (int c = step->node; c >= 0; c = tree_next_child(step->node, c, step->n_nodes))
         agreement->places[agreement->n_places++].node = c;
     TAILQ_INSERT_TAIL(&agreements->list, agreement, link);
     agreements->count++;
-    arm(agreement, step->node == 0 ? AGREE_ROOT_MS : AGREE_BELOW_MS);
+    begun_before(agreement, 0);
     return agreement;
 }
 
@@ -240,6 +250,8 @@ static void send_up(struct agreement *agreement)
     snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)agreement->comm);
     if (message && json_object_set_new(message, "comm", json_string(comm)) == 0 &&
         json_object_set_new(message, "will", json_boolean(will)) == 0 &&
+        json_object_set_new(message, "age_ms", json_integer(tccl_now_ms() - agreement->begun)) ==
+            0 &&
         tccl_put_text(message, "why", will ? NULL : agreement->why, WHY) == 0)
         agreement->up = link_ask(agreement->all->daemon, step->parent, message,
                                  tccl_now_ms() + AGREE_TELL_MS, on_answer, agreement);
@@ -284,8 +296,10 @@ static void advance(struct agreement *agreement)
         answer_all(agreement);
     else if (missing(agreement) || agreement->up)
         return;
-    else if (agreement->step->node == 0)
+    else if (agreement->step->node == 0 && tccl_now_ms() - agreement->begun < AGREE_ROOT_MS)
         settle(agreement, ALL, "");
+    else if (agreement->step->node == 0) /* the word that was waited for is an old one */
+        settle(agreement, LATE, "not all nodes have said in time that they build them");
     else
         send_up(agreement);
 }
@@ -351,11 +365,13 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
     struct tccl_error err = {0};
     const char *why = NULL, *text;
     uint64_t comm = 0;
+    json_int_t age_ms = 0;
     int node, at = 1;
     struct running_step *step = tree_told(daemon->running, json, false, &node, &err);
     struct agreement *agreement =
         step && tccl_get_optional_text(json, "why", WHY, &why, &err) == 0 &&
                 tccl_get_text(json, "comm", COMM_DIGITS, &text, &err) == 0 &&
+                tccl_get_int(json, "age_ms", 0, INT32_MAX, &age_ms, &err) == 0 &&
                 read_comm(text, &comm, &err) == 0
             ? of_comm(daemon->agreements, step, comm, &err)
             : NULL;
@@ -365,6 +381,7 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
     }
     while (agreement->places[at].node != node) /* it is one of them: tree_told */
         at++;
+    begun_before(agreement, age_ms);
     take_word(agreement, &agreement->places[at], connection,
               json_is_true(json_object_get(json, "will")),
               why ? why : "a node leaves them to NCCL");

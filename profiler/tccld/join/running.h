@@ -217,10 +217,10 @@ request_handler built_receive;
  * for all. */
 
 enum {
-    AGREE_MOST = 1024,    /* communicators that are remembered; beyond, the oldest one goes, */
-    AGREE_USER = 64,      /* of these of one user, whose oldest one goes */
-    AGREE_SECOND = 16,    /* of one user, that begin within a second; more are answered "not" */
-    AGREE_ROOT_MS = 600,  /* that node 0 waits, after its first word, for all others; */
+    AGREE_MOST = 1024,   /* communicators that are remembered; beyond, the oldest one goes, */
+    AGREE_USER = 64,     /* of these of one user, whose oldest one goes */
+    AGREE_SECOND = 16,   /* of one user, that begin within a second; more are answered "not" */
+    AGREE_ROOT_MS = 600, /* that node 0 waits, after the first word of all nodes, for the others; */
     AGREE_BELOW_MS = 800, /* others, for node 0. The shim waits for a second */
     AGREE_TELL_MS = 5000, /* for the parent to hear of it, whoever still waits */
     AGREE_KEEP_MS = 60000 /* an answer is there for who comes later */

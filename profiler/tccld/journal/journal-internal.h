@@ -46,11 +46,11 @@ struct journal {
     int64_t next_ms;            /* when the next batch may be sent, if it is small; */
     struct event *pace;         /* time to */
     struct questions queries, summaries;
-    struct event *retry; /* pending only while outbox or memory holds records */
-    int64_t retry_ms;    /* 0: the first time */
-    int64_t tried_ms;    /* when it was last, in vain */
-    bool newer;          /* a record has come since */
-    bool closing;
+    struct event *retry;           /* pending only while outbox or memory holds records */
+    int64_t retry_ms;              /* 0: the first time */
+    int64_t tried_ms;              /* when it was last, in vain */
+    bool newer;                    /* a record has come since */
+    atomic_bool closing;           /* it ends: the store that is being opened is given up */
     json_t *memory;                /* [[record, its bytes as text], …] */
     size_t memory_bytes;           /* of its records, as text */
     struct event *retention;       /* time to look for records that are too old */

@@ -47,7 +47,7 @@ static int open_store(struct disk_task *task)
     struct journal *journal = task->journal;
     struct tccl_records *store;
     int64_t last, newest;
-    if (tccl_records_open(journal->path, &store, &task->err) != 0)
+    if (tccl_records_open(journal->path, &journal->closing, &store, &task->err) != 0)
         return -1;
     if (tccl_records_time(store, &last, &newest, &task->err) != 0) {
         tccl_records_close(store);
@@ -184,7 +184,7 @@ static void then_open(struct disk_task *task)
         atomic_fetch_add(&journal->opened, 1);
     }
     if (task->result != 0) {
-        if (!journal->opening_ms)
+        if (!journal->opening_ms && !journal->closing)
             log_line("no store of records: %s: rings are served without, records wait%s, and it is "
                      "tried again, at most every %d s",
                      task->err.text, journal->outbox ? " in the outbox" : " in memory",
