@@ -27,15 +27,16 @@ static int read_busid(const json_t *json, char busid[static TCCL_BUSID], struct 
     return 0;
 }
 
-/* Reads "numa" and "parent" of a device or switch. A parent stands before its children, at the same
- * memory. Returns 0, or -1 with err. */
+/* Reads "numa", "parent" and "slot" of a device or switch. A parent stands before its children, at
+ * the same memory. Returns 0, or -1 with err. */
 static int read_place(const json_t *json, const struct tccl_machine *machine, int *numa,
-                      int *parent, struct tccl_error *err)
+                      int *parent, double *slot, struct tccl_error *err)
 {
     char name[TCCL_NAME];
 
     *parent = -1;
-    if (tccl_field_int(json, "numa", 1, 0, machine->n_memories - 1, numa, err) < 0)
+    if (tccl_field_number(json, "slot", 0, 0, 10000, slot, err) < 0 ||
+        tccl_field_int(json, "numa", 1, 0, machine->n_memories - 1, numa, err) < 0)
         return -1;
     int missing = tccl_field_text(json, "parent", 0, name, sizeof(name), err);
     if (missing != 0)
@@ -53,12 +54,12 @@ static int read_place(const json_t *json, const struct tccl_machine *machine, in
 
 static int read_switch(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
-    static const char *const names[] = {"name", "numa", "parent", NULL};
+    static const char *const names[] = {"name", "numa", "parent", "slot", NULL};
     struct tccl_switch *found = &machine->switches[machine->n_switches];
 
     if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) != 0)
+        read_place(json, machine, &found->numa, &found->parent, &found->slot, err) != 0)
         return -1;
     if (!found->name[0])
         return tccl_fail(err, "\"name\" is empty");
@@ -71,7 +72,8 @@ static int read_switch(const json_t *json, struct tccl_machine *machine, struct 
 
 static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
-    static const char *const names[] = {"busid", "model", "numa", "minor", "sm", "parent", NULL};
+    static const char *const names[] = {"busid", "model",  "numa", "minor",
+                                        "sm",    "parent", "slot", NULL};
     struct tccl_gpu *found = &machine->gpus[machine->n_gpus];
     uint64_t before, here;
 
@@ -80,7 +82,7 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
         tccl_field_text(json, "model", 0, found->model, sizeof(found->model), err) < 0 ||
         tccl_field_int(json, "minor", 0, -1, 9999, &found->minor, err) < 0 ||
         tccl_field_int(json, "sm", 0, 0, 999, &found->sm, err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) != 0)
+        read_place(json, machine, &found->numa, &found->parent, &found->slot, err) != 0)
         return -1;
     if (machine->n_gpus > 0) {
         tccl_bus_parse(found[-1].busid, &before);
@@ -104,7 +106,8 @@ static bool good_nic_name(const char *name)
 
 static int read_nic(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
-    static const char *const names[] = {"name", "busid", "numa", "gbps", "fabric", "parent", NULL};
+    static const char *const names[] = {"name",   "busid",  "numa", "gbps",
+                                        "fabric", "parent", "slot", NULL};
     struct tccl_nic *found = &machine->nics[machine->n_nics];
 
     if (tccl_fields_known(json, names, err) != 0 ||
@@ -112,7 +115,7 @@ static int read_nic(const json_t *json, struct tccl_machine *machine, struct tcc
         read_busid(json, found->busid, err) != 0 ||
         tccl_field_text(json, "fabric", 0, found->fabric, sizeof(found->fabric), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 10000, &found->gbps, err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) != 0)
+        read_place(json, machine, &found->numa, &found->parent, &found->slot, err) != 0)
         return -1;
     if (!good_nic_name(found->name))
         return tccl_fail(err, "\"name\" is \"%s\"; wanted: a letter, then letters, digits, _ and .",
@@ -295,15 +298,24 @@ static json_t *parent_json(const struct tccl_machine *machine, int parent)
     return parent < 0 ? json_null() : json_string(machine->switches[parent].name);
 }
 
+/* Adds an entry to a list of devices. */
+static void add_entry(json_t *list, json_t *entry, double slot)
+{
+    if (entry && slot > 0)
+        json_object_set_new(entry, "slot", json_real(slot));
+    json_array_append_new(list, entry);
+}
+
 static json_t *switches_json(const struct tccl_machine *machine)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < machine->n_switches; i++) {
         const struct tccl_switch *from = &machine->switches[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:i, s:o}", "name", from->name, "numa", from->numa,
-                                        "parent", parent_json(machine, from->parent)));
+        add_entry(list,
+                  json_pack("{s:s, s:i, s:o}", "name", from->name, "numa", from->numa, "parent",
+                            parent_json(machine, from->parent)),
+                  from->slot);
     }
     return list;
 }
@@ -314,10 +326,11 @@ static json_t *gpus_json(const struct tccl_machine *machine)
 
     for (int i = 0; i < machine->n_gpus; i++) {
         const struct tccl_gpu *from = &machine->gpus[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i, s:i, s:o}", "busid",
-                                              from->busid, "model", from->model, "numa", from->numa,
-                                              "minor", from->minor, "sm", from->sm, "parent",
-                                              parent_json(machine, from->parent)));
+        add_entry(list,
+                  json_pack("{s:s, s:s, s:i, s:i, s:i, s:o}", "busid", from->busid, "model",
+                            from->model, "numa", from->numa, "minor", from->minor, "sm", from->sm,
+                            "parent", parent_json(machine, from->parent)),
+                  from->slot);
     }
     return list;
 }
@@ -328,10 +341,11 @@ static json_t *nics_json(const struct tccl_machine *machine)
 
     for (int i = 0; i < machine->n_nics; i++) {
         const struct tccl_nic *from = &machine->nics[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:f, s:s, s:o}", "name", from->name,
-                                              "busid", from->busid, "numa", from->numa, "gbps",
-                                              from->gbps, "fabric", from->fabric, "parent",
-                                              parent_json(machine, from->parent)));
+        add_entry(list,
+                  json_pack("{s:s, s:s, s:i, s:f, s:s, s:o}", "name", from->name, "busid",
+                            from->busid, "numa", from->numa, "gbps", from->gbps, "fabric",
+                            from->fabric, "parent", parent_json(machine, from->parent)),
+                  from->slot);
     }
     return list;
 }

@@ -38,10 +38,11 @@ enum tccl_cpu {
 struct tccl_gpu {
     char busid[TCCL_BUSID]; /* "0000:21:00.0", lower case */
     char model[TCCL_NAME];
-    int numa;   /* index of the memory it is next to */
-    int minor;  /* N of /dev/nvidiaN; -1 if unknown */
-    int sm;     /* compute capability times 10: 70, 80, 86, 90; 0 if unknown */
-    int parent; /* index of the PCI switch above it, -1: the root complex */
+    int numa;    /* index of the memory it is next to */
+    int minor;   /* N of /dev/nvidiaN; -1 if unknown */
+    int sm;      /* compute capability times 10: 70, 80, 86, 90; 0 if unknown */
+    int parent;  /* index of the PCI switch above it, -1: the root complex */
+    double slot; /* GB/s of its PCIe link as NCCL counts: 12 for 16 lanes of 8 GT/s; 0 unknown */
 };
 
 struct tccl_nic {
@@ -51,12 +52,14 @@ struct tccl_nic {
     double gbps;            /* line rate each way, GB/s */
     int numa;
     int parent;
+    double slot; /* as that of a GPU */
 };
 
 struct tccl_switch {
     char name[TCCL_NAME];
     int numa;
     int parent;
+    double slot; /* of its link upwards */
 };
 
 /* GPUs stand in PCI bus id order, as NVML has them; "GPU i" is a position in that order. */
@@ -92,8 +95,8 @@ static inline bool tccl_cpu_is_amd(enum tccl_cpu cpu)
 
 /* Hash of what determines the bandwidths (GPU models, PCI tree, NUMA, NICs), not of names of the
  * machine, minors or fabrics. Bus ids and NIC names count, since plans name devices by them. Not of
- * the CPU's maker: it changes what NCCL chooses, but nothing that is measured, and the rest tells
- * machines apart; profiles made before it was noted stay good. */
+ * the CPU's maker and slots: they change what NCCL chooses, but nothing that is measured, and the
+ * rest tells machines apart; profiles made before they were noted stay good. */
 void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HASH_HEX]);
 
 /* How far two devices are apart on the PCI tree, as NCCL's path types. */

@@ -3,9 +3,9 @@
  * therefore kept in chain tables (ring/table.h); nothing that a job waits for may call this.
  *
  * It is that of NCCL without user settings, with one process per GPU in ascending order, over
- * InfiniBand or RoCE, without NVLink, on equal nodes. NCCL knows the real rates of slots; a machine
- * here does not, so nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on, else 4;
- * NICs by their rate). The generations (chain/nccl-version.h) differ in these points:
+ * InfiniBand or RoCE, without NVLink, on equal nodes. Where a machine does
+ * not say the rates of slots, nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on,
+ * else 4; NICs by their rate). The generations (chain/nccl-version.h) differ in these points:
  *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
  *  - 2.23: P2P only below a common switch, except with exactly two GPUs and AMD CPUs; before, at
  * any distance, except with Intel, ARM or Zhaoxin CPUs. Channels of trees cross NICs freely;

@@ -806,6 +806,7 @@ static struct tccl_nominal nominal_of(const struct graph *graph)
         .inter = graph->gbps_nics,
         .far_intra = (uint8_t)graph->far_gpus,
         .far_inter = (uint8_t)graph->far_nics,
+        .alike = graph->alike,
     };
 }
 

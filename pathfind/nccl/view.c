@@ -58,9 +58,11 @@ static bool is_intel(enum tccl_cpu cpu)
     return cpu >= TCCL_CPU_INTEL_BDW && cpu <= TCCL_CPU_INTEL_ERP;
 }
 
-/* The description of a machine has no slot rates: assumes 16 lanes of the GPU's PCIe generation. */
+/* Where the description of the machine has no slot: 16 lanes of the GPU's PCIe generation. */
 static float gpu_slot_gbps(const struct tccl_gpu *gpu)
 {
+    if (gpu->slot > 0)
+        return (float)gpu->slot;
     if (gpu->sm != 0 && gpu->sm < 80)
         return 12;
     return gpu->sm < 90 ? 24 : 48;
@@ -69,7 +71,7 @@ static float gpu_slot_gbps(const struct tccl_gpu *gpu)
 /* The nominal line rate nearest to the NIC's gbps, which may be a measured value. GB/s. */
 static float nic_line_gbps(const struct tccl_nic *nic)
 {
-    static const int gigabits[] = {10, 25, 40, 50, 56, 100, 200, 400, 800};
+    static const int gigabits[] = {1, 5, 10, 20, 25, 40, 50, 56, 100, 200, 400, 800};
     int best = gigabits[0];
 
     for (size_t i = 1; i < sizeof(gigabits) / sizeof(*gigabits); i++)
@@ -82,13 +84,19 @@ static float nic_slot_gbps(const struct tccl_nic *nic)
 {
     float line = nic_line_gbps(nic);
 
+    if (nic->slot > 0)
+        return (float)nic->slot;
     return line <= 12.5F ? 12 : line <= 25 ? 24 : 48;
 }
 
-/* The uplink of a switch is assumed to be as fast as the fastest slot of the machine. */
-static float switch_slot_gbps(const struct tccl_machine *machine)
+/* The uplink of a switch is taken to be as fast as the fastest slot of the machine, if nothing is
+ * known. */
+static float switch_slot_gbps(const struct tccl_machine *machine, const struct tccl_switch *own)
 {
-    float best = 0;
+    float best = (float)own->slot;
+
+    if (best > 0)
+        return best;
 
     for (int i = 0; i < machine->n_gpus; i++)
         best = fmaxf(best, gpu_slot_gbps(&machine->gpus[i]));
@@ -258,7 +266,7 @@ static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, ui
 static float slot_gbps(const struct tccl_machine *machine, int place)
 {
     if (place < FIRST_GPU)
-        return switch_slot_gbps(machine);
+        return switch_slot_gbps(machine, &machine->switches[place - FIRST_SWITCH]);
     if (place < FIRST_NIC)
         return gpu_slot_gbps(&machine->gpus[place - FIRST_GPU]);
     if (place < FIRST_PORT)

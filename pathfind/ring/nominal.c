@@ -11,6 +11,7 @@ void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *oth
     all->inter = other->inter < all->inter ? other->inter : all->inter;
     all->far_intra = other->far_intra > all->far_intra ? other->far_intra : all->far_intra;
     all->far_inter = other->far_inter > all->far_inter ? other->far_inter : all->far_inter;
+    all->alike = all->alike && other->alike;
 }
 
 /* NCCL's words for enum tccl_far. */

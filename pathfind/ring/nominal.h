@@ -2,6 +2,7 @@
 #ifndef TCCL_NOMINAL_H
 #define TCCL_NOMINAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What NCCL's search says of its rings or trees on a node (struct ncclTopoGraph), before channels
@@ -12,6 +13,7 @@ struct tccl_nominal {
     float intra, inter; /* GB/s of each channel, within the node and to its NICs */
     uint8_t far_intra;  /* enum tccl_far (nccl/view.h): longest path between GPUs, */
     uint8_t far_inter;  /* and between GPUs and NICs */
+    bool alike;         /* all channels are the same (sameChannels); not kept in tables */
 };
 
 /* Takes over what is less in another one: channels and rates, each by itself, and the longer paths.

@@ -150,7 +150,7 @@ static const struct tccl_option options[] = {
     RATIO("noise", noise, NULL),
     OWN("seed", IN(RUN), seed, NULL, NULL, set_seed),
     TEXT("topology", IN(INIT) | IN(SHOW) | IN(GRES), AT(topology), "@file",
-         "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"),
+         "      --topology FILE   init, show, gres: recorded by lstopo, or by NCCL\n"),
     TEXT("peer", IN(RUN), AT(peer), "@host",
          "      --peer HOST       run: measure NICs against a tccl-profile peer\n"),
     TEXT("gpus", IN(RUN), AT(gpus), "all",

@@ -190,7 +190,8 @@ static bool add_nvlinks(struct tccl_scene *scene)
     unsigned count = 1;
     bool any = false;
 
-    if (hwloc_distances_get_by_name(scene->topology, "NVLinkBandwidth", &count, &table, 0) < 0 ||
+    if (!scene->topology ||
+        hwloc_distances_get_by_name(scene->topology, "NVLinkBandwidth", &count, &table, 0) < 0 ||
         count == 0)
         return false;
     for (unsigned i = 0; i < table->nbobjs; i++)

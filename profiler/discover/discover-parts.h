@@ -52,6 +52,15 @@ int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest);
 /* CPUs of a memory's NUMA node; of its neighbourhood where the node has none of its own. */
 void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus);
 
+/* discover-nccl.c: is the text a topology that NCCL wrote? Its devices, CPU and what it says of
+ * GPUDirect. Returns 0, or -1 with err. */
+bool tccl_is_nccl_topology(const char *text);
+int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_error *err);
+
+/* discover.c: who made the CPUs, as far as NCCL tells them apart. architecture: "x86_64", "arm64"
+ * or "aarch64", "ppc64"; vendor: as CPUs say it; "" and 0 where that is not known. */
+enum tccl_cpu tccl_cpu_of(const char *architecture, const char *vendor, int family, int model);
+
 /* discover-gpus.c: GPUs, what NVML and the driver know of them, and which reach each other. Returns
  * 0, or -1 with err. */
 int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err);

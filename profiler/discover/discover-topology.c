@@ -100,7 +100,7 @@ static int convert(const char *text, FILE *out, struct tccl_error *err)
     const char *end = start ? strchr(start, '>') : NULL;
 
     if (!start || !end)
-        return tccl_fail(err, "is no XML that lstopo wrote");
+        return tccl_fail(err, "is no XML that lstopo or NCCL wrote");
     if (check_objects(start, err) != 0)
         return -1;
     if (version && version < end && hwloc_get_api_version() < 0x30000) {
@@ -170,7 +170,7 @@ static int load_text(const char *text, hwloc_topology_t *topology, struct tccl_e
         return tccl_fail(err, "hwloc: %s", strerror(errno));
     if (hwloc_topology_set_xmlbuffer(fresh, text, (int)strlen(text) + 1) < 0) {
         hwloc_topology_destroy(fresh);
-        return tccl_fail(err, "is no XML that lstopo wrote");
+        return tccl_fail(err, "is no XML that lstopo or NCCL wrote");
     }
     return load(fresh, topology, err);
 }
@@ -222,7 +222,7 @@ int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct 
     if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
         return -1;
     if (strlen(text) != size)
-        return tccl_fail(err, "%s: is no XML that lstopo wrote", path);
+        return tccl_fail(err, "%s: is no XML that lstopo or NCCL wrote", path);
     cleanup_free char *readable = tccl_topology_as_v2(text, err);
     if (!readable || try_text(readable, err) != 0 || load_text(readable, topology, err) != 0)
         return tccl_fail_in(err, "%s", path);

@@ -1,4 +1,4 @@
-/* discover.c: the machine that this is, or that an lstopo recorded. */
+/* discover.c: the machine that this is, or that lstopo or NCCL recorded. */
 #include "discover/discover.h"
 
 #include <libgen.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fileio.h"
 #include "discover/discover-parts.h"
 #include "discover/sysfs.h"
 
@@ -73,19 +74,13 @@ static const char *fact(hwloc_topology_t topology, const char *name)
     return value ? value : "";
 }
 
-/* Who made the CPUs, as far as NCCL tells them apart. */
-static enum tccl_cpu cpu_of(hwloc_topology_t topology)
+enum tccl_cpu tccl_cpu_of(const char *architecture, const char *vendor, int family, int model)
 {
-    const char *architecture = fact(topology, "Architecture"),
-               *vendor = fact(topology, "CPUVendor");
-    int family = atoi(fact(topology, "CPUFamilyNumber"));
-    int model = atoi(fact(topology, "CPUModelNumber"));
-
     if (strncmp(architecture, "ppc64", 5) == 0)
         return TCCL_CPU_POWER;
-    if (strcmp(architecture, "aarch64") == 0)
+    if (strcmp(architecture, "aarch64") == 0 || strcmp(architecture, "arm64") == 0)
         return TCCL_CPU_ARM;
-    if (strcmp(vendor, "AuthenticAMD") == 0 || strncmp(fact(topology, "CPUModel"), "AMD ", 4) == 0)
+    if (strcmp(vendor, "AuthenticAMD") == 0)
         return family >= 26 ? TCCL_CPU_AMD_ZEN5 : family == 25 ? TCCL_CPU_AMD_ZEN3 : TCCL_CPU_AMD;
     /* NCCL's generations begin with the models Skylake-SP, Sapphire Rapids and Emerald Rapids. */
     if (strcmp(vendor, "GenuineIntel") == 0 && family > 0 && model > 0)
@@ -96,6 +91,15 @@ static enum tccl_cpu cpu_of(hwloc_topology_t topology)
     if (strcmp(vendor, "CentaurHauls") == 0 || strstr(vendor, "Shanghai"))
         return family == 7 && model == 0x5b ? TCCL_CPU_YONGFENG : TCCL_CPU_ZHAOXIN;
     return TCCL_CPU_UNKNOWN;
+}
+
+static enum tccl_cpu cpu_of(hwloc_topology_t topology)
+{
+    bool amd = strncmp(fact(topology, "CPUModel"), "AMD ", 4) == 0;
+
+    return tccl_cpu_of(
+        fact(topology, "Architecture"), amd ? "AuthenticAMD" : fact(topology, "CPUVendor"),
+        atoi(fact(topology, "CPUFamilyNumber")), atoi(fact(topology, "CPUModelNumber")));
 }
 
 /* "4x-NVIDIA-A100-PCIE-40GB": the same on all nodes of a kind, and easy to type. */
@@ -162,12 +166,37 @@ static int open_topology(struct tccl_scene *scene, struct tccl_error *err)
     return 0;
 }
 
+/* The machine of a file that NCCL wrote. Returns 0; 1 if that is another file, or none; -1 with
+ * err. */
+static int read_nccl(struct tccl_scene *scene, struct tccl_error *err)
+{
+    const struct tccl_discover_options *options = scene->options;
+    cleanup_free char *text = NULL;
+    size_t size;
+
+    if (!options->xml || options->host)
+        return 1;
+    if (tccl_read_file(options->xml, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
+        return -1;
+    if (!tccl_is_nccl_topology(text))
+        return 1;
+    scene->found->recorded = true;
+    if (tccl_scene_nccl(scene, text, err) != 0)
+        return tccl_fail_in(err, "%s", options->xml);
+    tccl_scene_p2p(scene);
+    name_machine(scene->machine);
+    return 0;
+}
+
 int tccl_discover(const struct tccl_discover_options *options, struct tccl_found *found,
                   struct tccl_error *err)
 {
     struct tccl_scene scene = {.options = options, .found = found, .machine = &found->site.machine};
 
     memset(found, 0, sizeof(*found));
+    int read = read_nccl(&scene, err);
+    if (read <= 0)
+        return read;
     if (open_topology(&scene, err) != 0)
         return -1;
     scene.machine->cpu = cpu_of(scene.topology);

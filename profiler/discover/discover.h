@@ -18,7 +18,8 @@ struct tccl_site {
 };
 
 struct tccl_discover_options {
-    const char *xml;  /* recorded topology (lstopo --of xml); NULL: this machine, live */
+    const char *xml;  /* recorded by lstopo (--of xml) or NCCL (NCCL_TOPO_DUMP_FILE); NULL: this
+                         machine, live */
     const char *root; /* in front of /sys and /proc, for tests; NULL: none */
     bool host;        /* cores stand for GPUs */
     int devices;      /* host: how many (0: one for each core, at most 8); else: how many stand-ins

@@ -1,6 +1,6 @@
-/* Topologies recorded by lstopo: whatever the XML is, an error or a machine within its bounds that
- * can be written and read again. hwloc's reader of XML is part of what is tried: it may break in
- * the process that tries it first, which is no failure. */
+/* Topologies recorded by lstopo or NCCL: whatever the XML is, an error or a machine within its
+ * bounds that can be written and read again. hwloc's reader of XML is part of what is tried: it may
+ * break in the process that tries it first, which is no failure. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -72,5 +72,17 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "<info name=\"Port1State\" value=\"4\"/></object></object>"
         "</object></object></topology>\n";
 
+    static const char nccl[] =
+        "<system version=\"1\"><!-- by hand --><cpu host_hash=\"0x1\" numaid=\"1\" arch=\"x86_64\" "
+        "vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"
+        "<pci busid=\"0000:01:00.0\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\" "
+        "link_width=\"16\"><pci busid=\"0000:02:00.0\" class=\"0x030200\" vendor=\"0x10de\" "
+        "device=\"0x20b5\"><gpu dev=\"0\" sm=\"80\" rank=\"0\" gdr=\"1\">"
+        "<nvlink target=\"0000:03:00.0\" count=\"4\"/></gpu></pci>"
+        "<pci busid=\"0000:04:00.0\" class=\"0x020700\"><nic><net name=\"mlx5_0\" dev=\"0\" "
+        "speed=\"200000\" port=\"1\" gdr=\"1\"/></nic></pci></pci></cpu>"
+        "<cpu numaid=\"0\"><nic><net name=\"br-1\"/></nic></cpu></system>\n";
+
     add(context, seed, sizeof(seed) - 1);
+    add(context, nccl, sizeof(nccl) - 1);
 }

@@ -1,7 +1,7 @@
 /* print-baseline.c: the baseline as nccl/ predicts it, for check-baseline to compare: a line for
- * each of its chains, then what it says of ring and tree. Usage: print-baseline MODEL closed|open
- * [VERSION] GPU... VERSION: of NCCL, such as 22907; or "plan": the lines "baseline" of a plan file,
- * with the bandwidth @. */
+ * each of its chains, then what it says of ring and tree, and 1 if all channels are the same.
+ * Usage: print-baseline MODEL closed|open [VERSION] GPU... VERSION: of NCCL, such as 22907; or
+ * "plan": the lines "baseline" of a plan file, with the bandwidth @. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,9 +55,9 @@ static void print_baseline(const struct tccl_machine *machine, const struct tccl
     for (int i = 0; i < baseline->set.n; i++)
         print_chain(machine, &baseline->set.rings[i], by_network[i]);
     tccl_nominal_format(&baseline->ring, text);
-    printf("= %s\n", text);
+    printf("= %s %d\n", text, baseline->ring.alike);
     tccl_nominal_format(&baseline->tree, text);
-    printf("= %s\n", text);
+    printf("= %s %d\n", text, baseline->tree.alike);
 }
 
 int main(int argc, char **argv)

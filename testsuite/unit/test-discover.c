@@ -404,7 +404,8 @@ TEST(bad_files)
 
     fresh();
     check_refused(&(struct tccl_discover_options){.xml = "/nonexistent.xml"}, "/nonexistent.xml");
-    check_refused(&(struct tccl_discover_options){.xml = save("")}, "no XML that lstopo wrote");
+    check_refused(&(struct tccl_discover_options){.xml = save("")},
+                  "no XML that lstopo or NCCL wrote");
     check_refused(&(struct tccl_discover_options){.xml = save("<topology>\n")}, "hwloc can't");
     check_refused(&(struct tccl_discover_options){.xml = topology("vm-2core")}, "no GPU");
     for (int i = 0; i < 600; i++)
@@ -423,6 +424,131 @@ TEST(bad_files)
         else
             CHECK(check_err.text[0] && !strchr(check_err.text, '\n'));
         text[cut] = kept;
+    }
+}
+
+/* ---- topologies that NCCL wrote ---- */
+
+#define PCI(bus, class, more, below)                                                               \
+    "<pci busid=\"" bus "\" class=\"" class "\" vendor=\"0x10de\" device=\"0x2684\"" more          \
+                                            ">" below "</pci>"
+#define GPU(bus, dev) PCI(bus, "0x030000", "", "<gpu dev=\"" dev "\" sm=\"89\" gdr=\"1\"/>")
+#define NIC(bus, name, gdr)                                                                        \
+    PCI(bus, "0x020700", " link_speed=\"16.0 GT/s PCIe\" link_width='8'",                          \
+        "<nic><net name=\"" name "\" dev=\"0\" speed=\"100000\" gdr=\"" gdr "\"/></nic>")
+#define CPU_OF(node, host, below)                                                                  \
+    "<cpu host_hash=\"" host "\" numaid=\"" node "\" arch=\"x86_64\" vendor=\"GenuineIntel\" "     \
+    "familyid=\"6\" modelid=\"143\">" below "</cpu>"
+
+TEST(nccl_topology)
+{
+    static const char text[] =
+        "<?xml version=\"1.0\"?><!-- <gpu> -->\n<system version=\"1\">" CPU_OF(
+            "4", "0x1", GPU("0000:81:00.0", "1") "<nic><net name=\"br-1\" dev=\"1\"/></nic>")
+            CPU_OF("0", "0x1",
+                   PCI("0000:01:00.0", "0x060400",
+                       " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"",
+                       PCI("0000:02:00.0", "0x060400", "", GPU("0000:03:00.0", "0"))
+                           NIC("0000:04:00.0", "mlx5_0", "1")) NIC("0000:05:00.0", "mlx5-1", "0"))
+                CPU_OF("0", "0x2", GPU("0000:81:00.0", "0")) "</system>\n";
+    const struct tccl_discover_options options = {.xml = save(text)};
+    const struct tccl_machine *machine = &found.site.machine;
+
+    discover(&options);
+    check_writable();
+    CHECK(found.recorded && machine->cpu == TCCL_CPU_INTEL_SRP);
+    CHECK_INT(machine->n_memories, 2);
+    CHECK_INT(machine->nodes[1], 4);
+    CHECK_INT(machine->n_gpus, 2);
+    CHECK_STR(machine->gpus[0].busid, "0000:03:00.0");
+    CHECK_STR(machine->gpus[1].model, "10de:2684");
+    CHECK(machine->gpus[0].numa == 0 && machine->gpus[1].numa == 1);
+    CHECK(machine->gpus[1].slot == 12 && machine->gpus[1].sm == 89 && found.gpu_index[1] == 1);
+    CHECK_INT(machine->n_switches, 2);
+    CHECK(machine->switches[1].parent == 0 && machine->gpus[0].parent == 1);
+    CHECK(machine->switches[0].slot == 48 && machine->switches[1].slot == 12);
+    CHECK_INT(machine->n_nics, 2);
+    CHECK_STR(machine->nics[1].name, "mlx5_1");
+    CHECK(machine->nics[0].gbps == 12.5 && machine->nics[0].slot == 12);
+    CHECK(machine->nics[0].parent == 0 && machine->nics[1].parent == -1);
+    CHECK(machine->gpudirect[0][0] && machine->gpudirect[0][1] && !machine->gpudirect[1][0]);
+    CHECK(!machine->p2p[0][1] && has_note("P2P is assumed") && has_note("br-1"));
+}
+
+/* What virtual machines are given names GPUs by their class only, and no CPU. */
+TEST(nccl_topology_of_a_vm)
+{
+    const struct tccl_discover_options options = {
+        .xml = save("<system version='1'>\n<cpu numaid='-1'>" PCI(
+            "ffff:ff:01.0", "0x060400", "",
+            PCI("0000:10:1c.0", "0x030200", "", "")) "</cpu></system>")};
+
+    discover(&options);
+    check_writable();
+    CHECK_INT(found.site.machine.n_gpus, 1);
+    CHECK_INT(found.site.machine.gpus[0].parent, 0);
+    CHECK_INT(found.site.machine.gpus[0].sm, 0);
+    CHECK(found.site.machine.cpu == TCCL_CPU_UNKNOWN && !has_note("NVLinks"));
+}
+
+/* AMD's CPUs as NCCL up to 2.30 writes their family, and as later ones do. */
+TEST(nccl_topology_amd)
+{
+    static const struct {
+        const char *family;
+        enum tccl_cpu cpu;
+    } cpus[] = {{"143", TCCL_CPU_AMD}, {"175", TCCL_CPU_AMD_ZEN3}, {"191", TCCL_CPU_AMD_ZEN5},
+                {"23", TCCL_CPU_AMD},  {"25", TCCL_CPU_AMD_ZEN3},  {"26", TCCL_CPU_AMD_ZEN5}};
+
+    for (size_t i = 0; i < sizeof(cpus) / sizeof(*cpus); i++) {
+        const struct tccl_discover_options options = {
+            .xml = save(check_printf(
+                "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" "
+                "familyid=\"%s\" modelid=\"1\">" GPU("0000:01:00.0", "0") "</cpu></system>",
+                cpus[i].family))};
+        discover(&options);
+        CHECK_INT(found.site.machine.cpu, cpus[i].cpu);
+    }
+}
+
+static void check_nccl_refused(const char *text, const char *why)
+{
+    check_refused(&(struct tccl_discover_options){.xml = save(text)}, why);
+}
+
+TEST(nccl_topology_bad)
+{
+    char deep[1 << 14] = "<system version=\"1\">";
+    cleanup_free char *whole = strdup(
+        "<system version=\"1\"><cpu numaid=\"0\">" GPU("0000:81:00.0", "1") "</cpu></system>");
+    size_t size = strlen(whole);
+
+    check_nccl_refused("<system version=\"1\"></system>", "names no GPU");
+    check_nccl_refused("<system version=\"1\"></system></system>", "never began");
+    check_nccl_refused("<system version=1></system>", "no XML that NCCL wrote");
+    check_nccl_refused("<system version=\"1></system>", "no XML that NCCL wrote");
+    check_nccl_refused("<system version=\"1\"><!-- ", "not whole");
+    check_nccl_refused("<system version=\"1\"><cpu numaid=\"0\">" GPU("0000:81:00.0", "0")
+                           GPU("0000:81:00.0", "1") "</cpu></system>",
+                       "there twice");
+    check_nccl_refused(
+        "<system version=\"1\"><cpu numaid=\"0\">" GPU("here", "0") "</cpu></system>",
+        "bus id \"here\"");
+    check_nccl_refused("<system version=\"1\"><cpu numaid=\"5000\"></cpu></system>",
+                       "NUMA node 5000");
+    for (int i = 0; i < 40; i++)
+        strcat(deep, "<pci>");
+    check_nccl_refused(deep, "inside each other");
+    strcpy(deep, "<system version=\"1\"><cpu numaid=\"0\">");
+    for (int i = 0; i < 17; i++)
+        snprintf(deep + strlen(deep), sizeof(deep) - strlen(deep), GPU("0000:%02x:00.0", "0"), i);
+    check_nccl_refused(deep, "more than 16 GPUs");
+    for (size_t cut = 1; cut < size; cut++) {
+        char kept = whole[cut];
+        whole[cut] = '\0';
+        const struct tccl_discover_options options = {.xml = save(whole)};
+        CHECK(tccl_discover(&options, &found, ERR) == -1 && check_err.text[0]);
+        whole[cut] = kept;
     }
 }
 

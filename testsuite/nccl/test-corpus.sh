@@ -1,0 +1,5 @@
+#!/bin/bash
+# What NCCL printed on machines that people posted is what pathfind/nccl foretells there, but for what is explained.
+. "$(dirname "${BASH_SOURCE[0]}")/base.sh"
+
+"$here/check-posted" "$work" || fail "a posted machine differs without a reason"
