@@ -1,5 +1,6 @@
 /* facts.h: the members of a record that filters and summaries look at: columns of the store, all in
- * its index records_facts, so that a million records are read in half a second. */
+ * its index records_facts, so that a million records are read in half a second; what was achieved
+ * is in the index records_measured alone, with the others, of records that have such figures. */
 #ifndef TCCL_FACTS_H
 #define TCCL_FACTS_H
 
@@ -19,6 +20,9 @@
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
     WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes)
+#define TCCL_FIGURES(WHOLE, REAL, TEXT)                                                            \
+    WHOLE(job) TEXT(account) TEXT(node_class) TEXT(achieved_with) WHOLE(achieved_from)             \
+    REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 
 /* What is shown of a record, given what is known of what NCCL built: of an applied ring that was
@@ -51,6 +55,7 @@ struct tccl_facts {
 #define TCCL_FACT_REAL(member) double member;
 #define TCCL_FACT_TEXT(member) const char *member;
     TCCL_FACTS(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
+    TCCL_FIGURES(TCCL_FACT_WHOLE, TCCL_FACT_REAL, TCCL_FACT_TEXT)
     struct tccl_shown shown; /* where TCCL_LOOK_SHOWN was read */
 };
 
@@ -58,6 +63,7 @@ struct tccl_facts {
 enum {
 #define TCCL_FACT_PLACE(member) TCCL_FACT_##member,
     TCCL_FACTS(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
+        TCCL_FIGURES(TCCL_FACT_PLACE, TCCL_FACT_PLACE, TCCL_FACT_PLACE)
 };
 #define TCCL_LOOK(member) (1u << TCCL_FACT_##member)
 #define TCCL_LOOK_SHOWN                                                                            \

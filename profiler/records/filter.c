@@ -267,6 +267,7 @@ static void write_columns(FILE *sql, unsigned looks, const struct tccl_filter *f
     if (looks & TCCL_LOOK(member))                                                                 \
         fputs(", " #member, sql);
     TCCL_FACTS(WRITE_NAME, WRITE_NAME, WRITE_NAME)
+    TCCL_FIGURES(WRITE_NAME, WRITE_NAME, WRITE_NAME)
     for (int i = 0; filter && i < tccl_n_step_fields; i++)
         if (filter->texts[i])
             fprintf(sql, ", %s", tccl_step_fields[i].name);
@@ -277,10 +278,13 @@ static void write_from(struct query *query, const struct tccl_filter *filter, in
 {
     json_int_t user = one_user(filter), start, end;
     bound_times(filter, &start, &end);
-    const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
+    const char *by = filter->measured ? " INDEXED BY records_measured"
+                     : user >= 0      ? " INDEXED BY records_by_user"
+                                      : " INDEXED BY records_facts";
     fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
+    fputs(filter->measured ? " AND achieved_gbps > 0" : "", query->sql);
     if (user >= 0)
         add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
     if (filter->jobs)

@@ -21,7 +21,8 @@ struct tccl_wanted_job {
 struct tccl_filter {
     int64_t uid; /* whose records may be seen; -1: everyone's */
     json_int_t start, end, limit, min_nodes, max_nodes;
-    bool newest; /* first */
+    bool newest;   /* first */
+    bool measured; /* only what has figures of what was achieved; of summaries */
     json_t *users, *states, *nodes, *classes;
     struct tccl_wanted_job *jobs; /* none twice; NULL: any */
     int n_jobs;

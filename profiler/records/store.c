@@ -50,10 +50,16 @@ static const char schema[] =
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
     " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
 
-/* Covers all that summaries and filters look at (facts.h). */
+/* They cover all that summaries and filters look at (facts.h). */
 #define NAME(member) ", " #member
-static const char facts_index[] =
-    "CREATE INDEX records_facts ON records (start" TCCL_FACTS(NAME, NAME, NAME) "$filters)";
+static const char *const fact_indexes[][2] = {
+    {"records_facts",
+     "CREATE INDEX records_facts ON records (start" TCCL_FACTS(NAME, NAME, NAME) "$filters)"},
+    {"records_measured",
+     "CREATE INDEX records_measured ON records (start" TCCL_FACTS(NAME, NAME, NAME)
+         TCCL_FIGURES(NAME, NAME, NAME) "$filters)"
+                                        " WHERE achieved_gbps > 0"},
+};
 
 int tccl_store_fail(struct tccl_records *records, struct tccl_error *err)
 {
@@ -158,15 +164,15 @@ static int make_tables(struct tccl_records *records, struct tccl_error *err)
                : tccl_store_execute(records, mark, err);
 }
 
-/* Is the index of facts there, as it is made now? 0 or 1; -1 with err. */
-static int has_facts(struct tccl_records *records, const char *sql, struct tccl_error *err)
+/* Is an index there, as it is made now? 0 or 1; -1 with err. */
+static int has_index(struct tccl_records *records, const char *name, const char *sql,
+                     struct tccl_error *err)
 {
     cleanup_stmt sqlite3_stmt *statement = NULL;
-    if (tccl_store_prepare(records,
-                           "SELECT 1 FROM sqlite_master WHERE name = 'records_facts'"
-                           " AND sql = ?",
+    if (tccl_store_prepare(records, "SELECT 1 FROM sqlite_master WHERE name = ? AND sql = ?",
                            &statement, err) != 0 ||
-        sqlite3_bind_text(statement, 1, sql, -1, SQLITE_STATIC) != SQLITE_OK)
+        sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_text(statement, 2, sql, -1, SQLITE_STATIC) != SQLITE_OK)
         return -1;
     int rc = sqlite3_step(statement);
     return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
@@ -197,24 +203,34 @@ static int take_over(struct tccl_records *records, struct tccl_error *err)
     return 0;
 }
 
-/* The index of facts: with it the store is whole. */
-static int index_facts(struct tccl_records *records, struct tccl_error *err)
+static int make_index(struct tccl_records *records, const char *name, const char *create,
+                      struct tccl_error *err)
 {
-    cleanup_free char *sql = tccl_sql(facts_index, err);
-    int there = sql ? has_facts(records, sql, err) : -1;
-    if (there != 0)
-        return there < 0 ? -1 : 0;
-    bool packed = sqlite3_table_column_metadata(records->db, NULL, "records", "facts", NULL, NULL,
-                                                NULL, NULL, NULL) == SQLITE_OK;
-    if (packed && take_over(records, err) != 0)
-        return -1;
-    if (tccl_store_execute(records, "BEGIN IMMEDIATE; DROP INDEX IF EXISTS records_facts", err) ==
-            0 &&
-        tccl_store_execute(records, sql, err) == 0 &&
+    char drop[96];
+    snprintf(drop, sizeof(drop), "BEGIN IMMEDIATE; DROP INDEX IF EXISTS %s", name);
+    if (tccl_store_execute(records, drop, err) == 0 &&
+        tccl_store_execute(records, create, err) == 0 &&
         tccl_store_execute(records, "COMMIT", err) == 0)
         return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);
     return -1;
+}
+
+/* The indexes of facts: with them the store is whole. */
+static int index_facts(struct tccl_records *records, struct tccl_error *err)
+{
+    for (size_t i = 0; i < sizeof(fact_indexes) / sizeof(*fact_indexes); i++) {
+        const char *name = fact_indexes[i][0];
+        cleanup_free char *sql = tccl_sql(fact_indexes[i][1], err);
+        int there = sql ? has_index(records, name, sql, err) : -1;
+        bool packed = i == 0 && there == 0 &&
+                      sqlite3_table_column_metadata(records->db, NULL, "records", "facts", NULL,
+                                                    NULL, NULL, NULL, NULL) == SQLITE_OK;
+        if (there < 0 || (packed && take_over(records, err) != 0) ||
+            (there == 0 && make_index(records, name, sql, err) != 0))
+            return -1;
+    }
+    return 0;
 }
 
 /* auto_vacuum can only be chosen for an empty file. */
@@ -410,13 +426,13 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
         tccl_fail(err, "%s: it is empty", path);
     if (made == 1 && tccl_store_number(new,
                                        "SELECT count(*) FROM sqlite_master"
-                                       " WHERE name = 'records_facts'",
+                                       " WHERE name IN ('records_facts', 'records_measured')",
                                        &whole, err) != 0)
         made = -1;
     if (made > 0 && (made == 2 || missing_columns(new, false, err) > 0))
         made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
                          path);
-    if (made == 1 && !whole)
+    if (made == 1 && whole < 2)
         made = tccl_fail(
             err, "%s: records of an older version are taken over: ask again in a minute", path);
     if (made <= 0) {

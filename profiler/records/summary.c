@@ -1,4 +1,5 @@
-/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h). */
+/* summary.c: summarizes many records in one pass over the store's index of facts (facts.h), and
+ * what was measured (achieved.h) in a second one, over these alone. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "records/achieved.h"
 #include "records/filter.h"
 #include "records/nodestats.h"
 #include "records/series.h"
@@ -68,6 +70,7 @@ struct summary {
     int64_t day_end;
     struct day hours[HOURS]; /* the latest; that of an hour is its number modulo HOURS */
     struct tccl_nodestats *nodes;
+    struct tccl_achieved *achieved;
 };
 
 static void clear(struct summary **pointer)
@@ -79,6 +82,7 @@ static void clear(struct summary **pointer)
     tccl_series_clear(&summary->built_gain);
     tccl_series_clear(&summary->solve);
     tccl_nodestats_free(summary->nodes);
+    tccl_achieved_free(summary->achieved);
     free(summary->days);
     free(summary);
 }
@@ -352,15 +356,17 @@ static json_t *summary_json(struct summary *summary, const struct tccl_filter *f
                               "median", median_json(&summary->built_gain));
     json_t *unplaced = json_pack("{s:I}", "unknown", (json_int_t)summary->unplaced);
     return json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start",
-        (json_int_t)start, "end", (json_int_t)(filter->end < INT64_MAX ? filter->end : last),
-        "steps", (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "start", (json_int_t)start, "end",
+        (json_int_t)(filter->end < INT64_MAX ? filter->end : last), "steps",
+        (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
         words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
         gains_json(summary->histogram), "gain_median", median_json(gain), "gain_mean", mean,
         "gain_built", built, "nodes", tccl_nodestats_json(summary->nodes, NODES), "days",
         days_json(summary), "hours", hours_json(summary), "solve_us", solve_json(&summary->solve),
         "sharing", pair_json(&summary->sharing, "gbps", "alone_gbps", NULL), "placement",
-        pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced));
+        pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced), "achieved",
+        tccl_achieved_json(summary->achieved));
 }
 
 json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,
@@ -372,12 +378,17 @@ json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter,
         return NULL;
     wanted.newest = false;
     wanted.after = NULL;
-    if (!summary || !(summary->nodes = tccl_nodestats_new())) {
+    if (!summary || !(summary->nodes = tccl_nodestats_new()) ||
+        !(summary->achieved = tccl_achieved_new())) {
         tccl_fail(err, "out of memory for a summary");
         return NULL;
     }
     tccl_store_ask(records);
     if (tccl_filter_each(records, &wanted, LOOKS, count_row, summary, err) != 0)
+        return NULL;
+    wanted.measured = true;
+    if (tccl_filter_each(records, &wanted, TCCL_ACHIEVED_LOOKS, tccl_achieved_count,
+                         summary->achieved, err) != 0)
         return NULL;
     json_t *json = summary_json(summary, &wanted);
     if (!json)

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "client/hostlist.h"
 #include "records/records.h"
+#include "records/welch.h"
 #include "stores.h"
 
 enum { NODES = 12, RECORDS_MOST = 4000 };
@@ -331,6 +332,241 @@ static void check_losses(const json_t *records, const json_t *summary)
     check_mean(placement, "placed_gbps", placed, known);
 }
 
+/* What was achieved, by the plain way: record by record, for each group that there is. */
+
+static bool is_trial_or_left(const json_t *record)
+{
+    return is(record, "achieved_with", "own") &&
+           (is(record, "state", "nothing-to-do") || is(record, "state", "fallback"));
+}
+
+static bool is_steered(const json_t *record)
+{
+    return is(record, "achieved_with", "rings") && is(record, "state", "applied") &&
+           is(record, "built", "applied");
+}
+
+/* Figures of it that can be true. */
+static bool is_measured(const json_t *record)
+{
+    return number_of(record, "achieved_share") > 0 &&
+           (is_steered(record) || is_trial_or_left(record));
+}
+
+static double size_class(const json_t *record)
+{
+    double from = number_of(record, "achieved_from");
+    return from < 16 << 20 ? 4 << 20 : from < 64 << 20 ? 16 << 20 : 64 << 20;
+}
+
+static bool is_in(const json_t *group, const json_t *record)
+{
+    return is_measured(record) && is(record, "node_class", text_of(group, "node_class")) &&
+           number_of(record, "n_nodes") == number_of(group, "n_nodes") &&
+           number_of(record, "gpus") == number_of(group, "gpus") &&
+           size_class(record) == number_of(group, "from");
+}
+
+/* The means of the logarithms of each job's steps of that kind. Returns how many jobs. */
+static int jobs_of(const json_t *records, const json_t *group, bool (*kind)(const json_t *),
+                   double values[static RECORDS_MOST], int *steps)
+{
+    static struct {
+        double job, uid, sum;
+        int steps;
+    } jobs[RECORDS_MOST];
+    int n = 0;
+    size_t i;
+    json_t *record;
+    *steps = 0;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        int at = 0;
+        if (!kind(record) || !is_in(group, record))
+            continue;
+        while (at < n && (jobs[at].job != number_of(record, "job") ||
+                          jobs[at].uid != number_of(record, "uid")))
+            at++;
+        if (at == n)
+            memset(&jobs[n++], 0, sizeof(*jobs));
+        jobs[at].job = number_of(record, "job");
+        jobs[at].uid = number_of(record, "uid");
+        jobs[at].sum += log(number_of(record, "achieved_gbps"));
+        jobs[at].steps++;
+        (*steps)++;
+    }
+    for (int k = 0; k < n; k++)
+        values[k] = jobs[k].sum / jobs[k].steps;
+    return n;
+}
+
+static double mean_of(const double *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += values[i];
+    return sum / count;
+}
+
+static double variance_of(const double *values, int count)
+{
+    double mean = mean_of(values, count), sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += pow(values[i] - mean, 2);
+    return sum / (count - 1);
+}
+
+static void check_arm(const json_t *arm, const double *values, int jobs, int steps)
+{
+    CHECK_INT((int)number_of(arm, "jobs"), jobs);
+    CHECK_INT((int)number_of(arm, "steps"), steps);
+    if (jobs)
+        check_near("gbps", json_object_get(arm, "gbps"), exp(mean_of(values, jobs)));
+    else
+        CHECK(json_is_null(json_object_get(arm, "gbps")));
+}
+
+/* The word that follows from the bounds, and that what is needed would do. */
+static void check_verdict(const json_t *group, int rings, int own, double low, double high)
+{
+    const char *word = text_of(group, "verdict");
+    const json_t *needs = json_object_get(group, "needs");
+    bool enough = rings >= 5 && own >= 5;
+    const char *wanted = !enough                                ? "unknown"
+                         : low > 1                              ? "faster"
+                         : high < 1                             ? "slower"
+                         : high < exp(0.03) && low > exp(-0.03) ? "as fast"
+                                                                : "unknown";
+    CHECK_STR(word, wanted);
+    CHECK(strcmp(word, "unknown") == 0 ||
+          (number_of(needs, "rings") == 0 && number_of(needs, "own") == 0));
+    if (!enough) {
+        CHECK_INT((int)number_of(needs, "rings"), rings < 5 ? 5 - rings : 0);
+        CHECK_INT((int)number_of(needs, "own"), own < 5 ? 5 - own : 0);
+    } else if (strcmp(word, "unknown") == 0) {
+        CHECK(number_of(needs, "rings") >= 1 && number_of(needs, "own") >= 1);
+    }
+}
+
+static void check_group(const json_t *records, const json_t *group)
+{
+    static double rings[RECORDS_MOST], own[RECORDS_MOST];
+    int ring_steps, own_steps, trials = 0;
+    int r = jobs_of(records, group, is_steered, rings, &ring_steps);
+    int o = jobs_of(records, group, is_trial_or_left, own, &own_steps);
+    size_t i;
+    json_t *record;
+    check_arm(json_object_get(group, "rings"), rings, r, ring_steps);
+    check_arm(json_object_get(group, "own"), own, o, own_steps);
+    json_array_foreach((json_t *)records, i, record) trials +=
+        is_in(group, record) && is_trial_or_left(record) && is(record, "reason_class", "trial");
+    CHECK_INT((int)number_of(group, "trials"), trials);
+    if (r == 0 || o == 0) {
+        CHECK(json_is_null(json_object_get(group, "gain")));
+        check_verdict(group, r, o, 0, INFINITY);
+        return;
+    }
+    double gain = mean_of(rings, r) - mean_of(own, o);
+    check_near("gain", json_object_get(group, "gain"), exp(gain));
+    if (r < 2 || o < 2) {
+        CHECK(json_is_null(json_object_get(group, "high")));
+        check_verdict(group, r, o, 0, INFINITY);
+        return;
+    }
+    double a = variance_of(rings, r) / r, b = variance_of(own, o) / o;
+    double freedom = pow(a + b, 2) / (a * a / (r - 1) + b * b / (o - 1));
+    double half = tccl_student((int)freedom) * sqrt(a + b);
+    check_near("low", json_object_get(group, "low"), exp(gain - half));
+    check_near("high", json_object_get(group, "high"), exp(gain + half));
+    check_verdict(group, r, o, exp(gain - half), exp(gain + half));
+}
+
+/* Where the profile is said to be no longer true. */
+static void check_stale(const json_t *records, const json_t *group)
+{
+    static double values[RECORDS_MOST];
+    const json_t *stale = json_object_get(group, "stale");
+    int count = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        if (!is_in(group, record) || !is_steered(record) || number_of(record, "neighbours") != 0 ||
+            number_of(group, "from") < 64 << 20)
+            continue;
+        values[count++] = number_of(record, "achieved_share");
+        if (json_is_object(stale) && values[count - 1] < 0.8)
+            CHECK(strstr(text_of(stale, "nodes"), text_of(record, "nodes")) ||
+                  strstr(text_of(stale, "nodes"), "…"));
+    }
+    if (count < 5 || median(values, count) >= 0.8) {
+        CHECK(json_is_null(stale));
+        return;
+    }
+    CHECK_INT((int)number_of(stale, "steps"), count);
+    check_near("stale", json_object_get(stale, "share"), median(values, count));
+}
+
+/* The share of their time, by account, or by user where there is none. Returns how many steps. */
+static int check_account(const json_t *records, const json_t *account)
+{
+    int steps = 0, few = 0;
+    double share = 0, bytes = 0;
+    const json_t *uid = json_object_get(account, "uid");
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        double part = number_of(record, "sent_share");
+        if (!(number_of(record, "achieved_gbps") > 0) || !(part > 0) ||
+            !is(record, "account", text_of(account, "account")) ||
+            (!json_is_null(uid) && json_number_value(uid) != number_of(record, "uid")))
+            continue;
+        steps++;
+        few += part < 0.05;
+        share += part;
+        bytes += number_of(record, "sent_bytes");
+    }
+    CHECK(steps > 0 && json_is_null(uid) == (*text_of(account, "account") != '\0'));
+    CHECK_INT((int)number_of(account, "steps"), steps);
+    CHECK_INT((int)number_of(account, "small"), few);
+    check_near("share", json_object_get(account, "share"), share / steps);
+    check_near("bytes", json_object_get(account, "bytes"), bytes);
+    return steps;
+}
+
+static void check_achieved(const json_t *records, const json_t *achieved)
+{
+    static double shares[RECORDS_MOST];
+    int rings = 0, own = 0, in_groups = 0, in_accounts = 0, timed = 0;
+    size_t i;
+    json_t *record, *group;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        if (is_measured(record) && is_steered(record))
+            shares[rings++] = number_of(record, "achieved_share");
+        own += is_measured(record) && is_trial_or_left(record);
+        timed += number_of(record, "achieved_gbps") > 0 && number_of(record, "sent_share") > 0;
+    }
+    CHECK_INT((int)number_of(achieved, "rings"), rings);
+    CHECK_INT((int)number_of(achieved, "own"), own);
+    if (rings)
+        check_near("share", json_object_get(achieved, "share"), median(shares, rings));
+    else
+        CHECK(json_is_null(json_object_get(achieved, "share")));
+    json_array_foreach(json_object_get(achieved, "groups"), i, group)
+    {
+        check_group(records, group);
+        check_stale(records, group);
+        in_groups += (int)(number_of(json_object_get(group, "rings"), "steps") +
+                           number_of(json_object_get(group, "own"), "steps"));
+    }
+    CHECK_INT(in_groups, rings + own);
+    json_array_foreach(json_object_get(achieved, "accounts"), i, group) in_accounts +=
+        check_account(records, group);
+    CHECK_INT(in_accounts, timed);
+}
+
 static int64_t midnight(int64_t when)
 {
     time_t time = (time_t)when;
@@ -422,6 +658,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
     check_losses(found, summary);
     check_days(found, json_object_get(summary, "days"));
     check_hours(found, json_object_get(summary, "hours"));
+    check_achieved(found, json_object_get(summary, "achieved"));
     if (check_failures > failures) {
         cleanup_free char *text = json_dumps(filter, 0);
         fprintf(stderr, "filter %s, uid %lld\n", text, (long long)uid);
@@ -435,7 +672,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 
 static const char *const states[] = {"applied", "applied", "applied",       "fallback",
                                      "partial", "off",     "nothing-to-do", "strange"};
-static const char *const builds[] = {"not used", "unknown", "applied", "differs"};
+static const char *const builds[] = {"not used", "unknown", "applied", "applied", "differs"};
 static const char *const reasons[] = {
     "n2: policy night forbids rings",
     "",
@@ -449,12 +686,14 @@ static const char *const reasons[] = {
     "n99: connection refused by n99:8517: is its tccld running?",
 };
 /* In no order of theirs: nothing is read out of a text. */
-static const char *const classes[] = {"policy",  "no GPU",           "unknown NCCL", "no profile",
-                                      "version", "of next year",     "other",        "job script",
+static const char *const classes[] = {"policy",  "no GPU",           "trial", "no profile",
+                                      "version", "of next year",     "other", "job script",
                                       "",        "no answer in time"};
 static const char *const node_lists[] = {"n1",      "n2",     "n[1-2]",   "n[1-4]",
                                          "n[5-12]", "n[3,7]", "n1,n12",   "n[1-12]",
                                          "n[9-10]", "",       "n[2-3,6]", "n[11-12]"};
+static const char *const accounts[] = {"physics", "", "bio"};
+static const char *const kinds[] = {"0123abcd:0-3", "0123abcd:0-3", ""};
 static const char *const partitions[] = {"gpu", "cpu", ""};
 
 static json_t *random_record(int jobs, int64_t start)
@@ -464,11 +703,11 @@ static json_t *random_record(int jobs, int64_t start)
     double gbps = rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0;
     bool beside = rand() % 3 == 0; /* other steps */
     const char *reason = strcmp(state, "applied") ? PICK(reasons) : "";
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, s:s, s:s, "
-                     "s:s, s:i, s:f, "
-                     "s:f}",
-                     "cluster", "c", "job", 1 + rand() % jobs, "step", 0, "uid", 1000 + rand() % 3,
-                     "reporter", rand() % 3, "state", state, "nodes", PICK(node_lists), "start",
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, "
+                     "s:s, s:s, s:s, s:i, s:f, s:f}",
+                     "account", PICK(accounts), "node_class", PICK(kinds), "cluster", "c", "job",
+                     1 + rand() % jobs, "step", rand() % 2, "uid", 1000 + rand() % 3, "reporter",
+                     rand() % 3, "state", state, "nodes", PICK(node_lists), "start",
                      (json_int_t)(start + rand() % 400000), "gbps", gbps, "baseline_gbps",
                      rand() % 4 ? 1 + rand() % 80 / 10.0 : 0.0, "solve_us",
                      rand() % 3 ? rand() % 100000 : 0, "gpus", gpus, "reason", reason,
@@ -478,13 +717,34 @@ static json_t *random_record(int jobs, int64_t start)
                      "placed_gbps", rand() % 3 ? rand() % 800 / 10.0 : 0.0);
 }
 
+/* What was measured; now and then what can't be. */
+static void add_figures(const json_t *record, json_t *built)
+{
+    static const char *const with[] = {"rings", "rings", "own", "own", "", "hands"};
+    static const json_int_t from[] = {1, 4 << 20, 64 << 20, 64 << 20, INT64_MAX};
+    const char *of = PICK(with);
+    double foretold = number_of(record, strcmp(of, "rings") ? "baseline_gbps" : "gbps");
+    json_object_update_new(
+        built,
+        json_pack("{s:f, s:s, s:I, s:i, s:I, s:f, s:f}", "achieved_gbps",
+                  rand() % 8 ? foretold * (0.5 + rand() % 50 / 60.0) : 1e-3 * (rand() % 10000000),
+                  "achieved_with", of, "achieved_from", PICK(from), "samples", 1 + rand() % 100,
+                  "sent_bytes", (json_int_t)1 + rand(), "sent_share",
+                  rand() % 4 ? rand() % 300 / 1000.0 : 1.0, "nccl_gbps",
+                  rand() % 2 ? foretold : 0.0));
+}
+
 /* Of a record, mostly of one that is or will be there; else of another start. */
 static json_t *random_confirmation(const json_t *record)
 {
     int job = (int)number_of(record, "job");
     json_int_t start = json_integer_value(json_object_get(record, "start")) + !(rand() % 5);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "cluster", "c", "job", job, "step", 0,
-                     "built", PICK(builds), "built_reason", PICK(reasons), "start", start);
+    json_t *built = json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "cluster", "c", "job", job, "step",
+                              (int)number_of(record, "step"), "built", PICK(builds), "built_reason",
+                              PICK(reasons), "start", start);
+    if (rand() % 4)
+        add_figures(record, built);
+    return built;
 }
 
 /* Records and confirmations, shuffled, some twice. */
