@@ -8,10 +8,12 @@
 
 #include "acct/acct-time.h"
 #include "acct/acct.h"
+#include "base/cleanup.h"
 #include "base/fields.h"
 #include "draw/doc.h"
 #include "draw/html.h"
 #include "draw/svg.h"
+#include "draw/term.h"
 
 enum { DAY = 86400, LEAST_COLUMNS = 72, WORDS = 33, NAME = 64, REASON = 512, LEAD = 512 };
 
@@ -200,6 +202,148 @@ static void put_losses(struct tccl_doc *doc, const json_t *summary)
     tccl_doc_end(doc);
 }
 
+/* ---- what was achieved ---- */
+
+enum { GAIN = 240 };
+
+/* The measured gain of a group in words, or what it takes until it is known. */
+static void say_gain(const json_t *group, char text[static GAIN])
+{
+    const json_t *needs = json_object_get(group, "needs");
+    const char *verdict = tccl_text_of(group, "verdict");
+    long long more = count_of(needs, "rings"), own = count_of(needs, "own");
+    char range[96] = "";
+    if (json_is_number(json_object_get(group, "high")))
+        snprintf(range, sizeof(range), "%.2f times (%.2f to %.2f; %lld and %lld jobs)",
+                 real_of(group, "gain"), real_of(group, "low"), real_of(group, "high"),
+                 count_of(json_object_get(group, "rings"), "jobs"),
+                 count_of(json_object_get(group, "own"), "jobs"));
+    if (strcmp(verdict, "unknown") != 0)
+        snprintf(text, GAIN, "%s: %s%s NCCL's own", range, verdict,
+                 strcmp(verdict, "as fast") == 0 ? " as" : " than");
+    else if (more > 0 && own > 0)
+        snprintf(text, GAIN,
+                 "%s%snot yet known: it takes some %lld more jobs with the ring, and %lld with "
+                 "NCCL's own",
+                 range, *range ? ": " : "", more, own);
+    else
+        snprintf(text, GAIN, "not yet known: it takes %lld more job%s with %s", more + own,
+                 ending(more + own), more > 0 ? "the ring" : "NCCL's own");
+}
+
+static void put_gbps(struct tccl_doc *doc, const json_t *arm)
+{
+    if (real_of(arm, "gbps") > 0)
+        tccl_doc_cell(doc, "%.2f", real_of(arm, "gbps"));
+    else
+        tccl_doc_cell(doc, "-");
+}
+
+static void put_stale(struct tccl_doc *doc, const json_t *group)
+{
+    const json_t *stale = json_object_get(group, "stale");
+    cleanup_free char *class = tccl_term_escape(tccl_text_of(group, "node_class"), NULL);
+    cleanup_free char *nodes = tccl_term_escape(tccl_text_of(stale, "nodes"), NULL);
+    if (json_is_object(stale) && class && nodes)
+        tccl_doc_line(doc,
+                      "%s: %lld steps beside no other reached %.0f %% of what the profile says, on "
+                      "%s: profile no longer true here: measure again",
+                      class, count_of(stale, "steps"), 100 * real_of(stale, "share"), nodes);
+}
+
+/* Rings beside NCCL's own, as they were measured. */
+static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
+{
+    static const struct tccl_doc_column columns[] = {
+        {"Nodes and GPUs", -24},          {"From", 7}, {"Ring", 8}, {"Own", 8}, {"Reached", 9},
+        {"The ring, times NCCL's own", 0}};
+    const json_t *groups = json_object_get(achieved, "groups"), *group;
+    size_t i;
+    bool any = json_array_size(groups) > 0;
+    if (!any)
+        return;
+    tccl_doc_begin(doc, "What was achieved", NULL);
+    if (real_of(achieved, "share") > 0)
+        tccl_doc_line(doc,
+                      "Rings reached %.0f %% of what was predicted (the median of %lld step%s).",
+                      100 * real_of(achieved, "share"), count_of(achieved, "rings"),
+                      ending(count_of(achieved, "rings")));
+    tccl_doc_line(doc, "GB/s by the best tenth of a step's large collectives, means over jobs; in "
+                       "brackets, where the gain is with 95 %% confidence.");
+    if (count_of(achieved, "own") == 0)
+        tccl_doc_line(doc, "No step with NCCL's own choice was measured: Trial= of a policy has "
+                           "some jobs run with it.");
+    tccl_doc_table(doc, "four", NULL, columns, 6);
+    json_array_foreach((json_t *)groups, i, group)
+    {
+        char name[NAME + 64], gain[GAIN];
+        say_gain(group, gain);
+        snprintf(name, sizeof(name), "%lldx%lld %s", count_of(group, "n_nodes"),
+                 count_of(group, "gpus"), tccl_text_of(group, "node_class"));
+        tccl_doc_text(doc, name, sizeof(name));
+        tccl_doc_cell(doc, "%lld MiB", count_of(group, "from") >> 20);
+        put_gbps(doc, json_object_get(group, "rings"));
+        put_gbps(doc, json_object_get(group, "own"));
+        if (real_of(group, "share") > 0)
+            tccl_doc_cell(doc, "%.0f %%", 100 * real_of(group, "share"));
+        else
+            tccl_doc_cell(doc, "-");
+        tccl_doc_cell(doc, "%s", gain);
+        tccl_doc_row(doc);
+    }
+    tccl_doc_table_end(doc);
+    json_array_foreach((json_t *)groups, i, group) put_stale(doc, group);
+    tccl_doc_end(doc);
+}
+
+/* Bytes with three digits: "1.25 TB". */
+static void say_bytes(double bytes, char text[static 32])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    size_t unit = 0;
+    while (bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(*units)) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, 32, "%.3g %s", bytes, units[unit]);
+}
+
+/* How much of their time steps spend in collectives: what faster rings could save at most. */
+static void put_time(struct tccl_doc *doc, const json_t *achieved)
+{
+    static const struct tccl_doc_column columns[] = {{"Account", -18},  {"Steps", 9},
+                                                     {"Sent", 10},      {"Time", 8},
+                                                     {"Below 5 %", 10}, {"Faster rings", 0}};
+    const json_t *accounts = json_object_get(achieved, "accounts"), *account;
+    size_t i;
+    if (json_array_size(accounts) == 0)
+        return;
+    tccl_doc_begin(doc, "Time in collectives", NULL);
+    tccl_doc_line(doc,
+                  "Of steps that were measured: the part of their time in collectives over all "
+                  "of their GPUs, its mean, and how many steps have less than 5 %% of it there.");
+    tccl_doc_table(doc, "four", NULL, columns, 6);
+    json_array_foreach((json_t *)accounts, i, account)
+    {
+        char name[NAME], sent[32];
+        const char *text = tccl_text_of(account, "account");
+        snprintf(name, sizeof(name), *text ? "%.60s" : "user %.0s%lld", text,
+                 count_of(account, "uid"));
+        double part = real_of(account, "share");
+        say_bytes(real_of(account, "bytes"), sent);
+        tccl_doc_text(doc, name, NAME);
+        tccl_doc_cell(doc, "%lld", count_of(account, "steps"));
+        tccl_doc_cell(doc, "%s", sent);
+        tccl_doc_cell(doc, "%.1f %%", 100 * part);
+        tccl_doc_cell(doc, "%lld", count_of(account, "small"));
+        tccl_doc_cell(doc, "would save at most %.1f %%%s", 100 * part,
+                      part < 0.05 ? ": they don't matter here" : "");
+        tccl_doc_row(doc);
+    }
+    tccl_doc_table_end(doc);
+    tccl_doc_end(doc);
+}
+
 /* ---- spans of days ---- */
 
 /* Days since the first one. */
@@ -367,12 +511,14 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     }
     format_span(summary, from, to);
     tccl_doc_line(&doc, "%lld step%s, started from %s to %s", steps, ending(steps), from, to);
+    put_achieved(&doc, json_object_get(summary, "achieved"));
     put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
     put_words(&doc, "What NCCL built, where known", "Built", json_object_get(summary, "built"),
               steps);
     put_reasons(&doc, json_object_get(summary, "reasons"));
     put_gains(&doc, summary);
     put_losses(&doc, summary);
+    put_time(&doc, json_object_get(summary, "achieved"));
     put_nodes(&doc, json_object_get(summary, "nodes"));
     if (real_of(solve, "max") > 0)
         fprintf(out, "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
@@ -400,7 +546,8 @@ static void put_tiles(const json_t *summary, FILE *out)
 {
     const json_t *states = json_object_get(summary, "states");
     const json_t *solve = json_object_get(summary, "solve_us");
-    const json_t *of_built = json_object_get(summary, "gain_built");
+    const json_t *of_built = json_object_get(summary, "gain_built"),
+                 *achieved = json_object_get(summary, "achieved");
     long long steps = count_of(summary, "steps"), rings = with_ring(states);
     char from[64], to[64];
     format_span(summary, from, to);
@@ -413,6 +560,9 @@ static void put_tiles(const json_t *summary, FILE *out)
     put_count("With a ring", rings, steps, out);
     put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "applied"), rings, out);
     put_count("Fallbacks", count_of(states, "fallback"), steps, out);
+    if (real_of(achieved, "share") > 0)
+        tccl_html_fact(out, "Achieved of what was predicted, median", "%.0f %%",
+                       100 * real_of(achieved, "share"));
     if (real_of(of_built, "median") > 0)
         tccl_html_fact(out, "Gain of rings that NCCL built, median", "%.2f×",
                        real_of(of_built, "median"));
@@ -572,7 +722,11 @@ static void format_lead(const json_t *summary, char text[static LEAD])
     const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
     long long steps = count_of(summary, "steps"), rings = with_ring(states);
     double median = real_of(built, "median"), predicted = real_of(summary, "gain_median");
-    char gain[160] = "", back[120] = "";
+    double reached = real_of(json_object_get(summary, "achieved"), "share");
+    char gain[160] = "", back[120] = "", measured[80] = "";
+    if (reached > 0)
+        snprintf(measured, sizeof(measured),
+                 "; those that were measured reached %.0f %% of what was predicted", 100 * reached);
     if (rings > 0 && count_of(built, "steps") > 0 && median > 0)
         snprintf(gain, sizeof(gain),
                  "; NCCL built %lld of them, %.2f times as fast as its own at the median",
@@ -584,8 +738,8 @@ static void format_lead(const json_t *summary, char text[static LEAD])
         snprintf(back, sizeof(back), "; %lld fell back%s%.60s", count_of(states, "fallback"),
                  count_of(reason, "fallbacks") > 0 ? ", most often: " : "",
                  count_of(reason, "fallbacks") > 0 ? tccl_text_of(reason, "class") : "");
-    snprintf(text, LEAD, "%lld step%s, %lld with a ring%s%s", steps, ending(steps), rings, gain,
-             back);
+    snprintf(text, LEAD, "%lld step%s, %lld with a ring%s%s%s", steps, ending(steps), rings, gain,
+             measured, back);
 }
 
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
@@ -598,10 +752,12 @@ void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked
     tccl_html_begin("tcclacct", "Rings of job steps", lead, out);
     if (steps > 0) {
         put_tiles(summary, out);
+        put_achieved(&doc, json_object_get(summary, "achieved"));
         put_hour_chart(summary, out);
         put_day_charts(summary, out);
         put_gain_chart(summary, out);
         put_losses(&doc, summary);
+        put_time(&doc, json_object_get(summary, "achieved"));
         fputs("<div class=\"grid\">\n<div>\n", out);
         put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
         fputs("</div>\n<div>\n", out);

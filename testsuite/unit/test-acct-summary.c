@@ -89,6 +89,76 @@ TEST(nodes)
     CHECK(!strstr(slow, "No node"));
 }
 
+static char *page_of(const json_t *summary, bool complete)
+{
+    char *argv[] = {"summary", "--name=<b>", NULL};
+    struct acct_asked asked = {.argv = argv, .argc = 2, .complete = complete};
+    return PRINTED(out, acct_summary_page(out, summary, &asked));
+}
+
+static json_t *group(const char *class, double gain, double low, double high, const char *verdict,
+                     int more, int more_own)
+{
+    bool known = gain > 0;
+    return json_pack("{s:s, s:i, s:i, s:i, s:{s:i, s:f}, s:{s:i, s:f}, s:f, s:o, s:o, s:o, s:s, "
+                     "s:{s:i, s:i}, s:n}",
+                     "node_class", class, "n_nodes", 2, "gpus", 8, "from", 64 << 20, "rings",
+                     "jobs", 20, "gbps", 10.5, "own", "jobs", 7, "gbps", known ? 7.0 : 0.0, "share",
+                     0.93, "gain", known ? json_real(gain) : json_null(), "low",
+                     known ? json_real(low) : json_null(), "high",
+                     known ? json_real(high) : json_null(), "verdict", verdict, "needs", "rings",
+                     more, "own", more_own, "stale");
+}
+
+/* What was achieved comes first, with what is known of the gain, and what it takes to know it. */
+TEST(achieved)
+{
+    cleanup_json json_t *summary = example();
+    json_t *groups =
+        json_pack("[o, o, o, o, o]", group("9f3c01aa:0-3", 1.5, 1.41, 1.59, "faster", 0, 0),
+                  group("9f3c01aa:0-1", 0.9, 0.85, 0.95, "slower", 0, 0),
+                  group("<b>\x1b", 1.0, 0.99, 1.01, "as fast", 0, 0),
+                  group("0badcafe:0", 1.1, 0.9, 1.3, "unknown", 30, 12),
+                  group("0badcafe:1", 0, 0, 0, "unknown", 0, 1));
+    json_object_set_new(
+        json_array_get(groups, 2), "stale",
+        json_pack("{s:i, s:f, s:s}", "steps", 9, "share", 0.71, "nodes", "n[1-4]\n"));
+    json_object_set_new(
+        summary, "achieved",
+        json_pack(
+            "{s:i, s:i, s:f, s:o, s:[{s:s, s:n, s:i, s:i, s:f, s:f}, {s:s, s:i, s:i, s:i, s:f, "
+            "s:f}]}",
+            "rings", 812, "own", 0, "share", 0.931, "groups", groups, "accounts", "account", "bio",
+            "uid", "steps", 5, "small", 5, "bytes", 12.5e12, "share", 0.021, "account", "", "uid",
+            1000, "steps", 3, "small", 1, "bytes", 999.0, "share", 0.31));
+    cleanup_free char *text = printed(summary, 100, false);
+    CHECK_HOLDS(text, "1970-01-02T00:00:00\n\nWhat was achieved\nRings reached 93 % of what was "
+                      "predicted (the median of 812 steps).\n");
+    CHECK_HOLDS(text, "  2x8 9f3c01aa:0-3         64 MiB   10.50    7.00     93 %\n"
+                      "      1.50 times (1.41 to 1.59; 20 and 7 jobs): faster than NCCL's own\n");
+    CHECK_HOLDS(text, "0.90 times (0.85 to 0.95; 20 and 7 jobs): slower than NCCL's own\n");
+    CHECK_HOLDS(text, "1.00 times (0.99 to 1.01; 20 and 7 jobs): as fast as NCCL's own\n");
+    CHECK_HOLDS(text, "jobs): not yet known: it takes some 30 more jobs with the");
+    CHECK_HOLDS(text, "      not yet known: it takes 1 more job with NCCL's own\n");
+    CHECK_HOLDS(text,
+                "<b>\\x1b: 9 steps beside no other reached 71 % of what the profile says, on");
+    CHECK_HOLDS(text, "n[1-4]\\n: profile no longer true here: measure again\n");
+    CHECK_HOLDS(text, "Trial= of a policy has some jobs");
+    CHECK_HOLDS(text, "  bio                       5   12.5 TB   2.1 %         5\n"
+                      "      would save at most 2.1 %: they don't matter here\n");
+    CHECK_HOLDS(text, "  user 1000                 3     999 B  31.0 %         1\n"
+                      "      would save at most 31.0 %\n");
+    CHECK(!strchr(text, '\033'));
+    check_columns(summary, 72);
+    cleanup_free char *page = page_of(summary, true);
+    CHECK_HOLDS(page,
+                "; those that were measured reached 93 % of what was predicted; 200 fell back");
+    CHECK_HOLDS(page, "<dt>Achieved of what was predicted, median</dt><dd>93 %</dd>");
+    CHECK_HOLDS(page, "<bdi>2x8 &lt;b&gt;&#92;x1b</bdi>");
+    CHECK_HOLDS(page, "would save at most 2.1 %");
+    CHECK(!strchr(page, '\033') && !strstr(page, "<b>"));
+}
+
 TEST(nothing)
 {
     cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
@@ -100,13 +170,6 @@ TEST(nothing)
     cleanup_json json_t *one = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 60, "steps", 1);
     cleanup_free char *single = printed(one, 80, true);
     CHECK_HOLDS(single, "1 step, started from 1970-01-01T00:00:00 to 1970-01-01T00:01:00\n");
-}
-
-static char *page_of(const json_t *summary, bool complete)
-{
-    char *argv[] = {"summary", "--name=<b>", NULL};
-    struct acct_asked asked = {.argv = argv, .argc = 2, .complete = complete};
-    return PRINTED(out, acct_summary_page(out, summary, &asked));
 }
 
 TEST(page)

@@ -223,9 +223,9 @@ struct plain_node {
 /* Not where the step or the policy is the reason. */
 static bool blames(const json_t *record)
 {
-    static const char *const others[] = {"policy",       "no gain",  "no GPU",
-                                         "job script",   "own GPUs", "shared GPU",
-                                         "unknown NCCL", "het step", "not classed"};
+    static const char *const others[] = {"policy",      "no gain",    "no GPU",       "job script",
+                                         "own GPUs",    "shared GPU", "unknown NCCL", "het step",
+                                         "not classed", "trial"};
     for (size_t i = 0; i < COUNT(others); i++)
         if (is(record, "reason_class", others[i]))
             return false;
@@ -686,9 +686,9 @@ static const char *const reasons[] = {
     "n99: connection refused by n99:8517: is its tccld running?",
 };
 /* In no order of theirs: nothing is read out of a text. */
-static const char *const classes[] = {"policy",  "no GPU",           "trial", "no profile",
-                                      "version", "of next year",     "other", "job script",
-                                      "",        "no answer in time"};
+static const char *const classes[] = {"policy",     "no GPU",  "unknown NCCL",     "trial",
+                                      "no profile", "version", "of next year",     "other",
+                                      "job script", "",        "no answer in time"};
 static const char *const node_lists[] = {"n1",      "n2",     "n[1-2]",   "n[1-4]",
                                          "n[5-12]", "n[3,7]", "n1,n12",   "n[1-12]",
                                          "n[9-10]", "",       "n[2-3,6]", "n[11-12]"};
@@ -820,6 +820,73 @@ static void test_random(int count)
         fill(records, count / 10, start);
     }
     CHECK(steps > count / 2);
+}
+
+/* A job with the ring or with NCCL's own of so many GB/s, of a class of its own. */
+static void put_job(struct tccl_records *records, int job, const char *class, bool ring,
+                    double gbps)
+{
+    json_t *record = step_record(job, ring ? "applied" : "nothing-to-do", 1700000000 + job);
+    json_object_update_new(record,
+                           json_pack("{s:s, s:s, s:f, s:f}", "node_class", class, "reason_class",
+                                     ring ? "" : "trial", "gbps", 12.0, "baseline_gbps", 8.0));
+    if (!ring)
+        json_object_set_new(record, "reason", json_string("a trial"));
+    put_record(records, record);
+    json_t *built = built_record(job, ring ? "applied" : "not used", "", 1700000000 + job);
+    json_object_update_new(built,
+                           json_pack("{s:f, s:s, s:i}", "achieved_gbps", gbps, "achieved_with",
+                                     ring ? "rings" : "own", "sent_bytes", 1));
+    put_record(records, built);
+}
+
+/* What is known, and when; a job of many steps is one. */
+TEST(verdicts)
+{
+    static const struct {
+        const char *class, *verdict;
+        int rings, own;
+        double gain, spread; /* of the logarithms, in turns up and down */
+    } cases[] = {
+        {"faster", "faster", 20, 6, 1.4, 0.05},    {"slower", "slower", 20, 6, 0.8, 0.05},
+        {"alike", "as fast", 30, 30, 1.002, 0.01}, {"wide", "unknown", 20, 6, 1.1, 0.4},
+        {"few", "unknown", 20, 4, 2, 0.01},        {"none", "unknown", 3, 0, 1, 0.01},
+    };
+    owned(records) struct tccl_records *records = new_store_at(path);
+    int job = 1, trials = 0;
+    for (int i = 0; i < (int)COUNT(cases); i++) {
+        trials += cases[i].own;
+        for (int k = 0; k < cases[i].rings + cases[i].own; k++) {
+            bool ring = k < cases[i].rings;
+            put_job(records, job++, cases[i].class, ring,
+                    8 * (ring ? cases[i].gain : 1) * exp(cases[i].spread * (k % 3 - 1)));
+        }
+    }
+    for (int step = 1; step < 40; step++) { /* of one job, which is twice as fast as the others */
+        json_t *record = step_record(1, "applied", 1700000001 + step);
+        json_object_update_new(record, json_pack("{s:s, s:f, s:i}", "node_class", "faster", "gbps",
+                                                 12.0, "step", step));
+        put_record(records, record);
+        json_t *built = built_record(1, "applied", "", 1700000001 + step);
+        json_object_update_new(built,
+                               json_pack("{s:f, s:s, s:i, s:i}", "achieved_gbps", 22.0,
+                                         "achieved_with", "rings", "sent_bytes", 1, "step", step));
+        put_record(records, built);
+    }
+    cleanup_json json_t *everything = json_object();
+    CHECK(check_summary(records, everything, -1) > 100);
+    cleanup_json json_t *summary = summary_of(path, NULL, -1, ERR);
+    const json_t *achieved = json_object_get(summary, "achieved"), *group;
+    CHECK_INT((int)number_of(achieved, "trials"), trials);
+    CHECK_INT((int)json_array_size(json_object_get(achieved, "groups")), (int)COUNT(cases));
+    for (int i = 0; i < (int)COUNT(cases); i++) {
+        size_t k = 0;
+        while ((group = json_array_get(json_object_get(achieved, "groups"), k)) &&
+               !is(group, "node_class", cases[i].class))
+            k++;
+        CHECK_STR(text_of(group, "verdict"), cases[i].verdict);
+        CHECK_INT((int)number_of(json_object_get(group, "rings"), "jobs"), cases[i].rings);
+    }
 }
 
 /* Users are shown their own, whatever they ask for. */
