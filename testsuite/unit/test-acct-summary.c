@@ -142,7 +142,7 @@ TEST(achieved)
     CHECK_HOLDS(text, "      not yet known: it takes 1 more job with NCCL's own\n");
     CHECK_HOLDS(text,
                 "<b>\\x1b: 9 steps beside no other reached 71 % of what the profile says, on");
-    CHECK_HOLDS(text, "n[1-4]\\n: profile no longer true here: measure again\n");
+    CHECK_HOLDS(text, "n[1-4]\\n: profile no\n  longer true here: measure again\n");
     CHECK_HOLDS(text, "Trial= of a policy has some jobs");
     CHECK_HOLDS(text, "  bio                       5   12.5 TB   2.1 %         5\n"
                       "      would save at most 2.1 %: they don't matter here\n");
