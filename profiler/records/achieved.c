@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "client/outcome.h"
+#include "records/record.h"
 #include "records/series.h"
 #include "records/texts.h"
 #include "records/welch.h"

@@ -45,18 +45,6 @@ struct tccl_shown tccl_shown(const char *state, const char *reason, const char *
     return shown;
 }
 
-double tccl_achieved_share(double achieved, const char *with, const char *built, double gbps,
-                           double nccl_gbps, double baseline_gbps)
-{
-    double foretold = 0;
-    if (tccl_is(with, "rings"))
-        foretold = tccl_is(built, "applied") ? gbps : 0;
-    else if (tccl_is(with, "own"))
-        foretold = nccl_gbps > 0 ? nccl_gbps : baseline_gbps;
-    double share = foretold > 0 ? achieved / foretold : 0;
-    return share > 0 && share <= TCCL_SHARE_MOST ? share : 0;
-}
-
 static const char *text_of(sqlite3_value *value)
 {
     const char *text = (const char *)sqlite3_value_text(value);

@@ -39,15 +39,6 @@ struct tccl_shown {
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step);
 
-/* What a step's large collectives reached (GB/s) over what was foretold of what it ran with: of the
- * ring, if the measured communicator was given it (with: "rings") and NCCL built it, else of that
- * NCCL's own, or, as long as its version is not known, of the newest NCCL's. 0 where that is not
- * known, or more than TCCL_SHARE_MOST: no machine is that much faster than its profile says, but
- * any process of the user's can say so. */
-#define TCCL_SHARE_MOST 4
-double tccl_achieved_share(double achieved, const char *with, const char *built, double gbps,
-                           double nccl_gbps, double baseline_gbps);
-
 /* As they are stored; texts are borrowed from the row, never NULL in what was read. */
 struct tccl_facts {
     int64_t start;

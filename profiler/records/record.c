@@ -205,6 +205,18 @@ json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err)
     return NULL;
 }
 
+double tccl_achieved_share(double achieved, const char *with, const char *built, double gbps,
+                           double nccl_gbps, double baseline_gbps)
+{
+    double foretold = 0;
+    if (strcmp(with, "rings") == 0)
+        foretold = strcmp(built, "applied") == 0 ? gbps : 0;
+    else if (strcmp(with, "own") == 0)
+        foretold = nccl_gbps > 0 ? nccl_gbps : baseline_gbps;
+    double share = foretold > 0 ? achieved / foretold : 0;
+    return share > 0 && share <= TCCL_SHARE_MOST ? share : 0;
+}
+
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err)
 {
     struct tccl_error own = {0};

@@ -50,6 +50,15 @@ bool tccl_record_confirms(const json_t *record);
 /* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err);
 
+/* What a step's large collectives reached (GB/s) over what was foretold of what it ran with: of the
+ * ring, if the measured communicator was given it (with: "rings") and NCCL built it, else of that
+ * NCCL's own, or, as long as its version is not known, of the newest NCCL's. 0 where that is not
+ * known, or more than TCCL_SHARE_MOST: no machine is that much faster than its profile says, but
+ * any process of the user's can say so. */
+#define TCCL_SHARE_MOST 4
+double tccl_achieved_share(double achieved, const char *with, const char *built, double gbps,
+                           double nccl_gbps, double baseline_gbps);
+
 /* A record's key as one line, its members with '/' between them. Returns 0, or -1 with err. */
 enum { TCCL_RECORD_KEY = TCCL_KEY_CLUSTER + 5 * 11 + 16 + 1 };
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err);

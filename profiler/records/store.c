@@ -373,7 +373,8 @@ int tccl_records_open(const char *path, const atomic_bool *stop, struct tccl_rec
     if (!new)
         return -1;
     int rc = make_file(path, err) != 0 ? -1 : open_file(new, SQLITE_OPEN_READWRITE, BUSY_MS, err);
-    tccl_records_bound(new, 0, stop);
+    if (rc == 0)
+        tccl_records_bound(new, 0, stop);
     if (rc == 0 && (rc = open_tables(new, &why)) != 0 && tccl_records_gave_up(new))
         tccl_fail(err, "%s: records of an older version are taken over at the next start", path);
     if (rc != 0) {

@@ -25,6 +25,8 @@ struct counted {
     int joins[4], states[4], classes[4], n;
     double waits[MOST_WAITS], gains[MOST_WAITS], rings[MOST_WAITS];
     int n_waits, n_gains, n_rings;
+    int kinds[METRICS_KINDS], n_shares;
+    double shares[MOST_WAITS];
 };
 
 static void make_events(struct metrics *metrics, struct counted *counted)
@@ -36,6 +38,12 @@ static void make_events(struct metrics *metrics, struct counted *counted)
         int rings = rand() % 9;
         metrics_join(metrics, (enum tccl_mode)mode);
         metrics_answer(metrics, (enum tccl_state)state, reasons[reason], ratio, rings, us);
+        int kind = rand() % METRICS_KINDS;
+        double share = rand() % 5 ? rand() % 150 / 100.0 : 0;
+        metrics_measured(metrics, (enum metrics_kind)kind, share);
+        counted->kinds[kind]++;
+        if (kind == METRICS_RING && share > 0)
+            counted->shares[counted->n_shares++] = share;
         counted->joins[mode]++;
         counted->states[state]++;
         counted->classes[reason] += state == TCCL_STATE_FALLBACK;
@@ -99,6 +107,13 @@ TEST(counting)
     check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);
     check_histogram(text, "tccl_gain_ratio", counted.gains, counted.n_gains);
     check_histogram(text, "tccl_rings", counted.rings, counted.n_rings);
+    check_histogram(text, "tccl_achieved_ratio", counted.shares, counted.n_shares);
+    CHECK_INT((int)value_of(text, "tccl_measured_steps_total{kind=\"ring\"}"),
+              counted.kinds[METRICS_RING]);
+    CHECK_INT((int)value_of(text, "tccl_measured_steps_total{kind=\"own\"}"),
+              counted.kinds[METRICS_OWN]);
+    CHECK_INT((int)value_of(text, "tccl_measured_steps_total{kind=\"trial\"}"),
+              counted.kinds[METRICS_TRIAL]);
     CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"tcp\"}"), 1);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"store\"}"), 0);

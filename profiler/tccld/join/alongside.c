@@ -36,7 +36,8 @@ void alongside_plan(struct running *running, struct running_step *step,
     step->measure = outcome->measure;
     step->start = outcome->start;
     put_gpus(step, class->gpus, machine);
-    step->n_baselines = step->ring ? outcome->n_baselines : 0;
+    step->gbps = outcome->gbps;
+    step->n_baselines = outcome->n_baselines;
     memcpy(step->baselines, outcome->baselines, sizeof(step->baselines));
     free(tccl_steal(step->rings));
     if (!step->ring || outcome_part(outcome, join, class, &part) != 0)

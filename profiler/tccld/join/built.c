@@ -12,9 +12,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "records/record.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
 #include "tccld/join/node-tree.h"
+#include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
 
 struct below {
@@ -51,11 +53,37 @@ struct verdict {
     struct event *timer;
 };
 
+/* What the NCCL that ran would have built by itself, GB/s; 0: not known. */
+static double own_gbps(const struct verdict *verdict)
+{
+    const struct running_step *step = verdict->step;
+    int at = step->n_baselines - 1;
+    while (at > 0 && verdict->nccl < step->baselines[at].first)
+        at--;
+    return at < 0 ? 0 : step->baselines[at].gbps;
+}
+
+/* A step that began here has ended. */
+static void count_figures(const struct verdict *verdict)
+{
+    const struct figures *figures = &verdict->figures;
+    const struct running_step *step = verdict->step;
+    double own = own_gbps(verdict);
+    if (step->node == 0 && verdict->ended_at && figures->samples > 0)
+        metrics_measured(verdict->running->daemon->metrics,
+                         figures->steered ? METRICS_RING
+                         : step->measure  ? METRICS_TRIAL
+                                          : METRICS_OWN,
+                         tccl_achieved_share(figures->best, figures->steered ? "rings" : "own",
+                                             tccl_built_name(verdict->told), step->gbps, own, own));
+}
+
 void built_drop(struct running_step *step)
 {
     struct verdict *verdict = tccl_steal(step->verdict);
     if (!verdict)
         return;
+    count_figures(verdict);
     if (verdict->up)
         link_cancel(verdict->up);
     if (verdict->timer)
@@ -164,19 +192,15 @@ static void advance(struct verdict *verdict);
 /* The version that ran on this node, and what it would have built by itself. */
 static int put_nccl(const struct verdict *verdict, json_t *record)
 {
-    const struct running_step *step = verdict->step;
+    double own = own_gbps(verdict);
     char version[32];
-    int at = step->n_baselines - 1;
     if (verdict->nccl <= 0)
         return 0;
-    while (at > 0 && verdict->nccl < step->baselines[at].first)
-        at--;
     snprintf(version, sizeof(version), "%d.%d.%d", verdict->nccl / 10000, verdict->nccl / 100 % 100,
              verdict->nccl % 100);
     if (json_object_set_new(record, "nccl", json_string(version)) != 0)
         return -1;
-    return at < 0 ? 0
-                  : json_object_set_new(record, "nccl_gbps", json_real(step->baselines[at].gbps));
+    return own > 0 ? json_object_set_new(record, "nccl_gbps", json_real(own)) : 0;
 }
 
 static int put_figures(const struct figures *figures, json_t *record)

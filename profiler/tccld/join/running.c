@@ -43,6 +43,7 @@ static const struct tccl_field fields[] = {
     {.name = "partial", TCCL_FIELD_BOOL, AT(partial)},
     {.name = "start", TCCL_FIELD_INT, .max = INT64_MAX, AT(start)},
     {.name = "rings", TCCL_FIELD_LONG, .use = 1, .max = TCCL_RINGS_TEXT - 1, AT(rings)},
+    {.name = "gbps", TCCL_FIELD_REAL, .use = 1, .max = 1000000000, AT(gbps)},
     {.name = "alone_gbps", TCCL_FIELD_REAL, .max = 1000000000, AT(alone)},
     {.name = "built", TCCL_FIELD_INT, .max = TCCL_CHAIN_RINGS, AT(built)},
     {.name = "nccl", TCCL_FIELD_INT, .max = INT32_MAX, AT(nccl)},

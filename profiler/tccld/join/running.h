@@ -51,6 +51,7 @@ struct running_step {
     int64_t start;
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
+    double gbps; /* of the ring over all nodes, GB/s; 0: none */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     char *rings;  /* its chain, or those of a set; NULL: NCCL's own */

@@ -12,7 +12,9 @@ static const double wait_ends[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                    0.2,   0.5,   1,     2,    5,    10};
 static const double gain_ends[] = {1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3};
 static const double ring_ends[] = {1, 2, 3, 4, 5, 6, 7, 8};
+static const double share_ends[] = {0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.1};
 enum {
+    SHARES = sizeof(share_ends) / sizeof(*share_ends),
     RINGS = sizeof(ring_ends) / sizeof(*ring_ends),
     WAITS = sizeof(wait_ends) / sizeof(*wait_ends),
     GAINS = sizeof(gain_ends) / sizeof(*gain_ends)
@@ -22,9 +24,10 @@ struct metrics {
     unsigned long long joins[MODES], states[STATES];
     unsigned long long reasons[TCCL_REASON_END];
     unsigned long long waits[WAITS + 1], gains[GAINS + 1], rings[RINGS + 1];
-    bool works[METRICS_PARTS], asked; /* squeue */
-    long long lost, pending;          /* records */
-    double waited, gained, all_rings; /* sums: seconds, ratios, rings */
+    unsigned long long measured[METRICS_KINDS], shares[SHARES + 1];
+    bool works[METRICS_PARTS], asked;           /* squeue */
+    long long lost, pending;                    /* records */
+    double waited, gained, all_rings, achieved; /* sums: seconds, ratios, rings, ratios */
 };
 
 struct metrics *metrics_new(void)
@@ -79,6 +82,15 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_re
     }
     count_value(metrics->waits, wait_ends, WAITS, seconds);
     metrics->waited += seconds;
+}
+
+void metrics_measured(struct metrics *metrics, enum metrics_kind kind, double share)
+{
+    metrics->measured[kind]++;
+    if (kind != METRICS_RING || !(share > 0))
+        return;
+    count_value(metrics->shares, share_ends, SHARES, share);
+    metrics->achieved += share;
 }
 
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
@@ -176,6 +188,8 @@ static void put_profile(FILE *out, const struct metrics_profile *profile, time_t
 
 static void put_steps(FILE *out, const struct metrics *metrics)
 {
+    static const char *const kinds[METRICS_KINDS] = {
+        [METRICS_RING] = "ring", [METRICS_OWN] = "own", [METRICS_TRIAL] = "trial"};
     describe(out, "tccl_joins", "counter", NULL, "Job steps that asked this node's tccld.");
     for (int i = 0; i < MODES; i++)
         put_counter(out, "tccl_joins_total", "mode", tccl_mode_name((enum tccl_mode)i),
@@ -195,6 +209,15 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, "tccl_gain_ratio", metrics->gains, gain_ends, GAINS, metrics->gained);
     describe(out, "tccl_rings", "histogram", NULL, "Rings that a step with rings has at once.");
     put_histogram(out, "tccl_rings", metrics->rings, ring_ends, RINGS, metrics->all_rings);
+    describe(out, "tccl_measured_steps", "counter", NULL,
+             "Steps that began here and were measured: with the ring, with NCCL's own choice, or "
+             "with that by a trial.");
+    for (int i = 0; i < METRICS_KINDS; i++)
+        put_counter(out, "tccl_measured_steps_total", "kind", kinds[i], metrics->measured[i]);
+    describe(out, "tccl_achieved_ratio", "histogram", "ratio",
+             "What the large collectives of steps with the ring reached of what was predicted.");
+    put_histogram(out, "tccl_achieved_ratio", metrics->shares, share_ends, SHARES,
+                  metrics->achieved);
 }
 
 static void put_parts(FILE *out, const struct metrics *metrics)

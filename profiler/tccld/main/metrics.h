@@ -38,6 +38,12 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode);
 void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us);
 
+/* A step that began here has ended, and was measured: with the ring that NCCL built, with NCCL's
+ * own choice, or with that since a trial, or what was measured before, left the ring out. share:
+ * what it achieved of what was predicted (tccl_achieved_share); of rings, 0: not known. */
+enum metrics_kind { METRICS_RING, METRICS_OWN, METRICS_TRIAL, METRICS_KINDS };
+void metrics_measured(struct metrics *metrics, enum metrics_kind kind, double share);
+
 /* What tccld can be without for a while: does it work? squeue is not shown before it was asked. */
 enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_SQUEUE, METRICS_PARTS };
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works);
