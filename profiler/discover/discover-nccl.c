@@ -119,17 +119,9 @@ static int number(const struct element *element, enum attribute name, int none)
     return text[0] ? (int)strtol(text, NULL, 0) : none;
 }
 
-/* GB/s of a PCIe link as NCCL counts it: 12 for 16 lanes of 8 GT/s, which it also takes where
- * nothing is known (kvDictPciGen and ncclTopoAddPci in its src/graph/topo.cc). */
 static double slot_gbps(const struct element *pci)
 {
-    double speed = strtod(pci->values[LINK_SPEED], NULL);
-    int width = number(pci, LINK_WIDTH, 0);
-    bool known = speed >= 2.5 && speed <= 64;
-
-    /* 15, 30, 60, 120, 240 and 480 for 2.5 to 64 GT/s, of which up to 5 GT/s a fifth is coding. */
-    return (known ? speed * (speed <= 5 ? 6 : 7.5) : 60) / 80 *
-           (width > 0 && width <= 32 ? width : 16);
+    return tccl_slot_gbps(strtod(pci->values[LINK_SPEED], NULL), number(pci, LINK_WIDTH, 0));
 }
 
 static bool same(const char *a, const char *b)
@@ -309,7 +301,7 @@ static int leave(struct reader *reader)
     const struct element unknown = {.kind = GPU};
 
     if (pci->kind != PCI || strncmp(pci->values[CLASS], "0x03", 4) != 0 ||
-        !same(pci->values[VENDOR], "0x10de") || pci->index >= 0 ||
+        (pci->values[VENDOR][0] && !same(pci->values[VENDOR], "0x10de")) || pci->index >= 0 ||
         tccl_machine_find_gpu(reader->scene->machine, pci->values[BUSID]) >= 0)
         return 0;
     return enter_gpu(reader, &unknown, reader->depth);

@@ -72,8 +72,13 @@ int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error 
 int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err);
 void tccl_scene_gpudirect(struct tccl_scene *scene);
 
-/* discover-tree.c: the PCIe switches above GPUs and NICs. Returns 0, or -1 with err. */
+/* discover-tree.c: the PCIe switches above GPUs and NICs, and all slots. Returns 0, or -1 with err.
+ */
 int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err);
+/* GB/s of a PCIe link of so many GT/s and lanes as NCCL counts it: 12 for 16 lanes of 8 GT/s, which
+ * it also takes for what it doesn't know (kvDictPciGen, ncclTopoAddPci in its src/graph/topo.cc).
+ */
+double tccl_slot_gbps(double gts, int lanes);
 
 /* discover-host.c: cores and the loopback in place of GPUs and NICs. Returns 0, or -1 with err. */
 int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err);

@@ -1,8 +1,10 @@
-/* discover-tree.c: the PCIe switches above GPUs and NICs. */
+/* discover-tree.c: the PCIe switches above GPUs and NICs, and the rates of their links. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 static bool is_pci_bridge(hwloc_obj_t object)
 {
@@ -81,6 +83,50 @@ static int place(struct tccl_scene *scene, hwloc_obj_t object, int *numa, int *p
     return 0;
 }
 
+double tccl_slot_gbps(double gts, int lanes)
+{
+    bool known = gts >= 2.5 && gts <= 64;
+
+    /* 15, 30, 60, 120, 240 and 480 for 2.5 to 64 GT/s, of which up to 5 GT/s a fifth is coding. */
+    return (known ? gts * (gts <= 5 ? 6 : 7.5) : 60) / 80 * (lanes > 0 && lanes <= 32 ? lanes : 16);
+}
+
+/* Of a device that /sys has: the slower of it and the port above, as NCCL has it
+ * (ncclTopoGetXmlFromSys). 0: it is not there. */
+static double slot_of(const struct tccl_scene *scene, const char *busid)
+{
+    static const char *const ends[] = {"", "/.."};
+    const char *root = scene->options->root;
+    double gts = 0;
+    long lanes = -1;
+
+    if (!scene->facts || !tccl_sys_exists(root, "/sys/bus/pci/devices/%s", busid))
+        return 0;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        char text[32];
+        long width = 0;
+        tccl_sys_text(root, text, sizeof(text), "/sys/bus/pci/devices/%s%s/max_link_speed", busid,
+                      ends[i]);
+        tccl_sys_number(root, &width, "/sys/bus/pci/devices/%s%s/max_link_width", busid, ends[i]);
+        double here = strtod(text, NULL);
+        gts = here > 0 && (gts <= 0 || here < gts) ? here : gts;
+        lanes = lanes < 0 || width < lanes ? width : lanes;
+    }
+    return tccl_slot_gbps(gts, lanes > 32 ? 0 : (int)lanes);
+}
+
+static void find_slots(struct tccl_scene *scene)
+{
+    struct tccl_machine *machine = scene->machine;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        machine->gpus[i].slot = slot_of(scene, machine->gpus[i].busid);
+    for (int i = 0; i < machine->n_nics; i++)
+        machine->nics[i].slot = slot_of(scene, machine->nics[i].busid);
+    for (int i = 0; i < machine->n_switches; i++)
+        machine->switches[i].slot = slot_of(scene, machine->switches[i].name);
+}
+
 int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
 {
     struct tccl_machine *machine = scene->machine;
@@ -93,5 +139,6 @@ int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
         if (place(scene, scene->nic_object[i], &machine->nics[i].numa, &machine->nics[i].parent,
                   err) != 0)
             return -1;
+    find_slots(scene);
     return 0;
 }

@@ -189,6 +189,35 @@ TEST(gpudirect)
     CHECK(found.site.machine.gpudirect[0][0] && found.site.machine.gpudirect[0][1]);
 }
 
+/* Slots as NCCL has them: the slower of the device and the port above it. */
+TEST(slots)
+{
+    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"),
+                                                  .root = check_folder()};
+    const struct tccl_machine *machine = &found.site.machine;
+
+    fresh();
+    discover(&options);
+    CHECK(machine->gpus[0].slot == 0 && machine->switches[0].slot == 0);
+    const char *gpu = check_printf("/sys/devices/p/%s", machine->gpus[0].busid);
+    put(check_printf("%s/max_link_speed", gpu), "16.0 GT/s PCIe\n");
+    put(check_printf("%s/max_link_width", gpu), "16\n");
+    put("/sys/devices/p/max_link_speed", "8.0 GT/s PCIe\n");
+    put("/sys/devices/p/max_link_width", "8\n");
+    put("/sys/bus/pci/devices/none", "");
+    const char *link = check_at("sys/bus/pci/devices/%s", machine->gpus[0].busid);
+    CHECK_INT(symlink(check_printf("../../../devices/p/%s", machine->gpus[0].busid), link), 0);
+    put(check_printf("/sys/bus/pci/devices/%s/class", machine->gpus[1].busid), "0x030200\n");
+    put(check_printf("/sys/bus/pci/devices/%s/max_link_speed", machine->nics[0].busid),
+        "5.0 GT/s\n");
+    put(check_printf("/sys/bus/pci/devices/%s/max_link_width", machine->nics[0].busid), "4\n");
+    discover(&options);
+    check_writable();
+    CHECK(machine->gpus[0].slot == 6); /* 8 GT/s, 8 lanes */
+    CHECK(machine->gpus[1].slot == 12 && machine->switches[0].slot == 0);
+    CHECK(machine->nics[0].slot == 6); /* nothing of the port above: 16 lanes, as NCCL takes it */
+}
+
 /* GPUs that NVML doesn't list are left out; one that only NVML lists is taken. */
 TEST(nvml_differs)
 {
