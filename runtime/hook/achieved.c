@@ -18,8 +18,9 @@ enum {
     LATER_US = 10 * MINUTE_US,
     RELAXED = 2, /* CU_STREAM_CAPTURE_MODE_RELAXED */
 };
-/* Whatever a clock says: no bus is faster. */
+/* Whatever a clock says: no bus is faster. Whatever a program says: no memory is larger. */
 #define MOST_GBPS 10000.0
+#define MOST_BYTES ((size_t)1 << 40)
 
 /* ---- The driver ---- */
 
@@ -61,11 +62,17 @@ static const struct driver *find_driver(void)
 
 /* ---- A communicator ---- */
 
+/* What passes NCCL at once. */
+struct load {
+    size_t largest;  /* bytes of one collective */
+    uint64_t on_bus; /* bytes of all that pass each link */
+};
+
 struct shim_sample {
     void *start, *end; /* events, kept from sample to sample; NULL: not made yet */
     bool under_way;
-    size_t bytes;
-    double on_bus; /* bytes that pass each link */
+    int64_t begun_us;
+    struct load load;
 };
 
 static struct watch {
@@ -77,9 +84,10 @@ static struct watch {
     int faults;
     bool warm; /* its first sample, which may hold the time to connect, is over */
     unsigned samples;
+    unsigned since, skip; /* large ones since the last sample; to be passed over */
     int64_t first_us, next_us, told_us;
-    uint64_t bytes, before;  /* before: what had been counted at first_us */
-    double seconds, sampled; /* of all samples, and their bytes */
+    uint64_t bytes, on_bus, before; /* of all collectives; before: on_bus at first_us */
+    double seconds, sampled;        /* of all samples, and what they had on the bus */
     unsigned counts[SHIM_SIZES];
     float gbps[SHIM_SIZES][SHIM_SAMPLES];
     struct shim_sample pairs[PAIRS];
@@ -113,22 +121,24 @@ static const size_t least[SHIM_SIZES] = {(size_t)4 << 20, (size_t)16 << 20, (siz
 
 static void add(struct watch *watch, const struct shim_sample *sample, float ms)
 {
-    double gbps = sample->on_bus / (ms * 1e6);
+    double gbps = (double)sample->load.on_bus / (ms * 1e6);
+    int64_t since_us = shim_now_us() - sample->begun_us;
 
     if (!watch->warm) { /* the time to connect is nobody's */
         watch->warm = true;
         watch->first_us = shim_now_us();
-        watch->before = __atomic_load_n(&watch->bytes, __ATOMIC_RELAXED);
+        watch->before = __atomic_load_n(&watch->on_bus, __ATOMIC_RELAXED);
         return;
     }
-    if (!(ms > 0) || !(gbps > 0) || gbps > MOST_GBPS)
+    /* Longer than it can have been: one of two clocks has jumped. */
+    if (!(ms > 0) || !(gbps > 0) || gbps > MOST_GBPS || ms > 1 + 1.01 * (double)since_us / 1e3)
         return;
     int size = SHIM_SIZES - 1;
-    while (size > 0 && sample->bytes < least[size])
+    while (size > 0 && sample->load.largest < least[size])
         size--;
     watch->gbps[size][watch->counts[size]++ % SHIM_SAMPLES] = (float)gbps;
     watch->seconds += ms / 1e3;
-    watch->sampled += (double)sample->bytes;
+    watch->sampled += (double)sample->load.on_bus;
 }
 
 /* Those that are done. */
@@ -183,7 +193,7 @@ static void tell(struct watch *watch, int64_t now, bool last)
     figures.samples = watch->counts[size];
     order(watch, size, &figures.best, &figures.median);
     if (watch->sampled > 0 && now > watch->first_us) {
-        double share = watch->seconds * ((double)(watch->bytes - watch->before) / watch->sampled) /
+        double share = watch->seconds * ((double)(watch->on_bus - watch->before) / watch->sampled) /
                        ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;
     }
@@ -338,37 +348,112 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
     return sample;
 }
 
-struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective kind, size_t bytes,
-                                        void *stream)
+/* A second after the last sample any of as many large ones as there were since: the first one is
+ * often that which waits for other ranks. */
+static bool is_due(struct watch *watch, int64_t now)
 {
-    struct watch *watch = find(handle);
+    watch->since++;
+    if (now < watch->next_us)
+        watch->skip = ((uint32_t)now * UINT32_C(2654435761) >> 12) % watch->since;
+    else if (watch->skip == 0)
+        return true;
+    else
+        watch->skip--;
+    return false;
+}
+
+/* A sample of what is about to be launched, or NULL. */
+static struct shim_sample *start(const void *handle, struct watch *watch, const struct load *load,
+                                 void *stream)
+{
     const struct driver *driver;
     int mode = RELAXED;
 
-    if (!watch)
-        return NULL;
-    double ranks = watch->ranks;
-    size_t all = kind == SHIM_GATHER ? bytes * (size_t)watch->ranks : bytes;
-    __atomic_fetch_add(&watch->bytes, all, __ATOMIC_RELAXED);
-    if (kind == SHIM_OTHER || all < least[0])
+    if (load->largest < least[0])
         return NULL;
     int64_t now = shim_now_us();
-    if ((watch->samples >= SHIM_SAMPLED_FIRST && now < watch->next_us) || watch->faults >= FAULTS ||
+    if ((watch->samples >= SHIM_SAMPLED_FIRST && !is_due(watch, now)) || watch->faults >= FAULTS ||
         !(driver = find_driver()) || !take(watch))
         return NULL;
     watch->next_us = now + SECOND_US;
+    watch->since = 0;
     /* Another thread may be capturing, which the query of an event would end. */
     driver->exchange_mode(&mode);
     struct shim_sample *sample =
         watch->handle == handle ? begin_sample(driver, watch, stream) : NULL;
     driver->exchange_mode(&mode);
-    if (sample) {
-        sample->bytes = all;
-        sample->on_bus = (double)all * (ranks - 1) / ranks * (kind == SHIM_ALL_REDUCE ? 2 : 1);
-        return sample;
+    if (!sample) {
+        give(watch);
+        return NULL;
     }
-    give(watch);
-    return NULL;
+    sample->load = *load;
+    sample->begun_us = now;
+    return sample;
+}
+
+/* Counts one, and says what it is to the bus. */
+static struct load count(struct watch *watch, enum shim_collective kind, size_t bytes)
+{
+    size_t ranks = (size_t)watch->ranks;
+
+    if (bytes > MOST_BYTES / ranks) /* NCCL will refuse it */
+        return (struct load){0};
+    size_t all = kind == SHIM_GATHER ? bytes * ranks : bytes;
+    size_t on_bus = kind == SHIM_OTHER ? all : all / ranks * (ranks - 1);
+    if (kind == SHIM_ALL_REDUCE)
+        on_bus *= 2;
+    __atomic_fetch_add(&watch->bytes, all, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&watch->on_bus, on_bus, __ATOMIC_RELAXED);
+    return (struct load){.largest = kind == SHIM_OTHER ? 0 : all, .on_bus = on_bus};
+}
+
+struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective kind, size_t bytes,
+                                        void *stream)
+{
+    struct watch *watch = find(handle);
+
+    if (!watch)
+        return NULL;
+    struct load load = count(watch, kind, bytes);
+    return start(handle, watch, &load, stream);
+}
+
+/* ---- Groups: all of it is launched at the end ---- */
+
+static __thread struct {
+    const void *handle;
+    void *stream;
+    struct load load;
+    int calls;
+    bool mixed; /* it is not one communicator's, or of several streams, or has others in it */
+} group;
+
+void shim_achieved_add(const void *handle, enum shim_collective kind, size_t bytes, void *stream)
+{
+    struct watch *watch = find(handle);
+    struct load load = {0};
+
+    if (watch)
+        load = count(watch, kind, bytes);
+    group.mixed |= !watch || kind == SHIM_OTHER ||
+                   (group.calls > 0 && (group.handle != handle || group.stream != stream));
+    group.handle = handle;
+    group.stream = stream;
+    group.calls++;
+    group.load.on_bus += load.on_bus;
+    if (load.largest > group.load.largest)
+        group.load.largest = load.largest;
+}
+
+struct shim_sample *shim_achieved_start_group(void **stream)
+{
+    struct watch *watch = group.calls > 0 && !group.mixed ? find(group.handle) : NULL;
+    struct shim_sample *sample =
+        watch ? start(group.handle, watch, &group.load, group.stream) : NULL;
+
+    *stream = group.stream;
+    memset(&group, 0, sizeof(group));
+    return sample;
 }
 
 void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good)

@@ -42,11 +42,15 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
 void shim_achieved_end(const void *handle, bool by_cuda);
 
 /* A collective of bytes of one rank, as the caller counts them. start: before NCCL is called;
- * returns what stop is given after it, NULL: it is not sampled. OTHER: counted only, as those are
- * that a group starts later. */
+ * returns what stop is given after it, NULL: it is not sampled. OTHER: counted only. */
 enum shim_collective { SHIM_ALL_REDUCE, SHIM_GATHER /* or reduce-scatter */, SHIM_OTHER };
 struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective kind, size_t bytes,
                                         void *stream);
+/* One within this thread's group; and before its end is called, which launches all of it: as start,
+ * with the stream for stop. A group is one sample, of the size of its largest collective, if all of
+ * it are all-reduces, gathers and reduce-scatters of one communicator on one stream. */
+void shim_achieved_add(const void *handle, enum shim_collective kind, size_t bytes, void *stream);
+struct shim_sample *shim_achieved_start_group(void **stream);
 /* good: NCCL has launched it. */
 void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good);
 

@@ -91,9 +91,11 @@ static bool before(ncclComm_t comm, enum shim_collective kind, size_t bytes,
         shim_question_finish_over();
         shim_steered_collective(comm, kind == SHIM_ALL_REDUCE ? judged_size(bytes, config) : 0);
     }
-    *sample = is_measured() ? shim_achieved_start(comm, shim_group_depth > 0 ? SHIM_OTHER : kind,
-                                                  bytes, stream)
-                            : NULL;
+    *sample = NULL;
+    if (is_measured() && shim_group_depth > 0)
+        shim_achieved_add(comm, kind, bytes, stream);
+    else if (is_measured())
+        *sample = shim_achieved_start(comm, kind, bytes, stream);
     return looked;
 }
 
@@ -190,9 +192,14 @@ NCCL_WRAPPER(ncclGroupEnd, (void))
     if (!real)
         return NCCL_SYSTEM_ERROR;
     shim_group_depth -= shim_group_depth > 0;
+    void *stream;
+    struct shim_sample *sample =
+        shim_group_depth == 0 && is_measured() ? shim_achieved_start_group(&stream) : NULL;
     shim_in_group_end++;
     ncclResult_t result = real();
     shim_in_group_end--;
+    if (sample)
+        shim_achieved_stop(sample, stream, result == NCCL_SUCCESS);
     if (shim_group_depth > 0 || nothing_to_do())
         return result;
     shim_question_finish_over();

@@ -36,14 +36,20 @@ static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, subsets, split, no_color, shrink, collectives, times;
+    int comms, subsets, split, no_color, shrink, collectives, times, coalesced;
     enum init init;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
     bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
     char id[4000];
     const char *log; /* NULL: one that is removed */
-} options = {
-    .rank = -1, .ranks = -1, .gpus = 1, .device = -1, .comms = 1, .no_color = -1, .shrink = -1};
+} options = {.rank = -1,
+             .ranks = -1,
+             .gpus = 1,
+             .device = -1,
+             .comms = 1,
+             .no_color = -1,
+             .shrink = -1,
+             .coalesced = 1};
 
 /* Ranks that make a communicator of their own, in its order. */
 static struct subset {
@@ -101,6 +107,7 @@ static void usage(FILE *to)
         "  --everywhere         on all communicators, at once where a rank is in several\n"
         "  --check              looks at each element of the results\n"
         "  --times N            each of them so often again, and how long it then takes\n"
+        "  --coalesced N        with --group: each of them N times in one group\n"
         "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
         "                       with --abort is given up after a second\n"
         "  --children-last      splits, shrinks and grows after these\n"
@@ -687,8 +694,11 @@ static int start_once(const struct ring_collective *collective, int slot, struct
         if (!members[i].comms[slot])
             continue;
         cudaSetDevice(members[i].device);
-        parts[i].result = ring_collective_start(collective, members[i].comms[slot], parts[i].send,
-                                                parts[i].receive, parts[i].stream);
+        parts[i].result = ncclSuccess;
+        for (int n = 0; n < options.coalesced && parts[i].result == ncclSuccess; n++)
+            parts[i].result =
+                ring_collective_start(collective, members[i].comms[slot], parts[i].send,
+                                      parts[i].receive, parts[i].stream);
     }
     ncclResult_t ended = options.gpus > 1 || options.group ? ncclGroupEnd() : ncclSuccess;
     for (int i = 0; i < options.gpus; i++)
@@ -1087,6 +1097,7 @@ enum {
     EVERYWHERE,
     CHECK,
     TIMES,
+    COALESCED,
     STUCK,
     CHILDREN_LAST,
     GO_ON,
@@ -1120,6 +1131,7 @@ static const struct option long_options[] = {
     {"everywhere", no_argument, NULL, EVERYWHERE},
     {"check", no_argument, NULL, CHECK},
     {"times", required_argument, NULL, TIMES},
+    {"coalesced", required_argument, NULL, COALESCED},
     {"stuck", no_argument, NULL, STUCK},
     {"children-last", no_argument, NULL, CHILDREN_LAST},
     {"go-on", no_argument, NULL, GO_ON},
@@ -1255,6 +1267,8 @@ static int parse_option(int option)
         return parse_subset(optarg);
     case COLLECTIVE:
         return parse_collective(optarg);
+    case COALESCED:
+        return parse_number(optarg, 1, 64, &options.coalesced);
     case TIMES:
         return parse_number(optarg, 1, 1 << 20, &options.times);
     case NO_COLOR:

@@ -41,6 +41,16 @@ built "not used"
 record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and
     abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
 
+step "groups: one collective in each, as PyTorch has them; several, as FSDP's coalesced ones; data are right"
+for coalesced in 1 3; do
+    joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- --group --coalesced $coalesced --check --times 4 \
+        --collective all-gather:12582912:f32 --collective reduce-scatter:12582912:f32
+    built applied
+    record "r['samples'] >= 4 and r['achieved_from'] == 4 << 20 and r['sent_bytes'] >= 10 * $coalesced * (12 << 20) and
+        0 < r['achieved_gbps'] <= r['gbps'] * most and r['achieved_with'] == 'rings'"
+    "$here/compare-data" "$work/rings" || { show_log; fail "$what: wrong data"; }
+done
+
 step "NCCL's own rings are as good"
 joined dual-8gpu:0-2 -- dual-8gpu --gpus 0-2 --pace $slower -- "${large[@]}"
 record 'r["state"] == "nothing-to-do" and r["built"] == "not used" and r["samples"] >= 4 and r["achieved_with"] == "own" and

@@ -558,10 +558,11 @@ TEST(measured_without_ring)
 TEST(forged_figures)
 {
     static const char *const forged[][2] = {
-        {"best", "nan"},   {"best", "inf"},        {"best", "0"},    {"best", "-1"},
-        {"best", "10001"}, {"best", "1e300"},      {"median", "11"}, {"samples", "0"},
-        {"samples", "-5"}, {"from", "0"},          {"bytes", "1e3"}, {"bytes", "-1"},
-        {"rank", "-2"},    {"steered", "perhaps"},
+        {"best", "nan"},   {"best", "inf"},        {"best", "0"},       {"best", "-1"},
+        {"best", "10001"}, {"best", "1e300"},      {"median", "11"},    {"samples", "0"},
+        {"samples", "-5"}, {"from", "0"},          {"bytes", "1e3"},    {"bytes", "-1"},
+        {"rank", "-2"},    {"steered", "perhaps"}, {"from", "4194303"}, {"bytes", "67108863"},
+        {"median", "nan"}, {"median", "0"},        {"samples", "1e9"},  {"best", "0x1p3"},
     };
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path);

@@ -506,9 +506,9 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
                         struct tccl_error *err)
 {
     if (tccl_line_integer(lines, "rank", -1, INT32_MAX, &figures->rank) != 0 ||
-        tccl_line_integer(lines, "from", 1, INT64_MAX, &figures->from) != 0 ||
+        tccl_line_integer(lines, "from", ACHIEVED_FROM, INT64_MAX, &figures->from) != 0 ||
         tccl_line_integer(lines, "samples", 1, INT32_MAX, &figures->samples) != 0 ||
-        tccl_line_integer(lines, "bytes", 1, INT64_MAX, &figures->bytes) != 0)
+        tccl_line_integer(lines, "bytes", figures->from, INT64_MAX, &figures->bytes) != 0)
         return tccl_fail(err, "rank, from, samples, bytes: whole numbers are expected");
     if (tccl_line_number(lines, "best", 1e-9, ACHIEVED_MOST, &figures->best) != 0 ||
         tccl_line_number(lines, "median", 1e-9, figures->best, &figures->median) != 0)

@@ -200,7 +200,7 @@ lines_handler built_confirm;
 /* Handler of ACHIEVED: what a rank has measured. What node 0's first rank says is on record with
  * what was built. */
 lines_handler built_achieved;
-enum { ACHIEVED_MOST = 10000 }; /* GB/s */
+enum { ACHIEVED_MOST = 10000 /* GB/s */, ACHIEVED_FROM = 4 << 20 /* bytes */ };
 enum { CONFIRM_TEXT = 255 };
 
 /* The step has ended on this node. silent: nobody has said so, so a node that had not said what was
