@@ -102,18 +102,17 @@ static int64_t size_of(int64_t from)
     return from >= LARGE ? LARGE : from >= LARGE / 4 ? LARGE / 4 : LARGE / 16;
 }
 
-/* -1: out of memory. */
+/* Nodes and GPUs have 30 bits each (client/step-fields.c). -1: out of memory. */
 static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *facts)
 {
-    char key[TCCL_OUTCOME_CLASS + 3 * 21 + 4];
     int count = achieved->classes.count;
     int64_t from = size_of(facts->achieved_from);
-    int size =
-        snprintf(key, sizeof(key), "%.*s|%lld|%lld|%lld", TCCL_OUTCOME_CLASS, facts->node_class,
-                 (long long)facts->n_nodes, (long long)facts->gpus, (long long)from);
+    uint64_t tag = (uint64_t)facts->n_nodes << 32 | (uint64_t)facts->gpus << 2 |
+                   (unsigned)((from > LARGE / 16) + (from > LARGE / 4));
     if (MORE(achieved->groups, count, achieved->groups_room) != 0)
         return -1;
-    int number = tccl_texts_number(&achieved->classes, key, (size_t)size, 0);
+    int number =
+        tccl_texts_number(&achieved->classes, facts->node_class, strlen(facts->node_class), tag);
     if (number == count)
         achieved->groups[number] =
             (struct group){.n_nodes = facts->n_nodes, .gpus = facts->gpus, .from = from};
@@ -268,21 +267,20 @@ static json_t *stale_json(struct group *group)
 static json_t *group_json(const struct tccl_achieved *achieved, int number)
 {
     struct group *group = &achieved->groups[number];
-    const char *class = tccl_texts_get(&achieved->classes, number);
     const struct tccl_sample *rings = &group->arms[RINGS], *own = &group->arms[OWN];
     int64_t needs[ARMS];
     double gain = rings->mean - own->mean, half = tccl_welch(rings, own);
     const char *word = judge(group, gain, half, needs);
     bool both = rings->count > 0 && own->count > 0;
     return json_pack(
-        "{s:s%, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:{s:I, s:I}, s:o}",
-        "node_class", class, strcspn(class, "|"), "n_nodes", (json_int_t)group->n_nodes, "gpus",
-        (json_int_t)group->gpus, "from", (json_int_t)group->from, "rings", arm_json(group, RINGS),
-        "own", arm_json(group, OWN), "trials", (json_int_t)group->trials, "share",
-        median_or_null(&group->shares), "gain", real_or_null(both, exp(gain)), "low",
-        real_or_null(both, exp(gain - half)), "high", real_or_null(both, exp(gain + half)),
-        "verdict", word, "needs", "rings", (json_int_t)needs[RINGS], "own", (json_int_t)needs[OWN],
-        "stale", stale_json(group));
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:{s:I, s:I}, s:o}",
+        "node_class", tccl_texts_get(&achieved->classes, number), "n_nodes",
+        (json_int_t)group->n_nodes, "gpus", (json_int_t)group->gpus, "from",
+        (json_int_t)group->from, "rings", arm_json(group, RINGS), "own", arm_json(group, OWN),
+        "trials", (json_int_t)group->trials, "share", median_or_null(&group->shares), "gain",
+        real_or_null(both, exp(gain)), "low", real_or_null(both, exp(gain - half)), "high",
+        real_or_null(both, exp(gain + half)), "verdict", word, "needs", "rings",
+        (json_int_t)needs[RINGS], "own", (json_int_t)needs[OWN], "stale", stale_json(group));
 }
 
 /* The numbers of the first ones by weight, the heaviest first. Returns how many. */

@@ -102,8 +102,8 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
                            size_t max_bytes, json_t **next, struct tccl_error *err);
 
 /* Summarizes the records that match a filter (limit, order and after are ignored): see
- * profiler/client/README.md, SUMMARY. Takes half a second for a million records. Returns a new
- * reference to an object, or NULL with err. */
+ * profiler/client/README.md, SUMMARY. Takes half a second for a million records, and as long
+ * again where all of them were measured. Returns a new reference to an object, or NULL with err. */
 json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,
                              struct tccl_error *err);
 

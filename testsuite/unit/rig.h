@@ -178,11 +178,11 @@ static inline void rig_write_conf(int nodes, const char *accounting)
         snprintf(text, sizeof(text),
                  "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
                  "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
-                 "Squeue=none\n"
+                 "Squeue=none\nMetricsFile=%s/%%n/metrics.prom\n"
                  "BindAddr=127.0.0.1\nTccldUser=%s\nMungeUser=%s\nAccountingHost=%s\nAliveTimeout="
                  "10s\n[peers]\n",
                  rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
-                 getpwuid(getuid())->pw_name, getpwuid(getuid())->pw_name, accounting);
+                 rig.folder, getpwuid(getuid())->pw_name, getpwuid(getuid())->pw_name, accounting);
     for (int i = 1; i <= nodes; i++)
         size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
                          rig.port[i]);

@@ -519,6 +519,31 @@ static void await_achieved(const struct tccl_step_key *key, int samples, double 
     CHECK_STR(text_of(record, "nccl"), "2.29.7");
 }
 
+/* A sample of a node's metrics; -1: there is no file, or it is not in it. */
+static double metric(int node, const char *sample)
+{
+    char path[PATH_MAX], line[512];
+    double value = -1;
+    snprintf(path, sizeof(path), "%s/n%d/metrics.prom", rig.folder, node);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, sample, strlen(sample)) == 0)
+            value = atof(line + strlen(sample));
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* As many of the steps so far were measured so, by what the node of their first rank counts. */
+static void await_measured(const char *kind, int steps)
+{
+    char sample[96];
+    snprintf(sample, sizeof(sample), "tccl_measured_steps_total{kind=\"%s\"} ", kind);
+    for (int i = 0; i < 600 && metric(1, sample) != steps; i++)
+        usleep(50000);
+    CHECK(metric(1, sample) == steps);
+}
+
 TEST(measured)
 {
     char path[4096];
@@ -539,6 +564,11 @@ TEST(measured)
     CHECK_INT(json_integer_value(json_object_get(record, "samples")), 32);
     leave_all(&key, 2);
     await_achieved(&key, 89, 11.25, "rings");
+    await_measured("ring", 1);
+    cleanup_json json_t *last = record_of(1, key.job);
+    double share = 11.25 / json_number_value(json_object_get(last, "gbps"));
+    CHECK(fabs(metric(1, "tccl_achieved_ratio_sum ") - share) < 1e-5);
+    CHECK(metric(1, "tccl_achieved_ratio_count ") == 1);
 }
 
 /* A step without a ring: its figures are those of NCCL's own, whatever they say. */
@@ -552,6 +582,8 @@ TEST(measured_without_ring)
     leave_all(&key, 1);
     await_achieved(&key, 40, 11.25, "own");
     await_built(1, &key, "nothing-to-do", "not used", "");
+    await_measured("own", 1);
+    CHECK(metric(1, "tccl_achieved_ratio_count ") <= 1);
 }
 
 /* Figures that can't be are refused, and stay out of the record. */
