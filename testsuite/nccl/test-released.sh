@@ -26,12 +26,14 @@ fi
 step "its own rings"
 "$here/check-baseline" "$work" "$machines/amd-4gpu.json" --subsets 0 || no_ring $? "NCCL chooses otherwise"
 
-step "its own rings between sockets, by the CPU"
-for cpu in amd amd-zen3 amd-zen5; do
-    sed "s/\"name\": \"epyc-8gpu\"/\"name\": \"$cpu\"/; s/\"cpu\": \"amd\"/\"cpu\": \"$cpu\"/" "$machines/epyc-8gpu.json" >"$work/$cpu.json"
-    grep -q "\"cpu\": \"$cpu\"" "$work/$cpu.json"
-done
-"$here/check-baseline" "$work" "$work"/amd*.json --subsets 0 || no_ring $? "NCCL chooses otherwise"
+if [[ $TCCL_NCCL == *:2.29.7 || $TCCL_NCCL == *:2.31.2 ]]; then
+    step "its own rings between sockets, by the CPU"
+    for cpu in amd-zen3 amd-zen5; do
+        sed "s/\"name\": \"epyc-8gpu\"/\"name\": \"$cpu\"/; s/\"cpu\": \"amd\"/\"cpu\": \"$cpu\"/" "$machines/epyc-8gpu.json" >"$work/$cpu.json"
+        grep -q "\"cpu\": \"$cpu\"" "$work/$cpu.json"
+    done
+    "$here/check-baseline" "$work" "$work"/amd-zen*.json --subsets 0 || no_ring $? "NCCL chooses otherwise"
+fi
 
 step "planned on one node"
 make_plans dual-8gpu
