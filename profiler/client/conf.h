@@ -52,6 +52,8 @@ struct tccl_peer {
     KEY(int, require_timeout_ms, , "RequireTimeout", "60s", tccl_set_duration, 10, 300000, NULL) \
     KEY(int, max_rings, , "MaxRings", "8", tccl_set_count, 1, 8, NULL) \
     KEY(int, alive_timeout_ms, , "AliveTimeout", "3s", tccl_set_duration, 10, 60000, NULL) \
+    KEY(bool, evidence, , "Evidence", "on", set_on, 0, 0, "on or off") \
+    KEY(int, evidence_users, , "EvidenceUsers", "3", tccl_set_count, 1, 32, NULL) \
     KEY(bool, achieved, , "Achieved", "on", set_on, 0, 0, "on or off")
 /* clang-format on */
 #define TCCL_KEY_COUNT(...) +1

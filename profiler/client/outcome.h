@@ -83,6 +83,9 @@ struct tccl_outcome {
     int64_t rings; /* that run at once, each with an equal part of the data; 0: none */
     char fewer_rings[TCCL_OUTCOME_FEWER + 1]; /* for the record: why not as many as some nodes have
                                                  by themselves; "" */
+    int64_t subject; /* at the root: a hash of what is promised to which GPUs, as alone; 0: there is
+                      * no ring that is worth it */
+    double promised; /* of that ring, GB/s */
     int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
     char *path; /* to the plugin: the node's plan file; NULL: none. Without a ring: for groups */

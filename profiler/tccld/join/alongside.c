@@ -34,6 +34,9 @@ void alongside_plan(struct running *running, struct running_step *step,
     step->plan = true;
     step->ring = outcome->state == TCCL_STATE_APPLIED;
     step->measure = outcome->measure;
+    step->subject = outcome->neighbours ? 0 : outcome->subject;
+    step->promised = outcome->promised;
+    snprintf(step->what, sizeof(step->what), "%s", outcome->node_class);
     step->start = outcome->start;
     put_gpus(step, class->gpus, machine);
     step->gbps = outcome->gbps;

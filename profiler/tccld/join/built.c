@@ -15,6 +15,7 @@
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
+#include "tccld/join/evidence-file.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/link.h"
@@ -335,6 +336,26 @@ static void arm(struct verdict *verdict, int64_t at)
         evtimer_add(verdict->timer, &wait);
 }
 
+/* The step has ended: what it achieved with the ring as planned, or with NCCL's own choice in its
+ * place, is evidence. */
+static void conclude(const struct verdict *verdict)
+{
+    const struct running_step *step = verdict->step;
+    const struct figures *figures = &verdict->figures;
+    bool planned = figures->steered && verdict->told == TCCL_BUILT_APPLIED;
+    if (verdict->ended_at && figures->samples > 0 && step->subject && (planned || step->measure))
+        evidence_take(verdict->running->daemon,
+                      &(struct evidence_step){.subject = (uint64_t)step->subject,
+                                              .what = step->what,
+                                              .n_nodes = step->n_nodes,
+                                              .uid = step->uid,
+                                              .nccl = verdict->nccl,
+                                              .from = figures->from,
+                                              .arm = planned ? EVIDENCE_RING : EVIDENCE_OWN,
+                                              .promised = step->promised,
+                                              .achieved = figures->best});
+}
+
 /* Something is due, or has changed. Frees a step of which nothing more is expected. */
 static void advance(struct verdict *verdict)
 {
@@ -349,9 +370,10 @@ static void advance(struct verdict *verdict)
     }
     bool done = verdict->ended_at && built_sum_is_whole(&sum) && same_sum(&sum, &verdict->sent);
     int64_t at = verdict->up ? INT64_MAX : due(verdict, &sum);
-    if (!verdict->up && (done || verdict->gone_at <= now))
+    if (!verdict->up && (done || verdict->gone_at <= now)) {
+        conclude(verdict);
         built_drop(verdict->step);
-    else
+    } else
         arm(verdict, at < verdict->gone_at ? at : verdict->gone_at);
 }
 
@@ -558,6 +580,7 @@ void built_end(struct running *running, struct running_step *step, bool silent)
     if (!step->ring) {
         verdict->ended_at = tccl_now_ms();
         put_news(verdict);
+        conclude(verdict);
         built_drop(step);
         return;
     }

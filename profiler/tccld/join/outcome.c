@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/numberset.h"
 #include "base/plan-lines.h"
 #include "chain/beside-text.h"
@@ -264,16 +265,43 @@ static void say_beside(struct tccl_outcome *outcome, const struct tccl_run *runs
         outcome->beside = tccl_beside_format(list, n);
 }
 
-/* NCCL's own choice in place of the ring, for the step's groups, too; and measured. */
-static void measure_own(struct tccl_outcome *outcome, const struct tccl_ring *ring,
-                        const struct tccl_step *join)
+void outcome_measure_own(struct tccl_outcome *outcome)
 {
+    free(tccl_steal(outcome->ring));
+    free(tccl_steal(outcome->beside));
+    free(tccl_steal(outcome->choices));
+    outcome->n_choices = 0;
+    outcome->rings = 0;
+    outcome->gbps = outcome->alone_gbps = 0;
+    *outcome->fewer_rings = '\0';
+    outcome->agreed = false;
     outcome->state = TCCL_STATE_NOTHING;
     outcome->measure = true;
-    tccl_outcome_say(outcome, TCCL_REASON_TRIAL,
-                     "trial: NCCL's own choice in place of a ring of %.1f GB/s, to compare them "
-                     "(Trial=%g%%)",
-                     ring->gbps, join->trial / 1000.0);
+}
+
+/* What is promised: by the profiles of the nodes, to these GPUs of them, for these chains. Another
+ * measurement promises something else. */
+static void name_subject(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                         const struct tccl_run *runs, int n_runs)
+{
+    struct {
+        uint64_t before, machine, source;
+        uint32_t gpus;
+        int32_t count, seen, rings;
+        double alone;
+    } part = {.rings = ring->rings};
+    for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
+        const struct tccl_node_class *class = runs[run].class;
+        part.machine = tccl_hash64(class->machine, strlen(class->machine));
+        part.source = tccl_hash64(class->source, strlen(class->source));
+        part.gpus = class->gpus;
+        part.count = runs[run].count;
+        part.seen = ring->choices[node].seen;
+        part.alone = class->seen[part.seen].alone;
+        part.before = tccl_hash64(&part, sizeof(part));
+    }
+    outcome->subject = (int64_t)(part.before >> 1) | 1;
+    outcome->promised = ring->gbps;
 }
 
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
@@ -292,8 +320,13 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
         leave_to_nccl(outcome, ring, join);
         return;
     }
+    name_subject(outcome, ring, runs, n_runs);
     if (trial_draws(&join->key, "trial", join->trial)) {
-        measure_own(outcome, ring, join);
+        outcome_measure_own(outcome);
+        tccl_outcome_say(outcome, TCCL_REASON_TRIAL,
+                         "trial: NCCL's own choice in place of a ring of %.1f GB/s, to compare "
+                         "them (Trial=%g%%)",
+                         ring->gbps, join->trial / 1000.0);
         return;
     }
     outcome->state = TCCL_STATE_APPLIED;

@@ -14,6 +14,10 @@ enum { OUTCOME_RING = 4096 /* longest ring that is sent down, bytes */ };
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
                    const struct tccl_step *join, int most_rings);
 
+/* NCCL's own choice in place of the ring, for the step's groups, too; and measured. The caller says
+ * why. */
+void outcome_measure_own(struct tccl_outcome *outcome);
+
 /* The PLAN for the nodes [first, end) below: without a ring text that is too long. A new reference,
  * NULL without memory. */
 json_t *outcome_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,

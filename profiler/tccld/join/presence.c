@@ -15,6 +15,7 @@
 #include "gres/plugstack.h"
 #include "gres/slurm-conf.h"
 #include "gres/slurmd.h"
+#include "tccld/join/evidence-file.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/journal/journal.h"
 
@@ -167,6 +168,8 @@ static void answer(struct presence *presence, struct connection *connection, con
         tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
     if (wants_gpus(question))
         put_gpus(presence->daemon, message);
+    if (json_is_true(json_object_get(question, "evidence")))
+        json_object_set_new(message, "evidence", evidence_report(presence->daemon));
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
         tccl_get_int(question, "step", 0, UINT32_MAX, &step, NULL) == 0 &&
         tccl_get_int(question, "since_ms", 0, INT32_MAX, &since, NULL) == 0) {

@@ -46,8 +46,11 @@ struct running_step {
     /* By PLAN. */
     bool plan; /* there is one, of a ring or for groups of its GPUs alone */
     bool ring;
-    bool measure; /* NCCL's own choice is to run, for groups too */
-    bool partial; /* node 0 has heard that a node is without its plan */
+    bool measure;    /* NCCL's own choice is to run, for groups too */
+    int64_t subject; /* of its figures at node 0 (client/outcome.h); 0: they are no evidence */
+    double promised; /* GB/s */
+    char what[TCCL_OUTCOME_CLASS + 1]; /* of the subject, for people */
+    bool partial;                      /* node 0 has heard that a node is without its plan */
     int64_t start;
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];

@@ -10,6 +10,7 @@
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/alongside.h"
+#include "tccld/join/evidence-file.h"
 #include "tccld/join/node-tree.h"
 #include "tccld/join/step.h"
 
@@ -188,6 +189,7 @@ static void complete(struct step *step)
         outcome_solve(&step->outcome, merge, step->join,
                       step->join->max_rings ? step->join->max_rings
                                             : step->steps->daemon->conf->max_rings);
+        evidence_apply(step->steps->daemon, &step->outcome, step->join);
         step_close(step, STEP_PLAN);
         step_advance(step);
     } else {

@@ -10,6 +10,7 @@
 #include "tccld/main/threads.h"
 
 struct agreements;
+struct evidence;
 struct jobs;
 struct journal;
 struct metrics;
@@ -59,6 +60,7 @@ struct daemon {
     struct steps *steps;
     struct sweep *sweep;
     struct agreements *agreements;
+    struct evidence *evidence;
     struct metrics *metrics;
 };
 

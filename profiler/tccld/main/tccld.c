@@ -17,6 +17,7 @@
 #include "base/fileio.h"
 #include "base/options.h"
 #include "tccld/jobs/jobs.h"
+#include "tccld/join/evidence-file.h"
 #include "tccld/join/joint.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
@@ -225,7 +226,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         return tccl_fail(err, "out of memory");
     daemon->gpus = slurm_gpus_new(daemon, hear_gpus, err);
     if (!daemon->gpus || !(daemon->links = nic_links_new(daemon, err)) ||
-        !(daemon->presence = presence_new(daemon, err)))
+        !(daemon->presence = presence_new(daemon, err)) ||
+        !(daemon->evidence = evidence_new(daemon, err)))
         return -1;
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
@@ -257,6 +259,7 @@ static void end(struct parts *parts)
     steps_free(daemon->steps);
     joint_free(daemon->joint);
     running_free(daemon->running);
+    evidence_free(daemon->evidence);
     agree_free(daemon->agreements);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);

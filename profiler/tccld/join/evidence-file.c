@@ -1,0 +1,310 @@
+/* evidence-file.c: the file is written whole, in a thread of its own, from a copy of the table. */
+#include "tccld/join/evidence-file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "client/message.h"
+#include "client/step-json.h"
+#include "tccld/join/outcome.h"
+#include "tccld/join/trial.h"
+#include "tccld/main/log.h"
+
+enum { FILE_MOST = 4 << 20, STOP_MS = 1000 };
+#define FORMAT "tccl-evidence"
+
+struct evidence {
+    struct daemon *daemon;
+    struct pool *pool;
+    struct event *save;
+    struct evidence_table *table; /* NULL: it has not been read yet */
+    bool saving, ending;
+    struct log_limit trouble;
+};
+
+/* What the thread does: reads or writes a table. */
+struct transfer {
+    struct evidence *evidence;
+    char path[PATH_MAX + 16];
+    struct evidence_table table;
+    struct tccl_error err;
+};
+
+/* ---- as JSON ---- */
+
+#define AT(member)                                                                                 \
+    .at = offsetof(struct evidence_row, member), .size = sizeof(((struct evidence_row *)0)->member)
+
+static const struct tccl_field fields[] = {
+    {.name = "what", TCCL_FIELD_TEXT, .max = EVIDENCE_WHAT, AT(what)},
+    {.name = "n_nodes", TCCL_FIELD_INT, .min = 1, .max = TCCL_MAX_NODES, AT(n_nodes)},
+    {.name = "uid", TCCL_FIELD_INT, .max = UINT32_MAX, AT(uid)},
+    {.name = "nccl", TCCL_FIELD_INT, .min = 1, .max = 99999, AT(nccl)},
+    {.name = "from", TCCL_FIELD_INT, .min = 4, .max = EVIDENCE_LARGE, AT(from)},
+    {.name = "off", TCCL_FIELD_BOOL, AT(off)},
+    {.name = "latest", TCCL_FIELD_BOOL, AT(latest)},
+    {.name = "promised", TCCL_FIELD_REAL, .max = 1000000000, AT(promised)},
+    {.name = "order", TCCL_FIELD_INT, .min = 1, .max = INT64_MAX / 2, AT(order)},
+};
+enum { FIELDS = sizeof(fields) / sizeof(*fields) };
+
+static const struct {
+    const char *name;
+    size_t at;
+} means[] = {{"ring", offsetof(struct evidence_row, arms[EVIDENCE_RING])},
+             {"own", offsetof(struct evidence_row, arms[EVIDENCE_OWN])},
+             {"large", offsetof(struct evidence_row, large)}};
+enum { MEANS = sizeof(means) / sizeof(*means) };
+
+static json_t *row_to_json(uint64_t subject, const struct evidence_row *row)
+{
+    cleanup_json json_t *json = json_pack("{s:I}", "subject", (json_int_t)subject);
+    for (int i = 0; i < FIELDS; i++)
+        if (tccl_field_put(json, &fields[i], true, row) != 0)
+            return NULL;
+    for (int i = 0; i < MEANS; i++) {
+        const struct evidence_mean *mean = (const void *)((const char *)row + means[i].at);
+        json_t *numbers = json_pack("[f, f, f]", mean->n, mean->mean, mean->squares);
+        if (json_object_set_new(json, means[i].name, numbers) != 0)
+            return NULL;
+    }
+    return tccl_steal(json);
+}
+
+static int row_from_json(const json_t *json, uint64_t *subject, struct evidence_row *row,
+                         struct tccl_error *err)
+{
+    json_int_t number;
+    if (tccl_get_int(json, "subject", 1, INT64_MAX, &number, err) != 0)
+        return -1;
+    *subject = (uint64_t)number;
+    for (int i = 0; i < FIELDS; i++)
+        if (tccl_field_get(json, &fields[i], true, row, err) != 0)
+            return -1;
+    for (int i = 0; i < MEANS; i++) {
+        struct evidence_mean *mean = (void *)((char *)row + means[i].at);
+        if (json_unpack(json_object_get(json, means[i].name), "[F, F, F!]", &mean->n, &mean->mean,
+                        &mean->squares) != 0 ||
+            !(mean->n >= 0 && mean->n <= EVIDENCE_MOST) || !(fabs(mean->mean) < 100) ||
+            !(mean->squares >= 0 && mean->squares < 1e6))
+            return tccl_fail(err, "%s: it is no mean", means[i].name);
+    }
+    return 0;
+}
+
+static int read_rows(const json_t *json, struct evidence_table *table, struct tccl_error *err)
+{
+    size_t i;
+    const json_t *row, *rows = json_object_get(json, "rows");
+    const char *format = json_string_value(json_object_get(json, "format"));
+    if (!format || strcmp(format, FORMAT) != 0 ||
+        json_integer_value(json_object_get(json, "version")) != 1 || !json_is_array(rows) ||
+        json_array_size(rows) > EVIDENCE_ROWS)
+        return tccl_fail(err, "it is no " FORMAT " of version 1");
+    json_array_foreach(rows, i, row)
+    {
+        if (row_from_json(row, &table->subjects[i], &table->rows[i], err) != 0)
+            return tccl_fail_in(err, "row %zu", i);
+        table->order = table->rows[i].order > table->order ? table->rows[i].order : table->order;
+        table->n++;
+    }
+    return 0;
+}
+
+/* ---- in the thread ---- */
+
+static void run_read(void *task)
+{
+    struct transfer *transfer = task;
+    cleanup_json json_t *json = tccl_read_json(transfer->path, FILE_MOST, &transfer->err);
+    if (!json && errno == ENOENT)
+        transfer->err = (struct tccl_error){""};
+    if (json && read_rows(json, &transfer->table, &transfer->err) != 0)
+        memset(&transfer->table, 0, sizeof(transfer->table));
+}
+
+static void run_write(void *task)
+{
+    struct transfer *transfer = task;
+    json_t *rows = json_array();
+    cleanup_json json_t *json =
+        json_pack("{s:s, s:i, s:o}", "format", FORMAT, "version", 1, "rows", rows);
+    int failed = !json;
+    for (int i = 0; i < transfer->table.n && !failed; i++)
+        failed = json_array_append_new(
+            rows, row_to_json(transfer->table.subjects[i], &transfer->table.rows[i]));
+    if (failed)
+        tccl_fail(&transfer->err, "%s: out of memory", transfer->path);
+    else
+        tccl_write_json(transfer->path, 0600, json, &transfer->err);
+}
+
+/* ---- on the event loop ---- */
+
+static struct transfer *new_transfer(struct evidence *evidence)
+{
+    struct transfer *transfer = calloc(1, sizeof(*transfer));
+    if (!transfer)
+        return NULL;
+    transfer->evidence = evidence;
+    snprintf(transfer->path, sizeof(transfer->path), "%s/evidence.json",
+             evidence->daemon->conf->state_dir);
+    if (evidence->table)
+        transfer->table = *evidence->table;
+    return transfer;
+}
+
+static void save_soon(struct evidence *evidence)
+{
+    struct timeval wait = daemon_in(EVIDENCE_SAVE_MS);
+    if (!event_pending(evidence->save, EV_TIMEOUT, NULL))
+        event_add(evidence->save, &wait);
+}
+
+static void on_read(void *task)
+{
+    struct transfer *transfer = task;
+    struct evidence *evidence = transfer->evidence;
+    if (*transfer->err.text)
+        log_line("%s: what steps have achieved is begun anew: %s", transfer->path,
+                 transfer->err.text);
+    evidence->table = malloc(sizeof(*evidence->table));
+    if (evidence->table)
+        *evidence->table = transfer->table;
+    free(transfer);
+}
+
+static void on_written(void *task)
+{
+    struct transfer *transfer = task;
+    struct evidence *evidence = transfer->evidence;
+    evidence->saving = false;
+    if (*transfer->err.text) {
+        log_limited(&evidence->trouble, "what steps have achieved is not kept: %s",
+                    transfer->err.text);
+        if (!evidence->ending)
+            save_soon(evidence);
+    }
+    free(transfer);
+}
+
+static void save(struct evidence *evidence)
+{
+    struct transfer *transfer = evidence->saving ? NULL : new_transfer(evidence);
+    evidence->saving =
+        transfer && pool_submit(evidence->pool, run_write, on_written, transfer) == 0;
+    if (!evidence->saving)
+        free(transfer);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *argument)
+{
+    struct evidence *evidence = argument;
+    (void)fd;
+    (void)what;
+    if (evidence->saving)
+        save_soon(evidence);
+    else
+        save(evidence);
+}
+
+struct evidence *evidence_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct evidence *evidence = calloc(1, sizeof(*evidence));
+    struct transfer *transfer = NULL;
+    if (evidence) {
+        evidence->daemon = daemon;
+        evidence->pool = pool_new(daemon->base, 1, 2, err);
+        evidence->save = evtimer_new(daemon->base, on_time, evidence);
+        transfer = evidence->pool && evidence->save ? new_transfer(evidence) : NULL;
+    }
+    if (transfer && pool_submit(evidence->pool, run_read, on_read, transfer) == 0)
+        return evidence;
+    free(transfer);
+    evidence_free(evidence);
+    tccl_fail(err, "out of memory");
+    return NULL;
+}
+
+void evidence_free(struct evidence *evidence)
+{
+    if (!evidence)
+        return;
+    bool late = evidence->save && event_pending(evidence->save, EV_TIMEOUT, NULL);
+    evidence->ending = true;
+    if (late)
+        save(evidence);
+    if (evidence->pool && pool_free(evidence->pool, STOP_MS) != 0)
+        return; /* the thread uses it until the end of the process */
+    if (evidence->save)
+        event_free(evidence->save);
+    free(evidence->table);
+    free(evidence);
+}
+
+void evidence_take(struct daemon *daemon, const struct evidence_step *step)
+{
+    struct evidence *evidence = daemon->evidence;
+    if (daemon->conf->evidence && evidence && evidence->table &&
+        evidence_add(evidence->table, step))
+        save_soon(evidence);
+}
+
+void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
+                    const struct tccl_step *join)
+{
+    const struct tccl_conf *conf = daemon->conf;
+    const struct evidence *evidence = daemon->evidence;
+    if (outcome->state != TCCL_STATE_APPLIED || !conf->evidence || !evidence || !evidence->table ||
+        !evidence_leaves(evidence->table, (uint64_t)outcome->subject, join->uid,
+                         conf->evidence_users) ||
+        trial_draws(&join->key, "again", EVIDENCE_RETURN))
+        return;
+    outcome_measure_own(outcome);
+    tccl_outcome_say(outcome, TCCL_REASON_EVIDENCE,
+                     "evidence: steps before were slower with the ring than with NCCL's own "
+                     "choice (tccl-check policy --explain)");
+}
+
+/* ---- for people ---- */
+
+static json_t *view_to_json(const struct evidence_view *view)
+{
+    const struct evidence_row *row = view->row;
+    return json_pack("{s:s, s:i, s:f, s:i, s:i, s:b, s:b, s:f, s:f}", "what", row->what, "n_nodes",
+                     row->n_nodes, "promised_gbps", row->promised, "slower", view->slower, "good",
+                     view->good, "off", view->off, "untrue", view->untrue, "ratio", view->ratio,
+                     "reached", view->reached);
+}
+
+json_t *evidence_report(const struct daemon *daemon)
+{
+    const struct evidence_table *table = daemon->evidence ? daemon->evidence->table : NULL;
+    const int users = daemon->conf->evidence_users;
+    json_t *report = json_array();
+    int64_t before = INT64_MAX;
+    for (int shown = 0; table && shown < EVIDENCE_SHOWN;) {
+        int latest = -1;
+        for (int i = 0; i < table->n; i++)
+            if (table->rows[i].order < before &&
+                (latest < 0 || table->rows[i].order > table->rows[latest].order))
+                latest = i;
+        if (latest < 0)
+            break;
+        before = table->rows[latest].order;
+        struct evidence_view view = evidence_look(table, table->subjects[latest], users);
+        if (view.row != &table->rows[latest])
+            continue;
+        json_array_append_new(report, view_to_json(&view));
+        shown++;
+    }
+    return report;
+}

@@ -1,0 +1,89 @@
+/* evidence.h: what steps have achieved with their rings and without them, for the steps of which
+ * this node was the first: a ring that is slower than NCCL's own choice is no longer given, and a
+ * profile that promises too much is found out. A table in memory; evidence-file.h keeps it. No
+ * clock is used. */
+#ifndef TCCL_EVIDENCE_H
+#define TCCL_EVIDENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    EVIDENCE_ROWS = 1024,  /* beyond, the oldest one goes, */
+    EVIDENCE_OF_USER = 32, /* of a user who has so many his oldest one */
+    EVIDENCE_WHAT = 63,    /* bytes of a subject's name */
+    EVIDENCE_LEAST = 5,    /* steps of each kind that a verdict needs, */
+    EVIDENCE_ENOUGH = 16,  /* that it needs to stand against that of others, */
+    EVIDENCE_AGAIN = 16, /* with the ring again, after which a ring that was left is judged anew; */
+    EVIDENCE_MOST = 64,  /* that a mean goes back: of more the oldest ones fade */
+    EVIDENCE_RETURN = 10000, /* of 100,000 jobs so many have a ring all the same that was left */
+    EVIDENCE_LARGE = 64,     /* MiB: collectives of so many and more reach what is promised */
+};
+#define EVIDENCE_SLOWER 0.97 /* of NCCL's own choice: it is no longer given */
+#define EVIDENCE_UNTRUE 0.8  /* of what is promised: the profile is no longer true */
+
+/* What a step had: the ring as planned, or NCCL's own choice in its place. */
+enum evidence_arm { EVIDENCE_RING, EVIDENCE_OWN, EVIDENCE_ARMS };
+
+/* Steps of one kind: of the logarithm of what was achieved over what the ring promises. */
+struct evidence_mean {
+    double n, mean, squares; /* n: at most EVIDENCE_MOST; squares: sum of (x - mean)² */
+};
+
+/* One user's steps of one subject, with one NCCL and size of collectives. */
+struct evidence_row {
+    char what[EVIDENCE_WHAT + 1]; /* the GPU sets of its nodes, for people */
+    int32_t n_nodes;
+    uint32_t uid;
+    int32_t nccl;                             /* without the last part of the version: 229 */
+    int32_t from;                             /* collectives of so many MiB and more: 4, 16 or 64 */
+    bool off;                                 /* the ring is slower: it was left */
+    bool latest;                              /* of this user's of the subject */
+    double promised;                          /* by the profile, GB/s */
+    struct evidence_mean arms[EVIDENCE_ARMS]; /* off: with the ring: since then */
+    struct evidence_mean large;               /* with the ring, of large collectives */
+    int64_t order;                            /* later ones have more */
+};
+
+/* All zeros is an empty one. */
+struct evidence_table {
+    int n;
+    int64_t order;
+    uint64_t subjects[EVIDENCE_ROWS]; /* of each row: what is promised to which GPUs (outcome.h) */
+    struct evidence_row rows[EVIDENCE_ROWS];
+};
+
+/* What a step has achieved. */
+struct evidence_step {
+    uint64_t subject;
+    const char *what;
+    int n_nodes;
+    uid_t uid;
+    int nccl;     /* as ncclGetVersion counts: 22907 */
+    int64_t from; /* bytes */
+    enum evidence_arm arm;
+    double promised, achieved; /* GB/s */
+};
+
+/* Adds a step. Returns whether it counts: not what can't be (no number, nothing, 64 times less or 8
+ * times more than promised), or has no subject or version. No step moves a mean by more than four
+ * deviations. */
+bool evidence_add(struct evidence_table *table, const struct evidence_step *step);
+
+/* What is known of a subject; users: who must agree. */
+struct evidence_view {
+    int slower, good; /* users whose own steps say so */
+    bool off;         /* so it is no longer given to all */
+    bool untrue;      /* what it reaches is far below what is promised, as so many users' say */
+    double ratio;     /* of these users in the middle: to NCCL's own; 0: not known */
+    double reached;   /* the same to what is promised, 0: not known */
+    const struct evidence_row *row; /* the latest one; NULL: there is none */
+};
+struct evidence_view evidence_look(const struct evidence_table *table, uint64_t subject, int users);
+
+/* Is the ring to be left to NCCL for this user? By his own steps with the NCCL that he has used
+ * last, where they say something; else as all others. */
+bool evidence_leaves(const struct evidence_table *table, uint64_t subject, uid_t uid, int users);
+
+#endif
