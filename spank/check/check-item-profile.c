@@ -211,6 +211,27 @@ static void say_missing(const struct check_site *site, const char *id, const cha
                   site->conf.cache_dir);
 }
 
+/* Have steps reached what it promises? */
+static void check_reached(const json_t *answer, struct check_result *result)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(answer, "evidence"), i, each)
+    {
+        long nodes = (long)tccl_number_of(each, "n_nodes");
+        char where[64] = "";
+        if (nodes > 1)
+            snprintf(where, sizeof(where), " of %ld nodes, this one the first,", nodes);
+        if (json_is_true(json_object_get(each, "untrue")))
+            check_say(result, CHECK_WARN,
+                      "no longer true here: measure again (tccl-profile run): steps with rings on "
+                      "GPUs %.63s%s reach %.2f of the %.1f GB/s that it promises",
+                      tccl_text_of(each, "what"), where,
+                      json_number_value(json_object_get(each, "reached")),
+                      json_number_value(json_object_get(each, "promised_gbps")));
+    }
+}
+
 /* Can tccld use the profile that we can read? */
 static void check_read(const struct check_site *site, struct check_result *result)
 {
@@ -219,6 +240,7 @@ static void check_read(const struct check_site *site, struct check_result *resul
     if (*why)
         check_say(result, CHECK_FAIL,
                   "tccld can't use it: %.300s: make it readable for the user of TccldUser=", why);
+    check_reached(answer, result);
 }
 
 void check_item_profile(const struct check_site *site, struct check_result *result)

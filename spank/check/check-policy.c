@@ -9,8 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "client/client.h"
 #include "client/hostlist.h"
 #include "client/policy.h"
+
+enum { EVIDENCE_MS = 1000 };
 
 struct answer {
     const struct policy_facts *facts;
@@ -176,6 +179,15 @@ static json_t *environment_to_json(const struct policy_rule *rule)
     return object;
 }
 
+/* What this node's tccld knows of rings by their steps; NULL: there is none, or it does not answer.
+ */
+static json_t *ask_evidence(const struct tccl_conf *conf)
+{
+    cleanup_json json_t *question = json_pack("{s:b}", "evidence", 1);
+    cleanup_json json_t *answer = tccl_client_node(conf, NULL, question, EVIDENCE_MS, NULL);
+    return json_incref(json_object_get(answer, "evidence"));
+}
+
 static int print_json(const struct tccl_conf *conf, bool explain, const struct answer *answer)
 {
     const struct policy_rule *rule = &answer->rule;
@@ -191,9 +203,39 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
         class, "environment", environment_to_json(rule));
     if (!json || (explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;
+    cleanup_json json_t *evidence = explain ? ask_evidence(conf) : NULL;
+    if (evidence && json_object_set(json, "evidence", evidence) != 0)
+        return -1;
     json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS);
     putchar('\n');
     return 0;
+}
+
+static double real_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+static void print_evidence(const json_t *evidence)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(evidence, i, each)
+    {
+        long nodes = (long)tccl_number_of(each, "n_nodes");
+        char ratio[64] = "not compared yet";
+        if (real_of(each, "ratio") > 0)
+            snprintf(ratio, sizeof(ratio), "%.2fx NCCL's own choice", real_of(each, "ratio"));
+        printf("%-16s GPUs %s of %ld node%s, %.1f GB/s promised: %s; slower by the steps of %ld "
+               "users, good by %ld: %s\n",
+               "evidence", tccl_text_of(each, "what"), nodes, nodes == 1 ? "" : "s",
+               real_of(each, "promised_gbps"), ratio, (long)tccl_number_of(each, "slower"),
+               (long)tccl_number_of(each, "good"),
+               json_is_true(json_object_get(each, "off"))      ? "no longer given"
+               : json_is_true(json_object_get(each, "untrue")) ? "given, but the profile is no "
+                                                                 "longer true: measure again"
+                                                               : "given");
+    }
 }
 
 int check_policy(const struct check_options *options)
@@ -202,7 +244,7 @@ int check_policy(const struct check_options *options)
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
     struct tccl_error err = {""};
     struct policy_facts facts = options->facts;
-    if (tccl_conf_read(tccl_conf_tool_path(options->config), NULL, &conf, &err) != 0 ||
+    if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, &conf, &err) != 0 ||
         tccl_hosts_expand(options->nodes ? options->nodes : "", CHECK_NODES_MAX, &hosts, &err) !=
             0) {
         fprintf(stderr, "tccl: %s\n", err.text);
@@ -224,5 +266,9 @@ int check_policy(const struct check_options *options)
     if (options->explain)
         print_rules(&conf, &answer);
     print_answer(&answer);
+    if (options->explain) {
+        cleanup_json json_t *evidence = ask_evidence(&conf);
+        print_evidence(evidence);
+    }
     return EXIT_SUCCESS;
 }

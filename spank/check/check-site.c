@@ -134,7 +134,7 @@ static void look_for_slurmd(const struct check_site *site, struct tccl_slurmd *s
 json_t *check_site_ask(const struct check_site *site, bool gpus, int ms, struct tccl_error *err)
 {
     int64_t left = check_run_until(site->deadline, ms) - tccl_now_ms();
-    cleanup_json json_t *question = json_pack("{s:b}", "gpus", gpus);
+    cleanup_json json_t *question = json_pack("{s:b, s:b}", "gpus", gpus, "evidence", gpus);
     return tccl_client_node(&site->conf, NULL, question, left > 0 ? (int)left : 0, err);
 }
 

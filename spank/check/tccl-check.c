@@ -137,11 +137,16 @@ static const struct tccl_command commands[] = {
 
 static const struct tccl_option options[] = {
     {"explain", 0, IN_POLICY, TCCL_OPTION_FLAG, AT(explain), NULL,
-     "      --explain         for each other policy, also the first condition that fails\n"},
+     "      --explain         for each other policy, also the first condition that fails; and "
+     "what\n"
+     "                        this node's tccld knows of rings by their steps\n"},
     {"config", 'f', 0, TCCL_OPTION_TEXT, AT(config), "@file",
      "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
     {"node", 'N', IN_CHECK, TCCL_OPTION_OWN, AT(node), NULL,
      "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n", 0, 0,
+     set_node},
+    {"node", 'N', IN_POLICY, TCCL_OPTION_OWN, AT(node), NULL,
+     "  -N, --node NAME       this node's name in Slurm, default: the short host name\n", 0, 0,
      set_node},
     {"node", 'N', IN_STEP, TCCL_OPTION_OWN, AT(node), NULL,
      "  -N, --node NODE       the first node of the step\n", 0, 0, set_node},

@@ -51,6 +51,7 @@ static const struct tccl_field fields[] = {
     {.name = "from", TCCL_FIELD_INT, .min = 4, .max = EVIDENCE_LARGE, AT(from)},
     {.name = "off", TCCL_FIELD_BOOL, AT(off)},
     {.name = "latest", TCCL_FIELD_BOOL, AT(latest)},
+    {.name = "left", TCCL_FIELD_REAL, .max = 1000000000, AT(left)},
     {.name = "promised", TCCL_FIELD_REAL, .max = 1000000000, AT(promised)},
     {.name = "order", TCCL_FIELD_INT, .min = 1, .max = INT64_MAX / 2, AT(order)},
 };

@@ -67,14 +67,11 @@ static void judge(struct evidence_row *row)
 {
     static const struct evidence_mean none;
     struct evidence_mean *ring = &row->arms[EVIDENCE_RING], *own = &row->arms[EVIDENCE_OWN];
-    bool slower = is_below(ring, own, EVIDENCE_SLOWER);
-    if (!row->off && slower) {
-        row->off = true;
-        *ring = none;
-    } else if (row->off && ring->n >= EVIDENCE_AGAIN) {
-        row->off = ring->mean - own->mean < log(EVIDENCE_SLOWER);
-        *ring = row->off ? none : *ring;
-    }
+    if (row->off ? ring->n < EVIDENCE_AGAIN : !is_below(ring, own, EVIDENCE_SLOWER))
+        return;
+    row->left = exp(ring->mean - own->mean);
+    row->off = row->left < EVIDENCE_SLOWER;
+    *ring = row->off ? none : *ring;
 }
 
 static bool is_good(const struct evidence_row *row)
@@ -184,8 +181,9 @@ static void count_vote(const struct evidence_row *row, struct votes *votes,
     const struct evidence_mean *ring = &row->arms[EVIDENCE_RING], *own = &row->arms[EVIDENCE_OWN];
     view->slower += row->off;
     view->good += is_good(row);
-    if (ring->n >= EVIDENCE_LEAST && own->n >= EVIDENCE_LEAST && votes->n_ratios < VOTERS)
-        votes->ratios[votes->n_ratios++] = ring->mean - own->mean;
+    bool compared = row->off || (ring->n >= EVIDENCE_LEAST && own->n >= EVIDENCE_LEAST);
+    if (compared && votes->n_ratios < VOTERS)
+        votes->ratios[votes->n_ratios++] = row->off ? log(row->left) : ring->mean - own->mean;
     if (row->large.n >= EVIDENCE_LEAST && votes->n_reached < VOTERS) {
         votes->reached[votes->n_reached++] = row->large.mean;
         votes->n_untrue += is_untrue(&row->large);

@@ -36,11 +36,12 @@ struct evidence_row {
     char what[EVIDENCE_WHAT + 1]; /* the GPU sets of its nodes, for people */
     int32_t n_nodes;
     uint32_t uid;
-    int32_t nccl;                             /* without the last part of the version: 229 */
-    int32_t from;                             /* collectives of so many MiB and more: 4, 16 or 64 */
-    bool off;                                 /* the ring is slower: it was left */
-    bool latest;                              /* of this user's of the subject */
-    double promised;                          /* by the profile, GB/s */
+    int32_t nccl;    /* without the last part of the version: 229 */
+    int32_t from;    /* collectives of so many MiB and more: 4, 16 or 64 */
+    bool off;        /* the ring is slower: it was left */
+    bool latest;     /* of this user's of the subject */
+    double left;     /* off: what the ring reached, to NCCL's own choice, when it was left */
+    double promised; /* by the profile, GB/s */
     struct evidence_mean arms[EVIDENCE_ARMS]; /* off: with the ring: since then */
     struct evidence_mean large;               /* with the ring, of large collectives */
     int64_t order;                            /* later ones have more */
