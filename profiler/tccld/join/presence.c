@@ -45,7 +45,9 @@ struct presence {
     struct pool *pool;
     struct look look;
     bool looking, ending;
-    unsigned heard; /* of the looks at slurmd's list */
+    unsigned heard;   /* of the looks at slurmd's list, */
+    unsigned checked; /* and that after which it was looked whether there is a profile */
+    struct tccl_error no_profile;
     int64_t looked_ms;
     struct asker askers[ASKERS];
     int n_askers;
@@ -137,17 +139,24 @@ static bool wants_gpus(const json_t *question)
 }
 
 /* slurmd's list, and whether there is a profile; or why not. */
-static void put_gpus(struct daemon *daemon, json_t *message)
+static void put_gpus(struct presence *presence, json_t *message)
 {
+    struct daemon *daemon = presence->daemon;
     const struct tccl_gres *list;
-    struct tccl_error why = {""}, no_profile = {""};
+    struct tccl_error why = {""};
     char text[TCCL_LINES_SIZE];
     if (slurm_gpus_get(daemon->gpus, &list, &why) == 0 && tccl_gres_text(list, 0, 0, text) > 0)
         tccl_put_text(message, "gpus", text, sizeof(text));
     else
         tccl_put_text(message, "gpus_why", *why.text ? why.text : "it is too long", 511);
-    if (own_check(daemon->own, daemon->conf, &no_profile) != 0)
-        tccl_put_text(message, "profile_why", no_profile.text, 511);
+    /* Once for all who have waited for the same look: a broken profile is read each time. */
+    if (presence->checked != presence->heard) {
+        presence->checked = presence->heard;
+        presence->no_profile = (struct tccl_error){""};
+        own_check(daemon->own, daemon->conf, &presence->no_profile);
+    }
+    if (*presence->no_profile.text)
+        tccl_put_text(message, "profile_why", presence->no_profile.text, 511);
 }
 
 static void answer(struct presence *presence, struct connection *connection, const json_t *question)
@@ -167,7 +176,7 @@ static void answer(struct presence *presence, struct connection *connection, con
     if (*presence->look.text)
         tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
     if (wants_gpus(question))
-        put_gpus(presence->daemon, message);
+        put_gpus(presence, message);
     if (json_is_true(json_object_get(question, "evidence")))
         json_object_set_new(message, "evidence", evidence_report(presence->daemon));
     if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
