@@ -273,7 +273,7 @@ static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
     if (count_of(achieved, "own") == 0)
         tccl_doc_line(doc, "No step with NCCL's own choice was measured: Trial= of a policy has "
                            "some jobs run with it.");
-    tccl_doc_table(doc, "four", NULL, columns, 6);
+    tccl_doc_table(doc, "six", NULL, columns, 6);
     json_array_foreach((json_t *)groups, i, group)
     {
         char name[NAME + 64], gain[GAIN];
@@ -322,7 +322,7 @@ static void put_time(struct tccl_doc *doc, const json_t *achieved)
     tccl_doc_line(doc,
                   "Of steps that were measured: the part of their time in collectives over all "
                   "of their GPUs, its mean, and how many steps have less than 5 %% of it there.");
-    tccl_doc_table(doc, "four", NULL, columns, 6);
+    tccl_doc_table(doc, "six", NULL, columns, 6);
     json_array_foreach((json_t *)accounts, i, account)
     {
         char name[NAME], sent[32];
@@ -435,13 +435,13 @@ static void put_gains(struct tccl_doc *doc, const json_t *summary)
         return;
     for (size_t i = first; i <= last; i++)
         most = fmax(most, real_of(json_array_get(gains, i), "steps"));
-    tccl_doc_begin(doc, "Gain over the baseline", NULL);
+    tccl_doc_begin(doc, "Predicted gain over the baseline", NULL);
     if (rings > 0)
         tccl_doc_line(doc, "median %.2f of %lld ring%s that NCCL built", real_of(built, "median"),
                       rings, ending(rings));
     else
         tccl_doc_line(doc, "of no ring is it known that NCCL built it");
-    tccl_doc_line(doc, "predicted for all: median %.2f, mean %.2f", real_of(summary, "gain_median"),
+    tccl_doc_line(doc, "for all: median %.2f, mean %.2f", real_of(summary, "gain_median"),
                   real_of(summary, "gain_mean"));
     tccl_doc_table(doc, "", NULL, columns, 2);
     for (size_t i = first; i <= last; i++) {
@@ -564,7 +564,7 @@ static void put_tiles(const json_t *summary, FILE *out)
         tccl_html_fact(out, "Achieved of what was predicted, median", "%.0f %%",
                        100 * real_of(achieved, "share"));
     if (real_of(of_built, "median") > 0)
-        tccl_html_fact(out, "Gain of rings that NCCL built, median", "%.2f×",
+        tccl_html_fact(out, "Predicted gain of rings that NCCL built, median", "%.2f×",
                        real_of(of_built, "median"));
     if (real_of(summary, "gain_median") > 0)
         tccl_html_fact(out, "Gain predicted for all, median (mean)", "%.2f× (%.2f×)",
@@ -723,13 +723,14 @@ static void format_lead(const json_t *summary, char text[static LEAD])
     long long steps = count_of(summary, "steps"), rings = with_ring(states);
     double median = real_of(built, "median"), predicted = real_of(summary, "gain_median");
     double reached = real_of(json_object_get(summary, "achieved"), "share");
-    char gain[160] = "", back[120] = "", measured[80] = "";
+    char gain[192] = "", back[120] = "", measured[80] = "";
     if (reached > 0)
-        snprintf(measured, sizeof(measured),
-                 "; those that were measured reached %.0f %% of what was predicted", 100 * reached);
+        snprintf(measured, sizeof(measured), "; those that were measured reached %.0f %% of that",
+                 100 * reached);
     if (rings > 0 && count_of(built, "steps") > 0 && median > 0)
         snprintf(gain, sizeof(gain),
-                 "; NCCL built %lld of them, %.2f times as fast as its own at the median",
+                 "; NCCL built %lld of them, predicted to be %.2f times as fast as its own at the "
+                 "median",
                  count_of(built, "steps"), median);
     else if (rings > 0 && predicted > 0)
         snprintf(gain, sizeof(gain),
