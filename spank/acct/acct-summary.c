@@ -273,7 +273,7 @@ static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
     if (count_of(achieved, "own") == 0)
         tccl_doc_line(doc, "No step with NCCL's own choice was measured: Trial= of a policy has "
                            "some jobs run with it.");
-    tccl_doc_table(doc, "six", NULL, columns, 6);
+    tccl_doc_table(doc, "four", NULL, columns, 6);
     json_array_foreach((json_t *)groups, i, group)
     {
         char name[NAME + 64], gain[GAIN];
@@ -322,7 +322,7 @@ static void put_time(struct tccl_doc *doc, const json_t *achieved)
     tccl_doc_line(doc,
                   "Of steps that were measured: the part of their time in collectives over all "
                   "of their GPUs, its mean, and how many steps have less than 5 %% of it there.");
-    tccl_doc_table(doc, "six", NULL, columns, 6);
+    tccl_doc_table(doc, "four", NULL, columns, 6);
     json_array_foreach((json_t *)accounts, i, account)
     {
         char name[NAME], sent[32];
