@@ -83,6 +83,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "achieved_median", TCCL_FIELD_REAL, MEASURED, 0, GBPS, RECORD_ONLY, "AchievedMedian", 14},
     {.name = "achieved_share", TCCL_FIELD_REAL, 0, 0, GBPS, RECORD_ONLY, "AchievedShare", 13},
     {.name = "achieved_with", TCCL_FIELD_TEXT, MEASURED, 0, 31, RECORD_ONLY, "AchievedWith", 12},
+    {.name = "achieved_algorithm", TCCL_FIELD_TEXT, MEASURED, 0, 31, RECORD_ONLY, "AchievedAlgorithm", 17},
     {.name = "achieved_from", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "AchievedFrom", 12},
     {.name = "samples", TCCL_FIELD_COUNT, MEASURED, 0, INT32_MAX, RECORD_ONLY, "Samples", 7},
     {.name = "sent_bytes", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "SentBytes", 12},

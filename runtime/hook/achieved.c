@@ -4,11 +4,13 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/device.h"
 #include "base/loaded.h"
 #include "hook/hook.h"
+#include "verify/verify.h"
 
 enum {
     PAIRS = 4,                  /* of events under way in a communicator */
@@ -66,6 +68,8 @@ static const struct driver *find_driver(void)
 struct load {
     size_t largest;  /* bytes of one collective */
     uint64_t on_bus; /* bytes of all that pass each link */
+    bool reduces;    /* all-reduces are among them */
+    bool gathers;    /* and so are gathers, or reduce-scatters */
 };
 
 struct shim_sample {
@@ -88,6 +92,8 @@ static struct watch {
     int64_t first_us, next_us, told_us;
     uint64_t bytes, on_bus, before; /* of all collectives; before: on_bus at first_us */
     double seconds, sampled;        /* of all samples, and what they had on the bus */
+    bool captured;                  /* some are in graphs */
+    bool reduces[SHIM_SIZES], gathers[SHIM_SIZES];
     unsigned counts[SHIM_SIZES];
     float gbps[SHIM_SIZES][SHIM_SAMPLES];
     struct shim_sample pairs[PAIRS];
@@ -137,6 +143,8 @@ static void add(struct watch *watch, const struct shim_sample *sample, float ms)
     while (size > 0 && sample->load.largest < least[size])
         size--;
     watch->gbps[size][watch->counts[size]++ % SHIM_SAMPLES] = (float)gbps;
+    watch->reduces[size] |= sample->load.reduces;
+    watch->gathers[size] |= sample->load.gathers;
     watch->seconds += ms / 1e3;
     watch->sampled += (double)sample->load.on_bus;
 }
@@ -176,6 +184,28 @@ static void order(const struct watch *watch, int size, double *best, double *med
     *median = n ? sorted[(n - 1) / 2] : 0;
 }
 
+/* The samples' algorithm, as far as it can be known. Where there is a ring over PCIe, and more than
+ * one GPU on a node, gathers go by it; else by what the user wants; or by what NCCL has connected,
+ * if it is but one. */
+static const char *algorithm_of(const struct watch *watch, int size, int nodes, bool steered)
+{
+    const char *wanted = shim_env("NCCL_ALGO");
+
+    if (steered && !watch->reduces[size] && watch->ranks > nodes)
+        return "ring";
+    if (wanted && (strcasecmp(wanted, "ring") == 0 || strcasecmp(wanted, "tree") == 0))
+        return strcasecmp(wanted, "ring") == 0 ? "ring" : watch->gathers[size] ? NULL : "tree";
+    shim_nccllog_read();
+    switch (shim_nccllog_connected()) {
+    case SHIM_CONNECTED_RINGS:
+        return "ring";
+    case SHIM_CONNECTED_TREES:
+        return "tree";
+    default:
+        return NULL;
+    }
+}
+
 static void tell(struct watch *watch, int64_t now, bool last)
 {
     const struct shim_process *process = shim_process_armed();
@@ -192,7 +222,8 @@ static void tell(struct watch *watch, int64_t now, bool last)
     figures.from = least[size];
     figures.samples = watch->counts[size];
     order(watch, size, &figures.best, &figures.median);
-    if (watch->sampled > 0 && now > watch->first_us) {
+    figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
+    if (watch->sampled > 0 && now > watch->first_us && !watch->captured) {
         double share = watch->seconds * ((double)(watch->on_bus - watch->before) / watch->sampled) /
                        ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;
@@ -338,8 +369,10 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
         return NULL;
     /* A stream that is captured into a graph is left alone: an event would become a part of it. */
     int status = driver->capturing(stream, &captures);
-    if (status == 0 && captures != 0)
+    if (status == 0 && captures != 0) {
+        watch->captured = true;
         return NULL;
+    }
     if (status != 0 || !make(driver, &sample->start) || !make(driver, &sample->end) ||
         driver->record(sample->start, stream) != 0) {
         watch->faults++;
@@ -404,7 +437,10 @@ static struct load count(struct watch *watch, enum shim_collective kind, size_t 
         on_bus *= 2;
     __atomic_fetch_add(&watch->bytes, all, __ATOMIC_RELAXED);
     __atomic_fetch_add(&watch->on_bus, on_bus, __ATOMIC_RELAXED);
-    return (struct load){.largest = kind == SHIM_OTHER ? 0 : all, .on_bus = on_bus};
+    return (struct load){.largest = kind == SHIM_OTHER ? 0 : all,
+                         .on_bus = on_bus,
+                         .reduces = kind == SHIM_ALL_REDUCE,
+                         .gathers = kind == SHIM_GATHER};
 }
 
 struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective kind, size_t bytes,
@@ -441,6 +477,8 @@ void shim_achieved_add(const void *handle, enum shim_collective kind, size_t byt
     group.stream = stream;
     group.calls++;
     group.load.on_bus += load.on_bus;
+    group.load.reduces |= load.reduces;
+    group.load.gathers |= load.gathers;
     if (load.largest > group.load.largest)
         group.load.largest = load.largest;
 }

@@ -25,7 +25,9 @@ struct shim_figures {
     unsigned samples; /* of these, so far */
     double best, median; /* what the best tenth of the last ones reaches, and half of them */
     uint64_t bytes;      /* of all its collectives, of any size, as nccl-tests count them */
-    double share;        /* of the time since its first collective that they took; -1: not known */
+    double share; /* of the time since its first large one that they took; -1: not known, as where
+                     some are in CUDA graphs, which start them unseen */
+    const char *algorithm; /* by which these samples went: ring, tree; NULL: not known */
 };
 
 /* Is a communicator measured? While none is the wrappers of collectives do nothing for it. */

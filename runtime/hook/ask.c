@@ -230,6 +230,8 @@ int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *f
     tccl_line_put_number(&exchange->lines, "best", figures->best);
     tccl_line_put_number(&exchange->lines, "median", figures->median);
     tccl_line_put(&exchange->lines, "bytes", "%llu", (unsigned long long)figures->bytes);
+    if (figures->algorithm)
+        tccl_line_put(&exchange->lines, "algorithm", "%s", figures->algorithm);
     if (figures->share >= 0)
         tccl_line_put_number(&exchange->lines, "share", figures->share);
     return tell(plan, exchange, deadline_us, why);

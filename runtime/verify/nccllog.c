@@ -64,6 +64,7 @@ static struct notes {
     struct member members[MEMBERS];
     uint64_t order;
     bool nics_said, nics_unclear, nics_fused;
+    int connected; /* SHIM_CONNECTED_…, of all */
     int n_nics;
     struct {
         int number;
@@ -319,6 +320,7 @@ static void note(const struct shim_line *line)
         note_edge(line);
         break;
     case SHIM_LINE_TREES:
+        notes.connected |= SHIM_CONNECTED_TREES;
         note_trees(line);
         break;
     case SHIM_LINE_NICS:
@@ -335,6 +337,7 @@ static void note(const struct shim_line *line)
         note_channels(line);
         break;
     case SHIM_LINE_RINGS:
+        notes.connected |= SHIM_CONNECTED_RINGS;
         note_rings(line);
         break;
     case SHIM_LINE_OTHER:
@@ -693,6 +696,15 @@ int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool
     }
     unlock();
     return member ? 0 : -1;
+}
+
+int shim_nccllog_connected(void)
+{
+    if (!lock())
+        return 0;
+    int connected = notes.connected;
+    unlock();
+    return connected;
 }
 
 void shim_nccllog_expect(const void *comm)

@@ -122,6 +122,11 @@ struct shim_built {
 int shim_nccllog_built(const void *comm, tccl_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built);
 
+/* What NCCL says that it has connected in any communicator of this process so far, by the log as
+ * far as it has been read. 0: nothing, or there is no log. */
+enum { SHIM_CONNECTED_RINGS = 1, SHIM_CONNECTED_TREES = 2 };
+int shim_nccllog_connected(void);
+
 /* This thread begins a collective of a communicator; all that it has begun are over. From 2.22 on,
  * where the driver offers cuMem, NCCL connects a communicator then, in any thread, and the lines do
  * not say which one: of several that they fit it is one of these. No lock. */

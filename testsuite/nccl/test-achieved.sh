@@ -12,7 +12,7 @@ import json
 import sys
 r = json.load(open(sys.argv[1]))[0]
 most = 1.05 / float(sys.argv[2])  # of what the model gives
-print({name: r.get(name) for name in ("state", "built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_with", "achieved_median", "achieved_from", "samples", "sent_bytes",
+print({name: r.get(name) for name in ("state", "built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_with", "achieved_algorithm", "achieved_median", "achieved_from", "samples", "sent_bytes",
                                       "sent_share")})
 sys.exit(not eval("(" + sys.argv[3] + ")"))
 PYTHON
@@ -38,7 +38,7 @@ record 'r["samples"] >= 4 and 0 < r["achieved_gbps"] <= r["gbps"] * most'
 step "the user wants no P2P and a tree"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
 built "not used"
-record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and
+record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and r["achieved_algorithm"] == "tree" and
     abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
 
 step "groups: one collective in each, as PyTorch has them; several, as FSDP's coalesced ones; data are right"
@@ -47,7 +47,7 @@ for coalesced in 1 3; do
         --collective all-gather:12582912:f32 --collective reduce-scatter:12582912:f32
     built applied
     record "r['samples'] >= 4 and r['achieved_from'] == 4 << 20 and r['sent_bytes'] >= 10 * $coalesced * (12 << 20) and
-        0 < r['achieved_gbps'] <= r['gbps'] * most and r['achieved_with'] == 'rings'"
+        0 < r['achieved_gbps'] <= r['gbps'] * most and r['achieved_with'] == 'rings' and r['achieved_algorithm'] == 'ring'"
     "$here/compare-data" "$work/rings" || { show_log; fail "$what: wrong data"; }
 done
 

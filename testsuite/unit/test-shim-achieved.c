@@ -4,6 +4,7 @@
 #include "check.h"
 #include "hook/achieved.h"
 #include "hook/hook.h"
+#include "verify/verify.h"
 
 enum { MIB = 1 << 20 };
 
@@ -125,6 +126,19 @@ int __wrap_shim_ask_achieved(const struct shim_plan *plan, const struct shim_fig
     return tell_status;
 }
 
+static int connected;
+int __wrap_shim_nccllog_connected(void);
+void __wrap_shim_nccllog_read(void);
+
+int __wrap_shim_nccllog_connected(void)
+{
+    return connected;
+}
+
+void __wrap_shim_nccllog_read(void)
+{
+}
+
 static tccl_bus current = 0x4100;
 int __wrap_shim_device_current(tccl_bus *gpu, struct tccl_error *why);
 
@@ -140,7 +154,10 @@ BEFORE
 {
     unsetenv("TCCL_ACHIEVED");
     unsetenv("NCCL_PROFILER_PLUGIN");
+    unsetenv("NCCL_ALGO");
     shim_achieved_end(NULL, true);
+    connected = 0;
+    process.plan.n_nodes = 1;
     memset(&told, 0, sizeof(told));
     n_events = destroyed = queries = captures = fails = times_told = tell_status = modes = 0;
     behind = false;
@@ -266,6 +283,56 @@ TEST(share_in_step)
     }
     shim_achieved_end(comm, true);
     CHECK(fabs(told.share - 0.4) < 0.06);
+}
+
+/* Where some are in graphs, which start them unseen, nobody knows. */
+TEST(share_in_graphs)
+{
+    begin_warm();
+    for (int i = 0; i < 8; i++) {
+        captures = i == 5;
+        CHECK_INT(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true), i != 5);
+    }
+    shim_achieved_end(comm, true);
+    CHECK_INT(told.samples, 7);
+    CHECK(told.share == -1);
+}
+
+/* ---- algorithms ---- */
+
+static void check_algorithm(enum shim_collective kind, const char *expected)
+{
+    begin_warm();
+    for (int i = 0; i < 9; i++)
+        CHECK(run(kind, 64 * MIB, 10, true));
+    shim_achieved_end(comm, true);
+    CHECK_INT(told.samples, 9);
+    CHECK_STR(told.algorithm ? told.algorithm : "", expected);
+}
+
+TEST(algorithm)
+{
+    check_algorithm(SHIM_ALL_REDUCE, "");
+    check_algorithm(SHIM_GATHER, "ring");
+    process.plan.n_nodes = 4; /* a GPU on each: it may be NCCL's PAT */
+    check_algorithm(SHIM_GATHER, "");
+    process.plan.n_nodes = 1;
+    decision = SHIM_ASIDE; /* NVLink may be there */
+    check_algorithm(SHIM_GATHER, "");
+    connected = SHIM_CONNECTED_RINGS;
+    check_algorithm(SHIM_GATHER, "ring");
+    check_algorithm(SHIM_ALL_REDUCE, "ring");
+    connected = SHIM_CONNECTED_TREES;
+    check_algorithm(SHIM_ALL_REDUCE, "tree");
+    connected |= SHIM_CONNECTED_RINGS;
+    check_algorithm(SHIM_ALL_REDUCE, "");
+    setenv("NCCL_ALGO", "Tree", 1);
+    check_algorithm(SHIM_ALL_REDUCE, "tree");
+    check_algorithm(SHIM_GATHER, "");
+    setenv("NCCL_ALGO", "RING", 1);
+    check_algorithm(SHIM_ALL_REDUCE, "ring");
+    setenv("NCCL_ALGO", "allreduce:tree;allgather:ring", 1);
+    check_algorithm(SHIM_ALL_REDUCE, "");
 }
 
 /* ---- groups ---- */

@@ -426,6 +426,7 @@ TEST(trees)
     say(text, 80, "Connected all trees"); /* whose? */
     take(text);
     CHECK(!built_of(15).trees && !built_of(16).trees);
+    CHECK(shim_nccllog_connected() & SHIM_CONNECTED_TREES); /* somebody's */
     shim_nccllog_expect(comm(15));
     take(text);
     CHECK(built_of(15).trees && !built_of(15).connected && !built_of(16).trees);
@@ -493,6 +494,13 @@ TEST(pieces)
               (long)(strchr(start, '\n') + 1 - start));
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, true, &built), -1);
     CHECK_INT(shim_nccllog_take("", 0, PID), 0);
+}
+
+TEST(connected)
+{
+    say_one(81, "Connected all rings");
+    CHECK(shim_nccllog_connected() & SHIM_CONNECTED_RINGS);
+    CHECK_INT(shim_nccllog_connected() & ~(SHIM_CONNECTED_RINGS | SHIM_CONNECTED_TREES), 0);
 }
 
 /* ---- where the log is ---- */
