@@ -587,6 +587,85 @@ TEST(measured_without_ring)
     CHECK(metric(1, "tccl_achieved_ratio_count ") <= 1);
 }
 
+/* A job of which the steps are trials; the share is half. */
+static struct tccl_step_key begin_trial(int n, char path[static 4096])
+{
+    for (int tries = 0; tries < 64; tries++) {
+        struct tccl_step_key key = new_key();
+        int fds[NODES];
+        bool trial = false;
+        for (int i = 0; i < n; i++) {
+            struct tccl_step join = new_join(key, i, n);
+            join.uid = job_uid();
+            join.trial = 50000;
+            fds[i] = start_join(&join);
+        }
+        for (int i = 0; i < n; i++) {
+            cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
+            CHECK(i == 0 || trial == (plan.cause == TCCL_REASON_TRIAL)); /* all nodes alike */
+            trial = plan.cause == TCCL_REASON_TRIAL;
+            CHECK_INT(plan.state, trial ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
+            CHECK(trial == plan.measure);
+            if (i == 0)
+                snprintf(path, 4096, "%s", plan.path ? plan.path : "");
+        }
+        if (trial)
+            return key;
+        leave_all(&key, n);
+    }
+    CHECK(false);
+    return new_key();
+}
+
+/* What tccld of node 1 knows by steps: the latest subject's entry. A new reference, or NULL. */
+static json_t *latest_evidence(void)
+{
+    cleanup_json json_t *question =
+        json_pack("{s:i, s:s, s:b}", "v", 1, "type", "node", "evidence", 1);
+    cleanup_free char *text = json_dumps(question, JSON_COMPACT), *data = NULL;
+    cleanup_close int fd = connect_to(1);
+    int64_t deadline = tccl_now_ms() + WAIT_MS;
+    size_t size = 0;
+    CHECK_OK(tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, ERR));
+    CHECK_OK(tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, ERR));
+    cleanup_json json_t *answer = json_loadb(data, size, 0, NULL);
+    return json_incref(json_array_get(json_object_get(answer, "evidence"), 0));
+}
+
+/* A trial: nothing for groups either; its figures are evidence once it has ended, those of
+ * other users, and of more than can be, are none. */
+TEST(trial)
+{
+    char path[4096];
+    cleanup_json json_t *before = latest_evidence();
+    struct tccl_step_key key = begin_trial(2, path);
+    cleanup_json json_t *plan = read_plan(path);
+    CHECK_STR(text_of(plan, "ring"), "no");
+    CHECK_STR(text_of(plan, "groups"), "no");
+    CHECK(!json_object_get(plan, "chain"));
+    cleanup_json json_t *chain = ask_as(job_uid(), 1, chain_question(&key, 3, true));
+    CHECK_STR(text_of(chain, "state"), "nothing-to-do");
+    if (getuid() == 0)
+        check_refused(job_uid() - 1, 1, figures(&key, 0, 64, 9), "has no step test:");
+    achieved(&key, 1, 0, 32, 5.5);
+    await_achieved(&key, 32, 5.5, "own");
+    cleanup_json json_t *running = latest_evidence();
+    CHECK(json_equal(before, running));
+    leave_all(&key, 2);
+    cleanup_json json_t *after = latest_evidence();
+    CHECK_INT(json_integer_value(json_object_get(after, "without")),
+              json_integer_value(json_object_get(before, "without")) + 1);
+    CHECK_INT(json_integer_value(json_object_get(after, "n_nodes")), 2);
+    CHECK(json_number_value(json_object_get(after, "promised_gbps")) > 0);
+    CHECK(json_is_false(json_object_get(after, "off")));
+    struct tccl_step_key absurd = begin_trial(1, path);
+    achieved(&absurd, 1, 0, 32, 9999);
+    await_achieved(&absurd, 32, 9999, "own");
+    leave_all(&absurd, 1);
+    cleanup_json json_t *same = latest_evidence();
+    CHECK(json_equal(after, same));
+}
+
 /* Figures that can't be are refused, and stay out of the record. */
 TEST(forged_figures)
 {

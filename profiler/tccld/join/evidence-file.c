@@ -280,10 +280,11 @@ void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
 static json_t *view_to_json(const struct evidence_view *view)
 {
     const struct evidence_row *row = view->row;
-    return json_pack("{s:s, s:i, s:f, s:i, s:i, s:b, s:b, s:f, s:f}", "what", row->what, "n_nodes",
-                     row->n_nodes, "promised_gbps", row->promised, "slower", view->slower, "good",
-                     view->good, "off", view->off, "untrue", view->untrue, "ratio", view->ratio,
-                     "reached", view->reached);
+    return json_pack("{s:s, s:i, s:f, s:i, s:i, s:i, s:i, s:b, s:b, s:f, s:f}", "what", row->what,
+                     "n_nodes", row->n_nodes, "promised_gbps", row->promised, "with_ring",
+                     (int)view->steps[EVIDENCE_RING], "without", (int)view->steps[EVIDENCE_OWN],
+                     "slower", view->slower, "good", view->good, "off", view->off, "untrue",
+                     view->untrue, "ratio", view->ratio, "reached", view->reached);
 }
 
 json_t *evidence_report(const struct daemon *daemon)

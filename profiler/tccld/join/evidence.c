@@ -200,6 +200,8 @@ struct evidence_view evidence_look(const struct evidence_table *table, uint64_t 
             continue;
         if (!view.row || row->order > view.row->order)
             view.row = row;
+        for (int arm = 0; arm < EVIDENCE_ARMS; arm++)
+            view.steps[arm] += row->arms[arm].n;
         if (row->latest)
             count_vote(row, &votes, &view);
     }

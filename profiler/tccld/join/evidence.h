@@ -77,8 +77,9 @@ struct evidence_view {
     int slower, good; /* users whose own steps say so */
     bool off;         /* so it is no longer given to all */
     bool untrue;      /* what it reaches is far below what is promised, as so many users' say */
-    double ratio;     /* of these users in the middle: to NCCL's own; 0: not known */
-    double reached;   /* the same to what is promised, 0: not known */
+    double steps[EVIDENCE_ARMS];    /* of all of them that count */
+    double ratio;                   /* of these users in the middle: to NCCL's own; 0: not known */
+    double reached;                 /* the same to what is promised, 0: not known */
     const struct evidence_row *row; /* the latest one; NULL: there is none */
 };
 struct evidence_view evidence_look(const struct evidence_table *table, uint64_t subject, int users);
