@@ -5,7 +5,7 @@
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/truth.sh"
 
-readonly bytes=16777216
+readonly slower=100 train="--check --times 2 --collective all-reduce:16777216:f32 --collective all-reduce:16777216:f32"
 begin_cluster
 
 step "the profile is true"

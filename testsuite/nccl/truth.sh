@@ -15,15 +15,15 @@ as_root() {
     "$contrib/minicluster" run -- "$@"
 }
 
-# amd-4gpu, so slow that two processors can do as much, with less of some resources. Its best ring goes through all four memories,
+# amd-4gpu, $slower times so slow, that two processors can do as much, with less of some resources. Its best ring goes through all four memories,
 # NCCL's own through none.
 make_model() { # FILE [RESOURCE=SHARE]...
-    python3 - "$machines/amd-4gpu.json" "$@" <<'PYTHON'
+    python3 - "$machines/amd-4gpu.json" "$1" "$slower" "${@:2}" <<'PYTHON'
 import json, sys
 model = json.load(open(sys.argv[1]))
-shares = dict(share.split("=") for share in sys.argv[3:])
+shares = dict(share.split("=") for share in sys.argv[4:])
 for limit in model["resources"] + model["rules"]:
-    limit["gbps"] = round(limit["gbps"] / 100 * float(shares.pop(limit["name"], 1)), 6)
+    limit["gbps"] = round(limit["gbps"] / float(sys.argv[3]) * float(shares.pop(limit["name"], 1)), 6)
 assert not shares, shares
 json.dump(model, open(sys.argv[2], "w"))
 PYTHON
@@ -34,13 +34,13 @@ begin_cluster() { # START-OPTION...
     make_model "$work/told.json"
     "$contrib/minicluster" start --patient --nccl --nodes 1 --model "$work/told.json" --build "$TCCL_BUILD" "$@"
     cp "$TCCL_BUILD/testsuite/nccl/numa-nodes.so" "$home/"
-    # A program on each GPU that trains: large all-reduces, whose data are looked at.
+    # A program on each GPU that trains.
     cat >"$home/train" <<TRAIN
 #!/bin/sh
 [ "\$SLURM_PROCID" != 0 ] || echo "job \$SLURM_JOB_ID"
 export TCCL_RIG_LAUNCH=run TCCL_RIG_PACE=$home/pace
 export LD_PRELOAD=\$LD_PRELOAD:$home/numa-nodes.so # those of the model, behind the shim
-exec $TCCL_MINICLUSTER/rig/ring-probe --check --times 2 --collective all-reduce:$bytes:f32 --collective all-reduce:$bytes:f32
+exec $TCCL_MINICLUSTER/rig/ring-probe $train
 TRAIN
     chmod 755 "$home/train"
 }
@@ -75,13 +75,16 @@ sys.exit(not eval(sys.argv[2]))
 PYTHON
 }
 
-# Steps until one has achieved 0.7 of what tccl-path says of the true machine (this one may be busy); none is beyond that.
+of_step() { # MEMBER of the record
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["records"][0].get(sys.argv[2], ""))' "$work/record.json" "$1"
+}
+
+# Steps until one with a ring has achieved 0.7 of what tccl-path says of the true machine (this one may be busy); none is beyond that.
 achieves() { # SRUN-OPTION...
-    local try status ring
+    local try status
     for try in {1..8}; do
         run_step "$@"
-        ring=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["records"][0]["ring"])' "$work/record.json")
-        "$TCCL_BUILD/pathfind/tccl-path" eval --json --model "$true_model" --ring "$ring" >"$work/eval.json"
+        "$TCCL_BUILD/pathfind/tccl-path" eval --json --model "$true_model" --ring "$(of_step ring)" >"$work/eval.json"
         status=0
         python3 - "$work/record.json" "$work/eval.json" <<'PYTHON' || status=$?
 import json, sys
