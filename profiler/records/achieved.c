@@ -20,7 +20,7 @@ enum {
     JOBS = 500000,
     SHOWN = 20,  /* groups, and accounts */
     ENOUGH = 5,  /* jobs with the ring, and as many without */
-    LISTS = 64,  /* of nodes, of one group, that fall short */
+    LATEST = 16, /* of a group's steps alone, by which a profile is judged */
     NAMED = 240, /* bytes of their names */
     LARGE = 64 << 20
 };
@@ -30,11 +30,18 @@ static const double small = 0.05;   /* share of the time */
 
 enum arm { OWN, RINGS, ARMS };
 
+/* Large collectives of a step with the ring, beside no other step. */
+struct alone {
+    double gbps, share; /* promised, and reached of that */
+    int nodes;          /* their list */
+};
+
 struct group {
     int64_t n_nodes, gpus, from, steps[ARMS], trials;
-    struct tccl_series shares;     /* of what was foretold, with the ring */
-    struct tccl_series alone;      /* the same of large collectives beside no other step */
-    struct tccl_texts lists;       /* of nodes of those that fall short */
+    struct tccl_series shares;   /* of what was foretold, with the ring */
+    struct alone latest[LATEST]; /* the one of number i in [i % LATEST] */
+    int64_t n_alone;
+    struct tccl_texts lists;       /* their nodes */
     struct tccl_sample arms[ARMS]; /* a value for each job: logarithms of GB/s */
 };
 
@@ -72,7 +79,6 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
         return;
     for (int i = 0; i < achieved->classes.count; i++) {
         tccl_series_clear(&achieved->groups[i].shares);
-        tccl_series_clear(&achieved->groups[i].alone);
         tccl_texts_clear(&achieved->groups[i].lists);
     }
     tccl_texts_clear(&achieved->classes);
@@ -144,14 +150,14 @@ static int count_share(struct tccl_achieved *achieved, const struct tccl_facts *
                        double share)
 {
     struct group *group = &achieved->groups[number];
-    bool alone = facts->neighbours == 0 && group->from >= LARGE;
     if (tccl_series_add(&achieved->shares, share) != 0 ||
-        tccl_series_add(&group->shares, share) != 0 ||
-        (alone && tccl_series_add(&group->alone, share) != 0))
+        tccl_series_add(&group->shares, share) != 0)
         return -1;
-    return alone && share < short_of && group->lists.count < LISTS
-               ? tccl_texts_number(&group->lists, facts->nodes, strlen(facts->nodes), 0)
-               : 0;
+    if (facts->neighbours > 0 || group->from < LARGE)
+        return 0;
+    int nodes = tccl_texts_number(&group->lists, facts->nodes, strlen(facts->nodes), 0);
+    group->latest[group->n_alone++ % LATEST] = (struct alone){facts->gbps, share, nodes};
+    return nodes < 0 ? -1 : 0;
 }
 
 static int count_time(struct tccl_achieved *achieved, const struct tccl_facts *facts)
@@ -246,22 +252,45 @@ static json_t *arm_json(const struct group *group, enum arm arm)
                      real_or_null(sample->count > 0, exp(sample->mean)));
 }
 
-/* The nodes of steps that fell short, where the profile is no longer true; null: it is. */
-static json_t *stale_json(struct group *group)
+/* Writes the nodes of steps that fell short, each list once. */
+static void name_short(const struct group *group, const struct alone *const *steps, int count,
+                       char nodes[static NAMED + sizeof(", …")])
 {
-    char nodes[NAMED + sizeof(", …")] = "";
     size_t used = 0;
-    if (group->alone.count < ENOUGH || tccl_series_median(&group->alone) >= short_of)
-        return json_null();
-    for (int i = 0; i < group->lists.count; i++) {
-        const char *list = tccl_texts_get(&group->lists, i), *comma = i ? ", " : "";
-        bool fits = used + strlen(list) + 2 <= NAMED;
-        used += (size_t)sprintf(nodes + used, "%s%s", comma, fits ? list : "…");
-        if (!fits)
-            break;
+    for (int i = 0; i < count; i++) {
+        const char *list = tccl_texts_get(&group->lists, steps[i]->nodes),
+                   *comma = used ? ", " : "";
+        bool named = steps[i]->share >= short_of, fits = used + strlen(list) + 2 <= NAMED;
+        for (int k = 0; k < i && !named; k++)
+            named = steps[k]->nodes == steps[i]->nodes && steps[k]->share < short_of;
+        if (!named)
+            used += (size_t)sprintf(nodes + used, "%s%s", comma, fits ? list : "…");
+        if (!named && !fits)
+            return;
     }
-    return json_pack("{s:I, s:f, s:s}", "steps", (json_int_t)group->alone.count, "share",
-                     tccl_series_median(&group->alone), "nodes", nodes);
+}
+
+/* Is the profile no longer true? By the latest steps, as many as were promised what the last one
+ * was: after a new measurement it is another promise. Null: it is, or too few tell. */
+static json_t *stale_json(const struct group *group)
+{
+    struct tccl_series shares = {0};
+    const struct alone *steps[LATEST],
+        *last = &group->latest[(group->n_alone + LATEST - 1) % LATEST];
+    char nodes[NAMED + sizeof(", …")] = "";
+    int count = 0;
+    for (int i = 0; i < LATEST && i < group->n_alone; i++)
+        if (fabs(group->latest[i].gbps - last->gbps) <= 0.01 * last->gbps)
+            steps[count++] = &group->latest[i];
+    for (int i = 0; i < count; i++)
+        if (tccl_series_add(&shares, steps[i]->share) != 0)
+            return NULL;
+    double median = count >= ENOUGH ? tccl_series_median(&shares) : short_of;
+    tccl_series_clear(&shares);
+    if (median >= short_of)
+        return json_null();
+    name_short(group, steps, count, nodes);
+    return json_pack("{s:i, s:f, s:s}", "steps", count, "share", median, "nodes", nodes);
 }
 
 static json_t *group_json(const struct tccl_achieved *achieved, int number)
