@@ -9,8 +9,9 @@
  *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
  *  - 2.23: P2P only below a common switch, except with exactly two GPUs and AMD CPUs; before, at
  * any distance, except with Intel, ARM or Zhaoxin CPUs. Channels of trees cross NICs freely;
- *  - 2.25: at most 32 channels, not 16; only distances that the machine has; rates for sm_100,
- * others from 2.27 and from 2.29.7 on (2.29.2 is taken for that);
+ *  - 2.25: up to four ports of a NIC are one, not two; at most 32 channels, not 16; only distances
+ * that the machine has; rates for sm_100, others from 2.27 and from 2.29.7 on (2.29.2 is taken for
+ * that);
  *  - 2.26: newer Intel CPUs are not treated as Skylake;
  *  - 2.27: a channel begins at the GPU that prefers the NIC, then at others near to it;
  *  - 2.28: NICs count on a single node, too;

@@ -19,7 +19,6 @@ enum {
 };
 
 static const float SAME_GBPS = 5000; /* no limit */
-enum { FUSED = 4 };                  /* ports of one NIC */
 
 struct place {
     bool met;
@@ -207,10 +206,12 @@ static int next_nic(const struct tccl_machine *machine, int after)
     return best;
 }
 
-/* NCCL fuses up to four ports of a NIC, functions of one PCI device, into one device. Returns the
- * first of the ports with which `nic` is fused. */
-static int first_port(const struct tccl_machine *machine, int nic)
+/* NCCL fuses up to four ports of a NIC, functions of one PCI device, into one device, up to 2.23
+ * (and here 2.24, which is of its generation) two. Returns the first of the ports with which `nic`
+ * is fused. */
+static int first_port(const struct tccl_machine *machine, enum tccl_nccl nccl, int nic)
 {
+    int most = nccl < TCCL_NCCL_2_25 ? 2 : 4;
     const char *busid = machine->nics[nic].busid;
     size_t bus = strlen("0000:00:");
     int first = nic, before = 0;
@@ -218,18 +219,18 @@ static int first_port(const struct tccl_machine *machine, int nic)
     for (int i = next_nic(machine, -1); i != nic; i = next_nic(machine, i)) {
         if (strncmp(machine->nics[i].busid, busid, bus) != 0)
             continue;
-        first = before % FUSED == 0 ? i : first;
+        first = before % most == 0 ? i : first;
         before++;
     }
-    return before % FUSED == 0 ? nic : first;
+    return before % most == 0 ? nic : first;
 }
 
-static float fused_gbps(const struct tccl_machine *machine, int nic)
+static float fused_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, int nic)
 {
     float gbps = 0;
 
     for (int i = 0; i < machine->n_nics; i++)
-        if (first_port(machine, i) == nic)
+        if (first_port(machine, nccl, i) == nic)
             gbps += nic_line_gbps(&machine->nics[i]);
     return gbps;
 }
@@ -241,7 +242,7 @@ static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, s
 
     for (int i = 0, nic = next_nic(machine, -1); i < machine->n_nics; i++) {
         int next = by_bus ? nic : i;
-        if (first_port(machine, next) == next)
+        if (first_port(machine, nccl, next) == next)
             meet(machine, tree, FIRST_PORT + next, true);
         nic = next_nic(machine, nic);
     }
@@ -263,7 +264,7 @@ static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, ui
     }
 }
 
-static float slot_gbps(const struct tccl_machine *machine, int place)
+static float slot_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, int place)
 {
     if (place < FIRST_GPU)
         return switch_slot_gbps(machine, &machine->switches[place - FIRST_SWITCH]);
@@ -271,7 +272,7 @@ static float slot_gbps(const struct tccl_machine *machine, int place)
         return gpu_slot_gbps(&machine->gpus[place - FIRST_GPU]);
     if (place < FIRST_PORT)
         return nic_slot_gbps(&machine->nics[place - FIRST_NIC]);
-    return fused_gbps(machine, place - FIRST_PORT);
+    return fused_gbps(machine, nccl, place - FIRST_PORT);
 }
 
 static int link_up(const struct tccl_machine *machine, struct tree *tree, int place,
@@ -280,7 +281,7 @@ static int link_up(const struct tccl_machine *machine, struct tree *tree, int pl
     struct place *here = &tree->places[place];
     int sm = place >= FIRST_GPU && place < FIRST_NIC ? machine->gpus[place - FIRST_GPU].sm : 0;
 
-    here->up = add_links(view, slot_gbps(machine, place), place < FIRST_PORT);
+    here->up = add_links(view, slot_gbps(machine, view->nccl, place), place < FIRST_PORT);
     if (here->up < 0)
         return -1;
     view->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(machine->cpu);
@@ -314,7 +315,7 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
     if (place >= FIRST_PORT) {
         int index = place - FIRST_PORT;
         view->nics[view->n_nics++] = (struct tccl_view_nic){
-            .index = index, .gbps = fused_gbps(machine, index), .nearest = -1};
+            .index = index, .gbps = fused_gbps(machine, view->nccl, index), .nearest = -1};
     } else if (place >= FIRST_GPU && place < FIRST_NIC &&
                part & UINT32_C(1) << (place - FIRST_GPU)) {
         const struct tccl_gpu *gpu = &machine->gpus[place - FIRST_GPU];

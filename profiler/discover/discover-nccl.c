@@ -1,4 +1,5 @@
 /* discover-nccl.c: the machine of a topology that NCCL wrote (NCCL_TOPO_DUMP_FILE). */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ struct reader {
     int depth;
     struct element open[MAX_DEPTH];
     bool gpu_gdr[TCCL_MAX_GPUS], nic_gdr[TCCL_MAX_NICS];
+    int nic_dev[TCCL_MAX_NICS]; /* their numbers, by which they stand in the order of libibverbs */
     bool nvlinks;
     struct tccl_tally virtual_nics;
 };
@@ -178,6 +180,9 @@ static int place(struct reader *reader, int depth, int *numa, int *parent)
                 return tccl_fail(reader->err, "more than %d PCIe switches: not supported",
                                  TCCL_MAX_SWITCHES);
             tccl_bus_format(bus, busid);
+            for (int k = 0; k < machine->n_switches; k++)
+                if (same(machine->switches[k].name, busid))
+                    return tccl_fail(reader->err, "PCI switch %s is there twice", busid);
             struct tccl_switch *entry = &machine->switches[machine->n_switches];
             *entry =
                 (struct tccl_switch){.numa = *numa, .parent = *parent, .slot = slot_gbps(above)};
@@ -254,13 +259,24 @@ static int enter_net(struct reader *reader, const struct element *net)
     if (place(reader, reader->depth - 2, &entry.numa, &entry.parent) != 0)
         return -1;
     bool infiniband = strncmp(pci->values[CLASS], "0x0207", 6) == 0;
-    entry.gbps = entry.gbps > 0 ? entry.gbps : 1.25; /* as NCCL: 10 Gb/s */
+    if (!(entry.gbps >= 0.001 && entry.gbps <= 10000))
+        entry.gbps = 1.25; /* as NCCL: 10 Gb/s */
     const char *kind = infiniband ? "infiniband" : "ethernet";
     snprintf(entry.fabric, sizeof(entry.fabric), "%s", kind);
-    snprintf(scene->found->nic_kind[at], sizeof(scene->found->nic_kind[at]), "%s", kind);
     scene->found->nic_up[at] = true;
+    int dev = number(net, DEV, INT_MAX);
+    for (; at > 0 && dev < reader->nic_dev[at - 1]; at--) {
+        machine->nics[at] = machine->nics[at - 1];
+        memcpy(scene->found->nic_kind[at], scene->found->nic_kind[at - 1],
+               sizeof(scene->found->nic_kind[at]));
+        reader->nic_dev[at] = reader->nic_dev[at - 1];
+        reader->nic_gdr[at] = reader->nic_gdr[at - 1];
+    }
+    snprintf(scene->found->nic_kind[at], sizeof(scene->found->nic_kind[at]), "%s", kind);
+    reader->nic_dev[at] = dev;
     reader->nic_gdr[at] = number(net, GDR, 1) != 0;
-    machine->nics[machine->n_nics++] = entry;
+    machine->nics[at] = entry;
+    machine->n_nics++;
     return 0;
 }
 
@@ -277,9 +293,12 @@ static int enter(struct reader *reader, struct element *element)
     struct element *above = reader->depth > 0 ? &reader->open[reader->depth - 1] : NULL;
 
     element->index = -1;
-    if (!above)
+    if (!above) {
+        element->kind = element->kind == SYSTEM ? SYSTEM : OTHER;
         return 0;
-    if (above->kind == OTHER || (element->kind == CPU && is_foreign(reader, element)))
+    }
+    bool foreign = element->kind == CPU && (above->kind != SYSTEM || is_foreign(reader, element));
+    if (above->kind == OTHER || foreign)
         element->kind = OTHER;
     if (element->kind == CPU && !reader->open[0].values[HOST_HASH][0])
         memcpy(reader->open[0].values[HOST_HASH], element->values[HOST_HASH], VALUE);
@@ -398,8 +417,9 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
     reader->err = err;
     if (read_all(reader, text) != 0)
         return -1;
-    if (machine->n_gpus == 0)
-        return tccl_fail(err, "names no GPU: have NCCL write it (NCCL_TOPO_DUMP_FILE)");
+    if (machine->n_gpus == 0 || machine->n_memories == 0)
+        return tccl_fail(err, "names no %s: have NCCL write it (NCCL_TOPO_DUMP_FILE)",
+                         machine->n_gpus == 0 ? "GPU" : "CPU");
     sort_memories(machine);
     for (int i = 0; i < machine->n_memories; i++)
         scene->found->package_of[i] = -1;

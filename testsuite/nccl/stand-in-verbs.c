@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -132,10 +134,26 @@ PUBLIC const char *ibv_event_type_str(enum ibv_event_type event)
     return "event";
 }
 
+/* The same for all functions of a card: NCCL up to 2.23 joins those that are of one system image.
+ */
+static uint64_t card_of(const char *name)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    uint64_t hash = 14695981039346656037U;
+
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
+    const char *text = realpath(path, real) ? real : name;
+    size_t length = strlen(text) - (text == real);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211U;
+    return hash;
+}
+
 PUBLIC int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes)
 {
     memset(attributes, 0, sizeof(*attributes));
-    attributes->node_guid = attributes->sys_image_guid = (uint64_t)index_of(context->device) + 1;
+    attributes->node_guid = (uint64_t)index_of(context->device) + 1;
+    attributes->sys_image_guid = card_of(context->device->name);
     attributes->max_mr_size = UINT64_MAX;
     attributes->max_qp = attributes->max_cq = attributes->max_mr = 1 << 17;
     attributes->max_qp_wr = attributes->max_cqe = 1 << 15;

@@ -462,9 +462,9 @@ TEST(bad_files)
     "<pci busid=\"" bus "\" class=\"" class "\" vendor=\"0x10de\" device=\"0x2684\"" more          \
                                             ">" below "</pci>"
 #define GPU(bus, dev) PCI(bus, "0x030000", "", "<gpu dev=\"" dev "\" sm=\"89\" gdr=\"1\"/>")
-#define NIC(bus, name, gdr)                                                                        \
+#define NIC(bus, name, dev, gdr)                                                                   \
     PCI(bus, "0x020700", " link_speed=\"16.0 GT/s PCIe\" link_width='8'",                          \
-        "<nic><net name=\"" name "\" dev=\"0\" speed=\"100000\" gdr=\"" gdr "\"/></nic>")
+        "<nic><net name=\"" name "\" dev=\"" dev "\" speed=\"100000\" gdr=\"" gdr "\"/></nic>")
 #define CPU_OF(node, host, below)                                                                  \
     "<cpu host_hash=\"" host "\" numaid=\"" node "\" arch=\"x86_64\" vendor=\"GenuineIntel\" "     \
     "familyid=\"6\" modelid=\"143\">" below "</cpu>"
@@ -478,7 +478,8 @@ TEST(nccl_topology)
                    PCI("0000:01:00.0", "0x060400",
                        " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"",
                        PCI("0000:02:00.0", "0x060400", "", GPU("0000:03:00.0", "0"))
-                           NIC("0000:04:00.0", "mlx5_0", "1")) NIC("0000:05:00.0", "mlx5-1", "0"))
+                           NIC("0000:04:00.0", "mlx5_0", "3", "1"))
+                       NIC("0000:05:00.0", "mlx5-1", "2", "0"))
                 CPU_OF("0", "0x2", GPU("0000:81:00.0", "0")) "</system>\n";
     const struct tccl_discover_options options = {.xml = save(text)};
     const struct tccl_machine *machine = &found.site.machine;
@@ -497,10 +498,10 @@ TEST(nccl_topology)
     CHECK(machine->switches[1].parent == 0 && machine->gpus[0].parent == 1);
     CHECK(machine->switches[0].slot == 48 && machine->switches[1].slot == 12);
     CHECK_INT(machine->n_nics, 2);
-    CHECK_STR(machine->nics[1].name, "mlx5_1");
-    CHECK(machine->nics[0].gbps == 12.5 && machine->nics[0].slot == 12);
-    CHECK(machine->nics[0].parent == 0 && machine->nics[1].parent == -1);
-    CHECK(machine->gpudirect[0][0] && machine->gpudirect[0][1] && !machine->gpudirect[1][0]);
+    CHECK_STR(machine->nics[0].name, "mlx5_1"); /* in the order of their numbers */
+    CHECK(machine->nics[1].gbps == 12.5 && machine->nics[1].slot == 12);
+    CHECK(machine->nics[1].parent == 0 && machine->nics[0].parent == -1);
+    CHECK(machine->gpudirect[1][0] && machine->gpudirect[1][1] && !machine->gpudirect[0][0]);
     CHECK(!machine->p2p[0][1] && has_note("P2P is assumed") && has_note("br-1"));
 }
 
@@ -554,6 +555,8 @@ TEST(nccl_topology_bad)
 
     check_nccl_refused("<system version=\"1\"></system>", "names no GPU");
     check_nccl_refused("<system version=\"1\"></system></system>", "never began");
+    check_nccl_refused("<system>" GPU("0000:81:00.0", "0") "</system>", "names no CPU");
+    check_nccl_refused("<nic><net name=\"a\"/><system></system></nic>", "names no GPU");
     check_nccl_refused("<system version=1></system>", "no XML that NCCL wrote");
     check_nccl_refused("<system version=\"1></system>", "no XML that NCCL wrote");
     check_nccl_refused("<system version=\"1\"><!-- ", "not whole");
