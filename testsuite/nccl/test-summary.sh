@@ -4,7 +4,7 @@
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/truth.sh"
 
-readonly bytes=16777216
+readonly slower=100 train="--check --times 2 --collective all-reduce:16777216:f32 --collective all-reduce:16777216:f32"
 begin_cluster
 make_model "$home/true.json"
 truth "$home/true.json"
