@@ -67,3 +67,7 @@ until_kind applied 40
 ! printf '%s\n' "${kinds[@]}" | grep -qx evidence || fail "$what: the new ring is not given: ${kinds[*]}"
 of_record '"-m2>" not in r["ring"] and r["built"] == "applied" and r["gbps"] > r["baseline_gbps"]'
 achieves --tccl=on
+check
+grep -q "^ok  *profile" "$work/check" || fail "$what: tccl-check does not say so"
+as_root tcclacct summary >"$work/summary"
+! grep "measure again" "$work/summary" || fail "$what: tcclacct summary does not say so"

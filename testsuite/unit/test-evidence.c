@@ -295,3 +295,22 @@ TEST(untrue)
         step(3, 1, EVIDENCE_RING, 8.2);
     CHECK(!evidence_look(&table, 3, 1).untrue);
 }
+
+/* A machine that was measured anew: what is promised to its GPUs now has its first step after the
+ * last one of what was promised before. */
+TEST(measured_anew)
+{
+    step(2, 1, EVIDENCE_RING, 9); /* another one that is promised, in turn */
+    for (int i = 0; i < 6; i++)
+        step(1, 1, EVIDENCE_RING, 4);
+    step(2, 1, EVIDENCE_RING, 9);
+    CHECK(evidence_look(&table, 1, 1).untrue);
+    struct evidence_step other = usual;
+    other.what = "elsewhere";
+    other.subject = 3;
+    CHECK(evidence_add(&table, &other));
+    CHECK(evidence_look(&table, 1, 1).untrue);
+    step(4, 2, EVIDENCE_OWN, 9);
+    CHECK(!evidence_look(&table, 1, 1).untrue);
+    CHECK(evidence_look(&table, 1, 1).reached > 0);
+}

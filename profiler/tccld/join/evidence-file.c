@@ -53,6 +53,7 @@ static const struct tccl_field fields[] = {
     {.name = "latest", TCCL_FIELD_BOOL, AT(latest)},
     {.name = "left", TCCL_FIELD_REAL, .max = 1000000000, AT(left)},
     {.name = "promised", TCCL_FIELD_REAL, .max = 1000000000, AT(promised)},
+    {.name = "first", TCCL_FIELD_INT, .min = 1, .max = INT64_MAX / 2, AT(first)},
     {.name = "order", TCCL_FIELD_INT, .min = 1, .max = INT64_MAX / 2, AT(order)},
 };
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };

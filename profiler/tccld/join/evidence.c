@@ -130,6 +130,7 @@ static struct evidence_row *row_of(struct evidence_table *table, const struct ev
                                  .uid = step->uid,
                                  .nccl = nccl,
                                  .from = from,
+                                 .first = table->order + 1,
                                  .promised = step->promised};
     snprintf(row->what, sizeof(row->what), "%s", step->what);
     return row;
@@ -190,6 +191,19 @@ static void count_vote(const struct evidence_row *row, struct votes *votes,
     }
 }
 
+/* Was something else promised to these GPUs after its last step? They have been measured anew. */
+static bool is_past(const struct evidence_table *table, const struct evidence_row *latest,
+                    uint64_t subject)
+{
+    for (int i = 0; latest && i < table->n; i++) {
+        const struct evidence_row *row = &table->rows[i];
+        if (table->subjects[i] != subject && row->first > latest->order &&
+            row->n_nodes == latest->n_nodes && strcmp(row->what, latest->what) == 0)
+            return true;
+    }
+    return false;
+}
+
 struct evidence_view evidence_look(const struct evidence_table *table, uint64_t subject, int users)
 {
     struct evidence_view view = {.row = NULL};
@@ -206,7 +220,8 @@ struct evidence_view evidence_look(const struct evidence_table *table, uint64_t 
             count_vote(row, &votes, &view);
     }
     view.off = view.slower >= users && view.slower > view.good;
-    view.untrue = votes.n_untrue >= users && 2 * votes.n_untrue > votes.n_reached;
+    view.untrue = votes.n_untrue >= users && 2 * votes.n_untrue > votes.n_reached &&
+                  !is_past(table, view.row, subject);
     view.ratio = middle(votes.ratios, votes.n_ratios);
     view.reached = middle(votes.reached, votes.n_reached);
     return view;

@@ -44,7 +44,7 @@ struct evidence_row {
     double promised; /* by the profile, GB/s */
     struct evidence_mean arms[EVIDENCE_ARMS]; /* off: with the ring: since then */
     struct evidence_mean large;               /* with the ring, of large collectives */
-    int64_t order;                            /* later ones have more */
+    int64_t first, order; /* of its first step and its last: later ones have more */
 };
 
 /* All zeros is an empty one. */
@@ -76,7 +76,8 @@ bool evidence_add(struct evidence_table *table, const struct evidence_step *step
 struct evidence_view {
     int slower, good; /* users whose own steps say so */
     bool off;         /* so it is no longer given to all */
-    bool untrue;      /* what it reaches is far below what is promised, as so many users' say */
+    bool untrue;      /* what it reaches is far below what is promised, as so many users' say; and
+                       * nothing else has been promised to these GPUs since */
     double steps[EVIDENCE_ARMS];    /* of all of them that count */
     double ratio;                   /* of these users in the middle: to NCCL's own; 0: not known */
     double reached;                 /* the same to what is promised, 0: not known */
