@@ -15,7 +15,7 @@
 enum { DAYS = 30 /* summarized by default */ };
 
 #define DEFAULT_FIELDS                                                                             \
-    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,SolveTime,Reason"
+    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,AchievedGBps,Reason"
 
 /* ---- a list ---- */
 
@@ -38,7 +38,7 @@ int acct_list(struct acct_line *line, int count, char **words, struct tccl_error
     int complete = 0, n = acct_field_count();
     if (line->list_fields) {
         for (int i = 0; i < n; i++)
-            printf("%-16s%s", acct_field_at(i)->name, i % 4 == 3 || i == n - 1 ? "\n" : "");
+            printf("%-18s%s", acct_field_at(i)->name, i % 4 == 3 || i == n - 1 ? "\n" : "");
         return 0;
     }
     if (count > 0 && (strcmp(words[0], "ring") == 0 || strcmp(words[0], "summary") == 0))
