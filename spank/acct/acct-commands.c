@@ -15,7 +15,8 @@
 enum { DAYS = 30 /* summarized by default */ };
 
 #define DEFAULT_FIELDS                                                                             \
-    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,AchievedGBps,Reason"
+    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,AchievedGBps,"      \
+    "Reason"
 
 /* ---- a list ---- */
 
