@@ -212,7 +212,7 @@ int tccl_achieved_count(void *argument, const struct tccl_facts *facts, struct t
 
 static json_t *real_or_null(bool known, double value)
 {
-    return known && isfinite(value) ? json_real(value) : json_null();
+    return known ? json_real(value) : json_null();
 }
 
 static json_t *median_or_null(struct tccl_series *series)
@@ -307,8 +307,9 @@ static json_t *group_json(const struct tccl_achieved *achieved, int number)
         (json_int_t)group->n_nodes, "gpus", (json_int_t)group->gpus, "from",
         (json_int_t)group->from, "rings", arm_json(group, RINGS), "own", arm_json(group, OWN),
         "trials", (json_int_t)group->trials, "share", median_or_null(&group->shares), "gain",
-        real_or_null(both, exp(gain)), "low", real_or_null(both, exp(gain - half)), "high",
-        real_or_null(both, exp(gain + half)), "verdict", word, "needs", "rings",
+        real_or_null(both, exp(gain)), "low",
+        real_or_null(both && isfinite(half), exp(gain - half)), "high",
+        real_or_null(both && isfinite(half), exp(gain + half)), "verdict", word, "needs", "rings",
         (json_int_t)needs[RINGS], "own", (json_int_t)needs[OWN], "stale", stale_json(group));
 }
 

@@ -469,6 +469,7 @@ static void check_group(const json_t *records, const json_t *group)
     double gain = mean_of(rings, r) - mean_of(own, o);
     check_near("gain", json_object_get(group, "gain"), exp(gain));
     if (r < 2 || o < 2) {
+        CHECK(json_is_null(json_object_get(group, "low")));
         CHECK(json_is_null(json_object_get(group, "high")));
         check_verdict(group, r, o, 0, INFINITY);
         return;
