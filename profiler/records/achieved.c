@@ -37,7 +37,7 @@ struct alone {
 };
 
 struct group {
-    int64_t n_nodes, gpus, from, steps[ARMS], trials;
+    int64_t n_nodes, gpus, from, steps[ARMS], trials, users;
     struct tccl_series shares;   /* of what was foretold, with the ring */
     struct alone latest[LATEST]; /* the one of number i in [i % LATEST] */
     int64_t n_alone;
@@ -59,7 +59,7 @@ struct account {
 };
 
 struct tccl_achieved {
-    struct tccl_texts classes, units_by, accounts_by;
+    struct tccl_texts classes, units_by, users_by, accounts_by;
     struct group *groups;
     struct unit *units;
     struct account *accounts;
@@ -83,6 +83,7 @@ void tccl_achieved_free(struct tccl_achieved *achieved)
     }
     tccl_texts_clear(&achieved->classes);
     tccl_texts_clear(&achieved->units_by);
+    tccl_texts_clear(&achieved->users_by);
     tccl_texts_clear(&achieved->accounts_by);
     tccl_series_clear(&achieved->shares);
     free(achieved->groups);
@@ -128,10 +129,12 @@ static int find_group(struct tccl_achieved *achieved, const struct tccl_facts *f
 static int add_to_job(struct tccl_achieved *achieved, const struct tccl_facts *facts, int group,
                       enum arm arm)
 {
-    const int64_t key[] = {facts->uid, facts->job, group, arm};
-    int count = achieved->units_by.count;
+    const int64_t key[] = {facts->uid, group, facts->job, arm};
+    int count = achieved->units_by.count, users = achieved->users_by.count;
     if (count >= JOBS)
         return 0;
+    if (tccl_texts_number(&achieved->users_by, (const char *)key, 2 * sizeof(*key), 0) == users)
+        achieved->groups[group].users++;
     if (MORE(achieved->units, count, achieved->units_room) != 0)
         return -1;
     int number = tccl_texts_number(&achieved->units_by, (const char *)key, sizeof(key), 0);
@@ -302,12 +305,12 @@ static json_t *group_json(const struct tccl_achieved *achieved, int number)
     const char *word = judge(group, gain, half, needs);
     bool both = rings->count > 0 && own->count > 0;
     return json_pack(
-        "{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:{s:I, s:I}, s:o}",
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:s, s:{s:I, s:I}, s:o}",
         "node_class", tccl_texts_get(&achieved->classes, number), "n_nodes",
         (json_int_t)group->n_nodes, "gpus", (json_int_t)group->gpus, "from",
         (json_int_t)group->from, "rings", arm_json(group, RINGS), "own", arm_json(group, OWN),
-        "trials", (json_int_t)group->trials, "share", median_or_null(&group->shares), "gain",
-        real_or_null(both, exp(gain)), "low",
+        "trials", (json_int_t)group->trials, "users", (json_int_t)group->users, "share",
+        median_or_null(&group->shares), "gain", real_or_null(both, exp(gain)), "low",
         real_or_null(both && isfinite(half), exp(gain - half)), "high",
         real_or_null(both && isfinite(half), exp(gain + half)), "verdict", word, "needs", "rings",
         (json_int_t)needs[RINGS], "own", (json_int_t)needs[OWN], "stale", stale_json(group));

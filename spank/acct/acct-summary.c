@@ -214,10 +214,12 @@ static void say_gain(const json_t *group, char text[static GAIN])
     long long more = count_of(needs, "rings"), own = count_of(needs, "own");
     char range[96] = "";
     if (json_is_number(json_object_get(group, "high")))
-        snprintf(range, sizeof(range), "%.2f times (%.2f to %.2f; %lld and %lld jobs)",
+        snprintf(range, sizeof(range),
+                 "%.2f times (%.2f to %.2f; %lld and %lld jobs of %lld user%s)",
                  real_of(group, "gain"), real_of(group, "low"), real_of(group, "high"),
                  count_of(json_object_get(group, "rings"), "jobs"),
-                 count_of(json_object_get(group, "own"), "jobs"));
+                 count_of(json_object_get(group, "own"), "jobs"), count_of(group, "users"),
+                 ending(count_of(group, "users")));
     if (strcmp(verdict, "unknown") != 0)
         snprintf(text, GAIN, "%s: %s%s NCCL's own", range, verdict,
                  strcmp(verdict, "as fast") == 0 ? " as" : " than");

@@ -102,13 +102,13 @@ static json_t *group(const char *class, double gain, double low, double high, co
 {
     bool known = gain > 0;
     return json_pack("{s:s, s:i, s:i, s:i, s:{s:i, s:f}, s:{s:i, s:f}, s:f, s:o, s:o, s:o, s:s, "
-                     "s:{s:i, s:i}, s:n}",
+                     "s:{s:i, s:i}, s:n, s:i}",
                      "node_class", class, "n_nodes", 2, "gpus", 8, "from", 64 << 20, "rings",
                      "jobs", 20, "gbps", 10.5, "own", "jobs", 7, "gbps", known ? 7.0 : 0.0, "share",
                      0.93, "gain", known ? json_real(gain) : json_null(), "low",
                      known ? json_real(low) : json_null(), "high",
                      known ? json_real(high) : json_null(), "verdict", verdict, "needs", "rings",
-                     more, "own", more_own, "stale");
+                     more, "own", more_own, "stale", "users", 3);
 }
 
 /* What was achieved comes first, with what is known of the gain, and what it takes to know it. */
@@ -135,11 +135,15 @@ TEST(achieved)
     cleanup_free char *text = printed(summary, 100, false);
     CHECK_HOLDS(text, "1970-01-02T00:00:00\n\nWhat was achieved\nRings reached 93 % of what was "
                       "predicted (the median of 812 steps).\n");
-    CHECK_HOLDS(text, "  2x8 9f3c01aa:0-3         64 MiB   10.50    7.00     93 %\n"
-                      "      1.50 times (1.41 to 1.59; 20 and 7 jobs): faster than NCCL's own\n");
-    CHECK_HOLDS(text, "0.90 times (0.85 to 0.95; 20 and 7 jobs): slower than NCCL's own\n");
-    CHECK_HOLDS(text, "1.00 times (0.99 to 1.01; 20 and 7 jobs): as fast as NCCL's own\n");
-    CHECK_HOLDS(text, "jobs): not yet known: it takes some 30 more jobs with the");
+    CHECK_HOLDS(
+        text,
+        "  2x8 9f3c01aa:0-3         64 MiB   10.50    7.00     93 %\n"
+        "      1.50 times (1.41 to 1.59; 20 and 7 jobs of 3 users): faster than NCCL's own\n");
+    CHECK_HOLDS(text,
+                "0.90 times (0.85 to 0.95; 20 and 7 jobs of 3 users): slower than NCCL's own\n");
+    CHECK_HOLDS(text,
+                "1.00 times (0.99 to 1.01; 20 and 7 jobs of 3 users): as fast as NCCL's own\n");
+    CHECK_HOLDS(text, "of 3 users): not yet known: it takes some 30 more jobs");
     CHECK_HOLDS(text, "      not yet known: it takes 1 more job with NCCL's own\n");
     CHECK_HOLDS(text,
                 "<b>\\x1b: 9 steps beside no other reached 71 % of what the profile says, on");

@@ -461,6 +461,14 @@ static void check_group(const json_t *records, const json_t *group)
     json_array_foreach((json_t *)records, i, record) trials +=
         is_in(group, record) && is_trial_or_left(record) && is(record, "reason_class", "trial");
     CHECK_INT((int)number_of(group, "trials"), trials);
+    int users = 0;
+    for (int uid = 1000; uid < 1003; uid++) { /* all that there are */
+        bool has = false;
+        json_array_foreach((json_t *)records, i, record) has =
+            has || (is_in(group, record) && number_of(record, "uid") == uid);
+        users += has;
+    }
+    CHECK_INT((int)number_of(group, "users"), users);
     if (r == 0 || o == 0) {
         CHECK(json_is_null(json_object_get(group, "gain")));
         check_verdict(group, r, o, 0, INFINITY);
