@@ -22,6 +22,7 @@ struct link {
 };
 static struct link asked;
 static int tries; /* to deliver */
+static int told;  /* how many are lost, which nobody hears */
 
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),
@@ -29,8 +30,10 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
 {
     CHECK(daemon && deadline > tccl_now_ms() && !asked.done);
     CHECK_STR(node, "home");
-    if (strcmp(tccl_message_type(message), "record") != 0)
-        return NULL; /* what was lost is not heard */
+    if (strcmp(tccl_message_type(message), "record") != 0) {
+        told++;
+        return NULL;
+    }
     asked = (struct link){done, context, json_incref(message)};
     tries++;
     return &asked;
@@ -310,6 +313,17 @@ TEST(early)
             answer(true, -1);
     }
     CHECK_INT(waiting(), 0);
+    end();
+}
+
+/* Where it is not heard how many are lost, that is said again soon, later each time. */
+TEST(told_again)
+{
+    begin("home");
+    told = 0;
+    journal_lose(journal, NULL, 1, 0, "a test");
+    AWAIT(told == 2);
+    CHECK_INT(journal->tell_ms, 4000);
     end();
 }
 

@@ -63,7 +63,8 @@ struct journal {
     struct losses losses;
     int64_t told, said;   /* of those: what the records' home has heard, and is being told */
     struct link *telling; /* NULL: it is not being told now */
-    struct event *tell;   /* time to tell it */
+    struct event *tell;   /* time to tell it; */
+    int64_t tell_ms;      /* after so long, as it was not heard; 0: it was */
     struct log_limit trouble, lost, misdated, refused, expired, late, abandoned;
 };
 

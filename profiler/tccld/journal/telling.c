@@ -14,8 +14,9 @@
 #include "tccld/net/link.h"
 
 enum {
-    SOON_MS = 1000, /* others may be lost with it */
-    AGAIN_MS = 60000,
+    SOON_MS = 1000,  /* others may be lost with it */
+    AGAIN_MS = 2000, /* where it was not heard: at first; twice as long each time, */
+    AGAIN_MOST_MS = 60000,
 };
 _Static_assert((int)LOSSES_LEDGER == (int)TCCL_LOST_LEDGER, "a ledger's number");
 
@@ -30,6 +31,13 @@ static void look_after(struct journal *journal, int64_t ms)
 void telling_look(struct journal *journal)
 {
     look_after(journal, SOON_MS);
+}
+
+static void look_later(struct journal *journal)
+{
+    int64_t ms = journal->tell_ms ? 2 * journal->tell_ms : AGAIN_MS;
+    journal->tell_ms = ms < AGAIN_MOST_MS ? ms : AGAIN_MOST_MS;
+    look_after(journal, journal->tell_ms);
 }
 
 void telling_again(struct journal *journal)
@@ -54,7 +62,12 @@ static void end_telling(struct journal *journal, bool heard, json_int_t said, co
                     why);
     if (heard && said > journal->told)
         journal->told = said;
-    look_after(journal, heard ? SOON_MS : AGAIN_MS);
+    if (!heard) {
+        look_later(journal);
+        return;
+    }
+    journal->tell_ms = 0;
+    look_after(journal, SOON_MS);
 }
 
 /* In the disk's thread: what a node says, of a message LOST. */
@@ -126,7 +139,7 @@ void telling_on_time(evutil_socket_t fd, short what, void *argument)
     json_object_update_new(message, rest);
     journal->said = losses->count;
     if (tell_home(journal, message) != 0)
-        look_after(journal, AGAIN_MS);
+        look_later(journal);
 }
 
 /* Over TCP the node is the one that the credential's envelope names, whatever else is said. */
