@@ -202,7 +202,7 @@ has_record() { # JOB STEP
 recorded() { # JOB STEP FIELD VALUE-PATTERN
     eventually "a record of $1.$2" has_record "$1" "$2"
     (eventually "record $1.$2: $3" record_matches "$@") ||
-        matches "record $1.$2: $3" "$(record "$1" "$2" "$3")" "$4"
+        matches "record $1.$2 ($(record "$1" "$2" reason)): $3" "$(record "$1" "$2" "$3")" "$4"
 }
 
 record_matches() { # JOB STEP FIELD VALUE-PATTERN
