@@ -134,3 +134,8 @@ json_int_t tccl_number_of(const json_t *object, const char *name)
 {
     return json_integer_value(json_object_get(object, name));
 }
+
+double tccl_real_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}

@@ -45,5 +45,6 @@ int tccl_digits(double value);
  * none, or one of another type. Texts are borrowed. */
 const char *tccl_text_of(const json_t *object, const char *name);
 json_int_t tccl_number_of(const json_t *object, const char *name);
+double tccl_real_of(const json_t *object, const char *name); /* of a whole number, too */
 
 #endif

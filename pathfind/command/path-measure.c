@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "command/path-answer.h"
 
 /* One set, measured; rates and limits only where a model knows them. */
@@ -70,12 +71,11 @@ static void measured_print(const json_t *json)
 {
     size_t i;
     const json_t *member, *limit;
-    printf("%.3f GB/s\n", json_number_value(json_object_get(json, "gbps")));
+    printf("%.3f GB/s\n", tccl_real_of(json, "gbps"));
     json_array_foreach(json_object_get(json, "transfers"), i,
                        member) if ((limit = json_object_get(member, "limit")))
         printf("  %-10s %8.3f GB/s  %s\n", json_string_value(json_object_get(member, "transfer")),
-               json_number_value(json_object_get(member, "gbps")),
-               json_is_string(limit) ? json_string_value(limit) : "");
+               tccl_real_of(member, "gbps"), json_is_string(limit) ? json_string_value(limit) : "");
 }
 
 static int measure_and_print(const struct options *options, struct source *source,

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fields.h"
 #include "records/filter.h"
 #include "records/records.h"
 #include "records/store.h"
@@ -34,35 +35,24 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
                                           : json_integer(sqlite3_column_int64(row, i));
 }
 
-static const char *text_in(const json_t *record, const char *name)
-{
-    const char *text = json_string_value(json_object_get(record, name));
-    return text ? text : "";
-}
-
-static double real_in(const json_t *record, const char *name)
-{
-    return json_number_value(json_object_get(record, name));
-}
-
 static int show_share(json_t *record)
 {
-    double share =
-        tccl_achieved_share(real_in(record, "achieved_gbps"), text_in(record, "achieved_with"),
-                            text_in(record, "built"), real_in(record, "gbps"),
-                            real_in(record, "nccl_gbps"), real_in(record, "baseline_gbps"));
+    double share = tccl_achieved_share(
+        tccl_real_of(record, "achieved_gbps"), tccl_text_of(record, "achieved_with"),
+        tccl_text_of(record, "built"), tccl_real_of(record, "gbps"),
+        tccl_real_of(record, "nccl_gbps"), tccl_real_of(record, "baseline_gbps"));
     return json_object_set_new(record, "achieved_share", json_real(share));
 }
 
 /* What NCCL built may be the better answer. */
 static int show_built(json_t *record)
 {
-    struct tccl_shown shown = tccl_shown(text_in(record, "state"), text_in(record, "reason"),
-                                         text_in(record, "reason_class"), text_in(record, "built"),
-                                         text_in(record, "built_reason"),
-                                         json_integer_value(json_object_get(record, "step")));
+    struct tccl_shown shown = tccl_shown(
+        tccl_text_of(record, "state"), tccl_text_of(record, "reason"),
+        tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
+        tccl_text_of(record, "built_reason"), json_integer_value(json_object_get(record, "step")));
     json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
-    bool idle = !*shown.built && *text_in(record, "built");
+    bool idle = !*shown.built && *tccl_text_of(record, "built");
     int failed =
         json_object_set_new(record, "state", state) |
         json_object_set_new(record, "reason", reason) |

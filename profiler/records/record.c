@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "client/hostlist.h"
 #include "client/key.h"
 #include "records/record.h"
@@ -114,29 +115,24 @@ static json_t *normal_field(const struct tccl_field *field, const json_t *record
     return normal ? normal : no_memory(err);
 }
 
-static double real_of(const json_t *record, const char *name)
-{
-    return json_number_value(json_object_get(record, name));
-}
-
 /* Derives absent fields from others. Returns 0, or -1 with err. */
 static int complete(json_t *record, struct tccl_error *err)
 {
-    double baseline = real_of(record, "baseline_gbps");
-    if (real_of(record, "ratio") == 0 && baseline > 0) {
-        double ratio = real_of(record, "gbps") / baseline;
+    double baseline = tccl_real_of(record, "baseline_gbps");
+    if (tccl_real_of(record, "ratio") == 0 && baseline > 0) {
+        double ratio = tccl_real_of(record, "gbps") / baseline;
         json_object_set_new(record, "ratio", json_real(ratio < RATIO ? ratio : RATIO));
     }
     const char *nodes = json_string_value(json_object_get(record, "nodes"));
     const char *first = json_string_value(json_object_get(record, "first_node"));
-    if (!*nodes || (*first && real_of(record, "n_nodes") > 0))
+    if (!*nodes || (*first && tccl_real_of(record, "n_nodes") > 0))
         return 0;
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
     if (tccl_hosts_expand(nodes, TCCL_MAX_NODE_LIST, &hosts, err) != 0)
         return tccl_fail_in(err, "nodes");
     if (!*first)
         json_object_set_new(record, "first_node", json_string(hosts.names[0]));
-    if (real_of(record, "n_nodes") == 0)
+    if (tccl_real_of(record, "n_nodes") == 0)
         json_object_set_new(record, "n_nodes", json_integer((json_int_t)hosts.count));
     return 0;
 }

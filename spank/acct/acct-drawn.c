@@ -116,9 +116,8 @@ static void read_nccl(const json_t *record, struct acct_drawn *drawn)
  */
 static void add_gain(const json_t *record, struct acct_drawn *drawn)
 {
-    double gbps = json_number_value(json_object_get(record, "gbps")),
-           own = json_number_value(json_object_get(record, "baseline_gbps")),
-           ratio = json_number_value(json_object_get(record, "ratio"));
+    double gbps = tccl_real_of(record, "gbps"), own = tccl_real_of(record, "baseline_gbps"),
+           ratio = tccl_real_of(record, "ratio");
     bool left = !strcmp(tccl_text_of(record, "state"), "nothing-to-do");
     struct tccl_sheet *sheet = &drawn->sheet;
     char cause[TCCL_LOAD_TEXT] = "";
@@ -138,8 +137,8 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
 /* What its large collectives reached. */
 static void add_achieved(const json_t *record, struct acct_drawn *drawn)
 {
-    double achieved = json_number_value(json_object_get(record, "achieved_gbps")),
-           share = json_number_value(json_object_get(record, "achieved_share"));
+    double achieved = tccl_real_of(record, "achieved_gbps"),
+           share = tccl_real_of(record, "achieved_share");
     long long samples = tccl_number_of(record, "samples");
     bool own = !strcmp(tccl_text_of(record, "achieved_with"), "own");
     char of[64] = "";
@@ -159,8 +158,7 @@ static void add_achieved(const json_t *record, struct acct_drawn *drawn)
 static void add_beside(const json_t *record, struct acct_drawn *drawn)
 {
     long long others = tccl_number_of(record, "neighbours"), left;
-    double gbps = json_number_value(json_object_get(record, "gbps")),
-           alone = json_number_value(json_object_get(record, "alone_gbps"));
+    double gbps = tccl_real_of(record, "gbps"), alone = tccl_real_of(record, "alone_gbps");
     bool each = others > 1 && tccl_number_of(record, "n_nodes") > 1;
     const char *by = drawn->bounds ? " (by bounds)"
                      : !strcmp(tccl_text_of(record, "neighbours_by"), "measured")
@@ -203,7 +201,7 @@ static void add_bars(const json_t *record, struct acct_drawn *drawn)
                                 {"placed_gbps", "best GPUs"},
                                 {"bound_gbps", "proven bound"}};
     for (int i = 0; i < TCCL_SHEET_BARS; i++) {
-        double gbps = json_number_value(json_object_get(record, known[i].name));
+        double gbps = tccl_real_of(record, known[i].name);
         int n = drawn->sheet.n_bars;
         if (!(gbps > 0) || (i == 1 && strcmp(tccl_text_of(record, "achieved_with"), "rings") != 0))
             continue;
@@ -252,8 +250,7 @@ static void add_nodes(const struct acct_group *group, int place, double gbps,
 static void add_cards(const json_t *record, struct acct_drawn *drawn)
 {
     struct tccl_sheet *sheet = &drawn->sheet;
-    double gbps = json_number_value(json_object_get(record, "gbps")),
-           own = json_number_value(json_object_get(record, "baseline_gbps"));
+    double gbps = tccl_real_of(record, "gbps"), own = tccl_real_of(record, "baseline_gbps");
     char place[ACCT_PLACE];
     sheet->cards =
         calloc((size_t)(drawn->ring.n_runs + 1 + drawn->n_beside), sizeof(*sheet->cards));

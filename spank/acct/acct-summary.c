@@ -17,11 +17,6 @@
 
 enum { DAY = 86400, LEAST_COLUMNS = 72, WORDS = 33, NAME = 64, REASON = 512, LEAD = 512 };
 
-static double real_of(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
-}
-
 /* A count or a time, clamped to 0 … 10^12, so that sums can't overflow. */
 static long long count_of(const json_t *object, const char *name)
 {
@@ -153,14 +148,14 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
                        "nodes that a fallback blames.");
     json_array_foreach(nodes, i, node)
     {
-        if (real_of(node, "share") >= 0.95 && !tccl_number_of(node, "fallbacks"))
+        if (tccl_real_of(node, "share") >= 0.95 && !tccl_number_of(node, "fallbacks"))
             continue;
         if (shown++ == 0)
             tccl_doc_table(doc, "", NULL, columns, 4);
         tccl_doc_text(doc, tccl_text_of(node, "node"), NAME);
         if (json_is_number(json_object_get(node, "share"))) {
-            tccl_doc_cell(doc, "%.1f %%", 100 * real_of(node, "share"));
-            tccl_doc_bar(doc, real_of(node, "share"));
+            tccl_doc_cell(doc, "%.1f %%", 100 * tccl_real_of(node, "share"));
+            tccl_doc_bar(doc, tccl_real_of(node, "share"));
         } else {
             tccl_doc_cell(doc, "-");
         }
@@ -180,8 +175,8 @@ static void put_losses(struct tccl_doc *doc, const json_t *summary)
                  *placement = json_object_get(summary, "placement");
     long long shared = count_of(sharing, "steps"), known = count_of(placement, "steps"),
               unknown = count_of(placement, "unknown");
-    double beside = real_of(sharing, "gbps"), alone = real_of(placement, "alone_gbps"),
-           placed = real_of(placement, "placed_gbps");
+    double beside = tccl_real_of(sharing, "gbps"), alone = tccl_real_of(placement, "alone_gbps"),
+           placed = tccl_real_of(placement, "placed_gbps");
     if (shared + known + unknown <= 0)
         return;
     tccl_doc_begin(doc, "Sharing and placement", NULL);
@@ -189,8 +184,8 @@ static void put_losses(struct tccl_doc *doc, const json_t *summary)
         tccl_doc_line(doc,
                       "Sharing: %lld step%s began beside others: mean %.2f GB/s, %.2f alone (%.0f "
                       "%% lost)",
-                      shared, ending(shared), beside, real_of(sharing, "alone_gbps"),
-                      fmax(0, 100 * (1 - share(beside, real_of(sharing, "alone_gbps")))));
+                      shared, ending(shared), beside, tccl_real_of(sharing, "alone_gbps"),
+                      fmax(0, 100 * (1 - share(beside, tccl_real_of(sharing, "alone_gbps")))));
     if (known > 0)
         tccl_doc_line(doc,
                       "Placement: %lld step%s alone: mean %.2f GB/s, %.2f on their machines' best "
@@ -216,8 +211,8 @@ static void say_gain(const json_t *group, char text[static GAIN])
     if (json_is_number(json_object_get(group, "high")))
         snprintf(range, sizeof(range),
                  "%.2f times (%.2f to %.2f; %lld and %lld jobs of %lld user%s)",
-                 real_of(group, "gain"), real_of(group, "low"), real_of(group, "high"),
-                 count_of(json_object_get(group, "rings"), "jobs"),
+                 tccl_real_of(group, "gain"), tccl_real_of(group, "low"),
+                 tccl_real_of(group, "high"), count_of(json_object_get(group, "rings"), "jobs"),
                  count_of(json_object_get(group, "own"), "jobs"), count_of(group, "users"),
                  ending(count_of(group, "users")));
     if (strcmp(verdict, "unknown") != 0)
@@ -235,8 +230,8 @@ static void say_gain(const json_t *group, char text[static GAIN])
 
 static void put_gbps(struct tccl_doc *doc, const json_t *arm)
 {
-    if (real_of(arm, "gbps") > 0)
-        tccl_doc_cell(doc, "%.2f", real_of(arm, "gbps"));
+    if (tccl_real_of(arm, "gbps") > 0)
+        tccl_doc_cell(doc, "%.2f", tccl_real_of(arm, "gbps"));
     else
         tccl_doc_cell(doc, "-");
 }
@@ -250,7 +245,7 @@ static void put_stale(struct tccl_doc *doc, const json_t *group)
         tccl_doc_line(doc,
                       "%s: %lld steps beside no other reached %.0f %% of what the profile says, on "
                       "%s: profile no longer true here: measure again",
-                      class, count_of(stale, "steps"), 100 * real_of(stale, "share"), nodes);
+                      class, count_of(stale, "steps"), 100 * tccl_real_of(stale, "share"), nodes);
 }
 
 /* Rings beside NCCL's own, as they were measured. */
@@ -265,10 +260,10 @@ static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
     if (!any)
         return;
     tccl_doc_begin(doc, "What was achieved", NULL);
-    if (real_of(achieved, "share") > 0)
+    if (tccl_real_of(achieved, "share") > 0)
         tccl_doc_line(doc,
                       "Rings reached %.0f %% of what was predicted (the median of %lld step%s).",
-                      100 * real_of(achieved, "share"), count_of(achieved, "rings"),
+                      100 * tccl_real_of(achieved, "share"), count_of(achieved, "rings"),
                       ending(count_of(achieved, "rings")));
     tccl_doc_line(doc, "GB/s by the best tenth of a step's large collectives, means over jobs; in "
                        "brackets, where the gain is with 95 %% confidence.");
@@ -286,8 +281,8 @@ static void put_achieved(struct tccl_doc *doc, const json_t *achieved)
         tccl_doc_cell(doc, "%lld MiB", count_of(group, "from") >> 20);
         put_gbps(doc, json_object_get(group, "rings"));
         put_gbps(doc, json_object_get(group, "own"));
-        if (real_of(group, "share") > 0)
-            tccl_doc_cell(doc, "%.0f %%", 100 * real_of(group, "share"));
+        if (tccl_real_of(group, "share") > 0)
+            tccl_doc_cell(doc, "%.0f %%", 100 * tccl_real_of(group, "share"));
         else
             tccl_doc_cell(doc, "-");
         tccl_doc_cell(doc, "%s", gain);
@@ -331,8 +326,8 @@ static void put_time(struct tccl_doc *doc, const json_t *achieved)
         const char *text = tccl_text_of(account, "account");
         snprintf(name, sizeof(name), *text ? "%.60s" : "user %.0s%lld", text,
                  count_of(account, "uid"));
-        double part = real_of(account, "share");
-        say_bytes(real_of(account, "bytes"), sent);
+        double part = tccl_real_of(account, "share");
+        say_bytes(tccl_real_of(account, "bytes"), sent);
         tccl_doc_text(doc, name, NAME);
         tccl_doc_cell(doc, "%lld", count_of(account, "steps"));
         tccl_doc_cell(doc, "%s", sent);
@@ -373,7 +368,7 @@ static size_t add_days(const json_t *days, size_t first, json_int_t each, struct
         span->built += count_of(day, "built");
         span->fallback += count_of(day, "fallback");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
-            gains += real_of(day, "gain_mean") * (double)times;
+            gains += tccl_real_of(day, "gain_mean") * (double)times;
             n_gains += times;
         }
     }
@@ -403,7 +398,7 @@ static bool find_gains(const json_t *summary, size_t *first, size_t *last)
     *first = json_array_size(gains);
     *last = 0;
     for (size_t i = 0; i < json_array_size(gains); i++) {
-        if (real_of(json_array_get(gains, i), "steps") <= 0)
+        if (tccl_real_of(json_array_get(gains, i), "steps") <= 0)
             continue;
         if (*first > i)
             *first = i;
@@ -416,7 +411,7 @@ static bool find_gains(const json_t *summary, size_t *first, size_t *last)
 static void gain_range(const json_t *part, char *text, size_t size)
 {
     const json_t *to = json_object_get(part, "to");
-    double from = real_of(part, "from");
+    double from = tccl_real_of(part, "from");
     if (json_is_number(to))
         snprintf(text, size, "%.2f - %.2f", from, json_number_value(to));
     else
@@ -436,15 +431,15 @@ static void put_gains(struct tccl_doc *doc, const json_t *summary)
     if (!find_gains(summary, &first, &last))
         return;
     for (size_t i = first; i <= last; i++)
-        most = fmax(most, real_of(json_array_get(gains, i), "steps"));
+        most = fmax(most, tccl_real_of(json_array_get(gains, i), "steps"));
     tccl_doc_begin(doc, "Predicted gain over the baseline", NULL);
     if (rings > 0)
-        tccl_doc_line(doc, "median %.2f of %lld ring%s that NCCL built", real_of(built, "median"),
-                      rings, ending(rings));
+        tccl_doc_line(doc, "median %.2f of %lld ring%s that NCCL built",
+                      tccl_real_of(built, "median"), rings, ending(rings));
     else
         tccl_doc_line(doc, "of no ring is it known that NCCL built it");
-    tccl_doc_line(doc, "for all: median %.2f, mean %.2f", real_of(summary, "gain_median"),
-                  real_of(summary, "gain_mean"));
+    tccl_doc_line(doc, "for all: median %.2f, mean %.2f", tccl_real_of(summary, "gain_median"),
+                  tccl_real_of(summary, "gain_mean"));
     tccl_doc_table(doc, "", NULL, columns, 2);
     for (size_t i = first; i <= last; i++) {
         const json_t *part = json_array_get(gains, i);
@@ -452,7 +447,7 @@ static void put_gains(struct tccl_doc *doc, const json_t *summary)
         gain_range(part, range, sizeof(range));
         tccl_doc_cell(doc, "%s", range);
         tccl_doc_cell(doc, "%lld", count_of(part, "steps"));
-        tccl_doc_bar(doc, real_of(part, "steps") / most);
+        tccl_doc_bar(doc, tccl_real_of(part, "steps") / most);
         tccl_doc_row(doc);
     }
 }
@@ -522,10 +517,10 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     put_losses(&doc, summary);
     put_time(&doc, json_object_get(summary, "achieved"));
     put_nodes(&doc, json_object_get(summary, "nodes"));
-    if (real_of(solve, "max") > 0)
+    if (tccl_real_of(solve, "max") > 0)
         fprintf(out, "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
-                real_of(solve, "median") / 1e3, real_of(solve, "p99") / 1e3,
-                real_of(solve, "max") / 1e3);
+                tccl_real_of(solve, "median") / 1e3, tccl_real_of(solve, "p99") / 1e3,
+                tccl_real_of(solve, "max") / 1e3);
     put_spans(&doc, summary);
 }
 
@@ -562,18 +557,18 @@ static void put_tiles(const json_t *summary, FILE *out)
     put_count("With a ring", rings, steps, out);
     put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "applied"), rings, out);
     put_count("Fallbacks", count_of(states, "fallback"), steps, out);
-    if (real_of(achieved, "share") > 0)
+    if (tccl_real_of(achieved, "share") > 0)
         tccl_html_fact(out, "Achieved of what was predicted, median", "%.0f %%",
-                       100 * real_of(achieved, "share"));
-    if (real_of(of_built, "median") > 0)
+                       100 * tccl_real_of(achieved, "share"));
+    if (tccl_real_of(of_built, "median") > 0)
         tccl_html_fact(out, "Predicted gain of rings that NCCL built, median", "%.2f×",
-                       real_of(of_built, "median"));
-    if (real_of(summary, "gain_median") > 0)
+                       tccl_real_of(of_built, "median"));
+    if (tccl_real_of(summary, "gain_median") > 0)
         tccl_html_fact(out, "Gain predicted for all, median (mean)", "%.2f× (%.2f×)",
-                       real_of(summary, "gain_median"), real_of(summary, "gain_mean"));
-    if (real_of(solve, "max") > 0)
+                       tccl_real_of(summary, "gain_median"), tccl_real_of(summary, "gain_mean"));
+    if (tccl_real_of(solve, "max") > 0)
         tccl_html_fact(out, "Time to a ring, median (99 % within)", "%.1f ms (%.1f ms)",
-                       real_of(solve, "median") / 1e3, real_of(solve, "p99") / 1e3);
+                       tccl_real_of(solve, "median") / 1e3, tccl_real_of(solve, "p99") / 1e3);
     fputs("</dl></div>\n", out);
 }
 
@@ -688,7 +683,7 @@ static void put_day_charts(const json_t *summary, FILE *out)
                                 .digits = 2,
                                 .columns = gains,
                                 .n_columns = chart.n_columns};
-    if (real_of(summary, "gain_mean") > 0)
+    if (tccl_real_of(summary, "gain_mean") > 0)
         tccl_html_chart("Predicted gain by day", &chart, out);
 }
 
@@ -708,9 +703,9 @@ static void put_gain_chart(const json_t *summary, FILE *out)
     for (size_t i = first; i <= last && chart.n_columns < PARTS; i++) {
         const json_t *part = json_array_get(json_object_get(summary, "gains"), i);
         struct tccl_chart_column *column = &columns[chart.n_columns++];
-        *column = (struct tccl_chart_column){.values = {real_of(part, "steps")}};
+        *column = (struct tccl_chart_column){.values = {tccl_real_of(part, "steps")}};
         gain_range(part, column->name, sizeof(column->name));
-        snprintf(column->label, sizeof(column->label), "%.2f", real_of(part, "from"));
+        snprintf(column->label, sizeof(column->label), "%.2f", tccl_real_of(part, "from"));
     }
     tccl_html_chart("Predicted gains", &chart, out);
 }
@@ -723,8 +718,8 @@ static void format_lead(const json_t *summary, char text[static LEAD])
                  *built = json_object_get(summary, "gain_built");
     const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
     long long steps = count_of(summary, "steps"), rings = with_ring(states);
-    double median = real_of(built, "median"), predicted = real_of(summary, "gain_median");
-    double reached = real_of(json_object_get(summary, "achieved"), "share");
+    double median = tccl_real_of(built, "median"), predicted = tccl_real_of(summary, "gain_median");
+    double reached = tccl_real_of(json_object_get(summary, "achieved"), "share");
     char gain[192] = "", back[120] = "", measured[80] = "";
     if (reached > 0)
         snprintf(measured, sizeof(measured), "; those that were measured reached %.0f %% of that",

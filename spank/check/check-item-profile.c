@@ -226,9 +226,8 @@ static void check_reached(const json_t *answer, struct check_result *result)
             check_say(result, CHECK_WARN,
                       "no longer true here: measure again (tccl-profile run): steps with rings on "
                       "GPUs %.63s%s reach %.2f of the %.1f GB/s that it promises",
-                      tccl_text_of(each, "what"), where,
-                      json_number_value(json_object_get(each, "reached")),
-                      json_number_value(json_object_get(each, "promised_gbps")));
+                      tccl_text_of(each, "what"), where, tccl_real_of(each, "reached"),
+                      tccl_real_of(each, "promised_gbps"));
     }
 }
 

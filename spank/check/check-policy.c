@@ -211,11 +211,6 @@ static int print_json(const struct tccl_conf *conf, bool explain, const struct a
     return 0;
 }
 
-static double real_of(const json_t *object, const char *name)
-{
-    return json_number_value(json_object_get(object, name));
-}
-
 static void print_evidence(const json_t *evidence)
 {
     size_t i;
@@ -224,13 +219,13 @@ static void print_evidence(const json_t *evidence)
     {
         long nodes = (long)tccl_number_of(each, "n_nodes");
         char ratio[64] = "not compared yet";
-        if (real_of(each, "ratio") > 0)
-            snprintf(ratio, sizeof(ratio), "%.2fx NCCL's own choice", real_of(each, "ratio"));
+        if (tccl_real_of(each, "ratio") > 0)
+            snprintf(ratio, sizeof(ratio), "%.2fx NCCL's own choice", tccl_real_of(each, "ratio"));
         printf("%-16s GPUs %s of %ld node%s, %.1f GB/s promised: %s (%ld steps with it, %ld "
                "without); slower by the steps of %ld "
                "users, good by %ld: %s\n",
                "evidence", tccl_text_of(each, "what"), nodes, nodes == 1 ? "" : "s",
-               real_of(each, "promised_gbps"), ratio, (long)tccl_number_of(each, "with_ring"),
+               tccl_real_of(each, "promised_gbps"), ratio, (long)tccl_number_of(each, "with_ring"),
                (long)tccl_number_of(each, "without"), (long)tccl_number_of(each, "slower"),
                (long)tccl_number_of(each, "good"),
                json_is_true(json_object_get(each, "off"))      ? "no longer given"
