@@ -8,6 +8,9 @@
 
 #include "base/hash.h"
 
+/* A part that reached less than this share of a bound refutes it: less is noise. */
+static const double REFUTES = 0.8;
+
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring)
 {
     if (side->count + ring->count > TCCL_MAX_SIDE)
@@ -53,6 +56,7 @@ int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *con
 /* A joint, in short. Sides stand in the order of their hashes. */
 struct entry {
     int n, count;               /* sides; transfers of all of them */
+    bool singles;               /* each side is one transfer */
     uint64_t bloom;             /* a bit for some of the transfers each */
     double slowest;             /* of all transfers, GB/s */
     tccl_transfer *transfers;   /* ascending, repeats stay */
@@ -61,7 +65,8 @@ struct entry {
 
 struct known_side {
     uint64_t hash;
-    double gbps; /* of its slowest transfer */
+    double gbps;         /* of its slowest transfer */
+    tccl_transfer first; /* one of its transfers */
 };
 
 struct tccl_together {
@@ -109,14 +114,15 @@ static uint64_t hash_of(const struct tccl_side *side)
     return tccl_hash64(sorted, (size_t)side->count * sizeof(*sorted));
 }
 
-static void insert_side(struct question *question, int which, uint64_t hash)
+static void insert_side(struct question *question, int which, const struct tccl_side *side)
 {
+    uint64_t hash = hash_of(side);
     int i = question->n++;
     for (; i > 0 && question->sides[i - 1].hash > hash; i--) {
         question->sides[i] = question->sides[i - 1];
         question->at[i] = question->at[i - 1];
     }
-    question->sides[i] = (struct known_side){.hash = hash};
+    question->sides[i] = (struct known_side){.hash = hash, .first = side->transfers[0]};
     question->at[i] = which;
 }
 
@@ -136,7 +142,7 @@ static int ask(const struct tccl_side *const *sides, int n, struct question *que
         question->count += side->count;
         for (int k = 0; k < side->count; k++)
             question->bloom |= UINT64_C(1) << side->transfers[k] % 61;
-        insert_side(question, i, hash_of(side));
+        insert_side(question, i, side);
     }
     qsort(question->transfers, (size_t)question->count, sizeof(tccl_transfer), compare_transfers);
     return 0;
@@ -196,7 +202,10 @@ static struct entry *add_entry(struct tccl_together *together, const struct ques
         together->room = room;
     }
     struct entry *entry = &together->entries[together->count];
-    *entry = (struct entry){.n = question->n, .count = question->count, .bloom = question->bloom};
+    *entry = (struct entry){.n = question->n,
+                            .count = question->count,
+                            .singles = question->n == question->count,
+                            .bloom = question->bloom};
     entry->transfers = calloc(count + 1, sizeof(*entry->transfers));
     entry->by_hash = calloc((size_t)question->n, sizeof(*entry->by_hash));
     if (!entry->transfers || !entry->by_hash) {
@@ -225,7 +234,8 @@ int tccl_together_add(struct tccl_together *together, const struct tccl_joint *j
     entry->slowest = INFINITY;
     for (int i = 0; i < entry->n; i++) {
         double gbps = joint->gbps[question.at[i]];
-        entry->by_hash[i] = (struct known_side){.hash = question.sides[i].hash, .gbps = gbps};
+        entry->by_hash[i] = question.sides[i];
+        entry->by_hash[i].gbps = gbps;
         entry->slowest = fmin(entry->slowest, gbps);
     }
     return 0;
@@ -240,15 +250,25 @@ bool tccl_together_has(const struct tccl_together *together, const struct tccl_s
 
 /* ---- bounds ---- */
 
-/* Has the entry all of these transfers, as often? Both ascend. */
-static bool contains(const struct entry *entry, const struct question *question)
+/* Has the whole all transfers of the part, as often? Both ascend. */
+static bool contains(const tccl_transfer *whole, int count, const tccl_transfer *part, int wanted)
 {
     int at = 0;
-    if (question->bloom & ~entry->bloom || entry->count < question->count)
-        return false;
-    for (int i = 0; i < entry->count && at < question->count; i++)
-        at += entry->transfers[i] == question->transfers[at];
-    return at == question->count;
+    for (int i = 0; i < count && at < wanted; i++)
+        at += whole[i] == part[at];
+    return at == wanted;
+}
+
+static bool entry_has(const struct entry *entry, const struct question *question)
+{
+    return !(question->bloom & ~entry->bloom) &&
+           contains(entry->transfers, entry->count, question->transfers, question->count);
+}
+
+static bool is_part(const struct entry *entry, const struct question *question)
+{
+    return !(entry->bloom & ~question->bloom) &&
+           contains(question->transfers, question->count, entry->transfers, entry->count);
 }
 
 /* A ring of each of the sides has at least this, GB/s: parts are sides alone, but for those of the
@@ -270,15 +290,44 @@ static double level(const struct question *question, const struct tccl_side *con
     return entry && at < entry->n ? 0 : 1 / time;
 }
 
-static void bound(const struct tccl_together *together, const struct question *question,
-                  const struct tccl_side *const *sides, double *gbps)
+static bool side_has(const struct tccl_side *side, tccl_transfer transfer)
+{
+    for (int i = 0; i < side->count; i++)
+        if (side->transfers[i] == transfer)
+            return true;
+    return false;
+}
+
+/* Single transfers that were measured together and reach less than sharing leaves them: they
+ * collapse, and beside more they are no faster. Returns whether there are some. */
+static bool collapse(const struct tccl_together *together, const struct question *question,
+                     const struct tccl_side *const *sides, double least, double *gbps)
+{
+    bool any = false;
+    for (int i = 0; together && i < together->count; i++) {
+        const struct entry *entry = &together->entries[i];
+        if (!entry->singles || entry->slowest >= REFUTES * least || !is_part(entry, question))
+            continue;
+        any = true;
+        for (int k = 0; k < entry->n; k++)
+            for (int side = 0; side < question->n; side++)
+                if (entry->by_hash[k].gbps < REFUTES * least &&
+                    side_has(sides[side], entry->by_hash[k].first))
+                    gbps[side] = fmin(gbps[side], sides[side]->rings * entry->by_hash[k].gbps);
+    }
+    return any;
+}
+
+/* Returns by what it is known. */
+static enum tccl_basis bound(const struct tccl_together *together, const struct question *question,
+                             const struct tccl_side *const *sides, double *gbps)
 {
     double least = level(question, sides, NULL);
     for (int i = 0; together && i < together->count; i++) {
         const struct entry *entry = &together->entries[i];
         if (entry->slowest <= least)
             continue;
-        if (contains(entry, question))
+        if (entry_has(entry, question))
             least = entry->slowest;
         else if (!(entry->bloom & ~question->bloom))
             least = fmax(least, level(question, sides, entry));
@@ -288,6 +337,8 @@ static void bound(const struct tccl_together *together, const struct question *q
         if (sides[i]->alone > 0)
             gbps[i] = fmin(gbps[i], sides[i]->alone);
     }
+    return collapse(together, question, sides, least, gbps) ? TCCL_BASIS_MEASURED
+                                                            : TCCL_BASIS_BOUNDS;
 }
 
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,
@@ -300,11 +351,11 @@ int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *con
     if (ask(sides, n, &question) != 0)
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
     const struct entry *entry = find(rates->together, &question);
-    *basis = entry ? TCCL_BASIS_MEASURED : TCCL_BASIS_BOUNDS;
     if (!entry) {
-        bound(rates->together, &question, sides, gbps);
+        *basis = bound(rates->together, &question, sides, gbps);
         return 0;
     }
+    *basis = TCCL_BASIS_MEASURED;
     for (int i = 0; i < n; i++)
         gbps[question.at[i]] = sides[question.at[i]]->rings * entry->by_hash[i].gbps;
     return 0;

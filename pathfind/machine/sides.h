@@ -88,6 +88,10 @@ struct tccl_rates {
  * - what was measured with these transfers and more is a lower bound: its slowest transfer;
  * - else all have at least 1 / (sum of rings / alone) a ring, where sides that were measured
  *   together count as one, with their slowest transfer.
+ * Where some of these transfers alone, one a side, were measured together and have less than that,
+ * they do more than share: they collapse. Sides that have one of them are then known to have no
+ * more, and that counts as measured (of transfers that collapse with others which nobody measured
+ * together nothing is known).
  * Returns 0, or -1 with err. */
 int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,
                      double *gbps, enum tccl_basis *basis, struct tccl_error *err);

@@ -9,6 +9,7 @@
 #include "fill/run-meter.h"
 #include "measure/pool/workspace.h"
 #include "ring/neighbours.h"
+#include "search/oddity.h"
 
 /* A step that started alone runs its best ring, or NCCL's own: of two sides one has one of these.
  */
@@ -21,7 +22,14 @@ struct candidates {
     int now;                 /* the one at work */
 };
 
+/* Single transfers and pairs, as they were measured. */
+struct log {
+    const struct tccl_backend *backend;
+    struct tccl_setmap sets;
+};
+
 struct work {
+    struct log log;
     struct tccl_backend *backend;
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
@@ -253,10 +261,57 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
     return rc;
 }
 
+/* ---- pairs that collapse ---- */
+
+static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
+{
+    struct log *log = context;
+    bool counts = measured->marks == log->backend->marks && set->count <= 2;
+
+    return counts && !tccl_setmap_note(&log->sets, set, measured) ? -1 : 0;
+}
+
+static int do_pair(struct work *work, const struct tccl_set *set, bool measure,
+                   struct tccl_error *err)
+{
+    struct tccl_joint joint = {.n = 2};
+    const struct tccl_side *sides[] = {&joint.sides[0], &joint.sides[1]};
+
+    for (int i = 0; i < 2; i++) {
+        joint.sides[i] = (struct tccl_side){.rings = 1, .count = 1};
+        joint.sides[i].transfers[0] = set->transfers[i];
+    }
+    bool known = tccl_together_has(work->known, sides, 2);
+    if (!measure) {
+        work->progress->together_total++;
+        work->progress->together += known;
+    } else if (!known && !stop(work)) {
+        work->progress->gpus = tccl_set_gpus(set);
+        return measure_joint(work, &joint, err);
+    }
+    return 0;
+}
+
+static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
+{
+    const struct tccl_setmap *sets = &work->log.sets;
+    int rc = 0;
+
+    for (size_t i = 0; i < sets->count && rc == 0 && !work->stopped && !work->time_over; i++) {
+        const struct tccl_setmap_entry *entry = &sets->entries[i];
+        if (tccl_oddity_is_pair(&entry->set) &&
+            tccl_oddity_collapses(sets, &entry->set, entry->best.gbps))
+            rc = do_pair(work, &entry->set, measure, err);
+    }
+    return rc;
+}
+
+/* ---- all of it ---- */
+
 static int do_all(struct work *work, bool measure, struct tccl_error *err)
 {
     const struct tccl_fill_options *options = work->options;
-    int rc = 0;
+    int rc = do_pairs(work, measure, err);
 
     for (int i = 0; i < options->n_splits && rc == 0 && !work->stopped && !work->time_over; i++)
         rc = do_split(work, &options->splits[i], measure, err);
@@ -278,6 +333,7 @@ static int run(struct work *work, struct tccl_error *err)
     if (!work->known)
         return tccl_fail(err, "out of memory");
     if (tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
+        tccl_profile_sets(work->profile, note, &work->log, NULL, err) < 0 ||
         do_all(work, false, err) != 0)
         return -1;
     work->progress->together_before = work->progress->together;
@@ -296,7 +352,8 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
 
     if (!work)
         return tccl_fail(err, "out of memory");
-    *work = (struct work){.backend = backend,
+    *work = (struct work){.log.backend = backend,
+                          .backend = backend,
                           .profile = profile,
                           .options = options,
                           .progress = end,
@@ -309,6 +366,7 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
     if (rc == 0)
         rc = work->stopped ? TCCL_FILL_STOPPED : work->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
     tccl_together_free(work->known);
+    tccl_setmap_clear(&work->log.sets);
     free(work);
     return rc;
 }

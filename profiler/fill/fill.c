@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/numberset.h"
-#include "fill/run-meter.h"
+#include "fill/pairs.h"
 #include "search/beside.h"
 #include "search/model-table.h"
 #include "search/search.h"
@@ -174,6 +174,23 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
     if (fill->symmetry || ended(fill) || fill->part_over)
         return 0;
     return tccl_fail(err, "%s", why.text);
+}
+
+static bool stop_pairs(void *context)
+{
+    return stop(context, 0);
+}
+
+/* What transfers of two jobs do to each other: steps that run beside each other are planned by
+ * what collapses, and so are chains. */
+static int measure_pairs(struct fill *fill, struct tccl_error *err)
+{
+    const struct tccl_pairs pairs = {
+        .meter = &fill->meter, .symmetry = fill->symmetry, .stop = stop_pairs, .context = fill};
+
+    fill->progress.phase = TCCL_FILL_PAIRS;
+    give_time(fill, MATRIX_PART);
+    return tccl_pairs_measure(&pairs, err);
 }
 
 /* ---- chains ---- */
@@ -503,6 +520,8 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     if (fill->backend->noise > 0 && learn_noise(fill, err) != 0)
         return -1;
     if (measured && learn_symmetry(fill, err) != 0)
+        return -1;
+    if (measured && fill->options->splits && measure_pairs(fill, err) != 0)
         return -1;
     if (find_chains(fill, err) != 0)
         return -1;

@@ -37,9 +37,15 @@ int tccl_splits_sets(const struct tccl_split *splits, int n_splits, uint32_t **s
 /* ---- a run ---- */
 
 /* What a run does now: measured hardware first gets its matrix (firstsets.c), then the transfers
- * that show which parts of it are alike, then its chains; --neighbours: then what steps do to each
- * other (fill-together.c). */
-enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS, TCCL_FILL_TOGETHER };
+ * that show which parts of it are alike, --neighbours: what pairs of transfers do to each other
+ * (pairs.h), then its chains; --neighbours: then what steps do to each other (fill-together.c). */
+enum tccl_fill_phase {
+    TCCL_FILL_MATRIX,
+    TCCL_FILL_SYMMETRY,
+    TCCL_FILL_PAIRS,
+    TCCL_FILL_CHAINS,
+    TCCL_FILL_TOGETHER
+};
 
 struct tccl_fill_progress {
     enum tccl_fill_phase phase;
@@ -66,7 +72,7 @@ struct tccl_fill_progress {
 struct tccl_fill_options {
     const uint32_t *sets; /* of GPUs */
     int n_sets;
-    const struct tccl_split *splits; /* for tccl_fill_together; NULL: none */
+    const struct tccl_split *splits; /* for tccl_fill_together, and pairs; NULL: none */
     int n_splits;
     double gap;     /* stop each search when proven within this ratio */
     long budget;    /* transfer sets to measure for one GPU set at most; 0: no limit */

@@ -90,6 +90,8 @@ static void format_place(const struct tccl_fill_progress *progress, char *text, 
         snprintf(text, size, "matrix %d/%d", progress->step, progress->steps);
     else if (progress->phase == TCCL_FILL_SYMMETRY)
         snprintf(text, size, "symmetry");
+    else if (progress->phase == TCCL_FILL_PAIRS)
+        snprintf(text, size, "pairs");
     else if (progress->phase == TCCL_FILL_TOGETHER)
         snprintf(text, size, "beside %d/%d", progress->together, progress->together_total);
     else
