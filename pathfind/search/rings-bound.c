@@ -229,24 +229,41 @@ static void add_nics(struct bound *bound)
     }
 }
 
+/* What the solution has of one transfer. */
+struct flow {
+    struct tccl_device from, to;
+    double value;
+};
+
+/* Lists what the solution has at all. Returns how many. */
+static int list_flows(const struct bound *bound, struct flow flows[static TCCL_TRANSFERS])
+{
+    int n = 0;
+    for (int i = 0; i < bound->n_transfers; i++)
+        if (bound->values[i] > 0)
+            flows[n++] = (struct flow){tccl_transfer_source(bound->transfers[i]),
+                                       tccl_transfer_sink(bound->transfers[i]), bound->values[i]};
+    return n;
+}
+
 /* The smallest cut through the solution around these GPUs: each memory stands on the side where it
  * adds less. Returns how much it has. */
-static double find_cut(const struct bound *bound, uint32_t gpus, bool out, struct cut *cut)
+static double find_cut(const struct bound *bound, const struct flow *flows, int n, uint32_t gpus,
+                       bool out, struct cut *cut)
 {
     *cut = (struct cut){.gpus = gpus, .out = out};
     double sums[TCCL_MAX_MEMORIES][2] = {{0}}, total = 0;
-    for (int i = 0; i < bound->n_transfers; i++) {
-        struct tccl_device ends[2] = {tccl_transfer_source(bound->transfers[i]),
-                                      tccl_transfer_sink(bound->transfers[i])};
-        struct tccl_device from = ends[!out], to = ends[out];
+    for (int i = 0; i < n; i++) {
+        struct tccl_device from = out ? flows[i].from : flows[i].to;
+        struct tccl_device to = out ? flows[i].to : flows[i].from;
         bool leaves = from.kind == TCCL_GPU && gpus >> from.index & 1;
         bool arrives = to.kind == TCCL_GPU && gpus >> to.index & 1;
         if (leaves && to.kind == TCCL_MEMORY)
-            sums[to.index][0] += bound->values[i];
+            sums[to.index][0] += flows[i].value;
         else if (from.kind == TCCL_MEMORY && !arrives)
-            sums[from.index][1] += bound->values[i];
+            sums[from.index][1] += flows[i].value;
         else if (leaves && !arrives)
-            total += bound->values[i];
+            total += flows[i].value;
     }
     for (int i = 0; i < bound->machine->n_memories; i++) {
         total += fmin(sums[i][0], sums[i][1]);
@@ -278,10 +295,11 @@ static bool find_cuts(struct bound *bound)
 {
     double least = bound->values[bound->n_transfers] - 1e-4, totals[CUTS];
     struct cut found[CUTS], cut;
-    int n = 0;
+    struct flow flows[TCCL_TRANSFERS];
+    int n = 0, n_flows = list_flows(bound, flows);
     for (uint32_t part = bound->gpus; part; part = (part - 1) & bound->gpus)
         for (int out = 0; out < 2 && (!bound->closed || part != bound->gpus); out++) {
-            double total = find_cut(bound, part, out, &cut);
+            double total = find_cut(bound, flows, n_flows, part, out, &cut);
             int at = n < CUTS ? n++ : CUTS;
             if (total >= least) {
                 n -= at < CUTS;

@@ -28,44 +28,27 @@ static void pop_bounce(struct tccl_bounds *bounds)
     tccl_bounds_pop(bounds);
 }
 
-/* Looks for a second bounce that goes together with the first one, which is on the stack. */
-static bool second_fits(struct tccl_bounds *bounds, uint32_t gpus, int memory, int from, int to,
-                        double above, uint8_t *other_from, uint8_t *other_to)
-{
-    for (int a = from + 1; a < TCCL_MAX_GPUS; a++) {
-        for (int b = 0; b < TCCL_MAX_GPUS; b++) {
-            if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b || b == to)
-                continue;
-            double bound = push_bounce(bounds, memory, a, b, above);
-            pop_bounce(bounds);
-            if (bound > above) {
-                *other_from = a;
-                *other_to = b;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
+/* Two bounces, each from one GPU to another, of which nothing tells which is the first: the ends of
+ * the first one, then of the second. Looks for the ends from this one on that go together with
+ * those on the stack. */
 static bool pair_fits(struct tccl_bounds *bounds, uint32_t gpus, int memory, double above,
-                      uint8_t from[2], uint8_t to[2])
+                      uint8_t ends[4], int end)
 {
-    for (int a = 0; a < TCCL_MAX_GPUS; a++) {
-        for (int b = 0; b < TCCL_MAX_GPUS; b++) {
-            if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b)
-                continue;
-            bool found = push_bounce(bounds, memory, a, b, above) > above &&
-                         second_fits(bounds, gpus, memory, a, b, above, &from[1], &to[1]);
-            pop_bounce(bounds);
-            if (found) {
-                from[0] = a;
-                to[0] = b;
-                return true;
-            }
-        }
+    for (int gpu = end == 2 ? ends[0] + 1 : 0; gpu < TCCL_MAX_GPUS && end < 4; gpu++) {
+        bool taken = end % 2 && (gpu == ends[end - 1] || (end == 3 && gpu == ends[1]));
+        if (!(gpus >> gpu & 1) || taken)
+            continue;
+        ends[end] = (uint8_t)gpu;
+        tccl_transfer transfer =
+            tccl_transfer_make((struct tccl_device){TCCL_GPU, (uint8_t)gpu}, end % 2,
+                               (struct tccl_device){TCCL_MEMORY, (uint8_t)memory});
+        bool found = tccl_bounds_push(bounds, transfer, above) > above &&
+                     pair_fits(bounds, gpus, memory, above, ends, end + 1);
+        tccl_bounds_pop(bounds);
+        if (found)
+            return true;
     }
-    return false;
+    return end == 4;
 }
 
 /* Is there no pair of bounces through the memory, between different GPUs of the mask, whose bound
@@ -77,14 +60,14 @@ static bool is_exclusive(struct tccl_pigeonholes *pigeonholes, struct tccl_bound
     if (known->proven && above >= known->exclusive_above)
         return true;
     if (known->seen) {
-        push_bounce(bounds, memory, known->from[0], known->to[0], above);
-        double bound = push_bounce(bounds, memory, known->from[1], known->to[1], above);
+        push_bounce(bounds, memory, known->ends[0], known->ends[1], above);
+        double bound = push_bounce(bounds, memory, known->ends[2], known->ends[3], above);
         pop_bounce(bounds);
         pop_bounce(bounds);
         if (bound > above)
             return false;
     }
-    known->seen = pair_fits(bounds, gpus, memory, above, known->from, known->to);
+    known->seen = pair_fits(bounds, gpus, memory, above, known->ends, 0);
     if (!known->seen) {
         known->proven = true;
         known->exclusive_above = above;
@@ -115,7 +98,10 @@ struct walker {
     uint32_t heads, tails;        /* positions where the chain may begin and end */
     uint32_t near[TCCL_MAX_GPUS]; /* positions reached by a p2p step within the bounds */
     uint32_t next[TCCL_MAX_GPUS]; /* positions reached by any step */
-    uint8_t *need; /* need[visited * n + last]: bounces that the rest takes at least */
+    /* ways[k << n | visited]: from which of the visited positions all others can be reached with k
+     * bounces at most; k = n + 1: with any number. The first n_ways are known. */
+    uint16_t *ways;
+    int n_ways;
     int slots[TCCL_MAX_MEMORIES]; /* bounces that each memory can still take */
     int free_slots;               /* their sum */
     uint32_t exclusive;           /* memories that take one bounce only */
@@ -265,40 +251,50 @@ static bool add_ports(struct walker *walker, struct step *fixed)
     return walker->heads && walker->tails && push(walker, fixed);
 }
 
-enum { NEVER = 255 };
-
-/* Bounces needed from one GPU on, having visited these. */
-static uint8_t need_from(const struct walker *walker, uint32_t visited, int from)
+/* Positions from which a step leads to one of these. */
+static uint32_t before(const struct walker *walker, const uint32_t steps[], uint32_t to)
 {
-    uint8_t least = NEVER;
-    for (int to = 0; to < walker->n; to++) {
-        if ((visited >> to & 1) || !(walker->next[from] >> to & 1))
-            continue;
-        uint8_t rest = walker->need[(visited | 1u << to) * walker->n + to];
-        if (rest != NEVER && !(walker->near[from] >> to & 1))
-            rest++;
-        least = rest < least ? rest : least;
-    }
-    return least;
+    uint32_t from = 0;
+    for (int i = 0; i < walker->n; i++)
+        from |= (uint32_t)((steps[i] & to) != 0) << i;
+    return from;
 }
 
-/* Which visited sets can still be completed from which end, and with how few bounces, by single
- * steps (Held and Karp's recurrence for paths over subsets). Returns -1 without memory. */
-static int look_ahead(struct walker *walker)
+/* Finds the ways with one number of bounces, where those with one less are known (Held and Karp's
+ * recurrence for paths over subsets, for all ends at once). */
+static void look_ahead(const struct walker *walker, int bounces)
 {
-    uint32_t full = (1u << walker->n) - 1;
-    walker->need = malloc((size_t)(full + 1) * walker->n);
-    if (!walker->need)
-        return -1;
-    for (int last = 0; last < walker->n; last++)
-        walker->need[full * walker->n + last] =
-            walker->tails >> last & 1 ? walker->route->closed && !(walker->near[last] & 1) : NEVER;
-    for (uint32_t visited = full - 1; visited > 0; visited--)
-        for (int from = 0; from < walker->n; from++)
-            if (visited >> from & 1)
-                walker->need[visited * walker->n + from] = need_from(walker, visited, from);
+    uint32_t full = (1u << walker->n) - 1, by_p2p[TCCL_MAX_GPUS], by_bounce[TCCL_MAX_GPUS];
+    bool any = bounces > walker->n;
+    uint16_t *ways = walker->ways + ((size_t)bounces << walker->n);
+    const uint16_t *less = any ? ways : bounces > 0 ? ways - (full + 1) : NULL;
+    for (int to = 0; to < walker->n; to++) {
+        by_p2p[to] = before(walker, walker->near, 1u << to);
+        by_bounce[to] = before(walker, walker->next, 1u << to);
+    }
+    ways[full] = walker->tails;
+    if (walker->route->closed && bounces == 0)
+        ways[full] &= by_p2p[0];
+    for (uint32_t visited = full - 1; visited > 0; visited--) {
+        uint32_t from = 0;
+        for (uint32_t left = full & ~visited; left; left &= left - 1) {
+            int to = __builtin_ctz(left);
+            from |= ways[visited | 1u << to] >> to & 1 ? by_p2p[to] : 0;
+            from |= less && (less[visited | 1u << to] >> to & 1) ? by_bounce[to] : 0;
+        }
+        ways[visited] = from & visited;
+    }
+}
+
+/* Room for the ways. Returns -1 without memory. */
+static int plan_ahead(struct walker *walker)
+{
+    walker->ways = calloc((size_t)(walker->n + 2) << walker->n, sizeof(*walker->ways));
     for (int m = 0; m < TCCL_MAX_MEMORIES; m++)
         walker->free_slots += walker->slots[m];
+    if (!walker->ways)
+        return -1;
+    look_ahead(walker, walker->n + 1);
     return 0;
 }
 
@@ -311,10 +307,15 @@ static bool go(struct walker *walker, const struct step *step)
 }
 
 /* Can the rest be visited from this GPU with the slots that are left? */
-static bool can_finish(const struct walker *walker, uint32_t visited, int last, int slots)
+static bool can_finish(struct walker *walker, uint32_t visited, int last, int slots)
 {
-    uint8_t need = walker->need[visited * walker->n + last];
-    return need != NEVER && need <= slots;
+    int most = walker->n - __builtin_popcount(visited) + walker->route->closed;
+    int bounces = slots < most ? slots : walker->n + 1;
+    if (slots < 0)
+        return false;
+    for (; bounces <= walker->n && walker->n_ways <= bounces; walker->n_ways++)
+        look_ahead(walker, walker->n_ways);
+    return walker->ways[((size_t)bounces << walker->n) + visited] >> last & 1;
 }
 
 /* Is a the better step to try: liked ones, then those with more bandwidth alone, with less crowded
@@ -331,7 +332,7 @@ static bool better_step(const struct walker *walker, const struct step *a, const
 }
 
 /* The steps from a GPU to those in the mask, best first. Returns how many. */
-static int order_steps(const struct walker *walker, uint32_t visited, int from, uint32_t mask,
+static int order_steps(struct walker *walker, uint32_t visited, int from, uint32_t mask,
                        const struct step *ordered[MAX_STEPS])
 {
     int count = 0;
@@ -567,8 +568,8 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
         return -1;
     int found = 0;
     if (set_up(walker, route, &fixed)) {
-        found = look_ahead(walker) != 0 ? -1 : try_heads(walker);
-        free(walker->need);
+        found = plan_ahead(walker) != 0 ? -1 : try_heads(walker);
+        free(walker->ways);
         pop(walker, &fixed);
     }
     if (route->spent)
@@ -590,10 +591,10 @@ static void pair_walk(const struct walker *walker, int memory, struct tccl_set *
     const struct tccl_pigeonholes *pigeonholes = walker->route->pigeonholes;
     struct tccl_edge edge = {TCCL_BOUNCE, memory};
     walk->count = 0;
-    for (int i = 0; i < 2; i++)
-        walk->count +=
-            tccl_edge_transfers(edge, pigeonholes->memories[memory].from[i],
-                                pigeonholes->memories[memory].to[i], walk->transfers + walk->count);
+    for (int i = 0; i < 4; i += 2)
+        walk->count += tccl_edge_transfers(edge, pigeonholes->memories[memory].ends[i],
+                                           pigeonholes->memories[memory].ends[i + 1],
+                                           walk->transfers + walk->count);
 }
 
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_set *walks)

@@ -13,7 +13,7 @@ struct tccl_pigeonholes {
     struct {
         double exclusive_above; /* from this threshold on, if proven */
         bool proven, seen;
-        uint8_t from[2], to[2]; /* two bounces that went together when last seen */
+        uint8_t ends[4]; /* from, to of two bounces that went together when last seen */
     } memories[TCCL_MAX_MEMORIES];
 };
 
