@@ -77,6 +77,33 @@ bool tccl_likeness_described(const struct tccl_machine *machine,
     return true;
 }
 
+/* Slots of a GPU and of the switches above it. */
+static bool slots_alike(const struct tccl_machine *machine, int a, int b)
+{
+    const struct tccl_gpu *x = &machine->gpus[a], *y = &machine->gpus[b];
+    bool alike = x->slot == y->slot;
+    for (a = x->parent, b = y->parent; alike && a >= 0 && b >= 0;
+         a = machine->switches[a].parent, b = machine->switches[b].parent)
+        alike = machine->switches[a].slot == machine->switches[b].slot;
+    return alike && a < 0 && b < 0;
+}
+
+bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move,
+                           uint32_t gpus)
+{
+    int before = -1;
+    for (; gpus; gpus &= gpus - 1) {
+        int gpu = __builtin_ctz(gpus), image = move->image[TCCL_GPU][gpu];
+        if (image <= before || !slots_alike(machine, gpu, image))
+            return false;
+        before = image;
+    }
+    for (int i = 0; i < machine->n_nics; i++)
+        if (move->image[TCCL_NIC][i] != i)
+            return false;
+    return tccl_likeness_described(machine, move, true);
+}
+
 /* ---- by measurement ---- */
 
 struct tccl_likeness *tccl_likeness_new(const struct tccl_machine *machine,

@@ -11,6 +11,12 @@
 bool tccl_likeness_described(const struct tccl_machine *machine,
                              const struct tccl_exchange *exchange, bool nics);
 
+/* Does NCCL build over the images of these GPUs what it builds over them, moved? So it does where
+ * they stay in their order, each NIC stays where it is, and the description as it is, the rates of
+ * slots included. */
+bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move,
+                           uint32_t gpus);
+
 /* What was measured to tell likenesses; each set once. */
 struct tccl_likeness;
 

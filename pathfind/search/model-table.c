@@ -1,11 +1,13 @@
 /* model-table.c: chain tables of GPU sets alone on a node, by a model. Sets that a symmetry of the
- * model turns into one another have the same rings, moved, and are searched once. What NCCL builds
- * knows no symmetry, so baselines are each set's own. */
+ * model turns into one another have the same rings, moved, and are searched once. NCCL's search
+ * looks at GPUs in their order, so its baselines are moved only to sets that have the same order;
+ * of such sets one is looked at. */
 #include "search/model-table.h"
 
 #include <stdlib.h>
 
 #include "search/beside.h"
+#include "search/likeness.h"
 #include "search/table-sets.h"
 
 #define GAP 0.03
@@ -19,11 +21,19 @@ struct origin {
     struct tccl_exchange move;
 };
 
+/* Where all of a set comes from: the first of those that are alike in the order of their GPUs. */
+struct first {
+    uint32_t gpus; /* 0: not looked for yet */
+    struct tccl_exchange move;
+    struct tccl_baseline *baseline; /* of the first one itself; NULL: not looked for yet */
+};
+
 struct tccl_model_tables {
     const struct tccl_model *model;
     const struct tccl_symmetry *symmetry;
     struct tccl_search *search;
-    struct origin *origins; /* of each mask of GPUs */
+    struct origin *origins; /* of each mask of GPUs, as these */
+    struct first *firsts;
     uint32_t n_origins;
     struct tccl_table *moved; /* the last one that was asked for */
 };
@@ -42,7 +52,8 @@ struct tccl_model_tables *tccl_model_tables_new(const struct tccl_model *model,
         .n_origins = UINT32_C(1) << machine->n_gpus,
     };
     tables->origins = calloc(tables->n_origins, sizeof(*tables->origins));
-    if (!tables->search || !tables->origins) {
+    tables->firsts = calloc(tables->n_origins, sizeof(*tables->firsts));
+    if (!tables->search || !tables->origins || !tables->firsts) {
         tccl_model_tables_free(tables);
         return NULL;
     }
@@ -56,7 +67,10 @@ void tccl_model_tables_free(struct tccl_model_tables *tables)
     for (uint32_t gpus = 0; tables->origins && gpus < tables->n_origins; gpus++)
         if (tables->origins[gpus].searched)
             tccl_table_free(tables->origins[gpus].table);
+    for (uint32_t gpus = 0; tables->firsts && gpus < tables->n_origins; gpus++)
+        free(tables->firsts[gpus].baseline);
     free(tables->origins);
+    free(tables->firsts);
     tccl_table_free(tables->moved);
     tccl_search_free(tables->search);
     free(tables);
@@ -68,6 +82,7 @@ void tccl_model_tables_free(struct tccl_model_tables *tables)
 struct spread {
     struct tccl_model_tables *tables;
     struct tccl_table *table;
+    uint32_t gpus;
 };
 
 /* A set to which the table's can be moved has its rings from there. */
@@ -78,6 +93,17 @@ static bool spread(void *context, uint32_t gpus, const struct tccl_exchange *mov
     if (origin->table)
         return false;
     *origin = (struct origin){from->table, gpus == from->table->gpus, *move};
+    return true;
+}
+
+static bool spread_first(void *context, uint32_t gpus, const struct tccl_exchange *move)
+{
+    const struct spread *from = context;
+    struct first *first = &from->tables->firsts[gpus];
+    if (first->gpus ||
+        !tccl_likeness_to_nccl(tccl_model_machine(from->tables->model), move, from->gpus))
+        return false;
+    *first = (struct first){.gpus = from->gpus, .move = *move};
     return true;
 }
 
@@ -92,20 +118,31 @@ static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct t
     return out;
 }
 
-static void move_all(const struct origin *origin, struct tccl_table *table)
+static void move_all(const struct tccl_table *from, const struct tccl_exchange *move,
+                     struct tccl_table *table)
 {
-    const struct tccl_result *own = tccl_table_ring(origin->table);
+    const struct tccl_result *own = tccl_table_ring(from);
     *tccl_table_ring(table) = *own;
-    tccl_table_ring(table)->chain = move_ring(&own->chain, &origin->move);
-    while ((own = tccl_table_next(origin->table, own, TCCL_OTHERS | TCCL_SETS))) {
+    tccl_table_ring(table)->chain = move_ring(&own->chain, move);
+    while ((own = tccl_table_next(from, own, TCCL_OTHERS | TCCL_SETS))) {
         struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
         for (int i = 0; i < set.n; i++)
-            set.rings[i] = move_ring(&set.rings[i], &origin->move);
+            set.rings[i] = move_ring(&set.rings[i], move);
         if (own->set)
             tccl_table_keep_set(table, &set, own->gbps, own->bound);
         else
             tccl_table_keep_other(table, &set.rings[0], own->gbps);
     }
+}
+
+static void move_baselines(const struct tccl_baseline *from, const struct tccl_exchange *move,
+                           struct tccl_table *table)
+{
+    struct tccl_baseline moved = *from;
+    for (int i = 0; i < moved.set.n; i++)
+        moved.set.rings[i] = move_ring(&moved.set.rings[i], move);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        table->baselines[1][i] = moved;
 }
 
 /* ---- tables ---- */
@@ -143,22 +180,63 @@ static struct tccl_table *make(struct tccl_model_tables *tables, uint32_t gpus,
     return NULL;
 }
 
+/* The first set's own baseline. NULL with err. */
+static const struct tccl_baseline *find_baseline(struct tccl_model_tables *tables, uint32_t gpus,
+                                                 struct tccl_error *err)
+{
+    struct first *first = &tables->firsts[gpus];
+    if (first->baseline)
+        return first->baseline;
+    struct tccl_table *own =
+        tables->origins[gpus].searched ? tables->origins[gpus].table : begin(tables, gpus, 0, err);
+    if (own)
+        first->baseline = malloc(sizeof(*first->baseline));
+    if (first->baseline)
+        *first->baseline = own->baselines[1][TCCL_NEWEST];
+    else
+        tccl_fail(err, "out of memory");
+    if (!tables->origins[gpus].searched)
+        tccl_table_free(own);
+    return first->baseline;
+}
+
+/* All of the set from the first one, whose rings are moved themselves. NULL with err. */
+static struct tccl_table *move(struct tccl_model_tables *tables, uint32_t gpus,
+                               struct tccl_error *err)
+{
+    const struct first *first = &tables->firsts[gpus];
+    const struct origin *origin = &tables->origins[first->gpus];
+    const struct tccl_exchange move = tccl_exchange_then(&origin->move, &first->move);
+    const struct tccl_baseline *baseline = find_baseline(tables, first->gpus, err);
+    struct tccl_table *table =
+        baseline ? tccl_table_new(tccl_model_machine(tables->model), gpus) : NULL;
+    if (!table) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    move_all(origin->table, &move, table);
+    move_baselines(baseline, &first->move, table);
+    return table;
+}
+
 const struct tccl_table *tccl_model_tables_get(struct tccl_model_tables *tables, uint32_t gpus,
                                                struct tccl_error *err)
 {
-    struct origin *origin = &tables->origins[gpus];
+    struct spread from = {.tables = tables, .gpus = gpus};
+    struct first *first = &tables->firsts[gpus];
+    if (!first->gpus)
+        tccl_symmetry_images(tables->symmetry, gpus, spread_first, &from);
+    from.gpus = first->gpus;
+    struct origin *origin = &tables->origins[from.gpus];
     if (!origin->table) {
-        struct tccl_table *table = make(tables, gpus, err);
-        if (!table)
+        from.table = make(tables, from.gpus, err);
+        if (!from.table)
             return NULL;
-        struct spread from = {tables, table};
-        tccl_symmetry_images(tables->symmetry, gpus, spread, &from);
+        tccl_symmetry_images(tables->symmetry, from.gpus, spread, &from);
     }
-    if (origin->searched)
+    if (origin->searched && from.gpus == gpus)
         return origin->table;
     tccl_table_free(tables->moved);
-    tables->moved = begin(tables, gpus, 0, err);
-    if (tables->moved)
-        move_all(origin, tables->moved);
+    tables->moved = move(tables, gpus, err);
     return tables->moved;
 }

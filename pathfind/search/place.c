@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "ring/neighbours.h"
+#include "search/likeness.h"
 #include "search/model-table.h"
 
 /* What is the same for all sets. */
@@ -171,21 +173,109 @@ static int rate(const struct ground *ground, struct tccl_place *place, struct tc
     return rate_shares(&running, place, err);
 }
 
+/* ---- sets that are alike ---- */
+
+/* A set that is rated, and who may have its values. */
+struct alike {
+    const struct ground *ground;
+    uint32_t busy;
+    struct tccl_place *places;
+    int *at;     /* the place of each mask of GPUs among them, from 1 on; 0: none */
+    bool *rated; /* by place */
+    int from;
+    bool begun; /* with the images of this one */
+};
+
+static int compare(const void *x, const void *y)
+{
+    tccl_transfer a = *(const tccl_transfer *)x, b = *(const tccl_transfer *)y;
+    return (a > b) - (a < b);
+}
+
+/* Does what runs stay as it is? */
+static bool keeps(const struct tccl_side *side, const struct tccl_exchange *move)
+{
+    struct tccl_side here = *side, there = *side;
+    for (int i = 0; i < side->count; i++)
+        there.transfers[i] = tccl_exchange_transfer(move, side->transfers[i]);
+    qsort(here.transfers, here.count, sizeof(*here.transfers), compare);
+    qsort(there.transfers, there.count, sizeof(*there.transfers), compare);
+    return memcmp(here.transfers, there.transfers, here.count * sizeof(*here.transfers)) == 0;
+}
+
+/* Is the set's table made of the model? Such tables are moved where sets are alike. */
+static bool by_model(const struct ground *ground, uint32_t gpus)
+{
+    const struct tccl_place_source *source = ground->source;
+    const struct tccl_table *table = NULL;
+    return !source->table ||
+           (source->table(source->context, gpus, &table, NULL) == 0 && table == NULL);
+}
+
+/* A set has the values of the one that is moved there with all that counts: its table, that of the
+ * rest, and what runs. */
+static bool hand_on(void *context, uint32_t gpus, const struct tccl_exchange *move)
+{
+    struct alike *alike = context;
+    const struct ground *ground = alike->ground;
+    const struct tccl_machine *machine = ground->source->machine;
+    const struct tccl_place *from = &alike->places[alike->from];
+    uint32_t rest = ground->free & ~from->gpus;
+    int at = alike->at[gpus] - 1;
+    if (!alike->begun)
+        return alike->begun = true; /* itself */
+    if (at < 0 || alike->rated[at] || tccl_exchange_gpus(move, alike->busy) != alike->busy ||
+        !tccl_likeness_to_nccl(machine, move, from->gpus) ||
+        !tccl_likeness_to_nccl(machine, move, rest) || !by_model(ground, gpus) ||
+        !by_model(ground, ground->free & ~gpus))
+        return false;
+    for (int i = 0; i < ground->running.n; i++)
+        if (!keeps(ground->running.others[i], move))
+            return false;
+    alike->places[at] = *from;
+    alike->places[at].gpus = gpus;
+    alike->rated[at] = true;
+    return true;
+}
+
+static int rate_each(const struct ground *ground, struct alike *alike, int n,
+                     struct tccl_error *err)
+{
+    const struct tccl_place_source *source = ground->source;
+    for (int i = 0; i < n; i++) {
+        struct tccl_place *place = &alike->places[i];
+        alike->from = i;
+        alike->begun = false;
+        if (source->progress)
+            source->progress(source->context, i, n);
+        if (alike->rated[i])
+            continue;
+        if (rate(ground, place, err) != 0)
+            return -1;
+        alike->rated[i] = true;
+        if (ground->tables && by_model(ground, place->gpus) &&
+            by_model(ground, ground->free & ~place->gpus))
+            tccl_symmetry_images(source->symmetry, place->gpus, hand_on, alike);
+    }
+    return 0;
+}
+
 static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *places, int n,
                     struct tccl_error *err)
 {
-    const struct tccl_place_source *source = ground->source;
+    size_t masks = (size_t)1 << ground->source->machine->n_gpus;
+    cleanup_free int *at = calloc(masks, sizeof(*at));
+    cleanup_free bool *rated = calloc((size_t)n + 1, sizeof(*rated));
+    struct alike alike = {ground, busy, places, at, rated, 0, false};
     struct tccl_launched first;
     double alone;
+    if (!at || !rated)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < n; i++)
+        at[places[i].gpus] = i + 1;
     if (!ground->alone && launch(ground, busy, &ground->running, &first, &alone, err) != 0)
         return -1;
-    for (int i = 0; i < n; i++) {
-        if (source->progress)
-            source->progress(source->context, i, n);
-        if (rate(ground, &places[i], err) != 0)
-            return -1;
-    }
-    return 0;
+    return rate_each(ground, &alike, n, err);
 }
 
 int tccl_place_rank(const struct tccl_place_source *source, uint32_t busy, int k, double noise,

@@ -434,19 +434,30 @@ struct images {
     void *context;
 };
 
+uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus)
+{
+    uint32_t images = 0;
+    for (; gpus; gpus &= gpus - 1)
+        images |= UINT32_C(1) << move->image[TCCL_GPU][__builtin_ctz(gpus)];
+    return images;
+}
+
+struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
+                                        const struct tccl_exchange *then)
+{
+    struct tccl_exchange both;
+    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+        for (int i = 0; i < TCCL_MAX_GPUS; i++)
+            both.image[kind][i] = then->image[kind][first->image[kind][i]];
+    return both;
+}
+
 static void visit_from(const struct images *images, const struct tccl_exchange *move)
 {
-    uint32_t image = 0;
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (images->gpus >> i & 1)
-            image |= UINT32_C(1) << move->image[TCCL_GPU][i];
-    if (!images->visit(images->context, image, move))
+    if (!images->visit(images->context, tccl_exchange_gpus(move, images->gpus), move))
         return;
     for (int i = 0; images->tree && i < images->tree->n_exchanges; i++) {
-        struct tccl_exchange next; /* the move, then one exchange more */
-        for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
-            for (int k = 0; k < TCCL_MAX_GPUS; k++)
-                next.image[kind][k] = images->tree->exchanges[i].image[kind][move->image[kind][k]];
+        struct tccl_exchange next = tccl_exchange_then(move, &images->tree->exchanges[i]);
         visit_from(images, &next);
     }
 }

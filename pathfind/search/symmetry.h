@@ -42,11 +42,17 @@ void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct t
                             bool near, int exchange, struct tccl_set *image);
 /* Calls visit for each GPU set that is exactly like this one without NICs, beginning with the set
  * itself: image, and a move that leads there. visit returns false for an image that it has had
- * before. symmetry NULL: for the set alone. */
+ * before, or that it doesn't want to go on from. symmetry NULL: for the set alone. */
 void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
                           bool (*visit)(void *context, uint32_t image,
                                         const struct tccl_exchange *move),
                           void *context);
+
+/* The images of GPUs, as masks. */
+uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus);
+/* First one move, then the other. */
+struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
+                                        const struct tccl_exchange *then);
 
 /* Whatever near exchanges are applied to the set, its bandwidth grows at most by this factor, >= 1.
  */
