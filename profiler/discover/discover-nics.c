@@ -2,7 +2,6 @@
  * interfaces of PCI devices. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "discover/discover-parts.h"
 #include "discover/sysfs.h"
@@ -281,28 +280,10 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
     return 0;
 }
 
-/* Can the driver give GPU memory to RDMA devices? By one of the peer memory modules; or as DMA-BUF,
- * which the open kernel modules do on kernels from 5.12. */
-static bool driver_shares_memory(const struct tccl_scene *scene)
-{
-    static const char *const modules[] = {"nvidia_peermem", "nv_peer_mem"};
-    const char *root = scene->options->root;
-    char version[128] = "", release[64] = "";
-    int major = 0, minor = 0;
-
-    for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
-        if (tccl_sys_exists(root, "/sys/module/%s", modules[i]))
-            return true;
-    tccl_sys_text(root, version, sizeof(version), "/proc/driver/nvidia/version");
-    tccl_sys_text(root, release, sizeof(release), "/proc/sys/kernel/osrelease");
-    return strstr(version, "Open Kernel Module") && sscanf(release, "%d.%d", &major, &minor) == 2 &&
-           (major > 5 || (major == 5 && minor >= 12));
-}
-
 void tccl_scene_gpudirect(struct tccl_scene *scene)
 {
     struct tccl_machine *machine = scene->machine;
-    bool able = !scene->facts || driver_shares_memory(scene), any_near = false;
+    bool able = !scene->facts || tccl_sys_gpudirect(scene->options->root), any_near = false;
 
     for (int nic = 0; nic < machine->n_nics; nic++)
         for (int gpu = 0; gpu < machine->n_gpus; gpu++) {

@@ -55,6 +55,8 @@ enum { PROCESS_BYTES = 40, MOST_PROCESSES = 4096 };
     X(minor, "nvmlDeviceGetMinorNumber", device, unsigned *)                                       \
     X(capability, "nvmlDeviceGetCudaComputeCapability", device, int *, int *)                      \
     X(mig, "nvmlDeviceGetMigMode", device, unsigned *, unsigned *)                                 \
+    X(persistence, "nvmlDeviceGetPersistenceMode", device, unsigned *)                             \
+    X(pstate, "nvmlDeviceGetPerformanceState", device, unsigned *)                                 \
     X(p2p, "nvmlDeviceGetP2PStatus", device, device, int, int *)
 
 struct library {
@@ -162,6 +164,10 @@ static void read_details(const struct library *library, device device, struct tc
         gpu->sm = 10 * major + minor;
     if (library->mig && library->mig(device, &number, &pending) == SUCCESS)
         gpu->mig = number == 1;
+    if (library->persistence && library->persistence(device, &number) == SUCCESS && number <= 1)
+        gpu->persistence = (int)number;
+    if (library->pstate && library->pstate(device, &number) == SUCCESS && number <= 15)
+        gpu->pstate = (int)number; /* 32: unknown */
     read_users(library, device, gpu);
 }
 
@@ -173,7 +179,8 @@ static int read_gpu(const struct library *library, unsigned index, struct entry 
     struct pci_info pci = {0};
     char what[32];
 
-    *entry = (struct entry){.gpu = {.index = (int)index, .minor = -1}};
+    *entry =
+        (struct entry){.gpu = {.index = (int)index, .minor = -1, .persistence = -1, .pstate = -1}};
     snprintf(what, sizeof(what), "GPU with NVML index %u", index);
     int code = library->by_index(index, &entry->device);
     if (code == SUCCESS)

@@ -14,6 +14,8 @@ struct tccl_nvml_gpu {
     int minor;                  /* N of /dev/nvidiaN; -1 unknown */
     int sm;                     /* compute capability times 10; 0 unknown */
     bool mig;                   /* cut into instances */
+    int persistence;            /* persistence mode: 0, 1; -1 unknown */
+    int pstate;                 /* performance state: 0 at full clocks to 15; -1 unknown */
     int n_users;                /* processes that compute on it now, as far as NVML shows them */
     int users[TCCL_NVML_USERS]; /* their process ids */
     char users_of[TCCL_NAME];   /* name of the first one; "" unknown */

@@ -125,3 +125,18 @@ enum tccl_sys_link tccl_sys_net_link(const char *root, const char *interface)
     bool up = strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
     return up ? TCCL_LINK_UP : TCCL_LINK_DOWN;
 }
+
+bool tccl_sys_gpudirect(const char *root)
+{
+    static const char *const modules[] = {"nvidia_peermem", "nv_peer_mem"};
+    char version[128] = "", release[64] = "";
+    int major = 0, minor = 0;
+
+    for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
+        if (tccl_sys_exists(root, "/sys/module/%s", modules[i]))
+            return true;
+    tccl_sys_text(root, version, sizeof(version), "/proc/driver/nvidia/version");
+    tccl_sys_text(root, release, sizeof(release), "/proc/sys/kernel/osrelease");
+    return strstr(version, "Open Kernel Module") && sscanf(release, "%d.%d", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 12));
+}

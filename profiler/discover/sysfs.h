@@ -35,6 +35,10 @@ enum tccl_sys_link { TCCL_LINK_UNKNOWN, TCCL_LINK_DOWN, TCCL_LINK_UP };
 enum tccl_sys_link tccl_sys_port_link(const char *root, const char *device, int port);
 enum tccl_sys_link tccl_sys_net_link(const char *root, const char *interface);
 
+/* Can the driver give GPU memory to RDMA devices? By one of the peer memory modules; or as DMA-BUF,
+ * which the open kernel modules do on kernels from 5.12. */
+bool tccl_sys_gpudirect(const char *root);
+
 bool tccl_sys_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -40,6 +40,7 @@ static const struct {
     const char *words[WORDS];
 } asked[] = {
     {"check.json", {"/proc/self/exe", "--json", "--timeout", "%seconds", "%config", "%node"}},
+    {"hardware.json", {"/proc/self/exe", "machine", "--json"}},
     {"version-tccld.txt", {"tccld", "--version"}},
     {"version-slurm.txt", {"srun", "--version"}},
     {"version-slurmd.txt", {"slurmd", "-V"}},
@@ -178,7 +179,8 @@ static int ask(const struct place *place, int part, struct tccl_error *err)
     cleanup_free char *text = malloc(TEXT_MAX);
     if (!text)
         return tccl_fail(err, "out of memory");
-    int size = snprintf(text, TEXT_MAX, "%s%s%s", output.out, output.err, part == 0 ? "" : why);
+    int size = snprintf(text, TEXT_MAX, "%s%s%s", output.out, output.err,
+                        asked[part].words[0][0] == '/' && status >= 0 ? "" : why);
     return put(place, asked[part].file, text, (size_t)size, err);
 }
 

@@ -178,6 +178,9 @@ check_item check_item_accounting;
 check_item check_item_profile; /* of this machine, complete and recent */
 check_item check_item_gpus;    /* Slurm has the GPUs of the machine, in a known order */
 
+/* check-machine.c */
+check_item check_item_machine; /* what of the machine slows transfers down */
+
 /* check-item-shim.c */
 check_item check_item_shim; /* the library for LD_PRELOAD exists and is readable for all */
 check_item check_item_nccl; /* which NCCL this environment has: is it known? */
@@ -195,6 +198,9 @@ int check_policy(const struct check_options *options);
 int check_step(const struct check_options *options);
 /* Reads JOB.STEP, the operand of that. Returns 0; -1: it is no step, or --node is missing. */
 int check_step_named(const char *text, struct check_options *options);
+
+/* "tccl-check machine": what of this machine slows transfers down, what mends it. */
+int check_machine(const struct check_options *options);
 
 /* "tccl-check --bundle": writes options->bundle, a tar.gz (mode 0600) of what somebody elsewhere
  * needs to see what is wrong: what tccl-check finds, configuration, versions, devices, log and

@@ -41,6 +41,7 @@ static const struct {
     {"policy", check_item_policy, "the file system of tccl.conf", true},
     {"profile", check_item_profile, "a driver, or the file system of the profile", true},
     {"gpus", check_item_gpus, "scontrol", true},
+    {"machine", check_item_machine, "a driver", false},
     {"shim", check_item_shim, "the file system of the shim", true},
     {"nccl", check_item_nccl, "a file system of PATH, PYTHONPATH or LD_LIBRARY_PATH", false},
     {"isolation", check_item_isolation, "scontrol", false},
@@ -60,7 +61,16 @@ _Static_assert(sizeof(struct check_result) <= PIPE_BUF, "it is written and read 
 
 /* ---- options ---- */
 
-enum { CHECK, POLICY, STEP, IN_CHECK = 1 << CHECK, IN_POLICY = 1 << POLICY, IN_STEP = 1 << STEP };
+enum {
+    CHECK,
+    POLICY,
+    STEP,
+    MACHINE,
+    IN_CHECK = 1 << CHECK,
+    IN_POLICY = 1 << POLICY,
+    IN_STEP = 1 << STEP,
+    IN_MACHINE = 1 << MACHINE
+};
 
 /* A list of items. */
 static int set_only(const struct tccl_option *option, void *field, const char *text,
@@ -111,11 +121,10 @@ static int set_mode(const struct tccl_option *option, void *field, const char *t
 static const struct tccl_command commands[] = {
     {"",
      "Usage: tccl-check [OPTION]...\n"
-     "       tccl-check policy [OPTION]...\n"
-     "       tccl-check step JOB.STEP --node NODE\n"
+     "       tccl-check policy [OPTION]... | step JOB.STEP --node NODE | machine [--json]\n"
      "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
-     "the finding, and what to do. Changes nothing. policy: the site policy of a step; step:\n"
-     "whether the plugin was there when it ran.\n\n",
+     "the finding, what to do. Changes nothing. policy: that of a step; step: was the plugin\n"
+     "there; machine: what of hardware, BIOS and drivers slows transfers down.\n\n",
      "\nExit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n"},
     {"policy",
      "Usage: tccl-check policy [--explain] [OPTION]...\n"
@@ -127,6 +136,12 @@ static const struct tccl_command commands[] = {
      "Ask the tccld of a node whether the plugin has spoken for a job step of yours there. If it\n"
      "has not, Slurm has dropped --tccl in silence, require too.\n\n",
      "\nExit status: 0 it has, 1 it has not, 2 wrong usage, 3 that is not known.\n"},
+    {"machine",
+     "Usage: tccl-check machine [--json]\n"
+     "Show what of this machine slows transfers down: links that are trained at less than they\n"
+     "can, ACS, IOMMU, NUMA nodes, peer access, drivers and limits; what each costs, how it is\n"
+     "mended, and the risk of that. Changes and measures nothing. root sees more.\n\n",
+     "\nExit status: 0 nothing failed, 1 a device does not work, 2 wrong usage.\n"},
 };
 
 #define AT(member) offsetof(struct check_options, member)
@@ -140,7 +155,7 @@ static const struct tccl_option options[] = {
      "      --explain         for each other policy, also the first condition that fails; and "
      "what\n"
      "                        this node's tccld knows of rings by their steps\n"},
-    {"config", 'f', 0, TCCL_OPTION_TEXT, AT(config), "@file",
+    {"config", 'f', IN_CHECK | IN_POLICY | IN_STEP, TCCL_OPTION_TEXT, AT(config), "@file",
      "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
     {"node", 'N', IN_CHECK, TCCL_OPTION_OWN, AT(node), NULL,
      "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n", 0, 0,
@@ -163,7 +178,7 @@ static const struct tccl_option options[] = {
      "      --timeout SECONDS time limit for all items, default 10\n", 1, 600, NULL},
     {"bundle", 0, IN_CHECK, TCCL_OPTION_TEXT, AT(bundle), "@file",
      "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n"},
-    {"json", 'j', IN_CHECK | IN_POLICY, TCCL_OPTION_FLAG, AT(json), NULL,
+    {"json", 'j', IN_CHECK | IN_POLICY | IN_MACHINE, TCCL_OPTION_FLAG, AT(json), NULL,
      "  -j, --json            print one JSON object\n"},
     {"quiet", 'q', IN_CHECK, TCCL_OPTION_FLAG, AT(quiet), NULL,
      "  -q, --quiet           print only items that are not ok\n"},
@@ -412,8 +427,9 @@ int main(int argc, char **argv)
     if (rc != 0)
         return rc < 0 ? 2 : tccl_end_output(0);
     signal(SIGPIPE, SIG_IGN);
-    return tccl_end_output(command == POLICY ? check_policy(&given)
-                           : command == STEP ? check_step(&given)
-                           : given.bundle    ? check_bundle(&given)
-                                             : check_all(&given));
+    return tccl_end_output(command == POLICY    ? check_policy(&given)
+                           : command == STEP    ? check_step(&given)
+                           : command == MACHINE ? check_machine(&given)
+                           : given.bundle       ? check_bundle(&given)
+                                                : check_all(&given));
 }

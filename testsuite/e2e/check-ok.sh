@@ -5,7 +5,7 @@
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
-all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus shim nccl isolation peers"
+all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus machine shim nccl isolation peers"
 for node in n1 n3; do
     check $node
     equal "exit status" "$status" 0

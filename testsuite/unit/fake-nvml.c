@@ -8,13 +8,16 @@
  *   FAKE_NVML_ALIVE  set: only those of them that are there
  *   FAKE_NVML_DENY   indexes that may not be asked (no permission)
  *   FAKE_NVML_LOST   indexes that fell off the bus
- *   FAKE_NVML_INIT   error number of the start
+ *   FAKE_NVML_INIT   error number of the start; "hang": it never comes back
+ *   FAKE_NVML_BUSY   indexes that are at work (performance state 0, else 8)
+ *   FAKE_NVML_PM_OFF indexes without persistence mode
  * The minor of a GPU is 100 + its index, its compute capability 8.6. With FAKE_OLD it is a library
  * from before MIG and P2P. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #pragma GCC visibility push(default)
 
@@ -62,6 +65,8 @@ static long index_of(const void *device)
 
 EXPORT(int, nvmlInit_v2, void)
 {
+    while (strcmp(setting("FAKE_NVML_INIT"), "hang") == 0)
+        pause();
     return atoi(setting("FAKE_NVML_INIT"));
 }
 
@@ -168,6 +173,18 @@ EXPORT(int, nvmlDeviceGetCudaComputeCapability, void *device, int *major, int *m
 EXPORT(int, nvmlDeviceGetMigMode, void *device, unsigned *now, unsigned *later)
 {
     *now = *later = (unsigned)listed("FAKE_NVML_MIG", index_of(device), -1);
+    return 0;
+}
+
+EXPORT(int, nvmlDeviceGetPersistenceMode, void *device, unsigned *mode)
+{
+    *mode = !listed("FAKE_NVML_PM_OFF", index_of(device), -1);
+    return 0;
+}
+
+EXPORT(int, nvmlDeviceGetPerformanceState, void *device, unsigned *state)
+{
+    *state = listed("FAKE_NVML_BUSY", index_of(device), -1) ? 0 : 8;
     return 0;
 }
 

@@ -7,6 +7,8 @@ enum { EVENTS = 400, MOST_WAITS = EVENTS };
 static const enum tccl_reason reasons[] = {TCCL_REASON_NO_DAEMON, TCCL_REASON_NO_ANSWER,
                                            TCCL_REASON_OTHER, TCCL_REASON_NO_PROFILE};
 
+static const struct metrics_machine found = {{[TCCL_DOCTOR_NOTE] = 3, [TCCL_DOCTOR_WARN] = 7}};
+
 /* The value behind a line's beginning, which must stand at the beginning of exactly one line; -1:
  * it stands nowhere. */
 static double value_of(const char *text, const char *begin)
@@ -92,7 +94,7 @@ TEST(counting)
     metrics_records(metrics, 4711, 12);
     struct metrics *copy = metrics_copy(metrics);
     metrics_join(metrics, TCCL_MODE_ON);
-    char *text = metrics_text(copy, &profile, 1000, 2000);
+    char *text = metrics_text(copy, &profile, &found, 1000, 2000);
     for (int i = 0; i < 4; i++) {
         snprintf(begin, sizeof(begin), "tccl_joins_total{mode=\"%s\"}",
                  tccl_mode_name((enum tccl_mode)i));
@@ -104,6 +106,9 @@ TEST(counting)
                  tccl_reason_words[reasons[i]]);
         CHECK_INT((int)value_of(text, begin), counted.classes[i]);
     }
+    CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"note\"}"), 3);
+    CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"warn\"}"), 7);
+    CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"fail\"}"), 0);
     check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);
     check_histogram(text, "tccl_gain_ratio", counted.gains, counted.n_gains);
     check_histogram(text, "tccl_rings", counted.rings, counted.n_rings);
@@ -123,7 +128,7 @@ TEST(counting)
     CHECK(strcmp(text + strlen(text) - 6, "# EOF\n") == 0);
     free(text);
     metrics_works(metrics, METRICS_SQUEUE, false);
-    text = metrics_text(metrics, &profile, 1000, 2000);
+    text = metrics_text(metrics, &profile, &found, 1000, 2000);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"squeue\"}"), 0);
     free(text);
     metrics_free(copy);
@@ -148,7 +153,7 @@ TEST(profile)
     } wanted[] = {{"tccl_profile_age_seconds", 1100}, {"tccl_chains_age_seconds", -1},
                   {"tccl_profile_sets", 120},         {"tccl_profile_noisy_sets", 3},
                   {"tccl_profile_failed_sets", 1},    {"tccl_profile_gpu_sets", 15}};
-    char *text = metrics_text(metrics, &profile, 1000, 2000), begin[128];
+    char *text = metrics_text(metrics, &profile, &found, 1000, 2000), begin[128];
     CHECK_INT((int)value_of(text, "tccl_profile"), 1);
     for (size_t i = 0; i < COUNT(wanted); i++) {
         snprintf(begin, sizeof(begin), "%s%s", wanted[i].name, label);
@@ -156,7 +161,7 @@ TEST(profile)
     }
     free(text);
     profile.there = false;
-    text = metrics_text(metrics, &profile, 1000, 2000);
+    text = metrics_text(metrics, &profile, &found, 1000, 2000);
     CHECK_INT((int)value_of(text, "tccl_profile"), 0);
     CHECK(!strstr(text, "machine="));
     free(text);

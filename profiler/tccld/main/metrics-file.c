@@ -39,8 +39,9 @@ static void run_writing(void *task)
     struct writing *writing = task;
     struct metrics_file *file = writing->file;
     metrics_count_profile(&file->count, writing->machine, writing->cache_dir);
-    cleanup_free char *text =
-        metrics_text(writing->metrics, &file->count.profile, file->started, time(NULL));
+    metrics_look_at_machine(&file->count, time(NULL));
+    cleanup_free char *text = metrics_text(writing->metrics, &file->count.profile,
+                                           &file->count.machine_found, file->started, time(NULL));
     writing->failed = text ? tccl_write_file(writing->path, 0644, text, strlen(text), &writing->err)
                            : tccl_fail(&writing->err, "%s: out of memory", writing->path);
 }

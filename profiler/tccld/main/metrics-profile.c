@@ -1,5 +1,5 @@
-/* Counts what the profile holds. The log of sets may be long: it is read only when one of the files
- * has changed. */
+/* Counts what the profile holds, and what is found on the machine. The log of sets may be long: it
+ * is read only when one of the files has changed. */
 #include "tccld/main/metrics.h"
 
 #include <stdio.h>
@@ -86,4 +86,26 @@ void metrics_count_profile(struct metrics_count *count, const char *machine, con
         count->chains = chains;
     }
     tccl_profile_close(profile);
+}
+
+void metrics_look_at_machine(struct metrics_count *count, time_t now)
+{
+    enum { AGAIN = 60 };
+    struct {
+        struct tccl_doctor_facts facts;
+        struct tccl_doctor_findings findings;
+    } *seen = NULL;
+    if (count->looked && now >= count->looked && now - count->looked < AGAIN)
+        return;
+    seen = malloc(sizeof(*seen));
+    if (!seen)
+        return;
+    tccl_doctor_read(NULL, NULL, NULL, &seen->facts);
+    seen->facts.memlock_gb = -1; /* this tccld's own says nothing of jobs */
+    tccl_doctor_examine(&seen->facts, &seen->findings);
+    count->machine_found = (struct metrics_machine){{0}};
+    for (int i = 0; i < seen->findings.count; i++)
+        count->machine_found.findings[seen->findings.list[i].level]++;
+    count->looked = now;
+    free(seen);
 }

@@ -242,8 +242,17 @@ static void put_records(FILE *out, const struct metrics *metrics)
     fprintf(out, "tccl_records_pending %lld\n", metrics->pending);
 }
 
+static void put_machine(FILE *out, const struct metrics_machine *machine)
+{
+    describe(out, "tccl_machine_findings", "gauge", NULL,
+             "What tccl-check machine finds on this node, without NVML.");
+    for (int i = 0; i < TCCL_DOCTOR_LEVELS; i++)
+        fprintf(out, "tccl_machine_findings{level=\"%s\"} %d\n",
+                tccl_doctor_level_name((enum tccl_doctor_level)i), machine->findings[i]);
+}
+
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
-                   time_t started, time_t now)
+                   const struct metrics_machine *machine, time_t started, time_t now)
 {
     char *text = NULL;
     size_t size;
@@ -260,6 +269,7 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     put_records(out, metrics);
     put_steps(out, metrics);
     put_profile(out, profile, now);
+    put_machine(out, machine);
     fputs("# EOF\n", out);
     if (fclose(out) == 0)
         return text;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "client/client.h"
+#include "doctor/doctor.h"
 #include "profile/stamp.h"
 #include "tccld/main/daemon.h"
 
@@ -20,6 +21,12 @@ struct metrics_profile {
     time_t searched;            /* when the oldest chain table was written; 0: there is none */
     long sets, noisy, failed;   /* measured sets; those that stayed noisy; those that failed */
     int tables;                 /* GPU sets with chains */
+};
+
+/* What tccl-check machine finds here, as far as this tccld sees: without NVML, and mostly without
+ * root. */
+struct metrics_machine {
+    int findings[TCCL_DOCTOR_LEVELS];
 };
 
 struct metrics;
@@ -54,7 +61,7 @@ void metrics_records(struct metrics *metrics, long long lost, long long pending)
 /* The text, "# EOF" at its end; allocated, the caller frees. NULL without memory. started: unix
  * time. */
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
-                   time_t started, time_t now);
+                   const struct metrics_machine *machine, time_t started, time_t now);
 
 /* metrics-file.c: MetricsFile=, written whole every METRICS_SECONDS and at the start, removed at
  * the end. */
@@ -74,7 +81,12 @@ void metrics_file_free(struct metrics_file *file); /* NULL is fine */
 struct metrics_count {
     struct tccl_stamp described, sets, chains;
     struct metrics_profile profile;
+    time_t looked;
+    struct metrics_machine machine_found;
 };
+
+/* Looks at the machine again, once a minute. For the same thread. */
+void metrics_look_at_machine(struct metrics_count *count, time_t now);
 
 /* Counts again, if machine.json or the profile has changed. It reads the whole log of sets: not for
  * the event loop. Where there is no profile, or it can't be read, count->profile is all 0; it says

@@ -1,0 +1,137 @@
+/* check-machine.c: tccl-check machine, and the item of that name: what of this machine slows
+ * transfers down. Only NVML may hang, as drivers do; a child asks it. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "check/check-items.h"
+#include "doctor/doctor.h"
+
+enum { NVML_MS = 1500 };
+
+struct answer {
+    int code; /* of tccl_nvml_read */
+    struct tccl_error err;
+    struct tccl_nvml nvml;
+};
+
+struct seen {
+    struct tccl_doctor_facts facts;
+    struct tccl_doctor_findings findings;
+};
+
+/* Runs tccl_nvml_read in a child that ends, or is killed, within NVML_MS. Returns whether it has
+ * answered. */
+static bool ask(struct answer *answer)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    pid_t child = fork();
+    if (child == 0) {
+        answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
+        _exit(0);
+    }
+    close(ends[1]);
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    bool ended = child > 0 && poll(&end, 1, NVML_MS) == 1;
+    int status = -1;
+    if (child > 0 && !ended)
+        kill(child, SIGKILL);
+    /* One in the driver can't be killed: nobody waits for it. */
+    if (child > 0)
+        waitpid(child, &status, ended ? 0 : WNOHANG);
+    close(ends[0]);
+    return ended && status == 0;
+}
+
+static struct seen *look(void)
+{
+    struct seen *seen = calloc(1, sizeof(*seen));
+    struct answer *answer =
+        mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const char *trouble = "out of memory";
+
+    if (seen && answer != MAP_FAILED) {
+        bool answered = ask(answer);
+        trouble = !answered          ? "NVML doesn't answer: look for a hanging driver in dmesg"
+                  : answer->code > 0 ? "there is no libnvidia-ml.so.1"
+                                     : answer->err.text;
+        tccl_doctor_read(NULL, answered && answer->code == 0 ? &answer->nvml : NULL, trouble,
+                         &seen->facts);
+        tccl_doctor_examine(&seen->facts, &seen->findings);
+    }
+    if (answer != MAP_FAILED)
+        munmap(answer, sizeof(*answer));
+    return seen;
+}
+
+static bool has_failed(const struct tccl_doctor_findings *findings)
+{
+    return findings->count > 0 && findings->list[0].level == TCCL_DOCTOR_FAIL;
+}
+
+int check_machine(const struct check_options *options)
+{
+    cleanup_free struct seen *seen = look();
+
+    if (!seen) {
+        fprintf(stderr, "tccl: out of memory\n");
+        return 1;
+    }
+    if (!options->json) {
+        tccl_doctor_print(stdout, &seen->facts, &seen->findings);
+        return has_failed(&seen->findings);
+    }
+    cleanup_json json_t *json = tccl_doctor_to_json(&seen->facts, &seen->findings);
+    if (!json || json_object_set_new(json, "version", json_string(TCCL_VERSION)) != 0 ||
+        json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_SHOWN) != 0)
+        return 1;
+    putchar('\n');
+    return has_failed(&seen->findings);
+}
+
+/* The first of each rule, with the number of the others. */
+void check_item_machine(const struct check_site *site, struct check_result *result)
+{
+    static const enum check_level levels[TCCL_DOCTOR_LEVELS] = {
+        [TCCL_DOCTOR_NOTE] = CHECK_OK,
+        [TCCL_DOCTOR_WARN] = CHECK_WARN,
+        [TCCL_DOCTOR_FAIL] = CHECK_WARN}; /* steps on the other GPUs get rings */
+    cleanup_free struct seen *seen = look();
+    const struct tccl_doctor_findings *findings = seen ? &seen->findings : NULL;
+    (void)site;
+
+    for (int i = 0; findings && i < findings->count; i++) {
+        const struct tccl_doctor_finding *finding = &findings->list[i];
+        char name[TCCL_NAME + 8] = "";
+        int first = 0, others = 0;
+        while (strcmp(findings->list[first].rule, finding->rule) != 0)
+            first++;
+        for (int j = i + 1; j < findings->count; j++)
+            others += strcmp(findings->list[j].rule, finding->rule) == 0;
+        if (first < i)
+            continue;
+        if (finding->device >= 0)
+            tccl_doctor_name(&seen->facts.devices[finding->device], name);
+        check_say(result, levels[finding->level], "%s%s%s%s%s", name, *name ? " " : "",
+                  finding->device >= 0 ? seen->facts.devices[finding->device].busid : "",
+                  *name ? ": " : "", finding->what);
+        if (others > 0)
+            check_say(result, levels[finding->level], "and %d more of this", others);
+    }
+    if (findings && findings->count > 0)
+        check_say(result, result->level,
+                  "tccl-check machine says what they cost, and what mends them");
+    else
+        check_say(result, CHECK_OK, "nothing found that slows transfers down%s",
+                  findings && findings->n_unknown ? "; tccl-check machine says what can't be seen"
+                                                  : "");
+}
