@@ -105,7 +105,6 @@ static void run_launch(void *data)
     run_block(&blocks[0]);
     for (unsigned i = 1; i < launch->blocks; i++)
         pthread_join(blocks[i].thread, NULL);
-    free(launch);
 }
 
 /* NCCL that launches, by where its function returns to, is of the version of the kernels. */
@@ -143,6 +142,7 @@ static CUresult run(CUfunction function, unsigned blocks, CUstream stream, void 
     size_t size = 0;
     struct launch *launch;
     const char *reason;
+    CUresult result;
 
     pthread_once(&once, load_kernels);
     for (void **at = extra; at && *at != CU_LAUNCH_PARAM_END; at += 2) {
@@ -160,7 +160,10 @@ static CUresult run(CUfunction function, unsigned blocks, CUstream stream, void 
     launch->blocks = blocks;
     launch->gpu = rig_ordinal(rig_current());
     memcpy(launch->arguments, start, size);
-    return rig_submit(stream, run_launch, launch);
+    result = rig_submit(stream, run_launch, free, launch);
+    if (result != CUDA_SUCCESS)
+        free(launch);
+    return result;
 }
 
 /* TCCL_RIG_LAUNCH=run: the kernel runs. With nothing a launch is accepted and nothing runs: no byte

@@ -10,7 +10,7 @@
 
 static CUresult graph(void)
 {
-    return rig_refused("a CUDA graph");
+    return rig_refused("what is done with a CUDA graph");
 }
 
 static CUresult batch(void)
@@ -24,10 +24,8 @@ static const struct {
     CUresult (*function)(void);
 } refused[] = {
     {"cuGraph", graph},
-    {"cuUserObject", graph},
-    {"cuStreamBeginCapture", graph},
-    {"cuStreamEndCapture", graph},
     {"cuStreamUpdateCapture", graph},
+    {"cuStreamBeginCaptureToGraph", graph},
     {"cuMemcpyBatchAsync", batch},
 };
 
@@ -81,10 +79,31 @@ static void *exported(const char *name)
     return found;
 }
 
+/* Up to CUDA 12.2 these had no edges. */
+static CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                             CUgraph *graph, const CUgraphNode **nodes, size_t *count)
+{
+    return cuStreamGetCaptureInfo(stream, status, id, graph, nodes, NULL, count);
+}
+
+static void *older(const char *name, int version)
+{
+    if (version >= 12030)
+        return NULL;
+    if (strcmp(name, "cuStreamGetCaptureInfo") == 0)
+        return (void *)capture_info;
+    return strcmp(name, "cuStreamUpdateCaptureDependencies") == 0 ||
+                   strcmp(name, "cuGraphAddDependencies") == 0
+               ? (void *)graph
+               : NULL;
+}
+
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult *status)
 {
-    *function = hidden(name) ? NULL : exported(name);
+    *function = hidden(name) ? NULL : older(name, version);
+    if (!*function && !hidden(name))
+        *function = exported(name);
     if (!*function)
         *function = refused_function(name);
     if (!*function && getenv("TCCL_RIG_MISSING"))

@@ -95,9 +95,11 @@ static CUresult allocate(void **address, size_t size, bool host)
 {
     struct block *block = NULL;
 
+    CUresult safe = rig_unsafe();
+
     *address = NULL;
-    if (size == 0)
-        return CUDA_SUCCESS;
+    if (size == 0 || safe != CUDA_SUCCESS)
+        return safe;
     if (size <= ARENA) {
         pthread_mutex_lock(&lock);
         block = take(size, host);
@@ -170,14 +172,18 @@ bool rig_allocation(const void *address, struct rig_allocation *found)
 }
 
 SAYS(cuMemAlloc, (CUdeviceptr * address, size_t size), allocate((void **)address, size, false));
-SAYS(cuMemFree, (CUdeviceptr address), release((void *)address));
+SAYS(cuMemFree, (CUdeviceptr address),
+     rig_unsafe() != CUDA_SUCCESS ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                  : release((void *)address));
 SAYS(cuMemAllocAsync, (CUdeviceptr * address, size_t size, CUstream stream),
-     allocate((void **)address, size, false));
+     rig_state(stream) == RIG_CAPTURED ? rig_refused("memory taken in a CUDA graph")
+                                       : allocate((void **)address, size, false));
 SAYS(cuMemAllocFromPoolAsync,
      (CUdeviceptr * address, size_t size, CUmemoryPool pool, CUstream stream),
-     allocate((void **)address, size, false));
+     cuMemAllocAsync(address, size, stream));
 SAYS(cuMemFreeAsync, (CUdeviceptr address, CUstream stream),
-     rig_submit(stream, release_later, (void *)address));
+     rig_state(stream) == RIG_CAPTURED ? rig_refused("memory given back in a CUDA graph")
+                                       : rig_submit(stream, release_later, NULL, (void *)address));
 SAYS(cuMemHostAlloc, (void **address, size_t size, unsigned flags), allocate(address, size, true));
 SAYS(cuMemFreeHost, (void *address), release(address));
 SAYS(cuMemHostRegister, (void *address, size_t size, unsigned flags),
@@ -233,7 +239,6 @@ static void apply(const struct change *change)
 static void apply_later(void *data)
 {
     apply(data);
-    free(data);
 }
 
 static bool is_known(CUdeviceptr address)
@@ -243,19 +248,27 @@ static bool is_known(CUdeviceptr address)
     return !address || rig_allocation((void *)address, &found);
 }
 
-/* Memory that CUDA does not know may be gone when the call has returned, so it waits. */
+/* Memory that CUDA does not know may be gone when the call has returned, so it waits, but in a
+ * graph, which takes it as it is then. */
 static CUresult change(CUstream stream, struct change wanted)
 {
-    struct change *copy;
+    enum rig_state state = rig_state(stream);
+    bool later = state == RIG_CAPTURED ||
+                 (state == RIG_BUSY && is_known(wanted.to) && is_known(wanted.from));
+    struct change *copy = later ? malloc(sizeof(*copy)) : NULL;
+    CUresult result;
 
-    if (cuStreamQuery(stream) != CUDA_SUCCESS && is_known(wanted.to) && is_known(wanted.from) &&
-        (copy = malloc(sizeof(*copy)))) {
+    if (copy) {
         *copy = wanted;
-        return rig_submit(stream, apply_later, copy);
+        result = rig_submit(stream, apply_later, free, copy);
+        if (result != CUDA_SUCCESS)
+            free(copy);
+        return result;
     }
-    cuStreamSynchronize(stream);
-    apply(&wanted);
-    return CUDA_SUCCESS;
+    result = rig_await(stream);
+    if (result == CUDA_SUCCESS)
+        apply(&wanted);
+    return result;
 }
 
 SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
@@ -263,8 +276,11 @@ SAYS(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream str
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-    cuMemcpyAsync(to, from, size, NULL);
-    return cuStreamSynchronize(NULL);
+    CUresult result = rig_unsafe();
+
+    if (result == CUDA_SUCCESS)
+        result = cuMemcpyAsync(to, from, size, NULL);
+    return result == CUDA_SUCCESS ? rig_await(NULL) : result;
 }
 
 SAYS(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t size),
@@ -288,7 +304,9 @@ CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUs
 {
     if (value == 0)
         return cuMemsetD8Async(address, 0, count * sizeof(value), stream);
-    cuStreamSynchronize(stream);
+    if (rig_state(stream) == RIG_CAPTURED)
+        return rig_refused("words set in a CUDA graph");
+    rig_await(stream);
     for (size_t i = 0; i < count; i++)
         ((unsigned *)address)[i] = value;
     return CUDA_SUCCESS;

@@ -1,38 +1,33 @@
 /* driver-stream.c: streams and events of the stand-in driver. A stream is a queue, which a thread
- * works off in its order as long as something is in it. There are no graphs. */
-#include "driver.h"
+ * works off in its order as long as something is in it. What one that captures is given goes to
+ * driver-graph.c. */
+#include "driver-stream.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
 struct task {
-    void (*run)(void *data);
-    void *data;
+    struct work work;
     struct task *next;
 };
 
-struct stream {
-    int device;
-    bool blocking; /* it and the default stream wait for each other */
-    bool working, destroyed;
-    unsigned long long submitted, done;
-    struct task *first, **end;
-    struct stream *next;
-};
-
-struct event { /* until so much of the stream is done; NULL: nothing was recorded */
-    struct stream *stream;
-    unsigned long long number;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t rig_streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct stream defaults[RIG_GPUS], *streams;
 
 /* ---- under the lock ---- */
 
-static struct stream *stream_of(CUstream named)
+struct stream *rig_streams(void)
+{
+    return streams;
+}
+
+struct stream *rig_default(int device)
+{
+    return &defaults[device];
+}
+
+struct stream *rig_stream_of(CUstream named)
 {
     struct stream *stream = &defaults[rig_current()];
 
@@ -50,7 +45,7 @@ static bool reached(struct event event)
 static void await(struct event event)
 {
     while (!reached(event))
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&changed, &rig_streams_lock);
 }
 
 static void *work(void *data)
@@ -58,23 +53,25 @@ static void *work(void *data)
     struct stream *stream = data;
     struct task *task;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&rig_streams_lock);
     while ((task = stream->first)) {
         if (!(stream->first = task->next))
             stream->end = NULL;
-        pthread_mutex_unlock(&lock);
-        task->run(task->data);
+        pthread_mutex_unlock(&rig_streams_lock);
+        task->work.run(task->work.data);
+        if (task->work.drop)
+            task->work.drop(task->work.data);
         free(task);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&rig_streams_lock);
         stream->done++;
         pthread_cond_broadcast(&changed);
     }
     stream->working = false;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&rig_streams_lock);
     return NULL;
 }
 
-static CUresult add(struct stream *stream, void (*run)(void *data), void *data)
+CUresult rig_add(struct stream *stream, struct work given)
 {
     struct task *task = malloc(sizeof(*task));
     pthread_t thread;
@@ -89,7 +86,7 @@ static CUresult add(struct stream *stream, void (*run)(void *data), void *data)
         pthread_detach(thread);
         stream->working = true;
     }
-    *task = (struct task){run, data, NULL};
+    *task = (struct task){given, NULL};
     *(stream->end ? stream->end : &stream->first) = task;
     stream->end = &task->next;
     stream->submitted++;
@@ -98,13 +95,12 @@ static CUresult add(struct stream *stream, void (*run)(void *data), void *data)
 
 static void await_event(void *data)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&rig_streams_lock);
     await(*(struct event *)data);
-    pthread_mutex_unlock(&lock);
-    free(data);
+    pthread_mutex_unlock(&rig_streams_lock);
 }
 
-static CUresult add_wait(struct stream *stream, struct event event)
+CUresult rig_add_wait(struct stream *stream, struct event event)
 {
     struct event *copy;
 
@@ -114,25 +110,25 @@ static CUresult add_wait(struct stream *stream, struct event event)
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *copy = event;
-    return add(stream, await_event, copy);
+    return rig_add(stream, (struct work){await_event, free, copy});
 }
 
-static struct event last_of(struct stream *stream)
+struct event rig_last_of(struct stream *stream)
 {
     return (struct event){stream, stream->submitted};
 }
 
 /* What comes next in the default stream waits for all that block with it, and what comes next in
  * one of these for the default stream. */
-static struct stream *in_order(CUstream named)
+struct stream *rig_in_order(struct stream *stream)
 {
-    struct stream *stream = stream_of(named), *own = &defaults[stream->device];
+    struct stream *own = &defaults[stream->device];
 
     if (stream->blocking)
-        add_wait(stream, last_of(own));
+        rig_add_wait(stream, rig_last_of(own));
     for (struct stream *other = streams; stream == own && other; other = other->next)
         if (other->blocking && other->device == stream->device)
-            add_wait(stream, last_of(other));
+            rig_add_wait(stream, rig_last_of(other));
     return stream;
 }
 
@@ -148,71 +144,115 @@ static struct stream *find_destroyed(void)
 
 /* ---- streams ---- */
 
-CUresult rig_submit(CUstream named, void (*run)(void *data), void *data)
+CUresult rig_submit(CUstream named, void (*run)(void *data), void (*drop)(void *data), void *data)
 {
-    CUresult result;
+    struct work work = {run, drop, data};
 
-    pthread_mutex_lock(&lock);
-    result = add(in_order(named), run, data);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_may_add(stream);
+    if (result == CUDA_SUCCESS)
+        result =
+            stream->capture ? rig_capture_work(stream, work) : rig_add(rig_in_order(stream), work);
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
+}
+
+enum rig_state rig_state(CUstream named)
+{
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    enum rig_state state = stream->capture                              ? RIG_CAPTURED
+                           : reached(rig_last_of(rig_in_order(stream))) ? RIG_IDLE
+                                                                        : RIG_BUSY;
+    pthread_mutex_unlock(&rig_streams_lock);
+    return state;
+}
+
+CUresult rig_await(CUstream named)
+{
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_may_add(stream);
+    if (result == CUDA_SUCCESS)
+        await(rig_last_of(rig_in_order(stream)));
+    pthread_mutex_unlock(&rig_streams_lock);
     return result;
 }
 
 CUresult cuStreamQuery(CUstream named)
 {
-    bool done;
-
-    pthread_mutex_lock(&lock);
-    done = reached(last_of(in_order(named)));
-    pthread_mutex_unlock(&lock);
-    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_safe(stream, NULL);
+    if (result == CUDA_SUCCESS && !reached(rig_last_of(rig_in_order(stream))))
+        result = CUDA_ERROR_NOT_READY;
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
 }
 
 CUresult cuStreamSynchronize(CUstream named)
 {
-    pthread_mutex_lock(&lock);
-    await(last_of(in_order(named)));
-    pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_safe(stream, NULL);
+    if (result == CUDA_SUCCESS)
+        await(rig_last_of(rig_in_order(stream)));
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
 }
 
 CUresult cuCtxSynchronize(void)
 {
-    pthread_mutex_lock(&lock);
-    await(last_of(stream_of(NULL)));
-    for (struct stream *stream = streams; stream; stream = stream->next)
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&rig_streams_lock);
+    for (struct stream *stream = streams; stream && result == CUDA_SUCCESS; stream = stream->next)
+        if (stream->device == rig_current() && stream->capture)
+            result = rig_safe(stream, NULL);
+    if (result == CUDA_SUCCESS)
+        await(rig_last_of(rig_stream_of(NULL)));
+    for (struct stream *stream = streams; stream && result == CUDA_SUCCESS; stream = stream->next)
         if (stream->device == rig_current())
-            await(last_of(stream));
-    pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+            await(rig_last_of(stream));
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
 }
 
-CUresult cuStreamCreate(CUstream *out, unsigned flags)
+struct stream *rig_new_stream(int device, bool blocking)
 {
-    struct stream *stream;
+    struct stream *stream = find_destroyed();
 
-    pthread_mutex_lock(&lock);
-    stream = find_destroyed();
     if (!stream && (stream = calloc(1, sizeof(*stream)))) {
         stream->next = streams;
         streams = stream;
     }
     if (stream) {
-        stream->device = rig_current();
-        stream->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+        stream->device = device;
+        stream->blocking = blocking;
         stream->destroyed = false;
     }
-    pthread_mutex_unlock(&lock);
+    return stream;
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned flags)
+{
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_new_stream(rig_current(), !(flags & CU_STREAM_NON_BLOCKING));
+    pthread_mutex_unlock(&rig_streams_lock);
     *out = (CUstream)(void *)stream;
     return stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* What is in it is done all the same. */
-CUresult cuStreamDestroy(CUstream stream)
+CUresult cuStreamDestroy(CUstream named)
 {
-    pthread_mutex_lock(&lock);
-    stream_of(stream)->destroyed = true;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    if (stream->capture)
+        rig_capture_leave(stream);
+    stream->destroyed = true;
+    pthread_mutex_unlock(&rig_streams_lock);
     return CUDA_SUCCESS;
 }
 
@@ -223,39 +263,10 @@ DOES(cuStreamGetId, (CUstream stream, unsigned long long *id),
      *id = (unsigned long long)(size_t)stream);
 DOES(cuStreamGetDevice, (CUstream stream, CUdevice *device), *device = rig_current());
 SAYS(cuStreamGetCtx, (CUstream stream, CUcontext *context), cuCtxGetCurrent(context));
-DOES(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
-     *status = CU_STREAM_CAPTURE_STATUS_NONE);
-
-/* Of the versions 2 and 3 of the call, too, which differ only in what follows for a stream that
- * captures. */
-CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                CUgraph *graph, const CUgraphNode **nodes,
-                                const CUgraphEdgeData **edges, size_t *count)
-{
-    return cuStreamIsCapturing(stream, status);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static __thread CUstreamCaptureMode current;
-    CUstreamCaptureMode before = current;
-
-    current = *mode;
-    *mode = before;
-    return CUDA_SUCCESS;
-}
-
 SAYS(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data),
-     rig_submit(stream, function, data));
+     rig_submit(stream, function, NULL, data));
 
 /* ---- events ---- */
-
-/* What programs hold. A time is that at which the stream came to it. */
-struct moment {
-    struct event event;
-    bool timed;
-    struct stamp *stamp;
-};
 
 struct stamp {
     int references;
@@ -267,11 +278,19 @@ static struct moment *moment_of(CUevent event)
     return (struct moment *)(void *)event;
 }
 
-/* Called with the lock. */
 static void drop_stamp(struct stamp *stamp)
 {
     if (stamp && --stamp->references == 0)
         free(stamp);
+}
+
+void rig_drop_moment(struct moment *moment)
+{
+    if (--moment->references > 0)
+        return;
+    drop_stamp(moment->stamp);
+    rig_clear_nodes(&moment->nodes);
+    free(moment);
 }
 
 static void take_time(void *data)
@@ -280,10 +299,10 @@ static void take_time(void *data)
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&rig_streams_lock);
     stamp->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
     drop_stamp(stamp);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&rig_streams_lock);
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
@@ -292,6 +311,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
     if (!moment)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    moment->references = 1;
     moment->timed = !(flags & CU_EVENT_DISABLE_TIMING);
     *event = (CUevent)(void *)moment;
     return CUDA_SUCCESS;
@@ -299,31 +319,59 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventDestroy(CUevent event)
 {
-    pthread_mutex_lock(&lock);
-    drop_stamp(moment_of(event)->stamp);
-    pthread_mutex_unlock(&lock);
-    free(event);
+    pthread_mutex_lock(&rig_streams_lock);
+    rig_drop_moment(moment_of(event));
+    pthread_mutex_unlock(&rig_streams_lock);
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream named)
+CUresult rig_record(struct moment *moment, struct stream *stream)
 {
-    struct moment *moment = moment_of(event);
     struct stamp *stamp = moment->timed ? calloc(1, sizeof(*stamp)) : NULL;
     CUresult result = CUDA_SUCCESS;
 
     if (moment->timed && !stamp)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
-    struct stream *stream = in_order(named);
     drop_stamp(moment->stamp);
+    rig_clear_nodes(&moment->nodes);
+    moment->capture = 0;
     moment->stamp = stamp;
     if (stamp) {
         stamp->references = 2;
-        result = add(stream, take_time, stamp);
+        result = rig_add(stream, (struct work){take_time, NULL, stamp});
     }
-    moment->event = last_of(stream);
-    pthread_mutex_unlock(&lock);
+    moment->event = rig_last_of(stream);
+    return result;
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream named, unsigned flags)
+{
+    bool external = flags & CU_EVENT_RECORD_EXTERNAL;
+
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_may_add(stream);
+    if (result == CUDA_SUCCESS)
+        result = stream->capture ? rig_capture_record(stream, moment_of(event), external)
+                                 : rig_record(moment_of(event), rig_in_order(stream));
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
+}
+
+SAYS(cuEventRecord, (CUevent event, CUstream stream), cuEventRecordWithFlags(event, stream, 0));
+
+CUresult cuStreamWaitEvent(CUstream named, CUevent event, unsigned flags)
+{
+    struct moment *moment = moment_of(event);
+
+    pthread_mutex_lock(&rig_streams_lock);
+    struct stream *stream = rig_stream_of(named);
+    CUresult result = rig_may_add(stream);
+    if (result == CUDA_SUCCESS)
+        result = stream->capture || moment->capture
+                     ? rig_capture_wait(stream, moment, flags & CU_EVENT_WAIT_EXTERNAL)
+                     : rig_add_wait(rig_in_order(stream), moment->event);
+    pthread_mutex_unlock(&rig_streams_lock);
     return result;
 }
 
@@ -332,13 +380,15 @@ CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended)
     struct moment *first = moment_of(begun), *last = moment_of(ended);
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-    pthread_mutex_lock(&lock);
-    if (first->stamp && last->stamp) {
+    pthread_mutex_lock(&rig_streams_lock);
+    if (first->capture || last->capture)
+        result = CUDA_ERROR_CAPTURED_EVENT;
+    else if (first->stamp && last->stamp) {
         bool done = reached(first->event) && reached(last->event);
         *ms = done ? (float)(last->stamp->ms - first->stamp->ms) : 0;
         result = done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&rig_streams_lock);
     return result;
 }
 
@@ -348,33 +398,22 @@ CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended);
 SAYS(cuEventElapsedTime, (float *ms, CUevent begun, CUevent ended),
      cuEventElapsedTime_v2(ms, begun, ended));
 
-SAYS(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
-     cuEventRecord(event, stream));
-
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
-{
-    CUresult result;
-
-    pthread_mutex_lock(&lock);
-    result = add_wait(in_order(stream), moment_of(event)->event);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
 CUresult cuEventQuery(CUevent event)
 {
-    bool done;
-
-    pthread_mutex_lock(&lock);
-    done = reached(moment_of(event)->event);
-    pthread_mutex_unlock(&lock);
-    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    pthread_mutex_lock(&rig_streams_lock);
+    CUresult result = rig_safe(NULL, moment_of(event));
+    if (result == CUDA_SUCCESS && !reached(moment_of(event)->event))
+        result = CUDA_ERROR_NOT_READY;
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    pthread_mutex_lock(&lock);
-    await(moment_of(event)->event);
-    pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+    pthread_mutex_lock(&rig_streams_lock);
+    CUresult result = rig_safe(NULL, moment_of(event));
+    if (result == CUDA_SUCCESS)
+        await(moment_of(event)->event);
+    pthread_mutex_unlock(&rig_streams_lock);
+    return result;
 }

@@ -22,8 +22,17 @@ int rig_numa_node(int gpu);
 /* The device of the calling thread's context: an ordinal; without a context the first. */
 int rig_current(void);
 
-/* Runs something in a thread of the stream's when all else in it is done. */
-CUresult rig_submit(CUstream stream, void (*run)(void *data), void *data);
+/* Runs something in a thread of the stream's when all else in it is done, or makes it a part of the
+ * graph that the stream is captured into, and runs it each time that one is launched. drop: once it
+ * has run for the last time; NULL: nothing. Where it fails the caller keeps the data. */
+CUresult rig_submit(CUstream stream, void (*run)(void *data), void (*drop)(void *data), void *data);
+
+/* Is something in the stream that is not done, or is it captured? Waits until nothing is in it. */
+enum rig_state { RIG_IDLE, RIG_BUSY, RIG_CAPTURED } rig_state(CUstream stream);
+CUresult rig_await(CUstream stream);
+
+/* May the thread do now what CUDA calls potentially unsafe while a stream is captured? */
+CUresult rig_unsafe(void);
 
 /* A thing without contents, of which a program holds the address. */
 CUresult rig_token(void *out);

@@ -36,7 +36,7 @@ static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, subsets, split, no_color, shrink, collectives, times, coalesced;
+    int comms, subsets, split, no_color, shrink, collectives, times, coalesced, replays;
     enum init init;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
     bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
@@ -107,6 +107,9 @@ static void usage(FILE *to)
         "  --everywhere         on all communicators, at once where a rank is in several\n"
         "  --check              looks at each element of the results\n"
         "  --times N            each of them so often again, and how long it then takes\n"
+        "  --replays N          each of them then in a CUDA graph, of all its communicators, that "
+        "is\n"
+        "                       launched so often; with --times once more before each launch\n"
         "  --coalesced N        with --group: each of them N times in one group\n"
         "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
         "                       with --abort is given up after a second\n"
@@ -708,20 +711,21 @@ static int start_once(const struct ring_collective *collective, int slot, struct
     return 0;
 }
 
+static struct part parts[SLOTS][MAX_GPUS];
+
 /* With --times once, and then so often again, between two events. */
-static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
+static int start_parts(const struct ring_collective *collective, int slot)
 {
-    for (int i = 0; i < options.gpus; i++)
-        if (members[i].comms[slot] && prepare_part(&members[i], slot, collective, &parts[i]) != 0)
-            return -1;
     for (int times = 0; times <= options.times; times++) {
-        if (start_once(collective, slot, parts) != 0)
+        if (start_once(collective, slot, parts[slot]) != 0)
             return -1;
-        for (int i = 0; i < options.gpus && options.times; i++)
-            if (members[i].comms[slot] && (times == 0 || times == options.times) &&
-                cudaEventRecord(times == 0 ? parts[i].begun : parts[i].ended, parts[i].stream) !=
+        for (int i = 0; i < options.gpus && options.times; i++) {
+            struct part *part = &parts[slot][i];
+            if (part->stream && (times == 0 || times == options.times) &&
+                cudaEventRecord(times == 0 ? part->begun : part->ended, part->stream) !=
                     cudaSuccess)
                 return fail(members[i].rank, "collective", "its time can't be taken");
+        }
     }
     return 0;
 }
@@ -737,20 +741,150 @@ static bool is_alone(int slot)
     return false;
 }
 
+/* ---- in a CUDA graph ---- */
+
+/* The slot whose stream a rank's graph is captured by, and launched on; -1: it has none. */
+static int origin_of(int gpu, int first, int last)
+{
+    for (int slot = first; slot <= last; slot++)
+        if (parts[slot][gpu].stream)
+            return slot;
+    return -1;
+}
+
+/* All other streams of the rank go on from the origin's, or the origin's from them. */
+static cudaError_t join_streams(int gpu, int origin, int last, bool fork)
+{
+    cudaError_t result = cudaSuccess;
+    cudaEvent_t event;
+
+    for (int slot = origin + 1; slot <= last && result == cudaSuccess; slot++) {
+        cudaStream_t to = parts[fork ? slot : origin][gpu].stream;
+        cudaStream_t from = parts[fork ? origin : slot][gpu].stream;
+        if (!parts[slot][gpu].stream)
+            continue;
+        result = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        if (result == cudaSuccess)
+            result = cudaEventRecord(event, from);
+        if (result == cudaSuccess)
+            result = cudaStreamWaitEvent(to, event, 0);
+        cudaEventDestroy(event);
+    }
+    return result;
+}
+
+static cudaError_t begin_capture(int gpu, int origin, int last)
+{
+    cudaSetDevice(members[gpu].device);
+    cudaError_t result =
+        cudaStreamBeginCapture(parts[origin][gpu].stream, cudaStreamCaptureModeGlobal);
+    return result == cudaSuccess ? join_streams(gpu, origin, last, true) : result;
+}
+
+static cudaError_t end_capture(int gpu, int origin, int last, cudaGraphExec_t *out, size_t *nodes)
+{
+    cudaGraph_t graph = NULL;
+
+    cudaSetDevice(members[gpu].device);
+    cudaError_t result = join_streams(gpu, origin, last, false);
+    cudaError_t ended = cudaStreamEndCapture(parts[origin][gpu].stream, &graph);
+    if (result == cudaSuccess)
+        result = ended;
+    if (result == cudaSuccess)
+        result = cudaGraphGetNodes(graph, NULL, nodes);
+    if (result == cudaSuccess)
+        result = cudaGraphInstantiate(out, graph, 0);
+    if (graph)
+        cudaGraphDestroy(graph);
+    return result;
+}
+
+static int capture(const struct ring_collective *collective, int first, int last,
+                   cudaGraphExec_t graphs[])
+{
+    cudaError_t result = cudaSuccess;
+    char more[64];
+
+    for (int i = 0; i < options.gpus && result == cudaSuccess; i++) {
+        int origin = origin_of(i, first, last);
+        if (origin >= 0)
+            result = begin_capture(i, origin, last);
+    }
+    for (int slot = first; slot <= last && result == cudaSuccess; slot++)
+        if (!is_alone(slot) && start_once(collective, slot, parts[slot]) != 0)
+            return -1;
+    for (int i = 0; i < options.gpus; i++) {
+        int origin = origin_of(i, first, last);
+        size_t nodes = 0;
+        if (origin < 0)
+            continue;
+        cudaError_t ended = end_capture(i, origin, last, &graphs[i], &nodes);
+        if (result == cudaSuccess)
+            result = ended;
+        snprintf(more, sizeof(more), ", \"nodes\": %zu", nodes);
+        if (options.go_on)
+            say_result("capture", collective->bytes, origin, members[i].rank,
+                       ended == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError, more);
+    }
+    return result == cudaSuccess ? 0 : fail(options.rank, "graph", cudaGetErrorString(result));
+}
+
+/* What was received before is overwritten each time. */
+static int replay(const struct ring_collective *collective, int first, int last,
+                  cudaGraphExec_t graphs[])
+{
+    for (int slot = first; slot <= last && options.times > 0; slot++)
+        if (!is_alone(slot) && start_once(collective, slot, parts[slot]) != 0)
+            return -1;
+    for (int i = 0; i < options.gpus; i++) {
+        int origin = origin_of(i, first, last);
+        cudaError_t result = cudaSuccess;
+        if (origin < 0)
+            continue;
+        cudaSetDevice(members[i].device);
+        if (options.times > 0)
+            result = join_streams(i, origin, last, false);
+        for (int slot = first; slot <= last && result == cudaSuccess; slot++)
+            if (parts[slot][i].stream)
+                result = cudaMemsetAsync(parts[slot][i].receive, 0x55, collective->bytes,
+                                         parts[origin][i].stream);
+        if (result == cudaSuccess)
+            result = cudaGraphLaunch(graphs[i], parts[origin][i].stream);
+        if (result == cudaSuccess)
+            result = join_streams(i, origin, last, true);
+        if (result != cudaSuccess)
+            return fail(members[i].rank, "graph", cudaGetErrorString(result));
+    }
+    return 0;
+}
+
+/* ---- all of it ---- */
+
 /* At once on these communicators, on all ranks of this process that are in them. */
 static int collect(const struct ring_collective *collective, int first, int last)
 {
-    static struct part parts[SLOTS][MAX_GPUS];
+    cudaGraphExec_t graphs[MAX_GPUS] = {NULL};
     int status = 0;
 
     memset(parts, 0, sizeof(parts));
+    for (int slot = first; slot <= last; slot++)
+        for (int i = 0; i < options.gpus && status == 0 && !is_alone(slot); i++)
+            if (members[i].comms[slot])
+                status = prepare_part(&members[i], slot, collective, &parts[slot][i]);
     for (int slot = first; slot <= last && status == 0; slot++)
-        if (!is_alone(slot))
-            status = start_parts(collective, slot, parts[slot]);
+        if (!is_alone(slot) && (options.times || !options.replays))
+            status = start_parts(collective, slot);
+    if (options.replays && status == 0)
+        status = capture(collective, first, last, graphs);
+    for (int n = 0; n < options.replays && status == 0; n++)
+        status = replay(collective, first, last, graphs);
     for (int slot = first; slot <= last; slot++)
         for (int i = 0; i < options.gpus && status == 0; i++)
             if (parts[slot][i].stream)
                 status = finish_part(&members[i], slot, collective, &parts[slot][i]);
+    for (int i = 0; i < options.gpus; i++)
+        if (graphs[i])
+            cudaGraphExecDestroy(graphs[i]);
     return status;
 }
 
@@ -759,6 +893,7 @@ static int connect_all(void)
 {
     struct ring_collective broadcast;
 
+    options.replays = 0;
     ring_collective_parse("broadcast:4", &broadcast);
     for (int slot = 0; slot < SLOTS; slot++)
         if (collect(&broadcast, slot, slot) < 0)
@@ -1098,6 +1233,7 @@ enum {
     CHECK,
     TIMES,
     COALESCED,
+    REPLAYS,
     STUCK,
     CHILDREN_LAST,
     GO_ON,
@@ -1132,6 +1268,7 @@ static const struct option long_options[] = {
     {"check", no_argument, NULL, CHECK},
     {"times", required_argument, NULL, TIMES},
     {"coalesced", required_argument, NULL, COALESCED},
+    {"replays", required_argument, NULL, REPLAYS},
     {"stuck", no_argument, NULL, STUCK},
     {"children-last", no_argument, NULL, CHILDREN_LAST},
     {"go-on", no_argument, NULL, GO_ON},
@@ -1269,6 +1406,8 @@ static int parse_option(int option)
         return parse_collective(optarg);
     case COALESCED:
         return parse_number(optarg, 1, 64, &options.coalesced);
+    case REPLAYS:
+        return parse_number(optarg, 1, 1 << 20, &options.replays);
     case TIMES:
         return parse_number(optarg, 1, 1 << 20, &options.times);
     case NO_COLOR:

@@ -1,4 +1,5 @@
 # shim.sh: what the tests of the runtime shim share.
+! declare -F make_plans >/dev/null || return 0 # it is here already
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ -e "$TCCL_BUILD/runtime/libtccl-nccl.so" ] || { echo "skipped: the build has no libtccl-nccl.so"; exit 77; }
