@@ -87,6 +87,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "achieved_from", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "AchievedFrom", 12},
     {.name = "samples", TCCL_FIELD_COUNT, MEASURED, 0, INT32_MAX, RECORD_ONLY, "Samples", 7},
     {.name = "sent_bytes", TCCL_FIELD_COUNT, MEASURED, 0, INT64_MAX, RECORD_ONLY, "SentBytes", 12},
+    {.name = "captured", TCCL_FIELD_COUNT, MEASURED, 0, UINT32_MAX, RECORD_ONLY, "Captured", 8},
     {.name = "sent_share", TCCL_FIELD_REAL, MEASURED, 0, 1, RECORD_ONLY, "SentShare", 9},
     {.name = "gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(gbps), "GBps", 8},
     {.name = "baseline_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(baseline_gbps), "BaselineGBps", 12},

@@ -92,7 +92,7 @@ static struct watch {
     int64_t first_us, next_us, told_us;
     uint64_t bytes, on_bus, before; /* of all collectives; before: on_bus at first_us */
     double seconds, sampled;        /* of all samples, and what they had on the bus */
-    bool captured;                  /* some are in graphs */
+    unsigned captured;              /* into graphs */
     bool reduces[SHIM_SIZES], gathers[SHIM_SIZES];
     unsigned counts[SHIM_SIZES];
     float gbps[SHIM_SIZES][SHIM_SAMPLES];
@@ -209,7 +209,8 @@ static const char *algorithm_of(const struct watch *watch, int size, int nodes, 
 static void tell(struct watch *watch, int64_t now, bool last)
 {
     const struct shim_process *process = shim_process_armed();
-    struct shim_figures figures = {.bytes = watch->bytes, .share = -1};
+    unsigned captured = __atomic_load_n(&watch->captured, __ATOMIC_RELAXED);
+    struct shim_figures figures = {.bytes = watch->bytes, .captured = captured, .share = -1};
     bool steered = watch->entry && shim_entry_stands(watch->entry) == SHIM_USE;
     int size = 0;
 
@@ -217,15 +218,22 @@ static void tell(struct watch *watch, int64_t now, bool last)
     for (int i = 1; i < SHIM_SIZES; i++)
         if (watch->counts[i] >= SHIM_FEW || watch->counts[i] > watch->counts[size])
             size = i;
+    if (process && last && captured > 0 && watch->rank <= 0)
+        shim_log(SHIM_LOG_INFO,
+                 "communicator of %d ranks: %u collectives were captured into CUDA graphs; the "
+                 "launches of these are not seen: neither measured nor counted",
+                 watch->ranks, captured);
     if (watch->counts[size] == 0 || !process)
         return;
     figures.from = least[size];
     figures.samples = watch->counts[size];
     order(watch, size, &figures.best, &figures.median);
     figures.algorithm = algorithm_of(watch, size, (int)process->plan.n_nodes, steered);
-    if (watch->sampled > 0 && now > watch->first_us && !watch->captured) {
-        double share = watch->seconds * ((double)(watch->on_bus - watch->before) / watch->sampled) /
-                       ((double)(now - watch->first_us) / 1e6);
+    /* Far less than was measured: most was queued before the first one was done. */
+    double sent = (double)(watch->on_bus - watch->before);
+    if (watch->sampled > 0 && sent >= watch->sampled / 2 && now > watch->first_us && !captured) {
+        double share =
+            watch->seconds * (sent / watch->sampled) / ((double)(now - watch->first_us) / 1e6);
         figures.share = share < 1 ? share : 1;
     }
     watch->told_us = now;
@@ -359,7 +367,6 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
                                         void *stream)
 {
     struct shim_sample *sample = NULL;
-    int captures = 0;
 
     collect(driver, watch);
     for (int i = 0; i < PAIRS && !sample; i++)
@@ -367,13 +374,7 @@ static struct shim_sample *begin_sample(const struct driver *driver, struct watc
             sample = &watch->pairs[i];
     if (!sample || !is_its(watch, stream))
         return NULL;
-    /* A stream that is captured into a graph is left alone: an event would become a part of it. */
-    int status = driver->capturing(stream, &captures);
-    if (status == 0 && captures != 0) {
-        watch->captured = true;
-        return NULL;
-    }
-    if (status != 0 || !make(driver, &sample->start) || !make(driver, &sample->end) ||
+    if (!make(driver, &sample->start) || !make(driver, &sample->end) ||
         driver->record(sample->start, stream) != 0) {
         watch->faults++;
         return NULL;
@@ -443,12 +444,30 @@ static struct load count(struct watch *watch, enum shim_collective kind, size_t 
                          .gathers = kind == SHIM_GATHER};
 }
 
+/* What is captured into a graph is left alone, since an event would become a part of it, and so is
+ * a stream that can't be asked. It does nothing now, and nobody sees how often it is launched. */
+static bool is_captured(struct watch *watch, void *stream)
+{
+    const struct driver *driver = find_driver();
+    int captures = 0;
+
+    if (!driver)
+        return false;
+    if (driver->capturing(stream, &captures) != 0)
+        watch->faults++;
+    else if (captures != 0)
+        __atomic_fetch_add(&watch->captured, 1, __ATOMIC_RELAXED);
+    else
+        return false;
+    return true;
+}
+
 struct shim_sample *shim_achieved_start(const void *handle, enum shim_collective kind, size_t bytes,
                                         void *stream)
 {
     struct watch *watch = find(handle);
 
-    if (!watch)
+    if (!watch || is_captured(watch, stream))
         return NULL;
     struct load load = count(watch, kind, bytes);
     return start(handle, watch, &load, stream);
@@ -469,9 +488,10 @@ void shim_achieved_add(const void *handle, enum shim_collective kind, size_t byt
     struct watch *watch = find(handle);
     struct load load = {0};
 
-    if (watch)
+    bool captured = watch && is_captured(watch, stream);
+    if (watch && !captured)
         load = count(watch, kind, bytes);
-    group.mixed |= !watch || kind == SHIM_OTHER ||
+    group.mixed |= !watch || captured || kind == SHIM_OTHER ||
                    (group.calls > 0 && (group.handle != handle || group.stream != stream));
     group.handle = handle;
     group.stream = stream;

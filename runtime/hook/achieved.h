@@ -24,9 +24,11 @@ struct shim_figures {
     uint64_t from;    /* of those of so many bytes and more: 4, 16, 64 MiB; the largest with FEW */
     unsigned samples; /* of these, so far */
     double best, median; /* what the best tenth of the last ones reaches, and half of them */
-    uint64_t bytes;      /* of all its collectives, of any size, as nccl-tests count them */
+    uint64_t bytes; /* of all its collectives, of any size, as nccl-tests count them; not of those
+                       in CUDA graphs, whose launches nobody sees */
+    unsigned captured; /* collectives in graphs */
     double share; /* of the time since its first large one that they took; -1: not known, as where
-                     some are in CUDA graphs, which start them unseen */
+                     some are in graphs */
     const char *algorithm; /* by which these samples went: ring, tree; NULL: not known */
 };
 

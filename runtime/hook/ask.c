@@ -232,6 +232,8 @@ int shim_ask_achieved(const struct shim_plan *plan, const struct shim_figures *f
     tccl_line_put(&exchange->lines, "bytes", "%llu", (unsigned long long)figures->bytes);
     if (figures->algorithm)
         tccl_line_put(&exchange->lines, "algorithm", "%s", figures->algorithm);
+    if (figures->captured > 0)
+        tccl_line_put(&exchange->lines, "captured", "%u", figures->captured);
     if (figures->share >= 0)
         tccl_line_put_number(&exchange->lines, "share", figures->share);
     return tell(plan, exchange, deadline_us, why);

@@ -67,12 +67,16 @@ run_alone amd-4gpu --gpus 0-2 -- --times 1 --replays 100 "${collectives[@]}"
 built applied
 right "$work/rings" "$alone"
 same_nodes
+said "of 3 ranks: 2 collectives were captured into CUDA graphs" 1
 python3 - "$step_folder/record.json" <<'PYTHON' || fail "$what: the record"
 import json
 import sys
 record = json.load(open(sys.argv[1]))[0]
-print({name: record.get(name) for name in ("samples", "achieved_gbps", "sent_bytes", "sent_share")})
-sys.exit(not (record["samples"] >= 4 and record["achieved_gbps"] > 0))
+print({name: record.get(name) for name in ("samples", "achieved_gbps", "sent_bytes", "captured", "sent_share")})
+# Of each kind the first two, and one between launches, but what --check and --json add.
+sent = 102 * (8 << 20) * 2
+sys.exit(not (record["samples"] >= 4 and record["achieved_gbps"] > 0 and sent <= record["sent_bytes"] < sent + 4096 and
+              record["captured"] == 2 and record.get("sent_share") is None))
 PYTHON
 
 for version in $([ -n "${TCCL_NCCL:-}" ] || "$here/get-nccl" --list); do

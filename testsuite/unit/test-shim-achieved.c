@@ -285,16 +285,43 @@ TEST(share_in_step)
     CHECK(fabs(told.share - 0.4) < 0.06);
 }
 
-/* Where some are in graphs, which start them unseen, nobody knows. */
+/* What is in graphs, which start them unseen, is not counted, whether or not a sample would be due
+ * or could be taken, and the share is not known; in groups, too, and whatever its size. */
 TEST(share_in_graphs)
 {
-    begin_warm();
-    for (int i = 0; i < 8; i++) {
-        captures = i == 5;
-        CHECK_INT(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true), i != 5);
+    for (int late = 0; late < 2; late++) {
+        begin_warm();
+        for (int i = 0; i < 8 + 40 * late; i++)
+            run(SHIM_ALL_REDUCE, 64 * MIB, 10, true);
+        captures = 1;
+        int queried = queries;
+        CHECK(!run(SHIM_OTHER, 100, 10, true));
+        CHECK(!run(SHIM_ALL_REDUCE, 64 * MIB, 10, true));
+        void *its;
+        shim_achieved_add(comm, SHIM_GATHER, 64 * MIB, stream);
+        CHECK(!shim_achieved_start_group(&its));
+        CHECK_INT(queries, queried);
+        captures = 0;
+        shim_achieved_end(comm, true);
+        CHECK_INT(told.samples, late ? 31 : 8);
+        CHECK_INT(told.captured, 3);
+        CHECK(told.bytes == (uint64_t)(9 + 40 * late) * 64 * MIB);
+        CHECK(told.share == -1);
     }
+}
+
+/* All is queued before the first one is done: what they took of the time nobody knows. */
+TEST(share_queued)
+{
+    begin(comm);
+    behind = true;
+    clock_ms = 0;
+    for (int i = 0; i < 100; i++)
+        CHECK_INT(run(SHIM_ALL_REDUCE, 64 * MIB, 10, true), i < 4);
+    behind = false;
+    now_us += 1000000;
     shim_achieved_end(comm, true);
-    CHECK_INT(told.samples, 7);
+    CHECK_INT(told.samples, 3);
     CHECK(told.share == -1);
 }
 

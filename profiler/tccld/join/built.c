@@ -29,9 +29,9 @@ struct below {
 /* What a rank of this node has measured (ACHIEVED); samples 0: nothing. */
 struct figures {
     bool steered;
-    int64_t rank, from, samples, bytes, nccl; /* nccl: its version, 0: not known */
-    char algorithm[8];                        /* ring, tree; "": not known */
-    double best, median, share;               /* GB/s; share -1: not known */
+    int64_t rank, from, samples, bytes, captured, nccl; /* nccl: its version, 0: not known */
+    char algorithm[8];                                  /* ring, tree; "": not known */
+    double best, median, share;                         /* GB/s; share -1: not known */
 };
 
 struct verdict {
@@ -216,6 +216,9 @@ static int put_figures(const struct figures *figures, json_t *record)
         (json_int_t)figures->bytes);
     if (told && figures->share >= 0 &&
         json_object_set_new(told, "sent_share", json_real(figures->share)) != 0)
+        return -1;
+    if (told && figures->captured > 0 &&
+        json_object_set_new(told, "captured", json_integer(figures->captured)) != 0)
         return -1;
     if (told && *figures->algorithm &&
         json_object_set_new(told, "achieved_algorithm", json_string(figures->algorithm)) != 0)
@@ -545,6 +548,8 @@ static int read_figures(const struct tccl_lines *lines, struct figures *figures,
         figures->share = -1;
     if (tccl_line_integer(lines, "nccl", 0, 999999, &figures->nccl) != 0)
         figures->nccl = 0;
+    if (tccl_line_integer(lines, "captured", 0, UINT32_MAX, &figures->captured) != 0)
+        figures->captured = 0;
     if (tccl_line_text(lines, "algorithm", figures->algorithm, sizeof(figures->algorithm)) < 0)
         *figures->algorithm = '\0';
     else if (strcmp(figures->algorithm, "ring") != 0 && strcmp(figures->algorithm, "tree") != 0)
