@@ -486,9 +486,9 @@ static __thread struct {
 void shim_achieved_add(const void *handle, enum shim_collective kind, size_t bytes, void *stream)
 {
     struct watch *watch = find(handle);
+    bool captured = watch && is_captured(watch, stream);
     struct load load = {0};
 
-    bool captured = watch && is_captured(watch, stream);
     if (watch && !captured)
         load = count(watch, kind, bytes);
     group.mixed |= !watch || captured || kind == SHIM_OTHER ||

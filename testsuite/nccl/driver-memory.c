@@ -93,9 +93,8 @@ static struct block *take(size_t size, bool host)
 
 static CUresult allocate(void **address, size_t size, bool host)
 {
-    struct block *block = NULL;
-
     CUresult safe = rig_unsafe();
+    struct block *block = NULL;
 
     *address = NULL;
     if (size == 0 || safe != CUDA_SUCCESS)
