@@ -4,6 +4,7 @@
 #define TCCL_PROFILE_COMMAND_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "measure/backends/backend.h"
 #include "profile/cache.h"
@@ -48,6 +49,13 @@ int profile_peer(const struct profile_options *options, struct tccl_error *err);
 typedef int profile_act(const struct profile_options *options, struct tccl_profile *profile,
                         struct tccl_error *err);
 profile_act profile_report, profile_gres, profile_check;
+
+/* profile-odd.c: looks at the links of GPUs and NICs, once a second at most, while something is
+ * measured (root: in front of /sys, for tests; NULL: none); says at the end which GPUs' were slow
+ * all the time, and which figures of the profile are off among equals: lines "tccl: note: …". */
+void profile_watch_links(const char *root);
+void profile_say_links(const struct tccl_machine *machine, FILE *out);
+void profile_say_odd(struct tccl_profile *profile, FILE *out);
 
 /* Lets act have the profile that is meant. Returns what it does, or -1 with err. */
 int profile_with(const struct profile_options *options, profile_act *act, struct tccl_error *err);

@@ -17,6 +17,7 @@
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 
 static volatile sig_atomic_t interrupted;
+static bool on_hardware;
 
 static void interrupt(int number)
 {
@@ -41,7 +42,10 @@ bool profile_interrupted(void)
 
 static int follow(void *context, const struct tccl_fill_progress *progress)
 {
-    tccl_progress_show(context, progress);
+    struct tccl_progress_line *line = context;
+    tccl_progress_show(line, progress);
+    if (on_hardware)
+        profile_watch_links(NULL);
     return interrupted;
 }
 
@@ -113,6 +117,7 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     what->context = &line;
     note_nics(options, backend);
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, backend->machine->name);
+    on_hardware = strcmp(backend->name, "cuda") == 0;
     int rc = tccl_fill(backend, profile, what, &end, err);
     if (rc == TCCL_FILL_DONE && what->splits) { /* with the time that the chains left */
         if (what->seconds > 0)
@@ -121,6 +126,10 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     }
     note_end(backend->marks, &end, note, sizeof(note));
     tccl_progress_end(&line, &end, rc, note);
+    if (!options->quiet && rc >= 0) {
+        profile_say_links(backend->machine, stderr);
+        profile_say_odd(profile, stderr);
+    }
     if (options->json && profile_print(summary(profile, &end, rc, err)) != 0)
         return tccl_fail(err, "the summary can't be written");
     return rc;

@@ -54,8 +54,9 @@ static int devices(const struct tccl_machine *machine, uint8_t kind)
                                  : machine->n_nics;
 }
 
-static void cell_set(const struct kind *kind, int row, int column, struct tccl_set *set)
+void tccl_matrix_set(int i, int row, int column, struct tccl_set *set)
 {
+    const struct kind *kind = &kinds[i];
     struct tccl_device a = {kind->row, (uint8_t)row}, b = {kind->column, (uint8_t)column};
     struct tccl_device starts = kind->column_starts ? b : a, other = kind->column_starts ? a : b;
 
@@ -137,7 +138,7 @@ void tccl_matrix_fill(int i, const struct tccl_machine *machine,
                                    .columns = devices(machine, kind->column)};
     for (int row = 0; row < matrix->rows; row++)
         for (int column = 0; column < matrix->columns; column++) {
-            cell_set(kind, row, column, &set);
+            tccl_matrix_set(i, row, column, &set);
             matrix->cells[row][column] = make_cell(machine, measured, &set);
             n_possible += matrix->cells[row][column].state != TCCL_CELL_IMPOSSIBLE;
         }
@@ -275,4 +276,23 @@ json_t *tccl_matrix_to_json(const struct tccl_matrix *matrix, const struct tccl_
                      cells_to_json(matrix, 't'), "noisy", cells_to_json(matrix, 'n'), "min",
                      known(matrix, matrix->min), "median", known(matrix, matrix->median), "max",
                      known(matrix, matrix->max));
+}
+
+void tccl_matrix_say(int i, const struct tccl_machine *machine, int row, int column,
+                     char text[static 2 * TCCL_LABEL + 64])
+{
+    const struct kind *kind = &kinds[i];
+    char a[TCCL_LABEL], b[TCCL_LABEL];
+
+    tccl_device_label(machine, (struct tccl_device){kind->row, (uint8_t)row}, a);
+    tccl_device_label(machine, (struct tccl_device){kind->column, (uint8_t)column}, b);
+    const char *starts = kind->column_starts ? b : a, *other = kind->column_starts ? a : b;
+    if (kind->mutual || kind->way == BOTH)
+        snprintf(text, 2 * TCCL_LABEL + 64, "%s and %s, %sboth ways at once,", a, b,
+                 !kind->mutual        ? ""
+                 : kind->way == READS ? "reading "
+                                      : "writing ");
+    else
+        snprintf(text, 2 * TCCL_LABEL + 64, "%s %s %s", starts,
+                 kind->way == READS ? "reads from" : "writes to", other);
 }

@@ -38,6 +38,12 @@ struct tccl_matrix {
 void tccl_matrix_fill(int i, const struct tccl_machine *machine,
                       const struct tccl_measured *measured, struct tccl_matrix *matrix);
 
+/* The set of transfers of a cell of the i-th matrix. */
+void tccl_matrix_set(int i, int row, int column, struct tccl_set *set);
+/* The same in words: "GPU 5 writes to memory 1". */
+void tccl_matrix_say(int i, const struct tccl_machine *machine, int row, int column,
+                     char text[static 2 * TCCL_NAME + 64]);
+
 /* "GPU 0", "memory 1", "mlx5_0". */
 void tccl_device_label(const struct tccl_machine *machine, struct tccl_device device,
                        char label[static TCCL_LABEL]);

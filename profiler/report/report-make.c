@@ -119,6 +119,23 @@ static void take_origin(struct tccl_report *report)
     report->last = (long long)tccl_profile_time(report->profile);
 }
 
+/* A model's machine isn't here. */
+static int advise(struct tccl_report *report, struct tccl_error *err)
+{
+    cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
+    cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
+
+    if (!facts || !findings)
+        return tccl_fail(err, "out of memory");
+    if (report->n_odds > 0 && strcmp(tccl_profile_source(report->profile), "cuda") == 0) {
+        tccl_doctor_read(NULL, NULL, "", facts);
+        tccl_doctor_examine(facts, findings);
+    }
+    for (int i = 0; i < report->n_odds; i++)
+        tccl_odd_advise(report->machine, &report->odds[i], facts, findings, report->advice[i]);
+    return 0;
+}
+
 int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl_report *report,
                      struct tccl_error *err)
 {
@@ -131,6 +148,9 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
         tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);
     for (int i = 0; i < TCCL_MATRICES; i++)
         report->fastest = fmax(report->fastest, report->matrices[i].max);
+    report->n_odds = tccl_odd_find(report->machine, report->matrices, report->odds, err);
+    if (report->n_odds < 0 || advise(report, err) != 0)
+        return -1;
     report->n_congested =
         tccl_congestion_find(&report->measured, threshold, &report->congested, err);
     return report->n_congested < 0 ? -1 : find_rings(profile, report, err);
@@ -223,6 +243,24 @@ static json_t *rings_to_json(const struct tccl_report *report)
     return list;
 }
 
+static json_t *odds_to_json(const struct tccl_report *report)
+{
+    json_t *list = json_array();
+    char text[TCCL_ODD_TEXT];
+
+    for (int i = 0; i < report->n_odds; i++) {
+        const struct tccl_odd *odd = &report->odds[i];
+        tccl_odd_format(report->machine, odd, text);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:i, s:i}",
+                                              "what", text, "advice", report->advice[i], "matrix",
+                                              report->matrices[odd->matrix].name, "busid",
+                                              tccl_odd_busid(report->machine, odd), "gbps",
+                                              odd->gbps, "likes_gbps", odd->likes, "likes",
+                                              odd->n_likes, "off", odd->off, "known", odd->known));
+    }
+    return list;
+}
+
 json_t *tccl_report_to_json(const struct tccl_report *report)
 {
     json_t *matrices = json_array(), *congested = json_array();
@@ -231,12 +269,13 @@ json_t *tccl_report_to_json(const struct tccl_report *report)
         json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
     for (long i = 0; i < report->n_congested; i++)
         json_array_append_new(congested, tccl_congestion_to_json(&report->congested[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:f, s:o, s:o, s:i}", "id",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:f, s:o, s:o, s:i}", "id",
                      tccl_profile_id(report->profile), "name", report->machine->name, "source",
                      tccl_profile_source(report->profile), "conditions",
                      tccl_profile_conditions(report->profile), "created",
                      (json_int_t)report->created, "last_measured", (json_int_t)report->last, "by",
                      report->created_by, "quality", quality_to_json(&report->quality), "matrices",
-                     matrices, "threshold", report->threshold, "congested", congested, "rings",
-                     rings_to_json(report), "bad_tables", report->bad_rings);
+                     matrices, "odd", odds_to_json(report), "threshold", report->threshold,
+                     "congested", congested, "rings", rings_to_json(report), "bad_tables",
+                     report->bad_rings);
 }

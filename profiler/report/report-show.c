@@ -228,6 +228,22 @@ static void put_congestion(struct tccl_doc *doc, const struct tccl_report *repor
     tccl_doc_end(doc);
 }
 
+/* Nothing where nothing is off. */
+static void put_odds(struct tccl_doc *doc, const struct tccl_report *report)
+{
+    char text[TCCL_ODD_TEXT];
+
+    if (report->n_odds == 0)
+        return;
+    tccl_doc_begin(doc, "Off among equals",
+                   "Figures far below those of transfers that this machine should not tell apart.");
+    for (int i = 0; i < report->n_odds; i++) {
+        tccl_odd_format(report->machine, &report->odds[i], text);
+        tccl_doc_line(doc, "%s: %s.", text, report->advice[i]);
+    }
+    tccl_doc_end(doc);
+}
+
 /* ---- rings ---- */
 
 /* n chains that run at once; what: "ring", "rings", "chain", "chains". gap: below 0: not known. */
@@ -328,6 +344,7 @@ void tccl_report_print(const struct tccl_report *report, bool colours, long limi
 
     tccl_doc_fact(&doc, "Machine", "%s", report->machine->name);
     put_origin(&doc, report);
+    put_odds(&doc, report);
     print_matrices(report, colours, out);
     put_congestion(&doc, report, limit);
     put_rings(&doc, report);
@@ -342,6 +359,7 @@ void tccl_report_page(const struct tccl_report *report, FILE *out)
     tccl_html_begin("tccl-profile", report->machine->name,
                     *lead ? lead : "No rings were searched yet", out);
     tccl_report_draw(report, out);
+    put_odds(&doc, report);
     put_matrices(report, out);
     put_rings(&doc, report);
     put_congestion(&doc, report, OPEN_CONGESTED);

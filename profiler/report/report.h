@@ -5,6 +5,7 @@
 
 #include "report/bandwidths.h"
 #include "report/congestion.h"
+#include "report/odd.h"
 #include "ring/node-class.h"
 #include "search/limit.h"
 
@@ -43,6 +44,9 @@ struct tccl_report {
     struct tccl_quality quality;
     struct tccl_matrix matrices[TCCL_MATRICES];
     double fastest; /* the largest bandwidth of all matrices, GB/s: colours are against it */
+    struct tccl_odd odds[TCCL_ODDS]; /* figures that are off among equals */
+    char advice[TCCL_ODDS][TCCL_ODD_TEXT];
+    int n_odds;
     struct tccl_congested *congested;
     long n_congested;
     double threshold;

@@ -36,10 +36,10 @@ equal "tccld --check" "$(admin tccld --check 2>&1)" "tccl: tccld has no --check:
 # All that a support request needs, for its owner alone; written whole, or not at all.
 cp -p "$cluster/plugstack.conf" "$work/plugstack.conf" # with its time: slurmd is to look no older
 printf 'optional /none/other.so password=hunter2\n#x\n' >>"$cluster/plugstack.conf"
-matches "bundle" "$(admin tccl-check --node n1 --bundle "$work/bundle.tgz")" "tccl: $work/bundle.tgz: 17 files; *"
+matches "bundle" "$(admin tccl-check --node n1 --bundle "$work/bundle.tgz")" "tccl: $work/bundle.tgz: 18 files; *"
 cp -p "$work/plugstack.conf" "$cluster/plugstack.conf"
 equal "mode of the bundle" "$(stat -c %a "$work/bundle.tgz")" 600
-equal "files in it" "$(tar -tzf "$work/bundle.tgz" | grep -vc '/$')" 17
+equal "files in it" "$(tar -tzf "$work/bundle.tgz" | grep -vc '/$')" 18
 tar -C "$work" -xzf "$work/bundle.tgz"
 python3 - "$work/tccl-bundle" "$all" "$cluster/tccl.conf" <<'PYTHON'
 import json, sys

@@ -247,7 +247,7 @@ item() { # NAME LEVEL SHELL-PATTERN
 # those of a model.
 others_ok() { # NAME...
     local bad
-    set -- "$@" nccl $([ ! -e /proc/driver/nvidia ] || echo profile)
+    set -- "$@" machine nccl $([ ! -e /proc/driver/nvidia ] || echo profile)
     bad=$(awk -v but=" $* " '$1 != "ok" && !index(but, " " $2 " ")' "$work/check")
     equal "other items that are not ok" "$bad" ""
 }

@@ -1,0 +1,91 @@
+/* profile-odd.c: what tccl-profile run says of the machine when it has measured: figures that are
+ * off among equals, and links that stay slow under load, which nobody sees on a machine at rest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "command/profile-command.h"
+#include "doctor/doctor.h"
+#include "report/odd.h"
+
+enum { LEAST_LOOKS = 5 };        /* the first ones may be too early */
+static const double EVERY = 1.0; /* seconds between looks at the links */
+
+/* The fastest that each link was seen. */
+static struct {
+    double looked;
+    int looks;
+    struct tccl_doctor_facts now;
+    int count;
+    struct {
+        char busid[TCCL_BUSID];
+        struct tccl_doctor_rate best;
+    } links[TCCL_DOCTOR_DEVICES];
+} watch;
+
+void profile_watch_links(const char *root)
+{
+    double now = tccl_seconds();
+
+    if (watch.looked > 0 && now - watch.looked < EVERY)
+        return;
+    watch.looked = now;
+    watch.looks++;
+    tccl_doctor_read(root, NULL, "", &watch.now);
+    for (int i = 0; i < watch.now.n_devices; i++) {
+        const char *busid = watch.now.devices[i].busid;
+        struct tccl_doctor_rate rate = tccl_doctor_link(&watch.now, i);
+        int at = 0;
+        while (at < watch.count && strcmp(watch.links[at].busid, busid) != 0)
+            at++;
+        if (at == TCCL_DOCTOR_DEVICES)
+            return;
+        if (at == watch.count)
+            strcpy(watch.links[watch.count++].busid, busid);
+        if (rate.gbps >= watch.links[at].best.gbps)
+            watch.links[at].best = rate;
+    }
+}
+
+void profile_say_links(const struct tccl_machine *machine, FILE *out)
+{
+    for (int i = 0; watch.looks >= LEAST_LOOKS && i < watch.count; i++) {
+        const struct tccl_doctor_rate *best = &watch.links[i].best;
+        int gpu = tccl_machine_find_gpu(machine, watch.links[i].busid);
+        if (gpu >= 0 && best->state == TCCL_DOCTOR_LINK_IDLE)
+            fprintf(out,
+                    "tccl: note: GPU %d (%s): its link had %g GT/s under load, both ends can %g: "
+                    "see link of tccl-check machine\n",
+                    gpu, watch.links[i].busid, best->gts, best->gts_most);
+    }
+}
+
+/* Nothing where nothing is off, or there is no memory to see it. */
+void profile_say_odd(struct tccl_profile *profile, FILE *out)
+{
+    const struct tccl_machine *machine = tccl_profile_machine(profile);
+    cleanup_free struct tccl_matrix *matrices = calloc(TCCL_MATRICES, sizeof(*matrices));
+    cleanup_free struct tccl_doctor_facts *facts = calloc(1, sizeof(*facts));
+    cleanup_free struct tccl_doctor_findings *findings = calloc(1, sizeof(*findings));
+    struct tccl_measured measured = {0};
+    struct tccl_odd odds[TCCL_ODDS];
+    int count = -1;
+
+    if (matrices && facts && findings && tccl_measured_load(profile, &measured, NULL) == 0) {
+        for (int i = 0; i < TCCL_MATRICES; i++)
+            tccl_matrix_fill(i, machine, &measured, &matrices[i]);
+        count = tccl_odd_find(machine, matrices, odds, NULL);
+    }
+    tccl_measured_clear(&measured);
+    if (count > 0 && strcmp(tccl_profile_source(profile), "cuda") == 0) {
+        tccl_doctor_read(NULL, NULL, "", facts);
+        tccl_doctor_examine(facts, findings);
+    }
+    for (int i = 0; i < count; i++) {
+        char text[TCCL_ODD_TEXT], advice[TCCL_ODD_TEXT];
+        tccl_odd_format(machine, &odds[i], text);
+        tccl_odd_advise(machine, &odds[i], facts, findings, advice);
+        fprintf(out, "tccl: note: %s: %s\n", text, advice);
+    }
+}
