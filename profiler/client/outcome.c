@@ -10,13 +10,6 @@
 #include "client/message.h"
 #include "client/step-json.h"
 
-const char *const tccl_state_names[] = {"off", "applied", "fallback", "nothing-to-do", NULL};
-
-const char *tccl_state_name(enum tccl_state state)
-{
-    return tccl_state_names[state];
-}
-
 void tccl_outcome_clear(struct tccl_outcome *outcome)
 {
     free(outcome->path);
@@ -38,8 +31,8 @@ void tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, cons
 
 enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome)
 {
-    bool foreseen = outcome->state == TCCL_STATE_APPLIED && outcome->reason[0];
-    return foreseen ? TCCL_STATE_FALLBACK : outcome->state;
+    bool foreseen = outcome->state == TCCL_STATE_PLANNED && outcome->reason[0];
+    return foreseen ? TCCL_STATE_FAILED : outcome->state;
 }
 
 /* How many NICs a choice has: those of an older tccld are of one ring. */
@@ -95,7 +88,7 @@ json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_
         json_object_set_new(json, "baselines",
                             tccl_baselines_to_json(outcome->baselines, outcome->n_baselines)) != 0)
         return NULL;
-    if (outcome->state == TCCL_STATE_APPLIED && first < end &&
+    if (outcome->state == TCCL_STATE_PLANNED && first < end &&
         json_object_set_new(json, "choices",
                             choices_to_json(outcome->choices + (first - outcome->first),
                                             rings_of(outcome), end - first)) != 0)
@@ -182,7 +175,7 @@ static int read_plan(const json_t *json, const struct tccl_step_key *key,
     if (tccl_baselines_from_json(json_object_get(json, "baselines"), outcome->baselines,
                                  &outcome->n_baselines, err) != 0)
         return -1;
-    return outcome->state == TCCL_STATE_APPLIED && outcome->n_choices > 0
+    return outcome->state == TCCL_STATE_PLANNED && outcome->n_choices > 0
                ? read_choices(outcome, json_object_get(json, "choices"), err)
                : 0;
 }

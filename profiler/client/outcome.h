@@ -10,12 +10,9 @@
 #include <jansson.h>
 
 #include "base/reason.h"
+#include "base/state.h"
 #include "client/conf.h"
 #include "client/key.h"
-
-enum tccl_state { TCCL_STATE_OFF, TCCL_STATE_APPLIED, TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING };
-extern const char *const tccl_state_names[]; /* "off" "applied" "fallback" "nothing-to-do" NULL */
-const char *tccl_state_name(enum tccl_state state);
 
 enum {
     TCCL_OUTCOME_REASON = 511,
@@ -53,12 +50,12 @@ int tccl_baselines_from_json(const json_t *json,
 struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */
-    bool required; /* fallback: a node requires a ring, and node 0 ends the step */
+    bool required; /* failed: a node requires a ring, and node 0 ends the step */
     bool groups;   /* no ring for all of its GPUs, but its groups may ask for chains */
     bool measure;  /* no ring, for any of its communicators either: nodes have plans by which what
                     * NCCL's own choice achieves is measured */
     bool partial;  /* a ring for the others, but this node could not take it */
-    char reason[TCCL_OUTCOME_REASON + 1];    /* why not applied; "" when applied, but that NCCL
+    char reason[TCCL_OUTCOME_REASON + 1];    /* why not planned; "" when planned, but that NCCL
                                                  is foreseen to leave the ring alone */
     enum tccl_reason cause;                  /* its class; set both with tccl_outcome_say */
     char source[TCCL_OUTCOME_SOURCE + 1];    /* of the bandwidths: model, host, cuda or mixed */
@@ -99,7 +96,7 @@ void tccl_outcome_clear(struct tccl_outcome *outcome);
 /* Sets the reason, a text and its class; a text without one is TCCL_REASON_OTHER. */
 __attribute__((format(printf, 3, 4))) void
 tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...);
-/* The state that the plugin, the record and the numbers since tccld's start have: fallback, too,
+/* The state that the plugin, the record and the numbers since tccld's start have: failed, too,
  * where there is a ring, and plans, but NCCL is foreseen to leave it alone. */
 enum tccl_state tccl_outcome_told(const struct tccl_outcome *outcome);
 

@@ -72,7 +72,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "foreseen", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(foreseen)},
     {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},
     {.name = "reason_class", TCCL_FIELD_WORD, JOIN, 0, 31, STEP(cause), .words = tccl_reason_words},
-    {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 13, .words = tccl_state_names},
+    {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 8, .words = tccl_state_names},
     {.name = "reason", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_REASON, OUTCOME(reason), "Reason", -40},
     {.name = "reason_class", TCCL_FIELD_WORD, PLAN | RECORD, 0, 31, OUTCOME(cause), "Class", 17, .words = tccl_reason_words},
     {.name = "built", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY, "Built", 8},

@@ -153,13 +153,15 @@ static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_err
     return 0;
 }
 
-/* An unknown one may be of a newer version. */
+/* An unknown one may be of a newer version; a state, of an older one. */
 static int get_word(const json_t *json, const struct tccl_field *field, bool must, void *member,
                     struct tccl_error *err)
 {
     const char *word;
     if (tccl_get_text(json, field->name, (size_t)field->max, &word, err) != 0)
         return -1;
+    if (field->words == tccl_state_names && tccl_state_named(word) >= 0)
+        word = tccl_state_name(tccl_state_named(word));
     for (int i = 0; field->words[i]; i++)
         if (strcmp(word, field->words[i]) == 0) {
             store_int(member, field->size, i);
@@ -312,7 +314,9 @@ json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outc
     cleanup_json json_t *record = json_object();
     if (tccl_fields_put(record, TCCL_IN_RECORD, TCCL_OF_STEP, step) != 0 ||
         tccl_fields_put(record, TCCL_IN_RECORD, TCCL_OF_OUTCOME, outcome) != 0 ||
-        (outcome->partial && json_object_set_new(record, "state", json_string("partial")) != 0))
+        (outcome->partial &&
+         json_object_set_new(record, "state", json_string(tccl_state_name(TCCL_STATE_PLANNED))) !=
+             0))
         return NULL;
     return tccl_steal(record);
 }

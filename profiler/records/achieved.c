@@ -191,9 +191,8 @@ int tccl_achieved_count(void *argument, const struct tccl_facts *facts, struct t
     double share = tccl_achieved_share(facts->achieved_gbps, facts->achieved_with, facts->built,
                                        facts->gbps, facts->nccl_gbps, facts->baseline_gbps);
     bool rings = tccl_is(facts->achieved_with, "rings");
-    bool counts =
-        share > 0 && (rings ? tccl_is(state, "applied")
-                            : tccl_is(state, "nothing-to-do") || tccl_is(state, "fallback"));
+    bool counts = share > 0 && (rings ? tccl_is(facts->shown.built, "yes")
+                                      : tccl_is(state, "left") || tccl_is(state, "failed"));
     enum arm arm = rings ? RINGS : OWN;
     int number = counts ? find_group(achieved, facts) : 0;
     if (count_time(achieved, facts) != 0 || number < 0)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/state.h"
 #include "chain/nccl-version.h"
 #include "records/record.h"
 
@@ -21,26 +22,31 @@ static enum tccl_reason class_of(const char *class, const char *reason)
 struct tccl_shown tccl_shown(const char *state, const char *reason, const char *class,
                              const char *built, const char *built_reason, int64_t step)
 {
-    enum tccl_reason of_built = TCCL_REASON_BUILT_DIFFERENTLY;
-    if (!*built_reason)
-        of_built = TCCL_REASON_NONE;
-    struct tccl_shown shown = {state, reason, built, class_of(class, reason)};
+    int decided = tccl_state_named(state), rank = tccl_built_rank(built);
+    struct tccl_shown shown = {decided < 0 ? state : tccl_state_name(decided), reason,
+                               rank < 0 ? built : tccl_built_name(rank), class_of(class, reason)};
     /* It was said before that this NCCL is not known, and then the program had another one. */
-    if (*built && !tccl_is(built, "not used") && tccl_is(state, "fallback") &&
-        shown.cause == TCCL_REASON_UNKNOWN_NCCL)
-        shown = (struct tccl_shown){"applied", "", built, TCCL_REASON_NONE};
-    if (!tccl_is(shown.state, "applied"))
+    if (decided == TCCL_STATE_FAILED && rank > TCCL_BUILT_NOT_USED &&
+        shown.cause == TCCL_REASON_UNKNOWN_NCCL) {
+        decided = TCCL_STATE_PLANNED;
+        shown = (struct tccl_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
+    }
+    bool silent = rank == TCCL_BUILT_NOT_USED && tccl_is(built_reason, TCCL_BUILT_SILENT);
+    shown.built = decided != TCCL_STATE_PLANNED ? "" : silent ? TCCL_NO_CALL : shown.built;
+    if (decided != TCCL_STATE_PLANNED)
         return shown;
-    if (tccl_is(built, "not used") && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
-        return (struct tccl_shown){"fallback", built_reason, built, TCCL_REASON_UNKNOWN_NCCL};
-    if (tccl_is(built, "differs"))
-        return (struct tccl_shown){built, built_reason, built, of_built};
-    if (tccl_is(built, "fewer"))
-        return (struct tccl_shown){"partial", built_reason, built, of_built};
+    if (rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_NCCL_NOT_KNOWN))
+        return (struct tccl_shown){tccl_state_name(TCCL_STATE_FAILED), built_reason, "",
+                                   TCCL_REASON_UNKNOWN_NCCL};
+    if ((rank == TCCL_BUILT_DIFFERS || rank == TCCL_BUILT_PARTLY) && !*shown.reason) {
+        shown.reason = built_reason;
+        shown.cause = *built_reason ? TCCL_REASON_BUILT_DIFFERENTLY : TCCL_REASON_NONE;
+    }
     /* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
     bool script = step == 0xfffffffb || step == 0xfffffffa;
-    if (script && tccl_is(built_reason, TCCL_BUILT_SILENT))
-        return (struct tccl_shown){"nothing-to-do", "the job script used no GPUs together", "",
+    if (script && silent)
+        return (struct tccl_shown){tccl_state_name(TCCL_STATE_LEFT),
+                                   "the job script used no GPUs together", "",
                                    TCCL_REASON_JOB_SCRIPT};
     return shown;
 }

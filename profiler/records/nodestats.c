@@ -191,7 +191,7 @@ json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
         json_t *share = node->steps ? json_real(mean_share(node)) : json_null();
         if (json_array_append_new(array, json_pack("{s:s, s:I, s:o, s:I}", "node", places[i].name,
                                                    "steps", (json_int_t)node->steps, "share", share,
-                                                   "fallbacks", (json_int_t)node->fallbacks)) != 0)
+                                                   "failed", (json_int_t)node->fallbacks)) != 0)
             return NULL;
     }
     return tccl_steal(array);

@@ -18,7 +18,7 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
  * or -1 if out of memory. */
 int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_facts *facts);
 
-/* [{"node", "steps", "share", "fallbacks"}], at most that many, the slowest first; then nodes with
+/* [{"node", "steps", "share", "failed"}], at most that many, the slowest first; then nodes with
  * fallbacks only (share null), most first; ties by name. steps: those with a ring;
  * share: the mean over these of their bandwidth over the best of steps with as many nodes and GPUs,
  * both alone: that others ran beside a step is no matter of its nodes. Can be called once. NULL if

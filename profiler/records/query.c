@@ -52,14 +52,14 @@ static int show_built(json_t *record)
         tccl_text_of(record, "reason_class"), tccl_text_of(record, "built"),
         tccl_text_of(record, "built_reason"), json_integer_value(json_object_get(record, "step")));
     json_t *state = json_string(shown.state), *reason = json_string(shown.reason);
-    bool idle = !*shown.built && *tccl_text_of(record, "built");
+    json_t *built = json_string(shown.built);
     int failed =
         json_object_set_new(record, "state", state) |
         json_object_set_new(record, "reason", reason) |
-        json_object_set_new(record, "reason_class", json_string(tccl_reason_words[shown.cause]));
-    if (idle)
-        failed |= json_object_set_new(record, "built", json_string("")) |
-                  json_object_set_new(record, "built_reason", json_string(""));
+        json_object_set_new(record, "reason_class", json_string(tccl_reason_words[shown.cause])) |
+        json_object_set_new(record, "built", built);
+    if (!*shown.built)
+        failed |= json_object_set_new(record, "built_reason", json_string(""));
     return failed ? -1 : 0;
 }
 

@@ -167,25 +167,6 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
     return NULL;
 }
 
-static const char *const built_names[] = {
-    [TCCL_BUILT_NOTHING] = "",        [TCCL_BUILT_NOT_USED] = "not used",
-    [TCCL_BUILT_UNKNOWN] = "unknown", [TCCL_BUILT_APPLIED] = "applied",
-    [TCCL_BUILT_FEWER] = "fewer",     [TCCL_BUILT_DIFFERS] = "differs",
-};
-
-int tccl_built_rank(const char *name)
-{
-    for (int i = 0; i <= TCCL_BUILT_DIFFERS; i++)
-        if (strcmp(name, built_names[i]) == 0)
-            return i;
-    return -1;
-}
-
-const char *tccl_built_name(int rank)
-{
-    return built_names[rank];
-}
-
 bool tccl_record_confirms(const json_t *record)
 {
     return json_object_get(record, "built") && !json_object_get(record, "state");
@@ -206,7 +187,7 @@ double tccl_achieved_share(double achieved, const char *with, const char *built,
 {
     double foretold = 0;
     if (strcmp(with, "rings") == 0)
-        foretold = strcmp(built, "applied") == 0 ? gbps : 0;
+        foretold = tccl_built_rank(built) == TCCL_BUILT_YES ? gbps : 0;
     else if (strcmp(with, "own") == 0)
         foretold = nccl_gbps > 0 ? nccl_gbps : baseline_gbps;
     double share = foretold > 0 ? achieved / foretold : 0;

@@ -5,9 +5,9 @@
  *
  *   nodes       is a hostlist text, "n[1-4]"; an array of names is accepted and converted
  *   first_node, n_nodes, ratio   are derived if absent
- *   state       is a word of PLAN, or partial or differs
+ *   state       is a word of PLAN
  *   reporter    index of the node that sent it
- *   built       what NCCL built: "" (unknown) or one of tccl_built_name; with built_reason. Both
+ *   built       what NCCL built: a word of tccl_built_word; with built_reason. Both
  *               come from confirmations, never from the record itself
  *
  * Optional members default to "" or 0 (null counts as absent). Numbers out of bounds and wrong
@@ -34,18 +34,8 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
 /* A confirmation says what NCCL built. It is an object with key and start of the record that it
  * belongs to, built and built_reason, and no state. It may arrive before or after the record. Of
  * several, the one of the highest rank counts. */
-enum {
-    TCCL_BUILT_NOTHING,
-    TCCL_BUILT_NOT_USED,
-    TCCL_BUILT_UNKNOWN,
-    TCCL_BUILT_APPLIED,
-    TCCL_BUILT_FEWER, /* only the first ones of several rings */
-    TCCL_BUILT_DIFFERS
-};
-int tccl_built_rank(const char *name); /* -1: no such word */
 /* Why a ring was not used where nobody has said anything. */
 #define TCCL_BUILT_SILENT "no communicator over the step's GPUs was made with this plan"
-const char *tccl_built_name(int rank); /* "" "not used" "unknown" "applied" "fewer" "differs" */
 bool tccl_record_confirms(const json_t *record);
 /* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err);

@@ -7,15 +7,16 @@
 #include "records/sql.h"
 #include "records/store.h"
 
-/* A record that learned more after the ring was given out (partial, differs) wins over the earlier
- * one, in whatever order they arrive; so does the later of two runs under one key. Nobody replaces
- * what is another user's. */
+/* A record that learned more after the ring was given out (that a node is without its plan) wins
+ * over the earlier one, in whatever order they arrive; so does the later of two runs under one key.
+ * Nobody replaces what is another user's. */
 static const char put_sql[] =
     "INSERT INTO records ($names, arrived) VALUES ($values, :arrived)"
     " ON CONFLICT ($key, uid) DO UPDATE SET $renewed, arrived = excluded.arrived"
     " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
     " AND excluded.start >= records.start"
-    " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"
+    " AND NOT (records.reason <> '' AND excluded.state IN ('planned', 'applied') AND "
+    "excluded.reason = ''"
     " AND excluded.start = records.start))";
 
 static const char put_build_sql[] =

@@ -43,11 +43,12 @@ void tccl_records_bound(struct tccl_records *records, int most_ms, const atomic_
 bool tccl_records_gave_up(const struct tccl_records *records);
 
 /* Stores a record. A record with the same key is replaced if it came from the same or a higher
- * reporter, else kept, so that delivering a record again changes nothing. "partial" and "differs"
- * are not replaced by the "applied" that preceded them if that arrives later.
+ * reporter, else kept, so that delivering a record again changes nothing. A planned
+ * step of which a node was without its plan (it has a reason) is not replaced by the record that
+ * preceded it if that arrives later.
  * A confirmation (record.h) is stored beside the record, whichever arrives first; of several, the
- * one of the highest rank is kept. An "applied" record whose ring was built differently is then
- * shown as "differs", with that reason. Returns 0 when the store holds it (or a better one) safely
+ * one of the highest rank is kept. A planned ring that was built differently is then shown
+ * with that reason. Returns 0 when the store holds it (or a better one) safely
  * on disk; 1 with err if the record is not acceptable (do not retry); -1 with err if it could not
  * be stored now (disk full, busy, I/O error): the store is unchanged, and the caller keeps the
  * record (outbox.h). */
@@ -85,7 +86,7 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int64_t arr
  *   users   [uid]
  *   start, end   unix time: start <= record's start <= end
  *   nodes   [names]: the step ran on one of them
- *   states  [names of states, as shown]
+ *   states  [words of State or Built (base/state.h), also those of before]
  *   partitions, accounts, policies   [names]
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step

@@ -39,14 +39,14 @@ struct words {
 };
 
 struct cause {
-    int64_t steps, fallbacks, last;
+    int64_t steps, failed, last;
     char example[TCCL_OUTCOME_REASON + 1];
 };
 
 /* The steps of a day, or of an hour. */
 struct day {
-    int64_t start, steps, applied, fallback, gains;
-    int64_t built; /* of those applied: NCCL built the ring, as all nodes said */
+    int64_t start, steps, planned, failed, gains;
+    int64_t built; /* of those planned: NCCL built the ring, as all nodes said */
     double gain;
 };
 
@@ -104,11 +104,11 @@ static void count_word(struct words *words, const char *word)
     }
 }
 
-static void count_reason(struct summary *summary, const struct tccl_facts *facts, bool fallback)
+static void count_reason(struct summary *summary, const struct tccl_facts *facts, bool failed)
 {
     struct cause *cause = &summary->causes[facts->shown.cause];
     cause->steps++;
-    cause->fallbacks += fallback;
+    cause->failed += failed;
     cause->last = facts->start;
     size_t length = strnlen(facts->shown.reason, TCCL_OUTCOME_REASON);
     memcpy(cause->example, facts->shown.reason, length);
@@ -199,12 +199,9 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
 {
     struct summary *summary = argument;
     const char *state = facts->shown.state;
-    bool applied = tccl_is(state, "applied");
-    bool fallback = !applied && tccl_is(state, "fallback");
-    bool partial = !applied && !fallback && tccl_is(state, "partial");
-    bool ring = applied || partial || (!fallback && tccl_is(state, "differs"));
-    bool own = facts->gbps == 0 && !ring && tccl_is(state, "nothing-to-do");
-    bool built = tccl_is(facts->shown.built, "applied"), gains = ring && facts->ratio > 0;
+    bool ring = tccl_is(state, "planned"), failed = tccl_is(state, "failed");
+    bool own = facts->gbps == 0 && tccl_is(state, "left");
+    bool built = ring && tccl_is(facts->shown.built, "yes"), gains = ring && facts->ratio > 0;
     struct day *parts[] = {find_day(summary, facts->start), find_hour(summary, facts->start)};
     if (summary->steps == ROWS)
         return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
@@ -213,9 +210,9 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
     summary->last = facts->start;
     for (int i = 0; i < 2 && parts[0]; i++) {
         parts[i]->steps++;
-        parts[i]->applied += applied;
-        parts[i]->built += applied && built;
-        parts[i]->fallback += fallback;
+        parts[i]->planned += ring;
+        parts[i]->built += built;
+        parts[i]->failed += failed;
         parts[i]->gains += gains;
         parts[i]->gain += gains ? facts->ratio : 0;
     }
@@ -223,14 +220,14 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
     if (*facts->shown.built)
         count_word(&summary->built, facts->shown.built);
     if (facts->shown.cause)
-        count_reason(summary, facts, fallback);
+        count_reason(summary, facts, failed);
     if (ring && facts->gbps > 0)
         count_losses(summary, facts, facts->gbps);
     else if (own && facts->baseline_gbps > 0)
         count_losses(summary, facts, facts->baseline_gbps);
     if (!parts[0] || (gains && count_gain(summary, facts->ratio, built) != 0) ||
         (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0) ||
-        ((fallback || partial) && tccl_reason_of_node(facts->shown.cause) &&
+        ((failed || ring) && tccl_reason_of_node(facts->shown.cause) &&
          tccl_nodestats_fallback(summary->nodes, facts) != 0) ||
         (ring && facts->solve_us > 0 &&
          tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
@@ -264,12 +261,12 @@ static json_t *causes_json(const struct cause causes[static TCCL_REASON_END])
         const struct cause *cause = &causes[most];
         json_t *example = json_string(cause->example); /* NULL if it is no UTF-8 */
         done[most] = true;
-        if (json_array_append_new(array, json_pack("{s:s, s:I, s:I, s:o, s:I}", "class",
-                                                   tccl_reason_words[most], "steps",
-                                                   (json_int_t)cause->steps, "fallbacks",
-                                                   (json_int_t)cause->fallbacks, "example",
-                                                   example ? example : json_string(""), "last",
-                                                   (json_int_t)cause->last)) != 0)
+        if (json_array_append_new(
+                array,
+                json_pack("{s:s, s:I, s:I, s:o, s:I}", "class", tccl_reason_words[most], "steps",
+                          (json_int_t)cause->steps, "failed", (json_int_t)cause->failed, "example",
+                          example ? example : json_string(""), "last", (json_int_t)cause->last)) !=
+            0)
             return NULL;
     }
 }
@@ -291,9 +288,8 @@ static json_t *day_json(const struct day *day)
 {
     json_t *mean = day->gains ? json_real(day->gain / (double)day->gains) : json_null();
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "start", (json_int_t)day->start, "steps",
-                     (json_int_t)day->steps, "applied", (json_int_t)day->applied, "built",
-                     (json_int_t)day->built, "fallback", (json_int_t)day->fallback, "gain_mean",
-                     mean);
+                     (json_int_t)day->steps, "planned", (json_int_t)day->planned, "built",
+                     (json_int_t)day->built, "failed", (json_int_t)day->failed, "gain_mean", mean);
 }
 
 static json_t *days_json(const struct summary *summary)

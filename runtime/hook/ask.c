@@ -1,4 +1,5 @@
 /* ask.c: one question to this node's tccld, and its answer. */
+#include "base/state.h"
 #include "hook/achieved.h"
 #include "hook/hook.h"
 
@@ -191,8 +192,11 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
                      uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
                      int64_t deadline_us, struct tccl_error *why)
 {
-    static const char *const words[] = {"applied", "unknown",  "fewer",
-                                        "differs", "not used", "begun"};
+    static const enum tccl_built built[] = {[SHIM_APPLIED] = TCCL_BUILT_YES,
+                                            [SHIM_UNKNOWN] = TCCL_BUILT_UNKNOWN,
+                                            [SHIM_FEWER] = TCCL_BUILT_PARTLY,
+                                            [SHIM_DIFFERS] = TCCL_BUILT_DIFFERS,
+                                            [SHIM_NOT_USED] = TCCL_BUILT_NOT_USED};
     struct exchange *exchange = begin(plan, "tccl-confirm", why);
     char plain[CONFIRM_TEXT + 1];
     size_t length = 0;
@@ -203,7 +207,8 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     for (; text[length] && length < CONFIRM_TEXT; length++)
         plain[length] = text[length] >= ' ' && text[length] <= '~' ? text[length] : '?';
     plain[length] = '\0';
-    tccl_line_put(&exchange->lines, "verdict", "%s", words[verdict]);
+    tccl_line_put(&exchange->lines, "verdict", "%s",
+                  verdict == SHIM_BEGUN ? "begun" : tccl_built_word(built[verdict]));
     tccl_line_put(&exchange->lines, "text", "%s", plain);
     tccl_line_put(&exchange->lines, "nccl", "%u", nccl);
     tccl_line_put(&exchange->lines, "ranks", "%d", ranks);

@@ -1,6 +1,8 @@
 /* plan.c: plan files, and tccld's answers to CHAIN: every fact in them is checked. */
 #include "plan/plan.h"
 
+#include "base/state.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -555,7 +557,7 @@ static int none(const struct tccl_lines *lines, const char *state, struct tccl_e
     if (tccl_line_text(lines, "reason", reason, sizeof(reason)) < 1)
         strcpy(reason, "tccld has no chain for these GPUs");
     tccl_fail(why, "%s", reason);
-    return strcmp(state, "nothing-to-do") == 0 ? 1 : -1;
+    return tccl_state_named(state) == TCCL_STATE_LEFT ? 1 : -1;
 }
 
 int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n, bool closed,
@@ -572,7 +574,7 @@ int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n,
         return tccl_fail(why, "tccld's answer is of another version");
     if (tccl_line_text(&lines, "state", state, sizeof(state)) < 0)
         return tccl_fail(why, "tccld's answer has no state");
-    if (strcmp(state, "applied") != 0)
+    if (tccl_state_named(state) != TCCL_STATE_PLANNED)
         return none(&lines, state, why);
     if (get_chain(&lines, chain, why) != 0)
         return -1;

@@ -8,6 +8,7 @@
 #include "acct/acct-ring.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "base/state.h"
 #include "client/hostlist.h"
 
 const char *acct_drawn_field(struct acct_drawn *drawn, const json_t *record, const char *name)
@@ -54,10 +55,10 @@ static const struct built {
     const char *word, *line, *before;
     bool behind_state; /* the line follows the step's state */
 } builts[] = {
-    {"applied", "applied, and NCCL built it", "", false},
-    {"fewer", "NCCL built fewer rings", "Planned, but built by NCCL only in part: ", false},
-    {"differs", "NCCL built something else", "Planned, but not built by NCCL: ", false},
-    {"not used", "not used", "Planned, but not used: ", false},
+    {"yes", "planned, and NCCL built it", "", false},
+    {"partly", "planned, and NCCL built a part of it", "Planned, but built only in part: ", false},
+    {"no", "planned, but NCCL did not build it", "Planned, but not built: ", false},
+    {TCCL_NO_CALL, "planned, but NCCL was not called", "Planned: ", false},
     {"unknown", "; what NCCL built is not known", "Predicted: ", true},
     {"", "; what NCCL built is not reported yet", "Predicted: ", true},
 };
@@ -74,7 +75,7 @@ static void add_state(const json_t *record, struct acct_drawn *drawn)
 {
     const struct built *built = built_of(record);
     const char *state = acct_drawn_field(drawn, record, "State");
-    bool open = !*built->word && strcmp(state, "applied") != 0;
+    bool open = !*built->word && strcmp(state, "planned") != 0;
     const char *why = acct_drawn_field(drawn, record, open ? "Reason" : "BuiltReason");
     if (!*built->word && !open)
         why = "";
@@ -118,7 +119,7 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
 {
     double gbps = tccl_real_of(record, "gbps"), own = tccl_real_of(record, "baseline_gbps"),
            ratio = tccl_real_of(record, "ratio");
-    bool left = !strcmp(tccl_text_of(record, "state"), "nothing-to-do");
+    bool left = !strcmp(tccl_text_of(record, "state"), "left");
     struct tccl_sheet *sheet = &drawn->sheet;
     char cause[TCCL_LOAD_TEXT] = "";
     if (!(gbps > 0) || !(own > 0))
@@ -127,7 +128,7 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
         tccl_memory_load_say(&sheet->busy, "NCCL", cause);
     sheet->lead =
         acct_field_print("%s%s%.2f in place of %.2f GB/s%s%s",
-                         left ? "Planned, but not used: " : built_of(record)->before,
+                         left ? "Planned, but not built: " : built_of(record)->before,
                          drawn->bounds ? "at least " : "", gbps, own, *cause ? ": " : "", cause);
     if (ratio > 0)
         add_line(sheet, acct_field_print("%s%.2f times as fast as the baseline",
@@ -301,7 +302,7 @@ int acct_drawn_read(const json_t *record, struct acct_drawn *drawn, struct tccl_
     }
     if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), &drawn->ring, err) != 0)
         return tccl_fail_in(err, "the ring of step %s can't be read", job);
-    sheet->built = !strcmp(tccl_text_of(record, "built"), "applied");
+    sheet->built = !strcmp(tccl_text_of(record, "built"), "yes");
     sheet->cut = drawn->ring.cut;
     drawn->bounds = !strcmp(tccl_text_of(record, "neighbours_by"), "bounds");
     sheet->title = acct_field_print("Step %s%s%s of %s", job, *name ? ": " : "", name,

@@ -6,15 +6,16 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "base/state.h"
 
 static int weight_of(const json_t *record)
 {
-    static const char *const states[] = {"off", "nothing-to-do", "fallback"};
-    const char *state = tccl_text_of(record, "state");
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(state, states[i]))
-            return i;
-    return 3;
+    static const int weights[] = {[TCCL_STATE_OFF] = 0,
+                                  [TCCL_STATE_LEFT] = 1,
+                                  [TCCL_STATE_FAILED] = 2,
+                                  [TCCL_STATE_PLANNED] = 3};
+    int state = tccl_state_named(tccl_text_of(record, "state"));
+    return state < 0 ? 3 : weights[state];
 }
 
 bool acct_fold_prefers(const json_t *a, const json_t *b)

@@ -110,7 +110,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
 {
     static const struct tccl_doc_column columns[] = {{"Class of reason", -18},
                                                      {"Steps", 9},
-                                                     {"Fell back", 11},
+                                                     {"Failed", 11},
                                                      {"Last", 18},
                                                      {"The latest one", 0}};
     size_t i;
@@ -126,7 +126,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
         format_time(count_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
         tccl_doc_text(doc, tccl_text_of(reason, "class"), NAME);
         tccl_doc_cell(doc, "%lld", count_of(reason, "steps"));
-        tccl_doc_cell(doc, "%lld", count_of(reason, "fallbacks"));
+        tccl_doc_cell(doc, "%lld", count_of(reason, "failed"));
         tccl_doc_cell(doc, "%s", last);
         tccl_doc_text(doc, tccl_text_of(reason, "example"), REASON);
         tccl_doc_row(doc);
@@ -137,7 +137,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
 static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
 {
     static const struct tccl_doc_column columns[] = {
-        {"Node", -18}, {"Of best", 9}, {"Steps", 9}, {"Fell back", 11}};
+        {"Node", -18}, {"Of best", 9}, {"Steps", 9}, {"Failed", 11}};
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) == 0 && !doc->html)
@@ -145,10 +145,10 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
     tccl_doc_begin(doc, "Nodes that stand out", NULL);
     tccl_doc_line(doc, "Bandwidth of a node's rings alone (beside no other step) relative to the "
                        "best ring over as many nodes and GPUs. Listed are nodes below 95 %% and "
-                       "nodes that a fallback blames.");
+                       "nodes that are named where a ring failed or was not built as planned.");
     json_array_foreach(nodes, i, node)
     {
-        if (tccl_real_of(node, "share") >= 0.95 && !tccl_number_of(node, "fallbacks"))
+        if (tccl_real_of(node, "share") >= 0.95 && !tccl_number_of(node, "failed"))
             continue;
         if (shown++ == 0)
             tccl_doc_table(doc, "", NULL, columns, 4);
@@ -160,7 +160,7 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
             tccl_doc_cell(doc, "-");
         }
         tccl_doc_cell(doc, "%lld", count_of(node, "steps"));
-        tccl_doc_cell(doc, "%lld", count_of(node, "fallbacks"));
+        tccl_doc_cell(doc, "%lld", count_of(node, "failed"));
         tccl_doc_row(doc);
     }
     if (!shown)
@@ -362,11 +362,11 @@ static size_t add_days(const json_t *days, size_t first, json_int_t each, struct
                                        place * each * DAY + DAY / 2};
     for (; i < json_array_size(days) && days_after(days, i) / each == place; i++) {
         const json_t *day = json_array_get(days, i);
-        json_int_t applied = count_of(day, "applied"), times = applied ? applied : 1;
+        json_int_t planned = count_of(day, "planned"), times = planned ? planned : 1;
         span->steps += count_of(day, "steps");
-        span->applied += applied;
+        span->planned += planned;
         span->built += count_of(day, "built");
-        span->fallback += count_of(day, "fallback");
+        span->failed += count_of(day, "failed");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
             gains += tccl_real_of(day, "gain_mean") * (double)times;
             n_gains += times;
@@ -458,7 +458,7 @@ static void put_spans(struct tccl_doc *doc, const json_t *summary)
 {
     char day[32] = "Day";
     const struct tccl_doc_column columns[] = {
-        {day, -12}, {"Steps", 8}, {"Applied", 9}, {"Fallback", 10}, {"Gain", 7}};
+        {day, -12}, {"Steps", 8}, {"Planned", 9}, {"Failed", 10}, {"Gain", 7}};
     struct acct_span spans[ACCT_SPANS];
     json_int_t each;
     double most = 0;
@@ -476,8 +476,8 @@ static void put_spans(struct tccl_doc *doc, const json_t *summary)
         format_time(spans[i].noon, "%Y-%m-%d", from, sizeof(from));
         tccl_doc_cell(doc, "%s", from);
         tccl_doc_cell(doc, "%lld", (long long)spans[i].steps);
-        tccl_doc_cell(doc, "%lld", (long long)spans[i].applied);
-        tccl_doc_cell(doc, "%lld", (long long)spans[i].fallback);
+        tccl_doc_cell(doc, "%lld", (long long)spans[i].planned);
+        tccl_doc_cell(doc, "%lld", (long long)spans[i].failed);
         if (spans[i].gain > 0)
             tccl_doc_cell(doc, "%.2f", spans[i].gain);
         else
@@ -534,18 +534,13 @@ static void put_count(const char *name, long long count, long long all, FILE *ou
         tccl_html_fact(out, name, "%lld", count);
 }
 
-static long long with_ring(const json_t *states)
-{
-    return count_of(states, "applied") + count_of(states, "partial") + count_of(states, "differs");
-}
-
 static void put_tiles(const json_t *summary, FILE *out)
 {
     const json_t *states = json_object_get(summary, "states");
     const json_t *solve = json_object_get(summary, "solve_us");
     const json_t *of_built = json_object_get(summary, "gain_built"),
                  *achieved = json_object_get(summary, "achieved");
-    long long steps = count_of(summary, "steps"), rings = with_ring(states);
+    long long steps = count_of(summary, "steps"), rings = count_of(states, "planned");
     char from[64], to[64];
     format_span(summary, from, to);
     fputs("<h2>In short</h2>\n<p class=\"dim\">Started from ", out);
@@ -555,8 +550,8 @@ static void put_tiles(const json_t *summary, FILE *out)
     fputs("</p>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
     put_count("Steps", steps, 0, out);
     put_count("With a ring", rings, steps, out);
-    put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "applied"), rings, out);
-    put_count("Fallbacks", count_of(states, "fallback"), steps, out);
+    put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "yes"), rings, out);
+    put_count("Failed", count_of(states, "failed"), steps, out);
     if (tccl_real_of(achieved, "share") > 0)
         tccl_html_fact(out, "Achieved of what was predicted, median", "%.0f %%",
                        100 * tccl_real_of(achieved, "share"));
@@ -573,9 +568,9 @@ static void put_tiles(const json_t *summary, FILE *out)
 }
 
 /* The outcome of steps, in the order of state_series. */
-static const char *const state_series[] = {"applied, built by NCCL",
-                                           "applied, not known to be built", "fallback",
-                                           "others: off, nothing to do, partial, differs"};
+static const char *const state_series[] = {"planned, built by NCCL",
+                                           "planned, not known to be built", "failed",
+                                           "others: left to NCCL, off"};
 static const int state_colours[] = {3, 0, 1, 2};
 enum { STATE_SERIES = 4 };
 _Static_assert((int)STATE_SERIES <= (int)TCCL_CHART_SERIES, "one for each");
@@ -583,9 +578,9 @@ _Static_assert((int)STATE_SERIES <= (int)TCCL_CHART_SERIES, "one for each");
 static void put_states(const struct acct_span *span, double values[static STATE_SERIES])
 {
     values[0] = (double)span->built;
-    values[1] = fmax(0, (double)(span->applied - span->built));
-    values[2] = (double)span->fallback;
-    values[3] = fmax(0, (double)(span->steps - span->applied - span->fallback));
+    values[1] = fmax(0, (double)(span->planned - span->built));
+    values[2] = (double)span->failed;
+    values[3] = fmax(0, (double)(span->steps - span->planned - span->failed));
 }
 
 /* Spans without steps keep their column, so that the time axis is even: outcomes, and gains (below
@@ -653,9 +648,9 @@ static void put_hour_chart(const json_t *summary, FILE *out)
     {
         json_int_t place = HOURS - 1 - (last - count_of(hour, "start")) / HOUR;
         struct acct_span span = {.steps = count_of(hour, "steps"),
-                                 .applied = count_of(hour, "applied"),
+                                 .planned = count_of(hour, "planned"),
                                  .built = count_of(hour, "built"),
-                                 .fallback = count_of(hour, "fallback")};
+                                 .failed = count_of(hour, "failed")};
         if (place >= 0 && place < HOURS)
             put_states(&span, columns[place].values);
     }
@@ -717,7 +712,7 @@ static void format_lead(const json_t *summary, char text[static LEAD])
     const json_t *states = json_object_get(summary, "states"),
                  *built = json_object_get(summary, "gain_built");
     const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
-    long long steps = count_of(summary, "steps"), rings = with_ring(states);
+    long long steps = count_of(summary, "steps"), rings = count_of(states, "planned");
     double median = tccl_real_of(built, "median"), predicted = tccl_real_of(summary, "gain_median");
     double reached = tccl_real_of(json_object_get(summary, "achieved"), "share");
     char gain[192] = "", back[120] = "", measured[80] = "";
@@ -732,10 +727,10 @@ static void format_lead(const json_t *summary, char text[static LEAD])
     else if (rings > 0 && predicted > 0)
         snprintf(gain, sizeof(gain),
                  "; predicted to be %.2f times as fast as NCCL's own at the median", predicted);
-    if (count_of(states, "fallback") > 0)
-        snprintf(back, sizeof(back), "; %lld fell back%s%.60s", count_of(states, "fallback"),
-                 count_of(reason, "fallbacks") > 0 ? ", most often: " : "",
-                 count_of(reason, "fallbacks") > 0 ? tccl_text_of(reason, "class") : "");
+    if (count_of(states, "failed") > 0)
+        snprintf(back, sizeof(back), "; %lld failed%s%.60s", count_of(states, "failed"),
+                 count_of(reason, "failed") > 0 ? ", most often: " : "",
+                 count_of(reason, "failed") > 0 ? tccl_text_of(reason, "class") : "");
     snprintf(text, LEAD, "%lld step%s, %lld with a ring%s%s%s", steps, ending(steps), rings, gain,
              measured, back);
 }

@@ -11,8 +11,8 @@ struct acct_span {
     int place;       /* its index from the first span on; spans without steps are left out */
     json_int_t noon; /* about noon of its first day, unix time: an hour more or less (daylight
                       * saving) is still the same day */
-    json_int_t steps, applied, built, fallback; /* built: of those applied, by NCCL */
-    double gain; /* mean over days, weighted by applied rings; 0: unknown */
+    json_int_t steps, planned, built, failed; /* built: of those planned, by NCCL */
+    double gain; /* mean over days, weighted by planned rings; 0: unknown */
 };
 /* Folds the days into at most ACCT_SPANS spans of *each days. Returns how many spans have
  * steps. */

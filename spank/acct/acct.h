@@ -44,7 +44,7 @@ int acct_summarize(struct acct_line *line, int count, char **words, struct tccl_
  * a batch step. Looks up each uid once. */
 void acct_name_users(json_t *records);
 
-/* Should step a stand for the job rather than step b? Order: applied, fallback, nothing-to-do, off;
+/* Should step a stand for the job rather than step b? Order: planned, failed, left, off;
  * then the step on more nodes; then the later one. */
 bool acct_fold_prefers(const json_t *a, const json_t *b);
 /* Folds step records into one record per job (or component of a heterogeneous job; requeues

@@ -23,7 +23,8 @@ static const char list_help[] =
     "  -S, -E TIME       started since, before (2026-01-31T08:00, 0131, now-2days)\n"
     "  -u USER,…  -a     these users; all users whose records you may see\n"
     "  -N NODES          ran on at least one of these nodes (n[1-4])\n"
-    "  -s STATE,…        off, applied, fallback, nothing-to-do, partial, differs\n"
+    "  -s STATE,…        planned, left, failed, off; or Built: yes, partly, no, 'no call', "
+    "unknown\n"
     "  -R CLASS,…        with a reason of this class (no profile, no daemon, …)\n"
     "  -r PART,…  -A ACCOUNT,…  -q QOS,…  --name=NAME,…  -i MIN[-MAX]   these\n"
     "                    partitions, accounts, QOS, job names, numbers of nodes\n"
@@ -70,7 +71,8 @@ static const char summary_help[] =
     "  -r, --partition=NAME,…   -A, --accounts=NAME,…  -q, --qos=NAME,…  these only\n"
     "      --name=NAME,…      jobs with one of these names\n"
     "  -i, --nnodes=MIN[-MAX] number of nodes\n"
-    "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"
+    "  -s, --state=STATE,…    planned, left, failed, off; or a word of Built: yes, partly,\n"
+    "                         no, 'no call', unknown\n"
     "  -R, --reason=CLASS,…   with a reason of this class (no profile, no daemon, …)\n"
     "  -j, --jobs=JOB[.STEP],…  these jobs, any date\n"
     "      --html=FILE        as an HTML page (-: to standard output)\n"
@@ -204,7 +206,7 @@ static const struct tccl_option options[] = {
     ROW("starttime", 'S', IN(LIST) | IN(SUMMARY), TEXT, request.start, NULL, NULL),
     ROW("endtime", 'E', IN(LIST) | IN(SUMMARY), TEXT, request.end, NULL, NULL),
     SELECT("nodelist", 'N', NULL),
-    SELECT("state", 's', ",off|applied|fallback|nothing-to-do|partial|differs"),
+    SELECT("state", 's', ",planned|left|failed|off|yes|partly|no|unknown"),
     SELECT("reason", 'R', NULL),
     SELECT("partition", 'r', NULL),
     SELECT("accounts", 'A', NULL),

@@ -184,19 +184,19 @@ static int add_shim(char *const *env, const char *shim, struct job_env_edits *ed
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits)
 {
-    bool applied = plan->state == TCCL_STATE_APPLIED;
+    bool ring = plan->state == TCCL_STATE_PLANNED;
     add_text(edits, "TCCL_STATE", tccl_state_name(plan->state));
     add_text(edits, "TCCL_REASON", plan->reason);
     add_gbps(edits, "TCCL_BASELINE_GBPS", plan->baseline_gbps);
-    if (applied) {
+    if (ring) {
         add_gbps(edits, "TCCL_GBPS", plan->gbps);
         add_gbps(edits, "TCCL_ALONE_GBPS", plan->alone_gbps);
         add_text(edits, "TCCL_NEIGHBOURS_BY", plan->neighbours_by);
         add_text(edits, "TCCL_RING", plan->ring);
     }
-    if (applied || shim) /* else its groups may have chains */
+    if (ring || shim) /* else its groups may have chains */
         add_text(edits, "TCCL_PLAN", plan->path);
-    if (shim && (applied || plan->path))
+    if (shim && (ring || plan->path))
         return add_shim(env, shim, edits);
     return edits->failed ? -1 : 0;
 }

@@ -68,17 +68,17 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_
 {
     if (mode != TCCL_MODE_ON && mode != TCCL_MODE_REQUIRE)
         return false;
-    if (plan->state == TCCL_STATE_APPLIED && plan->reason[0])
+    if (plan->state == TCCL_STATE_PLANNED && plan->reason[0])
         snprintf(line, NOTICE_SIZE, "tccl: %s", plan->reason);
-    else if (plan->state == TCCL_STATE_APPLIED)
+    else if (plan->state == TCCL_STATE_PLANNED)
         describe_ring(plan, n_nodes, line);
-    else if (plan->state == TCCL_STATE_FALLBACK)
+    else if (plan->state == TCCL_STATE_FAILED)
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,
                  mode == TCCL_MODE_ON ? "NCCL's own choice is used"
                                       : "the step ends, because a ring is required");
     else if (plan->measure)
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
-    else if (plan->state == TCCL_STATE_NOTHING)
+    else if (plan->state == TCCL_STATE_LEFT)
         snprintf(line, NOTICE_SIZE, "tccl: nothing to do: %s", plan->reason);
     else
         return false;

@@ -86,7 +86,7 @@ void nccl_foresee(const struct nccl_task *task, int ms, char *text, size_t size)
 
 enum { NOTICE_SIZE = 1024 };
 
-/* The outcome of a step of n_nodes nodes in this mode. plan->reason is set on fallback, where
+/* The outcome of a step of n_nodes nodes in this mode. plan->reason is set where it failed, where
  * there is nothing to do, and if a planned ring will not be built. Returns false if there is no
  * message: in modes off and auto, and in state off. */
 bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_nodes,
@@ -155,7 +155,7 @@ int job_env_unload(char *const *env, struct job_env_edits *edits);
  * loaded before the runtime, unless ASAN_OPTIONS contains this. */
 #define JOB_ENV_ASAN "verify_asan_link_order=0"
 
-/* Sets the variables for plan. If it is applied, or has a path (for groups alone), and shim is not
+/* Sets the variables for plan. If it has a ring, or a path (for groups alone), and shim is not
  * NULL, also puts shim first in LD_PRELOAD (as in env after job_env_forget) and JOB_ENV_ASAN first
  * in ASAN_OPTIONS, and sets TCCL_SHIM. Returns 0, or -1 if out of memory. */
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,

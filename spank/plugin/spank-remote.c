@@ -62,7 +62,7 @@ static __attribute__((format(printf, 2, 3))) void fall_back(enum tccl_reason cau
 {
     va_list arguments;
     tccl_outcome_clear(&remote.plan);
-    remote.plan.state = TCCL_STATE_FALLBACK;
+    remote.plan.state = TCCL_STATE_FAILED;
     remote.active = true;
     va_start(arguments, format);
     vsnprintf(remote.plan.reason, sizeof(remote.plan.reason), format, arguments);
@@ -142,7 +142,7 @@ static void set_environment(spank_t spank)
     struct policy_rule rule = first_rule();
     char *list = NULL, *item;
     bool network = remote.step.n_nodes > 1 || remote.script;
-    bool ring = remote.shim && remote.plan.state == TCCL_STATE_APPLIED;
+    bool ring = remote.shim && remote.plan.state == TCCL_STATE_PLANNED;
     if (policy_env_choose(job_environment(spank), &rule, network, ring, &list) != 0)
         slurm_error(
             "tccl: out of memory: Environment= and TrafficClass= of the policy are not set");
@@ -426,7 +426,7 @@ static void begin_step(spank_t spank, const struct tccl_error *step_error)
     } else if (step_error->text[0]) {
         fall_back_on_step(step_error->reason, step_error->text);
     } else if (step->n_nodes == 1 && step->n_gres == 1) {
-        remote.plan.state = TCCL_STATE_NOTHING;
+        remote.plan.state = TCCL_STATE_LEFT;
         tccl_outcome_say(&remote.plan, TCCL_REASON_NONE, "the step has one GPU");
         remote.active = true;
         tell_tccld(TCCL_REASON_NONE, NULL);
@@ -621,12 +621,12 @@ static void await_plan(void)
     hang_up();
 }
 
-/* If the plan is applied but there is no shim, TCCL_REASON says why. A plan without a ring is one
+/* If the plan has a ring but there is no shim, TCCL_REASON says why. A plan without a ring is one
  * for the step's groups. */
 static void choose_shim(char *const *env)
 {
     const char *why;
-    bool ring = remote.plan.state == TCCL_STATE_APPLIED;
+    bool ring = remote.plan.state == TCCL_STATE_PLANNED;
     if (!ring && !remote.plan.path)
         return;
     remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
@@ -641,7 +641,7 @@ static void choose_shim(char *const *env)
 static void check_hidden(void)
 {
     const char *ring = remote.plan.ring ? remote.plan.ring : "";
-    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_APPLIED ||
+    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_PLANNED ||
         (!strstr(ring, "-w>") && !strstr(ring, "-r>")))
         return;
     snprintf(remote.plan.reason, sizeof(remote.plan.reason),
@@ -666,14 +666,14 @@ static void tell_job(spank_t spank)
 
 static bool step_is_refused(void)
 {
-    return remote.active && remote.plan.state == TCCL_STATE_FALLBACK &&
+    return remote.active && remote.plan.state == TCCL_STATE_FAILED &&
            (remote.choice.mode == TCCL_MODE_REQUIRE || remote.plan.required);
 }
 
 /* What a ring is over, where that is not just the step. */
 static const char *extent_of_ring(void)
 {
-    if (remote.plan.state != TCCL_STATE_APPLIED)
+    if (remote.plan.state != TCCL_STATE_PLANNED)
         return "";
     if (remote.step.launch == TCCL_LAUNCH_BELOW)
         return ", with the job script's node ";
@@ -696,7 +696,7 @@ static __attribute__((format(printf, 1, 2))) void say_once(const char *format, .
 static void describe_condition(char condition[static NOTICE_SIZE])
 {
     bool open =
-        remote.hides[0] && remote.plan.state == TCCL_STATE_APPLIED && !remote.plan.reason[0];
+        remote.hides[0] && remote.plan.state == TCCL_STATE_PLANNED && !remote.plan.reason[0];
     snprintf(condition, open ? NOTICE_SIZE : 1,
              ", with NCCL 2.30.3 or later: with %.100s each task sees only its own GPUs; for all "
              "versions, use --gpus-per-node=%d without it",
@@ -723,7 +723,7 @@ static bool others_end_step(void)
 {
     struct policy_rule rule;
     struct policy_choice choice;
-    return remote.plan.state == TCCL_STATE_FALLBACK && remote.step.n_nodes > 1 &&
+    return remote.plan.state == TCCL_STATE_FAILED && remote.step.n_nodes > 1 &&
            remote.step.n_gres > 0 && policy_asks(&remote.conf, POLICY_OF_GPUS) &&
            policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
                               TCCL_MODE_REQUIRE, &rule, &choice) &&
@@ -735,7 +735,7 @@ static void tell_user(void)
     char line[NOTICE_SIZE], condition[NOTICE_SIZE];
     describe_condition(condition);
     if (!notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line)) {
-        if (remote.plan.state == TCCL_STATE_FALLBACK)
+        if (remote.plan.state == TCCL_STATE_FAILED)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused() && !others_end_step()) {
         const char *extent = extent_of_ring();
@@ -800,7 +800,7 @@ int remote_user_init(spank_t spank)
         await_plan();
     if (remote.active)
         tell_job(spank);
-    if (remote.script && remote.plan.state != TCCL_STATE_APPLIED)
+    if (remote.script && remote.plan.state != TCCL_STATE_PLANNED)
         prepare_script(spank);
     if (remote.active)
         tell_user();

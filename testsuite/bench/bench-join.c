@@ -150,7 +150,7 @@ static double join_ms(int node, uint32_t gpus, double *held)
     double ms = (bench_clock() - start) * 1e3;
     if (held)
         *held = settled_loop_ms(node) - before;
-    if (plan.state != (join.n_gres > 1 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING)) {
+    if (plan.state != (join.n_gres > 1 ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT)) {
         fprintf(stderr, "bench-join: GPUs %x: %s: %s\n", gpus, tccl_state_name(plan.state),
                 plan.reason);
         exit(1);

@@ -64,9 +64,9 @@ static const char *draw_reason(char *text, size_t size, const char *state_name)
                                           "no daemon", "policy"};
     int node = (int)draw(CLUSTER_NODES), ms = 280 + (int)draw(40);
     text[0] = '\0';
-    if (strcmp(state_name, "nothing-to-do") == 0)
+    if (strcmp(state_name, "left") == 0)
         snprintf(text, size, "NCCL's own ring is as fast (%.1f GB/s)", 10 + 20 * uniform());
-    if (strcmp(state_name, "fallback") != 0)
+    if (strcmp(state_name, "failed") != 0)
         return *text ? "no gain" : "";
     unsigned which = draw(5);
     switch (which) {
@@ -95,7 +95,7 @@ static const char *draw_reason(char *text, size_t size, const char *state_name)
 static const char *draw_state(void)
 {
     unsigned part = draw(100);
-    return part < 72 ? "applied" : part < 84 ? "nothing-to-do" : part < 97 ? "fallback" : "partial";
+    return part < 72 ? "planned" : part < 84 ? "left" : part < 97 ? "failed" : "planned";
 }
 
 /* Some three steps to a job, as long as the rings of such steps are. */
@@ -104,7 +104,7 @@ static json_t *draw_record(int number, int64_t start)
     char nodes[64], reason[160], user[16], ring[1200] = "";
     int n_nodes, uid = 1000 + (int)draw(400);
     const char *state_name = draw_state();
-    bool is_ring = !strcmp(state_name, "applied") || !strcmp(state_name, "partial");
+    bool is_ring = !strcmp(state_name, "planned");
     int gpus = 4 << draw(2);
     draw_nodes(nodes, sizeof(nodes), &n_nodes);
     const char *class = draw_reason(reason, sizeof(reason), state_name);
@@ -145,7 +145,7 @@ static double make_store(const char *path, int64_t now, int days)
             cleanup_json json_t *record = draw_record(j, start);
             MUST(tccl_records_put(records, record, ERR));
             cleanup_json json_t *built = draw_confirmation(record);
-            if (strcmp(json_string_value(json_object_get(record, "state")), "applied") == 0)
+            if (strcmp(json_string_value(json_object_get(record, "state")), "planned") == 0)
                 MUST(tccl_records_put(records, built, ERR));
         }
         MUST(tccl_records_commit(records, ERR));

@@ -18,8 +18,8 @@ eventually "two records in an outbox, and that no ring was built" spooled
 mini stop-tccld n2
 mini start-tccld n2
 mini start-tccld n1
-for job in "${jobs[@]}"; do recorded "$job" 0 state applied; done
-for job in "${jobs[@]}"; do recorded "$job" 0 built "not used"; done
+for job in "${jobs[@]}"; do recorded "$job" 0 state planned; done
+for job in "${jobs[@]}"; do recorded "$job" 0 built "no call"; done
 unspooled() { [ "$(outboxes)" = 0 ]; }
 eventually "an empty outbox" unspooled
 for job in "${jobs[@]}"; do

@@ -24,7 +24,7 @@ equal "records" "$(count)" 60
 keep 30d
 removed() { [ "$(count)" = 30 ]; }
 eventually "no record older than 30 days" removed
-equal "the first of them" "$(kept | head -n 1)" "2000.0 applied"
+equal "the first of them" "$(kept | head -n 1)" "2000.0 planned"
 said() { grep -q 'removed 30 records older than KeepRecords=30d' "$log"; }
 eventually "a line about it" said
 

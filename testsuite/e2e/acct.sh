@@ -28,25 +28,25 @@ show() {
 }
 
 # ---- one line a job; which states; when ----
-equal "-X" "$(show -X -j "$job" -o jobid,state,nnodes,jobname)" "$job|applied|4|<b>&日本"
+equal "-X" "$(show -X -j "$job" -o jobid,state,nnodes,jobname)" "$job|planned|4|<b>&日本"
 eventually "a record of the script" has_record "$job" batch
 steps=$(show -j "$job" | wc -l)
 equal "steps of the job" "$(show -X -j "$job" -o steps)" "$steps"
 equal "-s" "$(show -j "$job" -s APP -o jobid | xargs)" "$job.0 $job.1"
 equal "-i" "$(show -j "$job" -i 2 -o jobid)" "$job.1"
-equal "-S" "$(show -S "uts$began" -s applied -o jobid --name='<b>&日本' | xargs)" "$job.0 $job.1"
-equal "-E" "$(show -S now-1hour -E "uts$began" -o jobid -s applied | grep -c "^$job" || true)" 0
+equal "-S" "$(show -S "uts$began" -s planned -o jobid --name='<b>&日本' | xargs)" "$job.0 $job.1"
+equal "-E" "$(show -S now-1hour -E "uts$began" -o jobid -s planned | grep -c "^$job" || true)" 0
 equal "-r" "$(show -j "$job" -r no-such-partition)" ""
 
 # ---- how ----
-equal "--delimiter" "$(user tcclacct -Pn --delimiter=' ; ' -j "$job.0" -o jobid,state)" "$job.0 ; applied"
-equal "TCCLACCT_FORMAT" "$(user env TCCLACCT_FORMAT=state,jobid tcclacct -nP -j "$job.1")" "applied|$job.1"
+equal "--delimiter" "$(user tcclacct -Pn --delimiter=' ; ' -j "$job.0" -o jobid,state)" "$job.0 ; planned"
+equal "TCCLACCT_FORMAT" "$(user env TCCLACCT_FORMAT=state,jobid tcclacct -nP -j "$job.1")" "planned|$job.1"
 equal "-M" "$(show -M all -j "$job.0" -o jobid 2>"$work/err")" "$job.0"
 matches "the word on -M" "$(cat "$work/err")" "tccl: --clusters is ignored: *"
 if user tcclacct -s CD >"$work/out" 2>"$work/err"; then
     fail "a state of jobs is taken for one of rings"
 fi
-matches "the word on -s CD" "$(cat "$work/err")" "tccl: 'CD' is a job state*applied*"
+matches "the word on -s CD" "$(cat "$work/err")" "tccl: 'CD' is a job state*planned*"
 
 # ---- the ring ----
 user env LC_ALL=C.UTF-8 COLUMNS=80 tcclacct ring "$job" >"$work/ring" 2>"$work/err"
@@ -76,4 +76,4 @@ counted() { # what the tests before this one have left may still arrive
 user tcclacct summary >"$work/out"
 cat "$work/out"
 grep -q '^The last 30 days' "$work/out" || fail "the summary does not say its time"
-grep -q '^  applied  .*%' "$work/out" || fail "the summary has no rings"
+grep -q '^  planned  .*%' "$work/out" || fail "the summary has no rings"

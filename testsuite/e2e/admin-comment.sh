@@ -17,7 +17,7 @@ matches "what would be written" "$(cat "$work/comment")" "$first $ring2*"
 equal "AdminComment" "$(shown "$first")" ""
 [ ! -e "$cluster/comment.json" ] || fail "a dry run has written its state"
 comment
-shows "$first" "$ring2, not used"
+shows "$first" "$ring2, built: no call"
 equal "updates" "$(updates)" 1
 comment
 equal "updates" "$(updates)" 0
@@ -33,7 +33,7 @@ end_job "$job"
 matches "AdminComment of job $job" "$(shown "$job")" "$ring2"
 eventually "that no ring was built" not_built "$job"
 comment
-shows "$job" "$ring2, not used"
+shows "$job" "$ring2, built: no call"
 
 # What stands there stays, in either place.
 theirs="it's \"theirs\" \\ ; \$(x)"
@@ -79,7 +79,7 @@ array=$(user sbatch --parsable --array=1-2 -N1 --gpus-per-node=4 --tccl=on --out
     --wrap '[ $SLURM_ARRAY_TASK_ID = 1 ] || srun --tccl=off sleep 600')
 last_runs() { [ "$(admin squeue -h -j "${array}_2" -o %T)" = RUNNING ] && has_record "${array}_2" batch; }
 eventually "its last task" last_runs
-first_ended() { ended "${array}_1" && record_matches "${array}_1" batch state nothing-to-do; }
+first_ended() { ended "${array}_1" && record_matches "${array}_1" batch state left; }
 eventually "the end of its first task, whose script built no ring" first_ended
 comment
 shows "${array}_1" "tccl: nothing to do: the job script used no *"

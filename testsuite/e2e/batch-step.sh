@@ -11,6 +11,6 @@ JOB
 batch -w n1 -N1 --gpus-per-node=4 --tccl=on "$work/job"
 applied 1 batch
 as_solved batch n1:0-3
-recorded "$job" batch state nothing-to-do # no GPUs were used together
+recorded "$job" batch state left # no GPUs were used together
 recorded "$job" batch built ""
 recorded "$job" batch gpus 4

@@ -21,7 +21,7 @@ for name in TCCL_STATE TCCL_RING TCCL_GBPS TCCL_BASELINE_GBPS TCCL_PLAN TCCL_REA
 done
 applied 4 2
 as_solved 2 n1:0-3
-for step in 0 2; do recorded "$job" $step state applied; done
+for step in 0 2; do recorded "$job" $step state planned; done
 recorded "$job" 1 state off
 
 cat >"$work/job" <<JOB

@@ -53,7 +53,7 @@ end_job() { # JOB
 }
 
 not_built() { # JOB
-    [ "$(record "$1" 0 built)" = "not used" ]
+    [ "$(record "$1" 0 built)" = "no call" ]
 }
 
 updates() {

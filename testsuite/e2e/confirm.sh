@@ -1,6 +1,6 @@
 #!/bin/bash
 # What a step's own processes say of the ring that was built comes to tcclacct, from one node and from
-# several: "applied" if all nodes said so, and what differs on any of them. Who is killed, or whose
+# several: yes if all nodes said so, and what differs on any of them. Who is killed, or whose
 # tccld has gone, makes it unknown; a step that says nothing has not used its ring. Nobody speaks for
 # another user's step.
 # cluster: mixed
@@ -37,28 +37,28 @@ TASK
 
 say n1 applied
 applied 1
-recorded "$job" 0 built applied
-recorded "$job" 0 state applied
-equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,built,builtreason)" "applied|applied|"
+recorded "$job" 0 built yes
+recorded "$job" 0 state planned
+equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,built,builtreason)" "planned|yes|"
 
 say n1,n2,n3,n4 applied applied applied applied
-recorded "$job" 0 built applied
+recorded "$job" 0 built yes
 recorded "$job" 0 built_reason ""
 
 say n1,n2 applied "differs=edge 2 is P2P, planned through memory 1"
-recorded "$job" 0 built differs
+recorded "$job" 0 built no
 recorded "$job" 0 built_reason "n2: edge 2 is P2P, planned through memory 1 (1 of 2 nodes)"
-recorded "$job" 0 state differs
-equal "tcclacct -s differs" "$(user tcclacct -nP -j "$job" -s differs -o built)" differs
+recorded "$job" 0 state planned
+equal "tcclacct -s differs" "$(user tcclacct -nP -j "$job" -s differs -o built)" no
 
 say n1,n2,n3 applied applied "not used=set_mempolicy is forbidden"
 recorded "$job" 0 built_reason "n3: set_mempolicy is forbidden (1 of 3 nodes left the plan alone)"
-recorded "$job" 0 built differs
+recorded "$job" 0 built no
 
 lowest="8 16 0" say n1,n2,n3 applied applied applied # it begins at another node
-recorded "$job" 0 built applied
+recorded "$job" 0 built yes
 lowest="8 0 16" say n1,n2,n3 applied applied applied
-recorded "$job" 0 built differs
+recorded "$job" 0 built no
 recorded "$job" 0 built_reason "NCCL has the nodes in another order, that of their lowest ranks"
 
 say n1,n2 "unknown=NCCL's log can't be read" applied
@@ -87,7 +87,7 @@ without_n3 applied applied applied
 recorded "$job" 0 built unknown
 recorded "$job" 0 built_reason "n3 has not said what was built (1 of 4 nodes)"
 without_n3 applied "differs=no P2P" "differs=another order"
-recorded "$job" 0 built differs
+recorded "$job" 0 built no
 recorded "$job" 0 built_reason "n2: no P2P (2 of 4 nodes)"
 
 rm -f "$work/go"
@@ -95,8 +95,8 @@ rm -f "$work/go"
 echo "--- nobody says anything"
 srun_show -w n1,n2 --ntasks-per-node=1 --gpus-per-node=4 --tccl=on
 job=$(job_of)
-recorded "$job" 0 built "not used"
-recorded "$job" 0 state applied
+recorded "$job" 0 built "no call"
+recorded "$job" 0 state planned
 
 # As another user, while the step runs.
 user srun -w n1 -N1 --gpus-per-node=4 --tccl=on sh -c "cp \$TCCL_PLAN $work/plan; chmod 644 $work/plan; echo \$SLURM_JOB_ID >$work/id; timeout 600 sh -c 'until [ -e $work/go ]; do sleep 0.1; done'" &
@@ -111,4 +111,4 @@ matches "a chain for the user" "$(PATH=/usr/bin:/bin TCCL_PLAN=$work/plan setpri
     python3 "$work/ask.py" chain "gpus=$two" closed=yes)" 'tccl-chain 1; state *'
 touch "$work/go"
 wait $step
-recorded "$(cat "$work/id")" 0 built "not used"
+recorded "$(cat "$work/id")" 0 built "no call"

@@ -23,7 +23,7 @@ assert sum(r["steps"] for r in summary["reasons"]) == sum(r["reason"] != "" for 
 for reason in summary["reasons"]:
     assert any(r["reason"] == reason["example"] and r["start"] == reason["last"] for r in records), reason
 
-rings = [r for r in records if r["state"] in ("applied", "partial", "differs")]
+rings = [r for r in records if r["state"] == "planned"]
 ratios = [r["ratio"] for r in rings if r["ratio"] > 0]
 for part in summary["gains"]:
     top = part["to"] if part["to"] is not None else float("inf")
@@ -42,8 +42,8 @@ assert len(days) == len(summary["days"])
 for day in summary["days"]:
     there = days[datetime.date.fromtimestamp(day["start"])]
     assert day["steps"] == len(there), day
-    assert day["applied"] == sum(r["state"] == "applied" for r in there), day
-    assert day["fallback"] == sum(r["state"] == "fallback" for r in there), day
+    assert day["planned"] == sum(r["state"] == "planned" for r in there), day
+    assert day["failed"] == sum(r["state"] == "failed" for r in there), day
 
 assert summary["solve_us"]["max"] == max((r["solve_us"] for r in rings if r["solve_us"]), default=None)
 for node in summary["nodes"]:

@@ -8,7 +8,7 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 "$root/contrib/demo" </dev/null >"$out" 2>&1 || { cat "$out"; fail "the demo failed"; }
 cat "$out"
-for text in 'TCCL_STATE=applied' '\[policy large\]' 'warn *peers' 'GB/s' 'ratio' 'fallback' 'tcclacct' '\.svg'; do
+for text in 'TCCL_STATE=planned' '\[policy large\]' 'warn *peers' 'GB/s' 'ratio' 'failed' 'tcclacct' '\.svg'; do
     grep -qi -- "$text" "$out" || fail "the demo does not show $text"
 done
 # Each of several rings is in the table of the step's ring, and the ratio is that of the line to the user.

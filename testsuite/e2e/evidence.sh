@@ -37,7 +37,7 @@ echo "$TCCL_STATE ${TCCL_REASON%%:*}" >>$work/seen/states
 TASK
 chmod 755 "$work/task"
 
-kinds=() # of the jobs so far: applied, trial or evidence
+kinds=() # of the jobs so far: planned, trial or evidence
 steps() { # USER N RING OWN: as many jobs of a step on two nodes
     local who=$1 n=$2 i
     shift 2
@@ -48,9 +48,9 @@ steps() { # USER N RING OWN: as many jobs of a step on two nodes
         equal "both nodes alike" "$(sort "$work/seen/states" | uniq -c | awk '{print $1}')" 2
         equal "answers" "$(sort -u "$work/seen/answers")" "tccl-ok 1; end"
         case $(sort -u "$work/seen/states") in
-        "applied ") kinds+=(applied) ;;
-        "nothing-to-do trial") kinds+=(trial) ;;
-        "nothing-to-do evidence") kinds+=(evidence) ;;
+        "planned ") kinds+=(planned) ;;
+        "left trial") kinds+=(trial) ;;
+        "left evidence") kinds+=(evidence) ;;
         *) fail "states: $(cat "$work/seen/states")" ;;
         esac
     done
@@ -102,7 +102,7 @@ echo "--- asked for, too; a restart forgets nothing"
 status=0
 user_show srun -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$work/show"
 case $(values TCCL_STATE) in
-nothing-to-do)
+left)
     says "tccl: no ring: evidence: steps before were slower with the ring than with NCCL's own choice (tccl-check policy --explain)"
     recorded "$(job_of)" 0 reason_class evidence ;;
 *) applied 2 ;; # one job in ten
@@ -156,4 +156,4 @@ for node in n1 n2; do
 done
 steps daemon 8 "$slow" "$own"
 ! has evidence 8 || fail "a new profile, and the ring is not given: ${kinds[*]}"
-has applied 8 || fail "no ring: ${kinds[*]}"
+has planned 8 || fail "no ring: ${kinds[*]}"

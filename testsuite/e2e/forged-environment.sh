@@ -72,7 +72,7 @@ for options in "$one" "$one --tccl=on" "$one --tccl=require" "$two --tccl=on"; d
     case $options in
     *require) [ $status != 0 ] || fail "a required ring is not there, and the step goes on" ;;
     *)
-        all_have TCCL_STATE fallback
+        all_have TCCL_STATE failed
         matches "TCCL_REASON" "$(values TCCL_REASON | head -n 1)" "*says partition free, the job's is all"
         recorded "$(job_of)" 0 partition all
         equal "what is claimed" "$(record "$(job_of)" 0 claimed)" "" ;;

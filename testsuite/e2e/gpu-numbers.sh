@@ -38,7 +38,7 @@ has_none() { # REASON SRUN-OPTION...
     shift
     srun_show -N2 --ntasks-per-node=1 --tccl=on "$@"
     fallback 2 "$reason"
-    recorded "$(job_of)" 0 state fallback
+    recorded "$(job_of)" 0 state failed
 }
 
 has_ring 0,1 0,1 --gpus-per-node=2

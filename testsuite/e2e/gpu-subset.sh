@@ -11,8 +11,8 @@ for count in 2 3; do
     recorded "$(job_of)" 0 gpus $((4 * count))
 done
 srun_show -N1 --gpus-per-node=1 --tccl=on
-all_have TCCL_STATE nothing-to-do
+all_have TCCL_STATE left
 none_has TCCL_RING
 all_have TCCL_REASON "the step has one GPU"
-recorded "$(job_of)" 0 state nothing-to-do
+recorded "$(job_of)" 0 state left
 matches "the user's line" "$(cat "$work/err")" '*tccl: nothing to do: the step has one GPU*'

@@ -26,17 +26,17 @@ row() { # WHAT-IT-GETS SRUN-OPTION...
     equal "exit status" "$status" 0
     case $what in
     ring-*)
-        all_have TCCL_STATE applied
+        all_have TCCL_STATE planned
         equal "GPUs on n1" "$(ring_gpus)" "${what#ring-}"
         ;;
     none)
-        all_have TCCL_STATE fallback
+        all_have TCCL_STATE failed
         none_has LD_PRELOAD
         says "tccl: no ring: $reason (NCCL's own choice is used)"
-        recorded "$(job_of)" 0 state fallback
+        recorded "$(job_of)" 0 state failed
         ;;
     own-*) # by NCCL 2.30.3 or later, over so many GPUs, without P2P
-        all_have TCCL_STATE applied
+        all_have TCCL_STATE planned
         equal "GPUs on n1" "$(ring_gpus)" "${what#own-}"
         case $(values TCCL_RING) in *-w\>* | *-r\>*) fail "the ring has P2P between tasks that see only their own GPUs" ;; esac
         eventually "a record of $(job_of)" has_record "$(job_of)" 0
@@ -119,7 +119,7 @@ srun $work/show
 JOB
 with --gpus-per-task=1
 batch -N1 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on "$work/job"
-all_have TCCL_STATE applied 0
+all_have TCCL_STATE planned 0
 cp "$work/cgroup.conf" "$cluster/cgroup.conf"
 sed -i 's,^TaskPlugin=.*,TaskPlugin=task/none,' "$cluster/slurm.conf"
 
@@ -147,5 +147,5 @@ srun --ntasks-per-node=1 $work/show
 TCCL=off srun --ntasks-per-node=1 $work/show
 JOB
 TCCL=on batch --export=NONE -N2 --gpus-per-node=4 "$work/job"
-all_have TCCL_STATE applied 0
+all_have TCCL_STATE planned 0
 none_has TCCL_STATE 1

@@ -35,7 +35,7 @@ echo "--- the next steps"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
 equal "tasks" "$(tasks)" 2
-all_have TCCL_STATE fallback
+all_have TCCL_STATE failed
 none_has TCCL_PLAN
 says 'tccl: no ring: n2: no * within * ms*'
 matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung less than a minute ago, and is not waited for yet'
@@ -55,8 +55,8 @@ goes_on() {
 }
 eventually "the note gone" goes_on
 applied 2
-recorded "$alone" 0 state fallback
-recorded "$both" 0 state fallback
+recorded "$alone" 0 state failed
+recorded "$both" 0 state failed
 eventually "plan files gone" no_plans
 
 echo "--- it is started again; notes that are old, or another user's, or no file"

@@ -11,8 +11,8 @@ equal "exit status" "$status" 0
 equal "tasks" "$(tasks)" 3
 equal "states" "$(values TCCL_STATE | wc -l)" 1
 case $(values TCCL_STATE) in
-applied) equal "rings" "$(values TCCL_RING | wc -l)" 1 ;;
-fallback)
+planned) equal "rings" "$(values TCCL_RING | wc -l)" 1 ;;
+failed)
     matches "reason" "$(values TCCL_REASON)" "*het*"
     none_has TCCL_RING
     ;;
@@ -32,7 +32,7 @@ shows "$leader" "$leader+0.0 $leader+1.0"
 shows "$leader+1" "$leader+1.0"
 shows "$leader+1.0" "$leader+1.0"
 shows "$leader+2" ""
-equal "-X" "$(user tcclacct -nPX -o jobid,state -j "$leader" | LC_ALL=C sort | xargs)" "$leader+0|fallback $leader+1|fallback"
+equal "-X" "$(user tcclacct -nPX -o jobid,state -j "$leader" | LC_ALL=C sort | xargs)" "$leader+0|failed $leader+1|failed"
 
 # ---- in a job of sbatch: over both components, then in each ----
 cat >"$work/script" <<SCRIPT

@@ -30,16 +30,16 @@ solved() { # TASKS RING-PATTERN LINE-PATTERN
     equal "exit status" "$status" 0
     job=$(job_of)
     recorded "$job" 0 source host
-    if [ "$(values TCCL_STATE)" = applied ]; then
+    if [ "$(values TCCL_STATE)" = planned ]; then
         applied "$1"
-        recorded "$job" 0 state applied
+        recorded "$job" 0 state planned
         matches "the ring" "$(values TCCL_RING)" "$2"
         says "$3"
     else
-        all_have TCCL_STATE nothing-to-do
+        all_have TCCL_STATE left
         none_has TCCL_RING
         matches TCCL_REASON "$(values TCCL_REASON)" "NCCL's own *(* GB/s*)"
-        recorded "$job" 0 state nothing-to-do
+        recorded "$job" 0 state left
         says "tccl: nothing to do: NCCL's own *"
     fi
 }

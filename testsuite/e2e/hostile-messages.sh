@@ -10,4 +10,4 @@ admin python3 "$here/poke.py" "$cluster" n2
 [ -e "/proc/$before" ] || fail "tccld ended"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 2
-recorded "$(job_of)" 0 state applied
+recorded "$(job_of)" 0 state planned

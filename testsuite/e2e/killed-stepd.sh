@@ -63,7 +63,7 @@ end() {
     eventually "LEAVE of step 1" plans_gone
     recorded "$job" 0 built_reason "n1 has not said what was built (2 of 2 nodes)"
     recorded "$job" 0 built unknown
-    recorded "$job" 1 built "not used"
+    recorded "$job" 1 built "no call"
     user scancel "$job" || true
     eventually "end of job $job" job_ended "$job"
     admin scontrol update nodename=n[1-2] state=resume 2>/dev/null || true

@@ -129,14 +129,14 @@ none_has() { # NAME [STEP]
 
 applied() { # TASKS [STEP]
     equal "tasks" "$(tasks "${2:-}")" "$1"
-    all_have TCCL_STATE applied "${2:-}"
+    all_have TCCL_STATE planned "${2:-}"
     none_has TCCL_REASON "${2:-}"
     equal "rings" "$(values TCCL_RING "${2:-}" | wc -l)" 1
 }
 
 fallback() { # TASKS REASON-PATTERN [STEP]
     equal "tasks" "$(tasks "${3:-}")" "$1"
-    all_have TCCL_STATE fallback "${3:-}"
+    all_have TCCL_STATE failed "${3:-}"
     none_has TCCL_RING "${3:-}"
     none_has TCCL_PLAN "${3:-}"
     matches "TCCL_REASON" "$(values TCCL_REASON "${3:-}")" "$2"

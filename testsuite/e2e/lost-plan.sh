@@ -1,6 +1,6 @@
 #!/bin/bash
 # A tccld dies with the plan of its node unread, when the first node has its ring already: the node goes
-# without, and when its part of the step ends, the tccld that is there by then, or a moment later, puts "partial"
+# without, and when its part of the step ends, the tccld that is there by then, or a moment later, puts its reason
 # on record.
 # cluster: own
 # level: quick
@@ -36,7 +36,7 @@ lose_plan() { # MODE
     tccld STOP n2
     tccld CONT n1
     eventually "plan on n1" told n1 '[a-z]*'
-    told n1 applied || fail "n1 has no ring: $(cat "$work"/seen/* "$work/err")"
+    told n1 planned || fail "n1 has no ring: $(cat "$work"/seen/* "$work/err")"
     tccld KILL n2
 }
 
@@ -58,14 +58,14 @@ partial() {
     wait "$step"
     collect
     says 'tccl: *ring* of 2 nodes, 8 GPUs: *'
-    recorded "$(job_of)" 0 state partial
+    recorded "$(job_of)" 0 state planned
     recorded "$(job_of)" 0 reason 'n2: its tccld died *'
 }
 
 required
 echo "--- without require"
 lose_plan on
-eventually "no ring on n2" told n2 fallback
+eventually "no ring on n2" told n2 failed
 mini start-tccld n2
 touch "$work/go"
 partial
@@ -73,7 +73,7 @@ partial
 echo "--- the step ends first"
 for try in {1..5}; do
     lose_plan on
-    eventually "no ring on n2" told n2 fallback
+    eventually "no ring on n2" told n2 failed
     begun=${EPOCHREALTIME/[.,]/}
     touch "$work/go"
     mini start-tccld n2

@@ -55,8 +55,8 @@ configure "$folder"
 for node in n1 n2 n3 n4; do eventually "$node writes its file" test -s "$folder/$node.prom"; done
 equal "mode of the file" "$(stat -c %a "$folder/n1.prom")" 644
 declare -A before
-for sample in 'tccl_joins_total mode=on' 'tccl_joins_total mode=off' 'tccl_answers_total state=applied' \
-    'tccl_answers_total state=fallback' 'tccl_fallbacks_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count' \
+for sample in 'tccl_joins_total mode=on' 'tccl_joins_total mode=off' 'tccl_answers_total state=planned' \
+    'tccl_answers_total state=failed' 'tccl_fallbacks_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count' \
     'tccl_rings_count' 'tccl_rings_sum'; do
     before[$sample]=$(parsed n2 $sample)
 done
@@ -81,8 +81,8 @@ eventually "n2 counts the last step" changed n2 tccl_joins_total mode=off "${bef
 cat "$folder/n2.prom"
 more 'tccl_joins_total mode=on' 2
 more 'tccl_joins_total mode=off' 1
-more 'tccl_answers_total state=applied' 1
-more 'tccl_answers_total state=fallback' 1
+more 'tccl_answers_total state=planned' 1
+more 'tccl_answers_total state=failed' 1
 more 'tccl_fallbacks_total' 1
 more 'tccl_wait_seconds_count' 2
 more 'tccl_gain_ratio_count' 1

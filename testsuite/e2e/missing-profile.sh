@@ -12,7 +12,7 @@ srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
 equal "exit status" "$status" 0
 fallback 8 '*n3*profile*'
 says 'tccl: no ring: *n3*profile*'
-recorded "$(job_of)" 0 state fallback
+recorded "$(job_of)" 0 state failed
 recorded "$(job_of)" 0 reason '*n3*profile*'
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=auto
 fallback 8 '*n3*profile*'

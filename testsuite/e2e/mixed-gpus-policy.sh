@@ -33,10 +33,10 @@ srun_show $step
 equal "exit status" "$status" 0
 equal "tasks" "$(tasks)" 2
 equal "state on n1" "$(on_node n1 TCCL_STATE)" ""
-equal "state on n2" "$(on_node n2 TCCL_STATE)" fallback
+equal "state on n2" "$(on_node n2 TCCL_STATE)" failed
 equal "reason on n2" "$(on_node n2 TCCL_REASON)" "n1: policy: no ring with this node's GPUs"
 none_has TCCL_PLAN
-recorded "$(job_of)" 0 state fallback
+recorded "$(job_of)" 0 state failed
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
 applied 1
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
@@ -55,7 +55,7 @@ Default=on
 CONF
 srun_show $step
 says "tccl: no ring: n2: policy 'new': no ring with this node's GPUs (NCCL's own choice is used)"
-equal "state on n1" "$(on_node n1 TCCL_STATE)" fallback
+equal "state on n1" "$(on_node n1 TCCL_STATE)" failed
 equal "state on n2" "$(on_node n2 TCCL_STATE)" ""
 srun_show $step --tccl=require
 [ "$status" != 0 ] || fail "the step succeeds"

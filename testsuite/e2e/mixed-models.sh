@@ -9,4 +9,4 @@ equal "exit status" "$status" 0
 applied 16
 as_solved 0 n{1..4}:0-3
 recorded "$(job_of)" 0 gpus 16
-recorded "$(job_of)" 0 state applied
+recorded "$(job_of)" 0 state planned

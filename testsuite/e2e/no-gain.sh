@@ -21,14 +21,14 @@ rm -f "$model"
 left_to_nccl() { # TASKS REASON-PATTERN
     equal "exit status" "$status" 0
     equal "tasks" "$(tasks)" "$1"
-    all_have TCCL_STATE nothing-to-do
+    all_have TCCL_STATE left
     none_has TCCL_RING
     none_has TCCL_PLAN
     none_has TCCL_GBPS
     none_has LD_PRELOAD
     matches TCCL_REASON "$(values TCCL_REASON)" "$2"
     matches TCCL_BASELINE_GBPS "$(values TCCL_BASELINE_GBPS)" '[1-9]*'
-    recorded "$(job_of)" 0 state nothing-to-do
+    recorded "$(job_of)" 0 state left
     equal "reason in the record" "$(record "$(job_of)" 0 reason)" "$(values TCCL_REASON)"
 }
 

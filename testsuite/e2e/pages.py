@@ -50,7 +50,7 @@ def check_summary(tree):
     check("steps in the header", words_of(tree.find("body/header/p")).split()[0], str(summary["steps"]))
     days = shown["Outcome of steps by day"]
     check("days", {row[0]: row[1:] for row in days if row[1:] != ["0"] * 4},
-          {local_day(day["start"]): [str(day["built"]), str(day["applied"] - day["built"]), str(day["fallback"]), str(day["steps"] - day["applied"] - day["fallback"])]
+          {local_day(day["start"]): [str(day["built"]), str(day["planned"] - day["built"]), str(day["failed"]), str(day["steps"] - day["planned"] - day["failed"])]
            for day in summary["days"]})
     hours = shown["Outcome of steps by hour"]
     check("hours", [len(hours), sum(int(value) for row in hours for value in row[1:])],
@@ -62,9 +62,9 @@ def check_summary(tree):
     check("states", {row[0]: int(row[1]) for row in shown["State"]}, summary["states"])
     check("built", {row[0]: int(row[1]) for row in shown["Built"]}, summary["built"])
     check("reasons", [[int(n) for n in row[1:3]] for row in shown["Class of reason"]],
-          [[one["steps"], one["fallbacks"]] for one in summary["reasons"]])
+          [[one["steps"], one["failed"]] for one in summary["reasons"]])
     check("slow nodes", [row[0] for row in shown["Node"]],
-          [one["node"] for one in summary["nodes"] if one["fallbacks"] or (one["share"] or 0) < 0.95])
+          [one["node"] for one in summary["nodes"] if one["failed"] or (one["share"] or 0) < 0.95])
     columns = [len(chart.findall(".//rect")) for chart in tree.iter("figure")]
     check("columns", columns[:2], [sum(value != "0" for row in rows for value in row[1:]) for rows in (hours, days)])
 
@@ -92,7 +92,7 @@ def check_ring(tree):
         cards[-1][1] += 1
     check("chains", [row[1:] for row in nodes],
           [[str(count), "".join(map(chain_text, answer["ring"]["sets"][own]))] for own, count in cards])
-    said = {"not used": "Planned, but not used: "}.get(answer["step"]["built"], "Predicted: ")  # no NCCL runs here
+    said = {"no call": "Planned: "}.get(answer["step"]["built"], "Predicted: ")  # no NCCL runs here
     check("first sentence", words_of(tree.find("body/header/p")).split(" GB/s")[0],
           f"{said}{answer['step']['gbps']:.2f} in place of {answer['step']['baseline_gbps']:.2f}")
     nccl = [rect.get("class") for group in tree.iter("g") if group.get("class") == "nccl" for rect in group.iter("rect")]

@@ -23,20 +23,20 @@ for ago in [*range(1, 26), 90, 300]:
     for i in range(1 + ago * 7 % 5):
         job, start = 10000 + ago * 10 + i, now - ago * 86400 - i * 60
         if ago % 9 == 4:
-            put(job, state="fallback", start=start, reason=f"n{ago % 4 + 1}: no profile of this machine", reason_class="no profile")
+            put(job, state="failed", start=start, reason=f"n{ago % 4 + 1}: no profile of this machine", reason_class="no profile")
         elif (ago + i) % 4 == 3:
             put(job, state="off", start=start)
         else:
             gbps = 5 * (1 + (ago * 3 + i * 5) % 11 / 8) * (0.7 if i == 1 else 1)
-            put(job, state="applied", start=start, gbps=gbps, baseline_gbps=5, solve_us=1200 + 31 * ago, nodes="n[3-4]" if i == 1 else "n[1-2]")
-put(999, state="fallback", start=now, cluster=bad, user=bad, account=bad, partition=bad, job_name=bad, reason=bad)
-put(998, state="applied", start=now, job_name=bad, account="a" * 255, policy="مرحبا", gbps=9.5, baseline_gbps=1e9,
+            put(job, state="planned", start=start, gbps=gbps, baseline_gbps=5, solve_us=1200 + 31 * ago, nodes="n[3-4]" if i == 1 else "n[1-2]")
+put(999, state="failed", start=now, cluster=bad, user=bad, account=bad, partition=bad, job_name=bad, reason=bad)
+put(998, state="planned", start=now, job_name=bad, account="a" * 255, policy="مرحبا", gbps=9.5, baseline_gbps=1e9,
     source="<b>", ring="<b>\"'&n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] " + "x" * 120 + "[mlx5_0 -g> 0 -r> 1 -m12> 2 -g> mlx5_0]",
     built=bad[:20], built_reason=bad, nodes="n[1-2]")
 wide = "mlx5_0 -g> " + " -w> ".join(map(str, range(8))) + " -m0> mlx5_1"
 ring = " -w> ".join(map(str, [*range(8), 0]))  # beside it: two with several, two on other nodes
 beside = f"24.60/24.60 ring: {ring} | {ring} | {ring}; 5.20/10.40 nccl: {wide} | {wide}; @1 7.59/19.00 ring: {wide}; @63 9.10/22.78 nccl: {wide}"
-put(997, state="applied", start=now, job_name="wide", gpus=512, n_nodes=64, gbps=40, baseline_gbps=22, bound_gbps=42, solve_us=9000,
+put(997, state="planned", start=now, job_name="wide", gpus=512, n_nodes=64, gbps=40, baseline_gbps=22, bound_gbps=42, solve_us=9000,
     nodes="w[1-64]", source="cuda", neighbours=5, neighbours_by="bounds", alone_gbps=41, beside=beside, ring=" ".join(f"w{i}[{wide}]" for i in range(1, 65)))
 PYTHON
 }

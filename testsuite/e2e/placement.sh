@@ -52,7 +52,7 @@ told() { # NODE GPUS GBPS
     leave_free "$1" "$2"
     srun_show -N1 -w "$1" --gpus=$((count + 1)) --tccl=on
     equal "tasks" "$(tasks)" 1
-    if [ "$(values TCCL_STATE)" = applied ]; then
+    if [ "$(values TCCL_STATE)" = planned ]; then
         equal "TCCL_GBPS on GPUs $2 of $1" "$(values TCCL_GBPS)" "$3"
     else
         equal "NCCL's own on GPUs $2 of $1" "$(values TCCL_BASELINE_GBPS)" "$3"
@@ -68,10 +68,10 @@ for node in n1 n2; do
         echo "--- $node, $count GPUs: $gpus, $gbps GB/s"
         equal "nobody runs" "$gbps" "$alone"
         told $node "$gpus" "$gbps"
-        [ $node = n1 ] && [ "$(values TCCL_STATE)" = applied ] || continue
+        [ $node = n1 ] && [ "$(values TCCL_STATE)" = planned ] || continue
         for try in 1 2 3; do # found out after the first step of so many GPUs
             told $node "$gpus" "$gbps"
-            recorded "$(job_of)" 0 state applied
+            recorded "$(job_of)" 0 state planned
             [ "$(record "$(job_of)" 0 placed_gbps)" = 0.0 ] || break
         done
         recorded "$(job_of)" 0 placed_gbps "$(sed 's/0*$//; s/\.$//' <<<"$most")*"

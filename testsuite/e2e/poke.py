@@ -168,7 +168,7 @@ def fallbacks():
         peer.close()
         text = said[4:].decode() if said else ""
         found = json.loads(text) if text else {}
-        good = found.get("type") in ("plan", "error") and found.get("state") != "applied" and \
+        good = found.get("type") in ("plan", "error") and found.get("state") != "planned" and \
             bool(found.get("reason") or found.get("text"))
         print(f"{'ok ' if good else 'BAD'} unix: {name}: {found.get('reason') or found.get('text') or 'closed'}")
         if not good:

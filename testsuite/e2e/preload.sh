@@ -53,28 +53,28 @@ in_step() { # SRUN-OPTION...: what of the environment the task has
 shim=$cluster/shim/shim.so
 
 plugin "Shim=$shim"
-equal "with a plan" "$(in_step)" "applied,$shim,$shim,verify_asan_link_order=0,"
+equal "with a plan" "$(in_step)" "planned,$shim,$shim,verify_asan_link_order=0,"
 equal "with --tccl=off" "$(in_step --tccl=off)" ",,,,"
 equal "the user's own" "$(ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=libutil.so.1 in_step)" \
-    "applied,$shim:libutil.so.1,$shim,verify_asan_link_order=0:detect_leaks=0,"
+    "planned,$shim:libutil.so.1,$shim,verify_asan_link_order=0:detect_leaks=0,"
 equal "in a step within the step" "$(ASAN_OPTIONS=detect_leaks=0 user srun -N1 --gpus-per-node=4 --tccl=on \
     srun --overlap --tccl=off sh -c 'echo "$LD_PRELOAD,$TCCL_SHIM,$ASAN_OPTIONS"' 2>"$work/err")" ",,detect_leaks=0"
 
 matches "in a container" "$(in_step --container-image=some)" \
-    "applied,,,,the ring is not built: the step runs in a container, and ContainerShim=*"
+    "planned,,,,the ring is not built: the step runs in a container, and ContainerShim=*"
 equal "where the task does not see the shim" "$(HIDE_SHIM=1 in_step)" \
-    "applied,,,,the ring is not built: the task does not see the shim (a container?)"
+    "planned,,,,the ring is not built: the task does not see the shim (a container?)"
 matches "the same with the user's own" "$(HIDE_SHIM=1 LD_PRELOAD=libutil.so.1 ASAN_OPTIONS=detect_leaks=0 in_step)" \
-    "applied,libutil.so.1,,detect_leaks=0,the ring is not built: *"
+    "planned,libutil.so.1,,detect_leaks=0,the ring is not built: *"
 
 plugin "Shim=$shim" "ContainerShim=/opt/inside/shim.so"
 equal "in a container that has the shim" "$(in_step --container-image=some)" \
-    "applied,/opt/inside/shim.so,/opt/inside/shim.so,verify_asan_link_order=0,"
-equal "outside" "$(in_step)" "applied,$shim,$shim,verify_asan_link_order=0,"
+    "planned,/opt/inside/shim.so,/opt/inside/shim.so,verify_asan_link_order=0,"
+equal "outside" "$(in_step)" "planned,$shim,$shim,verify_asan_link_order=0,"
 
 plugin "Shim=/nonexistent/shim.so"
 equal "without a shim" "$(in_step)" \
-    "applied,,,,the ring is not built: this user cannot read the shim, the file named by Shim= in tccl.conf"
+    "planned,,,,the ring is not built: this user cannot read the shim, the file named by Shim= in tccl.conf"
 says "tccl: the ring is not built: this user cannot read the shim, *"
 
 # $LIB is ld.so's: the folder that Debian and Red Hat have it for.
@@ -84,7 +84,7 @@ cp "$shim" "$cluster/prefix/$libc/tccl/shim.so"
 plugin 'Shim='"$cluster"'/prefix/$LIB/tccl/shim.so'
 lib=$libc # where there are no 32-bit programs
 ! [ -e /lib/ld-linux.so.2 ] || lib='$LIB'
-equal 'with $LIB' "$(in_step | cut -d, -f1-2)" "applied,$cluster/prefix/$lib/tccl/shim.so"
+equal 'with $LIB' "$(in_step | cut -d, -f1-2)" "planned,$cluster/prefix/$lib/tccl/shim.so"
 equal "the library that ld.so loads for it" "$(user srun -N1 --gpus-per-node=4 --tccl=on \
     grep -c "$cluster/prefix/$libc/tccl/shim.so" /proc/self/maps 2>"$work/err" | sed 's/[1-9].*/some/')" some
 

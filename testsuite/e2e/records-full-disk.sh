@@ -12,7 +12,7 @@ mini start-tccld n1
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 2
 first=$(job_of)
-recorded "$first" 0 state applied
+recorded "$first" 0 state planned
 dd if=/dev/zero of="$cluster/nodes/n1/state/ballast" bs=4k status=none || true
 unkept=()
 for round in 1 2 3; do
@@ -21,13 +21,13 @@ for round in 1 2 3; do
     applied 2
     unkept+=("$(job_of)")
 done
-recorded "$first" 0 state applied
+recorded "$first" 0 state planned
 eventually "tccld says that the disk is full" eval 'grep -iE "full|no space" "$cluster"/log/tccld@n1*'
 rm "$cluster/nodes/n1/state/ballast"
-for job in "${unkept[@]}"; do recorded "$job" 0 state applied; done
+for job in "${unkept[@]}"; do recorded "$job" 0 state planned; done
 # As much again: what SQLite writes ahead takes no more room than the records do.
 for round in 1 2 3 4; do
     srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     applied 2
-    recorded "$(job_of)" 0 state applied
+    recorded "$(job_of)" 0 state planned
 done

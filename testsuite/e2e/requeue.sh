@@ -35,6 +35,6 @@ found = json.load(open(sys.argv[1]))
 found = found["records"] if isinstance(found, dict) else found
 print(sorted((r["restart"], r["state"]) for r in found if r["step"] == 0),
       [r["state"] for r in found if r["step"] == 0xfffffffb])' "$work/records.json")" = \
-        "[(0, 'applied'), (1, 'applied')] ['nothing-to-do', 'nothing-to-do']" ]
+        "[(0, 'planned'), (1, 'planned')] ['left', 'left']" ]
 }
 eventually "a record for each run" both_records

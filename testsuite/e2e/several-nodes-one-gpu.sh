@@ -27,7 +27,7 @@ matches "the ring" "$(values TCCL_RING)" "*mlx5_0 -m1> 0 -m1> mlx5_0*"
 srun_show -w n3,n4 -N2 --gpus-per-node=1 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
 equal "tasks" "$(tasks)" 2
-all_have TCCL_STATE nothing-to-do
+all_have TCCL_STATE left
 none_has TCCL_RING
 none_has LD_PRELOAD
 says "tccl: nothing to do: NCCL's own ring is as fast (*"

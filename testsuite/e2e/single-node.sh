@@ -10,7 +10,7 @@ says 'tccl: *ring*GB/s*'
 applied 4
 as_solved 0 n1:0-3
 job=$(job_of)
-recorded "$job" 0 state applied
+recorded "$job" 0 state planned
 recorded "$job" 0 mode on
 recorded "$job" 0 n_nodes 1
 recorded "$job" 0 gpus 4

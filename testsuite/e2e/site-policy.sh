@@ -157,22 +157,22 @@ done
 for mode in on require; do
     srun_show -J "gain $mode" -w n1,n2 -N2 $four --tccl=$mode
     equal "exit status" "$status" 0
-    all_have TCCL_STATE nothing-to-do
+    all_have TCCL_STATE left
     none_has LD_PRELOAD
     none_has SITE_A
     all_have NCCL_IB_SL 5
     none_has NCCL_IB_TC
     says "tccl: nothing to do: policy 'gain': the ring is only *x NCCL's own choice (* GB/s, *), MinGain is 50x"
-    recorded "$(job_of)" 0 state nothing-to-do
+    recorded "$(job_of)" 0 state left
     recorded "$(job_of)" 0 policy gain
 done
 srun_show -J more -w n1 -N1 $four --tccl=auto
-all_have TCCL_STATE nothing-to-do
+all_have TCCL_STATE left
 says_nothing
 
 # How long a step waits for a node that is late.
 late_slurmd n2 8 -J short -w n1,n2 -N2 $four -- --ntasks-per-node=1
-all_have TCCL_STATE fallback
+all_have TCCL_STATE failed
 says "tccl: no ring: n2: the step has not started there within 3??? ms*"
 late_slurmd n2 10 -J short -w n1,n2 -N2 $four -- --ntasks-per-node=1 --tccl=require
 [ "$status" != 0 ] || fail "the step succeeds without its ring"

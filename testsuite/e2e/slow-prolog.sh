@@ -23,12 +23,12 @@ for flags in Alloc Alloc,NoHold Serial; do
     late_cluster "$flags"
     late_step
     applied 4
-    recorded "$(job_of)" 0 state applied
+    recorded "$(job_of)" 0 state planned
 done
 echo "--- its tccld has gone since"
 late_cluster Alloc,NoHold
 sed -i "1a kill \$(cat $cluster/pid/tccld@n2)" "$cluster/nodes/n2/prolog"
 late_step
 fallback 4 '*n2*'
-recorded "$(job_of)" 0 state fallback
+recorded "$(job_of)" 0 state failed
 recorded "$(job_of)" 0 reason '*n2*'

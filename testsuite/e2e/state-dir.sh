@@ -66,7 +66,7 @@ with_disk size=1m
 mini start-tccld n1
 ring
 first=$(job_of)
-recorded "$first" 0 state applied
+recorded "$first" 0 state planned
 # A file that is open for writing keeps a file system from becoming read-only; a mount of its own does not ask.
 mount --bind "$state" "$state"
 mount -o remount,bind,ro "$state"

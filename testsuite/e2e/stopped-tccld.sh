@@ -11,12 +11,12 @@ for node in n3 n1; do
     srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
     equal "exit status" "$status" 0
     equal "tasks" "$(tasks)" 8
-    all_have TCCL_STATE fallback
+    all_have TCCL_STATE failed
     none_has TCCL_RING
     says 'tccl: no ring: *tccld*'
     job=$(job_of)
     mini start-tccld $node
-    [ $node = n1 ] || recorded "$job" 0 state fallback
+    [ $node = n1 ] || recorded "$job" 0 state failed
 done
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
 applied 8

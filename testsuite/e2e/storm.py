@@ -37,9 +37,9 @@ for name in os.listdir(f"{folder}/told"):
         bad.append(f"step {name}: {len(lines)} of {lines[0][2]} tasks")
     if states["unreadable"]:
         bad.append(f"step {name}: plans that can't be read: {lines}")
-    if 0 < states["applied"] < len(lines):
+    if 0 < states["planned"] < len(lines):
         record = records.get((int(job), int(step), int(run)))
-        why = {" ".join(line[:2] + line[3:]) for line in lines if line[0] != "applied"}
+        why = {" ".join(line[:2] + line[3:]) for line in lines if line[0] != "planned"}
         print(f"step {name}: {dict(states)}; its record says {record and (record['state'], record['reason'])}: {why}")
 print(f"{len(ended)} steps ended, {sum(told.values())} tasks were told: {dict(told)}")
 print("\n".join(bad))

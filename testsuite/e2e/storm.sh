@@ -32,7 +32,7 @@ chmod 1777 "$work/told" "$work/ended" "$work/messages"
 cat >"$work/task" <<TASK
 #!/bin/sh
 state=\${TCCL_STATE:-none}
-[ "\$state" != applied ] || [ -r "\$TCCL_PLAN" ] || state=unreadable
+[ "\$state" != planned ] || [ -r "\$TCCL_PLAN" ] || state=unreadable
 echo "\$state \$SLURMD_NODENAME \$SLURM_STEP_NUM_TASKS \$TCCL_REASON \$TCCL_PLAN" \
     >>"$work/told/\$SLURM_JOB_ID.\$SLURM_STEP_ID+\${SLURM_RESTART_COUNT:-0}"
 sleep \${1:-0}

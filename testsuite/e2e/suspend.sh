@@ -56,7 +56,7 @@ eventually "end of job $job" job_ended "$job"
 went_on 2 || fail "the plan is gone after the suspension"
 collect
 applied 2
-recorded "$job" 0 state applied
+recorded "$job" 0 state planned
 equal "plans of a step that has ended" "$(plans)" ""
 
 echo "--- while it waits for its plan"
@@ -67,7 +67,7 @@ begin waits --gpus-per-node=4
 eventually "its step on n1" test -S "$cluster/nodes/n1/spool/n1_$job.0" # whom Slurm suspends; other clusters have a step $job.0, too
 admin scontrol suspend "$job"
 eventually "suspension" in_state "$job" SUSPENDED
-recorded "$job" 0 state fallback
+recorded "$job" 0 state failed
 kill -CONT "$(<"$cluster/pid/slurmd@n2")"
 admin scontrol resume "$job"
 # Slurm goes on with a job that was suspended while its step began once that has told srun that it runs, or after MessageTimeout; and
@@ -80,7 +80,7 @@ eventually "end of job $job" ended_or_goes_on
 collect
 cat "$work/waits"
 equal "tasks" "$(tasks)" 2
-all_have TCCL_STATE fallback
+all_have TCCL_STATE failed
 grep -q "tccl: no ring: n1: the step was sent a signal while it waited for its plan (cancelled or suspended)" "$work/waits" ||
     fail "does not say why"
 nodes_are_up
@@ -111,4 +111,4 @@ eventually "end of job $first" job_ended "$first"
 equal "tasks of the first one that went on with their plan" "$(find "$work/after" -name "$first.*" | wc -l)" 2
 user scancel "$second" # Slurm takes minutes over a job that was suspended while it began
 eventually "end of job $second" job_ended "$second"
-recorded "$first" 0 state applied
+recorded "$first" 0 state planned

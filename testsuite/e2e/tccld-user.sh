@@ -40,7 +40,7 @@ gone() { # NODE
 both() { # expects a ring over both nodes, and its record
     srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     applied 2
-    recorded "$(job_of)" 0 state applied
+    recorded "$(job_of)" 0 state planned
 }
 cat >"$work/look" <<LOOK
 #!/bin/bash

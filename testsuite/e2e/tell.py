@@ -70,7 +70,7 @@ def ask(message):
 def deliver(first, count, days, uid=0):
     taken = 0
     for job in range(first, first + count):
-        record = {"cluster": "minicluster", "job": job, "step": 0, "uid": uid, "state": "applied", "reporter": 0,
+        record = {"cluster": "minicluster", "job": job, "step": 0, "uid": uid, "state": "planned", "reporter": 0,
                   "start": int(time.time()) - days * 86400 - 60, "nodes": "n[1-2]", "gpus": 8, "gbps": 20,
                   "baseline_gbps": 10}
         taken += ask({"type": "record", "records": [record]})["type"] == "ok"

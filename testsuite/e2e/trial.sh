@@ -33,7 +33,7 @@ for try in {1..14}; do
     rm -f "$work"/plan.*
     batch -J half -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 "$work/job"
     applied 2 1 # who asks for one has one
-    if [ "$(values TCCL_STATE 0)" = applied ]; then
+    if [ "$(values TCCL_STATE 0)" = planned ]; then
         rings=$((rings + 1))
         applied 2 0
         applied 1 2
@@ -42,9 +42,9 @@ for try in {1..14}; do
     else
         trials=$((trials + 1))
         for step in 0 2; do
-            all_have TCCL_STATE nothing-to-do $step
+            all_have TCCL_STATE left $step
             none_has TCCL_RING $step
-            recorded "$job" $step state nothing-to-do
+            recorded "$job" $step state left
             recorded "$job" $step reason_class trial
             recorded "$job" $step policy half
             recorded "$job" $step reason "trial: NCCL's own choice in place of a ring of * GB/s, to compare them (Trial=50%)"

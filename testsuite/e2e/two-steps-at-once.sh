@@ -24,7 +24,7 @@ for step in 0 1; do
     recorded "$job" $step state "$state"
     recorded "$job" $step gpus 4
     equal "tasks" "$(tasks $step)" 2
-    [ "$state" != nothing-to-do ] || continue
+    [ "$state" != left ] || continue
     applied 2 $step
     rings=$((rings + 1))
     equal "GPUs of step $step" "$(ring_gpus $step)" "$((2 * step)) $((2 * step + 1))"

@@ -40,7 +40,7 @@ SAY
 unknown() { # the step before
     says "tccl: no ring: NCCL 2.99.1: not known (2.* to 2.* are): $lib/lib/libnccl.so.2: update slurm-tccl (NCCL's own choice is used)"
     equal "tasks" "$(tasks)" 4
-    all_have TCCL_STATE fallback
+    all_have TCCL_STATE failed
     matches "TCCL_REASON" "$(values TCCL_REASON)" "NCCL 2.99.1: not known (*$lib/lib/libnccl.so.2*"
     none_has TCCL_RING
     none_has TCCL_GBPS
@@ -64,16 +64,16 @@ python_show "${step[@]}" --tccl=on
 equal "exit status" "$status" 0
 unknown
 job=$(job_of)
-recorded "$job" 0 state fallback
+recorded "$job" 0 state failed
 recorded "$job" 0 reason "NCCL 2.99.1: not known (*"
-user tcclacct -X -n -j "$job" -o state,reason%30 | grep -q 'fallback *NCCL 2.99.1: not known' || fail "tcclacct's table"
+user tcclacct -X -n -j "$job" -o state,reason%30 | grep -q 'failed *NCCL 2.99.1: not known' || fail "tcclacct's table"
 user tcclacct summary -j "$job" --json >"$work/summary.json"
 grep -q '"class": "unknown NCCL"' "$work/summary.json" || fail "no class of its own in the summary"
 
 # The program has another one.
 says_built applied ""
-recorded "$job" 0 state applied
-equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,reason,built)" "applied||applied"
+recorded "$job" 0 state planned
+equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,reason,built)" "planned||yes"
 
 # On several nodes; and where a ring is required.
 python_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
@@ -95,7 +95,7 @@ python_show "${step[@]}" --tccl=on
 says 'tccl: *ring*GB/s*'
 applied 4
 says_built "not used" "NCCL 2.99.1: not known (2.1 to 2.2 are)"
-recorded "$job" 0 state fallback
+recorded "$job" 0 state failed
 recorded "$job" 0 reason "NCCL 2.99.1: not known (*"
 
 has_nccl 29901

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(sum.first == FIRST && sum.end == END && nodes == END - FIRST);
     int judged = built_sum_judge(&sum, "n[1-40]", reason);
     FUZZ_CHECK(judged > TCCL_BUILT_NOTHING && strlen(reason) <= TCCL_OUTCOME_REASON);
-    FUZZ_CHECK(judged != TCCL_BUILT_APPLIED || sum.nodes[TCCL_BUILT_APPLIED] == END - FIRST);
+    FUZZ_CHECK(judged != TCCL_BUILT_YES || sum.nodes[TCCL_BUILT_YES] == END - FIRST);
     cleanup_json json_t *sent = built_sum_to_json(&sum);
     FUZZ_CHECK(sent && built_sum_from_json(sent, FIRST, END, &again, NULL) == 0);
     FUZZ_CHECK(memcmp(again.nodes, sum.nodes, sizeof(sum.nodes)) == 0);

@@ -24,7 +24,7 @@ static void begin(void)
     for (int i = 0; i < RECORDS; i++) {
         cleanup_json json_t *record = json_pack(
             "{s:i, s:i, s:i, s:s, s:i, s:i, s:s, s:s, s:s, s:f, s:f}", "job", 1 + i / 2, "step",
-            i % 2, "uid", UID + i % 2, "state", i % 3 ? "fallback" : "applied", "start", 1000 + i,
+            i % 2, "uid", UID + i % 2, "state", i % 3 ? "failed" : "applied", "start", 1000 + i,
             "reporter", 0, "nodes", "n[1-4]", "partition", i % 4 ? "gpu" : "", "reason",
             reasons[i % 3], "gbps", 2.0, "baseline_gbps", 1.0);
         MUST(tccl_records_put(records, record, ERR));
@@ -72,6 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 FUZZ_SEEDS("{}", "{\"jobs\":[{\"job\":3,\"step\":1,\"het_offset\":0},{\"job\":4}],\"limit\":2}",
            "{\"users\":[4001,4002],\"start\":1003,\"end\":1020,\"order\":\"newest\"}",
-           "{\"nodes\":[\"n2\"],\"states\":[\"fallback\"],\"classes\":[\"no GPU\",\"policy\"]}",
+           "{\"nodes\":[\"n2\"],\"states\":[\"failed\"],\"classes\":[\"no GPU\",\"policy\"]}",
            "{\"partitions\":[\"gpu\"],\"accounts\":[\"\"],\"policies\":[\"\"],\"after\":[1004,4]}",
            "n2: no plan came from n1: no answer within 300 ms")

@@ -136,12 +136,12 @@ FUZZ_SEEDS(
     "n1[a -g> 0 -g> b] n2[a -g> 1 -g> b] n3[a -g> 0 -g> b] n4[a -g> 1 -g> b] n5[a "
     "-m\xe2\x80\xa6",
     "{\"job\":7,\"step\":3,\"user\":\"u\",\"job_name\":\"<x> & y\",\"n_nodes\":1,\"gpus\":3,"
-    "\"nodes\":\"n1\",\"state\":\"applied\",\"built\":\"differs\",\"built_reason\":\"2 rings\","
+    "\"nodes\":\"n1\",\"state\":\"planned\",\"built\":\"differs\",\"built_reason\":\"2 rings\","
     "\"gbps\":9.5,\"baseline_gbps\":4.5,\"bound_gbps\":10,\"ratio\":2.1,\"source\":\"cuda\","
     "\"solve_us\":1200,\"start\":1764000000,\"end\":1764000100,\"ring\":\"0 -w> 1 -w> 2 -m0> "
     "0\"}",
     "{\"job\":7,\"array_job\":6,\"array_task\":1,\"het_job\":5,\"het_offset\":1,\"step\":-5,"
-    "\"state\":\"fallback\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
+    "\"state\":\"failed\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
     "\"ring\":\"n1[ib0 -g> 0 -g> ib0] n2[ib0 -g> 0 -g> ib0]\",\"source\":\"model\"}",
     "{\"steps\":9,\"start\":0,\"end\":99,\"states\":{\"<b>\":5,\"off\":4},\"built\":{\"x\":1},"
     "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"fallbacks\":1,\"example\":\"\\u202e\","

@@ -99,6 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 0\nstep 4294967291\nrestart 0\nrun 17\n" \
     "index 0\nn_nodes " nodes "\nsocket /s\nuid 1\ngpus 0000:01:00.0 0000:41:00.0\nstep_gpus 0\n"
 
-FUZZ_SEEDS(PLAN("1") CHAIN, PLAN("3") "root n1\n" OPEN, "tccl-chain 1\nstate applied\n" CHAIN,
-           "tccl-chain 1\nstate applied\n" OPEN,
-           "tccl-chain 1\nstate nothing-to-do\nreason as \xc3\xa9\nend\n")
+FUZZ_SEEDS(PLAN("1") CHAIN, PLAN("3") "root n1\n" OPEN, "tccl-chain 1\nstate planned\n" CHAIN,
+           "tccl-chain 1\nstate planned\n" OPEN,
+           "tccl-chain 1\nstate left\nreason as \xc3\xa9\nend\n")

@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int count = 0;
     begin();
     fake_knows = false;
-    fake_solution = TCCL_STATE_APPLIED;
+    fake_solution = TCCL_STATE_PLANNED;
     daemon_.steps = steps_new(&daemon_);
     for (; count < LINES && (line = strsep(&rest, "\n")); count++) {
         fake_us += 1000;

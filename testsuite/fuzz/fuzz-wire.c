@@ -118,7 +118,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
                                    .partition = "p"};
     char ring[] = "n1[0 -w> 1 -w> 0]";
     const struct tccl_outcome plan = {
-        .state = TCCL_STATE_APPLIED, .gbps = 10, .path = (char *)"/run/tccl/x", .ring = ring};
+        .state = TCCL_STATE_PLANNED, .gbps = 10, .path = (char *)"/run/tccl/x", .ring = ring};
     struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 5};
     json_t *message = tccl_join_to_json(&join, NULL);
 

@@ -30,7 +30,7 @@ def begin(target, job, uid):
         daemons.send(peer, {"type": "join", "key": key(job), "node": i, "nodes": "n1,n2", "gres": [0, 1, 2, 3], "mode": "on", "uid": uid,
                             "gid": uid, "timeout_ms": 30000})
     plans = [daemons.receive(peer) for peer in peers]
-    check(all(plan["state"] == "applied" for plan in plans), f"a step of uid {uid} has a ring")
+    check(all(plan["state"] == "planned" for plan in plans), f"a step of uid {uid} has a ring")
 
 
 def ask(target, node, job, comm, will):

@@ -248,7 +248,7 @@ class Target:
             daemons.send(peer, {"type": "leave", "key": key})
             daemons.receive(peer)
             peer.close()
-        return next((plan["reason"] for plan in plans if plan["state"] != "applied"), "")
+        return next((plan["reason"] for plan in plans if plan["state"] != "planned"), "")
 
     def await_log(self, text, node=1):
         """Until a line of the log has the text."""
@@ -332,7 +332,7 @@ def record(job, uid=NOBODY, **members):
     return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0,
             "start": int(time.time()) - 100000 + job, "user": pwd.getpwuid(uid).pw_name, "uid": uid, "account": "",
             "partition": "all", "job_name": f"job {job}", "n_nodes": 1, "nodes": "n1", "gpus": 4,
-            "mode": "on", "state": "fallback", "reason": "no profile", "reason_class": "no profile", "reporter": 0, **members}
+            "mode": "on", "state": "failed", "reason": "no profile", "reason_class": "no profile", "reporter": 0, **members}
 
 
 class Munge:

@@ -77,24 +77,24 @@ def key_of(job):
 
 
 with Frozen() as target:
-    check(target.begin(1).get("state") == "applied", "a step has its ring")
+    check(target.begin(1).get("state") == "planned", "a step has its ring")
     check(len(target.plans()) == 1, "and its plan")
     target.freeze()
     for job in (2, 3):
         start = time.monotonic()
         plan = target.begin(job)
         print(f"with the disk frozen step {job} was answered after {time.monotonic() - start:.1f} s", flush=True)
-        check(plan.get("state") == "fallback" and "RunDir does not answer" in plan.get("reason", ""), f"step {job} is told so")
+        check(plan.get("state") == "failed" and "RunDir does not answer" in plan.get("reason", ""), f"step {job} is told so")
     check(target.end_of(1) == "ok", "a step may end")
     check((target.say({"type": "query", "filter": {}}) or {}).get("type") == "records", "a question is answered")
     check(target.tell(target.tcp, record(4)) is True, "another node's record is stored")
     target.thaw()
     jobs = itertools.count(5)
-    check(comes(lambda: target.begin(next(jobs)).get("state") == "applied"), "then there are rings again")
+    check(comes(lambda: target.begin(next(jobs)).get("state") == "planned"), "then there are rings again")
     check(comes(lambda: not any(name.startswith(("2.", "3.")) for name in target.plans())), "what was written late is taken back")
     check(all(target.end_of(job) == "ok" for job in range(1, next(jobs))), "all steps end")
     check(comes(lambda: not target.left()), "and nothing is left of them")
-    check(target.begin(1).get("state") == "applied", "a step runs")
+    check(target.begin(1).get("state") == "planned", "a step runs")
     target.freeze()
     killed = target.tcclds[0]
     killed.kill()  # what waits for the disk ends with it, and so may this one

@@ -52,7 +52,7 @@ class Speaker:
         return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
 
     def filter(self):
-        some = {"jobs": [{"job": self.random.randint(1, JOBS)}], "users": ["nobody"], "nodes": ["n1", "n[1-9]"], "states": ["applied"],
+        some = {"jobs": [{"job": self.random.randint(1, JOBS)}], "users": ["nobody"], "nodes": ["n1", "n[1-9]"], "states": ["planned"],
                 "start": 0, "end": 1 << 40, "limit": self.random.randint(1, 100), "names": ["rig"], "reasons": ["no profile"]}
         return {name: some[name] for name in self.random.sample(sorted(some), self.random.randint(0, 3))}
 

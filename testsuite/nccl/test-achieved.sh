@@ -23,7 +23,7 @@ readonly none='not r.get("samples") and not r.get("achieved_gbps")'
 
 step "planned rings"
 joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- "${large[@]}"
-built applied
+built yes
 record 'r["samples"] >= 4 and r["achieved_from"] == 16 << 20 and r["sent_bytes"] >= 12 << 24 and
     0 < r["achieved_median"] <= r["achieved_gbps"] <= r["gbps"] * most and 0 < r["sent_share"] <= 1 and
     r["achieved_with"] == "rings" and abs(r["achieved_share"] - r["achieved_gbps"] / r["gbps"]) < 1e-9'
@@ -32,12 +32,12 @@ grep -q "of 3 ranks, with the ring: the best tenth of [0-9]* collectives from 16
 
 step "two nodes"
 joined amd-4gpu:0,1 intel-4gpu:1,2 -- amd-4gpu --gpus 0,1 --node "$machines/intel-4gpu.json:1,2" --pace $slower -- "${large[@]}"
-built applied
+built yes
 record 'r["samples"] >= 4 and 0 < r["achieved_gbps"] <= r["gbps"] * most'
 
 step "the user wants no P2P and a tree"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
-built "not used"
+built no
 record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and r["achieved_algorithm"] == "tree" and
     abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
 
@@ -45,7 +45,7 @@ step "groups: one collective in each, as PyTorch has them; several, as FSDP's co
 for coalesced in 1 3; do
     joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 --pace $slower -- --group --coalesced $coalesced --check --times 4 \
         --collective all-gather:12582912:f32 --collective reduce-scatter:12582912:f32
-    built applied
+    built yes
     record "r['samples'] >= 4 and r['achieved_from'] == 4 << 20 and r['sent_bytes'] >= 10 * $coalesced * (12 << 20) and
         0 < r['achieved_gbps'] <= r['gbps'] * most and r['achieved_with'] == 'rings' and r['achieved_algorithm'] == 'ring'"
     "$here/compare-data" "$work/rings" || { show_log; fail "$what: wrong data"; }
@@ -53,7 +53,7 @@ done
 
 step "NCCL's own rings are as good"
 joined dual-8gpu:0-2 -- dual-8gpu --gpus 0-2 --pace $slower -- "${large[@]}"
-record 'r["state"] == "nothing-to-do" and r["built"] == "not used" and r["samples"] >= 4 and r["achieved_with"] == "own" and
+record 'r["state"] == "left" and r["built"] == "" and r["samples"] >= 4 and r["achieved_with"] == "own" and
     0 < r["achieved_gbps"] <= r["baseline_gbps"] * most and r["nccl"]'
 
 step "a plan that is there to measure"
@@ -70,7 +70,7 @@ for set in TCCL_ACHIEVED=0 NCCL_PROFILER_PLUGIN=/nowhere; do
     record "$none"
 done
 TCCL_CONF_LINES=Achieved=off joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- "${large[@]}"
-built applied
+built yes
 record "$none"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- --go-on --times 9 --collective all-reduce:1048576:f32
 record "$none"

@@ -181,8 +181,8 @@ grep -q SLURM_STEP_NODELIST "$home/seen" && fail "mpirun by ssh: there is a step
 
 for round in {1..500}; do
     as_user tcclacct -nP -o jobid,state,built,nnodes | grep '\.0|' >"$work/acct"
-    [ "$(grep -c '|applied|applied|' "$work/acct")" != "$rings" ] || break
+    [ "$(grep -c '|planned|yes|' "$work/acct")" != "$rings" ] || break
     sleep 0.2
 done
 cat "$work/acct"
-[ "$(grep -c '|applied|applied|' "$work/acct")" = "$rings" ] || fail "records: $(cat "$work/acct")"
+[ "$(grep -c '|planned|yes|' "$work/acct")" = "$rings" ] || fail "records: $(cat "$work/acct")"

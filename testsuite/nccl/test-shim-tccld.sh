@@ -1,6 +1,6 @@
 #!/bin/bash
 # The shim and a real tccld on each node: what NCCL built is confirmed and stands in the step's
-# record, applied, differs or not used.
+# record: yes, or no.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
@@ -9,19 +9,19 @@ joined amd-4gpu -- amd-4gpu
 said "TCCL INFO"
 no_warning
 as_planned
-built applied
+built yes
 
 step "two nodes"
 joined amd-4gpu:0,1 intel-4gpu:1,2 -- amd-4gpu --gpus 0,1 --node "$machines/intel-4gpu.json:1,2"
 no_warning
 as_planned
-built applied
+built yes
 
 step "without the shim"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --preload -
-built "not used"
+built no
 
 step "the user wants no P2P and a tree"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set NCCL_ALGO=Tree
 said WARN 1
-built "not used"
+built no

@@ -12,10 +12,10 @@ step "the profile is true"
 make_model "$home/true.json"
 truth "$home/true.json"
 achieves --tccl=on
-of_record 'r["state"] == r["built"] == "applied" and r["samples"] >= 4'
+of_record 'r["built"] == "yes" and r["samples"] >= 4'
 
 step "one memory is far slower"
 make_model "$home/true.json" "m2 memory=0.2"
 truth "$home/true.json"
 achieves --tccl=on
-of_record 'r["state"] == r["built"] == "applied" and r["gbps"] > r["baseline_gbps"] and r["achieved_gbps"] < 0.5 * r["gbps"]'
+of_record 'r["built"] == "yes" and r["gbps"] > r["baseline_gbps"] and r["achieved_gbps"] < 0.5 * r["gbps"]'

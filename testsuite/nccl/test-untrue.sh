@@ -12,12 +12,12 @@ readonly slower=30 train="--times 2 --collective all-reduce:67108864:f32"
 begin_cluster --slurm-conf ClusterName=untrue10709 --tccl-conf EvidenceUsers=1 --tccl-conf "[policy]" --tccl-conf Default=on --tccl-conf Trial=50%
 kinds=()
 
-until_kind() { # KIND MOST: steps until one is of that kind: applied, trial or evidence
+until_kind() { # KIND MOST: steps until one is of that kind: planned, trial or evidence
     local i kind
     for ((i = 0; i < $2; i++)); do
         run_step
         kind=$(of_step state)
-        [ "$kind" = applied ] || kind=$(of_step reason_class)
+        [ "$kind" = planned ] || kind=$(of_step reason_class)
         echo "job $job: $kind: $(of_step achieved_gbps) GB/s with $(of_step achieved_with), promised $(of_step gbps)"
         kinds+=("$kind")
         [ "$kind" != "$1" ] || return 0
@@ -38,8 +38,8 @@ step "a ring that is slower than NCCL's own choice is found out"
 make_model "$home/true.json" "m2 memory=0.25"
 truth "$home/true.json"
 until_kind evidence 40
-of_record 'r["state"] == "nothing-to-do" and r["built"] == "not used" and r["achieved_with"] == "own" and r["achieved_gbps"] > 0'
-for kind in applied trial; do
+of_record 'r["state"] == "left" and r["built"] == "" and r["achieved_with"] == "own" and r["achieved_gbps"] > 0'
+for kind in planned trial; do
     [ "$(printf '%s\n' "${kinds[@]}" | grep -cx $kind)" -ge 5 ] || fail "$what: left after ${kinds[*]}"
 done
 explained | tee "$work/explained"
@@ -63,9 +63,9 @@ chown -R --reference="$TCCL_MINICLUSTER/nodes/n1/cache" "$work/cache"
 mv "$TCCL_MINICLUSTER/nodes/n1/cache/$profile" "$work/before"
 mv "$work/cache/$profile" "$TCCL_MINICLUSTER/nodes/n1/cache/"
 kinds=()
-until_kind applied 40
+until_kind planned 40
 ! printf '%s\n' "${kinds[@]}" | grep -qx evidence || fail "$what: the new ring is not given: ${kinds[*]}"
-of_record '"-m2>" not in r["ring"] and r["built"] == "applied" and r["gbps"] > r["baseline_gbps"]'
+of_record '"-m2>" not in r["ring"] and r["built"] == "yes" and r["gbps"] > r["baseline_gbps"]'
 achieves --tccl=on
 check
 grep -q "^ok  *profile" "$work/check" || fail "$what: tccl-check does not say so"

@@ -90,7 +90,7 @@ void connection_answer(struct connection *connection, json_t *message)
     const char *state = json_string_value(json_object_get(message, "state"));
     const char *path = json_string_value(json_object_get(message, "path"));
     connection->answers++;
-    connection->applied = state && strcmp(state, "applied") == 0;
+    connection->applied = state && strcmp(state, "planned") == 0;
     CHECK(!connection->applied || connection->node[0] || (path && *path));
 }
 void connection_refuse_as(struct connection *connection, enum tccl_reason reason, const char *text)
@@ -249,7 +249,7 @@ void journal_put(struct journal *journal, json_t *record)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
     const char *reason = json_string_value(json_object_get(record, "reason"));
-    bool again = state && reason && strcmp(state, "partial") == 0 && !strcmp(reason, fake_reason);
+    bool again = state && reason && strcmp(state, "planned") == 0 && !strcmp(reason, fake_reason);
     fake_put++;
     fake_made += !again;
     json_decref(record);
@@ -265,7 +265,7 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_re
                     double ratio, int64_t rings, int64_t waited_us)
 {
     CHECK(waited_us >= 0);
-    CHECK(state != TCCL_STATE_FALLBACK ||
+    CHECK(state != TCCL_STATE_FAILED ||
           (reason != TCCL_REASON_NONE && (fake_strangers || reason != TCCL_REASON_OTHER)));
     fake_metrics++;
 }
@@ -452,7 +452,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     outcome->state = fake_solution;
     outcome->n_choices = join->n_nodes;
     outcome->choices = calloc((size_t)join->n_nodes, sizeof(*outcome->choices));
-    if (fake_solution == TCCL_STATE_NOTHING)
+    if (fake_solution == TCCL_STATE_LEFT)
         strcpy(outcome->reason, "NCCL's own ring is as fast");
 }
 void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
@@ -471,7 +471,7 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  struct tccl_error *err)
 {
     tccl_line_put(plan, "job", "%u", join->key.job);
-    CHECK_INT(outcome->state, TCCL_STATE_APPLIED);
+    CHECK_INT(outcome->state, TCCL_STATE_PLANNED);
     *ring = strdup("ring");
     return 0;
 }

@@ -189,7 +189,7 @@ static char *svg_of(const json_t *record)
 TEST(beside_drawn)
 {
     cleanup_json json_t *record =
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:s}", "state", "applied", "nodes", "n1", "ring",
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:s}", "state", "planned", "nodes", "n1", "ring",
                   "0 -m0> 3 -m0> 0", "gbps", 7.86, "alone_gbps", 11.45, "neighbours", 2, "beside",
                   NEIGHBOURS);
     for (int svg = 0; svg < 2; svg++) {
@@ -236,7 +236,7 @@ static json_t *record_of(const char *letters)
     fclose(out);
     return json_pack("{s:i, s:i, s:s, s:s, s:i, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:s, s:i}",
                      "job", 12, "step", 0, "user", "ann", "job_name", "train", "n_nodes",
-                     (int)strlen(letters), "first_node", "n1", "state", "applied", "ring", text,
+                     (int)strlen(letters), "first_node", "n1", "state", "planned", "ring", text,
                      "gbps", 9.8, "baseline_gbps", 5.1, "ratio", 1.92, "solve_us", 1530, "source",
                      "cuda", "start", 1000);
 }
@@ -282,7 +282,7 @@ TEST(text)
     cleanup_free char *text = text_of(record, 80, false);
     CHECK_HOLDS(text, "Step 12.0: train of ann\nPredicted: 9.80 in place of 5.10 GB/s\n3 nodes, 11 "
                       "GPUs, started 1970-");
-    CHECK_HOLDS(text, "applied; what NCCL built is not reported yet\npredicted to be 1.92 times as "
+    CHECK_HOLDS(text, "planned; what NCCL built is not reported yet\npredicted to be 1.92 times as "
                       "fast as the baseline");
     CHECK_HOLDS(text, "╭─▶ n[1-2]  ×2\n"
                       "│   mlx5_0 ─g▶ GPU 3 ─w▶ GPU 1 ─m0▶ GPU 2 ─m1▶ GPU 0 ─g▶ mlx5_1\n"
@@ -342,7 +342,7 @@ TEST(width)
         for (unsigned i = 0, n = roll(280); i < n; i++)
             reason[i] = "abc  日"[roll(5)];
         cleanup_json json_t *record = record_of(letters);
-        set_text(record, "built", "differs");
+        set_text(record, "built", "no");
         set_text(record, "built_reason", reason);
         set_text(record, "job_name", "日本日本日本日本日本日本日本日本日本日本日本");
         cleanup_free char *text = text_of(record, columns, false);
@@ -383,13 +383,13 @@ TEST(none)
 {
     cleanup_json json_t *record = record_of("A");
     set_text(record, "ring", "");
-    set_text(record, "state", "fallback");
+    set_text(record, "state", "failed");
     set_text(record, "reason", "no profile on n2");
-    check_none(record, "step 12.0 has no ring: fallback: no profile on n2");
+    check_none(record, "step 12.0 has no ring: failed: no profile on n2");
     set_text(record, "reason",
              "\xc2\x9b"
              "31m");
-    check_none(record, "step 12.0 has no ring: fallback: ??31m");
+    check_none(record, "step 12.0 has no ring: failed: ??31m");
     set_text(record, "ring", "n1[what]");
     check_none(record, "the ring of step 12.0 can't be read");
     cleanup_json json_t *empty = json_object();
@@ -543,14 +543,14 @@ TEST(nccl)
     CHECK_HOLDS(svg, "red: memory 1, where 6 of NCCL's own copies meet");
     CHECK_INT(count(page, "<ol class=\"way\">"), 3);
     CHECK_INT(count(page, "class=\"edge slow\">memory&#160;1 <b>2.55</b>"), 3);
-    set_text(record, "built", "applied");
+    set_text(record, "built", "yes");
     cleanup_free char *built = svg_of(record);
     CHECK_HOLDS(built, ">9.80 in place of 5.10 GB/s: NCCL reads");
     CHECK_INT(count(built, "rx=\"2\" fill=\"#2e7d32\""), 1);
     CHECK_INT(count(svg, "rx=\"2\" fill=\"#2e7d32\""), 0);
-    set_text(record, "built", "differs");
+    set_text(record, "built", "no");
     cleanup_free char *other = svg_of(record);
-    CHECK_HOLDS(other, "Planned, but not built by NCCL: 9.80 in place of 5.10 GB/s");
+    CHECK_HOLDS(other, "Planned, but not built: 9.80 in place of 5.10 GB/s");
     CHECK_INT(count(other, "rx=\"2\" fill=\"#2e7d32\""), 0);
     /* Three rings copy as often to and from memory 1, but each a third of the data. */
     set_text(record, "ring",

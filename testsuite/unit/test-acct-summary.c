@@ -11,7 +11,7 @@ static json_t *example(void)
     json_t *days = json_array();
     for (int i = 0; i < 70; i++)
         json_array_append_new(days, json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "start", i * 86400,
-                                              "steps", 10, "applied", 5, "built", 3, "fallback", 2,
+                                              "steps", 10, "planned", 5, "built", 3, "failed", 2,
                                               "gain_mean", i < 35 ? 1.0 : 2.0));
     return json_pack(
         "{s:i, s:i, s:i, s:{s:i, s:i}, s:{s:i}, s:[{s:s, s:i, s:s, s:i}], s:[{s:f, s:f, s:i}, "
@@ -19,15 +19,15 @@ static json_t *example(void)
         "s:f, s:i}, {s:f, s:n, s:i}], s:f, s:f, s:[{s:s, s:i, s:f, s:i}, {s:s, s:i, s:n, s:i}], "
         "s:o, "
         "s:{s:f, s:f, s:f}, s:{s:i, s:f}}",
-        "start", 0, "end", 86400, "steps", 700, "states", "fallback", 200, "applied", 500, "built",
-        "applied", 400, "reasons", "class", "no profile", "steps", 200, "example",
+        "start", 0, "end", 86400, "steps", 700, "states", "failed", 200, "planned", 500, "built",
+        "yes", 400, "reasons", "class", "no profile", "steps", 200, "example",
         "n2: \x1b[31m no profile of this machine, and many more words behind this, so many that no "
         "line holds them",
         "last", 50000, "gains", "from", 1.0, "to", 1.5, "steps", 0, "from", 1.5, "to", 2.0, "steps",
         300, "from", 2.0, "to", "steps", 100, "gain_median", 1.7, "gain_mean", 1.8, "nodes", "node",
-        "n7", "steps", 12, "share", 0.5, "fallbacks", 3, "node", "n8", "steps", 4, "share",
-        "fallbacks", 4, "days", days, "solve_us", "median", 1500.0, "p99", 2500.0, "max", 9000.0,
-        "gain_built", "steps", 100, "median", 1.6);
+        "n7", "steps", 12, "share", 0.5, "failed", 3, "node", "n8", "steps", 4, "share", "failed",
+        4, "days", days, "solve_us", "median", 1500.0, "p99", 2500.0, "max", 9000.0, "gain_built",
+        "steps", 100, "median", 1.6);
 }
 
 static char *printed(const json_t *summary, int columns, bool utf8)
@@ -41,8 +41,8 @@ TEST(text)
     CHECK(summary != NULL);
     cleanup_free char *text = printed(summary, 80, false);
     CHECK_HOLDS(text, "700 steps, started from 1970-01-01T00:00:00 to 1970-01-02T00:00:00\n");
-    CHECK_HOLDS(text, "  applied                 500   71.4 %  #####################\n"
-                      "  fallback                200   28.6 %  #########\n");
+    CHECK_HOLDS(text, "  planned                 500   71.4 %  #####################\n"
+                      "  failed                  200   28.6 %  #########\n");
     CHECK_HOLDS(
         text, "  no profile              200          0  1970-01-01 13:53\n      n2: \\x1b[31m no");
     CHECK_HOLDS(text,
@@ -55,7 +55,7 @@ TEST(text)
     CHECK_HOLDS(text, "  n8                        -        4          4\n");
     CHECK_HOLDS(text, "median 1.50 ms, 99 % within 2.50 ms, longest 9.00 ms\n");
     CHECK_HOLDS(
-        text, "  3 days from    Steps  Applied  Fallback   Gain\n"
+        text, "  3 days from    Steps  Planned    Failed   Gain\n"
               "  1970-01-01        30       15         6   1.00  ##############################\n");
     CHECK(!strstr(text, "1.00 - 1.50") && !strchr(text, '\033'));
 }
@@ -73,17 +73,16 @@ static void check_columns(const json_t *summary, int columns)
 
 TEST(nodes)
 {
-    cleanup_json json_t *summary =
-        json_pack("{s:i, s:[{s:s, s:f, s:i, s:i}]}", "steps", 3, "nodes", "node", "n1", "share",
-                  0.96, "steps", 3, "fallbacks", 0);
+    cleanup_json json_t *summary = json_pack("{s:i, s:[{s:s, s:f, s:i, s:i}]}", "steps", 3, "nodes",
+                                             "node", "n1", "share", 0.96, "steps", 3, "failed", 0);
     json_t *node = json_array_get(json_object_get(summary, "nodes"), 0);
     cleanup_free char *well = printed(summary, 80, true);
     CHECK_HOLDS(well, "No node stands out.");
     CHECK(!strstr(well, "  n1"));
-    json_object_set_new(node, "fallbacks", json_integer(1));
+    json_object_set_new(node, "failed", json_integer(1));
     cleanup_free char *fell = printed(summary, 80, true);
     CHECK_HOLDS(fell, "  n1                   96.0 %        3          1  ");
-    json_object_set_new(node, "fallbacks", json_integer(0));
+    json_object_set_new(node, "failed", json_integer(0));
     json_object_set_new(node, "share", json_real(0.94));
     cleanup_free char *slow = printed(summary, 80, true);
     CHECK_HOLDS(slow, "  n1                   94.0 %        3          0  ");
@@ -156,7 +155,7 @@ TEST(achieved)
     CHECK(!strchr(text, '\033'));
     check_columns(summary, 72);
     cleanup_free char *page = page_of(summary, true);
-    CHECK_HOLDS(page, "; those that were measured reached 93 % of that; 200 fell back");
+    CHECK_HOLDS(page, "; those that were measured reached 93 % of that; 200 failed");
     CHECK_HOLDS(page, "<dt>Achieved of what was predicted, median</dt><dd>93 %</dd>");
     CHECK_HOLDS(page, "<bdi>2x8 &lt;b&gt;&#92;x1b</bdi>");
     CHECK_HOLDS(page, "would save at most 2.1 %");
@@ -182,7 +181,7 @@ TEST(page)
     cleanup_free char *page = page_of(summary, true);
     CHECK_HOLDS(page, "<p class=\"lead\">700 steps, 500 with a ring; NCCL built 100 of them, "
                       "predicted to be 1.60 times as "
-                      "fast as its own at the median; 200 fell back</p>");
+                      "fast as its own at the median; 200 failed</p>");
     CHECK_HOLDS(page, "<p class=\"dim\">Started from 1970-01-01T00:00:00 to 1970-01-02");
     CHECK_HOLDS(page, "<dt>With a ring</dt><dd>500 (71 %)</dd>");
     CHECK_HOLDS(page, "<dt>Built by NCCL</dt><dd>400 (80 %)</dd>");
@@ -194,12 +193,12 @@ TEST(page)
                 "<td class=\"n\">6</td><td class=\"n\">9</td>");
     CHECK_HOLDS(page, "<th scope=\"row\">1970-01-04</th><td class=\"n\">1.00</td>");
     CHECK_HOLDS(page, "<th scope=\"row\">1.50 - 2.00</th><td class=\"n\">300</td>");
-    CHECK_HOLDS(page, "<th scope=\"row\"><bdi>applied</bdi></th><td class=\"n\">500</td>");
+    CHECK_HOLDS(page, "<th scope=\"row\"><bdi>planned</bdi></th><td class=\"n\">500</td>");
     CHECK_HOLDS(page, "<bdi>n2: &#92;x1b[31m no profile");
     CHECK_HOLDS(page, "<bdi>n7</bdi></th><td class=\"n\">50.0 %");
     CHECK_HOLDS(page, "<bdi>--name=&lt;b&gt;</bdi>");
     CHECK(!strchr(page, '\033') && !strstr(page, "on this node only"));
-    CHECK(strstr(page, "<bdi>applied</bdi>") < strstr(page, "<bdi>fallback</bdi>"));
+    CHECK(strstr(page, "<bdi>planned</bdi>") < strstr(page, "<bdi>failed</bdi>"));
     cleanup_json json_t *none = json_pack("{s:i}", "steps", 0);
     cleanup_free char *empty = page_of(none, false);
     CHECK_HOLDS(empty, "No steps in this time");
@@ -220,7 +219,7 @@ TEST(long_texts)
     name[LENGTH] = '\0';
     cleanup_json json_t *summary =
         json_pack("{s:i, s:{s:i}, s:[{s:s, s:s}], s:[{s:s, s:i}]}", "steps", 1, "states", name, 1,
-                  "reasons", "class", name, "example", name, "nodes", "node", name, "fallbacks", 1);
+                  "reasons", "class", name, "example", name, "nodes", "node", name, "failed", 1);
     cleanup_free char *page = page_of(summary, true);
     CHECK(strlen(page) < 20000);
     CHECK_HOLDS(page, "xxx…</bdi>");
@@ -245,7 +244,7 @@ TEST(spans)
             length = day + 1;
             json_array_append_new(days,
                                   json_pack("{s:I, s:i, s:i}", "start", (json_int_t)mktime(&tm),
-                                            "steps", steps[day], "applied", steps[day]));
+                                            "steps", steps[day], "planned", steps[day]));
         }
         struct acct_span spans[ACCT_SPANS];
         json_int_t each;
@@ -257,7 +256,7 @@ TEST(spans)
                 sum += steps[day];
             CHECK(sum > 0 && (i == 0 || spans[i].place > spans[i - 1].place));
             CHECK_INT(spans[i].steps, sum);
-            CHECK_INT(spans[i].applied, sum);
+            CHECK_INT(spans[i].planned, sum);
             walked += sum;
             struct tm tm = {.tm_year = 124, .tm_mday = 1 + first + from, .tm_isdst = -1}, shown;
             mktime(&tm);

@@ -102,8 +102,8 @@ TEST(filters)
                  "{\"job\":7,\"step\":4294967290}]}");
     check_filter("user", "root,1234", "{\"users\":[0,1234]}");
     check_filter("nodelist", "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
-    check_filter("state", "Off,nothing-to-do,A,DIFF",
-                 "{\"states\":[\"off\",\"nothing-to-do\",\"applied\",\"differs\"]}");
+    check_filter("state", "Off,left,applied,PL,differs,partial",
+                 "{\"states\":[\"off\",\"left\",\"planned\",\"planned\",\"no\",\"partly\"]}");
     check_filter("reason", "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {
@@ -132,7 +132,7 @@ TEST(filters)
     check_no_filter("nodelist", "n[1-2000]", "more than 1024 nodes");
     check_no_filter("state", "on", "is not a state: give one of: off");
     check_no_filter("state", "", "is not a state: give one of: off");
-    check_no_filter("state", "applied,CD", "'CD' is a job state");
+    check_no_filter("state", "planned,CD", "'CD' is a job state");
     check_no_filter("state", "running", "'running' is a job state");
     check_no_filter("state", "F", "'F' is a job state");
     check_no_filter("reason", "no", "'no' is not a class of reason: give one of: policy");
@@ -153,7 +153,7 @@ static json_t *example(void)
     json_t *record =
         json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:i, s:s, s:I}", "job",
                   12, "step", 3, "uid", 1000, "user", "ann", "job_name", "train", "nodes", "n[1-4]",
-                  "n_nodes", 4, "gpus", 16, "state", "applied", "gbps", 12.345, "ratio", 2.0,
+                  "n_nodes", 4, "gpus", 16, "state", "planned", "gbps", 12.345, "ratio", 2.0,
                   "solve_us", 1530, "ring", "n1[a -g> 0 -g> a]", "start", (json_int_t)now);
     CHECK(record != NULL);
     return record;
@@ -187,9 +187,9 @@ TEST(table)
     check_printed("jobid,user%5,gbps,sta%-8", ACCT_ALIGNED, record,
                   "JobID         User     GBps State\n"
                   "------------ ----- -------- --------\n"
-                  "12.3           ann    12.35 applied\n");
+                  "12.3           ann    12.35 planned\n");
     check_printed("mode%3,state%4,user%2", ACCT_ALIGNED, record,
-                  "Mo+ Sta+ U+\n--- ---- --\n    app+ a+\n");
+                  "Mo+ Sta+ U+\n--- ---- --\n    pla+ a+\n");
 }
 
 TEST(styles)
@@ -233,15 +233,15 @@ static json_t *step_of(int job, int step, const char *state, int nodes)
 TEST(fold)
 {
     cleanup_json json_t *steps =
-        json_pack("[o, o, o, o, o, o]", step_of(7, 0, "off", 4), step_of(5, 0, "fallback", 8),
-                  step_of(7, 1, "applied", 2), step_of(7, 2, "applied", 1),
-                  step_of(5, 1, "fallback", 8), step_of(7, 3, "fallback", 9));
+        json_pack("[o, o, o, o, o, o]", step_of(7, 0, "off", 4), step_of(5, 0, "failed", 8),
+                  step_of(7, 1, "planned", 2), step_of(7, 2, "planned", 1),
+                  step_of(5, 1, "failed", 8), step_of(7, 3, "failed", 9));
     cleanup_json json_t *jobs = acct_fold(steps);
     CHECK_INT(json_array_size(jobs), 2);
     check_printed("jobid,state,nnodes,steps", ACCT_PARSABLE, json_array_get(jobs, 0),
-                  "JobID|State|NNodes|Steps\n7|applied|2|4\n");
+                  "JobID|State|NNodes|Steps\n7|planned|2|4\n");
     check_printed("jobid,state,nnodes,steps", ACCT_PARSABLE, json_array_get(jobs, 1),
-                  "JobID|State|NNodes|Steps\n5|fallback|8|2\n");
+                  "JobID|State|NNodes|Steps\n5|failed|8|2\n");
     CHECK_INT(json_integer_value(json_object_get(json_array_get(jobs, 1), "start")), 1001);
     check_printed("jobid,steps", ACCT_PARSABLE, json_array_get(steps, 2), "JobID|Steps\n7.1|1\n");
     cleanup_json json_t *none = json_array(), *nothing = acct_fold(none);

@@ -80,7 +80,7 @@ static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096]
     }
     for (int i = 0; i < n; i++) {
         cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
-        CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
+        CHECK_INT(plan.state, n == 1 && n_gres == 3 ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
         if (i == 0)
             snprintf(path, 4096, "%s", plan.path ? plan.path : "");
     }
@@ -289,7 +289,7 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
     const char *state = text_of(answer, "state");
     CHECK_STR(text_of(answer, "type"), "chain");
     if (closed && mask == 1) {
-        CHECK_STR(state, "nothing-to-do");
+        CHECK_STR(state, "left");
         return;
     }
     double best = best_of(tables[table], closed);
@@ -298,7 +298,7 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
     CHECK(gbps - best < 1e-3 && best - gbps < 1e-3);
     CHECK_STR(text_of(answer, "source"), "model");
     CHECK_STR(state, gbps > baseline ? "applied" : "nothing-to-do");
-    if (strcmp(state, "applied") != 0)
+    if (strcmp(state, "planned") != 0)
         return;
     ++*applied;
     CHECK_STR(text_of(answer, "reason"), "");
@@ -326,7 +326,7 @@ TEST(chains)
             check_chain(&key, i, closed, &applied);
     CHECK(applied >= 2); /* else this shows little */
     cleanup_json json_t *none = ask_as(job_uid(), 1, chain_question(&key, 6, true));
-    CHECK_STR(text_of(none, "state"), "fallback");
+    CHECK_STR(text_of(none, "state"), "failed");
     CHECK(strstr(text_of(none, "reason"), "no chains for GPUs 1-2") != NULL);
     leave_all(&key, 1);
     check_refused(job_uid(), 1, chain_question(&key, 3, true), "has no step test:");
@@ -386,7 +386,7 @@ TEST(without_ring)
     int applied = 0;
     struct tccl_step_key key = begin_step(1, 3, path);
     cleanup_json json_t *plan = read_plan(path);
-    await_built(1, &key, "nothing-to-do", "", "");
+    await_built(1, &key, "left", "", "");
     CHECK_STR(text_of(plan, "ring"), "no");
     CHECK_STR(text_of(plan, "step_gpus"), "3");
     CHECK(!json_object_get(plan, "chain"));
@@ -400,7 +400,7 @@ TEST(without_ring)
     CHECK(applied >= 4);
     confirm(&key, 1, "not used", "no ring", true);
     leave_all(&key, 1);
-    await_built(1, &key, "nothing-to-do", "", "");
+    await_built(1, &key, "left", "", "");
     CHECK(access(path, F_OK) != 0);
 }
 
@@ -462,7 +462,7 @@ TEST(bad_questions)
         CHECK(closed == NULL);
     }
     leave_all(&key, 1);
-    await_built(1, &key, "applied", "not used",
+    await_built(1, &key, "planned", "no",
                 "no communicator over the step's GPUs was made with this plan");
 }
 
@@ -474,14 +474,14 @@ TEST(verdicts)
     struct tccl_step_key key = begin_step(1, 4, path);
     confirm(&key, 1, "differs", "of a subset", false);
     confirm(&key, 1, "not used", "a file of the user's", true);
-    await_built(1, &key, "applied", "not used", "a file of the user's");
+    await_built(1, &key, "planned", "no", "a file of the user's");
     confirm(&key, 1, "unknown", "no log", true);
-    await_built(1, &key, "applied", "unknown", "no log");
+    await_built(1, &key, "planned", "unknown", "no log");
     confirm(&key, 1, "applied", "", true);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     confirm(&key, 1, "unknown", "later", true);
     leave_all(&key, 1);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
 }
 
 /* What ranks of node 0 measure; the first one's is on record. */
@@ -583,7 +583,7 @@ TEST(measured_without_ring)
     achieved(&key, 1, 0, 40, 11.25);
     leave_all(&key, 1);
     await_achieved(&key, 40, 11.25, "own");
-    await_built(1, &key, "nothing-to-do", "not used", "");
+    await_built(1, &key, "left", "", "");
     await_measured("own", 1);
     CHECK(metric(1, "tccl_achieved_ratio_count ") <= 1);
 }
@@ -605,7 +605,7 @@ static struct tccl_step_key begin_trial(int n, char path[static 4096])
             cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
             CHECK(i == 0 || trial == (plan.cause == TCCL_REASON_TRIAL)); /* all nodes alike */
             trial = plan.cause == TCCL_REASON_TRIAL;
-            CHECK_INT(plan.state, trial ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
+            CHECK_INT(plan.state, trial ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
             CHECK(trial == plan.measure);
             if (i == 0)
                 snprintf(path, 4096, "%s", plan.path ? plan.path : "");
@@ -645,7 +645,7 @@ TEST(trial)
     CHECK_STR(text_of(plan, "groups"), "no");
     CHECK(!json_object_get(plan, "chain"));
     cleanup_json json_t *chain = ask_as(job_uid(), 1, chain_question(&key, 3, true));
-    CHECK_STR(text_of(chain, "state"), "nothing-to-do");
+    CHECK_STR(text_of(chain, "state"), "left");
     if (getuid() == 0)
         check_refused(job_uid() - 1, 1, figures(&key, 0, 64, 9), "has no step test:");
     achieved(&key, 1, 0, 32, 5.5);
@@ -686,7 +686,7 @@ TEST(forged_figures)
         json_object_set_new(message, forged[i][0], json_string(forged[i][1]));
         check_refused(job_uid(), 1, message, "expected");
     }
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     cleanup_json json_t *record = record_of(0, key.job);
     CHECK_INT(json_integer_value(json_object_get(record, "samples")), 0);
     leave_all(&key, 1);
@@ -707,14 +707,14 @@ TEST(nodes)
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "applied", "", true);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     leave_all(&key, 2);
 
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     confirm(&key, 1, "begun", "", true);
     leave_all(&key, 2);
-    await_built(1, &key, "applied", "unknown",
+    await_built(1, &key, "planned", "unknown",
                 "n1: its processes ended before it was known what NCCL has built (1 of 2 nodes)");
 
     key = begin_step(2, 4, path);
@@ -734,15 +734,15 @@ TEST(silent_node)
     confirm(&key, 1, "applied", "", true);
     rig_stop_tccld(2, SIGKILL);
     leave_all(&key, 1);
-    await_built(1, &key, "applied", "unknown", "n2 has not said what was built (1 of 2 nodes)");
+    await_built(1, &key, "planned", "unknown", "n2 has not said what was built (1 of 2 nodes)");
     rig_start_tccld(2);
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
-    await_built(1, &key, "applied", "", ""); /* on record: who is killed before that loses it */
+    await_built(1, &key, "planned", "", ""); /* on record: who is killed before that loses it */
     rig_stop_tccld(1, SIGKILL);              /* it knows of node 2's word */
     rig_start_tccld(1);
     confirm(&key, 1, "applied", "", true);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     leave_all(&key, 2);
 }
 
@@ -763,7 +763,7 @@ TEST(flood)
     if (tccl_now_ms() - begin < 1000) /* they were in two seconds at most */
         CHECK(refused >= 3000 - 2 * 1024);
     close(fd);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     leave_all(&key, 1);
 }
 
@@ -773,7 +773,7 @@ TEST(restart)
     char path[4096];
     struct tccl_step_key key = begin_step(1, 4, path), silent = begin_step(1, 2, path);
     confirm(&key, 1, "applied", "", true);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
     rig_stop_tccld(1, SIGKILL);
     rig_start_tccld(1);
     int applied = 0;
@@ -783,7 +783,7 @@ TEST(restart)
     leave_all(&silent, 1);
     await_built(1, &silent, "differs", "differs", "n1: it is so");
     leave_all(&key, 1);
-    await_built(1, &key, "applied", "applied", "");
+    await_built(1, &key, "planned", "yes", "");
 }
 
 /* While the records' home is away, what was built waits as records do. */

@@ -10,7 +10,7 @@ static int words[MOST];        /* of each node; TCCL_BUILT_NOTHING: silent */
 
 static void say(int node, char text[static 32])
 {
-    snprintf(text, 32, "n%d: %s", node + 1, tccl_built_name(words[node]));
+    snprintf(text, 32, "n%d: %s", node + 1, tccl_built_word(words[node]));
 }
 
 /* As tccld does it: its own word, then what came from the nodes below, by messages. */
@@ -55,18 +55,18 @@ static int meaning(int n)
     bool all_applied = true, all_left = true, some_left = false, some_steered = false,
          some_differ = false, some_fewer = false;
     for (int i = 0; i < n; i++) {
-        all_applied &= words[i] == TCCL_BUILT_APPLIED;
+        all_applied &= words[i] == TCCL_BUILT_YES;
         all_left &= words[i] == TCCL_BUILT_NOT_USED;
         some_left |= words[i] == TCCL_BUILT_NOT_USED;
-        some_steered |= words[i] == TCCL_BUILT_APPLIED || words[i] == TCCL_BUILT_UNKNOWN;
-        some_fewer |= words[i] == TCCL_BUILT_FEWER;
+        some_steered |= words[i] == TCCL_BUILT_YES || words[i] == TCCL_BUILT_UNKNOWN;
+        some_fewer |= words[i] == TCCL_BUILT_PARTLY;
         some_differ |= words[i] == TCCL_BUILT_DIFFERS;
     }
     if (some_differ || (some_left && some_steered && !some_fewer))
         return TCCL_BUILT_DIFFERS;
     if (some_fewer)
-        return TCCL_BUILT_FEWER;
-    return all_applied ? TCCL_BUILT_APPLIED : all_left ? TCCL_BUILT_NOT_USED : TCCL_BUILT_UNKNOWN;
+        return TCCL_BUILT_PARTLY;
+    return all_applied ? TCCL_BUILT_YES : all_left ? TCCL_BUILT_NOT_USED : TCCL_BUILT_UNKNOWN;
 }
 
 TEST(random)
@@ -85,7 +85,7 @@ TEST(random)
         check_sum(&sum, n);
         int rank = built_sum_judge(&sum, "", reason);
         CHECK_INT(rank, meaning(n));
-        CHECK((rank == TCCL_BUILT_APPLIED) == !*reason);
+        CHECK((rank == TCCL_BUILT_YES) == !*reason);
     }
 }
 
@@ -108,7 +108,7 @@ TEST(order)
         struct built_sum sum;
         int n = 1 + rand() % (round % 10 ? 5 : 60), turn = rand() % n;
         for (int i = 0; i < n; i++) {
-            words[i] = TCCL_BUILT_APPLIED;
+            words[i] = TCCL_BUILT_YES;
             lowest_ranks[i] = 8 * ((i + turn) % n);
         }
         for (int swaps = rand() % 3; swaps > 0; swaps--) {
@@ -123,7 +123,7 @@ TEST(order)
         }
         add_up(0, n, &sum);
         CHECK_INT(built_sum_judge(&sum, "", reason),
-                  expected ? TCCL_BUILT_APPLIED : TCCL_BUILT_DIFFERS);
+                  expected ? TCCL_BUILT_YES : TCCL_BUILT_DIFFERS);
         CHECK(expected == !*reason);
     }
     memset(lowest_ranks, 0xff, sizeof(lowest_ranks));
@@ -143,18 +143,18 @@ static void judged(const char *said, int rank, const char *reason)
 
 TEST(reasons)
 {
-    judged("a", TCCL_BUILT_APPLIED, "");
-    judged("aaaa", TCCL_BUILT_APPLIED, "");
+    judged("a", TCCL_BUILT_YES, "");
+    judged("aaaa", TCCL_BUILT_YES, "");
     judged("aada", TCCL_BUILT_DIFFERS, "n3: differs (1 of 4 nodes)");
     judged("add.", TCCL_BUILT_DIFFERS, "n2: differs (2 of 4 nodes)");
     judged("ddd", TCCL_BUILT_DIFFERS, "n1: differs");
     judged("aaan", TCCL_BUILT_DIFFERS, "n4: not used (1 of 4 nodes left the plan alone)");
     judged("un", TCCL_BUILT_DIFFERS, "n2: not used (1 of 2 nodes left the plan alone)");
-    judged("afna", TCCL_BUILT_FEWER,
+    judged("afna", TCCL_BUILT_PARTLY,
            "n3: not used (1 of 4 nodes left the plan alone); n2: fewer (1 of 4 nodes)");
-    judged("fff", TCCL_BUILT_FEWER, "n1: fewer");
+    judged("fff", TCCL_BUILT_PARTLY, "n1: fewer");
     judged("fd", TCCL_BUILT_DIFFERS, "n2: differs (1 of 2 nodes)");
-    judged("f.", TCCL_BUILT_FEWER, "n1: fewer (1 of 2 nodes)");
+    judged("f.", TCCL_BUILT_PARTLY, "n1: fewer (1 of 2 nodes)");
     judged("nn", TCCL_BUILT_NOT_USED, "n1: not used");
     judged("n.", TCCL_BUILT_UNKNOWN, "n2 has not said what was built (1 of 2 nodes)");
     judged("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..a", TCCL_BUILT_UNKNOWN,

@@ -39,14 +39,13 @@ static void test_orders(struct tccl_records *records)
         for (int i = 0; i < 6; i++) {
             int word = rand() % WORDS;
             if (i == record_at)
-                put_record(records, step_record(job, "applied", 5000));
+                put_record(records, step_record(job, "planned", 5000));
             put_record(records, built_record(job, words[word], words[word], 5000));
             highest = word > highest ? word : highest;
         }
-        put_record(records, step_record(job, "applied", 5000));
-        bool differs = highest == 3;
-        check_shown(records, job, differs ? "differs" : "applied", differs ? "differs" : "",
-                    words[highest], words[highest]);
+        put_record(records, step_record(job, "planned", 5000));
+        check_shown(records, job, "planned", highest == 3 ? "differs" : "",
+                    tccl_built_name(tccl_built_rank(words[highest])), words[highest]);
     }
 }
 
@@ -69,32 +68,32 @@ static int64_t states_of(struct tccl_records *records, const char *state)
 static void test_scripts(struct tccl_records *records)
 {
     const int64_t script = 0xfffffffb;
-    put_step(records, step_record(8400, "applied", 5000), script);
+    put_step(records, step_record(8400, "planned", 5000), script);
     put_step(records, built_record(8400, "not used", TCCL_BUILT_SILENT, 5000), script);
-    check_shown(records, 8400, "nothing-to-do", "the job script used no GPUs together", "", "");
-    CHECK(!find(records, 8400, "applied"));
-    put_step(records, step_record(8401, "applied", 5000), script);
+    check_shown(records, 8400, "left", "the job script used no GPUs together", "", "");
+    CHECK(!find(records, 8400, "planned"));
+    put_step(records, step_record(8401, "planned", 5000), script);
     put_step(records, built_record(8401, "not used", "a file of the user's", 5000), script);
-    check_shown(records, 8401, "applied", "", "not used", "a file of the user's");
-    put_record(records, step_record(8402, "applied", 5000));
+    check_shown(records, 8401, "planned", "", "no", "a file of the user's");
+    put_record(records, step_record(8402, "planned", 5000));
     put_record(records, built_record(8402, "not used", TCCL_BUILT_SILENT, 5000));
-    check_shown(records, 8402, "applied", "", "not used", TCCL_BUILT_SILENT);
-    CHECK_INT(states_of(records, "applied"), 2);
-    CHECK_INT(states_of(records, "nothing-to-do"), 1);
+    check_shown(records, 8402, "planned", "", "no call", TCCL_BUILT_SILENT);
+    CHECK_INT(states_of(records, "planned"), 2);
+    CHECK_INT(states_of(records, "left"), 1);
 }
 
-/* Only a ring that was given out to all can differ; job numbers that begin anew are other steps. */
+/* Words of before are read as those of now; job numbers that begin anew are other steps. */
 static void test_states(struct tccl_records *records)
 {
     put_record(records, step_record(301, "partial", 5000));
     put_record(records, built_record(301, "differs", "n2: x", 5000));
-    check_shown(records, 301, "partial", "", "differs", "n2: x");
-    put_record(records, step_record(302, "applied", 5000));
+    check_shown(records, 301, "planned", "n2: x", "no", "n2: x");
+    put_record(records, step_record(302, "planned", 5000));
     put_record(records, built_record(302, "differs", "n2: x", 5000));
-    put_record(records, step_record(302, "applied", 9000));
-    check_shown(records, 302, "applied", "", "", "");
+    put_record(records, step_record(302, "planned", 9000));
+    check_shown(records, 302, "planned", "", "", "");
     put_record(records, built_record(303, "applied", "", 5000)); /* a record never comes */
-    cleanup_json json_t *none = find(records, 303, "applied");
+    cleanup_json json_t *none = find(records, 303, "planned");
     CHECK(none == NULL);
 }
 
@@ -116,9 +115,9 @@ static void test_bad(struct tccl_records *records)
     char text[1000];
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    put_record(records, step_record(401, "applied", 5000));
+    put_record(records, step_record(401, "planned", 5000));
     put_record(records, built_record(401, "unknown", text, 5000));
-    cleanup_json json_t *found = find(records, 401, "applied");
+    cleanup_json json_t *found = find(records, 401, "planned");
     CHECK_INT(json_string_length(json_object_get(found, "built_reason")), TCCL_OUTCOME_REASON);
 }
 
@@ -129,18 +128,18 @@ TEST(built)
     test_orders(records);
     test_scripts(records);
     /* What was found out first of the same weight stays. */
-    put_record(records, step_record(300, "applied", 5000));
-    check_shown(records, 300, "applied", "", "", "");
+    put_record(records, step_record(300, "planned", 5000));
+    check_shown(records, 300, "planned", "", "", "");
     put_record(records, built_record(300, "differs", "n2: one", 5000));
     put_record(records, built_record(300, "differs", "n3: two", 5000));
-    check_shown(records, 300, "differs", "n2: one", "differs", "n2: one");
-    cleanup_json json_t *none = find(records, 300, "applied");
+    check_shown(records, 300, "planned", "n2: one", "no", "n2: one");
+    cleanup_json json_t *none = find(records, 300, "yes");
     CHECK(none == NULL);
     test_states(records);
     test_bad(records);
     /* A record can't bring its own. */
-    json_t *own = step_record(402, "applied", 5000);
+    json_t *own = step_record(402, "planned", 5000);
     json_object_set_new(own, "built", json_string("applied"));
     put_record(records, own);
-    check_shown(records, 402, "applied", "", "", "");
+    check_shown(records, 402, "planned", "", "", "");
 }

@@ -135,7 +135,7 @@ static void end(void)
 static void put(int job)
 {
     journal_put(journal, json_pack("{s:s, s:i, s:i, s:i, s:s, s:I, s:i}", "cluster", "c", "job",
-                                   job, "step", 0, "uid", 1, "state", "applied", "start",
+                                   job, "step", 0, "uid", 1, "state", "planned", "start",
                                    (json_int_t)time(NULL), "reporter", 0));
 }
 

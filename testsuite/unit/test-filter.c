@@ -66,7 +66,7 @@ TEST(filter)
         snprintf(lists[i], sizeof(lists[i]), "%s", text);
         cleanup_json json_t *record =
             json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:s}", "job", i + 1, "step", 0, "uid", 7,
-                      "state", "applied", "start", 1000 + i, "reporter", 0, "nodes", text);
+                      "state", "planned", "start", 1000 + i, "reporter", 0, "nodes", text);
         CHECK_INT(tccl_records_put(records, record, NULL), 0);
     }
     for (int i = 0; i < ROUNDS; i++) {

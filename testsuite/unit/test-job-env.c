@@ -69,7 +69,7 @@ TEST(preload)
 TEST(forget)
 {
     char *env[] = {
-        "TCCL=on",         "TCCL_STATE=applied", "TCCL_PLAN=/run/tccl/x",     "HOME=/root",
+        "TCCL=on",         "TCCL_STATE=planned", "TCCL_PLAN=/run/tccl/x",     "HOME=/root",
         "TCCL_OTHER=mine", "TCCL_SHIM=/old.so",  "LD_PRELOAD=/old.so:/my.so", NULL};
     struct job_env_edits edits = {.count = 0};
     CHECK_INT(job_env_forget(env, shim, &edits), 0);
@@ -102,12 +102,12 @@ TEST(announce_applied)
 {
     char *env[] = {"LD_PRELOAD=/my.so", NULL};
     char *empty[] = {"LD_PRELOAD=", NULL};
-    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.237, .baseline_gbps = 6.1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .gbps = 11.237, .baseline_gbps = 6.1};
     struct job_env_edits edits = {.count = 0};
     plan.path = (char *)"/run/tccl/k/plan";
     plan.ring = strdup("n1[0 -w> 1 -w> 0]");
     CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "planned");
     CHECK_STR(edited(&edits, "TCCL_GBPS"), "11.24");
     CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.10");
     CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
@@ -129,7 +129,7 @@ TEST(announce_applied)
 TEST(announce_long)
 {
     enum { LONGEST = 32 * 4096 };
-    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .gbps = 1};
     for (int left = 0; left < 2; left++) {
         struct job_env_edits edits = {.count = 0};
         size_t size = left ? LONGEST - strlen(shim) - 1 : LONGEST; /* 1: the colon */
@@ -142,7 +142,7 @@ TEST(announce_long)
         CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
         CHECK_INT(strcmp(edited(&edits, "LD_PRELOAD"), "(unchanged)") != 0, left);
         CHECK_INT(strcmp(edited(&edits, "TCCL_SHIM"), "(unchanged)") != 0, left);
-        CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
+        CHECK_STR(edited(&edits, "TCCL_STATE"), "planned");
         job_env_edits_clear(&edits);
     }
 }
@@ -199,19 +199,19 @@ TEST(contain_long)
 
 TEST(announce_fallback)
 {
-    struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
+    struct tccl_outcome plan = {.state = TCCL_STATE_FAILED, .gbps = 5, .baseline_gbps = 6};
     struct job_env_edits edits = {.count = 0};
     strcpy(plan.reason, "n3: no profile");
     CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "fallback");
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "failed");
     CHECK_STR(edited(&edits, "TCCL_REASON"), "n3: no profile");
     CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.00");
     CHECK_INT(edits.count, 3);
     job_env_edits_clear(&edits);
-    plan.state = TCCL_STATE_NOTHING; /* a plan for its groups */
+    plan.state = TCCL_STATE_LEFT; /* a plan for its groups */
     plan.path = (char *)"/run/tccl/k/plan";
     CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
-    CHECK_STR(edited(&edits, "TCCL_STATE"), "nothing-to-do");
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "left");
     CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
     CHECK_STR(edited(&edits, "LD_PRELOAD"), shim);
     CHECK_STR(edited(&edits, "TCCL_GBPS"), "(unchanged)");

@@ -48,12 +48,12 @@ static void make_events(struct metrics *metrics, struct counted *counted)
             counted->shares[counted->n_shares++] = share;
         counted->joins[mode]++;
         counted->states[state]++;
-        counted->classes[reason] += state == TCCL_STATE_FALLBACK;
+        counted->classes[reason] += state == TCCL_STATE_FAILED;
         if (state != TCCL_STATE_OFF)
             counted->waits[counted->n_waits++] = (double)us * 1e-6;
-        if (state == TCCL_STATE_APPLIED && ratio > 0)
+        if (state == TCCL_STATE_PLANNED && ratio > 0)
             counted->gains[counted->n_gains++] = ratio;
-        if (state == TCCL_STATE_APPLIED && rings > 0)
+        if (state == TCCL_STATE_PLANNED && rings > 0)
             counted->rings[counted->n_rings++] = rings;
     }
 }

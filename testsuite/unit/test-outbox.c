@@ -17,7 +17,7 @@ static const char no_database[] =
 static json_t *record(int job)
 {
     return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "cluster", "c", "job", job, "step", 0,
-                     "uid", 1, "state", "applied", "start", 5, "reporter", 0);
+                     "uid", 1, "state", "planned", "start", 5, "reporter", 0);
 }
 
 /* Of so many jobs, from one on. */
@@ -94,7 +94,7 @@ TEST(order)
     take(outbox, 100, 1, 9, 1, false); /* one at least */
     take(outbox, 100,
          2 * strlen("{\"cluster\":\"c\",\"job\":10,\"step\":0,\"uid\":1,"
-                    "\"state\":\"applied\",\"start\":5,\"reporter\":0}"),
+                    "\"state\":\"planned\",\"start\":5,\"reporter\":0}"),
          9, 2, true);
     take(outbox, 100, 1 << 20, 11, 10, true);
     take(outbox, 100, 1 << 20, 1, 0, false);

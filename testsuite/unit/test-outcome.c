@@ -70,7 +70,7 @@ TEST(ranges)
     owned(merge) struct merge *merge = make_merge(NODES, "model");
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
-    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    CHECK_INT(outcome.state, TCCL_STATE_PLANNED);
     CHECK_STR(outcome.source, "model");
     CHECK(outcome.gbps > 0 && outcome.ring != NULL);
     for (int round = 0; round < 100; round++) {
@@ -111,7 +111,7 @@ static const int crossed[][2] = {{0, 1}, {1, 0}}, alike[][2] = {{0, 0}, {0, 0}};
 static void check_part(const struct tccl_node_class *class, const char *choices, int rings,
                        const int (*nics)[2], double alone)
 {
-    struct tccl_outcome outcome = {.state = TCCL_STATE_APPLIED, .rings = rings}, read = {0};
+    struct tccl_outcome outcome = {.state = TCCL_STATE_PLANNED, .rings = rings}, read = {0};
     struct tccl_node_nics none[1] = {0};
     struct outcome_part part;
     outcome.choices = none;
@@ -167,7 +167,7 @@ TEST(fewer)
             two->class->seen[5].set.rings[1].entry.nic = 0;
         }
         outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
-        CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+        CHECK_INT(outcome.state, TCCL_STATE_PLANNED);
         CHECK_INT(outcome.rings, round == 0 ? 2 : 1);
         CHECK_INT(outcome.agreed, round == 2); /* where nodes might not meet */
         CHECK_STR(outcome.fewer_rings,
@@ -214,11 +214,11 @@ TEST(foreseen)
     outcome_solve(&outcome, merge, &warned, TCCL_CHAIN_RINGS);
     cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 3);
     CHECK_INT(tccl_plan_from_json(json, &key, 1, 3, &read, ERR), 0);
-    CHECK_INT(read.state, TCCL_STATE_APPLIED);
+    CHECK_INT(read.state, TCCL_STATE_PLANNED);
     CHECK_STR(read.reason, "NCCL 2.33.1: not known");
-    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_FALLBACK);
+    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_FAILED);
     read.reason[0] = '\0';
-    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_APPLIED);
+    CHECK_INT(tccl_outcome_told(&read), TCCL_STATE_PLANNED);
 }
 
 TEST(policy)
@@ -227,7 +227,7 @@ TEST(policy)
     cleared_by(tccl_outcome_clear) struct tccl_outcome outcome = {0};
     struct tccl_step few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
     outcome_solve(&outcome, merge, &few, TCCL_CHAIN_RINGS);
-    CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
+    CHECK_INT(outcome.state, TCCL_STATE_FAILED);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
     CHECK(!outcome.groups);
 }
@@ -260,7 +260,7 @@ TEST(beside)
         CHECK_INT(merge_add(merge, class, 1 + i, NULL), 0); /* 1, 2 and 3 nodes */
     }
     outcome_solve(&outcome, merge, &join, 1);
-    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    CHECK_INT(outcome.state, TCCL_STATE_PLANNED);
     CHECK_INT(outcome.neighbours, 4);
     CHECK_STR(outcome.beside, "@3 4.00/8.00 nccl: 2 -m1> 3 -m1> 2; @4 4.00/8.00 nccl: 2 -m1> 3 "
                               "-m1> 2; @5 4.00/8.00 nccl: 2 -m1> 3 -m1> 2");
@@ -292,7 +292,7 @@ TEST(no_gain)
         double ring;
         owned(merge) struct merge *merge = make_pair(own[i], &ring);
         outcome_solve(&outcome, merge, &join, TCCL_CHAIN_RINGS);
-        CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
+        CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT);
         CHECK(outcome.baseline_gbps == default_gbps);
         CHECK((outcome.gbps > 0) == (i == 0) && (outcome.choices != NULL) == (i == 0));
         snprintf(reason, sizeof(reason),
@@ -336,7 +336,7 @@ TEST(min_gain)
             asks.mode = (enum tccl_mode)mode;
             outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
             bool enough = cases[i].reason[0] == '\0';
-            CHECK_INT(outcome.state, enough ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
+            CHECK_INT(outcome.state, enough ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT);
             CHECK(strncmp(outcome.reason, "policy", 6) != 0 || !outcome.groups); /* it wants none */
             CHECK(strncmp(outcome.reason, cases[i].reason, strlen(cases[i].reason)) == 0);
             CHECK(enough == (outcome.reason[0] == '\0'));
@@ -361,7 +361,7 @@ TEST(trials)
         asks.key.restart = job % 3;
         outcome_solve(&outcome, merge, &asks, TCCL_CHAIN_RINGS);
         bool trial = outcome.cause == TCCL_REASON_TRIAL;
-        CHECK_INT(outcome.state, trial ? TCCL_STATE_NOTHING : TCCL_STATE_APPLIED);
+        CHECK_INT(outcome.state, trial ? TCCL_STATE_LEFT : TCCL_STATE_PLANNED);
         CHECK(trial == outcome.measure && trial == !outcome.ring && !(trial && outcome.groups));
         CHECK(trial == (strncmp(outcome.reason, "trial: NCCL's own choice", 24) == 0));
         CHECK(trial == trial_draws(&(struct tccl_step_key){.cluster = "c", .job = job}, "trial",

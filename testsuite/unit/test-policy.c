@@ -349,7 +349,7 @@ TEST(random_rules)
 TEST(notice_applied)
 {
     char line[NOTICE_SIZE];
-    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.2, .baseline_gbps = 6.1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .gbps = 11.2, .baseline_gbps = 6.1};
     plan.ring = "n1[a -g> 0 -w> 1 -m0> a] n2[a -m0> 0 -r> 1 -m1> 2 -g> a]";
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
     CHECK_STR(line, "tccl: ring of 2 nodes, 5 GPUs: 11.2 GB/s (NCCL's own choice: 6.1, 1.84x)");
@@ -402,7 +402,7 @@ TEST(notice_applied)
 TEST(notice_fallback)
 {
     char line[NOTICE_SIZE];
-    struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK};
+    struct tccl_outcome plan = {.state = TCCL_STATE_FAILED};
     strcpy(plan.reason, "n3: no\nprofile\033[31m");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
     CHECK_STR(line, "tccl: no ring: n3: no profile [31m (NCCL's own choice is used)");
@@ -411,7 +411,7 @@ TEST(notice_fallback)
               "tccl: no ring: n3: no profile [31m (the step ends, because a ring is required)");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 2, line));
     CHECK(!notice_of_plan(TCCL_MODE_OFF, &plan, 2, line));
-    plan.state = TCCL_STATE_NOTHING;
+    plan.state = TCCL_STATE_LEFT;
     strcpy(plan.reason, "NCCL's own ring is as fast (9.1 GB/s)");
     CHECK(notice_of_plan(TCCL_MODE_REQUIRE, &plan, 2, line));
     CHECK_STR(line, "tccl: nothing to do: NCCL's own ring is as fast (9.1 GB/s)");

@@ -97,7 +97,7 @@ static void test_asan(bool unload)
     for (size_t i = 0; i < COUNT(users); i++) {
         char own[128], expected[192], *env[32] = {"A=b", NULL};
         struct job_env_edits edits = {.count = 0};
-        struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .path = (char *)"/p"};
+        struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED, .path = (char *)"/p"};
         if (users[i]) {
             snprintf(own, sizeof(own), "ASAN_OPTIONS=%s", users[i]);
             env[1] = own;

@@ -47,7 +47,7 @@ static enum tccl_reason class_read(const char *member)
     snprintf(
         text, sizeof(text),
         "{\"v\":1,\"type\":\"plan\",\"key\":{\"job\":1,\"step\":0,\"cluster\":\"c\","
-        "\"het_job\":0,\"het_offset\":0,\"restart\":0,\"run\":0},\"state\":\"fallback\","
+        "\"het_job\":0,\"het_offset\":0,\"restart\":0,\"run\":0},\"state\":\"failed\","
         "\"reason\":\"why\",\"source\":\"\",\"gbps\":0,\"baseline_gbps\":0,\"bound_gbps\":0%s}",
         member);
     cleanup_json json_t *json = tccl_message_parse(text, strlen(text), NULL);
@@ -63,7 +63,7 @@ TEST(versions)
     CHECK_INT(class_read(",\"reason_class\":\"of next year\""), TCCL_REASON_OTHER);
     CHECK_INT(class_read(",\"reason_class\":\"\""), TCCL_REASON_OTHER);
     CHECK_INT(class_read(""), TCCL_REASON_OTHER);
-    struct tccl_outcome outcome = {.state = TCCL_STATE_FALLBACK};
+    struct tccl_outcome outcome = {.state = TCCL_STATE_FAILED};
     tccl_outcome_say(&outcome, TCCL_REASON_MUNGE, "%s", "why");
     CHECK(outcome.cause == TCCL_REASON_MUNGE && strcmp(outcome.reason, "why") == 0);
     tccl_outcome_say(&outcome, TCCL_REASON_NONE, "why");

@@ -42,23 +42,25 @@ TEST(one_per_step)
 {
     char state[32];
     owned(records) struct tccl_records *records = new_store_at(path);
-    put_record(records, record(7, 0, 3, "fallback"));
-    CHECK_STR(state_of(records, 7, state), "fallback");
+    put_record(records, record(7, 0, 3, "failed"));
+    CHECK_STR(state_of(records, 7, state), "failed");
     put_record(records, record(7, 0, 5, "off"));
-    CHECK_STR(state_of(records, 7, state), "fallback");
-    put_record(records, record(7, 0, 0, "applied"));
-    CHECK_STR(state_of(records, 7, state), "applied");
-    put_record(records, record(7, 0, 0, "applied"));
-    put_record(records, record(7, 0, 3, "fallback"));
-    CHECK_STR(state_of(records, 7, state), "applied");
-    put_record(records, record(7, 0, 0, "differs"));
-    CHECK_STR(state_of(records, 7, state), "differs");
-    put_record(records, record(7, 0, 0, "applied")); /* sent before, arrived later */
-    CHECK_STR(state_of(records, 7, state), "differs");
+    CHECK_STR(state_of(records, 7, state), "failed");
+    put_record(records, record(7, 0, 0, "planned"));
+    CHECK_STR(state_of(records, 7, state), "planned");
+    put_record(records, record(7, 0, 0, "planned"));
+    put_record(records, record(7, 0, 3, "failed"));
+    CHECK_STR(state_of(records, 7, state), "planned");
+    json_t *without = record(7, 0, 0, "planned"); /* a node has no part of it */
+    json_object_set_new(without, "reason", json_string("n2: no plan"));
+    put_record(records, without);
+    check_count(records, "{\"classes\":[\"not classed\"]}", -1, 1);
+    put_record(records, record(7, 0, 0, "planned")); /* sent before, arrived later */
+    check_count(records, "{\"classes\":[\"not classed\"]}", -1, 1);
     static const char *const others[] = {"cluster", "het_job", "het_offset",
                                          "step",    "restart", "run"};
     for (int i = 0; i < 6; i++) {
-        json_t *other = record(7, 0, 0, "applied");
+        json_t *other = record(7, 0, 0, "planned");
         json_object_set_new(other, others[i], i ? json_integer(9) : json_string("d"));
         put_record(records, other);
         check_count(records, "{}", -1, i + 2);
@@ -70,9 +72,9 @@ static void check_shown(const char *state, const char *reason, const char *built
 {
     struct tccl_shown got =
         tccl_shown(state, reason, *reason ? "unknown NCCL" : "", built, built_reason, 0);
-    CHECK_INT(got.cause, !*why                            ? TCCL_REASON_NONE
-                         : strcmp(shown, "fallback") == 0 ? TCCL_REASON_UNKNOWN_NCCL
-                                                          : TCCL_REASON_BUILT_DIFFERENTLY);
+    CHECK_INT(got.cause, !*why                          ? TCCL_REASON_NONE
+                         : strcmp(shown, "failed") == 0 ? TCCL_REASON_UNKNOWN_NCCL
+                                                        : TCCL_REASON_BUILT_DIFFERENTLY);
     CHECK_STR(got.state, shown);
     CHECK_STR(got.reason, why);
 }
@@ -82,15 +84,15 @@ static void check_shown(const char *state, const char *reason, const char *built
 TEST(unknown_nccl)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)", *silent = "nobody used it";
-    check_shown("fallback", why, "", "", "fallback", why);
-    check_shown("fallback", why, "not used", why, "fallback", why);
-    check_shown("fallback", why, "not used", silent, "fallback", why);
-    check_shown("applied", "", "not used", why, "fallback", why);
-    check_shown("applied", "", "not used", silent, "applied", "");
-    check_shown("fallback", why, "applied", "", "applied", "");
-    check_shown("fallback", why, "unknown", silent, "applied", "");
-    check_shown("fallback", why, "differs", "another", "differs", "another");
-    check_shown("fallback", why, "fewer", "1 of 3 rings", "partial", "1 of 3 rings");
+    check_shown("failed", why, "", "", "failed", why);
+    check_shown("failed", why, "not used", why, "failed", why);
+    check_shown("failed", why, "not used", silent, "failed", why);
+    check_shown("planned", "", "not used", why, "failed", why);
+    check_shown("planned", "", "not used", silent, "planned", "");
+    check_shown("failed", why, "applied", "", "planned", "");
+    check_shown("failed", why, "unknown", silent, "planned", "");
+    check_shown("failed", why, "differs", "another", "planned", "another");
+    check_shown("failed", why, "fewer", "1 of 3 rings", "planned", "1 of 3 rings");
 }
 
 /* Of a record of an older version, which has no class, one text tells it, and nobody is blamed. */
@@ -111,7 +113,7 @@ TEST(achieved_share)
     };
     owned(records) struct tccl_records *records = new_store_at(path);
     for (int i = 0; i < (int)COUNT(steps); i++) {
-        json_t *record = step_record(1 + i, "applied", 1000 + i);
+        json_t *record = step_record(1 + i, "planned", 1000 + i);
         json_object_update_new(record, json_pack("{s:f, s:f}", "gbps", 10.0, "baseline_gbps", 5.0));
         put_record(records, record);
         json_t *built = built_record(1 + i, steps[i].built, "", 1000 + i);
@@ -133,10 +135,10 @@ TEST(without_a_class)
 {
     const char *why = "NCCL 2.33.1: not known (2.21 to 2.32 are)";
     CHECK_INT(tccl_shown("fallback", why, "", "", "", 0).cause, TCCL_REASON_UNKNOWN_NCCL);
-    CHECK_STR(tccl_shown("fallback", why, "", "applied", "", 0).state, "applied");
+    CHECK_STR(tccl_shown("fallback", why, "", "applied", "", 0).state, "planned");
     struct tccl_shown got = tccl_shown("fallback", "n2: something", "", "applied", "", 0);
     CHECK_INT(got.cause, TCCL_REASON_UNCLASSED);
-    CHECK_STR(got.state, "fallback");
+    CHECK_STR(got.state, "failed");
     CHECK(!tccl_reason_of_node(got.cause));
     CHECK_INT(tccl_shown("fallback", "n2: x", "new word", "", "", 0).cause, TCCL_REASON_OTHER);
     CHECK_INT(tccl_shown("applied", "", "", "", "", 0).cause, TCCL_REASON_NONE);
@@ -147,18 +149,18 @@ TEST(reopen)
     char state[32];
     struct stat status;
     struct tccl_records *records = new_store_at(path);
-    put_record(records, record(8, 0, 0, "applied"));
+    put_record(records, record(8, 0, 0, "planned"));
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
     tccl_records_close(records);
     records = open_store_at(path);
-    CHECK_STR(state_of(records, 8, state), "applied");
+    CHECK_STR(state_of(records, 8, state), "planned");
     tccl_records_close(records);
 }
 
 /* All names are there, with what follows from others. */
 TEST(normal)
 {
-    cleanup_json json_t *given = record(9, 2, 0, "applied");
+    cleanup_json json_t *given = record(9, 2, 0, "planned");
     json_object_set_new(given, "unknown", json_true());
     json_object_set_new(given, "account", json_null());
     json_object_set_new(given, "nodes", json_pack("[s,s,s]", "n1", "n2", "m4"));
@@ -184,7 +186,7 @@ TEST(normal)
 static void check_refused(const char *field, json_t *value, const char *said)
 {
     owned(records) struct tccl_records *records = open_store_at(path);
-    cleanup_json json_t *given = record(10, 0, 0, "applied");
+    cleanup_json json_t *given = record(10, 0, 0, "planned");
     if (value)
         json_object_set_new(given, field, value);
     else
@@ -225,7 +227,7 @@ TEST(texts)
     char many[1001] = "";
     for (int i = 0; i < 500; i++)
         strcat(many, "é");
-    cleanup_json json_t *given = record(11, 0, 0, "applied");
+    cleanup_json json_t *given = record(11, 0, 0, "planned");
     json_object_set_new(given, "job_name", json_string(hostile));
     json_object_set_new(given, "account", json_string(many));
     owned(records) struct tccl_records *records = new_store_at(path);
@@ -240,7 +242,7 @@ TEST(texts)
 
 TEST(long_nodes)
 {
-    cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
+    cleanup_json json_t *given = record(12, 0, 0, "planned"), *names = json_array();
     for (int i = 0; i < 30000; i++) {
         json_array_append_new(
             names, json_string(check_printf("a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2])));
@@ -259,9 +261,9 @@ TEST(long_nodes)
 TEST(arrays)
 {
     owned(records) struct tccl_records *records = new_store_at(path);
-    put_record(records, record(21, 0, 0, "fallback"));
+    put_record(records, record(21, 0, 0, "failed"));
     for (int task = 0; task < 4; task++) { /* the last one has the array's own id */
-        json_t *json = record(task < 3 ? 31 + task : 30, 0, 0, "applied");
+        json_t *json = record(task < 3 ? 31 + task : 30, 0, 0, "planned");
         json_object_update_new(json,
                                json_pack("{s:i, s:i, s:i, s:i}", "array_job_id", 30,
                                          "array_task_id", task, "uid", 1000, "start", 1000030));
@@ -282,13 +284,13 @@ TEST(arrays)
     check_count(records, "{\"jobs\":[{\"array_job\":31}]}", -1, 0);
     check_count(records, "{\"jobs\":[{\"array_job\":30}],\"order\":\"newest\"}", 1001, 0);
     /* One who says that he is of this array, or of job 21; and one of an array of long after. */
-    json_t *claim = record(41, 0, 0, "applied"), *later = record(51, 0, 0, "applied");
+    json_t *claim = record(41, 0, 0, "planned"), *later = record(51, 0, 0, "planned");
     json_object_update_new(claim, json_pack("{s:i, s:i}", "array_job_id", 30, "array_task_id", 1));
     json_object_update_new(later, json_pack("{s:i, s:i, s:i}", "array_job_id", 30, "array_task_id",
                                             1, "start", 99000000));
     put_record(records, claim);
     put_record(records, later);
-    json_t *component = record(42, 0, 0, "applied");
+    json_t *component = record(42, 0, 0, "planned");
     json_object_update_new(component, json_pack("{s:i, s:i}", "het_job", 21, "het_offset", 1));
     put_record(records, component);
     check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 5);
@@ -305,7 +307,7 @@ TEST(filters)
     for (int job = 1; job <= 10; job++)
         for (int step = 0; step < 2; step++)
             put_record(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
-    json_t *het = record(21, 0, 0, "fallback");
+    json_t *het = record(21, 0, 0, "failed");
     json_object_update_new(
         het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
     put_record(records, het);
@@ -325,8 +327,8 @@ TEST(filters)
     check_count(records, "{\"nodes\":[\"n4\"]}", -1, 20);
     check_count(records, "{\"nodes\":[\"n5\",\"m09\"]}", -1, 1);
     check_count(records, "{\"nodes\":[\"m9\"]}", -1, 0);
-    check_count(records, "{\"states\":[\"fallback\"]}", -1, 5);
-    check_count(records, "{\"states\":[\"fallback\",\"applied\"],\"users\":[1000]}", -1, 10);
+    check_count(records, "{\"states\":[\"failed\"]}", -1, 5);
+    check_count(records, "{\"states\":[\"fallback\",\"planned\"],\"users\":[1000]}", -1, 10);
     check_count(records, "{\"limit\":3}", -1, 21); /* pages of three */
     cleanup_json json_t *found =
         find_records(records, json_loads("{\"jobs\":[{\"job\":2},{\"job\":1}]}", 0, NULL), -1, ALL);
@@ -407,7 +409,7 @@ TEST(pages)
 TEST(full_disk)
 {
     struct tccl_records *records = new_store_at(path);
-    put_record(records, record(1, 0, 0, "applied"));
+    put_record(records, record(1, 0, 0, "planned"));
     struct rlimit limit, full = {.rlim_cur = 80000, .rlim_max = RLIM_INFINITY};
     CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
     full.rlim_max = limit.rlim_max;
@@ -416,7 +418,7 @@ TEST(full_disk)
     int stored = 1, refused = 0;
     for (int job = 2; job < 200; job++) {
         struct tccl_error err = {0};
-        cleanup_json json_t *json = record(job, 0, 0, "applied");
+        cleanup_json json_t *json = record(job, 0, 0, "planned");
         int rc = tccl_records_put(records, json, &err);
         CHECK(rc == 0 || (rc == -1 && strstr(err.text, path)));
         rc == 0 ? stored++ : refused++;
@@ -424,7 +426,7 @@ TEST(full_disk)
     CHECK(refused > 0);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     check_count(records, "{}", -1, stored);
-    put_record(records, record(1000, 0, 0, "applied"));
+    put_record(records, record(1000, 0, 0, "planned"));
     tccl_records_close(records);
     records = open_store_at(path);
     check_count(records, "{}", -1, stored + 1);
@@ -442,7 +444,7 @@ TEST(killed)
     if (child == 0) {
         struct tccl_records *records = open_store_at(path);
         for (int job = 1;; job++) {
-            put_record(records, record(job, 0, 0, "applied"));
+            put_record(records, record(job, 0, 0, "planned"));
             if (write(pipe_ends[1], "x", 1) != 1)
                 _exit(1);
         }

@@ -123,7 +123,7 @@ static void give_ring(const struct tccl_step *join, struct shared_class *class)
     owned(merge) struct merge *merge = merge_new(0);
     CHECK_INT(merge_add(merge, class, 1, NULL), 0);
     outcome_solve(&outcome, merge, join, TCCL_CHAIN_RINGS);
-    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    CHECK_INT(outcome.state, TCCL_STATE_PLANNED);
     alongside_plan(daemon_.running, find(&join->key), &outcome, join, class->class);
     running_save_soon(daemon_.running, find(&join->key));
 }
@@ -233,7 +233,7 @@ TEST(left_to_nccl)
     owned(shared_class) struct shared_class *class =
         alongside_see(daemon_.running, &second_key, class_of(&second), true, false);
     struct tccl_outcome outcome = {
-        .state = TCCL_STATE_NOTHING, .neighbours = 1, .baseline_gbps = alone / 2};
+        .state = TCCL_STATE_LEFT, .neighbours = 1, .baseline_gbps = alone / 2};
     alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(alone > 0 && outcome.alone_gbps == alone && !outcome.beside);
     second.n_nodes = 2; /* other nodes count, too */
@@ -244,7 +244,7 @@ TEST(left_to_nccl)
     outcome.neighbours = 0;
     alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);
-    outcome.state = TCCL_STATE_FALLBACK;
+    outcome.state = TCCL_STATE_FAILED;
     outcome.neighbours = 1;
     alongside_describe(daemon_.running, &second, class->class, &outcome);
     CHECK(outcome.alone_gbps == 0);

@@ -102,7 +102,7 @@ static size_t frame(const char *text, char *bytes)
 /* ---- answers ---- */
 
 static const char chain_answer[] =
-    "tccl-chain 1\nstate applied\ngbps 21.5000\nbaseline_gbps 10.0000\nsource model\n"
+    "tccl-chain 1\nstate planned\ngbps 21.5000\nbaseline_gbps 10.0000\nsource model\n"
     "chain 0000:61:00.0 -w> 0000:41:00.0 -m0> 0000:61:00.0\nnodes 1\nend\n";
 #define KEY "cluster c\njob 0\nhet_job 0\nhet_offset 0\nstep 0\nrestart 0\nrun 0\n"
 
@@ -154,8 +154,8 @@ static void expect_chain(const char *answer, int status, const char *reason)
 
 TEST(no_chain)
 {
-    expect_chain("tccl-chain 1\nstate fallback\nreason no such chain\nend\n", -1, "no such chain");
-    expect_chain("tccl-chain 1\nstate nothing-to-do\nreason as good\nend\n", 1, "as good");
+    expect_chain("tccl-chain 1\nstate failed\nreason no such chain\nend\n", -1, "no such chain");
+    expect_chain("tccl-chain 1\nstate left\nreason as good\nend\n", 1, "as good");
     expect_chain("tccl-error 1\ntext not yours\nend\n", -1, "refused");
     expect_chain("tccl-chain 1\nend\n", -1, "");
     expect_chain("nonsense", -1, "");

@@ -117,7 +117,7 @@ TEST(baselines)
 /* Two rings with other orders, NICs and memories. */
 TEST(rings)
 {
-    static const char text[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
+    static const char text[] = "tccl-chain 1\nstate planned\ngbps 3\nsource host\n"
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> 0000:41:00.0 -m1> mlx5_1 | "
                                "mlx5_1 -m1> 0000:41:00.0 -m0> 0000:01:00.0 -g> mlx5_0\n"
                                "nodes 0 2\nnic mlx5_0 0000:22:00.0\nnic mlx5_1 0000:62:00.0\nend\n";
@@ -255,7 +255,7 @@ TEST(wrong_plans)
 
 TEST(open)
 {
-    static const char good[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
+    static const char good[] = "tccl-chain 1\nstate planned\ngbps 3\nsource host\n"
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> mlx5_1\nnodes 0 2\n"
                                "nic mlx5_0 0000:02:00.0\nnic mlx5_1 0000:03:00.0\nend\n";
     static const char *const wrong[][2] = {{"nic mlx5_1", "nic mlx5_2"},
@@ -293,15 +293,15 @@ TEST(answers)
         int wanted;
         const char *why;
     } answers[] = {
-        {"tccl-chain 1\nstate fallback\nreason no profile\nend\n", -1, "no profile"},
-        {"tccl-chain 1\nstate nothing-to-do\nend\n", 1, "tccld has no chain for these GPUs"},
+        {"tccl-chain 1\nstate failed\nreason no profile\nend\n", -1, "no profile"},
+        {"tccl-chain 1\nstate left\nend\n", 1, "tccld has no chain for these GPUs"},
         {"tccl-error 1\ntext go away\nend\n", -1, "tccld refused to tell a chain"},
-        {"tccl-chain 2\nstate applied\nend\n", -1, "tccld's answer is of another version"},
+        {"tccl-chain 2\nstate planned\nend\n", -1, "tccld's answer is of another version"},
         {"tccl-chain 1\nend\n", -1, "tccld's answer has no state"},
-        {"tccl-chain 1\nstate applied\nend\n", -1, "the plan's nodes is wrong or missing"},
+        {"tccl-chain 1\nstate planned\nend\n", -1, "the plan's nodes is wrong or missing"},
         {"garbage", -1,
          "tccld's answer can't be read: it does not begin with a name and a version"},
-        {"tccl-chain 1\nstate applied\n", -1,
+        {"tccl-chain 1\nstate planned\n", -1,
          "tccld's answer can't be read: it is cut: its last line is not \"end\""},
     };
     tccl_bus gpu = 0x100;

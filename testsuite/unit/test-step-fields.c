@@ -321,6 +321,7 @@ static void check_way(int job, const char *show)
     make_step(&step, job);
     fill(TCCL_OF_OUTCOME, &outcome);
     outcome.cause = (enum tccl_reason)random_in(TCCL_REASON_HET_STEP, TCCL_REASON_OTHER);
+    outcome.state = TCCL_STATE_PLANNED; /* of others nothing is built */
     check_join(&step);
     check_plan(&step, &outcome);
     cleanup_json json_t *record = sent(tccl_record_to_json(&step, &outcome));
@@ -360,7 +361,7 @@ static void check_way(int job, const char *show)
 static void test_empty(void)
 {
     cleared_by(tccl_step_clear) struct tccl_step step = {.key.job = 7, .timeout_ms = 1};
-    const struct tccl_outcome outcome = {.state = TCCL_STATE_NOTHING};
+    const struct tccl_outcome outcome = {.state = TCCL_STATE_LEFT};
     const char *node = "n1";
     CHECK_INT(tccl_step_set_nodes(&step, &node, 1), 0);
     check_join(&step);

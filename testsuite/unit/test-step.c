@@ -74,7 +74,7 @@ static void begin_rig(int node, int n_nodes)
     rig.parent = tree_parent(node);
     fake_put = fake_made = fake_metrics = fake_plans = 0;
     fake_disk_full = fake_no_profile = false;
-    fake_solution = TCCL_STATE_APPLIED;
+    fake_solution = TCCL_STATE_PLANNED;
     strcpy(rig.conf.node, rig.names[node]);
     strcpy(rig.conf.squeue, "squeue");
     fake_facts = (struct job_facts){.uid = 1000, .account = "tester"};
@@ -272,8 +272,8 @@ static json_t *plan_of(int which, enum tccl_state state)
 
 static json_t *new_plan(int which)
 {
-    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
-                                             TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
+    static const enum tccl_state states[] = {TCCL_STATE_PLANNED, TCCL_STATE_PLANNED,
+                                             TCCL_STATE_FAILED, TCCL_STATE_LEFT};
     return plan_of(which, states[rand() % 4]);
 }
 
@@ -316,7 +316,7 @@ static void do_anything(void)
     fake_us += rand() % 100000;
     fake_disk_full = rand() % 8 == 0;
     fake_no_profile = rand() % 16 == 0;
-    fake_solution = rand() % 8 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING;
+    fake_solution = rand() % 8 ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT;
     fake_look = rand() % 4 == 0;
     switch (rand() % 17) {
     case 0:
@@ -375,12 +375,12 @@ static void check_step(const struct step *step, bool open)
     CHECK_INT(evtimer_pending(step->timer, NULL) != 0, timed);
     CHECK(open || step->n_waiters == 0);
     CHECK(!open || !step->path);
-    CHECK(!step->path || (step_has_joined(step) && step->outcome.state == TCCL_STATE_APPLIED));
+    CHECK(!step->path || (step_has_joined(step) && step->outcome.state == TCCL_STATE_PLANNED));
     CHECK(step->phase != STEP_FAILED || (!step->join && !step->parent));
     CHECK(!is_asked(&step->above) || step->phase == STEP_REPORTED);
     CHECK(step->phase != STEP_REPORTED || (step->join && step->n_arrived == step->n_children));
     CHECK(step->phase != STEP_SETTLED || step->recorded || !step_has_joined(step));
-    CHECK(!open || step->outcome.state != TCCL_STATE_APPLIED);
+    CHECK(!open || step->outcome.state != TCCL_STATE_PLANNED);
     CHECK(rig.node != 0 || !under_way);
     int arrived = 0;
     for (int i = 0; i < step->n_children; i++) {
@@ -507,7 +507,7 @@ TEST(joined_again)
         stepd_name(fake_unseen ? 0 : getpid(), fake_record.stepd);
         CHECK_INT(fake_n_links, 1);
         cleanup_free struct link *link = fake_links[--fake_n_links];
-        cleanup_json json_t *plan = plan_of(0, TCCL_STATE_APPLIED);
+        cleanup_json json_t *plan = plan_of(0, TCCL_STATE_PLANNED);
         link->done(link->context, plan, NULL);
         CHECK_INT(step->phase, STEP_SETTLED);
         CHECK(step->path);
@@ -684,23 +684,23 @@ static struct step *join_with(enum tccl_mode mode, const char *reason)
 TEST(required)
 {
     static const enum tccl_mode modes[] = {TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE};
-    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_NOTHING,
-                                             TCCL_STATE_FALLBACK};
+    static const enum tccl_state states[] = {TCCL_STATE_PLANNED, TCCL_STATE_LEFT,
+                                             TCCL_STATE_FAILED};
     for (int i = 0; i < 3 * 3 * 2 * 2; i++) {
         enum tccl_mode mode = modes[i % 3];
         enum tccl_state state = states[i / 3 % 3];
         bool child = i / 9 % 2, late = i / 18 % 2;
-        if (late && state != TCCL_STATE_FALLBACK)
+        if (late && state != TCCL_STATE_FAILED)
             continue;
         begin_rig(0, 2);
-        fake_solution = state == TCCL_STATE_FALLBACK ? TCCL_STATE_APPLIED : state;
-        fake_no_profile = state == TCCL_STATE_FALLBACK && !late;
+        fake_solution = state == TCCL_STATE_FAILED ? TCCL_STATE_PLANNED : state;
+        fake_no_profile = state == TCCL_STATE_FAILED && !late;
         merge_with(1, child, NULL, late ? fake_reason : "");
         const struct step *step = join_with(mode, "");
         CHECK_INT(step->outcome.state, state);
         CHECK_INT(step->outcome.required,
-                  state == TCCL_STATE_FALLBACK && (mode == TCCL_MODE_REQUIRE || child));
-        CHECK_INT(step->record != NULL, state == TCCL_STATE_APPLIED);
+                  state == TCCL_STATE_FAILED && (mode == TCCL_MODE_REQUIRE || child));
+        CHECK_INT(step->record != NULL, state == TCCL_STATE_PLANNED);
         end_rig();
     }
     begin_rig(0, 1);
@@ -709,7 +709,7 @@ TEST(required)
     begin_rig(1, 2); /* it says so to node 0, and hears of it */
     fake_no_profile = true;
     const struct step *step = join_with(TCCL_MODE_REQUIRE, "");
-    CHECK_INT(step->outcome.state, TCCL_STATE_FALLBACK);
+    CHECK_INT(step->outcome.state, TCCL_STATE_FAILED);
     CHECK(step->required && !step->outcome.required && !step->record);
     end_rig();
 }

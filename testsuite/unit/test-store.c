@@ -91,7 +91,7 @@ TEST(new_columns)
             continue;
         bool built = !(field->use & TCCL_IN_RECORD);
         records = new_store();
-        put_record(records, step_record(1, "applied", 1001));
+        put_record(records, step_record(1, "planned", 1001));
         tccl_records_close(records);
         snprintf(drop, sizeof(drop),
                  "DROP INDEX records_facts; DROP INDEX records_measured;"
@@ -104,7 +104,7 @@ TEST(new_columns)
         CHECK_SAYS(tccl_records_open_reader(path, &records, ERR) == -1,
                    "records of an older version: start");
         records = open_store_at(path);
-        put_record(records, step_record(2, "applied", 1002));
+        put_record(records, step_record(2, "planned", 1002));
         put_record(records, built_record(2, "differs", "why", 1002));
         check_jobs(records, "{}", "1 2");
         check_jobs(records, "{\"states\": [\"differs\"]}", "2");
@@ -183,12 +183,13 @@ TEST(packed)
     tccl_records_close(open_store_at(path));
     cleanup_json json_t *summary = summary_of(path, NULL, -1, ERR), *states = NULL;
     states = json_incref(json_object_get(summary, "states"));
+    const json_t *built = json_object_get(summary, "built");
     int differ = 0, fell = COUNT_OF / 5;
     for (int job = 1; job <= COUNT_OF; job++)
         differ += job % 5 && job % 3 && job % 2 == 0;
-    CHECK_INT(json_integer_value(json_object_get(states, "differs")), differ);
-    CHECK_INT(json_integer_value(json_object_get(states, "fallback")), fell);
-    CHECK_INT(json_integer_value(json_object_get(states, "applied")), COUNT_OF - differ - fell);
+    CHECK_INT(json_integer_value(json_object_get(built, "no")), differ);
+    CHECK_INT(json_integer_value(json_object_get(states, "failed")), fell);
+    CHECK_INT(json_integer_value(json_object_get(states, "planned")), COUNT_OF - fell);
     CHECK_INT(number("SELECT count(*) FROM records WHERE built = ''"), COUNT_OF / 3);
     check_sound();
 }
@@ -209,7 +210,7 @@ TEST(purge)
 {
     struct tccl_records *records = new_store();
     for (int job = 1; job <= 25; job++) {
-        put_record(records, step_record(job, "applied", 1000 + job));
+        put_record(records, step_record(job, "planned", 1000 + job));
         put_record(records, built_record(job, "applied", "why", 1000 + job));
     }
     put_record(records, built_record(99, "applied", "why", 1001)); /* of a record that never came */
@@ -232,12 +233,12 @@ TEST(misdated)
     CHECK_INT(believed, 0);
     CHECK_INT(newest, 0);
     for (int job = 1; job <= 5; job++) {
-        put_record(records, step_record(job, "applied", 1000 + job));
+        put_record(records, step_record(job, "planned", 1000 + job));
         put_record(records, built_record(job, "applied", "why", 1000 + job));
     }
     static const int starts[] = {3, 99000000};
     for (int i = 0; i < 2; i++) {
-        cleanup_json json_t *json = step_record(50 + i, "applied", starts[i]);
+        cleanup_json json_t *json = step_record(50 + i, "planned", starts[i]);
         CHECK_INT(tccl_records_put_misdated(records, json, 1004, NULL), 0);
         put_record(records, built_record(50 + i, "applied", "why", starts[i]));
     }
@@ -252,7 +253,7 @@ TEST(misdated)
     CHECK_INT(json_integer_value(json_object_get(json_array_get(found, 0), "arrived")), 1004);
     CHECK(!json_object_get(json_array_get(found, 1), "arrived"));
     /* The right time comes after all. */
-    put_record(records, step_record(50, "applied", 1004));
+    put_record(records, step_record(50, "planned", 1004));
     CHECK(purge_all(records, 1005, 2) > 0);
     check_jobs(records, "{}", "5");
     tccl_records_close(records);
@@ -264,9 +265,9 @@ TEST(misdated)
 TEST(purge_misdated)
 {
     struct tccl_records *records = new_store();
-    put_record(records, step_record(1, "applied", 1001));
+    put_record(records, step_record(1, "planned", 1001));
     for (int job = 50; job < 60; job++) {
-        cleanup_json json_t *json = step_record(job, "applied", job % 2 ? 3 : 99000000);
+        cleanup_json json_t *json = step_record(job, "planned", job % 2 ? 3 : 99000000);
         CHECK_INT(tccl_records_put_misdated(records, json, 1000 + job, NULL), 0);
         put_record(records, built_record(job, "applied", "why", job % 2 ? 3 : 99000000));
     }
@@ -324,7 +325,7 @@ TEST(lost)
     CHECK_INT(say_lost(records, "n3", one, -1, 1, 1), 1);
     CHECK_INT(say_lost(records, "n3", one, 1, 2, 1), 1);
     check_lost(records, 18, 2, 50, 5000);
-    put_record(records, step_record(1, "applied", 4000));
+    put_record(records, step_record(1, "planned", 4000));
     CHECK_INT(purge_all(records, 350, 2), 0);
     check_lost(records, 11, 2, 50, 5000);
     number("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 65534)"
@@ -345,7 +346,7 @@ TEST(shrink)
     memset(ring, 'x', 60000);
     ring[60000] = '\0';
     for (int job = 1; job <= 100; job++) {
-        json_t *json = step_record(job, "applied", 1000 + job);
+        json_t *json = step_record(job, "planned", 1000 + job);
         json_object_set_new(json, "ring", json_string(ring));
         put_record(records, json);
     }
@@ -384,7 +385,7 @@ TEST(owners)
         all[i] =
             (struct owned){1 + rand() % 20, 1000 + rand() % 3, rand() % 2 ? 1 + rand() % 20 : 0,
                            1700000000 + rand() % 40 * 10 * 86400};
-        json_t *json = step_record(all[i].job, "applied", all[i].start);
+        json_t *json = step_record(all[i].job, "planned", all[i].start);
         json_object_update_new(json, json_pack("{s:i, s:i, s:i}", "uid", all[i].uid, "step", i,
                                                "array_job_id", all[i].array));
         put_record(records, json);
@@ -407,20 +408,20 @@ TEST(owners)
 TEST(later_run)
 {
     struct tccl_records *records = new_store();
-    put_record(records, step_record(1, "applied", 2000));
-    put_record(records, step_record(1, "fallback", 1000)); /* from the outbox, of the run before */
-    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
-    put_record(records, step_record(1, "fallback", 3000));
-    check_jobs(records, "{\"states\": [\"fallback\"], \"start\": 3000}", "1");
+    put_record(records, step_record(1, "planned", 2000));
+    put_record(records, step_record(1, "failed", 1000)); /* from the outbox, of the run before */
+    check_jobs(records, "{\"states\": [\"planned\"]}", "1");
+    put_record(records, step_record(1, "failed", 3000));
+    check_jobs(records, "{\"states\": [\"failed\"], \"start\": 3000}", "1");
     check_jobs(records, "{\"end\": 2999}", "");
     put_record(records, built_record(1, "differs", "why",
                                      2000)); /* of a run that is not on record any more */
-    put_record(records, step_record(1, "applied", 3000));
-    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    put_record(records, step_record(1, "planned", 3000));
+    check_jobs(records, "{\"states\": [\"planned\"]}", "1");
     put_record(records, built_record(1, "differs", "why", 3000));
     check_jobs(records, "{\"states\": [\"differs\"]}", "1");
-    put_record(records, step_record(1, "applied", 4000));
-    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    put_record(records, step_record(1, "planned", 4000));
+    check_jobs(records, "{\"states\": [\"planned\"]}", "1");
     end_store(records);
 }
 
@@ -436,7 +437,7 @@ static int put_batch(struct tccl_records *records, int first, int last, rlim_t l
     CHECK_INT(tccl_records_begin(records, ERR), 0);
     CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
     for (int job = first; job <= last; job++) {
-        cleanup_json json_t *json = step_record(job, "applied", 1000 + job);
+        cleanup_json json_t *json = step_record(job, "planned", 1000 + job);
         cleanup_json json_t *built = built_record(job, "applied", "why", 1000 + job);
         tccl_records_put(records, json, NULL);
         tccl_records_put(records, built, NULL);
@@ -454,10 +455,10 @@ TEST(batches)
     CHECK_INT(put_batch(records, 1, 5, RLIM_INFINITY), 0);
     check_jobs(records, "{}", "1 2 3 4 5");
     CHECK_INT(tccl_records_begin(records, NULL), 0);
-    put_record(records, step_record(6, "applied", 1006));
+    put_record(records, step_record(6, "planned", 1006));
     cleanup_json json_t *bad = json_object();
     CHECK_INT(tccl_records_put(records, bad, NULL), 1);
-    put_record(records, step_record(7, "applied", 1007));
+    put_record(records, step_record(7, "planned", 1007));
     CHECK_INT(tccl_records_commit(records, NULL), 0); /* one that is refused keeps no other out */
     check_jobs(records, "{\"jobs\": [{\"job\": 6}, {\"job\": 7}]}", "6 7");
     CHECK_INT(put_batch(records, 1000, 4000, 120000), -1);
@@ -473,7 +474,7 @@ TEST(batches)
 
 static void put_with(struct tccl_records *records, int job, const char *more)
 {
-    json_t *json = step_record(job, "fallback", 1000 + job);
+    json_t *json = step_record(job, "failed", 1000 + job);
     cleanup_json json_t *rest = json_loads(more, 0, NULL);
     CHECK(rest && json_object_update(json, rest) == 0);
     put_record(records, json);
@@ -555,7 +556,7 @@ TEST(pages)
     int seen[JOBS + 1] = {0};
     owned(records) struct tccl_records *records = new_store();
     for (int job = 1; job <= JOBS; job++)
-        put_record(records, step_record(job, "applied", 1000 + rand() % 10));
+        put_record(records, step_record(job, "planned", 1000 + rand() % 10));
     for (int newest = 0; newest < 2; newest++) {
         json_t *filter = json_pack("{s:s, s:i}", "order", newest ? "newest" : "oldest", "limit", 7);
         int64_t last = newest ? INT64_MAX : 0;
@@ -572,7 +573,7 @@ TEST(pages)
                 if (job <= JOBS)
                     seen[job]++;
             }
-            put_record(records, step_record(extra, "applied", 1000 + rand() % 10));
+            put_record(records, step_record(extra, "planned", 1000 + rand() % 10));
             json_decref(filter);
             filter = next;
         }
@@ -603,8 +604,8 @@ static void write_until_killed(int out, int job)
         if (!outbox)
             _exit(1);
         cleanup_json json_t *ids = NULL,
-                            *json = json_pack("[o, o]", step_record(job, "applied", 1000 + job),
-                                              step_record(job + 1, "applied", 1001 + job));
+                            *json = json_pack("[o, o]", step_record(job, "planned", 1000 + job),
+                                              step_record(job + 1, "planned", 1001 + job));
         int last = job + 1, lost = 0;
         if (tccl_outbox_put(outbox, json, &too_long, NULL) != 0 ||
             write(out, &last, sizeof(last)) != sizeof(last))

@@ -52,8 +52,7 @@ static double median(double *values, int count)
 
 static bool has_ring(const json_t *record)
 {
-    return is(record, "state", "applied") || is(record, "state", "partial") ||
-           is(record, "state", "differs");
+    return is(record, "state", "planned");
 }
 
 static int count_of(const json_t *records, const char *name, const char *word)
@@ -95,13 +94,13 @@ static void check_reasons(const json_t *records, const json_t *got)
                 continue;
             int64_t start = (int64_t)number_of(record, "start");
             steps++;
-            fallbacks += is(record, "state", "fallback");
+            fallbacks += is(record, "state", "failed");
             last = start > last ? start : last;
             example = example || is(record, "reason", text_of(cause, "example"));
         }
         CHECK(steps > 0 && steps <= least && example);
         CHECK_INT((int)number_of(cause, "steps"), steps);
-        CHECK_INT((int)number_of(cause, "fallbacks"), fallbacks);
+        CHECK_INT((int)number_of(cause, "failed"), fallbacks);
         CHECK_INT((int64_t)number_of(cause, "last"), last);
         least = steps;
         total += steps;
@@ -130,7 +129,7 @@ static int values_of(const json_t *records, const char *member, const char *buil
 static void check_built(const json_t *records, const json_t *built)
 {
     static double values[RECORDS_MOST];
-    int count = values_of(records, "ratio", "applied", values);
+    int count = values_of(records, "ratio", "yes", values);
     CHECK_INT((int)number_of(built, "steps"), count);
     if (count == 0)
         CHECK(json_is_null(json_object_get(built, "median")));
@@ -240,7 +239,7 @@ static void count_node(const json_t *records, const double *best, struct plain_n
     {
         if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
             continue;
-        bool fell = is(record, "state", "fallback") || is(record, "state", "partial");
+        bool fell = is(record, "state", "failed") || has_ring(record);
         node->fallbacks += fell && names(record, node->name) && blames(record);
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
@@ -267,7 +266,7 @@ static void check_nodes(const json_t *records, const json_t *got)
     {
         const struct plain_node *node = &nodes[atoi(text_of(json, "node") + 1) - 1];
         CHECK_INT((int)number_of(json, "steps"), node->steps);
-        CHECK_INT((int)number_of(json, "fallbacks"), node->fallbacks);
+        CHECK_INT((int)number_of(json, "failed"), node->fallbacks);
         double share = node->steps ? node->share / node->steps : 2; /* none stand last */
         if (node->steps)
             check_near(node->name, json_object_get(json, "share"), share);
@@ -292,8 +291,7 @@ static double gbps_of(const json_t *record)
     double gbps = number_of(record, "gbps");
     if (has_ring(record))
         return gbps;
-    return is(record, "state", "nothing-to-do") && gbps == 0 ? number_of(record, "baseline_gbps")
-                                                             : 0;
+    return is(record, "state", "left") && gbps == 0 ? number_of(record, "baseline_gbps") : 0;
 }
 
 /* What steps lost to those beside them, and to the GPUs that they got. */
@@ -337,13 +335,13 @@ static void check_losses(const json_t *records, const json_t *summary)
 static bool is_trial_or_left(const json_t *record)
 {
     return is(record, "achieved_with", "own") &&
-           (is(record, "state", "nothing-to-do") || is(record, "state", "fallback"));
+           (is(record, "state", "left") || is(record, "state", "failed"));
 }
 
 static bool is_steered(const json_t *record)
 {
-    return is(record, "achieved_with", "rings") && is(record, "state", "applied") &&
-           is(record, "built", "applied");
+    return is(record, "achieved_with", "rings") && is(record, "state", "planned") &&
+           is(record, "built", "yes");
 }
 
 /* Figures of it that can be true. */
@@ -606,7 +604,7 @@ static int check_spans(const json_t *records, const json_t *got, int64_t (*start
     int64_t before = -1;
     json_array_foreach((json_t *)got, i, day)
     {
-        int steps = 0, applied = 0, built = 0, fallback = 0, rings = 0;
+        int steps = 0, planned = 0, built = 0, failed = 0, rings = 0;
         double sum = 0;
         int64_t start = (int64_t)number_of(day, "start");
         CHECK(start > before);
@@ -617,17 +615,17 @@ static int check_spans(const json_t *records, const json_t *got, int64_t (*start
                 continue;
             bool ring = has_ring(record) && number_of(record, "ratio") > 0;
             steps++;
-            applied += is(record, "state", "applied");
-            built += is(record, "state", "applied") && is(record, "built", "applied");
-            fallback += is(record, "state", "fallback");
+            planned += is(record, "state", "planned");
+            built += is(record, "state", "planned") && is(record, "built", "yes");
+            failed += is(record, "state", "failed");
             rings += ring;
             sum += ring ? number_of(record, "ratio") : 0;
         }
         CHECK(steps > 0);
         CHECK_INT((int)number_of(day, "steps"), steps);
-        CHECK_INT((int)number_of(day, "applied"), applied);
+        CHECK_INT((int)number_of(day, "planned"), planned);
         CHECK_INT((int)number_of(day, "built"), built);
-        CHECK_INT((int)number_of(day, "fallback"), fallback);
+        CHECK_INT((int)number_of(day, "failed"), failed);
         if (rings)
             check_near("day", json_object_get(day, "gain_mean"), sum / rings);
         else
@@ -685,8 +683,8 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 
 #define PICK(array) (array[rand() % (int)COUNT(array)])
 
-static const char *const states[] = {"applied", "applied", "applied",       "fallback",
-                                     "partial", "off",     "nothing-to-do", "strange"};
+static const char *const states[] = {"planned", "planned", "applied",       "fallback",
+                                     "partial", "off",     "nothing-to-do", "failed"};
 static const char *const builds[] = {"not used", "unknown", "applied", "applied", "differs"};
 static const char *const reasons[] = {
     "n2: policy night forbids rings",
@@ -717,7 +715,7 @@ static json_t *random_record(int jobs, int64_t start)
     int gpus = 4 << rand() % 2;
     double gbps = rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0;
     bool beside = rand() % 3 == 0; /* other steps */
-    const char *reason = strcmp(state, "applied") ? PICK(reasons) : "";
+    const char *reason = strcmp(state, "planned") && strcmp(state, "applied") ? PICK(reasons) : "";
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, "
                      "s:s, s:s, s:s, s:i, s:f, s:f}",
                      "account", PICK(accounts), "node_class", PICK(kinds), "cluster", "c", "job",
@@ -798,7 +796,7 @@ static json_t *random_filter(int64_t start)
     if (rand() % 4 == 0)
         json_object_set_new(filter, "nodes", json_pack("[s, s]", "n3", "n11"));
     if (rand() % 4 == 0)
-        json_object_set_new(filter, "states", json_pack("[s, s]", "differs", "fallback"));
+        json_object_set_new(filter, "states", json_pack("[s, s]", "partly", "failed"));
     if (rand() % 4 == 0)
         json_object_set_new(filter, "partitions", json_pack("[s]", "gpu"));
     if (rand() % 4 == 0)
@@ -878,7 +876,7 @@ TEST(verdicts)
         }
     }
     for (int step = 1; step < 40; step++) { /* of one job, which is twice as fast as the others */
-        json_t *record = step_record(1, "applied", 1700000001 + step);
+        json_t *record = step_record(1, "planned", 1700000001 + step);
         json_object_update_new(record, json_pack("{s:s, s:f, s:i}", "node_class", "faster", "gbps",
                                                  12.0, "step", step));
         put_record(records, record);
@@ -919,7 +917,7 @@ TEST(stale)
     int job = 1;
     for (int i = 0; i < (int)COUNT(turns); i++) {
         for (int k = 0; k < turns[i].steps; k++, job++) {
-            json_t *record = step_record(job, "applied", 1700000000 + job);
+            json_t *record = step_record(job, "planned", 1700000000 + job);
             json_object_update_new(record, json_pack("{s:s, s:f}", "node_class", "0123abcd:0-3",
                                                      "gbps", turns[i].promised));
             put_record(records, record);
@@ -968,7 +966,7 @@ TEST(bounds)
     struct tccl_records *records = open_store();
     cleanup_json json_t *record = random_record(1, 1700000000);
     json_object_update_new(
-        record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "applied", "gbps", 2.0));
+        record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "planned", "gbps", 2.0));
     put_record(records, json_incref(record));
     cleanup_json json_t *summary = summary_of(path, NULL, -1, NULL);
     CHECK_INT((int)json_array_size(json_object_get(summary, "nodes")), 20);

@@ -71,7 +71,7 @@ static void check_record(int node, uint32_t job, const char *state, const char *
 
 static void check_fallback(struct tccl_outcome *plan, const char *reason)
 {
-    CHECK_INT(plan->state, TCCL_STATE_FALLBACK);
+    CHECK_INT(plan->state, TCCL_STATE_FAILED);
     CHECK_HOLDS(plan->reason, reason);
     CHECK(plan->path == NULL);
     CHECK(plan->ring == NULL);
@@ -80,7 +80,7 @@ static void check_fallback(struct tccl_outcome *plan, const char *reason)
 
 static void check_applied(struct tccl_outcome plan)
 {
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    CHECK_INT(plan.state, TCCL_STATE_PLANNED);
     tccl_outcome_clear(&plan);
 }
 
@@ -88,10 +88,10 @@ static void await_partial(uint32_t job, const char *reason)
 {
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
         cleanup_json json_t *record = record_of(0, job);
-        if (strcmp(json_string_value(json_object_get(record, "state")), "partial") == 0)
+        if (*json_string_value(json_object_get(record, "reason")))
             break;
     }
-    check_record(0, job, "partial", reason);
+    check_record(0, job, "planned", reason);
 }
 
 /* Tests */
@@ -102,7 +102,7 @@ TEST(one_node)
     struct tccl_step join = new_join(key, 0, 1);
     struct stat stat_;
     cleared_by(tccl_outcome_clear) struct tccl_outcome plan = join_once(&join);
-    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    CHECK_INT(plan.state, TCCL_STATE_PLANNED);
     CHECK_STR(plan.reason, "");
     CHECK(plan.gbps > 0);
     CHECK(plan.ring && strncmp(plan.ring, "n1[", 3) == 0);
@@ -119,7 +119,7 @@ TEST(one_node)
     CHECK(chain.n_gpus == 4 && chain.closed && !chain.numbers);
     CHECK_INT(stat(plan.path, &stat_), 0);
     CHECK_INT(stat_.st_mode & 0777, getuid() == 0 ? 0640 : 0644);
-    check_record(0, key.job, "applied", "");
+    check_record(0, key.job, "planned", "");
     leave(0, &key);
     CHECK_INT(stat(plan.path, &stat_), -1);
     leave(0, &key); /* twice is fine */
@@ -132,7 +132,7 @@ TEST(second_run)
     for (uint32_t run = 0; run < 2; run++) {
         join.key.run = 1700000000000 + run;
         cleared_by(tccl_outcome_clear) struct tccl_outcome plan = join_once(&join);
-        CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+        CHECK_INT(plan.state, TCCL_STATE_PLANNED);
         CHECK_INT(access(plan.path, R_OK), 0);
         leave(0, &join.key);
     }
@@ -146,7 +146,7 @@ TEST(second_run)
 
 static bool is_fallback(const struct tccl_outcome *plan, const char *reason)
 {
-    return plan->state == TCCL_STATE_FALLBACK && strstr(plan->reason, reason);
+    return plan->state == TCCL_STATE_FAILED && strstr(plan->reason, reason);
 }
 
 /* Joins n nodes and returns their plans. */
@@ -176,7 +176,7 @@ static void test_nodes(int n)
     join_all(key, n, -1, plans);
     for (int i = 0; i < n; i++) {
         CHECK_STR(plans[i].reason, "");
-        CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+        CHECK_INT(plans[i].state, TCCL_STATE_PLANNED);
         CHECK(plans[i].gbps == plans[0].gbps && plans[i].gbps > 0);
         CHECK_INT(access(plans[i].path, R_OK), 0);
         CHECK_STR(plans[i].ring, plans[0].ring);
@@ -186,7 +186,7 @@ static void test_nodes(int n)
     for (int i = 0; i < n; i++)
         tccl_outcome_clear(&plans[i]);
     cleanup_json json_t *record = record_of(n > 1, key.job);
-    CHECK_STR(json_string_value(json_object_get(record, "state")), "applied");
+    CHECK_STR(json_string_value(json_object_get(record, "state")), "planned");
     CHECK_INT(json_integer_value(json_object_get(record, "n_nodes")), n);
     CHECK_INT(json_integer_value(json_object_get(record, "gpus")), 4 * n);
     CHECK(json_integer_value(json_object_get(record, "solve_us")) > 0);
@@ -200,14 +200,14 @@ static void test_again(int n)
     for (int run = 0; run < 2; run++) {
         join_all(key, n, -1, plans);
         for (int i = 0; i < n; i++) {
-            CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+            CHECK_INT(plans[i].state, TCCL_STATE_PLANNED);
             CHECK_INT(access(plans[i].path, R_OK), 0);
             tccl_outcome_clear(&plans[i]);
         }
         for (int i = 0; i < n; i++)
             leave(i, &key);
     }
-    check_record(0, key.job, "applied", "");
+    check_record(0, key.job, "planned", "");
 }
 
 TEST(two_at_once)
@@ -231,7 +231,7 @@ TEST(gpus)
     join.n_gres = 2;
     struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 7 is not in the profile's machine, which has 4 GPUs");
-    check_record(0, join.key.job, "fallback", "GPU 7");
+    check_record(0, join.key.job, "failed", "GPU 7");
 
     join = new_join(new_key(), 0, 1);
     join.gres[0] = 1;
@@ -252,8 +252,8 @@ TEST(gpus)
     join = new_join(new_key(), 0, 1);
     join.n_gres = 1;
     plan = join_once(&join);
-    CHECK_INT(plan.state, TCCL_STATE_NOTHING);
-    check_record(0, join.key.job, "nothing-to-do", "");
+    CHECK_INT(plan.state, TCCL_STATE_LEFT);
+    check_record(0, join.key.job, "left", "");
     tccl_outcome_clear(&plan);
 }
 
@@ -276,7 +276,7 @@ TEST(modes)
     join.min_gpus = 5;
     plan = join_once(&join);
     check_fallback(&plan, "policy: 4 GPUs in this step, MinGpus is 5");
-    check_record(0, key.job, "fallback", "MinGpus");
+    check_record(0, key.job, "failed", "MinGpus");
 
     join.key = new_key();
     join.min_gpus = 4;
@@ -298,7 +298,7 @@ TEST(reason)
         struct tccl_outcome plan = end_join(fds[i]);
         check_fallback(&plan, "n3: MIG is on");
     }
-    check_record(0, key.job, "fallback", "n3: MIG is on");
+    check_record(0, key.job, "failed", "n3: MIG is on");
 }
 
 TEST(no_profile)
@@ -339,7 +339,7 @@ static void test_missing_node(int n, int missing)
     struct tccl_step join = new_join(key, missing, n);
     struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, reason);
-    check_record(0, key.job, "fallback", reason);
+    check_record(0, key.job, "failed", reason);
 }
 
 /* A tccld that does not run is not waited for. */
@@ -356,7 +356,7 @@ static void test_dead_tccld(int n, int dead)
         if (i != dead)
             check_fallback(&plans[i], reason);
     rig_start_tccld(dead + 1);
-    check_record(1, key.job, "fallback", reason);
+    check_record(1, key.job, "failed", reason);
 }
 
 /* A node that can't write its plan is alone without a ring, and the record says so. */
@@ -373,7 +373,7 @@ static void test_partial(int n, int broken)
             check_fallback(&plans[i], "the plan can't be written");
             continue;
         }
-        CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+        CHECK_INT(plans[i].state, TCCL_STATE_PLANNED);
         tccl_outcome_clear(&plans[i]);
         leave(i, &key);
     }
@@ -398,7 +398,7 @@ static int join_without(struct tccl_step *join, int late, int head_ms, int *wait
     for (int i = 0; i < join->n_nodes; i++)
         if (i != late) {
             cleared_by(tccl_outcome_clear) struct tccl_outcome plan = end_join(fds[i]);
-            applied += plan.state == TCCL_STATE_APPLIED;
+            applied += plan.state == TCCL_STATE_PLANNED;
         }
     return applied;
 }
@@ -443,7 +443,7 @@ TEST(dying_tccld)
         check_fallback(&plan, "n2: ");
     }
     rig_start_tccld(2);
-    check_record(0, key.job, "fallback", "n2: ");
+    check_record(0, key.job, "failed", "n2: ");
 }
 
 /* tccld hangs for longer than the step waits: nothing is left behind, and the record is true. */
@@ -453,7 +453,7 @@ TEST(given_up)
     kill(rig.tccld[1], SIGSTOP);
     close(start_join(&join));
     kill(rig.tccld[1], SIGCONT);
-    check_record(0, join.key.job, "fallback", "n1: the step no longer waited for its plan");
+    check_record(0, join.key.job, "failed", "n1: the step no longer waited for its plan");
     char folder[TCCL_KEY_TEXT + 8] = "run/";
     tccl_key_folder(&join.key, folder + 4);
     CHECK_INT(access(rig_at(folder, 1), F_OK), -1);
@@ -517,7 +517,7 @@ TEST(outbox)
     rig_stop_tccld(3, SIGTERM); /* what is under way is in the outbox */
     rig_start_tccld(1);
     rig_start_tccld(3);
-    check_record(0, key.job, "applied", "");
+    check_record(0, key.job, "planned", "");
 }
 
 /* A record that neither AccountingHost nor the outbox took is put on disk when tccld ends: another
@@ -537,7 +537,7 @@ TEST(memory)
     rig_stop_tccld(3, SIGTERM);
     rig_start_tccld(1);
     rig_start_tccld(3);
-    check_record(0, join.key.job, "applied", "");
+    check_record(0, join.key.job, "planned", "");
 }
 
 /* What a tccld with a spool has left is delivered once; what is no record is kept aside. */
@@ -548,13 +548,13 @@ TEST(spool_of_before)
     rig_stop_tccld(3, SIGTERM);
     snprintf(text, sizeof(text),
              "tccl-spool 1 0123456789abcdef\n[{\"cluster\":\"\",\"job\":%u,\"step\":0,\"uid\":%u,"
-             "\"state\":\"applied\",\"start\":%lld,\"reporter\":0,\"nodes\":\"n3\"}]\n",
+             "\"state\":\"planned\",\"start\":%lld,\"reporter\":0,\"nodes\":\"n3\"}]\n",
              job, geteuid(), (long long)time(NULL));
     check_write_file(rig_at("state/spool/0123456789abcdef0123456789abcdef", 3), text);
     check_write_file(rig_at("state/spool/00000000000000000000000000000000", 3),
                      "tccl-spool 1 0123456789abcdef\nno record\n");
     rig_start_tccld(3);
-    check_record(0, job, "applied", "");
+    check_record(0, job, "planned", "");
     CHECK(access(rig_at("state/spool", 3), F_OK) != 0);
     CHECK_INT(store_sql(rig_at("state/outbox.db", 3), "SELECT count(*) FROM aside"), 1);
 }
@@ -801,12 +801,12 @@ TEST(reload)
     memcpy(cache, "/catch", 6);
     rig_write(path, text, size, 0644);
     kill(rig.tccld[1], SIGHUP);
-    await_state(TCCL_STATE_FALLBACK);
+    await_state(TCCL_STATE_FAILED);
     rig_write(path, "[tccl]\nPrt=1\n", 13, 0644);
     kill(rig.tccld[1], SIGHUP);
     CHECK_INT(rename(away, path), 0);
     kill(rig.tccld[1], SIGHUP);
-    await_state(TCCL_STATE_APPLIED);
+    await_state(TCCL_STATE_PLANNED);
 }
 
 /* Killed, it leaves its socket behind; the next one takes the place. SIGTERM removes the socket. */
@@ -848,7 +848,7 @@ TEST(stuck_munged)
         check_fallback(&plan, "");
     }
     kill(rig.munged, SIGCONT);
-    check_record(0, key.job, "fallback", "");
+    check_record(0, key.job, "failed", "");
 }
 
 /* Reads a frame and hangs up. Returns the text. */

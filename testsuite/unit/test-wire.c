@@ -176,7 +176,7 @@ TEST(missing_members)
 TEST(plan)
 {
     static const struct tccl_step_key key = {.cluster = "c", .job = 7};
-    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED,
+    struct tccl_outcome plan = {.state = TCCL_STATE_PLANNED,
                                 .reason = "",
                                 .gbps = 10.25,
                                 .baseline_gbps = 4.5,
@@ -185,7 +185,7 @@ TEST(plan)
                         read;
     cleanup_json json_t *json = tccl_plan_to_json(&plan, &key, 0, 0);
     CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, ERR), 0);
-    CHECK_INT(read.state, TCCL_STATE_APPLIED);
+    CHECK_INT(read.state, TCCL_STATE_PLANNED);
     CHECK(read.gbps == 10.25 && read.baseline_gbps == 4.5);
     CHECK_STR(read.path, plan.path);
     CHECK_STR(read.ring, plan.ring);

@@ -32,7 +32,7 @@ void alongside_plan(struct running *running, struct running_step *step,
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
     step->plan = true;
-    step->ring = outcome->state == TCCL_STATE_APPLIED;
+    step->ring = outcome->state == TCCL_STATE_PLANNED;
     step->measure = outcome->measure;
     step->subject = outcome->neighbours ? 0 : outcome->subject;
     step->promised = outcome->promised;
@@ -376,8 +376,8 @@ static double placed_by(struct running *running, int n_gpus, int max_rings)
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
-    bool ring = outcome->state == TCCL_STATE_APPLIED && outcome->choices;
-    bool own = outcome->state == TCCL_STATE_NOTHING && join->n_nodes == 1 && class->n_gpus > 1;
+    bool ring = outcome->state == TCCL_STATE_PLANNED && outcome->choices;
+    bool own = outcome->state == TCCL_STATE_LEFT && join->n_nodes == 1 && class->n_gpus > 1;
     if (ring)
         describe_baseline(running, join, class, outcome);
     if ((ring || own) && join->n_nodes == 1 && !join->hidden)

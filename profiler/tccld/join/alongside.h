@@ -30,7 +30,7 @@ int alongside_choose(struct running *running, const struct tccl_step_key *key,
 
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
  * with what each takes, before those of other nodes that the outcome names, and what other GPUs
- * would have given. Of a step on one node that is left to NCCL ("nothing-to-do"): what that has
+ * would have given. Of a step on one node that is left to NCCL ("left"): what that has
  * here alone, and what other GPUs would have given. class: as alongside_see gave it. */
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome);

@@ -26,7 +26,7 @@ void answer_without(struct step *step, enum tccl_reason cause, const char *fmt, 
     va_start(args, fmt);
     vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
-    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.state = TCCL_STATE_FAILED;
     step->outcome.partial = step->n_nodes > 1;
     free(step->own_ring);
     step->own_ring = NULL;
@@ -106,7 +106,7 @@ void answer_apply(struct step *step)
     struct daemon *daemon = step->steps->daemon;
     struct running_step *record = running_find(daemon->running, &step->key);
     struct writing writing = {.rc = -1};
-    bool ring = step->outcome.state == TCCL_STATE_APPLIED;
+    bool ring = step->outcome.state == TCCL_STATE_PLANNED;
     if (!step->by_script && !anyone_waits(step)) {
         if (!ring)
             return;
@@ -144,8 +144,8 @@ void answer_waiters(struct step *step)
         plan.state = tccl_outcome_told(&plan);
         plan.gbps = 0;
     }
-    if (!plan.path && plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
-        plan.state = TCCL_STATE_FALLBACK;
+    if (!plan.path && plan.state == TCCL_STATE_PLANNED) { /* LEAVE has removed the plan */
+        plan.state = TCCL_STATE_FAILED;
         tccl_outcome_say(&plan, TCCL_REASON_CANCELLED, "%s: the step has ended here",
                          step->steps->daemon->conf->node);
     }
@@ -191,8 +191,8 @@ void answer_children(struct step *step)
 void answer_late(struct step *step, struct connection *connection)
 {
     struct tccl_outcome outcome = step->outcome;
-    if (outcome.state == TCCL_STATE_APPLIED) {
-        outcome.state = TCCL_STATE_FALLBACK;
+    if (outcome.state == TCCL_STATE_PLANNED) {
+        outcome.state = TCCL_STATE_FAILED;
         tccl_outcome_say(&outcome, TCCL_REASON_PLAN_LOST,
                          "%s: the ring was given out before it asked again",
                          connection_node(connection));
@@ -203,7 +203,7 @@ void answer_late(struct step *step, struct connection *connection)
 void answer_refused(struct connection *connection, const struct tccl_step_key *key,
                     const struct tccl_error *err)
 {
-    struct tccl_outcome outcome = {.state = TCCL_STATE_FALLBACK};
+    struct tccl_outcome outcome = {.state = TCCL_STATE_FAILED};
     tccl_outcome_say(&outcome, err->reason, "%s", err->text);
     send_plan(connection, &outcome, key, 0, 0);
 }

@@ -91,8 +91,8 @@ static int say(const struct built_sum *sum, int rank, int of, const char *what,
 static int say_fewer(const struct built_sum *sum, char reason[static TCCL_OUTCOME_REASON + 1])
 {
     if (sum->nodes[TCCL_BUILT_NOT_USED] > 0)
-        say(sum, TCCL_BUILT_FEWER, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
-    return say(sum, TCCL_BUILT_FEWER, TCCL_BUILT_FEWER, "", reason);
+        say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
+    return say(sum, TCCL_BUILT_PARTLY, TCCL_BUILT_PARTLY, "", reason);
 }
 
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
@@ -102,9 +102,9 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
     *reason = '\0';
     if (of[TCCL_BUILT_DIFFERS] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason);
-    if (of[TCCL_BUILT_FEWER] > 0)
+    if (of[TCCL_BUILT_PARTLY] > 0)
         return say_fewer(sum, reason);
-    if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_APPLIED] + of[TCCL_BUILT_UNKNOWN] > 0)
+    if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_YES] + of[TCCL_BUILT_UNKNOWN] > 0)
         return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
     if (!built_sum_is_whole(sum))
         return say_silent(sum, nodes, reason);
@@ -113,7 +113,7 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
     if (of[TCCL_BUILT_NOT_USED] > 0)
         return say(sum, TCCL_BUILT_NOT_USED, TCCL_BUILT_NOT_USED, "", reason);
     if (sum->rank_last < 0 || sum->falls + (sum->rank_last > sum->rank_first) <= 1)
-        return TCCL_BUILT_APPLIED;
+        return TCCL_BUILT_YES;
     snprintf(reason, TCCL_OUTCOME_REASON + 1,
              "NCCL has the nodes in another order, that of their lowest ranks");
     return TCCL_BUILT_DIFFERS;

@@ -6,7 +6,7 @@
 #include "records/record.h"
 
 enum {
-    BUILT_RANKS = TCCL_BUILT_DIFFERS + 1,
+    BUILT_RANKS = TCCL_BUILT_RANKS,
     BUILT_TEXT = 340 /* bytes that a node says: its name and its reason */
 };
 
@@ -34,9 +34,9 @@ void built_sum_append(struct built_sum *sum, const struct built_sum *next);
 bool built_sum_is_whole(const struct built_sum *sum);
 
 /* What holds for the step, and why; nodes: its node names in bracket form, "" if not known.
- * `applied` if every node said so; `differs` if one did; else `fewer` if one did; `differs`, too,
+ * YES if every node said so; DIFFERS if one did; else PARTLY if one did; DIFFERS, too,
  * if some nodes have left the plan alone that others followed, or NCCL has them in another order;
- * `not used` if all have left it alone; else `unknown`. Returns the rank. */
+ * NOT_USED if all have left it alone; else UNKNOWN. Returns the rank. */
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
                     char reason[static TCCL_OUTCOME_REASON + 1]);
 

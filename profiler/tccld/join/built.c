@@ -77,7 +77,7 @@ static void count_figures(const struct verdict *verdict)
                          : step->measure  ? METRICS_TRIAL
                                           : METRICS_OWN,
                          tccl_achieved_share(figures->best, figures->steered ? "rings" : "own",
-                                             tccl_built_name(verdict->told), step->gbps, own, own));
+                                             tccl_built_word(verdict->told), step->gbps, own, own));
 }
 
 void built_drop(struct running_step *step)
@@ -230,7 +230,7 @@ static json_t *record_of(const struct verdict *verdict, int rank, const char *re
 {
     cleanup_json json_t *record = tccl_key_to_json(&verdict->step->key);
     if (json_object_set_new(record, "start", json_integer(verdict->step->start)) != 0 ||
-        json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
+        json_object_set_new(record, "built", json_string(tccl_built_word(rank))) != 0 ||
         tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
         put_nccl(verdict, record) != 0 || put_figures(&verdict->figures, record) != 0)
         return NULL;
@@ -349,7 +349,7 @@ static void conclude(const struct verdict *verdict)
 {
     const struct running_step *step = verdict->step;
     const struct figures *figures = &verdict->figures;
-    bool planned = figures->steered && verdict->told == TCCL_BUILT_APPLIED;
+    bool planned = figures->steered && verdict->told == TCCL_BUILT_YES;
     if (verdict->ended_at && figures->samples > 0 && step->subject && (planned || step->measure))
         evidence_take(verdict->running->daemon,
                       &(struct evidence_step){.subject = (uint64_t)step->subject,
@@ -418,20 +418,20 @@ static void changed(struct verdict *verdict)
 
 static void take_word(struct verdict *verdict, int rank, const char *text)
 {
-    bool prefix = *text && (verdict->step->n_nodes > 1 || rank >= TCCL_BUILT_FEWER);
+    bool prefix = *text && (verdict->step->n_nodes > 1 || rank >= TCCL_BUILT_PARTLY);
     snprintf(verdict->text, sizeof(verdict->text), "%s%s%s",
              prefix ? verdict->running->daemon->conf->node : "", prefix ? ": " : "", text);
     verdict->rank = rank;
     changed(verdict);
 }
 
-/* How many of the planned rings there are by this word; `fewer` comes with "1 of 3 rings". */
+/* How many of the planned rings there are by this word; `partly` comes with "1 of 3 rings". */
 static int rings_built(int rank, const char *text)
 {
     int n;
     if (rank == TCCL_BUILT_NOT_USED || rank == TCCL_BUILT_DIFFERS)
         return 0;
-    if (rank != TCCL_BUILT_FEWER || sscanf(text, "%2d of ", &n) != 1 || n < 1)
+    if (rank != TCCL_BUILT_PARTLY || sscanf(text, "%2d of ", &n) != 1 || n < 1)
         return TCCL_CHAIN_RINGS;
     return n < TCCL_CHAIN_RINGS ? n : TCCL_CHAIN_RINGS;
 }

@@ -265,7 +265,7 @@ void evidence_apply(struct daemon *daemon, struct tccl_outcome *outcome,
 {
     const struct tccl_conf *conf = daemon->conf;
     const struct evidence *evidence = daemon->evidence;
-    if (outcome->state != TCCL_STATE_APPLIED || !conf->evidence || !evidence || !evidence->table ||
+    if (outcome->state != TCCL_STATE_PLANNED || !conf->evidence || !evidence || !evidence->table ||
         !evidence_leaves(evidence->table, (uint64_t)outcome->subject, join->uid,
                          conf->evidence_users) ||
         trial_draws(&join->key, "again", EVIDENCE_RETURN))

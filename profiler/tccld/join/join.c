@@ -22,7 +22,7 @@ static bool is_too_small(struct step *step)
     struct tccl_outcome *outcome = &step->outcome;
     if (join->mode != TCCL_MODE_AUTO || join->n_nodes >= join->min_nodes)
         return false;
-    outcome->state = TCCL_STATE_FALLBACK;
+    outcome->state = TCCL_STATE_FAILED;
     tccl_outcome_say(outcome, TCCL_REASON_POLICY, "policy: %d nodes in this step, MinNodes is %d",
                      join->n_nodes, join->min_nodes);
     step->recorded = step->node != 0;

@@ -32,7 +32,7 @@ enum {
 static void fall_back(struct tccl_outcome *outcome, enum tccl_reason cause, const char *why)
 {
     tccl_outcome_say(outcome, cause, "%s", why);
-    outcome->state = TCCL_STATE_FALLBACK;
+    outcome->state = TCCL_STATE_FAILED;
 }
 
 /* There is no ring of all GPUs; groups of them may have chains. */
@@ -74,7 +74,7 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
     const char *name = outcome->policy;
     double own = outcome->baseline_gbps;
     char why[TCCL_DECISION_TEXT];
-    outcome->state = TCCL_STATE_NOTHING;
+    outcome->state = TCCL_STATE_LEFT;
     outcome->groups = decision.decided != TCCL_BELOW_POLICY;
     tccl_decision_say(&asked, &decision, why);
     if (decision.decided == TCCL_BELOW_POLICY)
@@ -275,7 +275,7 @@ void outcome_measure_own(struct tccl_outcome *outcome)
     outcome->gbps = outcome->alone_gbps = 0;
     *outcome->fewer_rings = '\0';
     outcome->agreed = false;
-    outcome->state = TCCL_STATE_NOTHING;
+    outcome->state = TCCL_STATE_LEFT;
     outcome->measure = true;
 }
 
@@ -329,7 +329,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
                          ring->gbps, join->trial / 1000.0);
         return;
     }
-    outcome->state = TCCL_STATE_APPLIED;
+    outcome->state = TCCL_STATE_PLANNED;
     outcome->gbps = ring->gbps;
     outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
     write_ring(outcome, ring, runs, n_runs, join);
@@ -395,14 +395,14 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         tccl_outcome_say(outcome, TCCL_REASON_POLICY,
                          "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
-        outcome->state = TCCL_STATE_FALLBACK;
+        outcome->state = TCCL_STATE_FAILED;
         return;
     }
     int nothing =
         runs ? tccl_ring_choose(runs, merge->n_runs, most_rings, &ring, &limits.rings_of_best, &err)
              : tccl_fail_as(&err, TCCL_REASON_OVERLOAD, "out of memory");
     if (nothing > 0)
-        outcome->state = TCCL_STATE_NOTHING;
+        outcome->state = TCCL_STATE_LEFT;
     else if (nothing < 0)
         leave_unclosed(outcome, &err, runs, merge->n_runs, join->nodes);
     else
@@ -488,7 +488,7 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     struct outcome_part part;
     char text[TCCL_RINGS_TEXT];
     *ring = NULL;
-    if (outcome->state != TCCL_STATE_APPLIED)
+    if (outcome->state != TCCL_STATE_PLANNED)
         return plan_groups(outcome, join, class, machine, socket, plan, err);
     if (outcome_part(outcome, join, class, &part) != 0 || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"

@@ -61,7 +61,7 @@ static void lose_plan(struct step *step, const struct tccl_error *err)
     snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
              step->join->nodes[step->node], err->text);
     tccl_outcome_say(&step->outcome, err->reason, "%s", err->text);
-    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.state = TCCL_STATE_FAILED;
     step_close(step, STEP_LOST);
     report_failure(step, err->reason, reason); /* others may have been given the ring */
 }
@@ -176,8 +176,7 @@ void report_partial(struct step *step, enum tccl_reason cause, const char *reaso
         running_save_soon(running, known);
     }
     cleanup_json json_t *record = step->node == 0 ? json_deep_copy(step->record) : NULL;
-    if (record && json_object_set_new(record, "state", json_string("partial")) == 0 &&
-        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
+    if (record && tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0 &&
         tccl_message_put_reason(record, cause) == 0)
         record_put_checked(step->steps->daemon, tccl_steal(record), &step->key, step->uid, true);
     if (step->node == 0 || step->up)

@@ -42,7 +42,7 @@ bool step_enter(struct step *step, enum step_event event)
 static void decide_end(struct step *step)
 {
     if (step->node == 0)
-        step->outcome.required = step->outcome.state == TCCL_STATE_FALLBACK && step->required &&
+        step->outcome.required = step->outcome.state == TCCL_STATE_FAILED && step->required &&
                                  step->n_waiters > 0 && step->join && !step->join->reason[0];
 }
 
@@ -81,7 +81,7 @@ static void keep_record(struct step *step)
         log_line("step %s: out of memory: it has no record", step->text);
         return;
     }
-    if (step->node == 0 && step->outcome.state == TCCL_STATE_APPLIED)
+    if (step->node == 0 && step->outcome.state == TCCL_STATE_PLANNED)
         step->record = json_incref(record);
     record_put_checked(step->steps->daemon, record, &step->key, step->uid, step->node == 0);
 }
@@ -160,7 +160,7 @@ void step_fail(struct step *step, enum tccl_reason cause, const char *fmt, ...)
     vsnprintf(reason, sizeof(reason), fmt, args);
     va_end(args);
     tccl_outcome_say(&step->outcome, cause, "%s", reason);
-    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.state = TCCL_STATE_FAILED;
     step_close(step, STEP_FAIL);
     step_advance(step);
 }

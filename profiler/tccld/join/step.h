@@ -98,7 +98,7 @@ struct step {
     struct tccl_outcome outcome;
     bool recorded;  /* here or further up */
     bool required;  /* a node requires a ring, this one or one below */
-    json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
+    json_t *record; /* at the root, of a ring, in case it turns out that a node is without it */
     struct event *timer;
 };
 
@@ -133,7 +133,7 @@ const char *step_name(const struct step *step, int node);
 char *const *step_names(const struct step *step, int node);
 
 struct steps *steps_new(struct daemon *daemon); /* NULL without memory */
-/* Ends all open steps, with a fallback where somebody waits. */
+/* Ends all open steps, without a ring where somebody waits. */
 void steps_stop(struct steps *steps);
 /* NULL is fine. */
 void steps_free(struct steps *steps);
@@ -169,7 +169,7 @@ static inline bool step_has_joined(const struct step *step)
 /* Has a ring been given out? This node may be without it. */
 static inline bool step_has_ring(const struct step *step)
 {
-    return step->outcome.state == TCCL_STATE_APPLIED || step->outcome.partial;
+    return step->outcome.state == TCCL_STATE_PLANNED || step->outcome.partial;
 }
 
 request_handler step_alive, step_here, step_join, step_leave, step_merge;

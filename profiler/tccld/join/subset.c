@@ -115,12 +115,12 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
     bool better = false;
     if (tccl_chain_check(&choice->cell.set.rings[0], machine, &err) != 0 ||
         tccl_expressible(machine, &choice->cell.set.rings[0], 1, &err) != 0) {
-        answer(lines, TCCL_STATE_FALLBACK, err.text);
+        answer(lines, TCCL_STATE_FAILED, err.text);
         return;
     }
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         better |= choice->better[i];
-    answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
+    answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT,
            better ? "" : reason_for_own(choice));
     chain_lines_put_rates(lines, choice->cell.gbps, class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
@@ -143,14 +143,14 @@ static void put_answer(struct tccl_line_writer *lines, const struct tccl_node_cl
     const struct tccl_seen *cell = closed ? tccl_class_ring(class) : best_cell(class);
     struct tccl_group_choice alone;
     if (closed && class->n_gpus == 1)
-        answer(lines, TCCL_STATE_NOTHING, "one GPU");
+        answer(lines, TCCL_STATE_LEFT, "one GPU");
     else if (!closed && class->n_nics == 0)
-        answer(lines, TCCL_STATE_FALLBACK, "this node has no NIC");
+        answer(lines, TCCL_STATE_FAILED, "this node has no NIC");
     else if (!closed && !*class->meets)
-        answer(lines, TCCL_STATE_FALLBACK,
+        answer(lines, TCCL_STATE_FAILED,
                "NCCL's own NICs of these GPUs are on several fabrics: nodes would have to agree");
     else if (!cell || !cell->set.n || !(cell->gbps > 0))
-        answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
+        answer(lines, TCCL_STATE_FAILED, "the profile has no such chain of these GPUs");
     else if (joint)
         put_choice(lines, class, machine, joint, closed);
     else {
@@ -187,7 +187,7 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
     if (step->measure) { /* a shim that does not know of it */
-        answer(&writer, TCCL_STATE_NOTHING, "what NCCL's own choice achieves is measured");
+        answer(&writer, TCCL_STATE_LEFT, "what NCCL's own choice achieves is measured");
         connection_answer_lines(connection, &writer);
         return;
     }
@@ -196,6 +196,6 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
     if (class)
         answer_class(daemon, step, class, question.closed, &writer);
     else
-        answer(&writer, TCCL_STATE_FALLBACK, err.text);
+        answer(&writer, TCCL_STATE_FAILED, err.text);
     connection_answer_lines(connection, &writer);
 }

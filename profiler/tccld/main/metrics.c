@@ -68,15 +68,15 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_re
     double seconds = (double)waited_us * 1e-6;
     if ((int)state >= 0 && (int)state < STATES)
         metrics->states[state]++;
-    if (state == TCCL_STATE_FALLBACK)
+    if (state == TCCL_STATE_FAILED)
         metrics->reasons[reason]++;
     if (state == TCCL_STATE_OFF)
         return; /* nobody waited */
-    if (state == TCCL_STATE_APPLIED && ratio > 0) {
+    if (state == TCCL_STATE_PLANNED && ratio > 0) {
         count_value(metrics->gains, gain_ends, GAINS, ratio);
         metrics->gained += ratio;
     }
-    if (state == TCCL_STATE_APPLIED && rings > 0) {
+    if (state == TCCL_STATE_PLANNED && rings > 0) {
         count_value(metrics->rings, ring_ends, RINGS, (double)rings);
         metrics->all_rings += (double)rings;
     }

@@ -39,8 +39,8 @@ void metrics_free(struct metrics *metrics); /* NULL is fine */
 /* A JOIN came from this node. */
 void metrics_join(struct metrics *metrics, enum tccl_mode mode);
 
-/* It was answered: reason counts in a fallback, with a ring ratio (the ring's bandwidth over NCCL's
- * own choice; 0: not known) and rings (how many run at once). waited_us: since the JOIN,
+/* It was answered: reason counts where it failed, with a ring ratio (the ring's bandwidth over
+ * NCCL's own choice; 0: not known) and rings (how many run at once). waited_us: since the JOIN,
  * microseconds; not counted where the state is off. */
 void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us);
