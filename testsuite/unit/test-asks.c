@@ -297,7 +297,7 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
     double baseline = baseline_of(answer);
     CHECK(gbps - best < 1e-3 && best - gbps < 1e-3);
     CHECK_STR(text_of(answer, "source"), "model");
-    CHECK_STR(state, gbps > baseline ? "applied" : "nothing-to-do");
+    CHECK_STR(state, gbps > baseline ? "planned" : "left");
     if (strcmp(state, "planned") != 0)
         return;
     ++*applied;
@@ -699,10 +699,10 @@ TEST(nodes)
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 2, "unknown", "not sent", true);
     confirm(&key, 2, "differs", "edge 1 went through memory 0", true);
-    await_built(2, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
+    await_built(2, &key, "planned", "no", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
     confirm(&key, 1, "applied", "", true);
     leave_all(&key, 2);
-    await_built(1, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
+    await_built(1, &key, "planned", "no", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
 
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
@@ -720,7 +720,7 @@ TEST(nodes)
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
     leave_all(&key, 2);
-    await_built(1, &key, "differs", "differs",
+    await_built(1, &key, "planned", "no",
                 "n1: no communicator over the step's GPUs was made with this plan (1 of 2 nodes "
                 "left the plan alone)");
 }
@@ -781,7 +781,7 @@ TEST(restart)
     check_refused(job_uid(), 1, chain_question(&silent, 8, true), "entry 0 is not a GPU");
     confirm(&silent, 1, "differs", "it is so", true);
     leave_all(&silent, 1);
-    await_built(1, &silent, "differs", "differs", "n1: it is so");
+    await_built(1, &silent, "planned", "no", "n1: it is so");
     leave_all(&key, 1);
     await_built(1, &key, "planned", "yes", "");
 }
@@ -796,7 +796,7 @@ TEST(away)
     confirm(&key, 2, "differs", "after all", true);
     leave_all(&key, 2);
     rig_start_tccld(HOME);
-    await_built(1, &key, "differs", "differs", "n2: after all (1 of 2 nodes)");
+    await_built(1, &key, "planned", "no", "n2: after all (1 of 2 nodes)");
 }
 
 /* Connections to the records' home, from the first one until none comes for a while; all are hung
@@ -836,7 +836,7 @@ TEST(traffic)
     close(listener);
     leave_all(&key, 1);
     rig_start_tccld(HOME);
-    await_built(1, &key, "differs", "differs", "n1: x");
+    await_built(1, &key, "planned", "no", "n1: x");
 }
 
 /* Without AccountingHost the word of another node comes to the first node, which has the record. */
@@ -851,7 +851,7 @@ TEST(no_home)
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 1, "applied", "", true);
     confirm(&key, 2, "differs", "here", true);
-    await_built(1, &key, "differs", "differs", "n2: here (1 of 2 nodes)");
+    await_built(1, &key, "planned", "no", "n2: here (1 of 2 nodes)");
     leave_all(&key, 2);
 }
 
