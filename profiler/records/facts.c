@@ -31,7 +31,7 @@ struct tccl_shown tccl_shown(const char *state, const char *reason, const char *
         decided = TCCL_STATE_PLANNED;
         shown = (struct tccl_shown){tccl_state_name(decided), "", shown.built, TCCL_REASON_NONE};
     }
-    bool silent = rank == TCCL_BUILT_NOT_USED && tccl_is(built_reason, TCCL_BUILT_SILENT);
+    bool silent = rank == TCCL_BUILT_NOT_USED && strstr(built_reason, TCCL_BUILT_SILENT);
     shown.built = decided != TCCL_STATE_PLANNED ? "" : silent ? TCCL_NO_CALL : shown.built;
     if (decided != TCCL_STATE_PLANNED)
         return shown;

@@ -462,7 +462,7 @@ TEST(bad_questions)
         CHECK(closed == NULL);
     }
     leave_all(&key, 1);
-    await_built(1, &key, "planned", "no",
+    await_built(1, &key, "planned", "no call",
                 "no communicator over the step's GPUs was made with this plan");
 }
 
