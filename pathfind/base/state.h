@@ -38,7 +38,7 @@ enum tccl_built {
 #undef TCCL_BUILT_ENUM
         TCCL_BUILT_RANKS
 };
-/* What people read where the step has made no communicator over its GPUs. */
+/* What people read where no communicator over the step's GPUs was seen. */
 #define TCCL_NO_CALL "no call"
 
 extern const char *const tccl_built_names[]; /* all that people read: "yes" "partly" … NULL */

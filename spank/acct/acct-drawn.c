@@ -58,7 +58,7 @@ static const struct built {
     {"yes", "planned, and NCCL built it", "", false},
     {"partly", "planned, and NCCL built a part of it", "Planned, but built only in part: ", false},
     {"no", "planned, but NCCL did not build it", "Planned, but not built: ", false},
-    {TCCL_NO_CALL, "planned, but NCCL was not called", "Planned: ", false},
+    {TCCL_NO_CALL, "planned; no call of NCCL was seen", "Planned: ", false},
     {"unknown", "; what NCCL built is not known", "Predicted: ", true},
     {"", "; what NCCL built is not reported yet", "Predicted: ", true},
 };

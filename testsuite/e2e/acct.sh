@@ -32,7 +32,7 @@ equal "-X" "$(show -X -j "$job" -o jobid,state,nnodes,jobname)" "$job|planned|4|
 eventually "a record of the script" has_record "$job" batch
 steps=$(show -j "$job" | wc -l)
 equal "steps of the job" "$(show -X -j "$job" -o steps)" "$steps"
-equal "-s" "$(show -j "$job" -s APP -o jobid | xargs)" "$job.0 $job.1"
+equal "-s" "$(show -j "$job" -s PLA -o jobid | xargs)" "$job.0 $job.1"
 equal "-i" "$(show -j "$job" -i 2 -o jobid)" "$job.1"
 equal "-S" "$(show -S "uts$began" -s planned -o jobid --name='<b>&日本' | xargs)" "$job.0 $job.1"
 equal "-E" "$(show -S now-1hour -E "uts$began" -o jobid -s planned | grep -c "^$job" || true)" 0

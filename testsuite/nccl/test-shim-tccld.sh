@@ -19,7 +19,7 @@ built yes
 
 step "without the shim"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --preload -
-built no
+built "no call"
 
 step "the user wants no P2P and a tree"
 joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set NCCL_ALGO=Tree
