@@ -149,6 +149,14 @@ bool tccl_chain_has_p2p(const struct tccl_chain *chain)
     return false;
 }
 
+bool tccl_chain_reads(const struct tccl_chain *chain)
+{
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        if (chain->edges[i].kind == TCCL_P2P_READ)
+            return true;
+    return false;
+}
+
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
 {
     if (a->n_gpus != b->n_gpus || a->closed != b->closed ||

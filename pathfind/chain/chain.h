@@ -52,6 +52,9 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
 /* Do GPUs reach each other directly in it? Not where each process sees only its own GPU. */
 bool tccl_chain_has_p2p(const struct tccl_chain *chain);
 
+/* Do P2P edges read in it? */
+bool tccl_chain_reads(const struct tccl_chain *chain);
+
 /* Do they say the same? Closed chains that begin at different GPUs do not. */
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b);
 
@@ -80,7 +83,8 @@ int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struc
  * searched, kept, sent nor given to a job. Chains over the same GPUs that run at once; a single one
  * is a set of one. machine: with what GPUs can do; NULL: not known, then what some machine can.
  * What NCCL decides once for a process or a pair of GPUs must suit all of them:
- *  - P2P edges write, as by default (reading is one choice for all communicators of a process);
+ *  - P2P edges all write, as by default, or all read: one choice for all communicators of a
+ * process, on a node (search/reads.c says where reading is one);
  *  - a closed chain does not have exactly one bounce (its GPUs would all be joined by P2P edges);
  *  - GPUs that some chain joins by P2P, or that have GPUDirect to one NIC, are an island, and no
  *    edge of any chain leads through memory within one: two GPUs have one transport;

@@ -8,6 +8,7 @@ enum { AMPERE = 80 /* from this compute capability on GPUs send by GPUDirect */ 
 /* What NCCL decides once for a process or a pair of GPUs, over all chains. */
 struct decided {
     const struct tccl_machine *machine;
+    int8_t reads;                    /* P2P edges read, 1, or write, 0; -1: there is none yet */
     uint32_t islands[TCCL_MAX_GPUS]; /* of each GPU: those in its island, itself included */
     int8_t memories[TCCL_MAX_GPUS];  /* of its buffers, -1: none yet */
     int8_t direct[TCCL_MAX_GPUS];    /* GPUDirect: 0, 1; -1: it meets no NIC */
@@ -72,13 +73,16 @@ static int use_chain(struct decided *decided, const struct tccl_chain *chain,
 {
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int to = chain->gpus[(i + 1) % chain->n_gpus];
-        if (chain->edges[i].kind == TCCL_P2P_READ)
-            return tccl_fail(err,
-                             "a P2P edge reads, but then those of other communicators would, too");
-        if (chain->edges[i].kind != TCCL_BOUNCE)
-            join(decided, chain->gpus[i], to);
-        else if (use_memory(decided, to, chain->edges[i].memory, err) != 0)
-            return -1;
+        bool reads = chain->edges[i].kind == TCCL_P2P_READ;
+        if (chain->edges[i].kind == TCCL_BOUNCE) {
+            if (use_memory(decided, to, chain->edges[i].memory, err) != 0)
+                return -1;
+            continue;
+        }
+        if (decided->reads == !reads)
+            return tccl_fail(err, "P2P edges both read and write, but a process has one choice");
+        decided->reads = reads;
+        join(decided, chain->gpus[i], to);
     }
     return chain->closed || chain->n_gpus == 0 ? 0 : use_ports(decided, chain, err);
 }
@@ -126,6 +130,7 @@ int tccl_expressible(const struct tccl_machine *machine, const struct tccl_chain
 {
     struct decided decided;
     decided.machine = machine;
+    decided.reads = -1;
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         decided.islands[i] = UINT32_C(1) << i;
     memset(decided.memories, -1, sizeof(decided.memories));

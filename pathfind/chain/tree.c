@@ -51,6 +51,7 @@ void tccl_tree_ways(const struct tccl_machine *machine, const struct tccl_chain 
     memset(ways, 0, sizeof(*ways));
     ways->machine = machine;
     ways->chain = chain;
+    ways->reads = tccl_chain_reads(chain);
     for (int a = 0; a < chain->n_gpus; a++) {
         ways->memory[chain->gpus[a]] = (uint8_t)memory_of(machine, chain, a);
         for (int b = a + 1; b < chain->n_gpus; b++)
@@ -64,7 +65,7 @@ void tccl_tree_ways(const struct tccl_machine *machine, const struct tccl_chain 
 int tccl_tree_edge(const struct tccl_tree_ways *ways, int a, int b, tccl_transfer out[static 4])
 {
     bool direct = ways->direct[a] >> b & 1;
-    struct tccl_edge to_a = {TCCL_P2P_WRITE, 0}, to_b = to_a;
+    struct tccl_edge to_a = {ways->reads ? TCCL_P2P_READ : TCCL_P2P_WRITE, 0}, to_b = to_a;
     if (!direct) {
         to_a = (struct tccl_edge){TCCL_BOUNCE, ways->memory[a]};
         to_b = (struct tccl_edge){TCCL_BOUNCE, ways->memory[b]};

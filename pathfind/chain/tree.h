@@ -25,6 +25,7 @@ struct tccl_tree_ways {
     const struct tccl_chain *chain;
     uint8_t memory[TCCL_MAX_GPUS];  /* of each GPU's buffers */
     uint32_t direct[TCCL_MAX_GPUS]; /* GPUs to which each of them has P2P */
+    bool reads;                     /* by which they read, as in the chain */
 };
 void tccl_tree_ways(const struct tccl_machine *machine, const struct tccl_chain *chain,
                     struct tccl_tree_ways *ways);

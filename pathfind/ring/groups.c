@@ -98,7 +98,8 @@ struct list {
 
 struct tccl_groups {
     const struct tccl_machine *machine;
-    bool closed, hidden;
+    bool closed;
+    enum tccl_view view;
     const struct tccl_beside *beside;
     double unit; /* the best of any group alone, GB/s */
     double noise;
@@ -153,7 +154,7 @@ static bool may_have(const struct tccl_groups *groups, const struct tccl_result 
     const struct tccl_chain *chain = &result->chain;
     const struct tccl_nic *nics = groups->machine->nics;
     if (!(result->gbps > 0) || chain->closed != groups->closed ||
-        (groups->hidden && tccl_chain_has_p2p(chain)) ||
+        !tccl_view_allows(groups->view, chain) ||
         tccl_expressible(groups->machine, chain, 1, NULL) != 0)
         return false;
     return chain->closed ||
@@ -223,14 +224,15 @@ static int pick(struct candidate *all, int n, struct candidate *picked)
     return count;
 }
 
-struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed, bool hidden)
+struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed,
+                                    enum tccl_view view)
 {
     struct tccl_groups *groups = calloc(1, sizeof(*groups));
     if (!groups)
         return NULL;
     groups->machine = machine;
     groups->closed = closed;
-    groups->hidden = hidden;
+    groups->view = view;
     return groups;
 }
 

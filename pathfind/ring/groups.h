@@ -28,9 +28,10 @@ struct tccl_group_choice {
 
 struct tccl_groups;
 
-/* Groups of which all have this node alone (closed: rings), or none. machine: borrowed. hidden:
- * chains without P2P. NULL without memory. */
-struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed, bool hidden);
+/* Groups of which all have this node alone (closed: rings), or none. machine: borrowed.
+ * view: which chains. NULL without memory. */
+struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed,
+                                    enum tccl_view view);
 void tccl_groups_free(struct tccl_groups *groups); /* NULL is fine */
 /* One more, whose GPUs no other has: what it may have is copied from its table. Returns 0, or -1
  * with err: there is no chain, or there are TCCL_MAX_GROUPS. */

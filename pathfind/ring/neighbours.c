@@ -215,7 +215,7 @@ static int by_gbps(const void *a, const void *b)
 
 /* Those between the NICs of a pair, or rings. */
 static void list_candidates(struct tccl_candidates *candidates, const struct tccl_table *table,
-                            const struct tccl_node_class *class, int pair, bool hidden)
+                            const struct tccl_node_class *class, int pair, enum tccl_view view)
 {
     bool closed = pair == tccl_class_pairs(class);
     candidates->n = 0;
@@ -223,7 +223,7 @@ static void list_candidates(struct tccl_candidates *candidates, const struct tcc
         const struct tccl_chain *chain = &own->chain;
         if (chain->closed == closed && own->gbps > 0 &&
             (closed || chain->entry.nic * class->n_nics + chain->exit.nic == pair) &&
-            !(hidden && tccl_chain_has_p2p(chain)))
+            tccl_view_allows(view, chain))
             candidates->list[candidates->n++] = own;
     }
     qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
@@ -232,7 +232,7 @@ static void list_candidates(struct tccl_candidates *candidates, const struct tcc
 /* For each pair of NICs, or the ring, the best one of the table; the sets, which the class has as
  * they are alone, where they harm nobody. */
 static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor,
-                      const struct tccl_table *table, bool closed, bool hidden,
+                      const struct tccl_table *table, bool closed, enum tccl_view view,
                       const struct tccl_machine *machine, struct tccl_node_class *class,
                       struct tccl_error *err)
 {
@@ -257,7 +257,7 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
         if (several)
             candidates.n = 1, list[0] = &alone;
         else
-            list_candidates(&candidates, table, class, i, hidden);
+            list_candidates(&candidates, table, class, i, view);
         beside->own = candidates.n ? list[0]->gbps : 0;
         if (tccl_choose(beside, &candidates, &best, err) != 0)
             return -1;
@@ -269,13 +269,12 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
 }
 
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
-                                          const struct tccl_table *table, bool closed, bool hidden,
-                                          struct tccl_error *err)
+                                          const struct tccl_table *table, bool closed,
+                                          enum tccl_view view, struct tccl_error *err)
 {
     const struct tccl_machine *machine =
         beside->model ? tccl_model_machine(beside->model) : beside->machine;
-    cleanup_class struct tccl_node_class *class =
-        tccl_node_class_from_table(table, machine, hidden ? TCCL_VIEW_HIDDEN : TCCL_VIEW_JOB);
+    cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine, view);
     struct tccl_floor floor = {.known = {0}};
     beside->selfish = false;
     if (!class) {
@@ -285,7 +284,7 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     class->neighbours = beside->n;
     struct own own[TCCL_GENERATIONS];
     if (rate_generations(beside, table->baselines[closed], own, &floor, err) != 0 ||
-        choose_all(beside, &floor, table, closed, hidden, machine, class, err) != 0)
+        choose_all(beside, &floor, table, closed, view, machine, class, err) != 0)
         return NULL;
     take_generations(own, closed, class);
     return tccl_steal(class);
@@ -329,7 +328,7 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
     const struct tccl_machine *machine =
         beside->model ? tccl_model_machine(beside->model) : beside->machine;
     struct tccl_node_class *class = beside->n
-                                        ? tccl_beside_class(beside, table, true, false, err)
+                                        ? tccl_beside_class(beside, table, true, TCCL_VIEW_JOB, err)
                                         : tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     const struct tccl_run run = {.class = class, .count = 1};
     struct tccl_ring ring = {0};

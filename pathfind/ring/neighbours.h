@@ -90,11 +90,11 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
  * sets, and what a stock NCCL builds, are rated in the same way. Nobody who runs gets less than
  * beside NCCL's own choice, of any generation: a pair for which there is no other chain says that
  * its one harms, and such sets are left out. Where that is known by bounds
- * only, and a chain's bandwidth is not, it counts as it is alone. hidden: as
- * TCCL_VIEW_HIDDEN. own and selfish are set here. NULL with err. */
+ * only, and a chain's bandwidth is not, it counts as it is alone. own and selfish are set here.
+ * NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
-                                          const struct tccl_table *table, bool closed, bool hidden,
-                                          struct tccl_error *err);
+                                          const struct tccl_table *table, bool closed,
+                                          enum tccl_view view, struct tccl_error *err);
 
 /* What a step with some GPUs of one node gets at its launch, of their chain table: several rings, a
  * single one, or NCCL's own where that is as good. */

@@ -37,6 +37,28 @@ struct tccl_node_class *tccl_node_class_new(int n_nics)
 
 /* ---- chains and rings ---- */
 
+bool tccl_view_allows(enum tccl_view view, const struct tccl_chain *chain)
+{
+    bool reads = tccl_chain_reads(chain);
+    return view == TCCL_VIEW_HIDDEN   ? !tccl_chain_has_p2p(chain)
+           : view == TCCL_VIEW_WRITES ? !reads
+           : view == TCCL_VIEW_READS  ? reads || !tccl_chain_has_p2p(chain)
+                                      : true;
+}
+
+/* One of the others counts where the best one between its ports may not be seen. */
+static bool counts(const struct tccl_table *table, const struct tccl_result *own,
+                   enum tccl_view view)
+{
+    const struct tccl_result *best = tccl_table_place(table, &own->chain);
+    if (own->part == TCCL_HOST && view != TCCL_VIEW_HIDDEN)
+        return false;
+    if (own->part == TCCL_OTHER && (view == TCCL_VIEW_HIDDEN || !best || !best->chain.n_gpus ||
+                                    tccl_view_allows(view, &best->chain)))
+        return false;
+    return tccl_view_allows(view, &own->chain);
+}
+
 static struct tccl_seen *place_of(const struct tccl_node_class *class,
                                   const struct tccl_chain *chain)
 {
@@ -56,7 +78,8 @@ static void take(struct tccl_seen *seen, const struct tccl_result *result)
 
 /* For each pair of NICs the best port pair, and the highest bound of all of them. Without P2P the
  * bounds of all chains hold, too. */
-static void fill_singles(struct tccl_node_class *class, const struct tccl_table *table, bool hidden)
+static void fill_singles(struct tccl_node_class *class, const struct tccl_table *table,
+                         enum tccl_view view)
 {
     const int n = table->n_ports;
     const struct tccl_result *own = NULL;
@@ -67,13 +90,15 @@ static void fill_singles(struct tccl_node_class *class, const struct tccl_table 
         seen->bound = fmax(seen->bound, table->results[i].bound);
     }
     ring->bound = class->n_gpus > 1 ? tccl_table_ring(table)->bound : 0;
-    if (hidden)
+    if (view == TCCL_VIEW_HIDDEN)
         ring->bound = fmin(ring->bound, tccl_table_host_ring(table)->bound);
-    while ((own = tccl_table_next(table, own, 1 << TCCL_BEST | (hidden ? TCCL_HOSTS : 0)))) {
+    while ((own = tccl_table_next(table, own, TCCL_SINGLES))) {
         struct tccl_seen *seen = place_of(class, &own->chain);
+        if (!counts(table, own, view))
+            continue;
         if (own->part == TCCL_HOST)
             seen->bound = fmin(seen->bound, own->bound);
-        if (own->gbps > seen->gbps && !(hidden && tccl_chain_has_p2p(&own->chain)))
+        if (own->gbps > seen->gbps)
             take(seen, own);
     }
 }
@@ -81,7 +106,7 @@ static void fill_singles(struct tccl_node_class *class, const struct tccl_table 
 /* On a part of a node: chains that are as fast but for the noise, and leave more memories that are
  * next to other GPUs only to these, or as many, and are faster, for steps that come. */
 static void leave_room(struct tccl_node_class *class, const struct tccl_table *table,
-                       const struct tccl_machine *machine, bool hidden)
+                       const struct tccl_machine *machine, enum tccl_view view)
 {
     double best[TCCL_MAX_NICS * TCCL_MAX_NICS];
     double noise = fmax(fmin(table->noise, TCCL_MOST_FOR_ROOM), 1e-9);
@@ -91,7 +116,7 @@ static void leave_room(struct tccl_node_class *class, const struct tccl_table *t
         best[i] = class->seen[i].gbps;
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));) {
         struct tccl_seen *seen = place_of(class, &own->chain);
-        if (own->chain.closed || (hidden && tccl_chain_has_p2p(&own->chain)) || !(own->gbps > 0) ||
+        if (own->chain.closed || !tccl_view_allows(view, &own->chain) || !(own->gbps > 0) ||
             own->gbps < best[seen - class->seen] * (1 - noise))
             continue;
         int far = tccl_chain_far(machine, &own->chain);
@@ -304,12 +329,12 @@ const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, con
 
 /* ---- from a table ---- */
 
-static bool has_p2p(const struct tccl_ring_set *set)
+static bool allows_all(enum tccl_view view, const struct tccl_ring_set *set)
 {
     for (int i = 0; i < set->n; i++)
-        if (tccl_chain_has_p2p(&set->rings[i]))
-            return true;
-    return false;
+        if (!tccl_view_allows(view, &set->rings[i]))
+            return false;
+    return true;
 }
 
 /* The best single one that is there. */
@@ -328,7 +353,7 @@ static int fill_sets(struct tccl_node_class *class, const struct tccl_table *tab
 {
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
         const struct tccl_seen set = {.gbps = own->gbps, .bound = own->bound, .set = *own->set};
-        if ((view == TCCL_VIEW_HIDDEN && has_p2p(own->set)) ||
+        if (!allows_all(view, own->set) ||
             (view != TCCL_VIEW_ALL &&
              tccl_set_takes_room(machine, own->set, best_chain(class, own->chain.closed))))
             continue;
@@ -359,8 +384,8 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     class->noise = table->noise;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fill_baseline(&class->baselines[i], table, i);
-    fill_singles(class, table, view == TCCL_VIEW_HIDDEN);
-    leave_room(class, table, machine, view == TCCL_VIEW_HIDDEN);
+    fill_singles(class, table, view);
+    leave_room(class, table, machine, view);
     if (fill_sets(class, table, machine, view) != 0)
         return NULL;
     for (int i = 0; i < class->n_seen; i++) /* bounds of several entries have been put together */

@@ -83,8 +83,12 @@ enum tccl_view {
     TCCL_VIEW_HIDDEN, /* so, for tasks that see only their own GPUs: what has no P2P, against the
                          same baselines (what NCCL does about P2P to GPUs that it can't open is not
                          known here) */
+    TCCL_VIEW_WRITES, /* so, where P2P has to write, */
+    TCCL_VIEW_READS,  /* or to read: it is one choice for all that a step's processes do */
     TCCL_VIEW_ALL     /* all sets */
 };
+/* May the chain be seen, by its P2P edges? */
+bool tccl_view_allows(enum tccl_view view, const struct tccl_chain *chain);
 /* The table as it is with nobody beside. The caller frees. NULL without memory. */
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine,

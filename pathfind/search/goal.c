@@ -99,6 +99,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
         .exit = goal->exit,
         .any = task->options->any,
         .shun = task->shun,
+        .reads = task->reads,
         .above = above,
         .like = like->n_gpus ? like : NULL,
         .steps = FIRST_STEPS,

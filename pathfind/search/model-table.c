@@ -151,8 +151,11 @@ static void move_baselines(const struct tccl_baseline *from, const struct tccl_e
 static struct tccl_table *begin(struct tccl_model_tables *tables, uint32_t gpus, long others,
                                 struct tccl_error *err)
 {
-    const struct tccl_search_options options = {
-        .gap = others ? GAP : ANY_RING, .budget = BUDGET, .others = others, .alone = true};
+    const struct tccl_search_options options = {.gap = others ? GAP : ANY_RING,
+                                                .budget = BUDGET,
+                                                .others = others,
+                                                .reads = true,
+                                                .alone = true};
     struct tccl_table *table = tccl_table_new(tccl_model_machine(tables->model), gpus);
     if (!table)
         tccl_fail(err, "out of memory");

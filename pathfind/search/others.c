@@ -40,9 +40,15 @@ static void keep(struct tccl_table *table, const struct tccl_chain *chain, doubl
     tccl_table_keep_other(table, chain, gbps);
 }
 
+/* What is known bounds chains whose P2P edges write. */
+static double first_bound(const struct tccl_task *task, double known)
+{
+    return task->reads ? INFINITY : known;
+}
+
 static int find_ring(struct tccl_task *task, struct tccl_table *table)
 {
-    struct tccl_result result = {.bound = tccl_table_ring(table)->bound};
+    struct tccl_result result = {.bound = first_bound(task, tccl_table_ring(table)->bound)};
     struct tccl_goal goal = {.result = &result};
     if (__builtin_popcount(table->gpus) < 2)
         return 0;
@@ -76,7 +82,7 @@ static int list_goals(const struct tccl_task *task, struct tccl_table *table, bo
         const struct tccl_result *pair = &table->results[i];
         if (!is_wanted(task, table, i, hosts))
             continue;
-        results[count] = (struct tccl_result){.bound = pair->bound};
+        results[count] = (struct tccl_result){.bound = first_bound(task, pair->bound)};
         if (hosts && pair->chain.n_gpus && !tccl_chain_has_p2p(&pair->chain)) {
             results[count].gbps = pair->gbps;
             results[count].chain = pair->chain;
@@ -303,4 +309,30 @@ int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table)
     if (find_host_ring(task, table) < 0 || find_chains(task, table, true) < 0)
         return -1;
     return task->search->meter.stopped;
+}
+
+/* ---- by reading ---- */
+
+/* The better kind is the best one. How good that kind can be is known only where it was proven. */
+static void promote(struct tccl_table *table, double noise)
+{
+    struct tccl_result *own = NULL, *best;
+    while ((own = tccl_table_next(table, own, TCCL_OTHERS)))
+        if (tccl_chain_reads(&own->chain) && (best = tccl_table_place(table, &own->chain)) &&
+            own->gbps > best->gbps * (1 + noise))
+            tccl_table_swap(best, own);
+}
+
+int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table)
+{
+    uint32_t all = (1u << task->search->machine->n_memories) - 1;
+    int status = tccl_task_reads_lose(task, table);
+    if (status != 0)
+        return status < 0 ? -1 : task->search->meter.stopped;
+    task->reads = true;
+    status = find_within(task, table, all) != 0 || find_within(task, table, 0) != 0 ? -1 : 0;
+    task->reads = false;
+    task->shun = 0;
+    promote(table, fmax(task->options->noise, 1e-9));
+    return status < 0 ? -1 : task->search->meter.stopped;
 }

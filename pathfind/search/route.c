@@ -212,8 +212,9 @@ static void add_steps(struct walker *walker)
             if (from == to)
                 continue;
             if (machine->p2p[walker->gpus[from]][walker->gpus[to]]) {
-                add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
-                if (walker->route->any)
+                if (walker->route->any || !walker->route->reads)
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
+                if (walker->route->any || walker->route->reads)
                     add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
             }
             for (int m = 0; m < machine->n_memories; m++)

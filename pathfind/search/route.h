@@ -25,6 +25,7 @@ struct tccl_route {
     bool closed;                          /* a ring; the ports mean nothing */
     struct tccl_port entry, exit;         /* of an open chain */
     bool any;                             /* also chains that a stock NCCL can't be made to build */
+    bool reads;                           /* P2P edges read, else they write */
     uint32_t shun;                        /* memories that no bounce may use, as a mask */
     double above;                         /* the chain's bound must be above this, GB/s */
     const struct tccl_chain *like; /* steps that this chain takes are tried first; may be NULL */

@@ -436,13 +436,14 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
     bool built = !options->any;
     int more = ring;
-    if (more >= 0 && built && options->trees)
-        more |= find_beside(search, table, options, 0, tccl_task_find_trees, err);
-    lift_pairs(search, table, pairs_then);
     if (more >= 0 && built && options->hosts > 0)
         more |= find_hosts(search, table, options, err);
     if (more >= 0 && built && options->others > 0)
         more |= find_beside(search, table, options, options->others, tccl_task_find_others, err);
+    if (more >= 0 && built && options->others > 0 && options->reads)
+        more |= find_beside(search, table, options, options->others, tccl_task_find_reads, err);
+    if (more >= 0 && built && options->trees)
+        more |= find_beside(search, table, options, 0, tccl_task_find_trees, err);
     lift_pairs(search, table, pairs_then);
     if (more >= 0 && built && options->sets > 0)
         more |= find_sets(search, table, options, err);

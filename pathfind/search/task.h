@@ -51,6 +51,7 @@ struct tccl_task {
     uint32_t gpus;
     bool closed;
     uint32_t shun; /* memories that no bounce may use, as a mask */
+    bool reads;    /* P2P edges read, else they write */
     double gap;
     struct tccl_goal *goals;
     int n_goals;
@@ -172,7 +173,17 @@ int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table);
 /* Fills in the best chains without P2P of the pairs of NICs whose best chain has some, and such a
  * ring. The task's machine is one without P2P. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
+/* Finds the best ring and chains whose P2P edges read, and others of them without bounces, where
+ * that loses nothing: kept as others, or in the place of the best ones, if they are better. Returns
+ * 0; 1 when stopped; -1 with err. */
+int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table);
 /* The goals are these from now on. */
 void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
+
+/* ---- reads.c ---- */
+
+/* Would anything lose that processes with these GPUs may do, if their P2P reads? table: its
+ * baselines are known. Returns 0: no; 1: yes, or it can't be known, or stopped; -1 with err. */
+int tccl_task_reads_lose(struct tccl_task *task, const struct tccl_table *table);
 
 #endif

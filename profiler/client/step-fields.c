@@ -68,6 +68,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "max_rings", TCCL_FIELD_INT, JOIN, 0, TCCL_NODE_RINGS, STEP(max_rings)},
     {.name = "silent", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(silent)},
     {.name = "hidden", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(hidden)},
+    {.name = "whole", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(whole)},
     {.name = "by_claims", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(by_claims)},
     {.name = "foreseen", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(foreseen)},
     {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},

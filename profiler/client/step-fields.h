@@ -79,6 +79,7 @@ struct tccl_step {
     int max_rings;                     /* at once; 0: what tccld's tccl.conf says */
     bool silent;                       /* off, and without a record: its GPUs are in use here */
     bool hidden;                       /* its tasks here see only their own GPUs */
+    bool whole;                        /* it has all cores that its job has here */
     bool by_claims;                    /* the site's policy depends on partition, account or QOS */
     char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
     char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */

@@ -380,6 +380,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         .trees = true,
         .hosts = HOST_SETS,
         .others = TCCL_TABLE_OTHERS,
+        .reads = true,
         .sets = tccl_profile_model(fill->profile, NULL) ? 0 : METER_SETS,
         .noise = noise,
         .blur = BLUR * fill->deviation,

@@ -381,7 +381,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     uint32_t user[SHIM_GPUS] = {0};
     for (int i = 0; i < n; i++)
         user[shim_ring_find(first, members[i].gpu)] = members[i].user;
-    if (shim_settings_suit(chain, user, why) ||
+    if (shim_settings_suit(chain, user, plan->reads, why) ||
         (hidden && check_hidden(chain, members[0].version, why)) || check_rings(chain, why) ||
         find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))

@@ -28,6 +28,10 @@ const struct shim_process *shim_process_arm(uint32_t version);
  */
 const struct shim_process *shim_process_armed(void);
 
+/* Does P2P read in this process, unless the user says otherwise? By the step's plan, whatever else
+ * failed here: ends of P2P that have not the same answer lose data. False before arm. */
+bool shim_process_reads(void);
+
 /* What the user has set; read at the first question for it. */
 uint32_t shim_process_user(void);
 /* A communicator is made and no wrapper has been called in this program: the log says so, once. */

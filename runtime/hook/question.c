@@ -203,6 +203,8 @@ char *shim_question(const char *name, const void *caller)
     char *own = shim_env(name);
     if (strncmp(name, "NCCL_", 5) || (own && strncmp(name, "NCCL_DEBUG", 10)))
         return own;
+    if (!strcmp(name, "NCCL_P2P_READ_ENABLE"))
+        return shim_process_reads() ? "1" : NULL;
     int before = errno;
     const char *text = nccl_asks(name, caller);
     errno = before;

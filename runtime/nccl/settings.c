@@ -43,8 +43,8 @@ static const struct variable {
     {"NCCL_P2P_DISABLE", SHIM_USER_P2P, UNLIKE, 0},
     {"NCCL_P2P_LEVEL", SHIM_USER_P2P, NOT_LEVEL_PXB, 0},
     {"NCCL_P2P_LEVEL", SHIM_USER_PXB, LEVEL_PXB, 0},
-    {"NCCL_P2P_READ_ENABLE", SHIM_USER_P2P, UNLIKE, 0},
-    {"NCCL_P2P_READ_ENABLE", SHIM_USER_READ, SET, 0},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_READ, UNLIKE, 0},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_KIND, SET, 0},
     {"NCCL_P2P_USE_CUDA_MEMCPY", SHIM_USER_P2P, UNLIKE, 0},
     {"NCCL_SHM_DISABLE", SHIM_USER_SHM, UNLIKE, 0},
     {"NCCL_SHM_LOCALITY", SHIM_USER_SHM, UNLIKE, 2},
@@ -285,8 +285,22 @@ int shim_settings_refuse(uint32_t bits, struct tccl_error *why)
     return tccl_fail(why, "the user has set %s", *words ? words : "it otherwise");
 }
 
+/* P2P edges are of the kind that their processes have, both ends alike, or NCCL fails. */
+static int check_kind(const struct shim_chain *chain, uint32_t user, bool reads,
+                      struct tccl_error *why)
+{
+    bool now = user & SHIM_USER_KIND ? user & SHIM_USER_READ : reads;
+    if (!has_edge(chain, now ? TCCL_P2P_WRITE : TCCL_P2P_READ))
+        return 0;
+    if (user & SHIM_USER_KIND)
+        return shim_settings_refuse(SHIM_USER_KIND, why);
+    return tccl_fail(why, "P2P %s in all communicators of this step's processes, and the chain %s",
+                     now ? "reads" : "writes", now ? "writes" : "reads");
+}
+
 /* There is what stands against any chain, and what stands against this one. */
-int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, struct tccl_error *why)
+int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, bool reads,
+                       struct tccl_error *why)
 {
     const struct tccl_named_chain *first = &chain->rings.chains[0];
     uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
@@ -297,7 +311,8 @@ int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, str
     if (!first->closed)
         against |= SHIM_USER_NET;
     for (int i = 0; i < first->n_gpus; i++)
-        if (shim_settings_refuse(user[i] & against, why) != 0)
+        if (shim_settings_refuse(user[i] & against, why) != 0 ||
+            check_kind(chain, user[i], reads, why) != 0)
             return -1;
     for (int i = 0; i < chain->rings.n && !first->closed; i++) {
         const struct tccl_named_chain *path = &chain->rings.chains[i];
@@ -309,8 +324,5 @@ int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, str
     for (int i = 1; i < first->n_gpus; i++)
         if ((user[i] ^ user[0]) & SHIM_USER_PXB)
             return tccl_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
-    /* A process is told to read for all of its communicators. */
-    if (has_edge(chain, TCCL_P2P_READ))
-        return tccl_fail(why, "P2P would read in other communicators, too");
     return 0;
 }

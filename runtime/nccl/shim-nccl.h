@@ -74,7 +74,8 @@ enum shim_path shim_pci_path(const struct shim_pci *pci, tccl_bus a, tccl_bus b)
 
 /* What the user has set for NCCL (environment, or nccl.conf, which NCCL puts into the environment
  * when it starts: after the wrappers, before its first question). It is never overruled. Of its own
- * the shim gives a process no setting, but for net-intra's. */
+ * the shim gives a process two settings: net-intra's, and NCCL_P2P_READ_ENABLE, in all processes of
+ * a step on a node whose rings read. */
 
 /* What the user has set, as bits: of such a process' communicators some or all can't be steered. */
 enum {
@@ -89,11 +90,12 @@ enum {
     SHIM_USER_SHARP = 1 << 5, /* NCCL_COLLNET_ENABLE */
     SHIM_USER_ALGO = 1 << 6,  /* NCCL_ALGO without Ring, NCCL_CROSS_NIC=1 */
     /* No hindrance by themselves: what can't be given in their place. */
-    SHIM_USER_PXB = 1 << 7,          /* NCCL_P2P_LEVEL=PXB, as we would have it */
-    SHIM_USER_READ = 1 << 8,         /* NCCL_P2P_READ_ENABLE, =0 */
-    SHIM_USER_HOST = 1 << 9,         /* NCCL_CUMEM_HOST_ENABLE other than 0 */
-    SHIM_USER_NO_HOST = 1 << 10,     /* NCCL_CUMEM_HOST_ENABLE=0, NCCL_CUMEM_ENABLE=0 */
-    SHIM_USER_NO_NET_INTRA = 1 << 11 /* NCCL_NET_DISABLE_INTRA=1, as we would have it */
+    SHIM_USER_PXB = 1 << 7,           /* NCCL_P2P_LEVEL=PXB, as we would have it */
+    SHIM_USER_READ = 1 << 8,          /* NCCL_P2P_READ_ENABLE other than 0 */
+    SHIM_USER_HOST = 1 << 9,          /* NCCL_CUMEM_HOST_ENABLE other than 0 */
+    SHIM_USER_NO_HOST = 1 << 10,      /* NCCL_CUMEM_HOST_ENABLE=0, NCCL_CUMEM_ENABLE=0 */
+    SHIM_USER_NO_NET_INTRA = 1 << 11, /* NCCL_NET_DISABLE_INTRA=1, as we would have it */
+    SHIM_USER_KIND = 1 << 12          /* NCCL_P2P_READ_ENABLE, whatever it says */
 };
 /* Reads the environment, and the files that NCCL will put into it. May look the user up in the
  * user database, as NCCL does: not on a path that has to be short. */
@@ -105,8 +107,9 @@ void shim_settings_user_words(uint32_t user, struct shim_text *text);
  * -1 with why. */
 int shim_settings_refuse(uint32_t bits, struct tccl_error *why);
 /* Does what users have set leave the chain to us (user: of each of the members that hold
- * chain->rings.chains[0].gpus[i])? Returns 0, or -1 with why. */
-int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user,
+ * chain->rings.chains[0].gpus[i])? reads: P2P reads in the step's processes here that don't say
+ * otherwise. Returns 0, or -1 with why. */
+int shim_settings_suit(const struct shim_chain *chain, const uint32_t *user, bool reads,
                        struct tccl_error *why);
 
 /* Is one of the GPU's buffers on another memory than its own, where NCCL puts them by itself? */

@@ -390,6 +390,18 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return tccl_fail_in(why, "%s can't be read", what);
 }
 
+/* P2P all writes or all reads. */
+static int get_kind(struct shim_plan *plan, struct tccl_error *why)
+{
+    const struct tccl_named_rings *rings = &plan->chain.rings;
+    bool found[TCCL_BOUNCE + 1] = {false};
+    for (int i = 0; i < rings->n; i++)
+        for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
+            found[rings->chains[i].edges[k].kind] = true;
+    plan->reads = found[TCCL_P2P_READ];
+    return plan->reads && found[TCCL_P2P_WRITE] ? wrong(why, "chain") : 0;
+}
+
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)
 {
     struct tccl_lines lines;
@@ -415,7 +427,7 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
     if (plan->chain.rings.chains[0].closed != (plan->n_nodes == 1))
         return tccl_fail(why, "the plan's chain is %s on %u nodes",
                          plan->chain.rings.chains[0].closed ? "closed" : "open", plan->n_nodes);
-    return 0;
+    return get_kind(plan, why);
 }
 
 /* ".../<job>.<step>.<restart>-<16 hex digits>/plan" */

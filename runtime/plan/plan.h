@@ -64,6 +64,7 @@ struct shim_plan {
     bool agreed;              /* it is built by all nodes, or by none */
     bool untouched;           /* all is left to NCCL, groups, too: it is there to measure */
     bool unmeasured;          /* what collectives reach is not wanted */
+    bool reads;               /* its rings read by P2P: so does all that the step's processes do */
     struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 

@@ -95,6 +95,15 @@ static struct step_items read_items(spank_t spank)
     return items;
 }
 
+/* Has the step all cores that its job has here? Then no other one of it can begin beside it. */
+static bool has_all_cores(spank_t spank)
+{
+    char *job = NULL, *step = NULL;
+    return spank_get_item(spank, S_JOB_ALLOC_CORES, &job) == ESPANK_SUCCESS &&
+           spank_get_item(spank, S_STEP_ALLOC_CORES, &step) == ESPANK_SUCCESS && job && step &&
+           *job && strcmp(job, step) == 0;
+}
+
 static char **job_environment(spank_t spank)
 {
     char **env = NULL;
@@ -513,6 +522,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         !task_gpus_hidden(env, remote.step.n_gres, getenv("SLURM_CONF"), remote.hides))
         remote.hides[0] = '\0';
     remote.step.hidden = remote.hides[0] != '\0';
+    remote.step.whole = has_all_cores(spank);
     if (step_rc == 0 && task_gpus_check(env, &step_error) != 0) {
         step_rc = tccl_fail_because(&step_error, TCCL_REASON_SHARED_GPU);
         remote.place.has_gpus = true; /* parts of some, of which Slurm may give no numbers */

@@ -58,7 +58,7 @@ const struct tccl_group_choice *joint_choice(struct joint *groups, const struct 
 }
 
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *step,
-                                   struct shared_class *class, bool closed, bool hidden)
+                                   struct shared_class *class, bool closed, enum tccl_view view)
 {
     return class;
 }

@@ -120,8 +120,13 @@ static int read_order(struct ring_member *member, int index, const char *list)
 
 static void note(char *via, const char *text)
 {
+    static const char pointer[] = "P2P/direct pointer";
+    size_t word = strcspn(text, " \n"), tail = 0;
+    if (strncmp(text, pointer, sizeof(pointer) - 1) == 0)
+        tail = strcspn(text + sizeof(pointer) - 1, " \n");
     if (!*via)
-        snprintf(via, RING_VIA, "%.*s", (int)strcspn(text, " \n"), text);
+        snprintf(via, RING_VIA, "%.*s%.*s", (int)word, text, (int)tail,
+                 tail ? text + sizeof(pointer) - 1 : "");
 }
 
 /* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC", perhaps with [send] or [receive] before "via". The

@@ -20,8 +20,3 @@ chain "all bounces" dual-8gpu 0-3 "0 -m1> 2 -m0> 1 -m0> 3 -m0> 0"
 chain "root ports, P2P" amd-4gpu 0-3 "0 -w> 2 -w> 1 -w> 3 -w> 0"
 chain "root ports, both" intel-4gpu 0-3 "0 -w> 2 -m2> 1 -w> 3 -m0> 0"
 chain "root ports of one memory" intel-4gpu 0,1 "0 -m3> 1 -m0> 0"
-
-step "reads: all communicators of a process would"
-make_plans "dual-8gpu:0-3=3 -r> 0 -r> 1 -r> 2 -r> 3"
-as_alone dual-8gpu --gpus 0-3
-said "WARN.*P2P would read in other communicators, too"

@@ -12,6 +12,7 @@ struct enumeration {
     int n;
     int gpus[TCCL_MAX_GPUS];
     bool closed, any;
+    bool reads;                     /* P2P edges read, else they write */
     const struct tccl_set *without; /* chains with one of these don't count; NULL: none */
     double (*rate)(void *context, const struct tccl_set *set); /* NULL: as the model says */
     void *context;
@@ -90,10 +91,10 @@ static bool enumerate_near_both_ways(const struct enumeration *all, int bounces)
 static void enumerate_measure(struct enumeration *all)
 {
     struct tccl_set set = {0};
-    int edges = all->closed ? all->n : all->n - 1, reads = 0, bounces = 0;
+    int edges = all->closed ? all->n : all->n - 1, others = 0, bounces = 0;
     double gbps;
     for (int i = 0; i < edges; i++) {
-        reads += all->how[i] == 1;
+        others += all->how[i] == !all->reads;
         bounces += all->how[i] >= 2;
         enumerate_edge(&set, all->order[i], all->order[(i + 1) % all->n], all->how[i]);
     }
@@ -101,7 +102,7 @@ static void enumerate_measure(struct enumeration *all)
                    (all->entry.nic != all->exit.nic || all->entry.via.kind != all->exit.via.kind);
     bool one_near = all->entry.nic == all->exit.nic && all->entry.via.kind == TCCL_GPU &&
                     all->exit.via.kind == TCCL_GPU;
-    if (!all->any && (reads || ((all->closed || one_near) && bounces == 1) || differs ||
+    if (!all->any && (others || ((all->closed || one_near) && bounces == 1) || differs ||
                       enumerate_two_memories(all) || enumerate_near_both_ways(all, bounces)))
         return;
     if (!all->closed && !enumerate_ports(all, &set))

@@ -358,7 +358,7 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 }
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, struct tccl_error *err)
+                               enum tccl_view view, struct tccl_error *err)
 {
     CHECK(gres != NULL);
     if (fake_no_profile || n_gres == 0) { /* a JOIN from outside may have none */
@@ -383,9 +383,13 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
 {
 }
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
-                                   struct shared_class *class, bool closed, bool hidden)
+                                   struct shared_class *class, bool closed, enum tccl_view view)
 {
     return class;
+}
+enum tccl_view running_view_of(const struct running *running, const struct tccl_step *join)
+{
+    return TCCL_VIEW_WRITES;
 }
 /* Why Slurm has no plugin here; NULL: it has. */
 static const char *fake_missing;

@@ -44,7 +44,7 @@ static void check_rings(const struct tccl_machine *machine, const char *text, co
 static void check_old(const struct tccl_machine *amd)
 {
     check_expressible(amd, "0 -w> 1 -w> 2 -w> 0", true);
-    check_expressible(amd, "0 -r> 1 -r> 2 -r> 0", false);
+    check_expressible(amd, "0 -r> 1 -r> 2 -r> 0", true);
     check_expressible(amd, "0 -w> 1 -r> 2 -w> 0", false);
     check_expressible(amd, "0 -w> 1 -w> 2 -m0> 0", false);
     check_expressible(amd, "0 -w> 1 -m1> 2 -m0> 0", true);
@@ -86,9 +86,10 @@ static void check_ring_sets(const struct tccl_machine *dual)
 
     check_rings(dual, "0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", NULL);
     check_rings(dual, "0 -w> 1 -r> 0",
-                "a P2P edge reads, but then those of other communicators would, too");
-    check_rings(dual, "0 -w> 1 -w> 0 | 0 -w> 1 -r> 0",
-                "a P2P edge reads, but then those of other communicators would, too");
+                "P2P edges both read and write, but a process has one choice");
+    check_rings(dual, "0 -w> 1 -w> 0 | 0 -r> 1 -r> 0",
+                "P2P edges both read and write, but a process has one choice");
+    check_rings(dual, "0 -r> 1 -r> 0 | 1 -r> 0 -r> 1", NULL);
     /* One transport for a pair, also by way of others. */
     check_rings(dual, "0 -w> 1 -m0> 2 -m0> 0 | 0 -w> 1 -m0> 2 -m0> 0", NULL);
     snprintf(why, sizeof(why), island, 1, 2);
@@ -129,6 +130,7 @@ static void check_ring_sets(const struct tccl_machine *dual)
  * chains come out of that. */
 struct decisions {
     const struct tccl_machine *machine;               /* NULL: any */
+    bool reads;                                       /* by P2P, else it writes */
     int n, island[TCCL_MAX_GPUS], nic[TCCL_MAX_NICS]; /* by place; nic: the island, -1: none */
 };
 
@@ -165,8 +167,8 @@ static bool comes_out(const struct decisions *now, const struct tccl_chain *chai
             int from = chain->gpus[i], to = chain->gpus[(i + 1) % chain->n_gpus];
             bool direct = now->island[from] == now->island[to];
             struct tccl_device memory = {TCCL_MEMORY, chain->edges[i].memory};
-            if (chain->edges[i].kind == TCCL_P2P_READ ||
-                direct != (chain->edges[i].kind == TCCL_P2P_WRITE) ||
+            int kind = !direct ? TCCL_BOUNCE : now->reads ? TCCL_P2P_READ : TCCL_P2P_WRITE;
+            if (chain->edges[i].kind != kind ||
                 (!direct && !via_fits(memory, false, &memories[to])))
                 return false;
         }
@@ -224,8 +226,9 @@ static bool one_way(const struct tccl_chain *chains, int n)
 
 static bool can_be_built(const struct tccl_machine *machine, const struct tccl_chain *chains, int n)
 {
-    struct decisions now = {.machine = machine};
-    return one_way(chains, n) && try_gpus(&now, 0, 0, chains, n);
+    struct decisions writes = {.machine = machine}, reads = {.machine = machine, .reads = true};
+    return one_way(chains, n) &&
+           (try_gpus(&writes, 0, 0, chains, n) || try_gpus(&reads, 0, 0, chains, n));
 }
 
 /* ---- random chains ---- */
@@ -239,7 +242,7 @@ static struct tccl_port random_port(unsigned long *state, int gpu, int memory)
 
 /* Mostly with one memory for each GPU, or hardly any could be built. */
 static void random_chain(unsigned long *state, const int *memories, int n_gpus, bool closed,
-                         struct tccl_chain *chain)
+                         bool reads, struct tccl_chain *chain)
 {
     *chain = (struct tccl_chain){.n_gpus = (uint8_t)n_gpus, .closed = closed};
     for (int i = 0; i < n_gpus; i++) {
@@ -253,7 +256,7 @@ static void random_chain(unsigned long *state, const int *memories, int n_gpus, 
         chain->edges[i].kind = bounces ? TCCL_BOUNCE : TCCL_P2P_WRITE;
         if (bounces)
             chain->edges[i].memory = (uint8_t)(other ? 1 - memories[to] : memories[to]);
-        else if (random_below(state, 50) == 0)
+        else if (reads || random_below(state, 50) == 0)
             chain->edges[i].kind = TCCL_P2P_READ;
     }
     int head = chain->gpus[0], tail = chain->gpus[n_gpus - 1];
@@ -270,7 +273,8 @@ TEST(random)
     int memories[GPUS], good = 0, sets = 0;
     for (int round = 0; round < SETS; round++) {
         int n = 1 + random_below(state, MOST), n_gpus = 1 + random_below(state, GPUS);
-        bool closed = n_gpus > 1 && random_below(state, 3) == 0;
+        bool closed = n_gpus > 1 && random_below(state, 3) == 0,
+             reads = random_below(state, 3) == 0;
         for (int i = 0; i < GPUS; i++) {
             memories[i] = random_below(state, MEMORIES);
             machine.gpus[i].sm = random_below(state, 3) ? 80 : 70;
@@ -280,7 +284,7 @@ TEST(random)
             if (k > 0 && random_below(state, 2))
                 chains[k] = chains[k - 1];
             else
-                random_chain(state, memories, n_gpus, closed, &chains[k]);
+                random_chain(state, memories, n_gpus, closed, reads, &chains[k]);
         bool can = tccl_expressible(known, chains, n, NULL) == 0;
         CHECK_INT(can, can_be_built(known, chains, n));
         good += can;

@@ -29,8 +29,9 @@ TEST(user)
         {"NCCL_P2P_LEVEL", "0", SHIM_USER_P2P},
         {"NCCL_P2P_LEVEL", "PXB", SHIM_USER_PXB},
         {"NCCL_P2P_LEVEL", "2", SHIM_USER_PXB},
-        {"NCCL_P2P_READ_ENABLE", "1", SHIM_USER_P2P | SHIM_USER_READ},
-        {"NCCL_P2P_READ_ENABLE", "0", SHIM_USER_READ},
+        {"NCCL_P2P_READ_ENABLE", "1", SHIM_USER_KIND | SHIM_USER_READ},
+        {"NCCL_P2P_READ_ENABLE", "0", SHIM_USER_KIND},
+        {"NCCL_P2P_READ_ENABLE", "", SHIM_USER_KIND},
         {"NCCL_P2P_USE_CUDA_MEMCPY", "1", SHIM_USER_P2P},
         {"NCCL_SHM_DISABLE", "0x1", SHIM_USER_SHM},
         {"NCCL_SHM_LOCALITY", "1", SHIM_USER_SHM},
@@ -154,6 +155,7 @@ static struct shim_plan open_chain(bool entry, bool exit)
 }
 
 enum { ASIDE = -1, SUITS, NO_NET };
+static bool step_reads;
 
 /* Do settings leave the chain to the shim, and can it be expressed? */
 static int suit(const struct shim_chain *chain, const struct shim_pci *pci, const uint32_t *user,
@@ -163,7 +165,7 @@ static int suit(const struct shim_chain *chain, const struct shim_pci *pci, cons
     static char topology[16384];
     struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci seen;
-    if (shim_settings_suit(chain, user, why) != 0 ||
+    if (shim_settings_suit(chain, user, step_reads, why) != 0 ||
         shim_islands(chain, pci, none, user[0] & SHIM_USER_PXB, version, &text, &seen, why) < 0)
         return ASIDE;
     return seen.net_intra ? SUITS : NO_NET;
@@ -204,8 +206,25 @@ TEST(ring)
     CHECK_INT(suits(&plan, &amd, VERSION, 0), SUITS);
     CHECK_INT(suits(&plan, &amd, 22203, 0), SUITS); /* P2P at any distance: by the topology file */
     CHECK_INT(suits(&plan, &amd, 22203, SHIM_USER_PXB), SUITS);
-    plan.chain.rings.chains[0].edges[0].kind = TCCL_P2P_READ;
-    CHECK_INT(suits(&plan, &machine, VERSION, 0), ASIDE);
+}
+
+/* What the process does by P2P, by the user's word or else the step's, is what the edges are. */
+TEST(kind)
+{
+    struct shim_plan plan = ring();
+    for (int chain = 0; chain < 2; chain++) {
+        plan.chain.rings.chains[0].edges[0].kind = chain ? TCCL_P2P_READ : TCCL_P2P_WRITE;
+        for (int step = 0; step < 2; step++) {
+            step_reads = step;
+            CHECK_INT(suits(&plan, &machine, VERSION, 0), chain == step ? SUITS : ASIDE);
+            CHECK_INT(suits(&plan, &machine, VERSION, SHIM_USER_KIND), chain ? ASIDE : SUITS);
+            CHECK_INT(suits(&plan, &machine, VERSION, SHIM_USER_KIND | SHIM_USER_READ),
+                      chain ? SUITS : ASIDE);
+        }
+    }
+    plan.chain.rings.chains[0].edges[0] = (struct tccl_named_edge){TCCL_BOUNCE, 0};
+    CHECK_INT(suits(&plan, &machine, VERSION, SHIM_USER_KIND | SHIM_USER_READ), SUITS);
+    step_reads = false;
 }
 
 /* Where NCCL has its buffers between processes, by its version and the driver's. */

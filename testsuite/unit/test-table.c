@@ -87,6 +87,7 @@ TEST(roundtrip)
 static void spoil(struct tccl_chain *chain)
 {
     chain->edges[0] = (struct tccl_edge){.kind = TCCL_P2P_READ};
+    chain->edges[1] = (struct tccl_edge){.kind = TCCL_P2P_WRITE};
 }
 
 /* What NCCL can't be made to build is left out, and nothing else. */

@@ -243,7 +243,7 @@ static char *name_all(struct alongside *seen)
 }
 
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
-                                   struct shared_class *class, bool closed, bool hidden)
+                                   struct shared_class *class, bool closed, enum tccl_view view)
 {
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
@@ -256,7 +256,7 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
     know(running, &seen.beside);
     const struct tccl_table *table = own_table(own, class->class->gpus);
     struct tccl_node_class *beside =
-        table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
+        table ? tccl_beside_class(&seen.beside, table, closed, view, &err) : NULL;
     if (beside) {
         beside->neighbours = seen.steps;
         beside->beside = name_all(&seen);
@@ -273,10 +273,10 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
 
 /* Tables one after the other: the next question may take the place of the one before. */
 static struct tccl_groups *gather_groups(struct running *running, const uint32_t *groups, int n,
-                                         bool closed, bool hidden, struct tccl_error *err)
+                                         bool closed, enum tccl_view view, struct tccl_error *err)
 {
     struct own *own = running->daemon->own;
-    struct tccl_groups *list = tccl_groups_new(own_machine(own), closed, hidden);
+    struct tccl_groups *list = tccl_groups_new(own_machine(own), closed, view);
     for (int i = 0; list && i < n; i++) {
         const struct tccl_table *table = own_table(own, groups[i]);
         if (!table || tccl_groups_add(list, table, err) != 0) {
@@ -288,7 +288,7 @@ static struct tccl_groups *gather_groups(struct running *running, const uint32_t
 }
 
 int alongside_choose(struct running *running, const struct tccl_step_key *key,
-                     const uint32_t *groups, int n, bool closed, bool hidden,
+                     const uint32_t *groups, int n, bool closed, enum tccl_view view,
                      struct tccl_group_choice *choices)
 {
     struct tccl_error err = {""};
@@ -298,7 +298,7 @@ int alongside_choose(struct running *running, const struct tccl_step_key *key,
     running_sweep(running);
     see_all(running, key, &seen);
     know(running, &seen.beside);
-    struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
+    struct tccl_groups *list = gather_groups(running, groups, n, closed, view, &err);
     int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
     tccl_groups_free(list);
     if (status != 0 && err.text[0])

@@ -19,13 +19,13 @@ void alongside_plan(struct running *running, struct running_step *step,
  * nobody does. Takes the class over; the caller drops what it gets. closed: the step has this node
  * alone. */
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
-                                   struct shared_class *class, bool closed, bool hidden);
+                                   struct shared_class *class, bool closed, enum tccl_view view);
 
 /* The chains of n groups of a step, chosen jointly beside the other steps that run here
  * (tccl_groups_choose). Returns 0, or -1: there is no table of one of them, and nothing was chosen.
  */
 int alongside_choose(struct running *running, const struct tccl_step_key *key,
-                     const uint32_t *groups, int n, bool closed, bool hidden,
+                     const uint32_t *groups, int n, bool closed, enum tccl_view view,
                      struct tccl_group_choice *choices);
 
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,

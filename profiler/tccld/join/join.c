@@ -55,13 +55,14 @@ static void take_gpus(struct step *step)
     const struct daemon *daemon = step->steps->daemon;
     const struct tccl_step *join = step->join;
     struct tccl_error err = {0};
-    step->class = own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres,
-                            join->hidden, &err);
+    enum tccl_view view = running_view_of(daemon->running, join);
+    step->class =
+        own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres, view, &err);
     if (!step->class)
         step_fail(step, err.reason, "%s: %.400s", join->nodes[join->node], err.text);
     else
-        step->class = alongside_see(daemon->running, &step->key, step->class, join->n_nodes == 1,
-                                    join->hidden);
+        step->class =
+            alongside_see(daemon->running, &step->key, step->class, join->n_nodes == 1, view);
 }
 
 void join_take(struct step *step)

@@ -118,7 +118,7 @@ const struct tccl_group_choice *joint_choice(struct joint *joint, const struct r
     made.n = tccl_groups_split(all, class->gpus, made.gpus);
     if (made.n == 0 || !joint_admit(&joint->turns, step->uid, tccl_now_ms()) ||
         alongside_choose(joint->daemon->running, &step->key, made.gpus, made.n, closed,
-                         step->hidden, made.choices) != 0)
+                         running_view(step), made.choices) != 0)
         return NULL;
     memcpy(made.machine, class->machine, sizeof(made.machine));
     made.order = ++joint->made;

@@ -29,7 +29,7 @@ struct own {
     struct tccl_stamp stamp; /* of the machine's description */
     struct tccl_profile *profile;
     struct shared_class *classes[KINDS];
-    bool hidden[KINDS];  /* such a class is without P2P */
+    enum tccl_view views[KINDS];
     int n_classes, next; /* next: the one to be replaced */
     struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
@@ -241,7 +241,7 @@ static void cut_off(const struct own *own, struct tccl_machine *machine)
                      own->node);
 }
 
-static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidden,
+static struct shared_class *make_class(struct own *own, uint32_t gpus, enum tccl_view view,
                                        struct tccl_error *err)
 {
     const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
@@ -249,8 +249,7 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidd
     if (!table)
         return NULL;
     cut_off(own, &machine);
-    struct tccl_node_class *class =
-        tccl_node_class_from_table(table, &machine, hidden ? TCCL_VIEW_HIDDEN : TCCL_VIEW_JOB);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, view);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
@@ -261,7 +260,7 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidd
         own->next = (own->next + 1) % KINDS;
     shared_class_drop(own->classes[at]);
     own->classes[at] = shared;
-    own->hidden[at] = hidden;
+    own->views[at] = view;
     return shared;
 }
 
@@ -271,21 +270,21 @@ int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
 }
 
-static struct shared_class *class_of(struct own *own, uint32_t gpus, bool hidden,
+static struct shared_class *class_of(struct own *own, uint32_t gpus, enum tccl_view view,
                                      struct tccl_error *err)
 {
     if (tccl_profile_table_changed(own->profile, gpus))
         forget_classes(own);
     for (int i = 0; i < own->n_classes; i++)
-        if (own->classes[i]->class->gpus == gpus && own->hidden[i] == hidden)
+        if (own->classes[i]->class->gpus == gpus && own->views[i] == view)
             return shared_class_hold(own->classes[i]);
-    struct shared_class *shared = make_class(own, gpus, hidden, err);
+    struct shared_class *shared = make_class(own, gpus, view, err);
     return shared ? shared_class_hold(shared) : NULL;
 }
 
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, struct tccl_error *err)
+                               enum tccl_view view, struct tccl_error *err)
 {
     uint32_t gpus;
     if (n_gres == 0) {
@@ -297,7 +296,7 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
         if (find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
             tccl_fail_because(err, TCCL_REASON_UNKNOWN_GPU);
         else
-            class = class_of(own, gpus, hidden, err);
+            class = class_of(own, gpus, view, err);
     }
     if (!class)
         tccl_fail_because(err, TCCL_REASON_BAD_PROFILE);
@@ -325,11 +324,11 @@ int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *
 }
 
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                     const tccl_bus *buses, int count, bool hidden,
+                                     const tccl_bus *buses, int count, enum tccl_view view,
                                      struct tccl_error *err)
 {
     uint32_t gpus;
     if (own_check(own, conf, err) != 0 || find_busids(own, buses, count, &gpus, err) != 0)
         return NULL;
-    return class_of(own, gpus, hidden, err);
+    return class_of(own, gpus, view, err);
 }

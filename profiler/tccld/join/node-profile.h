@@ -24,18 +24,18 @@ void own_links(struct own *own, const struct nic_links_down *down);
 /* Is there a profile that can be used, as it is on disk now? Returns 0, or -1 with err. */
 int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err);
 
-/* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm); hidden:
- * without P2P, for tasks that see only their own. The machine's description
- * and its profile are read at first use and again when they have changed on disk. The caller drops
- * what it gets. NULL with err, without the node's name: no profile, an unknown GPU, no GPU at all.
+/* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm). The machine's
+ * description and its profile are read at first use and again when they have changed on disk. The
+ * caller drops what it gets. NULL with err, without the node's name: no profile, an unknown GPU, no
+ * GPU at all.
  */
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               bool hidden, struct tccl_error *err);
+                               enum tccl_view view, struct tccl_error *err);
 
 /* The same, of GPUs by their bus ids. */
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                     const tccl_bus *buses, int count, bool hidden,
+                                     const tccl_bus *buses, int count, enum tccl_view view,
                                      struct tccl_error *err);
 
 /* The GPUs, as a mask, that Slurm's numbers mean on the machine that the last class was made for.

@@ -311,6 +311,27 @@ struct running_step *running_folder(const struct running *running, const char *f
     return NULL;
 }
 
+enum tccl_view running_view(const struct running_step *step)
+{
+    return step->hidden                                  ? TCCL_VIEW_HIDDEN
+           : step->rings && strstr(step->rings, " -r> ") ? TCCL_VIEW_READS
+                                                         : TCCL_VIEW_WRITES;
+}
+
+/* Steps of another component of a heterogeneous job may be here, too; and what a launcher starts
+ * may be none of the step's own. */
+enum tccl_view running_view_of(const struct running *running, const struct tccl_step *join)
+{
+    const struct running_step *step;
+    bool alone = join->whole && join->launch == TCCL_LAUNCH_TASKS && !join->key.het_job &&
+                 !script_is(&join->key);
+    TAILQ_FOREACH(step, &running->live, link)
+    alone = alone && (step->key.job != join->key.job || script_is(&step->key) ||
+                      tccl_key_equal(&step->key, &join->key) ||
+                      strcmp(step->key.cluster, join->key.cluster) != 0);
+    return join->hidden ? TCCL_VIEW_HIDDEN : alone ? TCCL_VIEW_JOB : TCCL_VIEW_WRITES;
+}
+
 bool running_is_script(const struct running_step *step)
 {
     return step->launch == TCCL_LAUNCH_SCRIPT || step->launch == TCCL_LAUNCH_SCRIPT_ONLY;

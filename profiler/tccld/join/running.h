@@ -13,6 +13,7 @@
 #include "client/outcome.h"
 #include "client/step-fields.h"
 #include "machine/machine.h"
+#include "ring/node-class.h"
 #include "tccld/join/stepd.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -99,6 +100,11 @@ struct running_step *running_planned(const struct running *running,
                                      const struct tccl_step_key *key);
 /* The same by its folder in RunDir; past: has there been one that has ended? */
 struct running_step *running_folder(const struct running *running, const char *folder, bool *past);
+/* Which chains its groups may have: P2P is what it is in its own. */
+enum tccl_view running_view(const struct running_step *step);
+/* Which chains a step that begins may have. P2P may read only where no processes of its job but its
+ * own are on this node, or can come: both ends of P2P have to agree. */
+enum tccl_view running_view_of(const struct running *running, const struct tccl_step *join);
 /* The job script of that step's job; NULL: it is not known. */
 struct running_step *running_script(const struct running *running, const struct tccl_step_key *key);
 /* Is it the record of a job script that may start a launcher? */

@@ -168,7 +168,7 @@ static void answer_class(struct daemon *daemon, const struct running_step *step,
     const struct tccl_group_choice *joint =
         group ? joint_choice(daemon->joint, step, class->class, closed) : NULL;
     if (!joint)
-        class = alongside_see(daemon->running, &step->key, class, closed, step->hidden);
+        class = alongside_see(daemon->running, &step->key, class, closed, running_view(step));
     put_answer(lines, class->class, own_machine(daemon->own), joint, closed);
     shared_class_drop(class);
 }
@@ -192,7 +192,7 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
-                                                 question.n_gpus, step->hidden, &err);
+                                                 question.n_gpus, running_view(step), &err);
     if (class)
         answer_class(daemon, step, class, question.closed, &writer);
     else
