@@ -147,9 +147,9 @@ int tccl_options_read(const struct tccl_program *program, int command, int argc,
                       void *fields, struct tccl_error *err)
 {
     struct option longs[ROWS_MAX + 1] = {{0}};
-    char letters[3 * ROWS_MAX + 2] = ":", *end = letters + 1;
+    char letters[3 * ROWS_MAX + 3] = "+:", *end = letters + 2;
     int count = 0, found;
-    if (strcmp(argv[argc - 1], "--complete") == 0)
+    if (strcmp(argv[argc - 1], "--complete") == 0 && (!program->stops || argc == 2))
         return print_completions(program, tccl_command_of(program, argc, argv)), 1;
     for (int i = 0; i < program->n_options && count < ROWS_MAX; i++) {
         const struct tccl_option *row = &program->options[i];
@@ -163,7 +163,7 @@ int tccl_options_read(const struct tccl_program *program, int command, int argc,
     argv += command > 0;
     opterr = 0;
     optind = 0; /* glibc begins anew, also where a line was left in the middle of a word */
-    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+    while ((found = getopt_long(argc, argv, letters + !program->stops, longs, NULL)) != -1) {
         const struct tccl_option *row = program->options;
         if (found == ':' || found == '?')
             return refuse(program, command, found == ':', argv, fields, err);

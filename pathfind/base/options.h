@@ -53,6 +53,7 @@ struct tccl_program {
     void (*more)(
         int command); /* prints more that bash completes, as "--only||,a|b" or, of operands,
 "||VALUES"; NULL: nothing */
+    bool stops;       /* options end at the first operand: the others are a command of its own */
 };
 
 /* The index of the command that argv[1] names; 0: of none. */

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/options.h"
 #include "client/conf.h"
+#include "client/user-folders.h"
 #include "command/profile-command.h"
 #include "machine/model.h"
 
@@ -223,13 +225,29 @@ static int hold_standard_streams(void)
     return 0;
 }
 
+/* Where nobody has said where: who may not write the site's folders has profiles of his own, and
+ * who only looks, if the site has none of this machine. machine: of the user's. Returns the folder,
+ * or NULL: the site's. */
+static const char *users_own(int command, const struct tccl_conf *conf, char cache[PATH_MAX],
+                             char machine[PATH_MAX])
+{
+    bool writes = command == RUN || command == INIT;
+    bool site = writes ? tccl_user_may_write(conf->cache_dir) && tccl_user_may_write(conf->machine)
+                       : access(conf->machine, F_OK) == 0 || command == PEER;
+    if (geteuid() == 0 || site || tccl_user_cache(cache) != 0 ||
+        snprintf(machine, PATH_MAX, "%s/machine.json", cache) >= PATH_MAX ||
+        (!writes && access(cache, F_OK) != 0))
+        return NULL;
+    return cache;
+}
+
 int main(int argc, char **argv)
 {
     struct line line = {.options = {.gap = 0.03, .budget = -1, .pairs = 16}};
     struct profile_options *given = &line.options;
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
-    char model[PATH_MAX];
+    char model[PATH_MAX], cache[PATH_MAX], machine[PATH_MAX];
 
     if (hold_standard_streams() != 0)
         return EXIT_FAILURE;
@@ -245,9 +263,10 @@ int main(int argc, char **argv)
     }
     if (tccl_conf_read(tccl_conf_tool_path(line.config), line.node, &conf, &err) != 0)
         return profile_complain(&err);
+    const char *own = given->cache ? NULL : users_own(command, &conf, cache, machine);
     if (!given->cache)
-        given->cache = conf.cache_dir;
-    given->node = conf.machine;
+        given->cache = own ? own : conf.cache_dir;
+    given->node = own ? machine : conf.machine;
     given->munge = conf.munge_socket;
     given->munge_user = conf.munge_user;
     if (given->model && tccl_model_file(given->model, model, &err) != 0)

@@ -52,6 +52,7 @@ enum { PROCESS_BYTES = 40, MOST_PROCESSES = 4096 };
     X(by_index, "nvmlDeviceGetHandleByIndex_v2", unsigned, device *)                               \
     X(pci, "nvmlDeviceGetPciInfo_v3", device, struct pci_info *)                                   \
     X(name, "nvmlDeviceGetName", device, char *, unsigned)                                         \
+    X(uuid, "nvmlDeviceGetUUID", device, char *, unsigned)                                         \
     X(minor, "nvmlDeviceGetMinorNumber", device, unsigned *)                                       \
     X(capability, "nvmlDeviceGetCudaComputeCapability", device, int *, int *)                      \
     X(mig, "nvmlDeviceGetMigMode", device, unsigned *, unsigned *)                                 \
@@ -156,6 +157,10 @@ static void read_details(const struct library *library, device device, struct tc
     if (library->name && library->name(device, name, sizeof(name)) == SUCCESS) {
         name[sizeof(name) - 1] = '\0';
         tccl_clean(gpu->name, sizeof(gpu->name), name);
+    }
+    if (library->uuid && library->uuid(device, name, sizeof(name)) == SUCCESS) {
+        name[sizeof(name) - 1] = '\0';
+        tccl_clean(gpu->uuid, sizeof(gpu->uuid), name);
     }
     if (library->minor && library->minor(device, &number) == SUCCESS && number <= 9999)
         gpu->minor = (int)number;

@@ -10,6 +10,7 @@ enum { TCCL_NVML_GPUS = 64, TCCL_NVML_USERS = 64 };
 struct tccl_nvml_gpu {
     char busid[TCCL_BUSID];
     char name[TCCL_NAME];
+    char uuid[TCCL_NAME];       /* "GPU-…"; "" unknown */
     int index;                  /* NVML's own */
     int minor;                  /* N of /dev/nvidiaN; -1 unknown */
     int sm;                     /* compute capability times 10; 0 unknown */

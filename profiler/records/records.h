@@ -64,6 +64,10 @@ int tccl_records_put_misdated(struct tccl_records *records, const json_t *record
 int tccl_records_begin(struct tccl_records *records, struct tccl_error *err);
 int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
 
+/* Takes over all records of another store (path), as they are there; those that are here already
+ * stay as they are. Returns 0, or -1 with err: none is taken over. */
+int tccl_records_copy(struct tccl_records *records, const char *path, struct tccl_error *err);
+
 /* The time that is believed (unix; 0: nothing is known of it yet), which the store keeps for the
  * journal, and the start of the newest record that is not misdated (0: there is none). Both return
  * 0, or -1 with err. */

@@ -12,9 +12,9 @@
 #include "base/fields.h"
 #include "client/client.h"
 #include "client/conf.h"
-#include "records/record.h"
+#include "records/records.h"
 
-enum { ANSWER_WITHIN_MS = 20000 };
+enum { ANSWER_WITHIN_MS = 20000, PAGE_BYTES = 1 << 20 };
 
 int acct_request_begin(struct acct_request *request, struct tccl_error *err)
 {
@@ -71,7 +71,7 @@ static int finish_users(struct acct_request *request, struct tccl_error *err)
     json_t *filter = request->filter;
     if (request->all_users)
         json_object_del(filter, "users");
-    if (request->all_users || getuid() == 0 || json_object_get(filter, "users") ||
+    if (request->all_users || request->file || getuid() == 0 || json_object_get(filter, "users") ||
         json_object_get(filter, "jobs"))
         return 0;
     return json_object_set_new(filter, "users", json_pack("[I]", (json_int_t)getuid())) == 0
@@ -84,10 +84,40 @@ int acct_request_finish(struct acct_request *request, time_t start, struct tccl_
     return finish_times(request, start, err) == 0 && finish_users(request, err) == 0 ? 0 : -1;
 }
 
+/* All pages of a store. A new reference, or NULL with err. */
+static json_t *read_pages(struct tccl_records *store, const json_t *filter, struct tccl_error *err)
+{
+    cleanup_json json_t *all = json_array(), *next = json_deep_copy(filter);
+    while (next && all) {
+        cleanup_json json_t *asked = tccl_steal(next), *page = NULL;
+        page = tccl_records_query(store, asked, -1, PAGE_BYTES, &next, err);
+        if (!page)
+            return NULL;
+        if (json_array_extend(all, page) != 0)
+            tccl_fail(err, "out of memory");
+    }
+    return all && !*err->text ? tccl_steal(all) : NULL;
+}
+
+/* In place of asking: a file of tccl-run's, or a copy of the store of AccountingHost. */
+static json_t *read_file(const struct acct_request *request, bool summary, struct tccl_error *err)
+{
+    struct tccl_records *store;
+    if (tccl_records_open_reader(request->file, &store, err) != 0)
+        return NULL;
+    json_t *answer = summary ? tccl_records_summary(store, request->filter, -1, err)
+                             : read_pages(store, request->filter, err);
+    tccl_records_close(store);
+    return answer;
+}
+
 static json_t *ask(struct acct_request *request, bool summary, int *complete,
                    struct tccl_error *err)
 {
     struct tccl_conf conf;
+    *complete = 1;
+    if (request->file)
+        return read_file(request, summary, err);
     if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
         return NULL;
     json_t *answer =

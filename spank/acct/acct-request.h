@@ -11,6 +11,7 @@
 
 struct acct_request {
     const char *config, *node; /* --config, --node; NULL: not given */
+    const char *file;          /* --file: a store to be read in place of asking tccld; or NULL */
     const char *start, *end;   /* -S, -E */
     time_t now;
     bool all_users;

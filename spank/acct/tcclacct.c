@@ -32,7 +32,7 @@ static const char list_help[] =
     "  -n  -P  -p        no header; '|' between fields; also at the end\n"
     "  --delimiter=TEXT  use TEXT instead of '|'  --json   all data, as JSON\n"
     "  --config=FILE     instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "  --node=NAME       this node's Slurm name, if not the host's\n"
+    "  --node=NAME       this node's Slurm name   -f, --file=FILE  from tccl-run's file\n"
     "  -h, --help   -V, --version\n"
     "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
     "--partition --accounts --qos --nnodes --allocations --format --long --brief\n"
@@ -51,6 +51,7 @@ static const char ring_help[] =
     "      --json         as JSON\n"
     "      --config=FILE  instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
     "      --node=NAME    this node's Slurm name, if not the host's\n"
+    "  -f, --file=FILE    from a file of tccl-run's\n"
     "  -h, --help\n"
     "\n"
     "Arrows point the way the data go: -w> the GPU writes to the next, -r> the next\n"
@@ -76,7 +77,7 @@ static const char summary_help[] =
     "      --html=FILE        as an HTML page (-: to standard output)\n"
     "      --json             as JSON\n"
     "      --config=FILE      instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "      --node=NAME        this node's Slurm name, if not the host's\n"
+    "      --node=NAME        this node's Slurm name   -f, --file=FILE  of tccl-run's\n"
     "  -h, --help\n"
     "Bandwidths come from the profiles: see tcclacct(1).\n";
 
@@ -223,6 +224,7 @@ static const struct tccl_option options[] = {
     {"svg", 0, IN(RING), TCCL_OPTION_OWN_MAYBE, 0, "@file", NULL, 0, 0, set_svg},
     ROW("html", 0, IN(RING) | IN(SUMMARY), OWN, html, "@file", set_html),
     ROW("json", 0, 0, FLAG, json, NULL, NULL),
+    ROW("file", 'f', 0, TEXT, request.file, "@file", NULL),
     ROW("config", 0, 0, TEXT, request.config, "@file", NULL),
     ROW("node", 0, 0, TEXT, request.node, NULL, NULL),
     {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL, NULL, 0, 0, NULL},
@@ -247,7 +249,6 @@ static const struct tccl_option options[] = {
     REFUSE("batch-script", 'B', OWN_FLAG),
     REFUSE("completion", 'c', OWN_FLAG),
     REFUSE("constraints", 'C', OWN),
-    REFUSE("file", 'f', OWN),
     REFUSE("flags", 'F', OWN),
     REFUSE("gid", 'g', OWN),
     REFUSE("group", 0, OWN),

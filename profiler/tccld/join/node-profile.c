@@ -136,7 +136,7 @@ static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, cons
     const struct tccl_gres *list;
     int rc = slurm_gpus_get(slurm, &list, &why);
     *gpus = 0;
-    if (rc < 0 || (rc > 0 && !may_count(own)))
+    if (rc < 0 || (rc == 1 && !may_count(own)))
         return tccl_fail(err, "%s", why.text);
     for (int i = 0; i < n_gres; i++) {
         int gpu = position(own, rc == 0 ? list : NULL, gres[i], err);

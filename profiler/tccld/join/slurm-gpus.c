@@ -251,6 +251,8 @@ static void start(struct slurm_gpus *gpus)
 
 unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 {
+    if (gpus->daemon->alone)
+        return 0;
     if (!gpus->running)
         start(gpus);
     else
@@ -262,6 +264,8 @@ int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
                    struct tccl_error *err)
 {
     *list = &gpus->list;
+    if (gpus->daemon->alone)
+        return 2;
     if (!gpus->why.text[0])
         return 0;
     tccl_fail(err, "%s", gpus->why.text);
@@ -284,7 +288,8 @@ struct slurm_gpus *slurm_gpus_new(struct daemon *daemon,
         free(gpus);
         return NULL;
     }
-    start(gpus);
+    if (!daemon->alone)
+        start(gpus);
     return gpus;
 }
 

@@ -17,8 +17,9 @@ void slurm_gpus_free(struct slurm_gpus *gpus); /* NULL is fine */
  * heard is called with it, or a later one. 0: none could be begun, and there is no list. */
 unsigned slurm_gpus_look(struct slurm_gpus *gpus);
 
-/* What the last look has found. Returns 0; 1: no slurmd runs on this node; -1 with err: there is no
- * list that can be trusted, and why. */
+/* What the last look has found. Returns 0; 1: no slurmd runs on this node; 2: there is no Slurm, so
+ * GPUs are counted as the machine's description has them; -1 with err: there is no list that can be
+ * trusted, and why. */
 int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
                    struct tccl_error *err);
 

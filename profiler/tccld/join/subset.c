@@ -191,6 +191,11 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         connection_answer_lines(connection, &writer);
         return;
     }
+    if (!question.closed && step->n_nodes == 1) {
+        answer(&writer, TCCL_STATE_FALLBACK, "it has ranks on other nodes, and the step has one");
+        connection_answer_lines(connection, &writer);
+        return;
+    }
     struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
                                                  question.n_gpus, running_view(step), &err);
     if (class)

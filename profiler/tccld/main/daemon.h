@@ -39,6 +39,7 @@ struct daemon {
     struct tccl_conf *conf;  /* replaced by SIGHUP */
     json_int_t epoch;        /* when this tccld started, microseconds of the clock */
     struct tccl_users users; /* of conf; we run as TccldUser, or as root that will */
+    bool alone;              /* on a machine by itself: no Slurm, no other node */
     char munge_socket[PATH_MAX];
     struct monitor *monitor; /* NULL: tccld is who it was started as */
     struct pool *munge, *names;

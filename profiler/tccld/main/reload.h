@@ -5,10 +5,11 @@
 #include "tccld/main/daemon.h"
 
 /* What tccld's options say of it. NULL: the defaults. check: any user may read it.
- * monitored: root has started it, and it has become TccldUser. */
+ * monitored: root has started it, and it has become TccldUser. alone: it serves whoever has started
+ * it, on a machine by itself. */
 struct conf_source {
     const char *path, *node;
-    bool check, monitored;
+    bool check, monitored, alone;
 };
 
 /* A configuration and the users it names, checked; the caller clears and frees it. NULL with err.

@@ -78,6 +78,9 @@ static const struct tccl_option option_table[] = {
      "      --check-config    read the configuration, say what is wrong, and exit\n"},
     /* else getopt would take it for the start of --check-config */
     {"check", 0, 0, TCCL_OPTION_OWN_FLAG, 0, NULL, "", 0, 0, refuse_check},
+    {"alone", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, conf.alone), NULL,
+     "      --alone           of a machine by itself: no Slurm, no network, nobody but the\n"
+     "                        user who starts it (tccl-run(1) does)\n"},
     {"foreground", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, foreground), NULL,
      "      --foreground      accepted, and the only way it runs\n"},
     {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
@@ -294,8 +297,11 @@ static int serve(const struct options *options, struct parts *parts)
     if (failed) {
         log_line("%s", err.text);
     } else {
-        log_line("tccld %s serves node %s at %s and port %u, as uid %u", TCCL_VERSION,
-                 daemon->conf->node, daemon->conf->socket, daemon->conf->port, geteuid());
+        char port[16] = "no port";
+        if (!daemon->alone)
+            snprintf(port, sizeof(port), "port %u", daemon->conf->port);
+        log_line("tccld %s serves node %s at %s and %s, as uid %u", TCCL_VERSION,
+                 daemon->conf->node, daemon->conf->socket, port, geteuid());
         event_base_dispatch(daemon->base);
         log_line("tccld of node %s stops", daemon->conf->node);
     }
@@ -308,7 +314,7 @@ static int serve(const struct options *options, struct parts *parts)
 /* Root becomes TccldUser, and leaves behind what that can't do. */
 static int become_user(struct daemon *daemon, struct conf_source *source, struct tccl_error *err)
 {
-    if (geteuid() != 0)
+    if (geteuid() != 0 || daemon->alone)
         return 0;
     if (daemon->users.tccld == 0) {
         if (!tccl_conf_line(daemon->conf, "TccldUser"))
@@ -338,6 +344,7 @@ int main(int argc, char **argv)
         return status < 0 ? 2 : tccl_end_output(0);
     umask(022);
     allow_descriptors();
+    parts.daemon.alone = options.conf.alone;
     parts.daemon.conf = reload_read(&options.conf, &parts.daemon.users, &err);
     if (!parts.daemon.conf) {
         log_line("%s", err.text);

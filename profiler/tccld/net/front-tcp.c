@@ -231,7 +231,8 @@ struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err)
         own->retry = evtimer_new(daemon->base, on_retry, own);
     }
     if (own && own->all && own->retry) {
-        try_listen(own);
+        if (!daemon->alone)
+            try_listen(own);
         return own;
     }
     tccl_fail(err, "out of memory");

@@ -250,7 +250,7 @@ void monitor_make(struct monitor *monitor, const struct shared_file *file)
 {
     if (monitor)
         ask_file(monitor, MONITOR_MAKE, file);
-    else if (geteuid() == 0)
+    else if (geteuid() == 0 || geteuid() == file->uid)
         shared_file_make(file);
 }
 
@@ -258,6 +258,6 @@ void monitor_remove(struct monitor *monitor, const struct shared_file *file)
 {
     if (monitor)
         ask_file(monitor, MONITOR_REMOVE, file);
-    else if (geteuid() == 0)
+    else if (geteuid() == 0 || geteuid() == file->uid)
         shared_file_remove(file);
 }

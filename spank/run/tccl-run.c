@@ -1,0 +1,414 @@
+/* tccl-run.c: tccl-run: a command on one machine, without Slurm, with the ring that a step there
+ * would get. Whatever is in the way of a ring, the command is run, and by exec: its process is the
+ * one that the caller has started. See tccl-run.1. */
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <getopt.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fileio.h"
+#include "base/options.h"
+#include "client/client.h"
+#include "client/policy.h"
+#include "client/user-folders.h"
+#include "plugin/plugin.h"
+#include "records/records.h"
+#include "run/run.h"
+
+enum {
+    DRIVER_MS = 10000, /* for NVML, which starts the driver where nothing keeps it */
+    STORE_MS = 2000,   /* for the file of records, */
+    START_MS = 5000,   /* for a tccld, */
+    PLAN_MS = 3000,    /* and for its plan: tables are read, nothing is searched */
+    LOOK_MS = 1000,    /* for the NCCL of the command's environment */
+    EXIT_USAGE = 2,
+    EXIT_CANT = 126,
+    EXIT_NOT_FOUND = 127,
+};
+
+extern char **environ;
+
+struct options {
+    const char *config, *records, *tccld;
+    bool quiet, no_records;
+};
+
+static const struct tccl_command commands[] = {
+    {"",
+     "Usage: tccl-run [OPTION]... COMMAND [ARGUMENT]...\n"
+     "Run a program on this machine, without Slurm, with the ring that was measured as\n"
+     "best for its GPUs: tccl-run torchrun train.py\n"
+     "COMMAND starts the ranks of one machine. One line on stderr says which ring, or why\n"
+     "none; COMMAND is run in any case, and its exit status is that of tccl-run.\n\n",
+     "\nGPUs: CUDA_VISIBLE_DEVICES, else all. Measured once by the user:\n"
+     "  tccl-profile init && tccl-profile run\n"
+     "TCCL=off in the environment: COMMAND as it is; TCCL=auto: no line without a ring.\n"
+     "Exit status 126, 127: COMMAND can't be run, is not found. See tccl-run(1).\n"}};
+
+static const struct tccl_option option_table[] = {
+    {"quiet", 'q', 0, TCCL_OPTION_FLAG, offsetof(struct options, quiet), NULL,
+     "  -q, --quiet           no line\n"},
+    {"records", 0, 0, TCCL_OPTION_TEXT, offsetof(struct options, records), "@file",
+     "      --records FILE    keep the record in FILE (for tcclacct -f), instead of\n"
+     "                        ~/.local/state/tccl/records.db\n"},
+    {"no-records", 0, 0, TCCL_OPTION_FLAG, offsetof(struct options, no_records), NULL,
+     "      --no-records      keep none\n"},
+    {"config", 'f', 0, TCCL_OPTION_TEXT, offsetof(struct options, config), "@file",
+     "  -f, --config FILE     the site's configuration, instead of\n"
+     "                        " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"},
+    {"tccld", 0, 0, TCCL_OPTION_TEXT, offsetof(struct options, tccld), "@file",
+     "      --tccld FILE      that program, instead of the installed one\n"},
+    {"help", 'h', 0, TCCL_OPTION_HELP, 0, NULL,
+     "  -h, --help            show this help and exit\n"},
+    {"version", 'V', 0, TCCL_OPTION_VERSION, 0, NULL,
+     "  -V, --version         show the version and exit\n"},
+};
+
+static const struct tccl_program program = {.name = "tccl-run",
+                                            .commands = commands,
+                                            .n_commands = 1,
+                                            .options = option_table,
+                                            .n_options =
+                                                sizeof(option_table) / sizeof(*option_table),
+                                            .stops = true};
+
+/* What is known of the run, in the order in which it is found out. */
+struct run {
+    const struct options *options;
+    char **command;
+    enum tccl_mode mode;
+    struct tccl_conf conf;
+    struct run_gpus gpus;
+    struct run_profile profile;
+    char records[PATH_MAX]; /* "": none is kept */
+    char folder[RUN_FOLDER];
+    struct tccl_step step;
+    struct tccl_outcome plan;
+};
+
+/* ---- words ---- */
+
+static void say(const struct run *run, const char *line)
+{
+    if (!run->options->quiet)
+        fprintf(stderr, "%s\n", line);
+}
+
+static int no_ring(const struct run *run, const char *why)
+{
+    char line[NOTICE_SIZE];
+    snprintf(line, sizeof(line), "tccl: no ring: %.800s (NCCL's own choice is used)", why);
+    notice_clean(line);
+    if (run->mode >= TCCL_MODE_ON)
+        say(run, line);
+    return -1;
+}
+
+/* ---- programs and folders beside this one ---- */
+
+/* FOLDER/NAME, seen from the folder that this program is in. Returns whether it is there. */
+static bool find_beside(const char *name, char path[static PATH_MAX])
+{
+    char own[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    char *slash = size > 0 ? memrchr(own, '/', (size_t)size) : NULL;
+    if (!slash)
+        return false;
+    *slash = '\0';
+    return snprintf(path, PATH_MAX, "%s/%s", own, name) < PATH_MAX && access(path, R_OK) == 0;
+}
+
+static bool find_tccld(const struct run *run, char path[static PATH_MAX])
+{
+    const char *given = run->options->tccld;
+    if (given)
+        return realpath(given, path) != NULL;
+    return find_beside("../sbin/tccld", path) || find_beside("tccld", path);
+}
+
+/* The installed one, or that of a tar. */
+static const char *find_shim(struct run *run)
+{
+    char path[PATH_MAX];
+    const char *why;
+    preload_simplify(&run->conf, PRELOAD_LOADERS);
+    if (!preload_readable(run->conf.shim) && find_beside("../lib/tccl/libtccl-nccl.so", path) &&
+        realpath(path, run->conf.shim) == NULL)
+        return NULL;
+    return preload_choose(&run->conf, environ, false, &why);
+}
+
+/* ---- what is there ---- */
+
+static void look_at_gpus(const void *what, void *word)
+{
+    const char *order = getenv("CUDA_DEVICE_ORDER");
+    (void)what;
+    run_gpus_read(getenv("CUDA_VISIBLE_DEVICES"), order && strcmp(order, "PCI_BUS_ID") == 0, word);
+}
+
+static int find_gpus(struct run *run)
+{
+    struct tccl_error err = {0};
+    int rc = child_word(look_at_gpus, NULL, &run->gpus, sizeof(run->gpus), DRIVER_MS, &err);
+    if (rc != 0)
+        return no_ring(run, rc < 0 ? err.text : "NVIDIA's driver doesn't answer (see dmesg)");
+    if (*run->gpus.why)
+        return no_ring(run, run->gpus.why);
+    if (run->gpus.n == 0)
+        return no_ring(run, getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES shows no GPU"
+                                                           : "no GPU on this machine");
+    if (run->gpus.n > 1)
+        return 0;
+    if (run->mode >= TCCL_MODE_ON)
+        say(run, "tccl: nothing to do: one GPU");
+    return -1;
+}
+
+static int find_profile(struct run *run)
+{
+    char own[PATH_MAX];
+    const char *caches[] = {run->conf.cache_dir, NULL, NULL};
+    if (tccl_user_cache(own) == 0) {
+        caches[0] = own;
+        caches[1] = run->conf.cache_dir;
+    }
+    if (run_profile_find(caches, &run->gpus, &run->profile) == 0)
+        return 0;
+    return no_ring(run, "nothing was measured on this machine with these GPUs: tccl-profile init "
+                        "&& tccl-profile run --budget 10m does; tccl-check says what is slow");
+}
+
+/* Can the record be kept? Made here, so that who has run the command hears of it. */
+static void try_store(const void *what, void *word)
+{
+    const struct run *run = what;
+    struct tccl_error *err = word;
+    struct tccl_records *records;
+    char folder[PATH_MAX];
+    strcpy(folder, run->records);
+    *strrchr(folder, '/') = '\0';
+    if (!run->options->records && tccl_make_folder(folder, 0700, err) != 0)
+        return;
+    if (tccl_records_open(run->records, NULL, &records, err) == 0)
+        tccl_records_close(records);
+}
+
+/* Of a name relative to the current folder, which the keeper leaves. */
+static int name_records(struct run *run)
+{
+    const char *given = run->options->records;
+    char folder[PATH_MAX];
+    if (!given)
+        return tccl_user_state(folder) == 0 &&
+                       snprintf(run->records, PATH_MAX, "%s/records.db", folder) < PATH_MAX
+                   ? 0
+                   : -1;
+    if (*given == '/')
+        return snprintf(run->records, PATH_MAX, "%s", given) < PATH_MAX ? 0 : -1;
+    return getcwd(folder, sizeof(folder)) &&
+                   snprintf(run->records, PATH_MAX, "%s/%s", folder, given) < PATH_MAX
+               ? 0
+               : -1;
+}
+
+static void find_records(struct run *run)
+{
+    struct tccl_error err = {0}, why = {0};
+    char line[NOTICE_SIZE];
+    if (run->options->no_records)
+        return;
+    if (name_records(run) != 0)
+        tccl_fail(&why, "no home folder, and no --records FILE");
+    else if (child_word(try_store, run, &why, sizeof(why), STORE_MS, &err) > 0)
+        tccl_fail(&why, "%s: does not answer", run->records);
+    else if (*err.text)
+        why = err;
+    if (!*why.text)
+        return;
+    run->records[0] = '\0';
+    snprintf(line, sizeof(line), "tccl: no record of this run: %s", why.text);
+    notice_clean(line);
+    say(run, line);
+}
+
+/* ---- the step ---- */
+
+static void name_step(struct run *run)
+{
+    struct tccl_step *step = &run->step;
+    const char *name = strrchr(run->command[0], '/');
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    step->key = (struct tccl_step_key){
+        .job = job_env_number(environ, "SLURM_JOB_ID", (uint32_t)getpid()),
+        .step = job_env_number(environ, "SLURM_STEP_ID", 0),
+        .restart = job_env_number(environ, "SLURM_RESTART_COUNT", 0),
+        .run = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
+    snprintf(step->job_name, sizeof(step->job_name), "%s", name ? name + 1 : run->command[0]);
+    step->uid = geteuid();
+    step->gid = getegid();
+    step->mode = run->mode;
+    step->timeout_ms = PLAN_MS;
+    for (int i = 0; i < run->gpus.n; i++)
+        step->gres[step->n_gres++] = run->profile.numbers[i];
+    struct nccl_task task = {
+        .program = run->command[0], .env = environ, .uid = step->uid, .gid = step->gid};
+    nccl_foresee(&task, LOOK_MS, step->foreseen, sizeof(step->foreseen));
+}
+
+/* "Key=PATH" with what tccl.conf takes for more than it is. Returns 0, or -1: it can't be written
+ * there. */
+static int put_path(FILE *out, const char *key, const char *path)
+{
+    if (strpbrk(path, "\n\r") || strstr(path, " #") || strstr(path, " ;"))
+        return -1;
+    fprintf(out, "%s=", key);
+    for (; *path; path++)
+        fprintf(out, *path == '%' ? "%%%%" : "%c", *path);
+    fputc('\n', out);
+    return 0;
+}
+
+static char *lines_of_conf(const struct run *run)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    int rc = put_path(out, "CacheDir", run->profile.cache) |
+             put_path(out, "Machine", run->profile.machine);
+    fprintf(out, "MaxRings=%d\nAchieved=%s\n", run->conf.max_rings,
+            run->conf.achieved ? "on" : "off");
+    if (fclose(out) == 0 && rc == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int start_keeper(struct run *run)
+{
+    char tccld[PATH_MAX];
+    struct tccl_error err = {0};
+    cleanup_free char *lines = lines_of_conf(run);
+    struct run_keeping keeping = {.tccld = tccld,
+                                  .conf = lines,
+                                  .node = run->conf.node,
+                                  .records = *run->records ? run->records : NULL,
+                                  .key = run->step.key};
+    if (!lines)
+        return no_ring(run, "the path of the profile has characters that tccl.conf can't have");
+    if (!find_tccld(run, tccld))
+        return no_ring(run, "the program tccld is not installed beside tccl-run");
+    if (run_keeper_start(&keeping, START_MS, run->folder, &err) != 0)
+        return no_ring(run, err.text);
+    return 0;
+}
+
+/* JOIN and PLAN, as Slurm's plugin does. The connection shows tccld this process, which becomes the
+ * command. */
+static int join(struct run *run)
+{
+    struct tccl_error err = {0};
+    char path[RUN_FOLDER + 8];
+    const char *node = run->conf.node;
+    int64_t deadline = tccl_now_ms() + PLAN_MS;
+    snprintf(path, sizeof(path), "%s/socket", run->folder);
+    cleanup_close int fd = tccl_client_connect(path, PLAN_MS, &err);
+    int rc = fd >= 0 ? tccl_step_set_nodes(&run->step, &node, 1) : -1;
+    if (rc == 0)
+        rc = tccl_client_join(fd, &run->step, PLAN_MS, &err);
+    int64_t left = deadline - tccl_now_ms();
+    if (rc == 0)
+        rc = tccl_client_wait_plan(fd, left > 0 ? (int)left : 0, &run->plan, &err);
+    if (rc > 0)
+        tccl_fail(&err, "tccld gave no answer within %d ms", PLAN_MS);
+    tccl_fail(&err, "out of memory");
+    return rc == 0 ? 0 : no_ring(run, err.text);
+}
+
+/* ---- the command ---- */
+
+static void set_environment(struct run *run)
+{
+    struct job_env_edits edits = {.count = 0};
+    const char *shim = find_shim(run);
+    if (!shim && (run->plan.state == TCCL_STATE_APPLIED || run->plan.path)) {
+        no_ring(run, "this user can't read the shim, the file of Shim= in tccl.conf");
+        return;
+    }
+    if (job_env_announce(environ, &run->plan, shim, &edits) == 0 && shim)
+        job_env_contain(environ, run->conf.container_shim, &edits);
+    for (int i = 0; i < edits.count && !edits.failed; i++)
+        if (edits.list[i].value)
+            setenv(edits.list[i].name, edits.list[i].value, 1);
+    char line[NOTICE_SIZE];
+    if (edits.failed)
+        no_ring(run, "out of memory");
+    else if (notice_of_plan(run->mode, &run->plan, 1, line))
+        say(run, line);
+    job_env_edits_clear(&edits);
+}
+
+static void prepare(struct run *run)
+{
+    char why[256];
+    bool silent;
+    struct tccl_error err = {0};
+    if (run_place_refuse(environ, run->command, why, sizeof(why), &silent)) {
+        if (!silent)
+            no_ring(run, why);
+        return;
+    }
+    if (tccl_conf_read(tccl_conf_tool_path(run->options->config), NULL, &run->conf, &err) != 0) {
+        no_ring(run, err.text);
+        return;
+    }
+    if (find_gpus(run) != 0 || find_profile(run) != 0)
+        return;
+    name_step(run);
+    find_records(run);
+    if (start_keeper(run) == 0 && join(run) == 0)
+        set_environment(run);
+}
+
+/* The mode that TCCL= asks for; of a command that starts in any case nothing is required. */
+static enum tccl_mode mode_of(const char *text)
+{
+    int mode = text && *text ? tccl_mode_parse(text, NULL) : -1;
+    return mode < 0 || mode == TCCL_MODE_REQUIRE ? TCCL_MODE_ON : (enum tccl_mode)mode;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct run *run = calloc(1, sizeof(*run));
+    struct tccl_error err = {0};
+    int status = tccl_options_read(&program, 0, argc, argv, &options, &err);
+    if (status == 0 && optind >= argc)
+        status = tccl_usage_fail(&program, 0, &err, "no command");
+    if (status < 0)
+        fprintf(stderr, "tccl: %s\n", err.text);
+    if (status != 0)
+        return status < 0 ? EXIT_USAGE : tccl_end_output(0);
+    if (run) {
+        run->options = &options;
+        run->command = argv + optind;
+        run->mode = mode_of(getenv("TCCL"));
+        if (run->mode != TCCL_MODE_OFF)
+            prepare(run);
+    }
+    execvp(argv[optind], argv + optind);
+    int code = errno;
+    fprintf(stderr, "tccl: %s: %s\n", argv[optind], code == ENOENT ? "not found" : strerror(code));
+    return code == ENOENT ? EXIT_NOT_FOUND : EXIT_CANT;
+}
