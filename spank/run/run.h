@@ -38,6 +38,16 @@ struct run_profile {
 int run_profile_find(const char *const *caches, const struct run_gpus *gpus,
                      struct run_profile *profile);
 
+/* ---- run-findings: what tccl-check machine would say. */
+
+struct run_findings {
+    int count;       /* of what costs bandwidth, or worse */
+    char worst[320]; /* the first one; "" */
+};
+
+/* Looks at /sys and the driver, which may hang. */
+void run_findings_read(struct run_findings *said);
+
 /* ---- run-place: is this the start of a program on one machine? */
 
 /* Says in text why a ring of this machine alone is not for the command, or *silent: that need not

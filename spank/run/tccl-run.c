@@ -24,11 +24,12 @@
 #include "run/run.h"
 
 enum {
-    DRIVER_MS = 10000, /* for NVML, which starts the driver where nothing keeps it */
-    STORE_MS = 2000,   /* for the file of records, */
-    START_MS = 5000,   /* for a tccld, */
-    PLAN_MS = 3000,    /* and for its plan: tables are read, nothing is searched */
-    LOOK_MS = 1000,    /* for the NCCL of the command's environment */
+    DRIVER_MS = 10000,  /* for NVML, which starts the driver where nothing keeps it */
+    FINDINGS_MS = 3000, /* the driver is there by now */
+    STORE_MS = 2000,    /* for the file of records, */
+    START_MS = 5000,    /* for a tccld, */
+    PLAN_MS = 3000,     /* and for its plan: tables are read, nothing is searched */
+    LOOK_MS = 1000,     /* for the NCCL of the command's environment */
     EXIT_USAGE = 2,
     EXIT_CANT = 126,
     EXIT_NOT_FOUND = 127,
@@ -173,6 +174,27 @@ static int find_gpus(struct run *run)
     return -1;
 }
 
+static void look_at_machine(const void *what, void *word)
+{
+    (void)what;
+    run_findings_read(word);
+}
+
+static int unmeasured(const struct run *run)
+{
+    struct run_findings found = {.count = 0};
+    char text[700], more[400] = "";
+    child_word(look_at_machine, NULL, &found, sizeof(found), FINDINGS_MS, NULL);
+    if (found.count > 0)
+        snprintf(more, sizeof(more), "; tccl-check machine has %d finding%s: %s", found.count,
+                 found.count == 1 ? "" : "s", found.worst);
+    snprintf(text, sizeof(text),
+             "nothing was measured on this machine with these GPUs: tccl-profile init && "
+             "tccl-profile run --budget 10m does%s",
+             more);
+    return no_ring(run, text);
+}
+
 static int find_profile(struct run *run)
 {
     char own[PATH_MAX];
@@ -183,8 +205,7 @@ static int find_profile(struct run *run)
     }
     if (run_profile_find(caches, &run->gpus, &run->profile) == 0)
         return 0;
-    return no_ring(run, "nothing was measured on this machine with these GPUs: tccl-profile init "
-                        "&& tccl-profile run --budget 10m does; tccl-check says what is slow");
+    return unmeasured(run);
 }
 
 /* Can the record be kept? Made here, so that who has run the command hears of it. */
