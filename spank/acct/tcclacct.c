@@ -32,7 +32,7 @@ static const char list_help[] =
     "  -n  -P  -p        no header; '|' between fields; also at the end\n"
     "  --delimiter=TEXT  use TEXT instead of '|'  --json   all data, as JSON\n"
     "  --config=FILE     instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "  --node=NAME       this node's Slurm name   -f, --file=FILE  from tccl-run's file\n"
+    "  --node=NAME       this node's Slurm name  -f, --file=FILE  that of tccl-run\n"
     "  -h, --help   -V, --version\n"
     "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
     "--partition --accounts --qos --nnodes --allocations --format --long --brief\n"

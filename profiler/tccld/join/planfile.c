@@ -76,7 +76,7 @@ static int let_read(int fd, uid_t uid)
  * with errno. */
 static int let_job_read(int fd, uid_t uid, gid_t gid)
 {
-    if (uid == geteuid() || let_read(fd, uid) == 0)
+    if (let_read(fd, uid) == 0 || uid == geteuid())
         return 0;
     return errno == EOPNOTSUPP && geteuid() == 0 && fchown(fd, 0, gid) == 0 ? fchmod(fd, 0640) : -1;
 }
