@@ -363,7 +363,7 @@ static void set_environment(struct run *run)
 {
     struct job_env_edits edits = {.count = 0};
     const char *shim = find_shim(run);
-    if (!shim && (run->plan.state == TCCL_STATE_APPLIED || run->plan.path)) {
+    if (!shim && (run->plan.state == TCCL_STATE_PLANNED || run->plan.path)) {
         no_ring(run, "this user can't read the shim, the file of Shim= in tccl.conf");
         return;
     }

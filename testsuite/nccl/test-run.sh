@@ -113,7 +113,7 @@ run -- "${train[@]}" || fail "$what: status $?"
 cat "$work/said"
 grep -qE '^tccl: (ring|[0-9] rings) of 4 GPUs: .* GB/s \(NCCL' "$work/said" || fail "$what: no ring"
 right_data
-record 'r["built"] == "applied" and r["gpus"] == 4 and r["job_name"] == "train" and r["nccl"] and len(records) == 1'
+record 'r["built"] == "yes" and r["gpus"] == 4 and r["job_name"] == "train" and r["nccl"] and len(records) == 1'
 
 step "some GPUs, by numbers and by UUIDs; groups of them; what CUDA would not show"
 run CUDA_VISIBLE_DEVICES=2,0 -- "$work/train" 2 --check --collective all-reduce:4194304:f32 || fail "$what: status $?"
@@ -209,13 +209,13 @@ aside "8 ranks of Open MPI on several machines" OMPI_COMM_WORLD_SIZE=8 OMPI_COMM
 aside "in front of the command that starts them all" WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 RANK=0 -- true
 aside "--nnodes 2: without Slurm it is for one machine" -- env true --nnodes 1:2
 aside "a job of 2 machines" SLURM_JOB_NUM_NODES=2 -- true
-for setting in "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1" "TCCL_STATE=applied" "TCCL=off"; do
+for setting in "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1" "TCCL_STATE=planned" "TCCL=off"; do
     run $setting -- true
     [ ! -s "$work/said" ] || { cat "$work/said"; fail "$what: $setting: it is not silent"; }
 done
-[ -z "$(run TCCL_STATE=fallback -- sh -c 'echo "${TCCL_PLAN:-}"')" ] || fail "$what: a plan in a step that has none"
+[ -z "$(run TCCL_STATE=failed -- sh -c 'echo "${TCCL_PLAN:-}"')" ] || fail "$what: a plan in a step that has none"
 run_options=(--quiet)
-run -- sh -c 'test "$TCCL_STATE" = applied' || fail "$what: no ring with --quiet"
+run -- sh -c 'test "$TCCL_STATE" = planned' || fail "$what: no ring with --quiet"
 [ ! -s "$work/said" ] || fail "$what: not quiet"
 nothing_left
 
@@ -239,7 +239,7 @@ if [ "$(id -u)" = 0 ]; then
     as_user "$TCCL_BUILD/spank/tcclacct" --file "$work/small/records.db" -nP -S now-1day -o JobName | grep -qx true || fail "$what: no record once there is room"
 fi
 
-step "a full /tmp, a tccld that is not there"
+step "a tccld that is not there"
 run_options=(--tccld "$work/none/tccld")
 run -- true
 says "no ring:"

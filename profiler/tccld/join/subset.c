@@ -192,7 +192,7 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     if (!question.closed && step->n_nodes == 1) {
-        answer(&writer, TCCL_STATE_FALLBACK, "it has ranks on other nodes, and the step has one");
+        answer(&writer, TCCL_STATE_FAILED, "it has ranks on other nodes, and the step has one");
         connection_answer_lines(connection, &writer);
         return;
     }
