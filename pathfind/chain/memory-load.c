@@ -76,26 +76,15 @@ struct tccl_memory_load tccl_memory_busiest(const struct tccl_named_chain *chain
     return most;
 }
 
-static void count_in_words(int count, const char *what, char text[static 32])
-{
-    static const char *const words[] = {"no",   "one", "two",   "three", "four",
-                                        "five", "six", "seven", "eight"};
-    if (count < (int)(sizeof(words) / sizeof(words[0])))
-        snprintf(text, 32, "%s %s%s", words[count], what, count == 1 ? "" : "s");
-    else
-        snprintf(text, 32, "%d %ss", count, what);
-}
-
 void tccl_memory_load_say(const struct tccl_memory_load *load, const char *who,
                           char text[static TCCL_LOAD_TEXT])
 {
-    char gpus[32], nics[32];
-    const char *does = load->writes == 0              ? "reads"
-                       : load->writes == load->copies ? "writes"
-                                                      : "reads and writes";
-    count_in_words(load->gpus, "GPU", gpus);
-    count_in_words(load->nics, "NIC", nics);
-    snprintf(text, TCCL_LOAD_TEXT, "%s %s memory %d from %s%s%s at once", who, does, load->memory,
-             load->gpus || !load->nics ? gpus : nics, load->gpus && load->nics ? " and " : "",
-             load->gpus && load->nics ? nics : "");
+    static const char *const words[] = {"no",   "one", "two",   "three", "four",
+                                        "five", "six", "seven", "eight"};
+    int devices = load->gpus + load->nics;
+    char count[16];
+    snprintf(count, sizeof(count), "%d", devices);
+    snprintf(text, TCCL_LOAD_TEXT, "%s sends %s device%s through memory %d", who,
+             devices < (int)(sizeof(words) / sizeof(words[0])) ? words[devices] : count,
+             devices == 1 ? "" : "s", load->memory);
 }

@@ -18,7 +18,7 @@ struct tccl_memory_load tccl_memory_busiest(const struct tccl_named_chain *chain
 struct tccl_memory_load tccl_memory_load(const struct tccl_named_chain *chains, int n, int memory);
 
 enum { TCCL_LOAD_TEXT = 128 };
-/* "NCCL reads and writes memory 1 from three GPUs at once". who: the subject. */
+/* "NCCL sends four devices through memory 1". who: the subject. */
 void tccl_memory_load_say(const struct tccl_memory_load *load, const char *who,
                           char text[static TCCL_LOAD_TEXT]);
 

@@ -13,12 +13,16 @@ enum { NAMES_TEXT = 80 };
 
 enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
 
-static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
+/* Red is what limits NCCL, and nothing else. */
+static void make_panel(const struct stop *stop, const char *who, bool nccl,
+                       struct tccl_panel *panel)
 {
     const struct source *source = stop->class->source;
     struct tccl_limit limit;
     if (stop_limit(stop, &limit, NULL) != 0)
         limit.rated = (struct tccl_rated){.set = {.count = 0}};
+    if (!nccl)
+        limit.rated.slow.count = 0;
     snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
              stop->gbps, source->name);
     tccl_panel_make(&source->machine, stop->class->gpus, stop->set.rings, stop->set.n, &limit.rated,
@@ -67,10 +71,10 @@ static int make_panels(const struct answer *answer, struct tccl_panels *panels)
     for (int i = 0; i < kinds; i++) {
         const struct stop *other = own->n ? &own->stops[shared[i].stop - route->stops] : NULL;
         char who[NAMES_TEXT + 32];
-        make_panel(shared[i].stop, shared[i].names, &panels->list[panels->n++]);
+        make_panel(shared[i].stop, shared[i].names, false, &panels->list[panels->n++]);
         snprintf(who, sizeof(who), "NCCL's own on %s", shared[i].names);
         if (other && other->gbps > 0)
-            make_panel(other, who, &panels->list[panels->n++]);
+            make_panel(other, who, true, &panels->list[panels->n++]);
     }
     return 0;
 }
@@ -81,9 +85,11 @@ static void put_title(const struct answer *answer, FILE *out)
     int n = answer->route.n;
     int rings = route_rings(&answer->route), length = 0;
     if (rings > 1)
-        length = snprintf(text, sizeof(text), "%d rings at once", rings);
-    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %.2f GB/s",
-             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", answer->route.gbps);
+        length = snprintf(text, sizeof(text), "%d rings of %.2f GB/s", rings,
+                          answer->route.gbps / rings);
+    snprintf(text + length, sizeof(text) - length, "%s over %d node%s: %s%.2f GB/s",
+             rings > 1 ? "" : "Ring", n, n == 1 ? "" : "s", rings > 1 ? "together " : "",
+             answer->route.gbps);
     tccl_svg_text(MARGIN, MARGIN + 14, "title", text, out);
     text[0] = '\0';
     if (answer->baseline.n && answer->baseline.gbps > 0)

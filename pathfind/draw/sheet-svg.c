@@ -162,9 +162,14 @@ static char *spot_head(const struct spot *spot)
         return tccl_card_head(card, spot->ring);
     if (card->nodes > 1)
         snprintf(many, sizeof(many), "  (%d nodes)", card->nodes);
+    size_t used = strlen(many);
     if (card->rings->n > 1)
-        snprintf(many + strlen(many), sizeof(many) - strlen(many), ": ring %d of %d",
-                 spot->ring + 1, card->rings->n);
+        used += (size_t)snprintf(many + used, sizeof(many) - used, ": ring %d of %d",
+                                 spot->ring + 1, card->rings->n);
+    if (card->rings->n > 1 && card->gbps > 0)
+        snprintf(many + used, sizeof(many) - used,
+                 spot->ring + 1 == card->rings->n ? ": %.2f GB/s, together %.2f" : ": %.2f GB/s",
+                 fmin(tccl_card_gbps(card), MOST_GBPS), fmin(card->gbps, MOST_GBPS));
     int fits = (int)((spot->w - 2 * PAD) / LETTER) - (int)strlen(many);
     cleanup_free char *names = tccl_term_cut(card->head, fits, "...");
     return !names || asprintf(&head, "%s%s", names, many) < 0 ? NULL : head;
@@ -247,7 +252,7 @@ static void put_frame(const struct drawing *drawing, int i)
 static double put_notes(const struct drawing *drawing, double y, FILE *out)
 {
     const struct tccl_sheet *sheet = drawing->sheet;
-    char text[96];
+    char text[TCCL_LOAD_TEXT];
     if (out)
         tccl_svg_text(MARGIN, y, "",
                       sheet->n_cards > sheet->n_ours + sheet->n_nccl
@@ -257,8 +262,7 @@ static double put_notes(const struct drawing *drawing, double y, FILE *out)
                       out);
     if (sheet->busy.memory < 0)
         return LINE;
-    snprintf(text, sizeof(text), "red: memory %d, where %d of NCCL's own copies meet",
-             sheet->busy.memory, sheet->busy.copies);
+    tccl_memory_load_say(&sheet->busy, "red: NCCL", text);
     if (out)
         tccl_svg_text(MARGIN, y + LINE, "", text, out);
     return 2 * LINE;

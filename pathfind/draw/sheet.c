@@ -65,6 +65,9 @@ static void put_ways(const struct tccl_card *card, int busy, FILE *out)
             rates[i] = tccl_card_gbps(card);
             marked[i] = card->kind == TCCL_CARD_NCCL && arrow.kind == 'm' && arrow.memory == busy;
         }
+        if (card->rings->n > 1 && card->gbps > 0)
+            fprintf(out, "<p class=\"way dim\">ring %d of %d: %.2f GB/s</p>\n", r + 1,
+                    card->rings->n, tccl_card_gbps(card));
         tccl_html_way(chain, rates, marked, out);
     }
 }

@@ -22,7 +22,7 @@ struct tccl_card {
     int turn, turns, times; /* it is the turn-th of turns cards that repeat so many times; from 0 */
 };
 
-enum { TCCL_SHEET_LINES = 8, TCCL_SHEET_BARS = 6 };
+enum { TCCL_SHEET_LINES = 9, TCCL_SHEET_BARS = 6 };
 
 /* Texts are not escaped yet. */
 struct tccl_sheet {

@@ -20,10 +20,21 @@ struct drawn {
     const char *what; /* in a sentence: "the best single ring" */
     const struct tccl_chain *chains;
     int n;
-    double gbps; /* of all together, GB/s */
+    double gbps;   /* of all together, GB/s */
+    char held[32]; /* by what, in words: of ours, where red is NCCL's */
     struct tccl_limit limit;
     bool known; /* the limit is */
 };
+
+/* "best rings: 3 of 3.94 GB/s, together 11.81 GB/s". */
+static void say_rings(const struct drawn *drawn, char text[static TCCL_PANEL_HEAD])
+{
+    if (drawn->n > 1)
+        snprintf(text, TCCL_PANEL_HEAD, "%s: %d of %.2f GB/s, together %.2f GB/s%s", drawn->who,
+                 drawn->n, drawn->gbps / drawn->n, drawn->gbps, drawn->held);
+    else
+        snprintf(text, TCCL_PANEL_HEAD, "%s: %.2f GB/s%s", drawn->who, drawn->gbps, drawn->held);
+}
 
 /* A ring and, with chains, NCCL's own. */
 struct pair {
@@ -52,7 +63,7 @@ static struct drawn drawn_of(const struct tccl_report *report, const struct tccl
     several.ours.rings = set->n;
     several.ours.bounces = tccl_bounces(set->rings, set->n);
     if (set->n > 1 && tccl_decide_several(&several, &one))
-        return (struct drawn){.who = "best rings, all at once",
+        return (struct drawn){.who = "best rings",
                               .what = "the best rings at once",
                               .chains = set->rings,
                               .n = set->n,
@@ -72,19 +83,6 @@ static void find_limit(const struct tccl_report *report, struct drawn *drawn)
                             drawn->gbps / drawn->n, false, &drawn->limit, NULL) == 0;
 }
 
-static void find_pair(const struct tccl_report *report, const struct tccl_best *found, int nodes,
-                      struct pair *pair)
-{
-    const struct tccl_baseline *baseline = &found->baseline;
-    *pair = (struct pair){
-        .ours = drawn_of(report, found, nodes),
-        .nccl = {.who = "NCCL's own", .chains = baseline->set.rings, .gbps = baseline->gbps}};
-    if (baseline->gbps > 0)
-        pair->nccl.n = baseline->set.n;
-    find_limit(report, &pair->ours);
-    find_limit(report, &pair->nccl);
-}
-
 /* The memory to and from which most of its members copy, two of three at least: of a measured
  * machine the smallest set that is known to be as slow may hold one that is innocent. -1: none. */
 static int memory_of(const struct tccl_side *set)
@@ -99,6 +97,29 @@ static int memory_of(const struct tccl_side *set)
         if (copies[i] > 1 && 3 * copies[i] >= 2 * set->count)
             return i;
     return -1;
+}
+
+/* Red is what limits NCCL; what limits ours is a word. */
+static void name_limit(struct drawn *ours)
+{
+    int memory = memory_of(&ours->limit.part);
+    if (ours->known && ours->limit.rated.slow.count > 1 && memory >= 0)
+        snprintf(ours->held, sizeof(ours->held), ", limited by memory %d", memory);
+    ours->limit.rated.slow.count = 0;
+}
+
+static void find_pair(const struct tccl_report *report, const struct tccl_best *found, int nodes,
+                      struct pair *pair)
+{
+    const struct tccl_baseline *baseline = &found->baseline;
+    *pair = (struct pair){
+        .ours = drawn_of(report, found, nodes),
+        .nccl = {.who = "NCCL's own", .chains = baseline->set.rings, .gbps = baseline->gbps}};
+    if (baseline->gbps > 0)
+        pair->nccl.n = baseline->set.n;
+    find_limit(report, &pair->ours);
+    name_limit(&pair->ours);
+    find_limit(report, &pair->nccl);
 }
 
 /* What holds NCCL's own chains back: "NCCL reads and writes memory 1 from three GPUs at once", or
@@ -118,7 +139,7 @@ static void say_limit(const struct drawn *nccl, const struct tccl_machine *machi
         struct tccl_memory_load load = tccl_memory_load(named, nccl->n, memory);
         tccl_memory_load_say(&load, "NCCL", text);
     } else {
-        snprintf(text, TCCL_LOAD_TEXT, "with NCCL %d copies at once have %.2f GB/s each",
+        snprintf(text, TCCL_LOAD_TEXT, "NCCL makes %d copies at once, of %.2f GB/s each",
                  slow->count, nccl->gbps / nccl->n);
     }
 }
@@ -141,7 +162,7 @@ static void say_pair(const struct tccl_report *report, const struct pair *pair,
     }
     say_limit(nccl, report->machine, cause);
     snprintf(text, TCCL_LEAD, "%.2f in place of %.2f GB/s%s%s", ours->gbps, nccl->gbps,
-             *cause ? ": " : "", cause);
+             *cause ? ". Why ours is faster: " : "", cause);
 }
 
 static const struct tccl_report_rings *all_gpus(const struct tccl_report *report)
@@ -164,7 +185,7 @@ void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LE
 static void make_panel(const struct tccl_report *report, uint32_t gpus, const struct drawn *drawn,
                        struct tccl_panel *panel)
 {
-    snprintf(panel->head, sizeof(panel->head), "%s: %.2f GB/s", drawn->who, drawn->gbps);
+    say_rings(drawn, panel->head);
     tccl_panel_make(report->machine, gpus, drawn->chains, drawn->n, &drawn->limit.rated, panel);
 }
 
@@ -214,20 +235,22 @@ static void put_way(const struct tccl_report *report, const struct drawn *drawn,
 
 static void put_ways(const struct tccl_report *report, const struct drawn *drawn, FILE *out)
 {
+    char text[TCCL_PANEL_HEAD];
+    say_rings(drawn, text);
     if (drawn->n > 0)
-        fprintf(out, "<p class=\"way\">%s: %.2f GB/s</p>\n", drawn->who, drawn->gbps);
+        fprintf(out, "<p class=\"way\">%s</p>\n", text);
     for (int i = 0; i < drawn->n; i++)
         put_way(report, drawn, i, out);
 }
 
 static void put_rates(const struct pair *pair, FILE *out)
 {
-    bool red = pair->ours.limit.rated.slow.count > 1 || pair->nccl.limit.rated.slow.count > 1;
+    bool red = pair->nccl.limit.rated.slow.count > 1;
     fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring, and GB/s%s%s.</p>\n",
             pair->ours.limit.together ? " while all copies run"
                                       : " of that copy alone, where it was measured; of all copies "
                                         "together the slowest alone is known",
-            red ? "; red: copies that hold each other back" : "");
+            red ? "; red: copies of NCCL's own that hold each other back" : "");
 }
 
 /* Returns whether it could be drawn. */

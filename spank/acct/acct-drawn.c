@@ -36,12 +36,16 @@ static void add_size(const json_t *record, struct acct_drawn *drawn)
 {
     const struct acct_ring *ring = &drawn->ring;
     long long nodes = tccl_number_of(record, "n_nodes"), gpus = tccl_number_of(record, "gpus");
-    char rings[32] = "";
+    double gbps = tccl_real_of(record, "gbps");
+    char rings[96] = "";
     if (!ring->cut || nodes < ring->n_nodes)
         nodes = ring->n_nodes;
     if (!ring->cut || gpus < ring->n_gpus)
         gpus = ring->n_gpus;
-    if (ring->n_rings > 1)
+    if (ring->n_rings > 1 && gbps > 0)
+        snprintf(rings, sizeof(rings), "%d rings of %.2f GB/s, together %.2f, ", ring->n_rings,
+                 gbps / ring->n_rings, gbps);
+    else if (ring->n_rings > 1)
         snprintf(rings, sizeof(rings), "%d rings at once, ", ring->n_rings);
     add_line(&drawn->sheet,
              acct_field_print("%lld node%s, %lld GPU%s, %sstarted %s", nodes, ending(nodes), gpus,
@@ -126,10 +130,10 @@ static void add_gain(const json_t *record, struct acct_drawn *drawn)
         return;
     if (sheet->busy.memory >= 0 && gbps > own)
         tccl_memory_load_say(&sheet->busy, "NCCL", cause);
-    sheet->lead =
-        acct_field_print("%s%s%.2f in place of %.2f GB/s%s%s",
-                         left ? "Planned, but not built: " : built_of(record)->before,
-                         drawn->bounds ? "at least " : "", gbps, own, *cause ? ": " : "", cause);
+    sheet->lead = acct_field_print("%s%s%.2f in place of %.2f GB/s%s%s",
+                                   left ? "Planned, but not built: " : built_of(record)->before,
+                                   drawn->bounds ? "at least " : "", gbps, own,
+                                   *cause ? ". Why ours is faster: " : "", cause);
     if (ratio > 0)
         add_line(sheet, acct_field_print("%s%.2f times as fast as the baseline",
                                          sheet->built ? "" : "predicted to be ", ratio));
@@ -207,6 +211,8 @@ static void add_bars(const json_t *record, struct acct_drawn *drawn)
         if (!(gbps > 0) || (i == 1 && strcmp(tccl_text_of(record, "achieved_with"), "rings") != 0))
             continue;
         drawn->sheet.bars[n].label = known[i].label;
+        if (i == 5)
+            add_line(&drawn->sheet, strdup("proven bound: what no rings of these GPUs can exceed"));
         drawn->sheet.bars[n].ours = i == 0;
         drawn->sheet.bars[n].gbps = gbps;
         drawn->sheet.n_bars++;

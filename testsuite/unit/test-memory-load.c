@@ -15,11 +15,11 @@ TEST(words)
 {
     char said[TCCL_LOAD_TEXT];
     say("0 -m0> 3 -m1> 1 -m1> 2 -m3> 0", said);
-    CHECK_STR(said, "NCCL reads and writes memory 1 from three GPUs at once");
+    CHECK_STR(said, "NCCL sends three devices through memory 1");
     say("mlx5_0 -m1> 3 -w> 0 -g> mlx5_0", said);
-    CHECK_STR(said, "NCCL reads and writes memory 1 from one GPU and one NIC at once");
+    CHECK_STR(said, "NCCL sends two devices through memory 1");
     say("0 -m2> 1 -m2> 0 | 1 -m2> 0 -m2> 1", said);
-    CHECK_STR(said, "NCCL reads and writes memory 2 from two GPUs at once");
+    CHECK_STR(said, "NCCL sends two devices through memory 2");
 }
 
 TEST(none)
