@@ -12,6 +12,7 @@
 struct profile_options {
     const char *cache;      /* --cache, or CacheDir of tccl.conf */
     const char *node;       /* Machine of tccl.conf: this node's description */
+    const char *node_name;  /* this node's name in Slurm */
     const char *munge;      /* MungeSocket of tccl.conf */
     const char *munge_user; /* MungeUser of tccl.conf */
     const char *model;      /* --model */
@@ -35,7 +36,7 @@ struct profile_options {
     int pairs;
     int devices;
     bool no_munge; /* --no-munge: nobody has to prove who they are */
-    bool neighbours, engine, force, check, json, quiet;
+    bool neighbours, engine, force, check, quick, json, quiet;
 };
 
 int profile_run(const struct profile_options *options, struct tccl_error *err);
@@ -44,6 +45,11 @@ int profile_show(const struct profile_options *options, struct tccl_error *err);
 int profile_list(const struct profile_options *options, struct tccl_error *err);
 int profile_verify(const struct profile_options *options, struct tccl_error *err);
 int profile_peer(const struct profile_options *options, struct tccl_error *err);
+
+/* Writes down for tccld what this node found out about its profile, "measured" or a verdict of the
+ * check; worst: see verdict.h. Where that can't be written, a line says so. */
+void profile_note_verdict(const struct profile_options *options, const struct tccl_profile *profile,
+                          const char *found, double worst);
 
 /* The same, of a profile. check: run --check. */
 typedef int profile_act(const struct profile_options *options, struct tccl_profile *profile,

@@ -89,7 +89,8 @@ static const char head[] =
     "  report [PROFILE]      bandwidth matrix, congested sets; --html FILE: as a page\n"
     "  gres [PROFILE]        lines for gres.conf; --slurm VERSION: not that of slurmd\n"
     "  list                  all profiles in the cache\n"
-    "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
+    "  verify [PROFILE]      read every file (default: of all); 1 if one is bad;\n"
+    "                        --quick: this node's, and measure: does it hold here?\n"
     "  peer [--listen ADDR]  be the other end of another node's network transfers\n";
 
 static const struct tccl_command commands[COMMANDS] = {
@@ -176,6 +177,7 @@ static const struct tccl_option options[] = {
     FLAG("json", 0, 0, json, NULL),
     FLAG("quiet", 'q', 0, quiet, NULL),
     FLAG("check", 0, IN(RUN), check, NULL),
+    FLAG("quick", 0, IN(VERIFY), quick, NULL),
     OWN("html", IN(REPORT), html, "@file", NULL, set_html),
     TEXT("slurm", IN(GRES), AT(slurm), NULL, NULL),
     TEXT("listen", IN(PEER), AT(listen), NULL, NULL),
@@ -267,6 +269,7 @@ int main(int argc, char **argv)
     if (!given->cache)
         given->cache = own ? own : conf.cache_dir;
     given->node = own ? machine : conf.machine;
+    given->node_name = conf.node;
     given->munge = conf.munge_socket;
     given->munge_user = conf.munge_user;
     if (given->model && tccl_model_file(given->model, model, &err) != 0)

@@ -16,6 +16,7 @@
 #include "fill/fill.h"
 #include "gres/gres.h"
 #include "profile/cache.h"
+#include "profile/verdict.h"
 #include "report/gres-links.h"
 
 enum {
@@ -160,6 +161,24 @@ static void check_system(struct tccl_profile *profile, struct check_result *resu
             "tccl-profile run records the new versions");
 }
 
+/* Does this node know that what is in it holds here? (That tccld refuses it, tccld says.) */
+static void check_verdict(const struct check_site *site, struct tccl_profile *profile,
+                          struct check_result *result)
+{
+    struct tccl_verdict verdict;
+    bool known = tccl_verdict_read(site->conf.cache_dir, site->conf.node, tccl_profile_id(profile),
+                                   &verdict) == 0;
+    if (!known && strcmp(tccl_profile_source(profile), "cuda") == 0)
+        check_say(result, CHECK_WARN,
+                  "it was neither measured nor checked on this node, as far as is known: "
+                  "tccl-profile verify --quick checks it in a minute");
+    else if (known && strcmp(verdict.found, "drifted") == 0 && !tccl_verdict_refuses(&verdict))
+        check_say(result, CHECK_WARN,
+                  "it has drifted on this node (its best rings have %.2f at least): look at "
+                  "tccl-check machine, and measure anew",
+                  verdict.worst);
+}
+
 static void check_source(const char *source, struct check_result *result)
 {
     bool cuda = strcmp(source, "cuda") == 0;
@@ -280,6 +299,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_system(profile, result);
+    check_verdict(site, profile, result);
     check_age(profile, result);
     tccl_profile_close(profile);
 }

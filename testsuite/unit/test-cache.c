@@ -1,5 +1,6 @@
 /* The profile cache: what is written is read; what is bad is named, and stops nothing else. */
 #include "profile/cache.h"
+#include "profile/verdict.h"
 
 #include "base/fileio.h"
 #include "machines.h"
@@ -434,4 +435,45 @@ TEARDOWN
 {
     check_remove(cache);
     check_nothing_left();
+}
+
+/* What a node found out about its profile: of this one alone, whatever stands in the file. */
+TEST(verdicts)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef",
+                      other[] = "f123456789abcdef0123456789abcdef";
+    struct tccl_verdict verdict = {.found = "drifted", .worst = 0.61, .when = 4711}, read;
+    const char *folder = check_at("verdicts");
+    char path[TCCL_VERDICT_PATH];
+
+    CHECK_INT(tccl_verdict_write(folder, "n1", &verdict, ERR), -1); /* there is no such folder */
+    CHECK_INT(mkdir(folder, 0755), 0);
+    strcpy(verdict.profile, id);
+    CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 1);
+    CHECK_OK(tccl_verdict_write(folder, "n1", &verdict, ERR));
+    CHECK_OK(tccl_verdict_write(folder, "n1", &verdict, ERR));
+    CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 0);
+    CHECK_STR(read.found, "drifted");
+    CHECK(read.worst == 0.61 && read.when == 4711 && tccl_verdict_refuses(&read));
+    read.worst = TCCL_VERDICT_LEAST;
+    CHECK(!tccl_verdict_refuses(&read));
+    strcpy(read.found, "unclear");
+    read.worst = 0.1;
+    CHECK(!tccl_verdict_refuses(&read));
+    CHECK_INT(tccl_verdict_read(folder, "n1", other, &read), 1);
+    CHECK_INT(tccl_verdict_read(folder, "n2", id, &read), 1);
+    tccl_verdict_path(folder, "n1", path);
+    static const char *const wrong[] = {"", "{}", "[1]", "{\"format\": 1, \"profile\": 7}",
+                                        "{\"format\": 2}"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        check_write_file(path, wrong[i]);
+        CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 1);
+    }
+    cleanup_free char *large = malloc(10001);
+    memset(large, ' ', 10000);
+    large[10000] = '\0';
+    check_write_file(path, large);
+    CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 1);
+    check_remove(folder);
+    rmdir(folder);
 }

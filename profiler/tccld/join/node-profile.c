@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
+#include "profile/verdict.h"
 #include "ring/neighbours.h"
 #include "tccld/join/nic-links.h"
 
@@ -33,6 +34,8 @@ struct own {
     int n_classes, next; /* next: the one to be replaced */
     struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
+    struct tccl_stamp checked; /* of what this node found out about its profile */
+    struct tccl_verdict verdict;
     char node[TCCL_CONF_NAME]; /* this one */
 };
 
@@ -108,6 +111,35 @@ static int refresh_profile(struct own *own, struct tccl_error *err)
                             "no profile of this machine in %s (its id is %s): run tccl-profile run",
                             own->cache_dir, id);
     return tccl_fail_with(err, &why);
+}
+
+/* A profile that was found not to hold here gives no rings: they may be worse than NCCL's own. */
+static int refresh_verdict(struct own *own, struct tccl_error *err)
+{
+    char path[TCCL_VERDICT_PATH], day[32];
+    tccl_verdict_path(own->cache_dir, own->node, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    if (!tccl_stamp_equal(&stamp, &own->checked)) {
+        own->checked = stamp;
+        if (tccl_verdict_read(own->cache_dir, own->node, tccl_profile_id(own->profile),
+                              &own->verdict) != 0)
+            own->verdict = (struct tccl_verdict){.worst = 1};
+    }
+    /* Of this profile, and not measured anew since. */
+    if (!tccl_verdict_refuses(&own->verdict) ||
+        strcmp(own->verdict.profile, tccl_profile_id(own->profile)) != 0 ||
+        (long long)tccl_profile_time(own->profile) > own->verdict.when)
+        return 0;
+    time_t when = (time_t)own->verdict.when;
+    struct tm tm;
+    if (!localtime_r(&when, &tm) || strftime(day, sizeof(day), "%Y-%m-%d", &tm) == 0)
+        strcpy(day, "an unknown day");
+    return tccl_fail(
+        err,
+        "the profile does not hold here: on %s a ring had %.2f of what it was measured "
+        "at: look at tccl-check machine, then measure anew, or tccl-profile verify "
+        "--quick",
+        day, own->verdict.worst);
 }
 
 /* A model has no devices; where no slurmd runs that would number them, they are counted. */
@@ -267,7 +299,9 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, enum tccl
 int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
 {
     strcpy(own->node, conf->node);
-    return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
+    if (refresh_machine(own, conf, err) != 0 || refresh_profile(own, err) != 0)
+        return -1;
+    return refresh_verdict(own, err);
 }
 
 static struct shared_class *class_of(struct own *own, uint32_t gpus, enum tccl_view view,
