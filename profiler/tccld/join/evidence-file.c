@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,14 +94,26 @@ static int row_from_json(const json_t *json, uint64_t *subject, struct evidence_
         struct evidence_mean *mean = (void *)((char *)row + means[i].at);
         if (json_unpack(json_object_get(json, means[i].name), "[F, F, F!]", &mean->n, &mean->mean,
                         &mean->squares) != 0 ||
-            !(mean->n >= 0 && mean->n <= EVIDENCE_MOST) || !(fabs(mean->mean) < 100) ||
-            !(mean->squares >= 0 && mean->squares < 1e6))
+            !evidence_is_mean(mean))
             return tccl_fail(err, "%s: it is no mean", means[i].name);
     }
+    if (row->first > row->order || (row->off && !(row->left > 0 && row->left < EVIDENCE_SLOWER)))
+        return tccl_fail(err, "first, left: no steps make such a row");
     return 0;
 }
 
-static int read_rows(const json_t *json, struct evidence_table *table, struct tccl_error *err)
+json_t *evidence_to_json(const struct evidence_table *table)
+{
+    json_t *rows = json_array();
+    cleanup_json json_t *json =
+        json_pack("{s:s, s:i, s:o}", "format", FORMAT, "version", 1, "rows", rows);
+    for (int i = 0; json && i < table->n; i++)
+        if (json_array_append_new(rows, row_to_json(table->subjects[i], &table->rows[i])) != 0)
+            return NULL;
+    return tccl_steal(json);
+}
+
+int evidence_from_json(const json_t *json, struct evidence_table *table, struct tccl_error *err)
 {
     size_t i;
     const json_t *row, *rows = json_object_get(json, "rows");
@@ -129,21 +140,15 @@ static void run_read(void *task)
     cleanup_json json_t *json = tccl_read_json(transfer->path, FILE_MOST, &transfer->err);
     if (!json && errno == ENOENT)
         transfer->err = (struct tccl_error){""};
-    if (json && read_rows(json, &transfer->table, &transfer->err) != 0)
+    if (json && evidence_from_json(json, &transfer->table, &transfer->err) != 0)
         memset(&transfer->table, 0, sizeof(transfer->table));
 }
 
 static void run_write(void *task)
 {
     struct transfer *transfer = task;
-    json_t *rows = json_array();
-    cleanup_json json_t *json =
-        json_pack("{s:s, s:i, s:o}", "format", FORMAT, "version", 1, "rows", rows);
-    int failed = !json;
-    for (int i = 0; i < transfer->table.n && !failed; i++)
-        failed = json_array_append_new(
-            rows, row_to_json(transfer->table.subjects[i], &transfer->table.rows[i]));
-    if (failed)
+    cleanup_json json_t *json = evidence_to_json(&transfer->table);
+    if (!json)
         tccl_fail(&transfer->err, "%s: out of memory", transfer->path);
     else
         tccl_write_json(transfer->path, 0600, json, &transfer->err);

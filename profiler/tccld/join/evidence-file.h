@@ -10,6 +10,11 @@
 #include "tccld/join/evidence.h"
 #include "tccld/main/daemon.h"
 
+/* The file's contents: a new reference, NULL without memory; and a table, all zeros before, from
+ * them. Returns 0, or -1 with err, and the table may have a part of it. */
+json_t *evidence_to_json(const struct evidence_table *table);
+int evidence_from_json(const json_t *json, struct evidence_table *table, struct tccl_error *err);
+
 /* Begins to read the file, in a thread: until it is there nothing is known, and steps do not count.
  * One that can't be read is begun anew. NULL with err. */
 struct evidence *evidence_new(struct daemon *daemon, struct tccl_error *err);

@@ -38,6 +38,16 @@ static void add(struct evidence_mean *mean, double x)
     mean->squares += off * (off - off / mean->n);
 }
 
+/* Each step is between the two ratios, and so is their mean: one more adds at most the square of
+ * what is between these, and of MOST steps one fades before. */
+bool evidence_is_mean(const struct evidence_mean *mean)
+{
+    double most = mean->n * pow(log(MOST_RATIO / LEAST_RATIO), 2);
+    return mean->n >= 0 && mean->n <= EVIDENCE_MOST && mean->n == floor(mean->n) &&
+           mean->mean >= log(LEAST_RATIO) && mean->mean <= log(MOST_RATIO) && mean->squares >= 0 &&
+           mean->squares <= most * (1 + 1e-9);
+}
+
 static double sure(double n)
 {
     return SURE * (1 + 2 / n);

@@ -31,6 +31,9 @@ struct evidence_mean {
     double n, mean, squares; /* n: at most EVIDENCE_MOST; squares: sum of (x - mean)² */
 };
 
+/* Can a mean be what steps add up to? */
+bool evidence_is_mean(const struct evidence_mean *mean);
+
 /* One user's steps of one subject, with one NCCL and size of collectives. */
 struct evidence_row {
     char what[EVIDENCE_WHAT + 1]; /* the GPU sets of its nodes, for people */
