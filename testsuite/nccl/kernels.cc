@@ -731,6 +731,14 @@ bool is_registered(const auto &work)
     return false;
 }
 
+/* Does a profiler plugin wait for what a kernel counts? */
+bool is_profiled(const auto &work)
+{
+    if constexpr (requires { work.profilerEnabled; })
+        return work.profilerEnabled;
+    return false;
+}
+
 /* Why it can't run, or NULL. */
 const char *refuse_batch(const batch &batch)
 {
@@ -739,9 +747,13 @@ const char *refuse_batch(const batch &batch)
     for (const ncclDevWorkColl &work : batch.collectives)
         if (is_registered(work))
             return "a collective of registered buffers";
+        else if (is_profiled(work))
+            return "a kernel that counts for a profiler";
     for (const ncclDevWorkP2p &work : batch.sends)
         if (is_registered(work))
             return "a send of registered buffers";
+        else if (is_profiled(work))
+            return "a kernel that counts for a profiler";
     return nullptr;
 }
 

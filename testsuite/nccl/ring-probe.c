@@ -30,14 +30,18 @@ enum {
 /* Communicators of a rank: the ones asked for; those of subsets; then what is made of the first. */
 enum { SUBSET = MAX_COMMS, SPLIT_OFF = SUBSET + MAX_SUBSETS, SPLIT_AGAIN, SHRUNKEN, GROWN, SLOTS };
 
+/* Whose memory collectives use: CUDA's; NCCL's own, which may be registered, or be a window. */
+enum buffers { BUFFERS_CUDA, BUFFERS_NCCL, BUFFERS_REGISTERED, BUFFERS_WINDOW };
+
 enum init { INIT_RANK, INIT_CONFIG, INIT_SCALABLE, INIT_ALL };
 
 static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, subsets, split, no_color, shrink, collectives, times, coalesced, replays;
+    int comms, subsets, split, no_color, shrink, collectives, times, coalesced, replays, calls;
     enum init init;
+    enum buffers buffers;
     bool group, threads, nonblocking, split_off, share, again, grow, edges, json, no_log;
     bool allreduce, everywhere, check, stuck, children_last, go_on, finalize, abort;
     char id[4000];
@@ -107,9 +111,15 @@ static void usage(FILE *to)
         "  --everywhere         on all communicators, at once where a rank is in several\n"
         "  --check              looks at each element of the results\n"
         "  --times N            each of them so often again, and how long it then takes\n"
+        "  --buffers HOW        of all collectives: cuda, nccl (ncclMemAlloc), registered, or "
+        "window\n"
         "  --replays N          each of them then in a CUDA graph, of all its communicators, that "
         "is\n"
         "                       launched so often; with --times once more before each launch\n"
+        "  --calls N            then N all-reduces of 4 MiB by ncclAllReduce, and as many by\n"
+        "                       pncclAllReduce, in turn, and the processor time that each call "
+        "takes\n"
+        "                       its thread; one GPU per process\n"
         "  --coalesced N        with --group: each of them N times in one group\n"
         "  --stuck              rank 0 then starts the last one again, alone: it can't end, and\n"
         "                       with --abort is given up after a second\n"
@@ -592,10 +602,58 @@ static int derive_all(void)
 struct part {
     void *send, *receive, *host; /* host: NULL, if nobody looks at the result */
     int rank, ranks;
+    void *handles[2]; /* of registered buffers */
     cudaStream_t stream;
     cudaEvent_t begun, ended; /* NULL: nobody wants to know how long it takes */
     ncclResult_t result;
 };
+
+static ncclResult_t take_window(ncclComm_t comm, void *buffer, size_t size, void **handle)
+{
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    return ncclCommWindowRegister(comm, buffer, size, (ncclWindow_t *)handle,
+                                  NCCL_WIN_COLL_SYMMETRIC);
+#else
+    return ncclInvalidUsage;
+#endif
+}
+
+static ncclResult_t give_window(ncclComm_t comm, void *handle)
+{
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    return ncclCommWindowDeregister(comm, handle);
+#else
+    return ncclInvalidUsage;
+#endif
+}
+
+static int take_buffer(const struct member *member, int slot, void **buffer, size_t size,
+                       void **handle)
+{
+    ncclComm_t comm = member->comms[slot];
+
+    if (options.buffers == BUFFERS_CUDA)
+        return cudaMalloc(buffer, size) == cudaSuccess ? 0 : -1;
+    ncclResult_t result = ncclMemAlloc(buffer, size);
+    if (result == ncclSuccess && options.buffers == BUFFERS_REGISTERED)
+        result = ncclCommRegister(comm, *buffer, size, handle);
+    if (result == ncclSuccess && options.buffers == BUFFERS_WINDOW)
+        result = take_window(comm, *buffer, size, handle);
+    return check(member->rank, "NCCL's own memory", result);
+}
+
+static void give_buffer(ncclComm_t comm, void *buffer, void *handle)
+{
+    if (options.buffers == BUFFERS_CUDA) {
+        cudaFree(buffer);
+        return;
+    }
+    if (handle && options.buffers == BUFFERS_REGISTERED)
+        ncclCommDeregister(comm, handle);
+    if (handle && options.buffers == BUFFERS_WINDOW)
+        give_window(comm, handle);
+    ncclMemFree(buffer);
+}
 
 static int prepare_part(const struct member *member, int slot,
                         const struct ring_collective *collective, struct part *part)
@@ -608,8 +666,9 @@ static int prepare_part(const struct member *member, int slot,
     part->host = options.check ? malloc(size) : NULL;
     if (cudaSetDevice(member->device) != cudaSuccess ||
         cudaStreamCreate(&part->stream) != cudaSuccess ||
-        cudaMalloc(&part->send, size) != cudaSuccess ||
-        cudaMalloc(&part->receive, size) != cudaSuccess || (options.check && !part->host) ||
+        take_buffer(member, slot, &part->send, size, &part->handles[0]) != 0 ||
+        take_buffer(member, slot, &part->receive, size, &part->handles[1]) != 0 ||
+        (options.check && !part->host) ||
         (options.times && (cudaEventCreate(&part->begun) != cudaSuccess ||
                            cudaEventCreate(&part->ended) != cudaSuccess)))
         return fail(member->rank, "collective", "out of memory on the GPU");
@@ -681,8 +740,8 @@ static int finish_part(struct member *member, int slot, const struct ring_collec
         cudaEventDestroy(part->begun);
     if (part->ended)
         cudaEventDestroy(part->ended);
-    cudaFree(part->send);
-    cudaFree(part->receive);
+    give_buffer(member->comms[slot], part->send, part->handles[0]);
+    give_buffer(member->comms[slot], part->receive, part->handles[1]);
     cudaStreamDestroy(part->stream);
     member->broken[slot] =
         member->broken[slot] || (part->result != ncclSuccess && options.nonblocking);
@@ -927,6 +986,77 @@ static int get_stuck(void)
     if (result == ncclSuccess && cudaStreamQuery(part.stream) != cudaErrorNotReady)
         return fail(0, "the last collective", "it ended alone");
     return check(0, "the last collective", result);
+}
+
+static double thread_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void print_calls(const char *name, const double *ns)
+{
+    printf(", \"%s\": [", name);
+    for (int i = 0; i < options.calls; i++)
+        printf("%s%.0f", i ? ", " : "", ns[i]);
+    putchar(']');
+}
+
+/* Of two events on the stream, whose time is asked for once it is there. */
+static double time_events(const struct part *part)
+{
+    float ms;
+
+    cudaStreamSynchronize(part->stream);
+    double start = thread_ns();
+    cudaEventRecord(part->begun, part->stream);
+    cudaEventRecord(part->ended, part->stream);
+    double ns = thread_ns() - start;
+    cudaStreamSynchronize(part->stream);
+    start = thread_ns();
+    cudaEventQuery(part->ended);
+    cudaEventElapsedTime(&ms, part->begun, part->ended);
+    return ns + thread_ns() - start;
+}
+
+/* What a call costs its thread with what is preloaded before NCCL, and without; and what the events
+ * cost that a measured one has. */
+static int time_calls(struct member *member)
+{
+    ncclResult_t (*const functions[])(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
+                                      ncclComm_t, cudaStream_t) = {ncclAllReduce, pncclAllReduce};
+    double *ns[3] = {calloc((size_t)options.calls, sizeof(double)),
+                     calloc((size_t)options.calls, sizeof(double)),
+                     calloc((size_t)options.calls, sizeof(double))};
+    struct ring_collective reduce;
+    struct part part = {0};
+
+    options.times = 1; /* with events */
+    ring_collective_parse("all-reduce:4194304:f32", &reduce);
+    if (!ns[0] || !ns[1] || !ns[2] || prepare_part(member, 0, &reduce, &part) != 0)
+        return -1;
+    for (int i = 0; i < 2 * options.calls; i++) {
+        int which = (i + i / 2) % 2; /* either first, in turn */
+        cudaStreamSynchronize(part.stream);
+        double start = thread_ns();
+        ncclResult_t result = functions[which](part.send, part.receive, 1 << 20, ncclFloat, ncclSum,
+                                               member->comms[0], part.stream);
+        ns[which][i / 2] = thread_ns() - start;
+        if (check(member->rank, "all-reduce", result) != 0)
+            return -1;
+        if (which == 1)
+            ns[2][i / 2] = time_events(&part);
+    }
+    printf("{\"call\": \"calls\", \"rank\": %d", member->rank);
+    print_calls("ncclAllReduce", ns[0]);
+    print_calls("pncclAllReduce", ns[1]);
+    print_calls("events", ns[2]);
+    puts("}");
+    for (int i = 0; i < 3; i++)
+        free(ns[i]);
+    return 0;
 }
 
 static int all_reduce(struct member *member)
@@ -1194,6 +1324,8 @@ static int run(void)
     seconds[1] = now() - start;
     if (!options.no_log && has_comms() && print_all(seconds) != 0)
         return -1;
+    if (options.calls && time_calls(&members[0]) != 0)
+        return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)
         if (all_reduce(&members[i]) != 0)
             return -1;
@@ -1233,6 +1365,8 @@ enum {
     CHECK,
     TIMES,
     COALESCED,
+    BUFFERS,
+    CALLS,
     REPLAYS,
     STUCK,
     CHILDREN_LAST,
@@ -1269,6 +1403,8 @@ static const struct option long_options[] = {
     {"times", required_argument, NULL, TIMES},
     {"coalesced", required_argument, NULL, COALESCED},
     {"replays", required_argument, NULL, REPLAYS},
+    {"buffers", required_argument, NULL, BUFFERS},
+    {"calls", required_argument, NULL, CALLS},
     {"stuck", no_argument, NULL, STUCK},
     {"children-last", no_argument, NULL, CHILDREN_LAST},
     {"go-on", no_argument, NULL, GO_ON},
@@ -1294,17 +1430,34 @@ static int parse_number(const char *text, int least, int most, int *out)
     return 0;
 }
 
+static int find_word(const char *option, const char *text, const char *const words[4], int *out)
+{
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    fprintf(stderr, "tccl: ring-probe: %s is %s, %s, %s or %s\n", option, words[0], words[1],
+            words[2], words[3]);
+    return -1;
+}
+
 static int parse_init(const char *text)
 {
     static const char *const names[] = {"rank", "config", "scalable", "all"};
+    int found = 0, status = find_word("--init", text, names, &found);
 
-    for (int i = 0; i < 4; i++)
-        if (strcmp(text, names[i]) == 0) {
-            options.init = (enum init)i;
-            return 0;
-        }
-    fprintf(stderr, "tccl: ring-probe: --init is rank, config, scalable or all\n");
-    return -1;
+    options.init = (enum init)found;
+    return status;
+}
+
+static int parse_buffers(const char *text)
+{
+    static const char *const names[] = {"cuda", "nccl", "registered", "window"};
+    int found = 0, status = find_word("--buffers", text, names, &found);
+
+    options.buffers = (enum buffers)found;
+    return status;
 }
 
 /* "0,2" or "4-7": ranks, in the order of the new communicator. */
@@ -1406,6 +1559,10 @@ static int parse_option(int option)
         return parse_collective(optarg);
     case COALESCED:
         return parse_number(optarg, 1, 64, &options.coalesced);
+    case BUFFERS:
+        return parse_buffers(optarg);
+    case CALLS:
+        return parse_number(optarg, 1, 1 << 20, &options.calls);
     case REPLAYS:
         return parse_number(optarg, 1, 1 << 20, &options.replays);
     case TIMES:

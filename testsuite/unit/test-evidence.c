@@ -238,6 +238,9 @@ TEST(refused)
     CHECK(!evidence_add(&table, &one));
     one.from = INT64_MIN;
     CHECK(!evidence_add(&table, &one));
+    one = usual;
+    one.nccl = 97; /* no version: a row of it could not be read again, and nothing with it */
+    CHECK(!evidence_add(&table, &one));
     CHECK_INT(table.n, 0);
 }
 

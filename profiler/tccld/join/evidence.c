@@ -149,7 +149,7 @@ static struct evidence_row *row_of(struct evidence_table *table, const struct ev
 bool evidence_add(struct evidence_table *table, const struct evidence_step *step)
 {
     double ratio = step->achieved / step->promised;
-    if (step->subject == 0 || step->nccl <= 0 || !(step->promised > 0) || !(step->achieved > 0) ||
+    if (step->subject == 0 || step->nccl < 100 || !(step->promised > 0) || !(step->achieved > 0) ||
         size_of(step->from) == 0 || !(ratio >= LEAST_RATIO && ratio <= MOST_RATIO))
         return false;
     struct evidence_row *row = row_of(table, step);
