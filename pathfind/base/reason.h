@@ -37,6 +37,7 @@
     R(UNCLASSED, "not classed", false)                                                             \
     R(TRIAL, "trial", false)                                                                       \
     R(EVIDENCE, "evidence", false)                                                                 \
+    R(COLLAPSE, "collapse", false)                                                                 \
     R(OTHER, "other", true)
 
 enum tccl_reason {

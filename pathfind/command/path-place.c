@@ -110,7 +110,7 @@ static void print_place(const struct placing *placing, const struct tccl_place *
     print_value(place->nccl, "%8.2f", 8);
     print_value(place->least * 100, "%8.0f %%", 10);
     print_value(place->rest, "%8.2f", 8);
-    printf("  %s\n", rest);
+    printf("  %s%s\n", rest, place->collapses ? "  NCCL's own collapses" : "");
 }
 
 /* What the figures mean here. */
@@ -161,11 +161,12 @@ static json_t *places_to_json(const struct placing *placing)
     json_t *sets = json_array();
     for (int i = 0; i < placing->n; i++) {
         const struct tccl_place *place = &placing->places[i];
-        json_array_append_new(
-            sets, json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "gpus", numbers(place->gpus),
-                            "tier", place->tier, "gbps", known(place->gbps), "alone_gbps",
-                            known(place->alone), "baseline_gbps", known(place->nccl), "least_share",
-                            known(place->least), "rest_gbps", known(place->rest)));
+        json_array_append_new(sets, json_pack("{s:o, s:i, s:o, s:o, s:o, s:b, s:o, s:o}", "gpus",
+                                              numbers(place->gpus), "tier", place->tier, "gbps",
+                                              known(place->gbps), "alone_gbps", known(place->alone),
+                                              "baseline_gbps", known(place->nccl), "collapses",
+                                              place->collapses, "least_share", known(place->least),
+                                              "rest_gbps", known(place->rest)));
     }
     bool model = placing->source->model != NULL;
     enum tccl_basis basis = model ? TCCL_BASIS_MODEL : TCCL_BASIS_NONE;

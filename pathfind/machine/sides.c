@@ -190,6 +190,17 @@ int tccl_together_count(const struct tccl_together *together)
     return together ? together->count : 0;
 }
 
+int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first)
+{
+    int count = 0;
+    for (int i = 0; together && i < together->count; i++) {
+        const struct entry *entry = &together->entries[i];
+        if (entry->singles && count++ == 0)
+            *first = tccl_set_sorted(entry->transfers, entry->count);
+    }
+    return count;
+}
+
 static struct entry *add_entry(struct tccl_together *together, const struct question *question)
 {
     size_t count = (size_t)question->count;

@@ -71,6 +71,9 @@ void tccl_together_free(struct tccl_together *together); /* NULL is fine */
  * TCCL_MAX_JOINTS of others; -1: no memory. */
 int tccl_together_add(struct tccl_together *together, const struct tccl_joint *joint);
 int tccl_together_count(const struct tccl_together *together);
+/* How many of these are single transfers that collapse beside each other, and the first of them, as
+ * a set; NULL: there are none. */
+int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first);
 /* Were these sides measured together, in whatever order? */
 bool tccl_together_has(const struct tccl_together *together, const struct tccl_side *const *sides,
                        int n);

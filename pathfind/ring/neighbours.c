@@ -36,6 +36,19 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
     return 0;
 }
 
+bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
+                           const struct tccl_worth *worth)
+{
+    static const double collapsed = 0.75;
+    double time = side->rings / side->alone;
+    for (int i = 0; i < beside->n; i++)
+        time += beside->others[i]->rings / beside->alone[i];
+    bool any = worth->gbps < collapsed * side->rings / time;
+    for (int i = 0; i < beside->n; i++)
+        any = any || worth->others[i] < collapsed * beside->others[i]->rings / time;
+    return any && worth->basis != TCCL_BASIS_BOUNDS;
+}
+
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise)
 {
     noise = fmax(noise, 1e-9);

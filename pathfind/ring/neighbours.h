@@ -37,6 +37,11 @@ struct tccl_worth {
  * as tccl_rates_sides. */
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err);
+/* Has the side, or one of the others, less than three quarters of what it had if all only shared
+ * what is slow: 1 / (sum of rings / alone) for each of its rings? Then copies of some of them
+ * collapse beside those of others. Not by bounds, which are that. */
+bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
+                           const struct tccl_worth *worth);
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 

@@ -36,14 +36,15 @@ static struct tccl_place *list_places(uint32_t free, int k, int *n)
 
 /* ---- ranking ---- */
 
-enum { LEVELS = 4 };
+enum { LEVELS = 5 };
 
 /* So many times the noise a bandwidth may be less, where others have more for it. */
 #define FOR_OTHERS 4
 
 static double value(const struct tccl_place *place, int level)
 {
-    const double values[LEVELS] = {place->gbps, place->least, place->rest, place->nccl};
+    const double values[LEVELS] = {!place->collapses, place->gbps, place->least, place->rest,
+                                   place->nccl};
     return values[level];
 }
 
@@ -72,7 +73,7 @@ static void sort_level(struct tccl_place *places, int n, int level, double noise
         ++*tier;
         return;
     }
-    double little = level == 0 ? FOR_OTHERS * noise : noise;
+    double little = level == 1 ? FOR_OTHERS * noise : noise;
     qsort_r(places, n, sizeof(*places), by_value, &level);
     for (int i = 0, end; i < n; i = end) {
         double best = value(&places[i], level);
@@ -150,6 +151,27 @@ static int rate_shares(struct tccl_beside *running, struct tccl_place *place,
     return 0;
 }
 
+/* What NCCL's own does beside those that run. */
+static int rate_own(const struct ground *ground, struct tccl_place *place, struct tccl_error *err)
+{
+    struct tccl_beside running = ground->running;
+    const struct tccl_table *table;
+    struct tccl_side own = {0};
+    struct tccl_worth worth;
+    if (running.n == 0 || __builtin_popcount(place->gpus) < 2)
+        return 0;
+    if (table_of(ground, place->gpus, &table, err) != 0)
+        return -1;
+    const struct tccl_baseline *baseline = table ? &table->baselines[1][TCCL_NEWEST] : NULL;
+    if (!baseline || !(baseline->gbps > 0) || tccl_side_add_baseline(&own, baseline) != 0)
+        return 0;
+    running.own = own.alone = baseline->gbps;
+    if (tccl_beside_worth(&running, &own, &worth, err) != 0)
+        return -1;
+    place->collapses = tccl_beside_collapses(&running, &own, &worth);
+    return 0;
+}
+
 static double known(double gbps)
 {
     return gbps > 0 ? gbps : NAN;
@@ -167,6 +189,8 @@ static int rate(const struct ground *ground, struct tccl_place *place, struct tc
     place->nccl = known(step.nccl);
     if (ground->alone)
         return 0;
+    if (rate_own(ground, place, err) != 0)
+        return -1;
     if (launch(ground, ground->free & ~place->gpus, &running, &rest, &rest_alone, err) != 0)
         return -1;
     place->rest = known(rest.gbps);

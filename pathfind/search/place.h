@@ -11,11 +11,13 @@
 /* A set of GPUs. Bandwidths are in GB/s; NAN: there is no ring, or it is not known. */
 struct tccl_place {
     uint32_t gpus;
-    double gbps;  /* that a step on them gets beside what runs: by rings of ours, or NCCL's own */
-    double alone; /* and with nobody else */
-    double least; /* the least share while all run: what runs, the step, and the rest */
-    double rest;  /* that a step on all other free GPUs gets, beside both */
-    double nccl;  /* of NCCL's own rings for the set, beside what runs */
+    double gbps;    /* that a step on them gets beside what runs: by rings of ours, or NCCL's own */
+    double alone;   /* and with nobody else */
+    double least;   /* the least share while all run: what runs, the step, and the rest */
+    double rest;    /* that a step on all other free GPUs gets, beside both */
+    double nccl;    /* of NCCL's own rings for the set, beside what runs */
+    bool collapses; /* NCCL's own and what runs would collapse beside each other
+                     * (tccl_beside_collapses): who has no rings of ours meets it */
     enum tccl_basis basis; /* by what that is known beside others: the least sure of all */
     int tier;              /* once sorted: 0 for the best ones; sets that are equal have the same */
 };
@@ -38,10 +40,10 @@ struct tccl_place_source {
     void *context;
 };
 
-/* Best first: by gbps, among equal ones by least, then by rest, then by nccl. Values equal but for
- * the noise (of the best one of them) are equal, of gbps but for four times as much: several rings
- * that gain 8 % may halve what others have. Unknown ones come last. Sets that remain equal stand in
- * the order of their numbers. */
+/* Best first: those that don't collapse, by gbps, among equal ones by least, then by rest, then by
+ * nccl. Values equal but for the noise (of the best one of them) are equal, of gbps but for four
+ * times as much: several rings that gain 8 % may halve what others have. Unknown ones come last.
+ * Sets that remain equal stand in the order of their numbers. */
 void tccl_places_sort(struct tccl_place *places, int n, double noise);
 
 /* All sets of k of the GPUs that are not busy, best first. What runs is taken as one step on all

@@ -10,6 +10,14 @@
 #include "client/message.h"
 #include "client/step-json.h"
 
+/* Those beside it may have several rings for one of its own, so that an equal part is no bound; a
+ * quarter of that no sharing leaves. */
+bool tccl_outcome_collapses(const struct tccl_outcome *outcome, double gbps)
+{
+    return outcome->neighbours > 0 && gbps > 0 && strcmp(outcome->neighbours_by, "bounds") != 0 &&
+           gbps * (double)(outcome->neighbours + 1) < 0.25 * outcome->alone_gbps;
+}
+
 void tccl_outcome_clear(struct tccl_outcome *outcome)
 {
     free(outcome->path);

@@ -93,6 +93,12 @@ struct tccl_outcome {
     struct tccl_node_nics *choices;
 };
 void tccl_outcome_clear(struct tccl_outcome *outcome);
+/* Is what it has beside the others, GB/s, less than a quarter of an equal part of what it has
+ * alone, and not by bounds? Then the copies of the steps do more than share what is slow. The text
+ * says so: "copies of … " it. */
+bool tccl_outcome_collapses(const struct tccl_outcome *outcome, double gbps);
+#define TCCL_OUTCOME_COLLAPSE                                                                      \
+    "hold each other up by more than sharing: ask for other GPUs (tccl-path place --busy)"
 /* Sets the reason, a text and its class; a text without one is TCCL_REASON_OTHER. */
 __attribute__((format(printf, 3, 4))) void
 tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...);

@@ -250,6 +250,23 @@ static void check_reached(const json_t *answer, struct check_result *result)
     }
 }
 
+/* Jobs side by side whose copies hold each other up: no fault, but to be known where jobs share the
+ * node. */
+static void check_collapses(struct tccl_profile *profile, struct check_result *result)
+{
+    struct tccl_set first;
+    char text[TCCL_SET_TEXT];
+    int pairs = tccl_together_collapsed(tccl_profile_together(profile, NULL), &first);
+    if (pairs == 0)
+        return;
+    tccl_set_format(&first, text);
+    check_say(result, CHECK_OK,
+              "%d pair%s of copies of two jobs collapse beside each other, such as %.40s: jobs of "
+              "one PCIe switch should share no node, or have rings (tccl-path place, tccl-profile "
+              "gres)",
+              pairs, pairs == 1 ? "" : "s", text);
+}
+
 /* Can tccld use the profile that we can read? */
 static void check_read(const struct check_site *site, struct check_result *result)
 {
@@ -298,6 +315,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_read(site, result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
+    check_collapses(profile, result);
     check_system(profile, result);
     check_verdict(site, profile, result);
     check_age(profile, result);

@@ -35,17 +35,20 @@ static void describe_beside(const struct tccl_outcome *plan, int n_nodes, char *
 {
     *text = '\0';
     if (plan->neighbours > 0)
-        snprintf(text, size, " beside %lld other step%s%s%s%s%s, alone %.1f",
+        snprintf(text, size, " beside %lld other step%s%s%s%s%s, alone %.1f%s",
                  (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s",
                  plan->neighbours > 1 && n_nodes > 1 ? ", counted on each node" : "",
                  *plan->neighbours_by ? " (" : "", plan->neighbours_by,
-                 *plan->neighbours_by ? ")" : "", plan->alone_gbps);
+                 *plan->neighbours_by ? ")" : "", plan->alone_gbps,
+                 tccl_outcome_collapses(plan, plan->gbps)
+                     ? ": copies of both " TCCL_OUTCOME_COLLAPSE
+                     : "");
 }
 
 static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *line)
 {
     int gpus = ring_gpus(plan->ring, n_nodes), end;
-    char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[128] = "";
+    char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[256] = "";
     const char *model = strcmp(plan->source, "model") == 0 ? ", by a model" : "";
     if (plan->rings > 1)
         snprintf(rings, sizeof(rings), "%d rings", (int)plan->rings);

@@ -40,6 +40,13 @@ rm "$folder"/chains/*
 judged 1 profile
 item profile fail '*no chains for any GPU set: run tccl-profile run'
 
+mkdir "$work/turin" # a line of its file says that copies of two jobs collapse
+"$build/profiler/tccl-profile" run -q --backend noisy --noise 0 --model "$models/turin-pex890.json" --cache "$work/turin" \
+    --neighbours --splits 0-1/2-3
+grep -m1 '"sides":."g0>g4","g1>g6"' "$work"/turin/*/together.jsonl >"$folder/together.jsonl"
+judged 0
+item profile ok '*1 pair of copies of two jobs collapse beside each other, such as g0>g4 g1>g6: *'
+
 truncate -s -3 "$folder/profile.json"
 judged 1 profile
 item profile fail '*profile.json*'

@@ -310,6 +310,25 @@ late_slurmd() { # NODE SECONDS SALLOC-OPTION... -- SRUN-OPTION...
     cat "$work/err"
 }
 
+# ---- which GPUs a job gets -----------------------------------------------------------------------
+
+# Leaves these GPUs of the node free, and holds all others by jobs without a step.
+leave_free() { # NODE GPUS
+    local job gpu
+    user scancel --name=hold -w "$1"
+    eventually "no GPU is held" no_holders "$1"
+    while user salloc --no-shell --immediate=2 -J hold -w "$1" -N1 -n1 --gpus=1 >/dev/null 2>&1; do :; done
+    for job in $(user squeue -h -n hold -w "$1" -o %A); do
+        gpu=$(admin scontrol -d show job "$job" | sed -nE 's/.*\(IDX:([0-9]+)\).*/\1/p')
+        [[ ,$2, != *,$gpu,* ]] || user scancel "$job"
+    done
+    eventually "GPUs $2 are free" free_are "$1" "$2"
+}
+no_holders() { [ -z "$(user squeue -h -t all -n hold -w "$1" -o %T | grep -E 'RUNNING|COMPLETING')" ]; }
+free_are() { # as many as are wanted: all jobs that are left hold others
+    [ "$(user squeue -h -n hold -w "$1" -t COMPLETING -o %A)" = "" ] && [ -n "$2" ]
+}
+
 # ---- Slurm anew ------------------------------------------------------------------------------------
 
 # slurmctld and all slurmd are started again, as slurm.conf and gres.conf are now; nobody else uses the cluster.

@@ -378,6 +378,9 @@ void alongside_plan(struct running *running, struct running_step *step,
                     const struct tccl_node_class *class)
 {
 }
+void alongside_warn(struct running *running, const struct running_step *step)
+{
+}
 void alongside_describe(struct running *running, const struct tccl_step *join,
                         const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {

@@ -184,6 +184,8 @@ static int before(const struct tccl_place *a, const struct tccl_place *b)
 {
     const double x[] = {a->gbps, a->least, a->rest, a->nccl};
     const double y[] = {b->gbps, b->least, b->rest, b->nccl};
+    if (a->collapses != b->collapses)
+        return b->collapses ? 1 : -1;
     for (int i = 0; i < 4; i++) {
         if (isnan(x[i]) && isnan(y[i]))
             continue;
@@ -205,8 +207,9 @@ static bool equal_value(double a, double b)
 
 static bool equal_values(const struct tccl_place *a, const struct tccl_place *b)
 {
-    return equal_value(a->gbps, b->gbps) && equal_value(a->least, b->least) &&
-           equal_value(a->rest, b->rest) && equal_value(a->nccl, b->nccl);
+    return a->collapses == b->collapses && equal_value(a->gbps, b->gbps) &&
+           equal_value(a->least, b->least) && equal_value(a->rest, b->rest) &&
+           equal_value(a->nccl, b->nccl);
 }
 
 static void check_order(const struct tccl_place *places, int n, uint32_t free, int k)

@@ -388,6 +388,15 @@ TEST(notice_applied)
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s beside 1 other step (measured), alone 12.5 "
                     "(NCCL's own choice: 6.1, 1.84x)");
+    plan.gbps = 1.4;
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_HOLDS(
+        line, "1.4 GB/s beside 1 other step (measured), alone 12.5: copies of both hold each "
+              "other up by more than sharing: ask for other GPUs (tccl-path place --busy) (NCCL's");
+    strcpy(plan.neighbours_by, "bounds"); /* it has so much at least */
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK(!strstr(line, "hold each other up"));
+    plan.gbps = 11.2;
     plan.neighbours = 0;
     strcpy(plan.neighbours_by, "");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/numberset.h"
 #include "chain/beside-text.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
@@ -269,6 +270,39 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
     }
     shared_class_drop(class);
     return shared;
+}
+
+void alongside_warn(struct running *running, const struct running_step *step)
+{
+    struct daemon *daemon = running->daemon;
+    struct alongside seen = {0};
+    struct tccl_worth worth;
+    uint32_t gpus;
+    char own[64], others[64];
+    if (!daemon->own || step->n_gres < 2 ||
+        own_gpus(daemon->own, daemon->gpus, step->gres, step->n_gres, &gpus) != 0)
+        return;
+    const struct tccl_table *table = own_table(daemon->own, gpus);
+    const struct tccl_baseline *nccl =
+        table ? &table->baselines[step->n_nodes == 1][TCCL_NEWEST] : NULL;
+    struct tccl_side side = {.alone = nccl ? nccl->gbps : 0};
+    seen.gpus = gpus;
+    see_all(running, &step->key, &seen);
+    know(running, &seen.beside);
+    struct tccl_beside *beside = &seen.beside;
+    beside->own = side.alone;
+    if (beside->n == 0 || !(side.alone > 0) || tccl_side_add_baseline(&side, nccl) != 0 ||
+        tccl_beside_worth(beside, &side, &worth, NULL) != 0 ||
+        !tccl_beside_collapses(beside, &side, &worth))
+        return;
+    tccl_numberset_format(gpus, own, sizeof(own));
+    tccl_numberset_format(seen.gpus & ~gpus, others, sizeof(others));
+    log_limited(
+        &running->collapsed,
+        "step %s, TCCL off: copies of its GPUs %s and those of steps on GPUs %s hold each other "
+        "up: %.1f of %.1f GB/s: with --tccl=on, or on other GPUs, they may not (tccl-path "
+        "place --gpus %d --busy %s)",
+        step->folder, own, others, worth.gbps, side.alone, step->n_gres, others);
 }
 
 /* Tables one after the other: the next question may take the place of the one before. */

@@ -28,6 +28,10 @@ int alongside_choose(struct running *running, const struct tccl_step_key *key,
                      const uint32_t *groups, int n, bool closed, enum tccl_view view,
                      struct tccl_group_choice *choices);
 
+/* A step has begun with its mode off: where copies of NCCL's own rings for it are known to collapse
+ * beside those of steps that run (tccl_beside_collapses), the log says so. */
+void alongside_warn(struct running *running, const struct running_step *step);
+
 /* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
  * with what each takes, before those of other nodes that the outcome names, and what other GPUs
  * would have given. Of a step on one node that is left to NCCL ("left"): what that has

@@ -65,6 +65,23 @@ static void leave_unclosed(struct tccl_outcome *outcome, const struct tccl_error
     leave_whole(outcome, err->reason ? err->reason : TCCL_REASON_NO_RING, nic ? why : err->text);
 }
 
+/* Beside others it has little of what it has alone: its copies and theirs do more
+ * than share what is slow, and no ring found avoids it. */
+static void say_collapse(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                         const struct tccl_step *join)
+{
+    char why[TCCL_OUTCOME_REASON + 1];
+    outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
+    if (!tccl_outcome_collapses(outcome, fmax(outcome->baseline_gbps, ring->gbps)))
+        return;
+    snprintf(why, sizeof(why), "%s", outcome->reason);
+    tccl_outcome_say(outcome, TCCL_REASON_COLLAPSE,
+                     "%.250s; alone %.1f%s%.64s: copies of this step and of those beside "
+                     "it " TCCL_OUTCOME_COLLAPSE,
+                     why, ring->alone, join->n_nodes == 1 ? " on " : "",
+                     join->n_nodes == 1 ? join->nodes[0] : "");
+}
+
 /* The rings are not worth it. */
 static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                           const struct tccl_step *join)
@@ -86,6 +103,7 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
             join->min_gain);
     else
         tccl_outcome_say(outcome, TCCL_REASON_NO_GAIN, "%s", why);
+    say_collapse(outcome, ring, join);
 }
 
 _Static_assert((int)TCCL_GENERATIONS <= (int)TCCL_OUTCOME_BASELINES,

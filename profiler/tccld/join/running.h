@@ -84,6 +84,7 @@ struct running {
     struct event *save, *place;     /* place: alongside.c */
     void (*forget)(struct running *, struct running_step *); /* what else knows of a step; NULL */
     struct log_limit trouble, lost;                          /* lost: what was built (built.c) */
+    struct log_limit collapsed;                              /* steps beside each other */
 };
 
 /* Knows what the tccld before this one has written down in RunDir. NULL without memory. */
