@@ -94,6 +94,45 @@ bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b)
 _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES && TCCL_MAX_GPUS == TCCL_MAX_NICS,
                "one width for all images");
 
+struct tccl_exchange tccl_exchange_none(void)
+{
+    struct tccl_exchange none;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+            none.image[kind][i] = (uint8_t)i;
+    return none;
+}
+
+uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus)
+{
+    uint32_t images = 0;
+    for (; gpus; gpus &= gpus - 1)
+        images |= UINT32_C(1) << move->image[TCCL_GPU][__builtin_ctz(gpus)];
+    return images;
+}
+
+struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
+                                        const struct tccl_exchange *then)
+{
+    struct tccl_exchange both;
+    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
+        for (int i = 0; i < TCCL_MAX_GPUS; i++)
+            both.image[kind][i] = then->image[kind][first->image[kind][i]];
+    return both;
+}
+
+bool tccl_exchange_in_order(const struct tccl_exchange *move, uint32_t gpus)
+{
+    int before = -1;
+    for (; gpus; gpus &= gpus - 1) {
+        int image = move->image[TCCL_GPU][__builtin_ctz(gpus)];
+        if (image <= before)
+            return false;
+        before = image;
+    }
+    return true;
+}
+
 struct tccl_device tccl_exchange_device(const struct tccl_exchange *exchange,
                                         struct tccl_device device)
 {

@@ -100,6 +100,13 @@ bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
 struct tccl_exchange {
     uint8_t image[3][TCCL_MAX_GPUS];
 };
+struct tccl_exchange tccl_exchange_none(void); /* all devices stay where they are */
+/* First one move, then the other. */
+struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
+                                        const struct tccl_exchange *then);
+/* The images of these GPUs, both as masks; and do they stand in the order of the GPUs? */
+uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus);
+bool tccl_exchange_in_order(const struct tccl_exchange *move, uint32_t gpus);
 struct tccl_device tccl_exchange_device(const struct tccl_exchange *exchange,
                                         struct tccl_device device);
 tccl_transfer tccl_exchange_transfer(const struct tccl_exchange *exchange, tccl_transfer transfer);

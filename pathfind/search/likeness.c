@@ -88,16 +88,11 @@ static bool slots_alike(const struct tccl_machine *machine, int a, int b)
     return alike && a < 0 && b < 0;
 }
 
-bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move,
-                           uint32_t gpus)
+bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move)
 {
-    int before = -1;
-    for (; gpus; gpus &= gpus - 1) {
-        int gpu = __builtin_ctz(gpus), image = move->image[TCCL_GPU][gpu];
-        if (image <= before || !slots_alike(machine, gpu, image))
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (!slots_alike(machine, i, move->image[TCCL_GPU][i]))
             return false;
-        before = image;
-    }
     for (int i = 0; i < machine->n_nics; i++)
         if (move->image[TCCL_NIC][i] != i)
             return false;

@@ -11,11 +11,10 @@
 bool tccl_likeness_described(const struct tccl_machine *machine,
                              const struct tccl_exchange *exchange, bool nics);
 
-/* Does NCCL build over the images of these GPUs what it builds over them, moved? So it does where
- * they stay in their order, each NIC stays where it is, and the description as it is, the rates of
- * slots included. */
-bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move,
-                           uint32_t gpus);
+/* Does NCCL build over the images of GPUs what it builds over them, moved, where they stand in the
+ * same order (tccl_exchange_in_order)? So it does where each NIC stays where it is, and the
+ * description as it is, the rates of slots included. */
+bool tccl_likeness_to_nccl(const struct tccl_machine *machine, const struct tccl_exchange *move);
 
 /* What was measured to tell likenesses; each set once. */
 struct tccl_likeness;

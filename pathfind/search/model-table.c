@@ -100,22 +100,11 @@ static bool spread_first(void *context, uint32_t gpus, const struct tccl_exchang
 {
     const struct spread *from = context;
     struct first *first = &from->tables->firsts[gpus];
-    if (first->gpus ||
-        !tccl_likeness_to_nccl(tccl_model_machine(from->tables->model), move, from->gpus))
+    if (first->gpus || !tccl_exchange_in_order(move, from->gpus) ||
+        !tccl_likeness_to_nccl(tccl_model_machine(from->tables->model), move))
         return false;
     *first = (struct first){.gpus = from->gpus, .move = *move};
     return true;
-}
-
-static struct tccl_chain move_ring(const struct tccl_chain *ring, const struct tccl_exchange *move)
-{
-    struct tccl_chain out = *ring;
-    for (int i = 0; i < ring->n_gpus; i++) {
-        out.gpus[i] = move->image[TCCL_GPU][ring->gpus[i]];
-        if (ring->edges[i].kind == TCCL_BOUNCE)
-            out.edges[i].memory = move->image[TCCL_MEMORY][ring->edges[i].memory];
-    }
-    return out;
 }
 
 static void move_all(const struct tccl_table *from, const struct tccl_exchange *move,
@@ -123,11 +112,11 @@ static void move_all(const struct tccl_table *from, const struct tccl_exchange *
 {
     const struct tccl_result *own = tccl_table_ring(from);
     *tccl_table_ring(table) = *own;
-    tccl_table_ring(table)->chain = move_ring(&own->chain, move);
+    tccl_table_ring(table)->chain = tccl_exchange_chain(move, &own->chain);
     while ((own = tccl_table_next(from, own, TCCL_OTHERS | TCCL_SETS))) {
         struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
         for (int i = 0; i < set.n; i++)
-            set.rings[i] = move_ring(&set.rings[i], move);
+            set.rings[i] = tccl_exchange_chain(move, &set.rings[i]);
         if (own->set)
             tccl_table_keep_set(table, &set, own->gbps, own->bound);
         else
@@ -140,7 +129,7 @@ static void move_baselines(const struct tccl_baseline *from, const struct tccl_e
 {
     struct tccl_baseline moved = *from;
     for (int i = 0; i < moved.set.n; i++)
-        moved.set.rings[i] = move_ring(&moved.set.rings[i], move);
+        moved.set.rings[i] = tccl_exchange_chain(move, &moved.set.rings[i]);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         table->baselines[1][i] = moved;
 }

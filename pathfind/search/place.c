@@ -249,8 +249,8 @@ static bool hand_on(void *context, uint32_t gpus, const struct tccl_exchange *mo
     if (!alike->begun)
         return alike->begun = true; /* itself */
     if (at < 0 || alike->rated[at] || tccl_exchange_gpus(move, alike->busy) != alike->busy ||
-        !tccl_likeness_to_nccl(machine, move, from->gpus) ||
-        !tccl_likeness_to_nccl(machine, move, rest) || !by_model(ground, gpus) ||
+        !tccl_exchange_in_order(move, from->gpus) || !tccl_exchange_in_order(move, rest) ||
+        !tccl_likeness_to_nccl(machine, move) || !by_model(ground, gpus) ||
         !by_model(ground, ground->free & ~gpus))
         return false;
     for (int i = 0; i < ground->running.n; i++)

@@ -26,6 +26,7 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
         free(search);
         return NULL;
     }
+    search->assumed = tccl_bounds_assumes(search->meter.bounds);
     return search;
 }
 
@@ -36,6 +37,11 @@ void tccl_search_free(struct tccl_search *search)
     tccl_bounds_free(search->meter.bounds);
     tccl_setmap_clear(&search->own);
     free(search);
+}
+
+bool tccl_search_symmetric(const struct tccl_search *search)
+{
+    return !search->assumed || tccl_bounds_assumes(search->meter.bounds);
 }
 
 long tccl_search_measured(const struct tccl_search *search)

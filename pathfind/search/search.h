@@ -98,6 +98,9 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *result,
                      struct tccl_error *err);
 
+/* Are symmetries that were only assumed still taken for true? Also where there are none. */
+bool tccl_search_symmetric(const struct tccl_search *search);
+
 /* Transfer sets measured so far; baselines are not counted. */
 long tccl_search_measured(const struct tccl_search *search);
 /* Of all that were measured, baselines included: for ring sets. */

@@ -84,14 +84,6 @@ static void add_devices(struct tree *tree, int part, int numa, int parent_switch
             add_devices(tree, add_part(tree, part, SWITCH, 0), numa, i);
 }
 
-/* All devices stay where they are. */
-static void keep_all(struct tccl_exchange *map)
-{
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
-            map->image[kind][i] = (uint8_t)i;
-}
-
 /* Pairs up the devices below two parts in order. Returns 0, or -1 if their shapes differ. */
 static int pair_up(const struct tree *tree, int a, int b, struct tccl_exchange *map)
 {
@@ -177,7 +169,7 @@ static bool same_shapes(const struct tree *tree, int a, int b)
 /* Does exchanging two parts leave everything as it is? map gets the exchange. */
 static bool exchangeable(struct tree *tree, int a, int b, struct tccl_exchange *map)
 {
-    keep_all(map);
+    *map = tccl_exchange_none();
     if (pair_up(tree, a, b, map) != 0)
         return false;
     if (tree->model)
@@ -434,22 +426,14 @@ struct images {
     void *context;
 };
 
-uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus)
+void tccl_symmetry_alike(const struct tccl_symmetry *symmetry, const struct tccl_machine *machine,
+                         struct tccl_alike *alike)
 {
-    uint32_t images = 0;
-    for (; gpus; gpus &= gpus - 1)
-        images |= UINT32_C(1) << move->image[TCCL_GPU][__builtin_ctz(gpus)];
-    return images;
-}
-
-struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
-                                        const struct tccl_exchange *then)
-{
-    struct tccl_exchange both;
-    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++)
-        for (int i = 0; i < TCCL_MAX_GPUS; i++)
-            both.image[kind][i] = then->image[kind][first->image[kind][i]];
-    return both;
+    const struct tree *tree = symmetry ? &symmetry->trees[true][EXACT] : NULL;
+    *alike = (struct tccl_alike){0};
+    for (int i = 0; tree && i < tree->n_exchanges && alike->n < TCCL_MAX_ALIKE; i++)
+        if (tccl_likeness_to_nccl(machine, &tree->exchanges[i]))
+            alike->exchanges[alike->n++] = tree->exchanges[i];
 }
 
 static void visit_from(const struct images *images, const struct tccl_exchange *move)
@@ -469,8 +453,7 @@ void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
 {
     const struct images images = {symmetry ? &symmetry->trees[false][EXACT] : NULL, gpus, visit,
                                   context};
-    struct tccl_exchange none;
-    keep_all(&none);
+    const struct tccl_exchange none = tccl_exchange_none();
     visit_from(&images, &none);
 }
 

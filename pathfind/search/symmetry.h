@@ -3,6 +3,7 @@
 #define TCCL_SYMMETRY_H
 
 #include "machine/model.h"
+#include "search/alike.h"
 
 /* The machine as a tree (groups of NUMA nodes, NUMA nodes, switches, devices); siblings that are
  * alike may be exchanged, with all that is below them. Exactly alike: no bandwidth changes. Nearly:
@@ -48,11 +49,10 @@ void tccl_symmetry_images(const struct tccl_symmetry *symmetry, uint32_t gpus,
                                         const struct tccl_exchange *move),
                           void *context);
 
-/* The images of GPUs, as masks. */
-uint32_t tccl_exchange_gpus(const struct tccl_exchange *move, uint32_t gpus);
-/* First one move, then the other. */
-struct tccl_exchange tccl_exchange_then(const struct tccl_exchange *first,
-                                        const struct tccl_exchange *then);
+/* The exchanges that keep what NCCL builds, too, with all NICs where they are. symmetry NULL: none.
+ */
+void tccl_symmetry_alike(const struct tccl_symmetry *symmetry, const struct tccl_machine *machine,
+                         struct tccl_alike *alike);
 
 /* Whatever near exchanges are applied to the set, its bandwidth grows at most by this factor, >= 1.
  */

@@ -28,6 +28,7 @@ struct tccl_search {
     struct kept_baseline kept[2]; /* open, closed */
     long sets, sets_measured;     /* asked for ring sets, and measured */
     long pruned;
+    bool assumed;   /* symmetries were, in the beginning */
     bool left_ring; /* stopped, but only as far as the ring goes */
 };
 

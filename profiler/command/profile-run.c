@@ -161,6 +161,7 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
         what.n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all", n_gpus, &sets, err);
         if (what.n_sets < 0)
             return -1;
+        what.all = !options->gpus || strcmp(options->gpus, "all") == 0;
     }
     what.sets = sets;
     what.splits = splits;

@@ -40,10 +40,13 @@ struct fill {
     struct tccl_search *search;
     struct tccl_fill_progress progress;
     double work_done, work_now, work_total;
-    double end;      /* of all, seconds of a clock that never jumps; 0: no limit */
-    double part_end; /* of what is at work; 0: no limit */
-    double ring_end; /* of its ring */
-    bool *cut;       /* by GPU set: had not the time that it needed */
+    double end;           /* of all, seconds of a clock that never jumps; 0: no limit */
+    double part_end;      /* of what is at work; 0: no limit */
+    double ring_end;      /* of its ring */
+    const uint32_t *sets; /* of GPUs: those asked for, and those that stand for others */
+    int n_sets;
+    uint32_t *more; /* these, where there are more; owned */
+    bool *cut;      /* by GPU set: had not the time that it needed */
     bool stopped, time_over, part_over, ring_over;
     int faults;              /* tables that could not be written, */
     struct tccl_error fault; /* and the first one's reason */
@@ -156,6 +159,12 @@ static int learn_noise(struct fill *fill, struct tccl_error *err)
     return 0;
 }
 
+/* What sets that are alike may be off by, each. */
+static double likeness_noise(const struct fill *fill)
+{
+    return fmax(fill->backend->noise, ALIKE * fill->deviation);
+}
+
 /* Which parts of the machine are alike. Where there is no time for it, the
  * chains are searched without. */
 static int learn_symmetry(struct fill *fill, struct tccl_error *err)
@@ -168,9 +177,8 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
     give_time(fill, PART);
-    fill->symmetry =
-        tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
-                                 fmax(fill->backend->noise, ALIKE * fill->deviation), &why);
+    fill->symmetry = tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
+                                              likeness_noise(fill), &why);
     if (fill->symmetry || ended(fill) || fill->part_over)
         return 0;
     return tccl_fail(err, "%s", why.text);
@@ -191,6 +199,35 @@ static int measure_pairs(struct fill *fill, struct tccl_error *err)
     fill->progress.phase = TCCL_FILL_PAIRS;
     give_time(fill, MATRIX_PART);
     return tccl_pairs_measure(&pairs, err);
+}
+
+static const struct tccl_symmetry *symmetry_of(const struct fill *fill)
+{
+    return fill->backend->symmetry ? fill->backend->symmetry : fill->symmetry;
+}
+
+/* Larger machines have no table for each set: those that are alike have one for all of them. given
+ * up: a search found that they aren't. Without time, what an earlier run knew stays. */
+static int note_alike(struct fill *fill, bool given_up, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
+    const struct tccl_symmetry *symmetry = symmetry_of(fill);
+    struct tccl_alike alike;
+
+    if (machine->n_gpus <= TCCL_COMPLETE_GPUS || !symmetry || fill->backend->marks)
+        return 0;
+    tccl_symmetry_alike(given_up ? NULL : symmetry, machine, &alike);
+    if (!fill->backend->model)
+        alike.noise = 2 * likeness_noise(fill); /* each of the two may be off */
+    if (tccl_profile_set_alike(fill->profile, &alike, err) != 0)
+        return -1;
+    if (given_up || !fill->options->all)
+        return 0;
+    fill->n_sets = tccl_gpusets_first(machine->n_gpus, &alike, fill->options->sets,
+                                      fill->options->n_sets, &fill->more, err);
+    fill->sets = fill->more;
+    fill->progress.total = fill->n_sets;
+    return fill->n_sets < 0 ? -1 : 0;
 }
 
 /* ---- chains ---- */
@@ -411,12 +448,11 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
-    const struct tccl_symmetry *own = fill->backend->symmetry;
     int rc = 0;
 
     if (!fill->search) /* one search knows all */
-        fill->search = tccl_search_new(machine, tccl_run_meter_meter(&fill->meter),
-                                       own ? own : fill->symmetry);
+        fill->search =
+            tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), symmetry_of(fill));
     /* Sets that failed in an earlier run: the search may find that it needs them no more, and
      * nobody would know. */
     while (fill->search && rc == 0 && !stop(fill, 0))
@@ -435,13 +471,13 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 /* Which part of the time left is a table's. */
 static double part_of(const struct fill *fill, int i)
 {
-    const uint32_t *sets = fill->options->sets;
+    const uint32_t *sets = fill->sets;
     int n = tccl_profile_machine(fill->profile)->n_gpus, size = __builtin_popcount(sets[i]);
     int begin = __builtin_ctz(sets[i]);
     uint32_t block = ((UINT32_C(1) << size) - 1) << begin;
     double rest = 0;
 
-    for (int j = i; j < fill->options->n_sets; j++)
+    for (int j = i; j < fill->n_sets; j++)
         rest += fill->cut[j] ? work(sets[j]) : 0;
     double part = work(sets[i]) / rest;
     /* What Slurm mostly allocates comes first: the whole node, and its aligned halves and quarters.
@@ -453,7 +489,7 @@ static double part_of(const struct fill *fill, int i)
 
 static int fill_one(struct fill *fill, int i, struct tccl_error *err)
 {
-    uint32_t gpus = fill->options->sets[i];
+    uint32_t gpus = fill->sets[i];
 
     fill->progress.gpus = gpus;
     fill->work_now = work(gpus);
@@ -472,14 +508,14 @@ static int fill_one(struct fill *fill, int i, struct tccl_error *err)
 static int find_chains(struct fill *fill, struct tccl_error *err)
 {
     fill->progress.phase = TCCL_FILL_CHAINS;
-    for (int i = 0; i < fill->options->n_sets; i++) {
+    for (int i = 0; i < fill->n_sets; i++) {
         fill->cut[i] = true; /* all want time */
-        fill->work_total += work(fill->options->sets[i]);
+        fill->work_total += work(fill->sets[i]);
     }
-    for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
+    for (int i = 0; i < fill->n_sets && !ended(fill); i++) {
         if (fill_one(fill, i, err) != 0)
             return -1;
-        if (ended(fill) && !is_complete(fill, fill->options->sets[i], true))
+        if (ended(fill) && !is_complete(fill, fill->sets[i], true))
             break;
         fill->work_done += fill->work_now;
         fill->progress.done++;
@@ -489,7 +525,7 @@ static int find_chains(struct fill *fill, struct tccl_error *err)
     int kept = fill->progress.kept;
     for (bool some = true; some && !ended(fill);) {
         some = false;
-        for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
+        for (int i = 0; i < fill->n_sets && !ended(fill); i++) {
             if (!fill->cut[i])
                 continue;
             some = true;
@@ -512,9 +548,6 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
 {
     if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, &fill->progress, err) != 0)
         return -1;
-    fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
-    if (!fill->cut)
-        return tccl_fail(err, "out of memory");
     bool measured = !fill->backend->model;
     if (measured && measure_matrix(fill, err) != 0)
         return -1;
@@ -524,11 +557,18 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
         return -1;
     if (measured && fill->options->splits && measure_pairs(fill, err) != 0)
         return -1;
+    if (note_alike(fill, false, err) != 0)
+        return -1;
+    fill->cut = calloc((size_t)fill->n_sets + 1, sizeof(*fill->cut));
+    if (!fill->cut)
+        return tccl_fail(err, "out of memory");
     if (find_chains(fill, err) != 0)
+        return -1;
+    if (fill->search && !tccl_search_symmetric(fill->search) && note_alike(fill, true, err) != 0)
         return -1;
     if (fill->faults > 0)
         return tccl_fail(err, "%d of %d chain tables could not be written; the first: %s",
-                         fill->faults, fill->options->n_sets, fill->fault.text);
+                         fill->faults, fill->n_sets, fill->fault.text);
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
 }
 
@@ -539,21 +579,24 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     struct fill fill = {.backend = backend,
                         .profile = profile,
                         .options = options,
+                        .sets = options->sets,
+                        .n_sets = options->n_sets,
                         .end = options->seconds > 0 ? tccl_seconds() + options->seconds : 0,
                         .work_total = 1e-9,
                         .progress = {.total = options->n_sets, .left = -1}};
 
     int rc = fill_all(&fill, err);
     /* How the tables are in the end, also those that this run didn't come to. */
-    for (int i = 0; i < options->n_sets; i++) {
-        bool complete = is_complete(&fill, options->sets[i], true);
+    for (int i = 0; i < fill.n_sets; i++) {
+        bool complete = is_complete(&fill, fill.sets[i], true);
 
         fill.progress.proven += complete;
-        fill.progress.partial += !complete && there_is(&fill, options->sets[i]);
+        fill.progress.partial += !complete && there_is(&fill, fill.sets[i]);
     }
     tccl_search_free(fill.search);
     tccl_symmetry_free(fill.symmetry);
     free(fill.cut);
+    free(fill.more);
     *end = fill.progress;
     tccl_run_meter_clear(&fill.meter);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)

@@ -9,8 +9,15 @@
 
 /* All sets of a machine's GPUs that get chains: first the whole node, then its aligned halves and
  * quarters (what Slurm mostly allocates), then all the others, small ones first. Machines with more
- * than 10 GPUs: aligned blocks only. Returns how many and *sets (the caller's), or -1 with err. */
+ * than TCCL_COMPLETE_GPUS: aligned blocks only. Returns how many and *sets (the caller's), or -1
+ * with err. */
+enum { TCCL_COMPLETE_GPUS = 10, TCCL_MAX_GPUSETS = 1 << TCCL_COMPLETE_GPUS };
 int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err);
+/* Adds those of a larger machine that stand for others (search/alike.h), in sizes that jobs mostly
+ * ask for first (2, 4, 8, then the others), until there are TCCL_MAX_GPUSETS. *sets is the
+ * caller's. Returns how many there are, or -1 with err. */
+int tccl_gpusets_first(int n_gpus, const struct tccl_alike *alike, const uint32_t *before, int n,
+                       uint32_t **sets, struct tccl_error *err);
 
 /* Reads "0-3 4-7" (sets separated by spaces or ';'), or "all". Returns how many and *sets, or -1
  * with err that names the set. */
@@ -72,6 +79,7 @@ struct tccl_fill_progress {
 struct tccl_fill_options {
     const uint32_t *sets; /* of GPUs */
     int n_sets;
+    bool all; /* of a machine with more than TCCL_COMPLETE_GPUS also those that stand for others */
     const struct tccl_split *splits; /* for tccl_fill_together, and pairs; NULL: none */
     int n_splits;
     double gap;     /* stop each search when proven within this ratio */

@@ -10,7 +10,7 @@
 #include "base/numberset.h"
 #include "machine/transfer.h"
 
-enum { MAX_COMPLETE = 10, MAX_SETS = 1 << MAX_COMPLETE };
+enum { MAX_COMPLETE = TCCL_COMPLETE_GPUS, MAX_SETS = TCCL_MAX_GPUSETS };
 
 struct list {
     uint32_t *sets;
@@ -54,6 +54,33 @@ int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
         add_others(&list, n_gpus);
     for (int size = n_gpus; size >= 1; size--)
         add_aligned(&list, n_gpus, size);
+    *sets = list.sets;
+    return list.count;
+}
+
+static bool often_asked_for(int size)
+{
+    return size == 2 || size == 4 || size == 8;
+}
+
+int tccl_gpusets_first(int n_gpus, const struct tccl_alike *alike, const uint32_t *before, int n,
+                       uint32_t **sets, struct tccl_error *err)
+{
+    struct list list = {calloc(MAX_SETS, sizeof(*list.sets)), 0};
+    struct tccl_exchange move;
+
+    if (!list.sets)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < n; i++)
+        add(&list, before[i]);
+    for (int i = 0; i < 2 * n_gpus; i++) {
+        int size = i % n_gpus + 1;
+        if (often_asked_for(size) != (i < n_gpus))
+            continue;
+        for (uint32_t set = 1; set < UINT32_C(1) << n_gpus && list.count < MAX_SETS; set++)
+            if (__builtin_popcount(set) == size && tccl_alike_first(alike, set, &move) == set)
+                add(&list, set);
+    }
     *sets = list.sets;
     return list.count;
 }

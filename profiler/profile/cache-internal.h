@@ -8,6 +8,7 @@
 #include "base/fileio.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
+#include "search/alike.h"
 #include "search/setlog.h"
 
 enum {
@@ -27,6 +28,7 @@ struct tccl_provenance {
     char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
     char conditions[TCCL_CONDITIONS];
     struct tccl_system system; /* under which it was last measured */
+    struct tccl_alike alike;   /* sets that have their tables from others */
 };
 
 struct tccl_loaded {
@@ -58,8 +60,10 @@ void tccl_profile_path(const char *folder, enum tccl_profile_file file, char pat
 struct tccl_stamp tccl_profile_stamp(const char *folder, enum tccl_profile_file file);
 void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MAX]);
 
-/* Reads profile.json. Returns 0, or -1 with err, errno ENOENT where there is none. */
-int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err);
+/* Reads profile.json, of this machine; NULL: what is alike there is left out. Returns 0, or -1 with
+ * err, errno ENOENT where there is none. */
+int tccl_provenance_read(const char *folder, const struct tccl_machine *machine,
+                         struct tccl_provenance *from, struct tccl_error *err);
 int tccl_provenance_write(const char *folder, const struct tccl_provenance *from,
                           struct tccl_error *err);
 

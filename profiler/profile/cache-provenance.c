@@ -19,7 +19,8 @@ static int take_hash(const json_t *json, const char *key, char *out, size_t size
                                    : tccl_fail(err, "\"%s\" is not as long as it should be", key);
 }
 
-static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_error *err)
+static int parse(const json_t *json, const struct tccl_machine *machine,
+                 struct tccl_provenance *from, struct tccl_error *err)
 {
     const json_t *format = json_object_get(json, "format");
 
@@ -34,12 +35,16 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
+    if (machine &&
+        tccl_alike_from_json(json_object_get(json, "alike"), machine, &from->alike, err) != 0)
+        return -1;
     if (strcmp(from->source, "model") != 0)
         return 0;
     return take_hash(json, "model", from->model, sizeof(from->model), err);
 }
 
-int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err)
+int tccl_provenance_read(const char *folder, const struct tccl_machine *machine,
+                         struct tccl_provenance *from, struct tccl_error *err)
 {
     char path[PATH_MAX];
 
@@ -48,7 +53,7 @@ int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struc
     cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, err);
     if (!json)
         return -1;
-    if (parse(json, from, err) != 0) {
+    if (parse(json, machine, from, err) != 0) {
         errno = EINVAL;
         return tccl_fail_in(err, "%s", path);
     }
@@ -61,11 +66,12 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
     char path[PATH_MAX];
     bool measured = strcmp(from->source, "model") != 0;
     cleanup_json json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
+        "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
         from->machine, "source", from->source, "model", from->model[0] ? from->model : NULL,
         "conditions", from->conditions[0] ? from->conditions : NULL, "system",
-        measured ? tccl_system_to_json(&from->system) : NULL, "created", (json_int_t)time(NULL),
-        "by", "slurm-tccl " TCCL_VERSION);
+        measured ? tccl_system_to_json(&from->system) : NULL, "alike",
+        from->alike.n > 0 ? tccl_alike_to_json(&from->alike) : NULL, "created",
+        (json_int_t)time(NULL), "by", "slurm-tccl " TCCL_VERSION);
     if (!json)
         return tccl_fail(err, "out of memory");
     tccl_profile_path(folder, ABOUT, path);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,16 +102,53 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
     return NULL;
 }
 
+uint32_t tccl_profile_first(const struct tccl_profile *profile, uint32_t gpus)
+{
+    struct tccl_exchange move;
+
+    return tccl_alike_first(&profile->from.alike, gpus, &move);
+}
+
+/* Where the chains of a set are: in its own file, or in that of its first one, with the move from
+ * there. A run of tccl-profile looks for the own ones. */
+static struct tccl_stamp find_file(const struct tccl_profile *profile, uint32_t gpus,
+                                   uint32_t *first, struct tccl_exchange *move,
+                                   char path[static PATH_MAX])
+{
+    tccl_table_path(profile->folder, gpus, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+
+    *first = gpus;
+    if (tccl_stamp_exists(&stamp) || profile->log)
+        return stamp;
+    *first = tccl_alike_first(&profile->from.alike, gpus, move);
+    tccl_table_path(profile->folder, *first, path);
+    return *first == gpus ? stamp : tccl_stamp_take(path);
+}
+
+/* What sets that are alike may differ by counts as noise. */
+static struct tccl_table *move_table(const struct tccl_profile *profile, struct tccl_table *first,
+                                     const struct tccl_exchange *move, struct tccl_error *err)
+{
+    struct tccl_table *table = tccl_alike_table(first, &profile->machine, move, err);
+
+    tccl_table_free(first);
+    if (table)
+        table->noise = fmax(table->noise, profile->from.alike.noise);
+    return table;
+}
+
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
                                             struct tccl_error *err)
 {
+    struct tccl_exchange move;
     char path[PATH_MAX];
+    uint32_t first;
 
     errno = EINVAL;
     if (check_gpus(profile, gpus, err) != 0)
         return NULL;
-    tccl_table_path(profile->folder, gpus, path);
-    struct tccl_stamp stamp = tccl_stamp_take(path);
+    struct tccl_stamp stamp = find_file(profile, gpus, &first, &move, path);
     int known = find(profile, gpus);
     if (known >= 0 && tccl_stamp_equal(&stamp, &profile->loaded[known].stamp)) {
         profile->loaded[known].used = ++profile->calls;
@@ -123,7 +161,9 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
         errno = ENOENT;
         return NULL;
     }
-    struct tccl_table *table = read_table(profile, path, gpus, err);
+    struct tccl_table *table = read_table(profile, path, first, err);
+    if (table && first != gpus)
+        table = move_table(profile, table, &move, err);
     errno = EINVAL;
     if (!table)
         return NULL;
@@ -149,11 +189,12 @@ bool tccl_profile_changed(const struct tccl_profile *profile)
 
 bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus)
 {
+    struct tccl_exchange move;
     char path[PATH_MAX];
+    uint32_t first;
     int known = find(profile, gpus);
 
-    tccl_table_path(profile->folder, gpus, path);
-    struct tccl_stamp now = tccl_stamp_take(path);
+    struct tccl_stamp now = find_file(profile, gpus, &first, &move, path);
     return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
 }
 

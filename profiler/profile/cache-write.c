@@ -41,7 +41,7 @@ static int check_provenance(const char *folder, const struct tccl_provenance *wa
 {
     struct tccl_provenance found;
 
-    if (tccl_provenance_read(folder, &found, err) != 0) {
+    if (tccl_provenance_read(folder, NULL, &found, err) != 0) {
         if (errno != ENOENT)
             return -1;
         *err = (struct tccl_error){0};
@@ -185,6 +185,15 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, str
         return tccl_fail(err, "\"%.40s…\" is too long for conditions", conditions);
     strcpy(from->conditions, conditions);
     return tccl_provenance_write(profile->folder, from, err);
+}
+
+int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike *alike,
+                           struct tccl_error *err)
+{
+    if (check_writable(profile, err) != 0)
+        return -1;
+    profile->from.alike = *alike;
+    return tccl_provenance_write(profile->folder, &profile->from, err);
 }
 
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,

@@ -59,7 +59,7 @@ static int load(struct tccl_profile *profile, struct tccl_error *err)
     tccl_profile_path(profile->folder, MACHINE, path);
     errno = 0;
     if (tccl_machine_read(path, &profile->machine, err) != 0 ||
-        tccl_provenance_read(profile->folder, &profile->from, err) != 0)
+        tccl_provenance_read(profile->folder, &profile->machine, &profile->from, err) != 0)
         return -1;
     errno = EINVAL;
     return check_identity(profile, err);

@@ -13,6 +13,7 @@
 #include "machine/sides.h"
 #include "profile/system.h"
 #include "ring/table.h"
+#include "search/alike.h"
 
 struct tccl_profile;
 
@@ -48,10 +49,16 @@ const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct
 
 /* The chains of a GPU set, read from disk at first use and again when the file has changed. At most
  * about 4 MiB of tables are kept (the latest in any case), so the table is borrowed only until the
- * next call with this profile. NULL with err: "no chains for GPUs 0-2: run tccl-profile …" (errno
+ * next call with this profile. Where
+ * the set has no file and the profile isn't open for writing, it is made of that of the set's first
+ * one (tccl_profile_first). NULL with err: "no chains for GPUs 0-2: run tccl-profile …" (errno
  * ENOENT), or which file is bad and how; other GPU sets go on working. */
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
                                             struct tccl_error *err);
+
+/* The set whose chains this one has where it has none of its own: one that is alike
+ * (search/alike.h), or the set itself. */
+uint32_t tccl_profile_first(const struct tccl_profile *profile, uint32_t gpus);
 
 /* Bytes of the tables in memory now. */
 size_t tccl_profile_memory(const struct tccl_profile *profile);
@@ -60,7 +67,7 @@ size_t tccl_profile_memory(const struct tccl_profile *profile);
  * table added or replaced? Three stat calls, however many tables there are. What to do then: close,
  * open, and forget all that was derived from its tables. */
 bool tccl_profile_changed(const struct tccl_profile *profile);
-/* Was the table of a GPU set, if it is in memory, written over in place? One stat call. */
+/* Was the table of a GPU set, if it is in memory, written over in place? One stat call or two. */
 bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus);
 
 /* The GPU sets with a file of chains, ascending; *masks is the caller's. Returns how many, or -1.
@@ -103,6 +110,11 @@ enum { TCCL_CONDITIONS = 160 };
 bool tccl_conditions_agree(const char *a, const char *b);
 int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
                        struct tccl_error *err);
+
+/* Sets that are alike (profile opened with create) are known from now on; none: each stands for
+ * itself. Returns 0, or -1 with err. */
+int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike *alike,
+                           struct tccl_error *err);
 
 /* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,

@@ -98,6 +98,44 @@ TEST(missing)
     CHECK_SAYS(tccl_profile_open(cache, "../../etc", &profile, ERR) == -1, "is not a machine id");
 }
 
+/* A set without a file has the chains of the one that stands for it, moved. */
+TEST(alike)
+{
+    struct tccl_profile *profile = create(), *reader;
+    struct tccl_alike alike = {.noise = 0.04, .n = 2};
+    struct tccl_exchange none = tccl_exchange_none();
+    for (int i = 0; i < 2; i++) { /* 0 and 1, 2 and 3 */
+        alike.exchanges[i] = none;
+        alike.exchanges[i].image[TCCL_GPU][2 * i] = (uint8_t)(2 * i + 1);
+        alike.exchanges[i].image[TCCL_GPU][2 * i + 1] = (uint8_t)(2 * i);
+    }
+    put(profile, 0x5);
+    CHECK_OK(tccl_profile_set_alike(profile, &alike, ERR));
+    CHECK(tccl_profile_table(profile, 0xa, NULL) == NULL); /* who writes has to make it */
+    MUST(tccl_profile_open(cache, tccl_profile_id(profile), &reader, ERR));
+    CHECK_INT(tccl_profile_first(reader, 0xa), 0x5);
+    const struct tccl_table *table = tccl_profile_table(reader, 0xa, ERR);
+    CHECK(table && table->gpus == 0xa);
+    CHECK_INT(tccl_table_ring(table)->chain.gpus[0], tccl_table_ring(table)->chain.gpus[0] | 1);
+    CHECK(table->noise >= 0.04);
+    CHECK(table == tccl_profile_table(reader, 0xa, ERR));
+    CHECK(!tccl_profile_table_changed(reader, 0xa));
+    CHECK(tccl_profile_table(reader, 0x3, ERR) == NULL);
+    CHECK_INT(errno, ENOENT);
+    put(profile, 0xa); /* its own from now on */
+    CHECK(tccl_profile_table_changed(reader, 0xa));
+    table = tccl_profile_table(reader, 0xa, ERR);
+    CHECK(table && table->noise < 0.04);
+    tccl_profile_close(reader);
+    alike.n = 0;
+    CHECK_OK(tccl_profile_set_alike(profile, &alike, ERR));
+    MUST(tccl_profile_open(cache, tccl_profile_id(profile), &reader, ERR));
+    CHECK_INT(tccl_profile_first(reader, 0x6), 0x6);
+    CHECK(tccl_profile_table(reader, 0x6, ERR) == NULL);
+    tccl_profile_close(reader);
+    tccl_profile_close(profile);
+}
+
 /* Changes, or cuts off, what is at a place of a file. */
 static void damage(const char *path, long at, bool cut)
 {

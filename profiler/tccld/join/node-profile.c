@@ -219,10 +219,11 @@ static uint32_t next_set(uint32_t set)
 /* Looks at one set. A set without a table may be the best one: then none is known to be. */
 static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
-    const struct tccl_table *table = own_table(own, placed->next);
+    bool first = tccl_profile_first(own->profile, placed->next) == placed->next;
+    const struct tccl_table *table = first ? own_table(own, placed->next) : NULL;
     struct tccl_beside nobody = {.machine = &own->machine};
-    struct tccl_launched step;
-    if (!table || tccl_launch_choose(&nobody, table, rings, &step, NULL) != 0) {
+    struct tccl_launched step = {.gbps = 0}; /* others are as good as their first one */
+    if (first && (!table || tccl_launch_choose(&nobody, table, rings, &step, NULL) != 0)) {
         *placed = (struct placed){.done = true};
         return;
     }
