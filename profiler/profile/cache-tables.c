@@ -193,8 +193,8 @@ bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpu
     char path[PATH_MAX];
     uint32_t first;
     int known = find(profile, gpus);
-
     struct tccl_stamp now = find_file(profile, gpus, &first, &move, path);
+
     return known >= 0 && !tccl_stamp_equal(&now, &profile->loaded[known].stamp);
 }
 
