@@ -5,6 +5,7 @@
  * FAKE_CUDA_GPUS    bus ids, with commas between them (default: 0000:01:00.0)
  * FAKE_CUDA_FAIL    name of a call that fails
  * FAKE_CUDA_MODE    compute mode: 0 default, 2 prohibited, 3 one process only
+ * FAKE_CUDA_PEERS   how many other GPUs one reaches at once (default: 8)
  * FAKE_CUDA_VERSION what the driver is of, as 12040 for CUDA 12.4; it loads no newer kernels
  * FAKE_CUDA_KERNEL  absent: never starts; endless: does not stop when told to, only at its limit;
  *                   idle: reports bytes and copies nothing; broken: fails soon after its start;
@@ -66,7 +67,7 @@ struct CUevent_st {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct range ranges[RANGES];
-static int n_ranges, kernels;
+static int n_ranges, kernels, peers;
 static unsigned resident; /* blocks on the GPU */
 static CUresult broken;   /* an error of a kernel: all calls return it from then on */
 static bool loaded, launch_blocking;
@@ -335,6 +336,7 @@ CUresult cuGetErrorString(CUresult error, const char **text)
         {CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"},
         {CUDA_ERROR_DEVICE_UNAVAILABLE, "device(s) is/are busy or unavailable"},
         {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these devices"},
+        {CUDA_ERROR_TOO_MANY_PEERS, "peer mapping resources exhausted"},
         {CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
         {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
         {CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"},
@@ -549,6 +551,12 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     return CUDA_SUCCESS;
 }
 
+static int most_peers(void)
+{
+    const char *most = getenv("FAKE_CUDA_PEERS");
+    return most ? atoi(most) : 8;
+}
+
 CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)
 {
     CUresult result = usable("cuIpcOpenMemHandle", CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
@@ -562,6 +570,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
         flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)said.pid, said.fd);
+    if (peers >= most_peers())
+        return CUDA_ERROR_TOO_MANY_PEERS;
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return CUDA_ERROR_MAP_FAILED;
@@ -573,6 +583,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
     pthread_mutex_lock(&lock);
     wait_for_kernels();
     result = add_range(*address, said.bytes, -1);
+    peers += result == CUDA_SUCCESS;
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -590,6 +601,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     if (result == CUDA_SUCCESS) {
         munmap((void *)(uintptr_t)(address & ~DEVICE_BIT), range->bytes);
         *range = ranges[--n_ranges];
+        peers--;
     }
     pthread_mutex_unlock(&lock);
     return result;

@@ -222,6 +222,48 @@ TEST(stand_ins)
     end();
 }
 
+/* CUDA lets a GPU reach few others at once, here two: those that a set needs are mapped, others
+ * give way. A set that needs more fails, and says why; it is nothing that stays. */
+TEST(few_peers)
+{
+    struct tccl_site site = make_site("0000:01:00.0", "0000:02:00.0");
+    const char *before = getenv("FAKE_CUDA_GPUS");
+    cleanup_free char *saved = before ? strdup(before) : NULL;
+
+    setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0", 1);
+    setenv("FAKE_CUDA_PEERS", "2", 1);
+    site.machine.n_gpus = 4;
+    for (int i = 0; i < 4; i++) {
+        snprintf(site.gpu_busid[i], sizeof(site.gpu_busid[i]), "0000:0%d:00.0", i + 1);
+        strcpy(site.machine.gpus[i].busid, site.gpu_busid[i]);
+        site.machine.gpus[i].parent = -1;
+        for (int k = 0; k < 4; k++)
+            site.machine.p2p[i][k] = i != k;
+    }
+    begin_on(&site, false);
+    CHECK_STR(err.text, "");
+    for (int round = 0; workers && round < 2; round++) {
+        fill(0x11 * (round + 1));
+        run_well("g0<m0");
+        for (int gpu = 1; gpu < 4; gpu++) {
+            run_well(check_printf("g0>g%d", gpu));
+            CHECK_INT(count_lent(gpu, 0x11 * (round + 1)), 1);
+        }
+        run_well("g0>g1 g0>g3");
+        run_well("g0>g2 g0<g3");
+        CHECK_INT(run("g0>g1 g0>g2 g0>g3", NULL), 1);
+        CHECK(strstr(err.text, "peer mapping resources exhausted") ||
+              strstr(err.text, "more GPUs at once than CUDA allows"));
+        run_well("g1>g0 g1>g2 g0>g3");
+    }
+    if (workers)
+        CHECK_INT(tccl_workers_replaced(workers), 0);
+    end();
+    unsetenv("FAKE_CUDA_PEERS");
+    if (saved)
+        setenv("FAKE_CUDA_GPUS", saved, 1);
+}
+
 /* If the checks above could not tell, they would be worth nothing. */
 TEST(idle_is_found)
 {

@@ -174,6 +174,28 @@ void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu)
     snprintf((char *)loan->handle, sizeof(loan->handle), "%s", text ? text : "unknown error");
 }
 
+static void unmap_peer(struct tccl_cuda_gpu *gpu, int peer)
+{
+    if (gpu->peers[peer].turn != 0)
+        gpu->cuda.cuIpcCloseMemHandle(gpu->peers[peer].address);
+    gpu->peers[peer].turn = 0;
+}
+
+/* The GPU reaches so many others that CUDA allows no more: lets go of the one not asked for longest
+ * that nothing uses. Returns false where there is none. */
+static bool let_go(struct tccl_cuda_gpu *gpu)
+{
+    int oldest = -1;
+
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (gpu->peers[i].turn != 0 && !(gpu->busy >> i & 1) &&
+            (oldest < 0 || gpu->peers[i].asked < gpu->peers[oldest].asked))
+            oldest = i;
+    if (oldest >= 0)
+        unmap_peer(gpu, oldest);
+    return oldest >= 0;
+}
+
 /* A keeper that was replaced lends anew: what it lent before is gone. */
 static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
 {
@@ -187,28 +209,31 @@ static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
     if (loan->bytes == 0)
         return tccl_fail(err, "GPU %d can't lend its memory to GPU %d: %.63s", peer, gpu->gpu,
                          (const char *)loan->handle);
-    if (gpu->peers[peer].turn != 0)
-        gpu->cuda.cuIpcCloseMemHandle(gpu->peers[peer].address);
-    gpu->peers[peer].turn = 0;
+    unmap_peer(gpu, peer);
     memcpy(&handle, loan->handle, sizeof(handle));
-    CUresult result = gpu->cuda.cuIpcOpenMemHandle(&gpu->peers[peer].address, handle,
-                                                   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    CUresult result;
+    do
+        result = gpu->cuda.cuIpcOpenMemHandle(&gpu->peers[peer].address, handle,
+                                              CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    while (result == CUDA_ERROR_TOO_MANY_PEERS && let_go(gpu));
     snprintf(what, sizeof(what), "memory of GPU %d can't be mapped", peer);
     if (result != CUDA_SUCCESS)
         return tccl_cuda_gpu_fail(gpu, result, what, err);
     gpu->peers[peer].turn = turn;
+    gpu->peers[peer].asked = ++gpu->calls;
     return 0;
 }
 
-static bool is_target_set_up(const struct tccl_cuda_gpu *gpu, struct tccl_device target, int place)
+static bool is_target_set_up(struct tccl_cuda_gpu *gpu, struct tccl_device target, int place)
 {
     if (target.kind != TCCL_GPU)
         return gpu->host[target.index][place] != 0;
     uint32_t turn = atomic_load(&tccl_workspace_loan(gpu->workspace, target.index)->turn);
+    gpu->peers[target.index].asked = ++gpu->calls;
     return turn != 0 && gpu->peers[target.index].turn == turn;
 }
 
-bool tccl_cuda_gpu_is_set_up(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place)
+bool tccl_cuda_gpu_is_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place)
 {
     return gpu->own[place] && gpu->streams[place] &&
            is_target_set_up(gpu, tccl_transfer_target(transfer), place);

@@ -1,6 +1,7 @@
 /* cuda-gpu.h: what a keeper process has set up on its GPU: the context, the kernel, memory of its
  * own for each worker, memory that it lends to other GPUs, and mappings of what it can reach. All
- * of it is kept until the process ends. */
+ * of it is kept until the process ends, but for mappings of other GPUs: CUDA lets a GPU reach eight
+ * others at once (CUDA_ERROR_TOO_MANY_PEERS), so the one not asked for longest gives way. */
 #ifndef TCCL_CUDA_GPU_H
 #define TCCL_CUDA_GPU_H
 
@@ -23,7 +24,10 @@ struct tccl_cuda_gpu {
     struct {
         uint32_t turn; /* of the loan that is mapped; 0: none */
         CUdeviceptr address;
+        unsigned long asked; /* when it was last asked for, in calls */
     } peers[TCCL_MAX_GPUS];
+    unsigned long calls;
+    uint32_t busy; /* GPUs whose memory copies use now that can't be let go, as a mask */
 };
 
 /* In the process that keeps the GPU, once. Returns NULL with err. */
@@ -36,7 +40,7 @@ void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu);
 
 /* Is all there for that transfer of the worker at that place? If not, to be set up, which may wait
  * for kernels that run. Returns 0, or -1 with err. */
-bool tccl_cuda_gpu_is_set_up(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place);
+bool tccl_cuda_gpu_is_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place);
 int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place,
                          struct tccl_error *err);
 

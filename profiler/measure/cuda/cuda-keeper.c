@@ -217,6 +217,19 @@ static void end_last(struct keeper *keeper, int place)
         end_it(keeper, place);
 }
 
+/* GPUs whose memory the members reach that wait for their start. */
+static uint32_t find_busy(const struct keeper *keeper)
+{
+    uint32_t busy = 0;
+
+    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++) {
+        struct tccl_device target = tccl_transfer_target(keeper->runs[place].transfer);
+        if (keeper->runs[place].active && target.kind == TCCL_GPU)
+            busy |= UINT32_C(1) << target.index;
+    }
+    return busy;
+}
+
 static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
 {
     tccl_transfer transfer = slot_of(keeper, place)->transfer;
@@ -229,6 +242,7 @@ static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
             end_it(keeper, other);
     if (tccl_cuda_gpu_is_set_up(keeper->gpu, transfer, place))
         return 0;
+    keeper->gpu->busy = find_busy(keeper);
     int result = park(keeper, err);
     if (result == 0)
         result = tccl_cuda_gpu_set_up(keeper->gpu, transfer, place, err);
@@ -242,7 +256,11 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
 
     end_last(keeper, place);
     if (!tccl_cuda_gpu_is_set_up(keeper->gpu, slot->transfer, place))
-        return tccl_fail(err, "GPU %d was replaced meanwhile", keeper->gpu->gpu);
+        return tccl_fail(
+            err,
+            "GPU %d was replaced meanwhile, or is to reach more GPUs at once than CUDA "
+            "allows (8)",
+            keeper->gpu->gpu);
     slot->turn++;
     run->transfer = slot->transfer;
     run->end = tccl_now_ns() + slot->limit;
