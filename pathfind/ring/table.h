@@ -21,7 +21,8 @@ enum tccl_part {
 };
 
 /* Rings that run at once, most often one: what they reach together when nobody else runs, and the
- * proven upper bound (bound >= gbps; infinite: unknown; 0: proven that there is none). GB/s. */
+ * proven upper bound (bound >= gbps; infinite: unknown; 0: proven that there is none), of a best
+ * one that writes by P2P of those that write. GB/s. */
 struct tccl_result {
     double gbps; /* 0: none is known, and chain.n_gpus = 0 */
     double bound;

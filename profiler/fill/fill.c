@@ -306,12 +306,14 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 }
 
 /* doubtful: the old bound was found while a set could not be measured, and is
- * not to be trusted. What was better by the noise alone was not. */
+ * not to be trusted. What was better by the noise alone was not. writes: reading loses now. */
 static void keep_better(struct tccl_result *result, const struct tccl_result *old, bool doubtful,
-                        double noise)
+                        bool writes, double noise)
 {
     double bound = doubtful ? result->bound : fmin(result->bound, old->bound);
 
+    if (writes && tccl_chain_reads(&old->chain))
+        return;
     if (old->gbps > result->gbps * (1 + noise))
         *result = *old;
     else if (old->tree.gbps > result->tree.gbps && tccl_chain_equal(&old->chain, &result->chain))
@@ -328,10 +330,13 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
     double noise = fill->backend->noise > 0 ? table->noise : 0;
-    keep_better(tccl_table_ring(table), tccl_table_ring(old), doubtful, noise);
+    bool writes = true;
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
+        writes = writes && !tccl_chain_reads(&own->chain);
+    keep_better(tccl_table_ring(table), tccl_table_ring(old), doubtful, writes, noise);
     for (int i = 0; i < tccl_table_pairs(table); i++)
-        keep_better(&table->results[i], &old->results[i], doubtful, noise);
-    keep_better(tccl_table_host_ring(table), tccl_table_host_ring(old), doubtful, noise);
+        keep_better(&table->results[i], &old->results[i], doubtful, writes, noise);
+    keep_better(tccl_table_host_ring(table), tccl_table_host_ring(old), doubtful, writes, noise);
     for (const struct tccl_result *own = NULL; /* what was better by the noise alone was not */
          (own = tccl_table_next(old, own, TCCL_HOSTS | TCCL_SETS));) {
         struct tccl_result host = *own;

@@ -58,7 +58,7 @@ let_go 1 6
 kill -9 "$(<"$cluster/pid/tccld@n1")"
 mini start-tccld n1
 srun_show "${two[@]}"
-matches TCCL_STATE "$(values TCCL_STATE)" nothing-to-do
+matches TCCL_STATE "$(values TCCL_STATE)" left
 matches TCCL_BASELINE_GBPS "$(values TCCL_BASELINE_GBPS)" 25.60
 end
 

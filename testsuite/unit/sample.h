@@ -60,7 +60,7 @@ static inline struct tccl_chain sample_chain(uint32_t gpus, bool closed)
     for (int i = 0; i < tccl_chain_edges(&chain); i++) {
         int from = chain.gpus[i], to = chain.gpus[(i + 1) % chain.n_gpus];
         if (from / 2 == to / 2)
-            chain.edges[i].kind = TCCL_P2P_WRITE;
+            chain.edges[i].kind = gpus % 3 == 0 ? TCCL_P2P_READ : TCCL_P2P_WRITE; /* alike in all */
         else
             chain.edges[i] = (struct tccl_edge){TCCL_BOUNCE, sample_memory(to)};
     }
