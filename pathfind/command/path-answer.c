@@ -50,8 +50,8 @@ static double answer_gap(const struct answer *answer)
 
 static double answer_ratio(const struct answer *answer)
 {
-    return answer->baseline.n && answer->baseline.gbps > 0
-               ? answer->route.gbps / answer->baseline.gbps
+    return answer->baseline.n && answer->baseline.reach > 0
+               ? answer->route.reach / answer->baseline.reach
                : NAN;
 }
 
@@ -68,11 +68,11 @@ struct tccl_decision_case answer_case(const struct answer *answer)
 {
     const struct route *route = &answer->route, *own = &answer->baseline;
     struct tccl_decision_case asked = {
-        .ours = {.gbps = route->gbps,
+        .ours = {.gbps = route->reach,
                  .share = 1,
                  .rings = route_rings(route),
                  .bounces = count_bounces(route)},
-        .nccl = {.gbps = own->n ? own->gbps : 0, .share = 1, .bounces = count_bounces(own)},
+        .nccl = {.gbps = own->n ? own->reach : 0, .share = 1, .bounces = count_bounces(own)},
         .nodes = route->n,
         .measured = true};
     for (int i = 0; i < route->n; i++) {
@@ -195,6 +195,7 @@ static void set_route(json_t *json, const struct answer *answer)
     for (int i = 0; route->hops && i < route->n; i++)
         json_array_append_new(hops, hop_to_json(route, i));
     json_object_set_new(json, "gbps", json_real(route->gbps));
+    json_object_set_new(json, "reach_gbps", json_real(route->reach));
     json_object_set_new(json, "ring", ring ? json_string(ring) : json_null());
     json_object_set_new(json, "rings", rings_to_json(route));
     json_object_set_new(json, "nodes", nodes);
@@ -209,6 +210,8 @@ static void set_baseline(json_t *json, const struct answer *answer)
     char why[TCCL_DECISION_TEXT];
     json_object_set_new(json, "baseline_gbps",
                         baseline->n ? json_real(baseline->gbps) : json_null());
+    json_object_set_new(json, "baseline_reach_gbps",
+                        baseline->n ? json_real(baseline->reach) : json_null());
     json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
     json_object_set_new(json, "baseline_rings", rings);
     double ratio = answer_ratio(answer);
@@ -223,11 +226,12 @@ static void set_baseline(json_t *json, const struct answer *answer)
 json_t *answer_to_json(const struct answer *answer)
 {
     if (answer->nothing)
-        return json_pack(
-            "{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[], s:[], s:[]}",
-            "state", "nothing-to-do", "gbps", "bound", "bound_gbps", "gap", "baseline_gbps",
-            "ratio", "ring", "baseline_ring", "baseline_rings", "measured", 0, "rings", "nodes",
-            "hops", "left_out");
+        return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], "
+                         "s:[], s:[], s:[]}",
+                         "state", "nothing-to-do", "gbps", "reach_gbps", "baseline_reach_gbps",
+                         "bound", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
+                         "baseline_ring", "baseline_rings", "measured", 0, "rings", "nodes", "hops",
+                         "left_out");
     bool bound = answer->solved && isfinite(answer->bound);
     json_t *json = json_pack("{s:s}", "state", "ok");
     set_route(json, answer);
@@ -266,6 +270,15 @@ static void print_bandwidth(const struct answer *answer, FILE *out)
     else if (answer->solved && isfinite(answer->bound))
         fprintf(out, ", no %s is better than %.2f GB/s (gap %.1f %%)", what, answer->bound,
                 100 * answer_gap(answer));
+    fprintf(out, "\n");
+}
+
+/* NCCL's block does one thing after the other (ring/reach.h). */
+static void print_reach(const struct answer *answer, FILE *out)
+{
+    fprintf(out, "all-reduce %.2f GB/s of it in large ones", answer->route.reach);
+    if (!answer->is_baseline && answer->baseline.n)
+        fprintf(out, "; by NCCL's own rings %.2f", answer->baseline.reach);
     fprintf(out, "\n");
 }
 
@@ -346,6 +359,7 @@ void answer_print(const struct answer *answer, FILE *out)
     print_hops(&answer->route, out);
     print_left_out(&answer->route, out);
     print_bandwidth(answer, out);
+    print_reach(answer, out);
     if (answer->is_baseline) {
         fprintf(out, "ring       the baseline: NCCL's own rings\n");
     } else {

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/numberset.h"
+#include "ring/reach.h"
 
 /* One --node, taken apart. */
 struct node_text {
@@ -151,6 +152,8 @@ void nodes_clear(struct nodes *nodes)
 int node_class_refresh(struct node_class *class, struct tccl_error *err)
 {
     tccl_node_class_free(class->class);
+    if (class->source->model)
+        tccl_table_ends(class->table, class->source->model);
     class->class = tccl_node_class_from_table(class->table, &class->source->machine,
                                               class->as_job ? TCCL_VIEW_JOB : TCCL_VIEW_ALL);
     return class->class ? 0 : tccl_fail(err, "%s: out of memory", class->source->path);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/numberset.h"
 #include "nccl/baseline.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 
 int route_init(struct route *route, int n, struct tccl_error *err)
@@ -47,18 +48,32 @@ static double hop_rate(const struct stop *from, const struct stop *to)
     return n * least;
 }
 
+/* What an all-reduce reaches at a stop, GB/s. */
+static double stop_reach(const struct stop *stop, int gpus)
+{
+    const struct tccl_model *model = stop->class->source->model;
+    uint8_t ends = model ? tccl_ends(model, stop->set.rings, stop->set.n)
+                         : tccl_ends_most(stop->set.rings, stop->set.n);
+    return stop->gbps * tccl_reach(ends, gpus);
+}
+
 void route_rate(struct route *route)
 {
-    route->gbps = INFINITY;
+    int gpus = 0;
+    for (int i = 0; i < route->n; i++)
+        gpus += route->stops[i].set.rings[0].n_gpus;
+    route->gbps = route->reach = INFINITY;
     for (int i = 0; i < route->n; i++) {
         const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
         route->gbps = fmin(route->gbps, from->gbps);
+        route->reach = fmin(route->reach, stop_reach(from, gpus));
         if (!route->hops)
             continue;
         route->hops[i] = from->baseline
                              ? tccl_baseline_hop(from->class->class, to->class->class, TCCL_NEWEST)
                              : hop_rate(from, to);
         route->gbps = fmin(route->gbps, route->hops[i]);
+        route->reach = fmin(route->reach, route->hops[i]);
     }
 }
 

@@ -19,6 +19,7 @@ struct route {
     struct stop *stops;
     double *hops; /* hops[i] leads from stop i to the next, all rings; NULL with one stop */
     double gbps;  /* of the slowest stop or hop: of all rings together */
+    double reach; /* what an all-reduce reaches of it (ring/reach.h), GB/s */
 };
 
 /* A route of n stops without chains yet. Returns 0, or -1 with err. */

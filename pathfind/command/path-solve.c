@@ -120,7 +120,7 @@ static void compare_single(const struct tccl_run *runs, int n_runs, const struct
     const struct tccl_decision_case one = tccl_ring_case(&single, TCCL_NEWEST, 0);
     const struct tccl_decision_case more = tccl_ring_case(several, TCCL_NEWEST, 0);
     if (!tccl_decide_several(&more, &one))
-        answer->single = single.gbps;
+        answer->single = tccl_ring_reach(&single);
     tccl_ring_clear(&single);
 }
 

@@ -16,9 +16,9 @@ static json_t *seen_to_json(const struct tccl_node_class *class, const struct tc
     char text[TCCL_RINGS_TEXT];
     tccl_class_format(class, &seen->set, text);
     json_t *json =
-        json_pack("{s:f, s:f, s:f, s:s, s:o, s:o}", "gbps", seen->gbps, "alone", seen->alone,
-                  "share", seen->share, "basis", tccl_basis_name(seen->basis), "bound",
-                  isfinite(seen->bound) ? json_real(seen->bound) : json_null(),
+        json_pack("{s:f, s:f, s:f, s:i, s:s, s:o, s:o}", "gbps", seen->gbps, "alone", seen->alone,
+                  "share", seen->share, "ends", seen->ends, "basis", tccl_basis_name(seen->basis),
+                  "bound", isfinite(seen->bound) ? json_real(seen->bound) : json_null(),
                   several ? "rings" : "chain", *text ? json_string(text) : json_null());
     if (!several)
         json_object_set_new(json, "harms", json_boolean(seen->harms));
@@ -45,7 +45,7 @@ static bool baseline_equal(const struct tccl_class_baseline *a, const struct tcc
 {
     for (int closed = 0; closed < 2; closed++)
         if (a->gbps[closed] != b->gbps[closed] || a->share[closed] != b->share[closed] ||
-            a->bounces[closed] != b->bounces[closed])
+            a->bounces[closed] != b->bounces[closed] || a->ends[closed] != b->ends[closed])
             return false;
     return a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
            memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
@@ -60,10 +60,11 @@ static json_t *baselines_to_json(const struct tccl_node_class *class)
         json_array_append_new(
             json, i > 0 && baseline_equal(own, own - 1)
                       ? json_null()
-                      : json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}", "ring_gbps",
+                      : json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:o, s:o}", "ring_gbps",
                                   own->gbps[1], "chain_gbps", own->gbps[0], "ring_share",
                                   own->share[1], "chain_share", own->share[0], "ring_bounces",
-                                  own->bounces[1], "chain_bounces", own->bounces[0], "entry_nics",
+                                  own->bounces[1], "chain_bounces", own->bounces[0], "ring_ends",
+                                  own->ends[1], "chain_ends", own->ends[0], "entry_nics",
                                   numbers_to_json(own->entry_nics, own->n_chains), "exit_nics",
                                   numbers_to_json(own->exit_nics, own->n_chains)));
     }
@@ -144,26 +145,33 @@ static int set_from_text(const struct tccl_node_class *class, const char *text,
     return 0;
 }
 
+static bool are_ends(int ends)
+{
+    return ends == 0 || (ends >= TCCL_ENDS_LEAST && ends <= TCCL_ENDS_MOST);
+}
+
 /* What NCCL can't be made to build is left out: n = 0. */
 static int seen_from_json(json_t *json, const struct tccl_node_class *class, bool several,
                           struct tccl_seen *seen)
 {
     json_t *bound, *chains;
     const char *basis;
-    int harms = 0;
+    int harms = 0, ends = 0;
     *seen = (struct tccl_seen){0};
-    if (json_unpack(
-            json,
-            several ? "{s:F, s:F, s:F, s:s, s:o, s:o!}" : "{s:F, s:F, s:F, s:s, s:o, s:o, s:b!}",
-            "gbps", &seen->gbps, "alone", &seen->alone, "share", &seen->share, "basis", &basis,
-            "bound", &bound, several ? "rings" : "chain", &chains, "harms", &harms) != 0 ||
+    if (json_unpack(json,
+                    several ? "{s:F, s:F, s:F, s?i, s:s, s:o, s:o!}"
+                            : "{s:F, s:F, s:F, s?i, s:s, s:o, s:o, s:b!}",
+                    "gbps", &seen->gbps, "alone", &seen->alone, "share", &seen->share, "ends",
+                    &ends, "basis", &basis, "bound", &bound, several ? "rings" : "chain", &chains,
+                    "harms", &harms) != 0 ||
         tccl_basis_parse(basis) < 0)
         return -1;
     seen->basis = (enum tccl_basis)tccl_basis_parse(basis);
     seen->harms = harms;
+    seen->ends = (uint8_t)ends;
     seen->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
     if (!is_rate(seen->gbps) || !is_rate(seen->alone) || !(seen->alone >= seen->gbps) ||
-        !is_share(seen->share) || !(seen->bound >= seen->gbps) ||
+        !is_share(seen->share) || !are_ends(ends) || !(seen->bound >= seen->gbps) ||
         !(json_is_null(bound) || (json_is_number(bound) && is_rate(seen->bound))))
         return -1;
     if (json_is_null(chains))
@@ -238,17 +246,22 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
 static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
 {
     json_t *entries, *exits;
-    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s:o, s:o!}", "ring_gbps",
+    int ends[2] = {0};
+    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:i, s:i, s?i, s?i, s:o, s:o!}", "ring_gbps",
                     &baseline->gbps[1], "chain_gbps", &baseline->gbps[0], "ring_share",
                     &baseline->share[1], "chain_share", &baseline->share[0], "ring_bounces",
-                    &baseline->bounces[1], "chain_bounces", &baseline->bounces[0], "entry_nics",
-                    &entries, "exit_nics", &exits) != 0)
+                    &baseline->bounces[1], "chain_bounces", &baseline->bounces[0], "ring_ends",
+                    &ends[1], "chain_ends", &ends[0], "entry_nics", &entries, "exit_nics",
+                    &exits) != 0)
         return -1;
     size_t count = json_array_size(entries);
-    for (int closed = 0; closed < 2; closed++)
+    for (int closed = 0; closed < 2; closed++) {
         if (!is_rate(baseline->gbps[closed]) || !is_share(baseline->share[closed]) ||
-            baseline->bounces[closed] < 0 || baseline->bounces[closed] > TCCL_MAX_GPUS + 1)
+            !are_ends(ends[closed]) || baseline->bounces[closed] < 0 ||
+            baseline->bounces[closed] > TCCL_MAX_GPUS + 1)
             return -1;
+        baseline->ends[closed] = (uint8_t)ends[closed];
+    }
     if (count > TCCL_MAX_CHANNELS || (count == 0 && baseline->gbps[0] > 0))
         return -1;
     baseline->n_chains = (int)count;
@@ -362,7 +375,7 @@ bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_no
         const struct tccl_seen *x = &a->seen[i], *y = &b->seen[i];
         if (x->gbps != y->gbps || x->bound != y->bound || x->alone != y->alone ||
             x->share != y->share || x->harms != y->harms || x->basis != y->basis ||
-            !tccl_ring_set_equal(&x->set, &y->set))
+            x->ends != y->ends || !tccl_ring_set_equal(&x->set, &y->set))
             return false;
     }
     return true;

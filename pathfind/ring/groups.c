@@ -12,6 +12,7 @@
 #include "machine/meter.h"
 #include "ring/decision.h"
 #include "ring/latency.h"
+#include "ring/reach.h"
 
 enum {
     STARTS = 4,
@@ -428,47 +429,74 @@ static double least_of(const double *gbps, int n)
     return least;
 }
 
-/* What the slowest group reaches while all have these, GB/s; and has another step less then than
+/* What each group has while all have these, GB/s; and has another step less then than
  * beside NCCL's own of all of them? Returns 0, or -1 with err. */
-static int rate_slowest(struct tccl_groups *groups, const struct tccl_side *sides,
-                        const struct tccl_floor *floor, double *least, bool *harms,
-                        struct tccl_error *err)
+static int rate_each(struct tccl_groups *groups, const struct tccl_side *sides,
+                     const struct tccl_floor *floor, double gbps[static TCCL_MAX_GROUPS],
+                     bool *harms, struct tccl_error *err)
 {
-    double gbps[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
     if (rate_all(groups, sides, &worth, gbps, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++)
         gbps[i] = fmin(gbps[i], sides[i].alone);
-    *least = least_of(gbps, groups->n);
     *harms = tccl_floor_harms(floor, groups->beside, &worth, groups->noise);
     return 0;
 }
 
+/* Of a group, on all of its nodes: how many these are is not known here; two, if there are several.
+ */
+static int count_gpus(const struct tccl_groups *groups)
+{
+    return (groups->closed ? 1 : 2) * groups->lists[0].results[0].chain.n_gpus;
+}
+
+/* What all-reduces of each group reach of that, GB/s: by the chains planned, or, without, by NCCL's
+ * own. Returns the least. */
+static double least_reach(const struct tccl_groups *groups, const struct assignment *planned,
+                          int generation, const double *gbps)
+{
+    double least = INFINITY;
+    for (int i = 0; i < groups->n; i++) {
+        const struct list *list = &groups->lists[i];
+        uint8_t ends = planned ? tccl_result_ends(&list->results[planned->chosen[i]])
+                               : tccl_baseline_ends(&list->baselines[generation]);
+        least = fmin(least, gbps[i] * tccl_reach(ends, count_gpus(groups)));
+    }
+    return least;
+}
+
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
- * together lose nothing by it, as far as that is known as well as what the chains reach; none where
- * only other steps gain by that, and the slowest group would have less than enough, GB/s, nor where
- * another step has less than its floor. */
-static int judge(struct tccl_groups *groups, const struct assignment *planned,
+ * together lose nothing by it, and where its own all-reduces lose nothing, as far as that is known
+ * as well as what the chains reach; none where only other steps gain by that, and the slowest group
+ * would have less than enough, GB/s, nor where another step has less than its floor. */
+static int judge(struct tccl_groups *groups, const struct assignment *planned, int generation,
                  const struct tccl_side *own, double enough, const struct tccl_floor *floor,
                  bool better[static TCCL_MAX_GROUPS], struct tccl_error *err)
 {
+    const int gpus = count_gpus(groups);
     struct tccl_side sides[TCCL_MAX_GROUPS];
     memcpy(sides, planned->sides, sizeof(sides));
     for (int i = 0; i < groups->n; i++) {
-        struct tccl_worth worth;
-        if (rate(groups, sides, i, &own[i], &worth, err) != 0)
+        const struct list *list = &groups->lists[i];
+        struct tccl_worth worth, now;
+        if (rate(groups, sides, i, &own[i], &worth, err) != 0 ||
+            rate(groups, sides, i, &sides[i], &now, err) != 0)
             return -1;
+        uint8_t ours = tccl_result_ends(&list->results[planned->chosen[i]]),
+                nccl = tccl_baseline_ends(&list->baselines[generation]);
+        bool reaches =
+            now.gbps * tccl_reach(ours, gpus) * (1 + 1e-9) >= worth.gbps * tccl_reach(nccl, gpus);
         better[i] = worth.basis > planned->worth.basis ||
-                    tccl_worth_better(&planned->worth, &worth, groups->noise);
+                    (reaches && tccl_worth_better(&planned->worth, &worth, groups->noise));
         if (!better[i])
             sides[i] = own[i];
     }
-    double least;
+    double gbps[TCCL_MAX_GROUPS];
     bool harms;
-    if (rate_slowest(groups, sides, floor, &least, &harms, err) != 0)
+    if (rate_each(groups, sides, floor, gbps, &harms, err) != 0)
         return -1;
-    for (int i = 0; i < groups->n && (least < enough || harms); i++)
+    for (int i = 0; i < groups->n && (least_of(gbps, groups->n) < enough || harms); i++)
         better[i] = true;
     return 0;
 }
@@ -488,25 +516,25 @@ static int most_bounces(const struct tccl_groups *groups, const struct assignmen
     return most;
 }
 
-/* Is it worth it for the slowest group, beside other steps? How many nodes groups have is not known
- * here: two, if there are several. */
+/* Is it worth it for the slowest group, beside other steps? */
 static bool is_worth_it(const struct tccl_groups *groups, const struct assignment *planned,
-                        int generation, double least, const struct tccl_worth *worth,
-                        double own_least, bool harms)
+                        int generation, const double *ours, const struct tccl_worth *worth,
+                        const double *own, bool harms)
 {
     int nodes = groups->closed ? 1 : 2;
+    double reach = least_reach(groups, planned, generation, ours);
     const struct tccl_decision_case asked = {
-        .ours = {.gbps = least,
+        .ours = {.gbps = reach,
                  .share = planned->worth.left,
                  .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
-        .nccl = {.gbps = own_least,
+        .nccl = {.gbps = least_reach(groups, NULL, generation, own),
                  .share = worth->left,
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
-        .gpus = nodes * groups->lists[0].results[0].chain.n_gpus,
+        .gpus = count_gpus(groups),
         .small_first = groups->closed,
-        .alone = groups->beside->n > 0 ? groups->unit : 0,
+        .alone = groups->beside->n > 0 ? groups->unit * reach / least_of(ours, groups->n) : 0,
         .noise = groups->noise,
         .measured = groups->measured};
     return tccl_decide(&asked).decided == TCCL_TAKE;
@@ -526,15 +554,15 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
         return -1;
     double enough = least_of(gbps, groups->n) * (1 - 1e-9);
     struct tccl_floor floor = {.known = {0}};
-    double least;
+    double ours[TCCL_MAX_GROUPS];
     bool harms;
     tccl_floor_raise(&floor, groups->beside, known == 0 ? &worth : NULL);
-    if (rate_slowest(groups, planned->sides, &floor, &least, &harms, err) != 0)
+    if (rate_each(groups, planned->sides, &floor, ours, &harms, err) != 0)
         return -1;
-    if (known == 0 && least >= enough &&
+    if (known == 0 && least_of(ours, groups->n) >= enough &&
         tccl_worth_better(&planned->worth, &worth, groups->noise) &&
-        is_worth_it(groups, planned, generation, least, &worth, least_of(gbps, groups->n), harms) &&
-        judge(groups, planned, own, enough, &floor, better, err) != 0)
+        is_worth_it(groups, planned, generation, ours, &worth, gbps, harms) &&
+        judge(groups, planned, generation, own, enough, &floor, better, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++) {
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;

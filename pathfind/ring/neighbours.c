@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 #include "ring/room.h"
 
@@ -99,6 +100,7 @@ void tccl_seen_take(struct tccl_seen *seen, const struct tccl_result *result,
                                .share = worth->left,
                                .harms = harms,
                                .basis = worth->basis,
+                               .ends = tccl_result_ends(result),
                                .set = {1, {result->chain}},
                                .tree = result->tree};
     if (result->set)
@@ -260,8 +262,10 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
         const bool several = i >= tccl_class_first_set(class);
         struct tccl_seen *seen = &class->seen[several ? class->n_seen : i];
         struct tccl_ring_set set = class->seen[i].set;
-        const struct tccl_result alone = {
-            .gbps = class->seen[i].alone, .chain = set.rings[0], .set = &set};
+        const struct tccl_result alone = {.gbps = class->seen[i].alone,
+                                          .chain = set.rings[0],
+                                          .set = &set,
+                                          .ends = class->seen[i].ends};
         struct tccl_choice best = {.result = NULL};
         *seen = class->seen[i];
         class->n_seen += several;
@@ -312,17 +316,20 @@ static void take_rings(const struct tccl_ring *ring, const struct tccl_node_clas
     tccl_ring_set_of(ring, class, 0, &set);
     tccl_ring_set_side(&set, &launch->side);
     launch->side.alone = ring->alone;
-    launch->gbps = ring->gbps;
+    launch->gbps = tccl_ring_reach(ring);
+    launch->alone = tccl_ring_reach_alone(ring);
     launch->ours = true;
 }
 
 /* Where that is known by bounds only, it is compared by what it has alone, but has so much at
  * least. */
-static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own,
+static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own, int gpus,
                      struct tccl_launched *launch, struct tccl_error *err)
 {
     struct tccl_worth worth;
+    const double reach = tccl_reach(tccl_baseline_ends(own), gpus);
     launch->gbps = launch->nccl;
+    launch->alone = own->gbps * reach;
     if (!(launch->nccl > 0) || tccl_side_add_baseline(&launch->side, own) != 0)
         return 0;
     beside->own = launch->side.alone = own->gbps;
@@ -330,7 +337,7 @@ static int take_nccl(struct tccl_beside *beside, const struct tccl_baseline *own
         return 0;
     if (tccl_beside_worth(beside, &launch->side, &worth, err) != 0)
         return -1;
-    launch->gbps = fmin(launch->gbps, worth.gbps);
+    launch->gbps = fmin(launch->gbps, worth.gbps * reach);
     launch->basis = worth.basis;
     return 0;
 }
@@ -350,12 +357,12 @@ int tccl_launch_choose(struct tccl_beside *beside, const struct tccl_table *tabl
     if (!class)
         return tccl_fail(err, "out of memory");
     bool found = tccl_ring_choose(&run, 1, most, &ring, &rings, NULL) == 0;
-    launch->nccl = ring.baseline_gbps[TCCL_NEWEST];
+    launch->nccl = tccl_ring_baseline_reach(&ring, TCCL_NEWEST);
     launch->basis = ring.basis;
     if (found && tccl_ring_gains(&ring, TCCL_NEWEST))
         take_rings(&ring, class, launch);
     else
-        status = take_nccl(beside, &table->baselines[1][TCCL_NEWEST], launch, err);
+        status = take_nccl(beside, &table->baselines[1][TCCL_NEWEST], class->n_gpus, launch, err);
     tccl_ring_clear(&ring);
     tccl_node_class_free(class);
     return status;

@@ -104,11 +104,13 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
 /* What a step with some GPUs of one node gets at its launch, of their chain table: several rings, a
  * single one, or NCCL's own where that is as good. */
 struct tccl_launched {
-    double gbps;           /* beside those that run, GB/s; 0: nothing is known that it could run */
+    double gbps;           /* beside those that run, as an all-reduce reaches it (reach.h), GB/s; 0:
+                            * nothing is known that it could run */
+    double alone;          /* and when nobody else runs, as far as that is known */
     double nccl;           /* of the newest NCCL's own rings there, GB/s; 0: not known */
     bool ours;             /* it is given rings; else it has NCCL's own */
     enum tccl_basis basis; /* by what its rings are known beside those that run */
-    struct tccl_side side; /* what it runs, and has alone; without transfers: not known */
+    struct tccl_side side; /* what it runs, and these transfers have alone; none: not known */
 };
 
 /* Chooses as tccld does for a step that is alone on its node but for those that run, with the

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "ring/latency.h"
+#include "ring/reach.h"
 #include "ring/room.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
@@ -72,6 +73,7 @@ static void take(struct tccl_seen *seen, const struct tccl_result *result)
                                .bound = fmax(seen->bound, result->gbps),
                                .alone = result->gbps,
                                .share = 1,
+                               .ends = tccl_result_ends(result),
                                .set = {1, {result->chain}},
                                .tree = result->tree};
 }
@@ -145,6 +147,7 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
         baseline->gbps[closed] = own->gbps;
         baseline->share[closed] = 1;
         baseline->bounces[closed] = tccl_bounces(own->set.rings, own->set.n);
+        baseline->ends[closed] = tccl_baseline_ends(own);
         baseline->ring[closed] = own->ring;
         baseline->tree[closed] = own->tree;
     }
@@ -352,7 +355,10 @@ static int fill_sets(struct tccl_node_class *class, const struct tccl_table *tab
                      const struct tccl_machine *machine, enum tccl_view view)
 {
     for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
-        const struct tccl_seen set = {.gbps = own->gbps, .bound = own->bound, .set = *own->set};
+        const struct tccl_seen set = {.gbps = own->gbps,
+                                      .bound = own->bound,
+                                      .ends = tccl_result_ends(own),
+                                      .set = *own->set};
         if (!allows_all(view, own->set) ||
             (view != TCCL_VIEW_ALL &&
              tccl_set_takes_room(machine, own->set, best_chain(class, own->chain.closed))))

@@ -16,6 +16,7 @@ struct tccl_seen {
     double share;             /* what they leave to those that run, as tccl_worth; 1: all */
     bool harms;               /* one of those has less than beside NCCL's own choice */
     enum tccl_basis basis;    /* by what gbps and share are known beside them */
+    uint8_t ends;             /* of an all-reduce's rounds (reach.h); 0: nothing is lost */
     struct tccl_ring_set set; /* n = 0: none; NICs are indices into nics */
     struct tccl_tree tree;    /* only for the node itself: neither sent nor compared */
 };
@@ -25,6 +26,7 @@ struct tccl_class_baseline {
     double gbps[2];  /* of all of its chains or rings together; 0: there are none */
     double share[2]; /* as of what is seen */
     int bounces[2];  /* of the one that has most (latency.h) */
+    uint8_t ends[2]; /* as of what is seen */
     int n_chains;    /* and their NICs, in ascending order */
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
     /* What NCCL says of ring and tree. Only for the node itself: neither sent nor compared. */

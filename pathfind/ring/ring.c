@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "machine/meter.h"
 #include "ring/latency.h"
+#include "ring/reach.h"
 #include "ring/segment.h"
 
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
@@ -66,18 +67,26 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
     return chains * least;
 }
 
-/* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. */
-static double baseline(const struct tccl_run *runs, int n_runs, int generation)
+/* What NCCL's own have on a node, GB/s; reached by an all-reduce over so many GPUs, or, with 1, all
+ * of it. */
+static double node_baseline(const struct tccl_class_baseline *own, bool closed, int gpus)
+{
+    return own->gbps[closed] * tccl_reach(own->ends[closed], gpus);
+}
+
+/* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. gpus: as
+ * node_baseline. */
+static double baseline(const struct tccl_run *runs, int n_runs, int generation, int gpus)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return runs[0].class->baselines[generation].gbps[1];
+        return node_baseline(&runs[0].class->baselines[generation], true, gpus);
     for (int i = 0; i < n_runs; i++)
         if (runs[i].class->baselines[generation].gbps[0] <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_node_class *own = runs[i].class, *next = runs[(i + 1) % n_runs].class;
-        least = fmin(least, fmin(own->baselines[generation].gbps[0],
+        least = fmin(least, fmin(node_baseline(&own->baselines[generation], false, gpus),
                                  tccl_baseline_hop(own, next, generation)));
         if (runs[i].count > 1)
             least = fmin(least, tccl_baseline_hop(own, own, generation));
@@ -108,20 +117,35 @@ static int baseline_bounces(const struct tccl_run *runs, int n_runs, int generat
     return bounces;
 }
 
+double tccl_ring_reach(const struct tccl_ring *ring)
+{
+    return ring->gbps * (1 - ring->lost);
+}
+
+double tccl_ring_reach_alone(const struct tccl_ring *ring)
+{
+    return ring->alone * (1 - ring->lost);
+}
+
+double tccl_ring_baseline_reach(const struct tccl_ring *ring, int generation)
+{
+    return ring->baseline_gbps[generation] * (1 - ring->baseline_lost[generation]);
+}
+
 struct tccl_decision_case tccl_ring_case(const struct tccl_ring *ring, int generation,
                                          double min_gain)
 {
-    return (struct tccl_decision_case){.ours = {.gbps = ring->gbps,
+    return (struct tccl_decision_case){.ours = {.gbps = tccl_ring_reach(ring),
                                                 .share = ring->share,
                                                 .harms = ring->harms,
                                                 .rings = ring->rings,
                                                 .bounces = ring->bounces},
-                                       .nccl = {.gbps = ring->baseline_gbps[generation],
+                                       .nccl = {.gbps = tccl_ring_baseline_reach(ring, generation),
                                                 .share = ring->baseline_share[generation],
                                                 .bounces = ring->baseline_bounces[generation]},
                                        .nodes = ring->n_nodes,
                                        .gpus = ring->gpus,
-                                       .alone = ring->alone,
+                                       .alone = tccl_ring_reach_alone(ring),
                                        .noise = ring->noise,
                                        .measured = ring->measured,
                                        .min_gain = min_gain};
@@ -371,15 +395,16 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
         set->rings[r] = own->rings[choice->order[r]];
 }
 
-/* What one node says of a choice, and what its NICs leave to it. */
+/* What one node says of a choice, and what its NICs leave to it. *reached: the least so far. */
 static void take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
-                       struct tccl_ring *ring)
+                       struct tccl_ring *ring, double *reached)
 {
     const struct tccl_seen *seen = &class->seen[choice.seen];
     int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
     tccl_set_nics(&seen->set, in, out);
     double hops = in[0] < 0 ? INFINITY : tccl_class_hops(class, in, out, ring->rings);
     ring->gbps = fmin(ring->gbps, fmin(seen->gbps, hops));
+    *reached = fmin(*reached, fmin(seen->gbps * tccl_reach(seen->ends, ring->gpus), hops));
     ring->alone = fmin(ring->alone, fmin(seen->alone, hops));
     ring->share = fmin(ring->share, seen->share);
     ring->harms |= seen->harms;
@@ -391,13 +416,15 @@ static void take_least(const struct tccl_node_class *class, struct tccl_ring_cho
  * double precision, and what it would be alone. */
 static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
+    double reached = INFINITY;
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
     ring->harms = false;
     ring->bounces = 0;
     for (int run = 0, node = 0; run < n_runs; run++)
         for (int i = 0; i < runs[run].count; i++, node++)
-            take_least(runs[run].class, ring->choices[node], ring);
+            take_least(runs[run].class, ring->choices[node], ring, &reached);
+    ring->lost = ring->gbps > 0 ? 1 - reached / ring->gbps : 0;
 }
 
 /* Is it of the node alone, and of a number of rings that is looked for? */
@@ -501,7 +528,9 @@ static int begin(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring
         return tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory for a ring over %d nodes",
                             ring->n_nodes);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        ring->baseline_gbps[i] = baseline(runs, n_runs, i);
+        double reached = baseline(runs, n_runs, i, *gpus);
+        ring->baseline_gbps[i] = baseline(runs, n_runs, i, 1);
+        ring->baseline_lost[i] = reached > 0 ? 1 - reached / ring->baseline_gbps[i] : 0;
         ring->baseline_share[i] = baseline_share(runs, n_runs, i);
         ring->baseline_bounces[i] = baseline_bounces(runs, n_runs, i);
     }

@@ -20,6 +20,7 @@ struct tccl_ring {
     double
         gbps; /* of the slowest chain or hop, beside the steps that run; 0: no ring can be closed */
     double alone; /* the same ring when nobody else runs */
+    double lost;  /* of gbps and alone, as a part: what an all-reduce does not reach (reach.h) */
     double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
     bool harms;   /* one of those that run has less than beside NCCL's own choice */
     enum tccl_basis
@@ -27,6 +28,7 @@ struct tccl_ring {
     double bound; /* proven upper bound of all rings, or sets of as many as any class has sets of */
     double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
                                               * unknown */
+    double baseline_lost[TCCL_GENERATIONS];  /* of that, as of gbps */
     double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
     double noise;  /* of the measurements, as a ratio; the largest of all classes */
     bool measured; /* all classes; else some are by a model */
@@ -67,6 +69,12 @@ int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
  * is of all rings and sets. Returns as tccl_ring_solve. */
 int tccl_ring_choose(const struct tccl_run *runs, int n_runs, int most, struct tccl_ring *ring,
                      int *rings_of_best, struct tccl_error *err);
+
+/* What an all-reduce of large size reaches by it (reach.h), GB/s: beside the steps that run; when
+ * nobody else runs; and by the baseline of a generation. What users are told, and what decides. */
+double tccl_ring_reach(const struct tccl_ring *ring);
+double tccl_ring_reach_alone(const struct tccl_ring *ring);
+double tccl_ring_baseline_reach(const struct tccl_ring *ring, int generation);
 
 /* Is the ring worth taking in place of the baseline of this generation? min_gain: of the policy; 0:
  * none. If not, it must not be applied with that NCCL. */

@@ -450,13 +450,23 @@ static void put_nominal(FILE *out, const struct tccl_nominal *nominal)
             (double)nominal->intra, (double)nominal->inter, nominal->far_intra, nominal->far_inter);
 }
 
+/* Holds for all that follow. */
+static void put_ends(FILE *out, uint8_t ends, uint8_t *now)
+{
+    if (ends != *now)
+        fprintf(out, "ends %d\n", ends);
+    *now = ends;
+}
+
 /* Most generations have that of the one before. */
-static void put_baselines(FILE *out, const char *word, const struct tccl_baseline *baselines)
+static void put_baselines(FILE *out, const char *word, const struct tccl_baseline *baselines,
+                          uint8_t *ends)
 {
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_baseline *own = &baselines[i];
         if (i > 0 && tccl_baseline_equal(own, own - 1))
             continue;
+        put_ends(out, own->ends, ends);
         fprintf(out, "%s %d", word, i);
         put_number(out, own->gbps);
         put_nominal(out, &own->ring);
@@ -484,12 +494,13 @@ static int put_none(FILE *out, const struct tccl_table *table, int i)
  * there most have both, and then nothing but the way through the GPUs: numbers take longer to be
  * read than all the rest, and their ports follow from their place. */
 static void put_result(FILE *out, const struct tccl_result *result, bool always,
-                       const struct tccl_result **last)
+                       const struct tccl_result **last, uint8_t *ends)
 {
     bool same = *last && (*last)->gbps == result->gbps, tight = result->bound == result->gbps;
     int n;
     const struct tccl_chain *rings = rings_of(result, &n);
     *last = result;
+    put_ends(out, result->ends, ends);
     if (!always || !same || !tight) {
         fputs(always ? "best" : part_names[result->part], out);
         if (same)
@@ -531,18 +542,19 @@ static void put_table(FILE *out, const struct tccl_table *table)
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fprintf(out, " %d", tccl_generation(i)->first);
     putc('\n', out);
-    put_baselines(out, "nccl-ring", table->baselines[1]);
-    put_baselines(out, "nccl-chain", table->baselines[0]);
+    uint8_t ends = 0;
+    put_baselines(out, "nccl-ring", table->baselines[1], &ends);
+    put_baselines(out, "nccl-chain", table->baselines[0], &ends);
     const struct tccl_result *last = NULL;
     for (int i = 0; i < tccl_table_pairs(table) + 2;)
         if (table->results[i].chain.n_gpus > 0)
-            put_result(out, &table->results[i++], true, &last);
+            put_result(out, &table->results[i++], true, &last, &ends);
         else
             i += put_none(out, table, i);
     for (int part = TCCL_HOST; part <= TCCL_SET; part++) /* in this order, however they came */
         for (int i = tccl_table_pairs(table) + 2; i < table->n_results; i++)
             if (table->results[i].part == (enum tccl_part)part)
-                put_result(out, &table->results[i], false, &last);
+                put_result(out, &table->results[i], false, &last, &ends);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -686,9 +698,10 @@ static bool take_nominal(char **at, struct tccl_nominal *nominal)
     return true;
 }
 
-static int take_baseline(char *at, struct tccl_baseline *baselines, struct tccl_error *err)
+static int take_baseline(char *at, uint8_t ends, struct tccl_baseline *baselines,
+                         struct tccl_error *err)
 {
-    struct tccl_baseline own = {0};
+    struct tccl_baseline own = {.ends = ends};
     uint8_t generation;
     if (!take_byte(&at, &generation) || generation >= TCCL_GENERATIONS ||
         !take_number(&at, &own.gbps) || !take_nominal(&at, &own.ring) ||
@@ -705,6 +718,7 @@ struct reading {
     struct tccl_table *table;
     struct tccl_result *last; /* the entry of the line before this one; NULL: none */
     int next;                 /* of those that are always there, which stand in their order */
+    uint8_t ends;             /* as all that follow have it */
 };
 
 static int take_none(struct reading *reading, char *at, struct tccl_error *err)
@@ -749,6 +763,7 @@ static int take_way(struct reading *reading, char *at, double gbps, double bound
     }
     own->gbps = gbps;
     own->bound = bound;
+    own->ends = reading->ends;
     reading->last = own;
     return 0;
 }
@@ -770,6 +785,7 @@ static int take_more(struct reading *reading, enum tccl_part part, char *at, dou
         return tccl_fail(err, "out of memory");
     own->gbps = gbps;
     own->bound = bound;
+    own->ends = reading->ends;
     reading->last = own;
     return 0;
 }
@@ -795,6 +811,18 @@ static int take_result(struct reading *reading, enum tccl_part part, char *at,
                              : take_more(reading, part, at, gbps, bound, err);
 }
 
+/* Digits alone: thousands may stand between entries. */
+static int take_ends(struct reading *reading, const char *at, struct tccl_error *err)
+{
+    int ends = 0, n = 0;
+    while (n < 3 && at[1 + n] >= '0' && at[1 + n] <= '9')
+        ends = 10 * ends + at[1 + n++] - '0';
+    if (n == 0 || at[1 + n] || (ends != 0 && (ends < TCCL_ENDS_LEAST || ends > TCCL_ENDS_MOST)))
+        return tccl_fail(err, "the ends of a round are 100 to 200 hundredths");
+    reading->ends = (uint8_t)ends;
+    return 0;
+}
+
 static int take_line(struct reading *reading, char *line, struct tccl_error *err)
 {
     if (*line >= '0' && *line <= '9' && reading->last)
@@ -809,10 +837,12 @@ static int take_line(struct reading *reading, char *line, struct tccl_error *err
         return take_tree(reading, at, err);
     if (strncmp(line, "none ", 5) == 0)
         return take_none(reading, at, err);
+    if (strncmp(line, "ends ", 5) == 0)
+        return take_ends(reading, at, err);
     if (strncmp(line, "nccl-ring ", 10) == 0)
-        return take_baseline(at, reading->table->baselines[1], err);
+        return take_baseline(at, reading->ends, reading->table->baselines[1], err);
     if (strncmp(line, "nccl-chain ", 11) == 0)
-        return take_baseline(at, reading->table->baselines[0], err);
+        return take_baseline(at, reading->ends, reading->table->baselines[0], err);
     return tccl_fail(err, "no such thing: %.20s", line);
 }
 

@@ -20,6 +20,9 @@ enum tccl_part {
                    for one of several. Its bound is that of all sets of as many, whatever NICs */
 };
 
+/* The ends of an all-reduce's round, in hundredths of a step (reach.h). */
+enum { TCCL_ENDS_LEAST = 100, TCCL_ENDS_MOST = 200 };
+
 /* Rings that run at once, most often one: what they reach together when nobody else runs, and the
  * proven upper bound (bound >= gbps; infinite: unknown; 0: proven that there is none), of a best
  * one that writes by P2P of those that write. GB/s. */
@@ -30,6 +33,7 @@ struct tccl_result {
     struct tccl_chain chain;   /* of a set its first one */
     struct tccl_tree tree;     /* beside an open chain */
     struct tccl_ring_set *set; /* of a TCCL_SET: all of them, the table's own; else NULL */
+    uint8_t ends;              /* of an all-reduce's rounds (reach.h); 0: not known */
 };
 
 enum { TCCL_MAX_CHANNELS = 8 };
@@ -40,6 +44,7 @@ struct tccl_baseline {
     double gbps;                    /* GB/s, aggregate; 0: not measured */
     struct tccl_ring_set set;       /* n = 0: none, or their bandwidth cannot be measured */
     struct tccl_nominal ring, tree; /* also where nothing can be measured */
+    uint8_t ends;                   /* of an all-reduce's rounds (reach.h); 0: not known */
 };
 
 struct tccl_table {

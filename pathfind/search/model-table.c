@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "ring/reach.h"
 #include "search/beside.h"
 #include "search/likeness.h"
 #include "search/table-sets.h"
@@ -166,8 +167,10 @@ static struct tccl_table *make(struct tccl_model_tables *tables, uint32_t gpus,
     if (!table)
         return NULL;
     if (tccl_beside_replies(tables->model, table, &replies, err) == 0 &&
-        tccl_table_find_sets(tables->model, table, &sets, err) == 0)
+        tccl_table_find_sets(tables->model, table, &sets, err) == 0) {
+        tccl_table_ends(table, tables->model);
         return table;
+    }
     tccl_table_free(table);
     return NULL;
 }
@@ -208,6 +211,7 @@ static struct tccl_table *move(struct tccl_model_tables *tables, uint32_t gpus,
     }
     move_all(origin->table, &move, table);
     move_baselines(baseline, &first->move, table);
+    tccl_table_ends(table, tables->model);
     return table;
 }
 

@@ -108,15 +108,14 @@ static int table_of(const struct ground *ground, uint32_t gpus, const struct tcc
     return *table ? 0 : -1;
 }
 
-/* What a step on the GPUs gets beside those that run, to whom it is added; *alone: with nobody
+/* What a step on the GPUs gets beside those that run, to whom it is added; *first: with nobody
  * else. Without transfers where there are too few GPUs for a ring, or nothing is known of them. */
 static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside *running,
-                  struct tccl_launched *step, double *alone, struct tccl_error *err)
+                  struct tccl_launched *step, struct tccl_launched *first, struct tccl_error *err)
 {
     struct tccl_beside nobody = ground->running;
     const struct tccl_table *table;
-    struct tccl_launched first;
-    *step = (struct tccl_launched){0};
+    *step = *first = (struct tccl_launched){0};
     nobody.n = 0;
     if (__builtin_popcount(gpus) < 2)
         return 0;
@@ -124,13 +123,12 @@ static int launch(const struct ground *ground, uint32_t gpus, struct tccl_beside
         return -1;
     if (!table)
         return 0;
-    if (tccl_launch_choose(&nobody, table, TCCL_CHAIN_RINGS, &first, err) != 0 ||
+    if (tccl_launch_choose(&nobody, table, TCCL_CHAIN_RINGS, first, err) != 0 ||
         tccl_launch_choose(running, table, TCCL_CHAIN_RINGS, step, err) != 0)
         return -1;
-    *alone = first.side.alone;
     if (step->side.count > 0) {
         running->others[running->n] = &step->side;
-        running->alone[running->n++] = *alone;
+        running->alone[running->n++] = first->side.alone;
     }
     return 0;
 }
@@ -180,18 +178,17 @@ static double known(double gbps)
 static int rate(const struct ground *ground, struct tccl_place *place, struct tccl_error *err)
 {
     struct tccl_beside running = ground->running;
-    struct tccl_launched step, rest;
-    double alone = 0, rest_alone;
-    if (launch(ground, place->gpus, &running, &step, &alone, err) != 0)
+    struct tccl_launched step, rest, first, rest_first;
+    if (launch(ground, place->gpus, &running, &step, &first, err) != 0)
         return -1;
     place->gbps = known(step.gbps);
-    place->alone = known(alone);
+    place->alone = known(first.alone);
     place->nccl = known(step.nccl);
     if (ground->alone)
         return 0;
     if (rate_own(ground, place, err) != 0)
         return -1;
-    if (launch(ground, ground->free & ~place->gpus, &running, &rest, &rest_alone, err) != 0)
+    if (launch(ground, ground->free & ~place->gpus, &running, &rest, &rest_first, err) != 0)
         return -1;
     place->rest = known(rest.gbps);
     return rate_shares(&running, place, err);
@@ -291,13 +288,12 @@ static int rate_all(struct ground *ground, uint32_t busy, struct tccl_place *pla
     cleanup_free int *at = calloc(masks, sizeof(*at));
     cleanup_free bool *rated = calloc((size_t)n + 1, sizeof(*rated));
     struct alike alike = {ground, busy, places, at, rated, 0, false};
-    struct tccl_launched first;
-    double alone;
+    struct tccl_launched step, first;
     if (!at || !rated)
         return tccl_fail(err, "out of memory");
     for (int i = 0; i < n; i++)
         at[places[i].gpus] = i + 1;
-    if (!ground->alone && launch(ground, busy, &ground->running, &first, &alone, err) != 0)
+    if (!ground->alone && launch(ground, busy, &ground->running, &step, &first, err) != 0)
         return -1;
     return rate_each(ground, &alike, n, err);
 }

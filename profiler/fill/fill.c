@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/numberset.h"
 #include "fill/pairs.h"
+#include "ring/reach.h"
 #include "search/beside.h"
 #include "search/model-table.h"
 #include "search/search.h"
@@ -379,6 +380,8 @@ static void put(struct fill *fill, struct tccl_table *table)
     keep_old(fill, table);
     if (cut && is_proven(fill, table))
         leave_open(fill, table);
+    if (tccl_profile_model(fill->profile, NULL))
+        tccl_table_ends(table, tccl_profile_model(fill->profile, NULL));
     if (tccl_profile_put(fill->profile, table, &err) == 0 || fill->faults++ > 0)
         return;
     tccl_numberset_format(table->gpus, gpus, sizeof(gpus));

@@ -10,11 +10,11 @@ cat >"$work/script" <<SCRIPT
 #!/bin/bash
 echo "\$SLURM_JOB_ID \${SLURM_ARRAY_JOB_ID}_\$SLURM_ARRAY_TASK_ID" >"$work/seen/\$SLURM_JOB_ID.array"
 srun -n1 true
-[ "\$SLURM_ARRAY_TASK_ID" != 5 ] || sbatch --parsable -N1 -x n1,n2 --gpus=2 --output="$work/inner" \
+[ "\$SLURM_ARRAY_TASK_ID" != 5 ] || sbatch --parsable -N1 -x n1,n2 --gpus=3 --output="$work/inner" \
     --wrap 'env | grep ^SLURM_ARRAY_JOB_ID=; srun -n1 true' >"$work/seen/inner"
 SCRIPT
 chmod 755 "$work/script"
-array=$(user sbatch --parsable --array=1-3,5 -N1 -x n1,n2 --gpus=2 --tccl=on --output=/dev/null "$work/script")
+array=$(user sbatch --parsable --array=1-3,5 -N1 -x n1,n2 --gpus=3 --tccl=on --output=/dev/null "$work/script")
 ids() { # OPTION...: what tcclacct finds, in order
     user tcclacct -nP -o jobid "$@" | LC_ALL=C sort | xargs
 }
@@ -62,7 +62,7 @@ all_there || fail "the array is '$(ids -j "$array")' after that"
 
 # ---- who says that he is a task of another's array is found under his own job, by his own name ----
 # slurmctld knows better; where it isn't asked, the claim is on record as one.
-admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 -x n1,n2 --gpus=2 -J known --tccl=on true
+admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 -x n1,n2 --gpus=3 -J known --tccl=on true
 known() { [ -n "$(admin tcclacct -nP --name=known -o jobidraw)" ]; }
 eventually "the record of one who claims the array" known
 equal "the job" "$(admin tcclacct -nP --name=known -o jobid)" "$(admin tcclacct -nP --name=known -o jobidraw)"
@@ -71,7 +71,7 @@ cp "$cluster/tccl.conf" "$work/tccl.conf"
 at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"; reload_all')
 sed -i 's/^\[tccl\]/&\nSqueue=none/' "$cluster/tccl.conf"
 reload_all
-admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 -x n1,n2 --gpus=2 -J claim --tccl=on true
+admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 -x n1,n2 --gpus=3 -J claim --tccl=on true
 claimed() { [ -n "$(admin tcclacct -nP --name=claim -o jobidraw)" ]; }
 eventually "the record of one who claims the array" claimed
 claim=$(admin tcclacct -nP --name=claim -o jobidraw)
@@ -82,7 +82,7 @@ equal "the array, for an admin" "$(admin tcclacct -nP -j "$array" -o jobid | LC_
 admin tcclacct -anP -S now-1hour >/dev/null 2>"$work/err"
 matches "what an admin is told" "$(cat "$work/err")" "tccl: tasks of array $array have different users*"
 for task in x -1 99999999999 4000001; do # no numbers of tasks
-    admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=$task srun -N1 -x n1,n2 --gpus=2 -J "odd$task" --tccl=on true
+    admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=$task srun -N1 -x n1,n2 --gpus=3 -J "odd$task" --tccl=on true
     odd() { [ -n "$(admin tcclacct -nP --name="odd$task" -o jobid)" ]; }
     eventually "the record of task $task" odd
     matches "task $task" "$(admin tcclacct -nP --name="odd$task" -o jobid)" "+([0-9]).0"

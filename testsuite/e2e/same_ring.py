@@ -14,7 +14,7 @@ with open(sets) as file:
     solved = json.load(file)
 with open(single) as file:
     one = json.load(file)
-if solved["gbps"] <= 1.05 * one["gbps"]:
+if solved["reach_gbps"] <= 1.05 * one["reach_gbps"]:
     solved = one
 with open(models) as file:
     exact = json.load(file)
@@ -32,13 +32,14 @@ def pieces(text):
 
 
 problems = []
-if not close(float(gbps), solved["gbps"]):
-    problems.append(f"bandwidth {gbps}, solved {solved['gbps']}")
-if not close(float(baseline), solved["baseline_gbps"]):
-    problems.append(f"NCCL's own {baseline}, solved {solved['baseline_gbps']}")
+if not close(float(gbps), solved["reach_gbps"]):
+    problems.append(f"bandwidth {gbps}, solved {solved['reach_gbps']}")
+if not close(float(baseline), solved["baseline_reach_gbps"]):
+    problems.append(f"NCCL's own {baseline}, solved {solved['baseline_reach_gbps']}")
 most = solved["bound"] if " | " in ring else exact["gbps"]
-if float(gbps) < exact["gbps"] * (1 - gap) - 0.006 or float(gbps) > most + 0.006:
-    problems.append(f"bandwidth {gbps}, solved from the models {exact['gbps']}")
+part = solved["reach_gbps"] / solved["gbps"]  # as an all-reduce reaches it
+if float(gbps) < exact["gbps"] * part * (1 - gap) - 0.006 or float(gbps) > most + 0.006:
+    problems.append(f"bandwidth {gbps}, solved from the models {exact['gbps']}, of which {part} are reached")
 found = pieces(ring)
 if [name for name, _ in found] != nodes:
     problems.append(f"nodes of the ring: {[name for name, _ in found]}, expected {nodes}")

@@ -36,7 +36,7 @@ built yes
 record 'r["samples"] >= 4 and 0 < r["achieved_gbps"] <= r["gbps"] * most'
 
 step "the user wants no P2P and a tree"
-joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
+joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 --pace $slower --set NCCL_ALGO=Tree -- "${large[@]}"
 built no
 record 'r["samples"] >= 4 and r["achieved_gbps"] > 0 and r["achieved_with"] == "own" and r["achieved_algorithm"] == "tree" and
     abs(r["achieved_share"] - r["achieved_gbps"] / r["nccl_gbps"]) < 1e-9'
@@ -66,11 +66,11 @@ no_warning
 
 step "not measured"
 for set in TCCL_ACHIEVED=0 NCCL_PROFILER_PLUGIN=/nowhere; do
-    joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set $set -- "${large[@]}"
+    joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 --set $set -- "${large[@]}"
     record "$none"
 done
-TCCL_CONF_LINES=Achieved=off joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- "${large[@]}"
+TCCL_CONF_LINES=Achieved=off joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 -- "${large[@]}"
 built yes
 record "$none"
-joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 -- --go-on --times 9 --collective all-reduce:1048576:f32
+joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 -- --go-on --times 9 --collective all-reduce:1048576:f32
 record "$none"

@@ -18,10 +18,10 @@ as_planned
 built yes
 
 step "without the shim"
-joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --preload -
+joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 --preload -
 built "no call"
 
 step "the user wants no P2P and a tree"
-joined intel-4gpu:0,1 -- intel-4gpu --gpus 0,1 --set NCCL_ALGO=Tree
+joined amd-4gpu:1,2 -- amd-4gpu --gpus 1,2 --set NCCL_ALGO=Tree
 said WARN 1
 built no

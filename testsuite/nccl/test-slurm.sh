@@ -55,6 +55,6 @@ cat "$work/acct"
 version=$(sed 's/.*nccl-\([0-9.]*\).*/\1/' <<<"$("$here/get-nccl" --built)")
 models=()
 for model in amd intel; do models+=(--node "$machines/$model-4gpu.json"); done
-own=$("$TCCL_BUILD/pathfind/tccl-path" solve --json --rings 1 "${models[@]}" | python3 -c 'import json, sys; print("%.2f" % json.load(sys.stdin)["baseline_gbps"])')
+own=$("$TCCL_BUILD/pathfind/tccl-path" solve --json --rings 1 "${models[@]}" | python3 -c 'import json, sys; print("%.2f" % json.load(sys.stdin)["baseline_reach_gbps"])')
 [ "$(cut -d '|' -f 2- "$work/acct" | sort | xargs)" = "planned|yes|$version|$own off|||" ] ||
     fail "records: $(cat "$work/acct"), not applied with $version and $own GB/s"

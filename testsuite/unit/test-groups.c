@@ -6,6 +6,7 @@
 #include "owned.h"
 #include "random-model.h"
 #include "ring/groups.h"
+#include "ring/reach.h"
 #include "search/search.h"
 
 OWNED(groups, struct tccl_groups, tccl_groups_free)
@@ -211,16 +212,26 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
             had[i] = choices[i].better[v] ? side_of(&choices[i].cell.set.rings[0]) : own[i];
         }
         double least = least_of(trial, &own[0], &own[1], gbps);
-        double enough = fmin(gbps[0], gbps[1]);
+        double enough = fmin(gbps[0], gbps[1]), before = INFINITY, after = INFINITY;
+        const double alone[PAIR] = {gbps[0], gbps[1]};
         for (int i = 0; i < PAIR; i++)
             CHECK(fabs(choices[i].baseline_gbps[v] - gbps[i]) < 1e-6);
         double now = least_of(trial, &had[0], &had[1], gbps);
         CHECK(now >= least * (1 - 1e-6));
         CHECK(fmin(gbps[0], gbps[1]) >= enough * (1 - 1e-6)); /* whatever the step gains */
         bool ours = choices[0].better[v] || choices[1].better[v];
+        for (int i = 0; i < PAIR && ours && trial->beside.n == 0; i++) { /* as all-reduces reach */
+            const struct tccl_baseline *nccl = baseline_of(trial, i, v);
+            int gpus = choices[i].cell.set.rings[0].n_gpus * (trial->closed ? 1 : 2);
+            double reach = tccl_reach(tccl_ends_most(nccl->set.rings, nccl->set.n), gpus);
+            before = fmin(before, alone[i] * reach);
+            if (choices[i].better[v])
+                reach = tccl_reach(tccl_ends_most(choices[i].cell.set.rings, 1), gpus);
+            after = fmin(after, gbps[i] * reach);
+        }
         if (ours && trial->beside.n == 0) /* nobody gains by it but they */
-            CHECK(fmin(gbps[0], gbps[1]) >= enough * REQUIRED);
-        if (ours)
+            CHECK(after >= before * REQUIRED);
+        if (choices[0].better[v] && choices[1].better[v])
             CHECK(now >= joint * (1 - 1e-6));
         gained += v == TCCL_NEWEST && now > least * 1.01;
     }

@@ -7,6 +7,7 @@
 #include "owned.h"
 #include "random-model.h"
 #include "ring/neighbours.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 #include "search/model-table.h"
 #include "search/place.h"
@@ -39,11 +40,26 @@ static void rate(const struct tccl_model *model, const struct tccl_side *const *
     CHECK_INT(tccl_model_sides(model, sides, n, gbps, NULL), 0);
 }
 
+/* What an all-reduce reaches of a bandwidth, by the steps of a round (test-reach.c). */
+static double reached(double gbps, const struct tccl_model *model, const struct tccl_chain *rings,
+                      int n)
+{
+    const double steps = 2 * rings[0].n_gpus - 2;
+    return gbps * steps / (steps - 1 + tccl_ends(model, rings, n) / 100.0);
+}
+
+/* What a step has with nobody else: its transfers, and an all-reduce. part: of what it has beside
+ * others, what an all-reduce reaches. */
+struct alone {
+    double gbps, reached, part;
+};
+
 /* As tccld chooses for a step with its own node class. */
 static double joined(const struct tccl_model *model, const struct tccl_beside *running,
-                     const struct tccl_table *table, struct tccl_side *side, double *alone,
+                     const struct tccl_table *table, struct tccl_side *side, struct alone *alone,
                      double *nccl)
 {
+    const struct tccl_baseline *own = &table->baselines[1][TCCL_NEWEST];
     struct tccl_beside beside = *running;
     cleanup_class struct tccl_node_class *class =
         beside.n ? tccl_beside_class(&beside, table, true, false, NULL)
@@ -55,32 +71,36 @@ static double joined(const struct tccl_model *model, const struct tccl_beside *r
     *side = (struct tccl_side){0};
     CHECK_INT(tccl_ring_choose(&run, 1, 8, &ring, &rings, NULL), 0);
     bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
-    double gbps = gains ? ring.gbps : ring.baseline_gbps[TCCL_NEWEST];
-    *nccl = ring.baseline_gbps[TCCL_NEWEST];
+    *nccl = reached(ring.baseline_gbps[TCCL_NEWEST], model, own->set.rings, own->set.n);
     tccl_ring_set_of(&ring, class, 0, &set);
     if (gains)
         tccl_ring_set_side(&set, side);
     else
-        CHECK_INT(tccl_side_add_baseline(side, &table->baselines[1][TCCL_NEWEST]), 0);
-    *alone = gains ? ring.alone : table->baselines[1][TCCL_NEWEST].gbps;
-    return gbps;
+        CHECK_INT(tccl_side_add_baseline(side, own), 0);
+    alone->gbps = gains ? ring.alone : own->gbps;
+    alone->reached = gains ? reached(ring.alone, model, set.rings, set.n)
+                           : reached(own->gbps, model, own->set.rings, own->set.n);
+    return gains ? reached(ring.gbps, model, set.rings, set.n) : *nccl;
 }
 
 /* Adds what is given to a step on these GPUs; what it has alone: the same with nobody beside it. */
 static double begin(const struct tccl_model *model, struct tccl_model_tables *tables, uint32_t gpus,
-                    struct tccl_beside *running, struct tccl_side *side, double *nccl)
+                    struct tccl_beside *running, struct tccl_side *side, struct alone *alone,
+                    double *nccl)
 {
     const struct tccl_beside nobody = {.model = model};
     struct tccl_side first;
-    double alone, beside, ignored;
+    struct alone beside;
+    double ignored;
     if (__builtin_popcount(gpus) < 2)
         return NAN;
     const struct tccl_table *table = tccl_model_tables_get(tables, gpus, NULL);
     CHECK(table != NULL);
-    joined(model, &nobody, table, &first, &alone, &ignored);
+    joined(model, &nobody, table, &first, alone, &ignored);
     double gbps = joined(model, running, table, side, &beside, nccl);
+    alone->part = beside.reached / beside.gbps;
     running->others[running->n] = side;
-    running->alone[running->n++] = alone;
+    running->alone[running->n++] = alone->gbps;
     return gbps;
 }
 
@@ -129,23 +149,24 @@ static int others, missed;
  * worth it. Beside others its table need not have the best one, and those that run keep what they
  * have beside NCCL's own. */
 static void check_worth(const struct tccl_model *model, struct tccl_model_tables *tables,
-                        const struct tccl_beside *running, const struct tccl_place *place)
+                        const struct tccl_beside *running, const struct tccl_place *place,
+                        double place_alone)
 {
     double best = alone(model, place->gpus);
     const struct tccl_table *table = tccl_model_tables_get(tables, place->gpus, NULL);
     double own = table->baselines[1][TCCL_NEWEST].gbps;
-    CHECK(place->alone >= best * ENOUGH || (near(place->alone, own) && best < own * LEFT));
+    CHECK(place_alone >= best * ENOUGH || (near(place_alone, own) && best < own * LEFT));
     if (running->n == 0) {
         CHECK(near(place->gbps, place->alone));
         return;
     }
-    struct rival rival = {.model = model, .running = running, .own = place->alone};
+    struct rival rival = {.model = model, .running = running, .own = place_alone};
     rival.floor = floor_of(model, running, table);
     struct enumeration all = {
         .model = model, .closed = true, .rate = least_share, .context = &rival};
     enumerate_all(&all, place->gpus);
     others++;
-    if (place->least < rival.best * ENOUGH && !near(place->alone, own)) {
+    if (place->least < rival.best * ENOUGH && !near(place_alone, own)) {
         missed++;
         CHECK(place->least >= rival.best * WORST);
     }
@@ -158,20 +179,22 @@ static void check_place(const struct tccl_model *model, struct tccl_model_tables
     uint32_t rest = ((1u << tccl_model_machine(model)->n_gpus) - 1) & ~busy & ~place->gpus;
     struct tccl_beside running = {.model = model};
     struct tccl_side sides[3];
-    double gbps[3], nccl, least = 1;
-    begin(model, tables, busy, &running, &sides[0], &nccl);
+    double gbps[3], nccl, ignored, least = 1;
+    struct alone alone = {NAN, NAN, NAN}, others_alone;
+    begin(model, tables, busy, &running, &sides[0], &others_alone, &nccl);
     struct tccl_beside before = running;
+    double got = begin(model, tables, place->gpus, &running, &sides[1], &alone, &nccl);
     if (__builtin_popcount(rest) < 2)
-        check_worth(model, tables, &before, place);
-    CHECK(near(place->gbps, begin(model, tables, place->gpus, &running, &sides[1], &nccl)));
-    CHECK(near(place->alone, running.alone[before.n]));
+        check_worth(model, tables, &before, place, alone.gbps);
+    CHECK(near(place->gbps, got));
+    CHECK(near(place->alone, alone.reached));
     CHECK(nccl > 0 ? near(place->nccl, nccl) : isnan(place->nccl));
     rate(model, running.others, running.n, gbps);
     /* Less alone than beside others: then NCCL's own rings are as good. */
-    CHECK(near(place->gbps, fmin(gbps[before.n], place->alone)) ||
-          place->gbps <= gbps[before.n] * (1 + 1e-6));
-    CHECK(place->gbps >= gbps[before.n] * (1 - 1e-6) || busy);
-    double left = begin(model, tables, rest, &running, &sides[2], &nccl);
+    double now = gbps[before.n] * alone.part;
+    CHECK(near(place->gbps, fmin(now, alone.gbps * alone.part)) || place->gbps <= now * (1 + 1e-6));
+    CHECK(place->gbps >= now * (1 - 1e-6) || busy);
+    double left = begin(model, tables, rest, &running, &sides[2], &others_alone, &ignored);
     CHECK(isnan(left) ? isnan(place->rest) : near(place->rest, left));
     rate(model, running.others, running.n, gbps);
     for (int i = 0; i < running.n; i++)
@@ -379,7 +402,7 @@ static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted,
     int n;
     CHECK_INT(tccl_place_rank(&source, busy, k, 0.03, &places, &n, NULL), 0);
     CHECK_INT(places[0].gpus, wanted);
-    CHECK(isnan(gbps) ? isnan(places[0].gbps) : fabs(places[0].gbps - gbps) < 0.01);
+    CHECK(isnan(gbps) ? isnan(places[0].gbps) : fabs(places[0].gbps / gbps - 1) < 0.01);
     CHECK(fabs(places[0].least - least) < 0.01);
 }
 
@@ -429,11 +452,12 @@ TEST(machines)
     check_moved("amd-4gpu");
     check_moved("dual-8gpu");
     check_moved("epyc-8gpu");
-    check_first("dual-8gpu", 0, 2, 0x03, 24.6, 1);     /* below one switch */
-    check_first("dual-8gpu", 0, 4, 0x0f, 22.78, 1);    /* on one socket: mixed 24.60, shared */
-    check_first("dual-8gpu", 0x03, 4, 0xf0, 22.78, 1); /* on the socket that nobody uses */
+    /* What a stock NCCL reached there, paced (testsuite/bench, achieved). */
+    check_first("dual-8gpu", 0, 2, 0xc0, 24.6, 1);     /* below one switch; most for the rest */
+    check_first("dual-8gpu", 0, 4, 0x0f, 19.64, 1);    /* on one socket: mixed 24.60, shared */
+    check_first("dual-8gpu", 0x03, 4, 0xf0, 19.64, 1); /* on the socket that nobody uses */
     check_first("dual-8gpu", 0x53, 1, 0x04, NAN, 0.6);
-    check_first("amd-4gpu", 0x03, 2, 0x0c, 12.6 / 1.1, 1);
+    check_first("amd-4gpu", 0x03, 2, 0x0c, 7.86, 1);
 }
 
 TEST(alike)

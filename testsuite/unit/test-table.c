@@ -16,8 +16,9 @@ static bool port_equal(struct tccl_port a, struct tccl_port b)
 static bool result_equal(const struct tccl_result *a, const struct tccl_result *b)
 {
     const struct tccl_chain *x = &a->chain, *y = &b->chain;
-    if (a->gbps != b->gbps || a->bound != b->bound || x->n_gpus != y->n_gpus ||
-        a->part != b->part || !a->set != !b->set || (a->set && a->set->n != b->set->n))
+    if (a->gbps != b->gbps || a->bound != b->bound || (x->n_gpus && a->ends != b->ends) ||
+        x->n_gpus != y->n_gpus || a->part != b->part || !a->set != !b->set ||
+        (a->set && a->set->n != b->set->n))
         return false;
     for (int i = 0; a->set && i < a->set->n; i++)
         if (!tccl_chain_equal(&a->set->rings[i], &b->set->rings[i]))
@@ -37,7 +38,7 @@ static bool result_equal(const struct tccl_result *a, const struct tccl_result *
 
 static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
 {
-    return a->gbps == b->gbps && a->set.n == b->set.n &&
+    return a->gbps == b->gbps && a->set.n == b->set.n && a->ends == b->ends &&
            memcmp(a->set.rings, b->set.rings, sizeof(a->set.rings)) == 0 &&
            memcmp(&a->ring, &b->ring, sizeof(a->ring)) == 0 &&
            memcmp(&a->tree, &b->tree, sizeof(a->tree)) == 0;
@@ -77,6 +78,10 @@ TEST(roundtrip)
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         owned(table) struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
+        for (int i = 0; i < table->n_results; i++)
+            table->results[i].ends = i % 7 < 2 ? 0 : (uint8_t)(100 + i % 5 * 25);
+        for (int i = 0; i < TCCL_GENERATIONS; i++)
+            table->baselines[1][i].ends = table->baselines[1][0].set.n ? 131 : 0;
         CHECK_OK(tccl_table_write(table, path, ERR));
         CHECK_OK(tccl_table_read(path, machine, &copy, ERR));
         if (copy)

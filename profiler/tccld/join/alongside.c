@@ -11,6 +11,7 @@
 #include "base/numberset.h"
 #include "chain/beside-text.h"
 #include "ring/neighbours.h"
+#include "ring/reach.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/running.h"
 
@@ -421,5 +422,8 @@ void alongside_describe(struct running *running, const struct tccl_step *join,
     /* What NCCL's own have on this node while nobody else runs, of a step that has these. */
     const struct tccl_table *table = own ? own_table(running->daemon->own, class->gpus) : NULL;
     if (table && outcome->neighbours > 0 && outcome->baseline_gbps > 0)
-        outcome->alone_gbps = fmax(outcome->baseline_gbps, table->baselines[1][TCCL_NEWEST].gbps);
+        outcome->alone_gbps = fmax(
+            outcome->baseline_gbps,
+            table->baselines[1][TCCL_NEWEST].gbps *
+                tccl_reach(tccl_baseline_ends(&table->baselines[1][TCCL_NEWEST]), class->n_gpus));
 }

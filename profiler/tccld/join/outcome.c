@@ -99,7 +99,7 @@ static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *
             outcome, TCCL_REASON_POLICY,
             "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), "
             "MinGain is %.4gx",
-            *name ? " '" : "", name, *name ? "'" : "", ring->gbps / own, ring->gbps, own,
+            *name ? " '" : "", name, *name ? "'" : "", asked.ours.gbps / own, asked.ours.gbps, own,
             join->min_gain);
     else
         tccl_outcome_say(outcome, TCCL_REASON_NO_GAIN, "%s", why);
@@ -119,8 +119,10 @@ static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_rin
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         bool take = tccl_ring_decide(ring, i, join->min_gain).decided == TCCL_TAKE;
         taken += take;
-        outcome->baselines[i] = (struct tccl_outcome_baseline){
-            .first = tccl_generation(i)->first, .gbps = ring->baseline_gbps[i], .better = !take};
+        outcome->baselines[i] =
+            (struct tccl_outcome_baseline){.first = tccl_generation(i)->first,
+                                           .gbps = tccl_ring_baseline_reach(ring, i),
+                                           .better = !take};
     }
     return taken;
 }
@@ -326,7 +328,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
                       const struct limits *limits, const struct tccl_run *runs, int n_runs,
                       const struct tccl_step *join)
 {
-    outcome->baseline_gbps = ring->baseline_gbps[TCCL_NEWEST];
+    outcome->baseline_gbps = tccl_ring_baseline_reach(ring, TCCL_NEWEST);
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
     snprintf(outcome->neighbours_by, sizeof(outcome->neighbours_by), "%s",
              outcome->neighbours ? tccl_basis_name(ring->basis) : "");
@@ -348,8 +350,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
         return;
     }
     outcome->state = TCCL_STATE_PLANNED;
-    outcome->gbps = ring->gbps;
-    outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
+    outcome->gbps = tccl_ring_reach(ring);
+    outcome->alone_gbps = outcome->neighbours ? tccl_ring_reach_alone(ring) : 0;
     write_ring(outcome, ring, runs, n_runs, join);
     outcome->rings = ring->rings;
     say_fewer(outcome, ring, limits, runs, n_runs, join->nodes);

@@ -7,6 +7,7 @@
 #include "client/outcome.h"
 #include "machine/meter.h"
 #include "ring/latency.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 #include "tccld/join/alongside.h"
 #include "tccld/join/chain-lines.h"
@@ -77,20 +78,23 @@ static const struct tccl_seen *best_cell(const struct tccl_node_class *class)
 static void choose_alone(const struct tccl_node_class *class, const struct tccl_seen *cell,
                          bool closed, struct tccl_group_choice *choice)
 {
+    const int gpus = class->n_gpus * (closed ? 1 : 2);
     struct tccl_ring ring = {.gbps = cell->gbps,
                              .alone = cell->alone,
+                             .lost = 1 - tccl_reach(cell->ends, gpus),
                              .share = cell->share,
                              .harms = cell->harms,
                              .noise = class->noise,
                              .measured = tccl_meter_measured(class->source),
                              .rings = 1,
                              .n_nodes = closed ? 1 : 2,
-                             .gpus = class->n_gpus * (closed ? 1 : 2),
+                             .gpus = gpus,
                              .bounces = tccl_bounces(&cell->set.rings[0], 1) * (closed ? 1 : 2)};
     choice->cell = *cell;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
         ring.baseline_gbps[i] = own->gbps[closed];
+        ring.baseline_lost[i] = 1 - tccl_reach(own->ends[closed], gpus);
         ring.baseline_share[i] = own->share[closed];
         ring.baseline_bounces[i] = (closed ? 1 : 2) * own->bounces[closed];
         choice->baseline_gbps[i] = ring.baseline_gbps[i];
@@ -112,6 +116,7 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
                        bool closed)
 {
     struct tccl_error err = {0};
+    const int gpus = class->n_gpus * (closed ? 1 : 2);
     bool better = false;
     if (tccl_chain_check(&choice->cell.set.rings[0], machine, &err) != 0 ||
         tccl_expressible(machine, &choice->cell.set.rings[0], 1, &err) != 0) {
@@ -122,12 +127,15 @@ static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_cl
         better |= choice->better[i];
     answer(lines, better ? TCCL_STATE_PLANNED : TCCL_STATE_LEFT,
            better ? "" : reason_for_own(choice));
-    chain_lines_put_rates(lines, choice->cell.gbps, class->source);
+    chain_lines_put_rates(lines, choice->cell.gbps * tccl_reach(choice->cell.ends, gpus),
+                          class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         chain_lines_put_baseline(lines,
-                                 &(struct tccl_outcome_baseline){.first = tccl_generation(i)->first,
-                                                                 .gbps = choice->baseline_gbps[i],
-                                                                 .better = !choice->better[i]},
+                                 &(struct tccl_outcome_baseline){
+                                     .first = tccl_generation(i)->first,
+                                     .gbps = choice->baseline_gbps[i] *
+                                             tccl_reach(class->baselines[i].ends[closed], gpus),
+                                     .better = !choice->better[i]},
                                  class, closed);
     if (better)
         chain_lines_put(lines, &(struct tccl_ring_set){1, {choice->cell.set.rings[0]}},

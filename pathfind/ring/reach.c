@@ -1,0 +1,155 @@
+/* reach.c: what an all-reduce reaches over rings. */
+#include "ring/reach.h"
+
+#include <math.h>
+
+/* What the blocks of a set's GPUs do, each of each ring; what they don't is -1. */
+struct blocks {
+    int n, count; /* blocks; transfers */
+    tccl_transfer transfers[TCCL_MAX_SIDE];
+    struct {
+        int sends, receives; /* places in transfers */
+    } list[TCCL_MAX_SIDE];
+};
+
+static int put(struct blocks *blocks, tccl_transfer transfer)
+{
+    blocks->transfers[blocks->count] = transfer;
+    return blocks->count++;
+}
+
+/* One by a GPU: it sends if it writes. NICs wait for no block. */
+static void put_own(struct blocks *blocks, tccl_transfer transfer, int giver, int taker)
+{
+    int at = put(blocks, transfer);
+    if (tccl_transfer_initiator(transfer).kind != TCCL_GPU)
+        return;
+    if (tccl_transfer_reads(transfer))
+        blocks->list[taker].receives = at;
+    else
+        blocks->list[giver].sends = at;
+}
+
+static void put_ring(struct blocks *blocks, const struct tccl_chain *ring)
+{
+    int n = ring->n_gpus, first = blocks->n;
+    tccl_transfer way[2];
+    for (int i = 0; i < n; i++) {
+        blocks->list[blocks->n].sends = blocks->list[blocks->n].receives = -1;
+        blocks->n++;
+    }
+    for (int i = 0; i < tccl_chain_edges(ring); i++) {
+        int next = (i + 1) % n,
+            count = tccl_edge_transfers(ring->edges[i], ring->gpus[i], ring->gpus[next], way);
+        for (int k = 0; k < count; k++)
+            put_own(blocks, way[k], first + i, first + next);
+    }
+    if (ring->closed)
+        return;
+    for (int k = 0, count = tccl_entry_transfers(ring->entry, ring->gpus[0], way); k < count; k++)
+        put_own(blocks, way[k], first, first);
+    for (int k = 0, count = tccl_exit_transfers(ring->exit, ring->gpus[n - 1], way); k < count; k++)
+        put_own(blocks, way[k], first + n - 1, first + n - 1);
+}
+
+/* The time of each transfer while all run of which these places are: 0 of the others. */
+static int time_part(const struct tccl_model *model, const struct blocks *blocks, const bool *runs,
+                     double *times)
+{
+    tccl_transfer members[TCCL_MAX_SIDE];
+    double rates[TCCL_MAX_SIDE];
+    int count = 0;
+    for (int i = 0; i < blocks->count; i++)
+        if (runs[i])
+            members[count++] = blocks->transfers[i];
+    if (count > 0 && tccl_model_rates(model, members, count, rates, NULL, NULL) != 0)
+        return -1;
+    count = 0;
+    for (int i = 0; i < blocks->count; i++)
+        times[i] = runs[i] ? 1 / rates[count++] : 0;
+    return 0;
+}
+
+static double time_of(const double *times, int at)
+{
+    return at < 0 ? 0 : times[at];
+}
+
+static uint8_t hundredths(double ends)
+{
+    return (uint8_t)ceil(100 * fmin(fmax(ends, 1), 2) - 1e-6);
+}
+
+uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n)
+{
+    struct blocks blocks = {0};
+    bool all[TCCL_MAX_SIDE], sent[TCCL_MAX_SIDE] = {false}, received[TCCL_MAX_SIDE] = {false};
+    double busy[TCCL_MAX_SIDE], first[TCCL_MAX_SIDE], last[TCCL_MAX_SIDE], step = 0, round = 0;
+    for (int i = 0; i < n; i++)
+        put_ring(&blocks, &rings[i]);
+    for (int i = 0; i < blocks.count; i++)
+        all[i] = true;
+    for (int i = 0; i < blocks.n; i++) {
+        if (blocks.list[i].sends >= 0)
+            sent[blocks.list[i].sends] = true;
+        if (blocks.list[i].receives >= 0)
+            received[blocks.list[i].receives] = true;
+    }
+    if (n == 0 || time_part(model, &blocks, all, busy) != 0 ||
+        time_part(model, &blocks, sent, first) != 0 ||
+        time_part(model, &blocks, received, last) != 0)
+        return 0;
+    int ranks = rings[0].closed ? rings[0].n_gpus : 2 * rings[0].n_gpus;
+    for (int i = 0; i < blocks.count; i++)
+        step = fmax(step, busy[i]);
+    for (int i = 0; i < blocks.n; i++) {
+        int sends = blocks.list[i].sends, receives = blocks.list[i].receives;
+        double both = fmax(time_of(busy, sends), time_of(busy, receives));
+        round =
+            fmax(round, time_of(first, sends) + (2 * ranks - 3) * both + time_of(last, receives));
+    }
+    return hundredths(round / step - (2 * ranks - 3));
+}
+
+uint8_t tccl_ends_most(const struct tccl_chain *rings, int n)
+{
+    struct blocks blocks = {0};
+    for (int i = 0; i < n; i++)
+        put_ring(&blocks, &rings[i]);
+    for (int i = 0; i < blocks.n; i++)
+        if (blocks.list[i].sends >= 0 && blocks.list[i].receives >= 0)
+            return TCCL_ENDS_MOST;
+    return TCCL_ENDS_LEAST;
+}
+
+uint8_t tccl_result_ends(const struct tccl_result *result)
+{
+    if (result->ends)
+        return result->ends;
+    return result->set ? tccl_ends_most(result->set->rings, result->set->n)
+                       : tccl_ends_most(&result->chain, result->chain.n_gpus > 0);
+}
+
+uint8_t tccl_baseline_ends(const struct tccl_baseline *baseline)
+{
+    return baseline->ends ? baseline->ends : tccl_ends_most(baseline->set.rings, baseline->set.n);
+}
+
+double tccl_reach(uint8_t ends, int gpus)
+{
+    double steps = 2.0 * gpus - 2;
+    return ends > TCCL_ENDS_LEAST && gpus > 1 ? steps / (steps - 1 + ends / 100.0) : 1;
+}
+
+void tccl_table_ends(struct tccl_table *table, const struct tccl_model *model)
+{
+    for (int i = 0; i < table->n_results; i++) {
+        struct tccl_result *own = &table->results[i];
+        own->ends = own->set ? tccl_ends(model, own->set->rings, own->set->n)
+                             : tccl_ends(model, &own->chain, own->chain.n_gpus > 0);
+    }
+    for (int k = 0; k < 2 * TCCL_GENERATIONS; k++) {
+        struct tccl_baseline *own = &table->baselines[k / TCCL_GENERATIONS][k % TCCL_GENERATIONS];
+        own->ends = tccl_ends(model, own->set.rings, own->set.n);
+    }
+}
