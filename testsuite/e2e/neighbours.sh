@@ -37,18 +37,18 @@ beside() { # STEPS GBPS BASELINE
 chmod 1777 "$work"
 two=(-N1 -w n1 --gpus=2 --tccl=on)
 
-echo "--- nobody beside it"
+echo "--- nobody beside it" # of 11.45 an all-reduce of two GPUs reaches 7.87, and of 6.05 on two nodes with 4 some less (unit/reach)
 srun_show "${two[@]}"
 applied 1
-says '*ring* of 2 GPUs: 11.5 GB/s (NCCL*'
+says '*ring* of 2 GPUs: 7.9 GB/s (NCCL*'
 recorded "$(job_of)" 0 neighbours 0
 
 echo "--- beside a ring: both have all of their bandwidth, where rings planned alone have 7.9 GB/s"
 begin "${two[@]}"
 srun_show "${two[@]}"
-beside 1 11.45 5.00
+beside 1 7.87 5.00
 recorded "$(job_of)" 0 beside '11.45/11.45 ring: *'
-recorded "$(job_of)" 0 placed_gbps '1[1-9].*' # of the best two of its four GPUs
+recorded "$(job_of)" 0 placed_gbps '1[0-9].*' # of the best two of its four GPUs
 holds_ring() { user tcclacct ring "$(job_of)"; }
 [[ $(holds_ring) == *"beside it: 11.45 of 11.45 GB/s, a ring"* ]] || fail "the ring beside it is not drawn: $(holds_ring)"
 end
@@ -56,14 +56,14 @@ end
 echo "--- beside NCCL's own rings: of a step with its mode off, which nobody is told of"
 begin -N1 -w n1 --gpus=2
 srun_show "${two[@]}"
-beside 1 11.45 2.50
+beside 1 7.87 2.50
 recorded "$(job_of)" 0 beside '*/* nccl: *'
 kill -9 "$(<"$cluster/pid/tccld@n1")"
 mini start-tccld n1
 
 echo "--- the same by a tccld that was started again"
 srun_show "${two[@]}"
-beside 1 11.45 2.50
+beside 1 7.87 2.50
 end
 
 # Two rings would have 8.07 of the NIC's 12.1 GB/s, and leave 4.03 to each step that runs: beside NCCL's own they have 4.40.
@@ -83,7 +83,7 @@ kill -9 "$(records | sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p')"
 tasks=1
 srun_show "${two[@]}"
 applied 1
-says '*ring* of 2 GPUs: 11.5 GB/s (NCCL*'
+says '*ring* of 2 GPUs: 7.9 GB/s (NCCL*'
 touch "$work/over"
 user scancel -u nobody
 wait $first || true
