@@ -451,16 +451,17 @@ static int count_gpus(const struct tccl_groups *groups)
     return (groups->closed ? 1 : 2) * groups->lists[0].results[0].chain.n_gpus;
 }
 
-/* What all-reduces of each group reach of that, GB/s: by the chains planned, or, without, by NCCL's
- * own. Returns the least. */
+/* What all-reduces of each group reach of that, GB/s: by the chains planned, or, without, and of
+ * groups that are not better by these, by NCCL's own. Returns the least. */
 static double least_reach(const struct tccl_groups *groups, const struct assignment *planned,
-                          int generation, const double *gbps)
+                          const bool *better, int generation, const double *gbps)
 {
     double least = INFINITY;
     for (int i = 0; i < groups->n; i++) {
         const struct list *list = &groups->lists[i];
-        uint8_t ends = planned ? tccl_result_ends(&list->results[planned->chosen[i]])
-                               : tccl_baseline_ends(&list->baselines[generation]);
+        uint8_t ends = planned && (!better || better[i])
+                           ? tccl_result_ends(&list->results[planned->chosen[i]])
+                           : tccl_baseline_ends(&list->baselines[generation]);
         least = fmin(least, gbps[i] * tccl_reach(ends, count_gpus(groups)));
     }
     return least;
@@ -471,8 +472,9 @@ static double least_reach(const struct tccl_groups *groups, const struct assignm
  * as well as what the chains reach; none where only other steps gain by that, and the slowest group
  * would have less than enough, GB/s, nor where another step has less than its floor. */
 static int judge(struct tccl_groups *groups, const struct assignment *planned, int generation,
-                 const struct tccl_side *own, double enough, const struct tccl_floor *floor,
-                 bool better[static TCCL_MAX_GROUPS], struct tccl_error *err)
+                 const double *ours_gbps, const struct tccl_side *own, double enough,
+                 const struct tccl_floor *floor, bool better[static TCCL_MAX_GROUPS],
+                 struct tccl_error *err)
 {
     const int gpus = count_gpus(groups);
     struct tccl_side sides[TCCL_MAX_GROUPS];
@@ -496,7 +498,10 @@ static int judge(struct tccl_groups *groups, const struct assignment *planned, i
     bool harms;
     if (rate_each(groups, sides, floor, gbps, &harms, err) != 0)
         return -1;
-    for (int i = 0; i < groups->n && (least_of(gbps, groups->n) < enough || harms); i++)
+    bool less = least_of(gbps, groups->n) < enough ||
+                least_reach(groups, planned, better, generation, gbps) * (1 + 1e-9) <
+                    least_reach(groups, planned, NULL, generation, ours_gbps);
+    for (int i = 0; i < groups->n && (less || harms); i++)
         better[i] = true;
     return 0;
 }
@@ -522,13 +527,13 @@ static bool is_worth_it(const struct tccl_groups *groups, const struct assignmen
                         const double *own, bool harms)
 {
     int nodes = groups->closed ? 1 : 2;
-    double reach = least_reach(groups, planned, generation, ours);
+    double reach = least_reach(groups, planned, NULL, generation, ours);
     const struct tccl_decision_case asked = {
         .ours = {.gbps = reach,
                  .share = planned->worth.left,
                  .harms = harms,
                  .bounces = nodes * most_bounces(groups, planned, generation)},
-        .nccl = {.gbps = least_reach(groups, NULL, generation, own),
+        .nccl = {.gbps = least_reach(groups, NULL, NULL, generation, own),
                  .share = worth->left,
                  .bounces = nodes * most_bounces(groups, NULL, generation)},
         .nodes = nodes,
@@ -562,7 +567,7 @@ static int judge_generation(struct tccl_groups *groups, const struct assignment 
     if (known == 0 && least_of(ours, groups->n) >= enough &&
         tccl_worth_better(&planned->worth, &worth, groups->noise) &&
         is_worth_it(groups, planned, generation, ours, &worth, gbps, harms) &&
-        judge(groups, planned, generation, own, enough, &floor, better, err) != 0)
+        judge(groups, planned, generation, ours, own, enough, &floor, better, err) != 0)
         return -1;
     for (int i = 0; i < groups->n; i++) {
         choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
