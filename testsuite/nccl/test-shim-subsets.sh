@@ -62,8 +62,8 @@ as_planned "comm 0"
 said "TCCL INFO .* of 2 ranks: NCCL's own choice: NCCL's own choice is as good" 4
 
 # Both have an edge from rank 0 to rank 1, and NCCL's log does not say of which communicator a line is. The ring of
-# three GPUs gains too little.
+# three GPUs gains nothing.
 step "a group that is left to NCCL is connected before another one of the same rank"
-joined_in_time amd-4gpu -- amd-4gpu -- --subset 3,0,1 --subset 3,0
+joined_in_time amd-4gpu -- amd-4gpu -- --subset 1,0,3 --subset 1,2
 said "communicator .* of 3 ranks: NCCL's own choice: NCCL's own choice is as good" 1
 said "built as planned" 2
