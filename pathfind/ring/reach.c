@@ -111,6 +111,25 @@ uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings
     return hundredths(round / step - (2 * ranks - 3));
 }
 
+void tccl_ends_sides(const struct tccl_chain *rings, int n, struct tccl_side *sent,
+                     struct tccl_side *received)
+{
+    struct blocks blocks = {0};
+    for (int i = 0; i < n; i++)
+        put_ring(&blocks, &rings[i]);
+    for (int i = 0; i < blocks.n; i++) {
+        if (blocks.list[i].sends >= 0)
+            sent->transfers[sent->count++] = blocks.transfers[blocks.list[i].sends];
+        if (blocks.list[i].receives >= 0)
+            received->transfers[received->count++] = blocks.transfers[blocks.list[i].receives];
+    }
+}
+
+uint8_t tccl_ends_measured(double all, double sent, double received)
+{
+    return hundredths(all / sent + all / received);
+}
+
 uint8_t tccl_ends_most(const struct tccl_chain *rings, int n)
 {
     struct blocks blocks = {0};

@@ -17,6 +17,7 @@
 #define TCCL_REACH_H
 
 #include "machine/model.h"
+#include "machine/sides.h"
 #include "ring/table.h"
 
 /* The ends of a round, T(what is sent) + T(what is received), in hundredths of T(all):
@@ -27,6 +28,14 @@ uint8_t tccl_ends(const struct tccl_model *model, const struct tccl_chain *rings
 
 /* Without a model, at most: where a GPU both sends and receives as much as all the rest, 200. */
 uint8_t tccl_ends_most(const struct tccl_chain *rings, int n);
+
+/* By measurements: what GPUs send, and what they receive (both empty at first); and the ends by
+ * what all transfers reach while they run together, and these two sets, GB/s per ring. Of rings
+ * whose GPUs differ, or that a NIC limits, more than by a model: the slowest GPU of each set
+ * counts. */
+void tccl_ends_sides(const struct tccl_chain *rings, int n, struct tccl_side *sent,
+                     struct tccl_side *received);
+uint8_t tccl_ends_measured(double all, double sent, double received);
 
 /* Of an entry of a table, or a baseline: what it says, or else at most. */
 uint8_t tccl_result_ends(const struct tccl_result *result);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "ring/reach.h"
 #include "search/task.h"
 
 enum {
@@ -18,12 +19,51 @@ struct settler {
     struct tccl_table *table;
     double ratios[MOST]; /* of the second value to the first one */
     int n;
+    uint8_t ends; /* the most that were found (ring/reach.h) */
 };
 
 static int settle_set(struct settler *settler, const struct tccl_set *set, double *gbps)
 {
     return tccl_search_meter_settle(&settler->task->search->meter, set,
                                     settler->task->options->settle, gbps, settler->task->err);
+}
+
+/* What its GPUs send, and receive, is measured once: an end more or less of a round changes little.
+ * all: what all of it reaches, of each ring. Returns as settle_result. */
+static int find_ends(struct settler *settler, const struct tccl_chain *rings, int n, double all,
+                     uint8_t *ends)
+{
+    struct tccl_side sides[2] = {{0}, {0}};
+    double gbps[2] = {0};
+    int status = 0;
+    *ends = tccl_ends_most(rings, n);
+    if (*ends == TCCL_ENDS_LEAST)
+        return 0;
+    *ends = 0;
+    tccl_ends_sides(rings, n, &sides[0], &sides[1]);
+    for (int k = 0; k < 2 && status == 0; k++) {
+        struct tccl_set set = {0};
+        for (int i = 0; i < sides[k].count; i++)
+            if (tccl_set_add_again(&set, sides[k].transfers[i]) != 0)
+                return 0;
+        status = tccl_search_meter_measure_repeats(&settler->task->search->meter, &set, &gbps[k],
+                                                   settler->task->err);
+    }
+    if (status == 0 && gbps[0] > 0 && gbps[1] > 0)
+        *ends = tccl_ends_measured(all, gbps[0], gbps[1]);
+    settler->ends = *ends > settler->ends ? *ends : settler->ends;
+    return status;
+}
+
+/* Those that were not measured again have the most that others have. */
+static void take_ends(const struct settler *settler)
+{
+    for (int i = 0; i < settler->table->n_results; i++) {
+        struct tccl_result *result = &settler->table->results[i];
+        if (result->chain.n_gpus && !result->ends)
+            result->ends =
+                tccl_result_ends(result) == TCCL_ENDS_LEAST ? TCCL_ENDS_LEAST : settler->ends;
+    }
 }
 
 /* A bound is made of the same measurements: what was proven within the gap still is. */
@@ -55,6 +95,10 @@ static int settle_result(struct settler *settler, struct tccl_result *result)
     if (status != 0 || gbps <= 0)
         return status;
     if (result->set)
+        status = find_ends(settler, result->set->rings, result->set->n, gbps, &result->ends);
+    else
+        status = find_ends(settler, &result->chain, 1, gbps, &result->ends);
+    if (result->set)
         gbps = result->set->n *
                fmin(gbps, tccl_ring_set_line(result->set, settler->task->search->machine));
     if (result->gbps > 0 && gbps > 0 && settler->n < MOST)
@@ -65,7 +109,7 @@ static int settle_result(struct settler *settler, struct tccl_result *result)
         result->gbps = gbps;
         result->bound = fmax(result->bound, gbps);
     }
-    return 0;
+    return status;
 }
 
 /* What several generations have alike is asked for once. */
@@ -80,14 +124,17 @@ static int settle_baselines(struct settler *settler,
         double gbps;
         if (i > 0 && tccl_baseline_equal(own, &before)) {
             own->gbps = baselines[i - 1].gbps;
+            own->ends = baselines[i - 1].ends;
             continue;
         }
         before = *own;
         if (own->set.n == 0 || tccl_baseline_set(own, &set, NULL) != 0)
             continue;
         status = settle_set(settler, &set, &gbps);
-        if (status == 0 && gbps > 0)
-            own->gbps = tccl_baseline_gbps(own, gbps);
+        if (status != 0 || gbps <= 0)
+            continue;
+        status = find_ends(settler, own->set.rings, own->set.n, gbps, &own->ends);
+        own->gbps = tccl_baseline_gbps(own, gbps);
     }
     return status;
 }
@@ -236,5 +283,6 @@ int tccl_task_settle(struct tccl_task *task, struct tccl_table *table)
         status = settle_sets(&settler, true);
     if (status == 0)
         status = settle_sets(&settler, false);
+    take_ends(&settler);
     return status;
 }

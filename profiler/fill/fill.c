@@ -380,7 +380,7 @@ static void put(struct fill *fill, struct tccl_table *table)
     keep_old(fill, table);
     if (cut && is_proven(fill, table))
         leave_open(fill, table);
-    if (tccl_profile_model(fill->profile, NULL))
+    if (tccl_profile_model(fill->profile, NULL) && !tccl_meter_measured(table->source))
         tccl_table_ends(table, tccl_profile_model(fill->profile, NULL));
     if (tccl_profile_put(fill->profile, table, &err) == 0 || fill->faults++ > 0)
         return;

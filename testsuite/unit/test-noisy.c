@@ -5,6 +5,7 @@
 #include "nccl/baseline.h"
 #include "owned.h"
 #include "random-model.h"
+#include "ring/reach.h"
 #include "ring/ring.h"
 
 static char cache[64];
@@ -300,4 +301,52 @@ SETUP
             count++;
         exit(explore(check_args + 1, count));
     }
+}
+
+/* ---- what an all-reduce reaches ---- */
+
+/* Of rings with so many GPUs: as the model behind the noise says, or less where GPUs differ. */
+static void compare_ends(const struct tccl_model *model, const struct tccl_chain *rings, int n,
+                         uint8_t ends, int *compared)
+{
+    int gpus = rings[0].n_gpus * (rings[0].closed ? 1 : 2);
+    double able = tccl_reach(tccl_ends(model, rings, n), gpus), told = tccl_reach(ends, gpus);
+    CHECK(told < able * 1.05 && told > able * 0.93);
+    if (!(told < able * 1.05 && told > able * 0.93))
+        fprintf(stderr, "%d rings of %d GPUs: ends %d, %d by the model\n", n, gpus, ends,
+                tccl_ends(model, rings, n));
+    *compared += ends > TCCL_ENDS_LEAST && ends < TCCL_ENDS_MOST;
+}
+
+/* The ends of a round are measured, of NCCL's own and of ours, and hardly cost anything. */
+TEST(ends)
+{
+    static const struct {
+        const char *name, *gpus;
+    } cases[] = {{"amd-4gpu", "0-3 1-2"}, {"intel-4gpu", "0-3 0-1"}, {"epyc-8gpu", "0-3"}};
+    char path[PATH_MAX];
+    unsigned long seed = check_seed() % 1000 + 1;
+    int compared = 0;
+    for (size_t i = 0; i < COUNT(cases) && !check_failures; i++) {
+        owned(model) struct tccl_model *model = NULL;
+        cleanup_free uint32_t *masks = NULL;
+        snprintf(path, sizeof(path), "%s", machine_file(cases[i].name));
+        CHECK_INT(tccl_model_read(path, &model, ERR), 0);
+        struct run run = {.path = path, .gpus = cases[i].gpus, .noise = 0.02, .seed = seed};
+        run_begin(&run, "noisy");
+        int count = tccl_profile_tables(run.profile, &masks, ERR);
+        for (int k = 0; k < count; k++) {
+            const struct tccl_table *table = tccl_profile_table(run.profile, masks[k], ERR);
+            const struct tccl_result *ring = tccl_table_ring((struct tccl_table *)table);
+            CHECK(ring->ends > 0 && table->baselines[1][TCCL_NEWEST].ends > 0);
+            compare_ends(model, &ring->chain, 1, ring->ends, &compared);
+            for (int closed = 0; closed < 2; closed++) {
+                const struct tccl_baseline *own = &table->baselines[closed][TCCL_NEWEST];
+                if (own->set.n > 0)
+                    compare_ends(model, own->set.rings, own->set.n, own->ends, &compared);
+            }
+        }
+        run_end(&run);
+    }
+    CHECK(compared >= 8);
 }

@@ -305,11 +305,12 @@ static void name_subject(struct tccl_outcome *outcome, const struct tccl_ring *r
                          const struct tccl_run *runs, int n_runs)
 {
     struct {
-        uint64_t before, machine, source;
+        uint64_t before, machine, source, chains;
         uint32_t gpus;
         int32_t count, seen, rings;
         double alone;
     } part = {.rings = ring->rings};
+    char text[TCCL_RINGS_TEXT];
     for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
         const struct tccl_node_class *class = runs[run].class;
         part.machine = tccl_hash64(class->machine, strlen(class->machine));
@@ -318,10 +319,12 @@ static void name_subject(struct tccl_outcome *outcome, const struct tccl_ring *r
         part.count = runs[run].count;
         part.seen = ring->choices[node].seen;
         part.alone = class->seen[part.seen].alone;
+        tccl_class_format(class, &class->seen[part.seen].set, text);
+        part.chains = tccl_hash64(text, strlen(text));
         part.before = tccl_hash64(&part, sizeof(part));
     }
     outcome->subject = (int64_t)(part.before >> 1) | 1;
-    outcome->promised = ring->gbps;
+    outcome->promised = tccl_ring_reach(ring);
 }
 
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
