@@ -1,13 +1,13 @@
 /* verdict.c: what a node found out about the profile that it has. */
 #include "profile/verdict.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/fileio.h"
+#include "base/folder.h"
 
 enum { FORMAT = 1, BYTES = 4096 };
 
@@ -32,8 +32,11 @@ int tccl_verdict_write(const char *cache_dir, const char *node, const struct tcc
     if (!json)
         return tccl_fail(err, "out of memory");
     snprintf(path, sizeof(path), "%.3800s/checked", cache_dir);
-    if (mkdir(path, 0755) != 0 && errno != EEXIST)
-        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    mode_t mask = umask(022); /* tccld, another user, reads it, whatever root's is */
+    int made = tccl_make_folder(path, 0755, err);
+    umask(mask);
+    if (made != 0)
+        return -1;
     tccl_verdict_path(cache_dir, node, path);
     return tccl_write_json(path, 0644, json, err);
 }

@@ -484,11 +484,17 @@ TEST(verdicts)
     const char *folder = check_at("verdicts");
     char path[TCCL_VERDICT_PATH];
 
-    CHECK_INT(tccl_verdict_write(folder, "n1", &verdict, ERR), -1); /* there is no such folder */
     CHECK_INT(mkdir(folder, 0755), 0);
     strcpy(verdict.profile, id);
     CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 1);
+    mode_t mask = umask(077); /* as in the unit: tccld reads it all the same */
     CHECK_OK(tccl_verdict_write(folder, "n1", &verdict, ERR));
+    umask(mask);
+    struct stat made;
+    CHECK_INT(stat(check_at("verdicts/checked"), &made), 0);
+    CHECK_INT(made.st_mode & 0777, 0755);
+    CHECK_INT(stat(check_at("verdicts/checked/n1.json"), &made), 0);
+    CHECK_INT(made.st_mode & 0777, 0644);
     CHECK_OK(tccl_verdict_write(folder, "n1", &verdict, ERR));
     CHECK_INT(tccl_verdict_read(folder, "n1", id, &read), 0);
     CHECK_STR(read.found, "drifted");
