@@ -237,7 +237,7 @@ int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, c
                   "user here: CAP_SETUID and CAP_SETGID are missing",
                   path, what);
     else if (folder->careful && folder->uid != 0)
-        tccl_fail(err, "%s: %s: %s (as uid %u, whose folder or link that is)", path, what,
+        tccl_fail(err, "%s: %s: %s (as uid %u, the owner of that folder or link)", path, what,
                   strerror(saved), folder->uid);
     else
         tccl_fail(err, "%s: %s: %s", path, what, strerror(saved));

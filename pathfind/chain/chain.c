@@ -218,12 +218,13 @@ static int check_numbers(const struct tccl_named_chain *named, struct tccl_error
 {
     for (int i = 0; i < named->n_gpus; i++)
         if (!named->numbers || named->gpus[i] >= TCCL_MAX_GPUS)
-            return tccl_fail(err, "GPU %llu is none of 0 to %d", (unsigned long long)named->gpus[i],
-                             TCCL_MAX_GPUS - 1);
+            return tccl_fail(err, "GPU %llu is out of range: 0 to %d",
+                             (unsigned long long)named->gpus[i], TCCL_MAX_GPUS - 1);
     for (int i = 0; i < named->n_gpus + !named->closed; i++) {
         int memory = tccl_named_arrow(named, i).memory;
         if (memory >= TCCL_MAX_MEMORIES)
-            return tccl_fail(err, "memory %d is none of 0 to %d", memory, TCCL_MAX_MEMORIES - 1);
+            return tccl_fail(err, "memory %d is out of range: 0 to %d", memory,
+                             TCCL_MAX_MEMORIES - 1);
     }
     return 0;
 }

@@ -205,18 +205,49 @@ enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGES
 static const struct tccl_key keys[] = {TCCL_CONF_KEYS(TCCL_KEY_ROW)};
 enum { KEYS = TCCL_N_CONF_KEYS };
 
-/* Fails with the keys of [tccl], of a policy, or of both. */
+/* How many letters are to be changed, added or taken away, without regard to case; MOST and more:
+ * too many. */
+static int letters_apart(const char *a, const char *b)
+{
+    enum { MOST = 40 };
+    int row[MOST + 1], n = (int)strlen(b);
+    if (n > MOST || strlen(a) > MOST)
+        return MOST;
+    for (int k = 0; k <= n; k++)
+        row[k] = k;
+    for (int i = 0; a[i]; i++)
+        for (int k = 0, before = row[0]++; k < n; k++) {
+            int change = before + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[k]));
+            int other = 1 + (row[k] < row[k + 1] ? row[k] : row[k + 1]);
+            before = row[k + 1];
+            row[k + 1] = change < other ? change : other;
+        }
+    return row[n];
+}
+
+/* Fails with the key that is meant, or with those of [tccl], of a policy, or of both. */
 static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *name,
                       struct tccl_error *err)
 {
     char known[1024] = "";
     size_t used = 0;
-    const char *key;
-    for (int i = 0; tccl && i < KEYS; i++)
+    const char *key, *meant = NULL;
+    int nearest = strlen(name) < 5 ? 2 : 3; /* letters */
+    for (int i = 0; tccl && i < KEYS; i++) {
         used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", keys[i].name);
-    for (int i = 0; policy && (key = tccl_policy_key(policy->name[0], i)); i++)
+        int apart = letters_apart(name, keys[i].name);
+        meant = apart < nearest ? keys[i].name : meant;
+        nearest = apart < nearest ? apart : nearest;
+    }
+    for (int i = 0; policy && (key = tccl_policy_key(policy->name[0], i)); i++) {
+        int apart = letters_apart(name, key);
         if (!tccl || !tccl_key_find(keys, KEYS, key))
             used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", key);
+        meant = apart < nearest ? key : meant;
+        nearest = apart < nearest ? apart : nearest;
+    }
+    if (meant)
+        return tccl_fail(err, "unknown key '%.40s': did you mean %s?", name, meant);
     return tccl_fail(err, "unknown key '%.40s'; known:%s", name, known);
 }
 

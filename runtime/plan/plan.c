@@ -581,7 +581,7 @@ int shim_chain_parse(const char *text, size_t size, const tccl_bus *gpus, int n,
     if (open_lines(text, size, "tccld's answer", &lines, why) != 0)
         return -1;
     if (strcmp(lines.name, "tccl-chain") != 0)
-        return tccl_fail(why, "tccld refused to tell a chain");
+        return tccl_fail(why, "cannot get a chain: tccld refused the request");
     if (lines.version != 1)
         return tccl_fail(why, "tccld's answer is of another version");
     if (tccl_line_text(&lines, "state", state, sizeof(state)) < 0)

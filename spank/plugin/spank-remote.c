@@ -293,8 +293,9 @@ static int find_tccld(struct tccl_error *err)
         return fd < 0 ? -1 : fd;
     *err = (struct tccl_error){""};
     if (age >= 0)
-        return tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
-                            "its tccld hung less than a minute ago, and is not waited for yet");
+        return tccl_fail_as(
+            err, TCCL_REASON_NO_ANSWER,
+            "its tccld hung less than a minute ago: not asked until a minute is over");
     hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
     return tccl_fail_as(
         err, TCCL_REASON_NO_ANSWER,

@@ -38,7 +38,7 @@ equal "tasks" "$(tasks)" 2
 all_have TCCL_STATE failed
 none_has TCCL_PLAN
 says 'tccl: no ring: n2: no * within * ms*'
-matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung less than a minute ago, and is not waited for yet'
+matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung less than a minute ago: not asked until a minute is over'
 both=$(job_of)
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=require
 [ "$status" != 0 ] || fail "srun ended with 0"

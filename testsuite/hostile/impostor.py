@@ -105,7 +105,7 @@ def impostors(target):
         ("the proof is nobody's", "is run by user 65534, and not by root", GREETING, sealed_by_nobody),
         ("our own hello comes back", "does not prove who runs it: munge: |is no tccl-profile peer", GREETING,
          lambda guest, hello, sealed: sealed),
-        ("a proof of root's for another connection", "proves itself for another connection", GREETING,
+        ("a proof of root's for another connection", "its proof is for another connection", GREETING,
          lambda guest, hello, sealed: old),
         ("something else that root has said", "is no tccl-profile peer", GREETING, lambda guest, hello, sealed: made_for_other),
         ("a damaged credential", "does not prove who runs it: munge: |no munge credential", GREETING,

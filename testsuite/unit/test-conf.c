@@ -439,7 +439,9 @@ TEST(past)
 
 TEST(bad_forms)
 {
-    check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
+    check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket': did you mean Socket?");
+    check_bad("[tccl]\nacountinghost=x\n", 2, "did you mean AccountingHost?");
+    check_bad("[policy]\nDefualt=on\n", 2, "did you mean Default?");
     check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
     check_bad("Port=1\n", 1,
               "stands before any section; there are [tccl], [policy], [policy NAME], [peers]");

@@ -88,14 +88,14 @@ static void check_bad(const struct tccl_machine *machine)
 
     check_refused(machine, "", "column 1: a GPU was expected, found \"the end\"");
     check_refused(machine, "0 -w> 4 -w> 0", "GPU 4 does not exist: the machine has 4");
-    check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is none of 0 to 15");
+    check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is out of range: 0 to 15");
     check_refused(machine, "0 -w> 1000 -w> 0",
                   "column 7: a GPU was expected, found \"1000 -w> 0\"");
     snprintf(why, sizeof(why), "column 3: %s \"-x> 1\"", arrow);
     check_refused(machine, "0 -x> 1", why);
     check_refused(machine, "0 -m4> 1 -w> 0",
                   "g0>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
-    check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is none of 0 to 15");
+    check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is out of range: 0 to 15");
     snprintf(why, sizeof(why), "column 3: %s \"-m1000> 1 -w\"", arrow);
     check_refused(machine, "0 -m1000> 1 -w> 0", why);
     snprintf(why, sizeof(why), "column 8: %s \"the end\"", arrow);

@@ -172,8 +172,8 @@ TEST(fewer)
         CHECK_INT(outcome.agreed, round == 2); /* where nodes might not meet */
         CHECK_STR(outcome.fewer_rings,
                   round == 0   ? ""
-                  : round == 1 ? "n3: its NICs have their best with 1 ring, others with 2"
-                               : "the NICs of these nodes are not on fabrics that meet in 2 rings");
+                  : round == 1 ? "n3: its NICs limit the step to 1 ring; other nodes would have 2"
+                               : "the NICs of these nodes share no fabric for 2 rings");
         CHECK(round != 0 || (outcome.gbps == 20 && strstr(outcome.ring, " | ")));
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 1, 2);
         CHECK_OK(tccl_plan_from_json(json, &key, 1, 2, &read, ERR));

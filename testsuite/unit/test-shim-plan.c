@@ -295,7 +295,7 @@ TEST(answers)
     } answers[] = {
         {"tccl-chain 1\nstate failed\nreason no profile\nend\n", -1, "no profile"},
         {"tccl-chain 1\nstate left\nend\n", 1, "tccld has no chain for these GPUs"},
-        {"tccl-error 1\ntext go away\nend\n", -1, "tccld refused to tell a chain"},
+        {"tccl-error 1\ntext go away\nend\n", -1, "cannot get a chain: tccld refused the request"},
         {"tccl-chain 2\nstate planned\nend\n", -1, "tccld's answer is of another version"},
         {"tccl-chain 1\nend\n", -1, "tccld's answer has no state"},
         {"tccl-chain 1\nstate planned\nend\n", -1, "the plan's nodes is wrong or missing"},

@@ -291,7 +291,8 @@ static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
     name_end(fd, true, to);
     if (!trust->anybody && !(has_text(answer, "nonce", own) && has_text(answer, "from", from) &&
                              has_text(answer, "to", to)))
-        return tccl_fail(err, "proves itself for another connection: reach it without a relay");
+        return tccl_fail(err, "cannot be trusted: its proof is for another connection; connect to "
+                              "it without a relay");
     return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
 }
 

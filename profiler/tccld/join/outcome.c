@@ -231,11 +231,11 @@ static void say_fewer(struct tccl_outcome *outcome, const struct tccl_ring *ring
         return;
     else if (least < most)
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
-                 "%.160s: its NICs have their best with %d ring%s, others with %d", nodes[who],
-                 least, least == 1 ? "" : "s", most);
+                 "%.160s: its NICs limit the step to %d ring%s; other nodes would have %d",
+                 nodes[who], least, least == 1 ? "" : "s", most);
     else if (!(ring->closes >> most & 1))
         snprintf(outcome->fewer_rings, sizeof(outcome->fewer_rings),
-                 "the NICs of these nodes are not on fabrics that meet in %d rings", most);
+                 "the NICs of these nodes share no fabric for %d rings", most);
 }
 
 /* The text for the record, and if it isn't too long for that, for the job. */

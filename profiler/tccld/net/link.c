@@ -239,7 +239,9 @@ static void on_event(struct bufferevent *stream, short what, void *argument)
         link->connected = true;
         send_cred(link);
     } else if (what & BEV_EVENT_EOF)
-        fail(link, TCCL_REASON_NO_DAEMON, "its tccld (%s) closed the connection without an answer",
+        fail(link, TCCL_REASON_NO_DAEMON,
+             "its tccld (%s) closed the connection without an answer: ask your administrator to "
+             "check its clock and munge key",
              link->place);
     else if (code == ECONNREFUSED || (code == 0 && !link->connected))
         fail(link, TCCL_REASON_NO_DAEMON, "connection refused by %s: is its tccld running?",
