@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "command/path-answer.h"
 #include "command/path-route.h"
 #include "ring/latency.h"
@@ -390,12 +391,51 @@ static void print_times(const struct answer *answer)
     }
 }
 
+/* Appends by what its first part that holds it is limited. */
+static void print_held(const struct route *route)
+{
+    for (int i = 0; i < route->n; i++) {
+        struct tccl_limit limit;
+        if (!holds_route(route, route->stops[i].gbps) ||
+            stop_limit(&route->stops[i], &limit, NULL) != 0)
+            continue;
+        cleanup_json json_t *json = limit_to_json(&route->stops[i], &limit);
+        const char *held =
+            tccl_text_of(json_array_get(json_object_get(json, "slowest"), 0), "limit");
+        if (*held)
+            printf(" (limited by \"%s\")", held);
+        else
+            printf(" (limited by %d transfers at once)", limit.part.count);
+        return;
+    }
+    fputs(route->n ? " (limited between nodes)" : "", stdout);
+}
+
+/* What limits NCCL, what limits ours, and by how much, in one sentence. */
+static void print_lead(const struct answer *answer)
+{
+    const struct route *ours = &answer->route, *nccl = &answer->baseline;
+    if (!nccl->n || !(nccl->gbps > 0) || !(ours->gbps > 0))
+        return;
+    printf("NCCL's own rings have %.2f GB/s", nccl->gbps);
+    print_held(nccl);
+    printf(", %s %.2f GB/s", route_rings(ours) > 1 ? "these" : "this one", ours->gbps);
+    print_held(ours);
+    printf(": %.2f times as fast.\n\n", ours->gbps / nccl->gbps);
+}
+
+static const char transfers_legend[] =
+    "\nTransfers: g0>m1 GPU 0 writes to memory 1, g1<m1 GPU 1 reads from there, n0 is a NIC. "
+    "Slowest:\nthose that hold the others up. Held by: what of the machine is used up. Cause: the "
+    "fewest of\nthem that would be as slow without the others.\n";
+
 static int explain(const struct options *options, const struct answer *answer,
                    struct tccl_error *err)
 {
     bool any = options->any;
     if (options->json)
         return explain_json(answer, any, err);
+    print_lead(answer);
     answer_print(answer, stdout);
     if (answer->nothing)
         return 0;
@@ -403,10 +443,13 @@ static int explain(const struct options *options, const struct answer *answer,
     if (print_route(&answer->route, any, true, err) != 0)
         return -1;
     print_times(answer);
-    if (!answer->baseline.n)
-        return 0;
-    printf("\nBaseline: NCCL's own rings\n");
-    return print_route(&answer->baseline, any, false, err);
+    if (answer->baseline.n) {
+        printf("\nBaseline: NCCL's own rings\n");
+        if (print_route(&answer->baseline, any, false, err) != 0)
+            return -1;
+    }
+    fputs(transfers_legend, stdout);
+    return 0;
 }
 
 int command_explain(const struct options *options, struct tccl_error *err)

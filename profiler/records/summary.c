@@ -229,8 +229,7 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
         (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0) ||
         ((failed || ring) && tccl_reason_of_node(facts->shown.cause) &&
          tccl_nodestats_fallback(summary->nodes, facts) != 0) ||
-        (ring && facts->solve_us > 0 &&
-         tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
+        (facts->solve_us > 0 && tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
         return tccl_fail(err, "out of memory for a summary");
     return 0;
 }

@@ -518,7 +518,7 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     put_time(&doc, json_object_get(summary, "achieved"));
     put_nodes(&doc, json_object_get(summary, "nodes"));
     if (tccl_real_of(solve, "max") > 0)
-        fprintf(out, "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
+        fprintf(out, "\nWait at launch: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
                 tccl_real_of(solve, "median") / 1e3, tccl_real_of(solve, "p99") / 1e3,
                 tccl_real_of(solve, "max") / 1e3);
     put_spans(&doc, summary);
@@ -562,7 +562,7 @@ static void put_tiles(const json_t *summary, FILE *out)
         tccl_html_fact(out, "Gain predicted for all, median (mean)", "%.2f× (%.2f×)",
                        tccl_real_of(summary, "gain_median"), tccl_real_of(summary, "gain_mean"));
     if (tccl_real_of(solve, "max") > 0)
-        tccl_html_fact(out, "Time to a ring, median (99 % within)", "%.1f ms (%.1f ms)",
+        tccl_html_fact(out, "Wait at launch, median (99 % within)", "%.1f ms (%.1f ms)",
                        tccl_real_of(solve, "median") / 1e3, tccl_real_of(solve, "p99") / 1e3);
     fputs("</dl></div>\n", out);
 }
@@ -705,34 +705,33 @@ static void put_gain_chart(const json_t *summary, FILE *out)
     tccl_html_chart("Predicted gains", &chart, out);
 }
 
-/* What is to be said first: how many steps have a ring, what is gained, and why others have none.
- * Of the rings that NCCL built; where none is known to be, what is predicted. */
+/* What is to be said first: what NCCL built, what that achieved, what was predicted, and why others
+ * have no ring. */
 static void format_lead(const json_t *summary, char text[static LEAD])
 {
     const json_t *states = json_object_get(summary, "states"),
-                 *built = json_object_get(summary, "gain_built");
-    const json_t *reason = json_array_get(json_object_get(summary, "reasons"), 0);
-    long long steps = count_of(summary, "steps"), rings = count_of(states, "planned");
-    double median = tccl_real_of(built, "median"), predicted = tccl_real_of(summary, "gain_median");
-    double reached = tccl_real_of(json_object_get(summary, "achieved"), "share");
-    char gain[192] = "", back[120] = "", measured[80] = "";
-    if (reached > 0)
-        snprintf(measured, sizeof(measured), "; those that were measured reached %.0f %% of that",
-                 100 * reached);
-    if (rings > 0 && count_of(built, "steps") > 0 && median > 0)
-        snprintf(gain, sizeof(gain),
-                 "; NCCL built %lld of them, predicted to be %.2f times as fast as its own at the "
-                 "median",
-                 count_of(built, "steps"), median);
-    else if (rings > 0 && predicted > 0)
-        snprintf(gain, sizeof(gain),
-                 "; predicted to be %.2f times as fast as NCCL's own at the median", predicted);
+                 *gain = json_object_get(summary, "gain_built"),
+                 *reason = json_array_get(json_object_get(summary, "reasons"), 0);
+    long long steps = count_of(summary, "steps"), rings = count_of(states, "planned"),
+              built = count_of(gain, "steps");
+    double reached = 100 * tccl_real_of(json_object_get(summary, "achieved"), "share");
+    double median = built > 0 ? tccl_real_of(gain, "median") : tccl_real_of(summary, "gain_median");
+    char what[128] = "", foretold[80] = "", failed[120] = "";
+    if (built > 0)
+        snprintf(what, sizeof(what), "; NCCL built %lld of %lld planned rings", built, rings);
+    else
+        snprintf(what, sizeof(what), ", %lld with a planned ring", rings);
+    if (built > 0 && reached > 0)
+        snprintf(what + strlen(what), sizeof(what) - strlen(what),
+                 ", which reached %.0f %% of what was predicted", reached);
+    if (rings > 0 && median > 0)
+        snprintf(foretold, sizeof(foretold), " (predicted: %.2f times NCCL's own, the median)",
+                 median);
     if (count_of(states, "failed") > 0)
-        snprintf(back, sizeof(back), "; %lld failed%s%.60s", count_of(states, "failed"),
+        snprintf(failed, sizeof(failed), "; %lld failed%s%.60s", count_of(states, "failed"),
                  count_of(reason, "failed") > 0 ? ", most often: " : "",
                  count_of(reason, "failed") > 0 ? tccl_text_of(reason, "class") : "");
-    snprintf(text, LEAD, "%lld step%s, %lld with a ring%s%s%s", steps, ending(steps), rings, gain,
-             measured, back);
+    snprintf(text, LEAD, "%lld step%s%s%s%s", steps, ending(steps), what, foretold, failed);
 }
 
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)

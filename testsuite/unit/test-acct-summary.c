@@ -155,7 +155,7 @@ TEST(achieved)
     CHECK(!strchr(text, '\033'));
     check_columns(summary, 72);
     cleanup_free char *page = page_of(summary, true);
-    CHECK_HOLDS(page, "; those that were measured reached 93 % of that; 200 failed");
+    CHECK_HOLDS(page, ", which reached 93 % of what was predicted (predicted: 1.60 times ");
     CHECK_HOLDS(page, "<dt>Achieved of what was predicted, median</dt><dd>93 %</dd>");
     CHECK_HOLDS(page, "<bdi>2x8 &lt;b&gt;&#92;x1b</bdi>");
     CHECK_HOLDS(page, "would save at most 2.1 %");
@@ -179,9 +179,8 @@ TEST(page)
 {
     cleanup_json json_t *summary = example();
     cleanup_free char *page = page_of(summary, true);
-    CHECK_HOLDS(page, "<p class=\"lead\">700 steps, 500 with a ring; NCCL built 100 of them, "
-                      "predicted to be 1.60 times as "
-                      "fast as its own at the median; 200 failed</p>");
+    CHECK_HOLDS(page, "<p class=\"lead\">700 steps; NCCL built 100 of 500 planned rings "
+                      "(predicted: 1.60 times NCCL's own, the median); 200 failed</p>");
     CHECK_HOLDS(page, "<p class=\"dim\">Started from 1970-01-01T00:00:00 to 1970-01-02");
     CHECK_HOLDS(page, "<dt>With a ring</dt><dd>500 (71 %)</dd>");
     CHECK_HOLDS(page, "<dt>Built by NCCL</dt><dd>400 (80 %)</dd>");

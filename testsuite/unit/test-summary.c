@@ -170,7 +170,11 @@ static void check_gains(const json_t *records, const json_t *summary)
 static void check_solve(const json_t *records, const json_t *got)
 {
     static double values[RECORDS_MOST];
-    int count = values_of(records, "solve_us", NULL, values);
+    int count = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record) if (number_of(record, "solve_us") > 0)
+        values[count++] = number_of(record, "solve_us");
     if (count == 0) {
         CHECK(json_is_null(json_object_get(got, "max")));
         return;
