@@ -262,7 +262,7 @@ static double put_notes(const struct drawing *drawing, double y, FILE *out)
                       out);
     if (sheet->busy.memory < 0)
         return LINE;
-    tccl_memory_load_say(&sheet->busy, "red: NCCL", text);
+    tccl_memory_load_say(&sheet->busy, "thick red frame: NCCL", text);
     if (out)
         tccl_svg_text(MARGIN, y + LINE, "", text, out);
     return 2 * LINE;

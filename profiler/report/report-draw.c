@@ -250,7 +250,7 @@ static void put_rates(const struct pair *pair, FILE *out)
             pair->ours.limit.together ? " while all copies run"
                                       : " of that copy alone, where it was measured; of all copies "
                                         "together the slowest alone is known",
-            red ? "; red: copies of NCCL's own that hold each other back" : "");
+            red ? "; thick and red: copies of NCCL's own that hold each other back" : "");
 }
 
 /* Returns whether it could be drawn. */

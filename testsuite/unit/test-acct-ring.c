@@ -540,7 +540,7 @@ TEST(nccl)
     CHECK_INT(count(svg, ">2.55<"), 8);
     CHECK_INT(count(svg, ">9.80<"), 4);
     CHECK_INT(count(svg, "class=\"memory busy\""), 3);
-    CHECK_HOLDS(svg, "red: NCCL sends three devices through memory 1");
+    CHECK_HOLDS(svg, "thick red frame: NCCL sends three devices through memory 1");
     CHECK_INT(count(page, "<ol class=\"way\">"), 3);
     CHECK_INT(count(page, "class=\"edge slow\">memory&#160;1 <b>2.55</b>"), 3);
     set_text(record, "built", "yes");
