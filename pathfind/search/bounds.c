@@ -15,6 +15,8 @@ enum { RECENT = 4096 };
 
 /* Two values nearer than this are one: models add up in floating point. */
 static const double SAME = 1e-9;
+/* A part is slower than the whole by more than noise: by this ratio, and so many times the blur. */
+static const double SLOWER = 0.05, BLURS = 2;
 
 /* A limit of three or more transfers, or of any number that are to be avoided; met counts those on
  * the stack. One of one or two is a number in pairs, which a search looks up most often. */
@@ -56,6 +58,11 @@ struct tccl_bounds {
     size_t n_found, found_room;
     uint32_t *late; /* entries of sets whose parts are to be raised when the stack is empty */
     size_t n_late, late_room;
+    struct tccl_doubt doubts[TCCL_MAX_DOUBTS];
+    int n_doubts;
+    struct tccl_set *exceptions; /* with their images */
+    size_t n_exceptions, exceptions_room;
+    bool looked;               /* for doubts among what was measured before */
     bool avoids;               /* some set is, or was, avoided, */
     bool ignores_avoided;      /* but that does not count now */
     uint64_t (*covers)[WORDS]; /* as asked: the transfers as bits */
@@ -112,13 +119,50 @@ void tccl_bounds_free(struct tccl_bounds *bounds)
     free(bounds->values);
     free(bounds->raises);
     free(bounds->found);
+    free(bounds->exceptions);
     free(bounds->late);
     free(bounds);
+}
+
+static void doubt(struct tccl_bounds *bounds, const tccl_transfer *part, int count, double low,
+                  const struct tccl_set *whole, double high)
+{
+    const struct tccl_set set = tccl_set_sorted(part, count);
+    if (high <= low * (1 + fmax(SLOWER, BLURS * bounds->blur)) || set.count == whole->count ||
+        bounds->n_doubts == TCCL_MAX_DOUBTS)
+        return;
+    for (int i = 0; i < bounds->n_doubts; i++)
+        if (tccl_set_equal(&bounds->doubts[i].part, &set))
+            return;
+    bounds->doubts[bounds->n_doubts++] = (struct tccl_doubt){set, *whole};
+}
+
+/* Of what was measured before: single transfers against all that contain them. */
+static void look_at_singles(struct tccl_bounds *bounds)
+{
+    for (size_t i = 0; i < bounds->sets->count; i++) {
+        const struct tccl_setmap_entry *entry = &bounds->sets->entries[i];
+        for (int k = 0; k < entry->set.count && entry->set.count > 1; k++) {
+            const struct tccl_set one = {1, {entry->set.transfers[k]}};
+            const struct tccl_setmap_entry *alone = tccl_setmap_find(bounds->sets, &one);
+            if (alone && alone->best.gbps > 0)
+                doubt(bounds, one.transfers, 1, alone->best.gbps, &entry->set, entry->best.gbps);
+        }
+    }
 }
 
 void tccl_bounds_set_blur(struct tccl_bounds *bounds, double blur)
 {
     bounds->blur = blur;
+    if (!bounds->looked)
+        look_at_singles(bounds);
+    bounds->looked = true;
+}
+
+size_t tccl_bounds_doubts(const struct tccl_bounds *bounds, const struct tccl_doubt **doubts)
+{
+    *doubts = bounds->doubts;
+    return (size_t)bounds->n_doubts;
 }
 
 static void canonical_set(const struct tccl_bounds *bounds, const struct tccl_set *walk,
@@ -407,7 +451,8 @@ static int find_low_limits(struct tccl_bounds *bounds, const struct tccl_set *se
     return status;
 }
 
-static int raise_found(struct tccl_bounds *bounds, uint32_t index, double gbps)
+static int raise_found(struct tccl_bounds *bounds, uint32_t index, const struct tccl_set *whole,
+                       double gbps)
 {
     const struct limit *limit = &bounds->limits[index];
     tccl_transfer transfers[TCCL_MAX_SET];
@@ -417,6 +462,7 @@ static int raise_found(struct tccl_bounds *bounds, uint32_t index, double gbps)
     }
     for (int i = 0; i < limit->size; i++)
         transfers[i] = bounds->numbers[bounds->members[limit->first + i]];
+    doubt(bounds, transfers, limit->size, limit->gbps, whole, gbps);
     return raise_images(bounds, transfers, limit->size, gbps);
 }
 
@@ -432,15 +478,17 @@ static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, d
         for (int j = i; j < set->count; j++) {
             tccl_transfer both[] = {set->transfers[i], set->transfers[j]};
             size_t b = bounds->compact[both[1]];
-            if (b < n && bounds->pairs[a * n + b] < low &&
-                raise_images(bounds, both, 1 + (j > i), gbps) != 0)
+            if (b >= n || bounds->pairs[a * n + b] >= low)
+                continue;
+            doubt(bounds, both, 1 + (j > i), bounds->pairs[a * n + b], set, gbps);
+            if (raise_images(bounds, both, 1 + (j > i), gbps) != 0)
                 return -1;
         }
     }
     if (find_low_limits(bounds, set, low) < 0)
         return -1;
     for (size_t i = 0; i < bounds->n_found; i++)
-        if (raise_found(bounds, bounds->found[i], gbps) != 0)
+        if (raise_found(bounds, bounds->found[i], set, gbps) != 0)
             return -1;
     return 0;
 }
@@ -558,6 +606,75 @@ void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_set *walk
         own->confirmed = true;
 }
 
+static bool set_of_members(const struct tccl_bounds *bounds, const uint16_t *members, int count,
+                           uint32_t gpus, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < count; i++)
+        tccl_set_add(set, bounds->numbers[members[i]]);
+    return !(tccl_set_gpus(set) & ~gpus);
+}
+
+static int add_exception(struct tccl_bounds *bounds, const struct tccl_set *set, double gbps)
+{
+    (void)gbps;
+    if (TCCL_GROW(bounds->exceptions, bounds->n_exceptions, bounds->exceptions_room) != 0)
+        return -1;
+    bounds->exceptions[bounds->n_exceptions++] = *set;
+    return 0;
+}
+
+bool tccl_bounds_excepted(const struct tccl_bounds *bounds, const struct tccl_set *walk)
+{
+    if (bounds->n_exceptions == 0)
+        return false;
+    const struct tccl_set set = tccl_set_sorted(walk->transfers, walk->count);
+    for (size_t i = 0; i < bounds->n_exceptions; i++)
+        if (tccl_set_contains(&set, &bounds->exceptions[i]))
+            return true;
+    return false;
+}
+
+/* What made a limit may have been slow for the exception in it alone. */
+static int lift_excepted(struct tccl_bounds *bounds)
+{
+    struct tccl_set set;
+    int n = bounds->n_transfers;
+    for (int a = 0; a < n; a++)
+        for (int b = a; b < n; b++) {
+            const tccl_transfer both[] = {bounds->numbers[a], bounds->numbers[b]};
+            set = tccl_set_sorted(both, 1 + (b > a));
+            double low = bounds->pairs[a * n + b];
+            if (!isfinite(low) || !tccl_bounds_excepted(bounds, &set))
+                continue;
+            bounds->pairs[a * n + b] = bounds->pairs[b * n + a] = INFINITY;
+            if (note_raise(bounds, low, INFINITY) != 0)
+                return -1;
+        }
+    for (size_t i = 0; i < bounds->n_limits; i++) {
+        const struct limit *limit = &bounds->limits[i];
+        double low = limit->gbps;
+        if (limit->avoided || !isfinite(low))
+            continue;
+        set_of_members(bounds, bounds->members + limit->first, limit->size, UINT32_MAX, &set);
+        if (!tccl_bounds_excepted(bounds, &set))
+            continue;
+        raise_long_limit(bounds, (uint32_t)i, INFINITY);
+        if (note_raise(bounds, low, INFINITY) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tccl_bounds_except(struct tccl_bounds *bounds, const struct tccl_set *part)
+{
+    struct tccl_set set = tccl_set_sorted(part->transfers, part->count);
+    if (each_image(bounds, &set, false, 0, add_exception) != 0 ||
+        (bounds->symmetry && each_image(bounds, &set, true, 0, add_exception) != 0))
+        return -1;
+    return lift_excepted(bounds);
+}
+
 int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_set *walk)
 {
     uint16_t members[TCCL_MAX_SET];
@@ -604,7 +721,8 @@ int tccl_bounds_distrust(struct tccl_bounds *bounds)
     for (size_t i = 0; i < bounds->n_asked; i++) {
         const struct tccl_setmap_entry *entry = &bounds->sets->entries[bounds->asked[i]];
         struct tccl_set set = entry->set;
-        if (entry->limits && lower_limit(bounds, &set, entry->upper) != 0)
+        if (entry->limits && !tccl_bounds_excepted(bounds, &set) &&
+            lower_limit(bounds, &set, entry->upper) != 0)
             return -1;
     }
     return 0;
@@ -661,15 +779,6 @@ double tccl_bounds_alone(const struct tccl_bounds *bounds, tccl_transfer transfe
 {
     size_t compact = bounds->compact[transfer], n = bounds->n_transfers;
     return compact < n ? bounds->pairs[compact * n + compact] : 0;
-}
-
-static bool set_of_members(const struct tccl_bounds *bounds, const uint16_t *members, int count,
-                           uint32_t gpus, struct tccl_set *set)
-{
-    set->count = 0;
-    for (int i = 0; i < count; i++)
-        tccl_set_add(set, bounds->numbers[members[i]]);
-    return !(tccl_set_gpus(set) & ~gpus);
 }
 
 void tccl_bounds_each_limit(const struct tccl_bounds *bounds, uint32_t gpus,

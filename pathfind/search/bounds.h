@@ -2,8 +2,10 @@
  *
  * Adding a transfer never raises the bandwidth of a set. So a measured set bounds every set that
  * contains it from above, and every set that it contains from below. Symmetric sets share all that.
- * Measurements that contradict this are wrong: a set measured higher raises the limits of all its
- * parts. A set that failed limits nothing; it may only be told to keep chains off some of its part.
+ * Measurements that contradict this are wrong, or the machine does otherwise: a set measured higher
+ * raises the limits of all its parts. A part that is still slower once both were measured again is
+ * an exception: it, those symmetric to it, and all parts with one of these limit nothing. A set
+ * that failed limits nothing; it may only be told to keep chains off some of its part.
  */
 #ifndef TCCL_BOUNDS_H
 #define TCCL_BOUNDS_H
@@ -67,6 +69,20 @@ struct tccl_raise {
     double low, high;
 };
 size_t tccl_bounds_raises(const struct tccl_bounds *bounds, const struct tccl_raise **raises);
+
+/* A part that was measured slower than the whole by more than noise; once for each part, and for
+ * TCCL_MAX_DOUBTS at most. In the order in which it was noticed; they stay where they are. Returns
+ * how many. */
+enum { TCCL_MAX_DOUBTS = 32 };
+struct tccl_doubt {
+    struct tccl_set part, whole;
+};
+size_t tccl_bounds_doubts(const struct tccl_bounds *bounds, const struct tccl_doubt **doubts);
+/* The part is an exception from now on: limits of sets that contain it are raised to infinity, and
+ * who makes limits asks for it. The stack must be empty. Returns 0, or -1 without memory. */
+int tccl_bounds_except(struct tccl_bounds *bounds, const struct tccl_set *part);
+/* Does the walk contain one? */
+bool tccl_bounds_excepted(const struct tccl_bounds *bounds, const struct tccl_set *walk);
 
 /* The symmetry turned out to be wrong: from now on only sets themselves measured count. The stack
  * must be empty. Returns 0, or -1 without memory. */

@@ -117,6 +117,8 @@ static int settle_suspect(struct tccl_task *task, const struct tccl_set *walk, d
 {
     struct tccl_search_meter *meter = &task->search->meter;
     double gbps;
+    if (tccl_bounds_excepted(meter->bounds, walk))
+        return 0;
     int status = tccl_search_meter_measure(meter, walk, &gbps, task->err);
     if (status != 0 || gbps > above)
         return status;

@@ -51,8 +51,29 @@ static int give_up_symmetry(struct tccl_task *task)
     return 0;
 }
 
+/* Parts that were measured slower than the whole: those that still are limit nothing. */
+static int look_at_doubts(struct tccl_task *task)
+{
+    struct tccl_search *search = task->search;
+    const struct tccl_doubt *doubts;
+    while (search->doubts < tccl_bounds_doubts(search->meter.bounds, &doubts)) {
+        const struct tccl_doubt doubt = doubts[search->doubts];
+        bool slower;
+        int status = tccl_search_meter_compare(&search->meter, &doubt.part, &doubt.whole, &slower,
+                                               task->err);
+        if (status != 0) /* stopped: another time */
+            return status < 0 ? -1 : 0;
+        search->doubts++;
+        if (slower && tccl_bounds_except(search->meter.bounds, &doubt.part) != 0)
+            return tccl_fail(task->err, "out of memory");
+    }
+    return 0;
+}
+
 int tccl_task_reconsider(struct tccl_task *task)
 {
+    if (look_at_doubts(task) != 0)
+        return -1;
     lift_bounds(task);
     return task->search->meter.distrusts ? give_up_symmetry(task) : 0;
 }

@@ -1,6 +1,8 @@
 /* search-meter.c: measuring for the search, and explaining what was measured. */
 #include "search/search-meter.h"
 
+#include "search/oddity.h"
+
 #include <math.h>
 
 enum {
@@ -179,6 +181,34 @@ int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const stru
     return status != 0 || !found ? status : compare(meter, walk, known.gbps, gbps, err);
 }
 
+/* Measured as often as it takes, and taken up again. */
+static int settle_one(struct tccl_search_meter *meter, const struct tccl_set *set,
+                      struct tccl_error *err)
+{
+    double gbps;
+    int status =
+        tccl_search_meter_settle(meter, set, meter->noise > 0 ? TCCL_VALUES - 1 : 0, &gbps, err);
+    if (status == 0 && tccl_bounds_add(meter->bounds, set, gbps) != 0)
+        return tccl_fail(err, "out of memory");
+    return status;
+}
+
+int tccl_search_meter_compare(struct tccl_search_meter *meter, const struct tccl_set *part,
+                              const struct tccl_set *whole, bool *slower, struct tccl_error *err)
+{
+    int status = settle_one(meter, part, err);
+    *slower = false;
+    if (status == 0)
+        status = settle_one(meter, whole, err);
+    if (status != 0)
+        return status;
+    const struct tccl_setmap_entry *a = tccl_setmap_find(meter->sets, part);
+    const struct tccl_setmap_entry *b = tccl_setmap_find(meter->sets, whole);
+    *slower = meter->noise > 0 ? tccl_oddity_faster(a, b)
+                               : a->measured > 0 && a->best.gbps < b->best.gbps * (1 - 1e-6);
+    return 0;
+}
+
 /* The search for a smallest explanation; subsets of the walk are bit masks. */
 struct explain {
     struct tccl_search_meter *meter;
@@ -204,7 +234,7 @@ static bool is_slow(struct explain *explain, uint64_t mask)
     struct tccl_set part = part_of(explain->walk, mask);
     struct tccl_known known = {0};
     double gbps;
-    if (explain->status != 0 || mask == 0)
+    if (explain->status != 0 || mask == 0 || tccl_bounds_excepted(meter->bounds, &part))
         return false;
     bool found = tccl_bounds_find(meter->bounds, &part, &known);
     /* Of a set and a larger one that is faster, the set is measured wrong. */
@@ -261,7 +291,8 @@ static int confirm(struct explain *explain, const struct tccl_set *part, bool *s
     if (meter->noise > 0 && !known.failed && known.upper <= explain->most &&
         !tccl_bounds_confirmed(meter->bounds, part))
         status = measure_again(meter, part, &known, explain->err);
-    *slow = !known.failed && known.upper <= explain->most;
+    *slow =
+        !known.failed && known.upper <= explain->most && !tccl_bounds_excepted(meter->bounds, part);
     return status;
 }
 
@@ -324,6 +355,8 @@ int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl
     int status = find_part(&explain, &part);
     if (status != 0 || !tccl_bounds_find(meter->bounds, &part, &known))
         return status;
+    if (part.count == 1 && tccl_bounds_excepted(meter->bounds, &part))
+        return 0;
     double gbps = known.upper <= most ? known.upper : known.gbps;
     double floor = tccl_bounds_floor(meter->bounds, &part);
     if (floor > gbps * (1 + 1e-9) && floor <= most)

@@ -48,6 +48,12 @@ int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const stru
 int tccl_search_meter_settle(struct tccl_search_meter *meter, const struct tccl_set *set, int times,
                              double *gbps, struct tccl_error *err);
 
+/* A part that was measured slower than the whole: measures both as settle does, where measurements
+ * differ. *slower: the part still is, by more than they do (search/oddity.h). Returns as measure.
+ */
+int tccl_search_meter_compare(struct tccl_search_meter *meter, const struct tccl_set *part,
+                              const struct tccl_set *whole, bool *slower, struct tccl_error *err);
+
 /* For a set that reaches no more than most: finds a part of it that alone reaches no more, from
  * which no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later
  * routes. With noise the part is measured again first, since it will speak for many others. For a

@@ -29,6 +29,7 @@ struct tccl_search {
     long sets, sets_measured;     /* asked for ring sets, and measured */
     long pruned;
     bool assumed;   /* symmetries were, in the beginning */
+    size_t doubts;  /* of the bounds, looked at */
     bool left_ring; /* stopped, but only as far as the ring goes */
 };
 

@@ -69,6 +69,10 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         json_object_set_new(json, "together_before", json_integer(end->together_before));
         json_object_set_new(json, "together_total", json_integer(end->together_total));
     }
+    if (json && end->faster > 0) {
+        json_object_set_new(json, "faster_with_more", json_integer(end->faster));
+        json_object_set_new(json, "faster_most", json_string(end->most.text));
+    }
     if (json && end->why.text[0])
         json_object_set_new(json, "failed_last", json_string(end->why.text));
     if (json && rc < 0)

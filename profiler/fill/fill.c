@@ -12,6 +12,7 @@
 #include "ring/reach.h"
 #include "search/beside.h"
 #include "search/model-table.h"
+#include "search/oddity.h"
 #include "search/search.h"
 #include "search/table-sets.h"
 
@@ -580,6 +581,19 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
 }
 
+/* Sets that break the rule on which all bounds rest. */
+static void note_oddities(struct fill *fill)
+{
+    struct tccl_oddity list[TCCL_MAX_ODDITIES];
+    char text[TCCL_ODDITY_TEXT];
+
+    fill->progress.faster = tccl_oddity_list(&fill->meter.sets, list);
+    if (fill->progress.faster == 0)
+        return;
+    tccl_oddity_format(&list[0], text);
+    tccl_fail(&fill->progress.most, "%s", text);
+}
+
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               const struct tccl_fill_options *options, struct tccl_fill_progress *end,
               struct tccl_error *err)
@@ -605,6 +619,7 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     tccl_symmetry_free(fill.symmetry);
     free(fill.cut);
     free(fill.more);
+    note_oddities(&fill);
     *end = fill.progress;
     tccl_run_meter_clear(&fill.meter);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)

@@ -74,6 +74,8 @@ struct tccl_fill_progress {
     double fraction;                     /* of all the work, roughly; 0 to 1 */
     double left;                         /* seconds of the budget; negative: it is no time */
     struct tccl_error why;               /* which set failed last, and why */
+    int faster;                          /* sets that are slower than a larger one, at the end; */
+    struct tccl_error most;              /* and the one that is most (tccl_oddity_format) */
 };
 
 struct tccl_fill_options {

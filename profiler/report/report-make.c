@@ -148,6 +148,7 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
         tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);
     for (int i = 0; i < TCCL_MATRICES; i++)
         report->fastest = fmax(report->fastest, report->matrices[i].max);
+    report->n_faster = tccl_oddity_list(&report->measured.sets, report->faster);
     report->n_odds = tccl_odd_find(report->machine, report->matrices, report->odds, err);
     if (report->n_odds < 0 || advise(report, err) != 0)
         return -1;
@@ -261,6 +262,21 @@ static json_t *odds_to_json(const struct tccl_report *report)
     return list;
 }
 
+static json_t *faster_to_json(const struct tccl_report *report)
+{
+    json_t *list = json_array();
+    char part[TCCL_SET_TEXT], whole[TCCL_SET_TEXT];
+
+    for (int i = 0; i < report->n_faster; i++) {
+        tccl_set_format(&report->faster[i].part->set, part);
+        tccl_set_format(&report->faster[i].whole->set, whole);
+        json_array_append_new(list, json_pack("{s:s, s:f, s:s, s:f}", "set", part, "gbps",
+                                              report->faster[i].part_gbps, "larger", whole,
+                                              "larger_gbps", report->faster[i].whole_gbps));
+    }
+    return list;
+}
+
 json_t *tccl_report_to_json(const struct tccl_report *report)
 {
     json_t *matrices = json_array(), *congested = json_array();
@@ -269,13 +285,13 @@ json_t *tccl_report_to_json(const struct tccl_report *report)
         json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
     for (long i = 0; i < report->n_congested; i++)
         json_array_append_new(congested, tccl_congestion_to_json(&report->congested[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:f, s:o, s:o, s:i}", "id",
-                     tccl_profile_id(report->profile), "name", report->machine->name, "source",
-                     tccl_profile_source(report->profile), "conditions",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:i}",
+                     "id", tccl_profile_id(report->profile), "name", report->machine->name,
+                     "source", tccl_profile_source(report->profile), "conditions",
                      tccl_profile_conditions(report->profile), "created",
                      (json_int_t)report->created, "last_measured", (json_int_t)report->last, "by",
                      report->created_by, "quality", quality_to_json(&report->quality), "matrices",
-                     matrices, "odd", odds_to_json(report), "threshold", report->threshold,
-                     "congested", congested, "rings", rings_to_json(report), "bad_tables",
-                     report->bad_rings);
+                     matrices, "odd", odds_to_json(report), "faster_with_more",
+                     faster_to_json(report), "threshold", report->threshold, "congested", congested,
+                     "rings", rings_to_json(report), "bad_tables", report->bad_rings);
 }

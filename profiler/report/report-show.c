@@ -244,6 +244,26 @@ static void put_odds(struct tccl_doc *doc, const struct tccl_report *report)
     tccl_doc_end(doc);
 }
 
+/* Nothing where a further transfer makes no set faster, as all bounds have it. */
+static void put_faster(struct tccl_doc *doc, const struct tccl_report *report)
+{
+    char text[TCCL_ODDITY_TEXT];
+
+    if (report->n_faster == 0)
+        return;
+    tccl_doc_begin(doc, "Faster with more",
+                   "Sets that are slower than a larger one, both measured four times. Here the "
+                   "rule does not hold that a "
+                   "further transfer makes nothing faster: these sets bound no chains, and a chain "
+                   "may be faster than its bound "
+                   "where others like them were not measured.");
+    for (int i = 0; i < report->n_faster; i++) {
+        tccl_oddity_format(&report->faster[i], text);
+        tccl_doc_line(doc, "%s.", text);
+    }
+    tccl_doc_end(doc);
+}
+
 /* ---- rings ---- */
 
 /* n chains that run at once; what: "ring", "rings", "chain", "chains". gap: below 0: not known. */
@@ -345,6 +365,7 @@ void tccl_report_print(const struct tccl_report *report, bool colours, long limi
     tccl_doc_fact(&doc, "Machine", "%s", report->machine->name);
     put_origin(&doc, report);
     put_odds(&doc, report);
+    put_faster(&doc, report);
     print_matrices(report, colours, out);
     put_congestion(&doc, report, limit);
     put_rings(&doc, report);
@@ -360,6 +381,7 @@ void tccl_report_page(const struct tccl_report *report, FILE *out)
                     *lead ? lead : "No rings were searched yet", out);
     tccl_report_draw(report, out);
     put_odds(&doc, report);
+    put_faster(&doc, report);
     put_matrices(report, out);
     put_rings(&doc, report);
     put_congestion(&doc, report, OPEN_CONGESTED);

@@ -8,6 +8,7 @@
 #include "report/odd.h"
 #include "ring/node-class.h"
 #include "search/limit.h"
+#include "search/oddity.h"
 
 /* How well it was measured. */
 struct tccl_quality {
@@ -47,6 +48,8 @@ struct tccl_report {
     struct tccl_odd odds[TCCL_ODDS]; /* figures that are off among equals */
     char advice[TCCL_ODDS][TCCL_ODD_TEXT];
     int n_odds;
+    struct tccl_oddity faster[TCCL_MAX_ODDITIES]; /* sets that a larger one is faster than */
+    int n_faster;
     struct tccl_congested *congested;
     long n_congested;
     double threshold;

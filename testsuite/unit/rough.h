@@ -8,16 +8,17 @@
 
 static struct rough {
     const char *machine;
-    double noise;       /* values differ by no more than this from the model's */
-    double scale;       /* of all bandwidths */
-    double pause;       /* seconds that a measurement takes */
-    unsigned marks;     /* of the back end */
-    unsigned set_marks; /* of each measurement, in place of these */
-    const char *bad;    /* sets with this transfer fail; "": all */
-    int bad_tries;      /* so often each time, then they work; 0: always */
-    bool no_nics;       /* it can't measure what NICs start */
-    const char *slow;   /* sets with this transfer have half the bandwidth */
-    long dies_at;       /* the back end can't go on after so many measurements; 0: never */
+    double noise;        /* values differ by no more than this from the model's */
+    double scale;        /* of all bandwidths */
+    double pause;        /* seconds that a measurement takes */
+    unsigned marks;      /* of the back end */
+    unsigned set_marks;  /* of each measurement, in place of these */
+    const char *bad;     /* sets with this transfer fail; "": all */
+    int bad_tries;       /* so often each time, then they work; 0: always */
+    bool no_nics;        /* it can't measure what NICs start */
+    const char *slow;    /* sets with this transfer have half the bandwidth, */
+    const char *company; /* but if they have this one, too */
+    long dies_at;        /* the back end can't go on after so many measurements; 0: never */
     const char *conditions;
     int tell;    /* file descriptor that gets a byte when a measurement begins; 0: none */
     long calls;  /* of measure */
@@ -93,7 +94,8 @@ static int rough_measure(void *state, const struct tccl_set *set, struct tccl_me
     rough.failing = 0;
     if (rough_rate(set, &out->gbps, err) < 0)
         return 1;
-    out->gbps *= (rough.scale > 0 ? rough.scale : 1) * (rough_has(set, rough.slow) ? 0.5 : 1) *
+    out->gbps *= (rough.scale > 0 ? rough.scale : 1) *
+                 (rough_has(set, rough.slow) && !rough_has(set, rough.company) ? 0.5 : 1) *
                  (1 + rough.noise * (2.0 * rand() / RAND_MAX - 1));
     out->spread = rough.noise / 2;
     out->skew = 3.5;

@@ -4,6 +4,7 @@
 #include "owned.h"
 #include "profiles.h"
 #include "random-model.h"
+#include "report/report.h"
 #include "ring/neighbours.h"
 #include "rough.h"
 
@@ -514,6 +515,35 @@ TEST(collapse)
 {
     check_collapse(0);
     check_collapse(0.03);
+}
+
+/* A transfer that is slow unless another one runs: the run says so, and so does a report of the
+ * profile, whoever reads it later. */
+TEST(faster)
+{
+    static const uint32_t sets[] = {0x11, 0x06, 0x17};
+    struct tccl_fill_progress end;
+    struct tccl_report report;
+    cache = check_at("faster");
+    rough = (struct rough){
+        .machine = "turin-pex890", .noise = 0.01, .slow = "g0>g4", .company = "g1>g2"};
+    owned(backend) struct tccl_backend *backend = rough_begin();
+    const struct tccl_fill_options options = {
+        .sets = sets, .n_sets = 3, .gap = 0.03, .splits = apart};
+    for (int run = 0; run < 2; run++) {
+        owned(profile) struct tccl_profile *profile = open_rough(backend);
+        CHECK_INT(tccl_fill(backend, profile, &options, &end, ERR), TCCL_FILL_DONE);
+        CHECK(end.faster >= 1);
+        CHECK_HOLDS(end.most.text, "g0>g4 reaches 1");
+        CHECK_HOLDS(end.most.text, "with g1>g2 beside it");
+        CHECK_INT(tccl_report_make(profile, 0.9, &report, ERR), 0);
+        CHECK_INT(report.n_faster, end.faster);
+        CHECK(fabs(report.faster[0].part_gbps / 19.15 - 1) < 0.05);
+        CHECK(fabs(report.faster[0].whole_gbps / 38.3 - 1) < 0.05);
+        tccl_report_free(&report);
+    }
+    rough.slow = NULL;
+    check_remove(cache);
 }
 
 TEST(random)
