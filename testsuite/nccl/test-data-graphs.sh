@@ -64,7 +64,7 @@ step "launched often, while others are measured"
 collectives=(--check --collective all-reduce:8388608:f32 --collective all-gather:8388608:i32)
 joined amd-4gpu:0-2 -- amd-4gpu --gpus 0-2 -- --times 1 --replays 100 "${collectives[@]}"
 run_alone amd-4gpu --gpus 0-2 -- --times 1 --replays 100 "${collectives[@]}"
-built applied
+built yes
 right "$work/rings" "$alone"
 same_nodes
 said "of 3 ranks: 2 collectives were captured into CUDA graphs" 1
