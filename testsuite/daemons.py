@@ -255,7 +255,7 @@ def join_all(folder, nodes, key):
         peers.append(connect(folder, i))
         send(peers[-1], {"type": "join", "key": key, "node": i, "nodes": ",".join(f"n{k + 1}" for k in range(len(nodes))),
                          "gres": gpus, "mode": "on", "uid": os.getuid(), "gid": os.getgid(), "timeout_ms": PATIENCE * 500,
-                         "hidden": bool(os.environ.get("TCCL_HIDDEN")), "min_nodes": 0, "min_gpus": 0, "user": "tester",
+                         "hidden": bool(os.environ.get("TCCL_HIDDEN")), "whole": True, "min_nodes": 0, "min_gpus": 0, "user": "tester",
                          "partition": "all", "job_name": "rig"})
     plans = [receive(peer) for peer in peers]
     for peer in peers:
