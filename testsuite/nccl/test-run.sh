@@ -227,7 +227,7 @@ run FIRST=0 RANKS=8 NCCL_IB_DISABLE=1 NCCL_HOSTID=node0 -- "${train[@]}" &
 run FIRST=4 RANKS=8 NCCL_IB_DISABLE=1 NCCL_HOSTID=node1 -- "${train[@]}" && status=0 || status=$?
 wait $! && [ $status = 0 ] || fail "$what: status $status"
 right_data
-grep -qF "it has ranks on other nodes, and the step has one" "$work/out/tccl.log" || { cat "$work/out/tccl.log"; fail "$what: it is not left to NCCL"; }
+grep -qF "it has ranks on other machines, and tccl-run is for one" "$work/out/tccl.log" || { cat "$work/out/tccl.log"; fail "$what: it is not left to NCCL"; }
 nothing_left
 
 step "no room for the record"

@@ -199,8 +199,8 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         connection_answer_lines(connection, &writer);
         return;
     }
-    if (!question.closed && step->n_nodes == 1) {
-        answer(&writer, TCCL_STATE_FAILED, "it has ranks on other nodes, and the step has one");
+    if (!question.closed && daemon->alone) {
+        answer(&writer, TCCL_STATE_FAILED, "it has ranks on other machines, and tccl-run is for one");
         connection_answer_lines(connection, &writer);
         return;
     }
