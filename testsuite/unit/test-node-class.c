@@ -279,6 +279,7 @@ TEST(unbuilt)
         tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
     struct tccl_seen set = {.set = {.n = 2}};
     set.set.rings[0] = set.set.rings[1] = sample_chain(15, true);
+    set.set.rings[1].edges[1] = (struct tccl_edge){.kind = TCCL_P2P_WRITE};
     set.set.rings[1].edges[2] = (struct tccl_edge){.kind = TCCL_P2P_READ};
     set.gbps = 5000; /* better than any of the table's */
     set.bound = INFINITY;
