@@ -200,7 +200,8 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     if (!question.closed && daemon->alone) {
-        answer(&writer, TCCL_STATE_FAILED, "it has ranks on other machines, and tccl-run is for one");
+        answer(&writer, TCCL_STATE_FAILED,
+               "it has ranks on other machines, and tccl-run is for one");
         connection_answer_lines(connection, &writer);
         return;
     }
