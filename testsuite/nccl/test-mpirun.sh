@@ -172,10 +172,10 @@ is_ring "Open MPI under salloc" 2 n2 n3
 
 # Daemons started by ssh are no step: ranks elsewhere have no plan, and the line says for whom the ring is. NCCL builds
 # one over all ranks all the same.
-PROBE_ID=ssh OPTIONS="-x PROBE_ID --mca plm rsh --mca plm_rsh_agent $home/like-ssh" launch 2 \
+PROBE_ID=ssh OPTIONS="-x PROBE_ID --mca plm rsh --mca plm_rsh_agent $home/like-ssh" launch 4 \
     sbatch -W -N2 -w n3,n4 -o "$home/said" --wrap "$home/openmpi"
-is_over "Open MPI by ssh" 2 n3 n4
-grep -q '^tccl: .*ring.* of 2 GPUs: .*, for this job script alone, on n3$' "$home/said" ||
+is_over "Open MPI by ssh" 4 n3 n4
+grep -q '^tccl: .*ring.* of 4 GPUs: .*, for this job script alone, on n3$' "$home/said" ||
     fail "mpirun by ssh: it was said: $(cat "$home/said")"
 grep -q SLURM_STEP_NODELIST "$home/seen" && fail "mpirun by ssh: there is a step all the same"
 
