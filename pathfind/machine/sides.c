@@ -106,11 +106,24 @@ static int compare_transfers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void sort_side(const struct tccl_side *side, tccl_transfer sorted[static TCCL_MAX_SIDE])
+{
+    memcpy(sorted, side->transfers, (size_t)side->count * sizeof(*sorted));
+    qsort(sorted, (size_t)side->count, sizeof(*sorted), compare_transfers);
+}
+
+bool tccl_side_equal(const struct tccl_side *a, const struct tccl_side *b)
+{
+    tccl_transfer of_a[TCCL_MAX_SIDE], of_b[TCCL_MAX_SIDE];
+    sort_side(a, of_a);
+    sort_side(b, of_b);
+    return a->count == b->count && memcmp(of_a, of_b, (size_t)a->count * sizeof(*of_a)) == 0;
+}
+
 static uint64_t hash_of(const struct tccl_side *side)
 {
     tccl_transfer sorted[TCCL_MAX_SIDE];
-    memcpy(sorted, side->transfers, (size_t)side->count * sizeof(*sorted));
-    qsort(sorted, (size_t)side->count, sizeof(*sorted), compare_transfers);
+    sort_side(side, sorted);
     return tccl_hash64(sorted, (size_t)side->count * sizeof(*sorted));
 }
 

@@ -23,6 +23,8 @@ struct tccl_side {
 /* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SIDE.
  */
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
+/* Do they have the same transfers, each as often, in whatever order? */
+bool tccl_side_equal(const struct tccl_side *a, const struct tccl_side *b);
 
 /* What is known of the transfers of chains that run at once. */
 struct tccl_rated {
@@ -37,6 +39,10 @@ struct tccl_rated {
  * not possible on the machine, too many of them, or no memory. */
 int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
                      double *gbps, struct tccl_error *err);
+
+/* Less than this share of what sharing leaves, 1 / (sum of 1 / alone), is no noise: transfers
+ * collapse. */
+#define TCCL_COLLAPSED 0.75
 
 /* By what a bandwidth beside others is known; a later one is less sure. */
 enum tccl_basis {

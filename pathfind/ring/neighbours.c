@@ -40,13 +40,12 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 bool tccl_beside_collapses(const struct tccl_beside *beside, const struct tccl_side *side,
                            const struct tccl_worth *worth)
 {
-    static const double collapsed = 0.75;
     double time = side->rings / side->alone;
     for (int i = 0; i < beside->n; i++)
         time += beside->others[i]->rings / beside->alone[i];
-    bool any = worth->gbps < collapsed * side->rings / time;
+    bool any = worth->gbps < TCCL_COLLAPSED * side->rings / time;
     for (int i = 0; i < beside->n; i++)
-        any = any || worth->others[i] < collapsed * beside->others[i]->rings / time;
+        any = any || worth->others[i] < TCCL_COLLAPSED * beside->others[i]->rings / time;
     return any && worth->basis != TCCL_BASIS_BOUNDS;
 }
 

@@ -47,7 +47,7 @@ struct tccl_chain tccl_exchange_chain(const struct tccl_exchange *move,
     return out;
 }
 
-static void move_set(struct tccl_ring_set *set, const struct tccl_exchange *move)
+void tccl_exchange_rings(const struct tccl_exchange *move, struct tccl_ring_set *set)
 {
     for (int i = 0; i < set->n; i++)
         set->rings[i] = tccl_exchange_chain(move, &set->rings[i]);
@@ -68,7 +68,7 @@ static int move_result(const struct tccl_result *from, const struct tccl_exchang
     if (!to->set)
         return -1;
     *to->set = *from->set;
-    move_set(to->set, move);
+    tccl_exchange_rings(move, to->set);
     return 0;
 }
 
@@ -122,7 +122,8 @@ struct tccl_table *tccl_alike_table(const struct tccl_table *first,
     table->noise = first->noise;
     memcpy(table->baselines, first->baselines, sizeof(table->baselines));
     for (int i = 0; i < 2 * TCCL_GENERATIONS; i++)
-        move_set(&table->baselines[i / TCCL_GENERATIONS][i % TCCL_GENERATIONS].set, move);
+        tccl_exchange_rings(move,
+                            &table->baselines[i / TCCL_GENERATIONS][i % TCCL_GENERATIONS].set);
     return table;
 }
 

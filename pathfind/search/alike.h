@@ -26,6 +26,8 @@ uint32_t tccl_alike_first(const struct tccl_alike *alike, uint32_t gpus,
 /* The chain moved; none stays none. */
 struct tccl_chain tccl_exchange_chain(const struct tccl_exchange *move,
                                       const struct tccl_chain *chain);
+/* All rings of the set. */
+void tccl_exchange_rings(const struct tccl_exchange *move, struct tccl_ring_set *set);
 
 /* The table of a set, made of its first one's by the move from there: all chains, bounds, trees and
  * baselines. The caller frees it. NULL with err: no memory, or the table doesn't fit the machine.

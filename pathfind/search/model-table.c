@@ -116,8 +116,7 @@ static void move_all(const struct tccl_table *from, const struct tccl_exchange *
     tccl_table_ring(table)->chain = tccl_exchange_chain(move, &own->chain);
     while ((own = tccl_table_next(from, own, TCCL_OTHERS | TCCL_SETS))) {
         struct tccl_ring_set set = own->set ? *own->set : (struct tccl_ring_set){1, {own->chain}};
-        for (int i = 0; i < set.n; i++)
-            set.rings[i] = tccl_exchange_chain(move, &set.rings[i]);
+        tccl_exchange_rings(move, &set);
         if (own->set)
             tccl_table_keep_set(table, &set, own->gbps, own->bound);
         else
@@ -129,8 +128,7 @@ static void move_baselines(const struct tccl_baseline *from, const struct tccl_e
                            struct tccl_table *table)
 {
     struct tccl_baseline moved = *from;
-    for (int i = 0; i < moved.set.n; i++)
-        moved.set.rings[i] = tccl_exchange_chain(move, &moved.set.rings[i]);
+    tccl_exchange_rings(move, &moved.set);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         table->baselines[1][i] = moved;
 }

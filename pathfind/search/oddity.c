@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Less than this share of what sharing leaves is no noise. */
-static const double COLLAPSED = 0.75;
+#include "machine/sides.h"
+
 /* More than that, and twice what the measurements of both differ by, is no noise. */
 static const double FASTER = 0.05;
 
@@ -24,7 +24,7 @@ double tccl_oddity_shared(const struct tccl_setmap *map, const struct tccl_set *
 
 bool tccl_oddity_collapses(const struct tccl_setmap *map, const struct tccl_set *set, double gbps)
 {
-    return set->count > 1 && gbps > 0 && gbps < COLLAPSED * tccl_oddity_shared(map, set);
+    return set->count > 1 && gbps > 0 && gbps < TCCL_COLLAPSED * tccl_oddity_shared(map, set);
 }
 
 bool tccl_oddity_is_pair(const struct tccl_set *set)

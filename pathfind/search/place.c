@@ -207,21 +207,13 @@ struct alike {
     bool begun; /* with the images of this one */
 };
 
-static int compare(const void *x, const void *y)
-{
-    tccl_transfer a = *(const tccl_transfer *)x, b = *(const tccl_transfer *)y;
-    return (a > b) - (a < b);
-}
-
 /* Does what runs stay as it is? */
 static bool keeps(const struct tccl_side *side, const struct tccl_exchange *move)
 {
-    struct tccl_side here = *side, there = *side;
+    struct tccl_side there = *side;
     for (int i = 0; i < side->count; i++)
         there.transfers[i] = tccl_exchange_transfer(move, side->transfers[i]);
-    qsort(here.transfers, here.count, sizeof(*here.transfers), compare);
-    qsort(there.transfers, there.count, sizeof(*there.transfers), compare);
-    return memcmp(here.transfers, there.transfers, here.count * sizeof(*here.transfers)) == 0;
+    return tccl_side_equal(side, &there);
 }
 
 /* Is the set's table made of the model? Such tables are moved where sets are alike. */

@@ -15,8 +15,7 @@
 
 enum { END_MS = 100 };
 
-/* Returns 0, or 1: it has given none. */
-static int hear(int fd, int64_t deadline, void *word, size_t size)
+int child_hear(int fd, int64_t deadline, void *word, size_t size)
 {
     struct pollfd pollfd = {.fd = fd, .events = POLLIN};
     for (int64_t left; (left = deadline - tccl_now_ms()) > 0;)
@@ -51,7 +50,7 @@ int child_word(void (*find)(const void *what, void *word), const void *what, voi
     close(ends[1]);
     if (child < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
-    int heard = hear(mine, tccl_now_ms() + ms, word, size);
+    int heard = child_hear(mine, tccl_now_ms() + ms, word, size);
     end(child);
     return heard;
 }

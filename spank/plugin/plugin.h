@@ -26,6 +26,9 @@
  * killed after ms. Returns 0 with word; 1: it said nothing in time; -1 with err. */
 int child_word(void (*find)(const void *what, void *word), const void *what, void *word,
                size_t size, int ms, struct tccl_error *err);
+/* Waits on the pipe fd for a word of so many bytes, written at once, until the deadline, as
+ * tccl_now_ms has it. Returns 0 with word, or 1: there is none. */
+int child_hear(int fd, int64_t deadline, void *word, size_t size);
 
 /* ---- hung-stamp: RunDir/hung, a note that the tccld of this node did not answer a step: those
  * that start within a minute don't wait for it. */

@@ -318,15 +318,6 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
     _exit(0);
 }
 
-static int hear(int fd, int64_t deadline, struct word *word)
-{
-    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
-    for (int64_t left; (left = deadline - tccl_now_ms()) > 0;)
-        if (poll(&pollfd, 1, (int)left) > 0)
-            return read(fd, word, sizeof(*word)) == (ssize_t)sizeof(*word) ? 0 : -1;
-    return -1;
-}
-
 int run_keeper_start(const struct run_keeping *keeping, int ms, char folder[static RUN_FOLDER],
                      struct tccl_error *err)
 {
@@ -347,7 +338,7 @@ int run_keeper_start(const struct run_keeping *keeping, int ms, char folder[stat
     if (child < 0)
         return tccl_fail(err, "fork: %s", strerror(errno));
     waitpid(child, NULL, 0);
-    if (hear(mine, tccl_now_ms() + ms + STOP_MS, &word) != 0)
+    if (child_hear(mine, tccl_now_ms() + ms + STOP_MS, &word, sizeof(word)) != 0)
         return tccl_fail(err, "what is to keep a tccld beside the command has ended");
     if (!word.ready)
         return tccl_fail(err, "%s", word.why);
