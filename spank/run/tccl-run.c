@@ -412,7 +412,6 @@ static enum tccl_mode mode_of(const char *text)
 int main(int argc, char **argv)
 {
     struct options options = {0};
-    struct run *run = calloc(1, sizeof(*run));
     struct tccl_error err = {0};
     int status = tccl_options_read(&program, 0, argc, argv, &options, &err);
     if (status == 0 && optind >= argc)
@@ -421,6 +420,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tccl: %s\n", err.text);
     if (status != 0)
         return status < 0 ? EXIT_USAGE : tccl_end_output(0);
+    struct run *run = calloc(1, sizeof(*run));
     if (run) {
         run->options = &options;
         run->command = argv + optind;

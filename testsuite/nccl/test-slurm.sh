@@ -39,7 +39,7 @@ run_step() { # FILE SRUN-OPTION...
 run_step without --tccl=off
 ! grep ^TCCL_ "$work/without" || fail "--tccl=off sets something"
 run_step with --tccl=on
-grep '^TCCL_STATE=planned' "$work/with" || fail "not applied: $(cat "$work/with")"
+grep '^TCCL_STATE=planned' "$work/with" || fail "not planned: $(cat "$work/with")"
 
 "$here/ring-compare" "$work/with" || fail "NCCL built another ring: $(cat "$work/with")"
 ! "$here/ring-compare" "$work/without" "$(sed -n 's/^TCCL_RING=//p' "$work/with")" ||
@@ -56,5 +56,5 @@ version=$(sed 's/.*nccl-\([0-9.]*\).*/\1/' <<<"$("$here/get-nccl" --built)")
 models=()
 for model in amd intel; do models+=(--node "$machines/$model-4gpu.json"); done
 own=$("$TCCL_BUILD/pathfind/tccl-path" solve --json --rings 1 "${models[@]}" | python3 -c 'import json, sys; print("%.2f" % json.load(sys.stdin)["baseline_reach_gbps"])')
-[ "$(cut -d '|' -f 2- "$work/acct" | sort | xargs)" = "planned|yes|$version|$own off|||" ] ||
-    fail "records: $(cat "$work/acct"), not applied with $version and $own GB/s"
+[ "$(cut -d '|' -f 2- "$work/acct" | sort | xargs)" = "off||| planned|yes|$version|$own" ] ||
+    fail "records: $(cat "$work/acct"), not planned with $version and $own GB/s"
