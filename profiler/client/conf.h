@@ -24,7 +24,7 @@ struct tccl_peer {
 };
 
 /* The keys of [tccl]: KEY(type, member, dimension, name, what holds without it, setter, least and
- * most, what may be given). To add a key, add its line, and say it in tccl.conf(5) and the sample.
+ * most, what may be given). To add a key, add its line, and say in tccl.conf(5) when one sets it.
  */
 /* clang-format off */
 #define TCCL_CONF_KEYS(KEY) \
