@@ -10,7 +10,7 @@ import time
 import leftovers
 from catalogue import LOGS, ROOT, Test, all_tests
 from cluster import Cluster
-from schedule import Lane, Result, Runner, log_of
+from schedule import Lane, Result, Runner, last_line, log_of
 
 WIDTHS = {'e2e-mixed': 2, 'e2e-own': 3, 'nccl': 2}  # how many tests of a lane may run at the same time; units: the cores
 SHOWN = 20
@@ -48,7 +48,8 @@ class Reporter:
     def __call__(self, result, again=False):
         if again:
             first = log_of(result.test.name).removesuffix('.log') + '.first.log'
-            print(f'again {result.test.name}: its first log is {os.path.relpath(first, ROOT)}', flush=True)
+            print(f'again {result.test.name}: its first log is {os.path.relpath(first, ROOT)}: {last_line(first)[:200]}',
+                  flush=True)
             return
         name = result.test.name
         counted = name in self.wanted or result.word == 'FAIL' or name not in self.wanted and not result.test.command
