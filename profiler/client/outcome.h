@@ -83,7 +83,8 @@ struct tccl_outcome {
     int64_t subject; /* at the root: a hash of what is promised to which GPUs, as alone; 0: there is
                       * no ring that is worth it */
     double promised; /* of that ring, GB/s */
-    int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
+    int64_t solve_us; /* the wait until the answer at the root, microseconds: from the first JOIN,
+                       * or from when node 0 began to wait for a tccld that hung */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
     char *path; /* to the plugin: the node's plan file; NULL: none. Without a ring: for groups */
     char *ring; /* its text; NULL: none, or too long. To the plugin: up to 4 KiB; else this

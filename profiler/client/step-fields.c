@@ -60,6 +60,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "gpus", TCCL_FIELD_COUNT, PLAN | RECORD, 0, COUNT, OUTCOME(gpus), "GPUs", 5},
     {.name = "mode", TCCL_FIELD_WORD, JOIN_MUST | RECORD, 0, 31, STEP(mode), "Mode", 7, .words = tccl_mode_names},
     {.name = "timeout_ms", TCCL_FIELD_INT, JOIN_MUST, 1, TCCL_MAX_TIMEOUT_MS, STEP(timeout_ms)},
+    {.name = "waited_ms", TCCL_FIELD_INT, JOIN, 0, TCCL_MAX_TIMEOUT_MS, STEP(waited_ms)},
     {.name = "launch", TCCL_FIELD_INT, JOIN, 0, TCCL_LAUNCH_BELOW, STEP(launch)},
     {.name = "min_nodes", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_nodes)},
     {.name = "min_gpus", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_gpus)},

@@ -72,6 +72,7 @@ struct tccl_step {
     int n_gres;
     enum tccl_mode mode; /* OFF: only a record is wanted, no answer */
     int timeout_ms;
+    int waited_ms; /* it has waited for its tccld, and looked for its NCCL, before this JOIN */
     enum tccl_launch launch;
     int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */

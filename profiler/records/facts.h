@@ -19,9 +19,9 @@
     WHOLE(id) TEXT(state) TEXT(built) TEXT(reason_class)                                           \
     WHOLE(n_nodes) WHOLE(gpus) WHOLE(neighbours)                                                   \
     REAL(gbps) REAL(ratio) REAL(alone_gbps) REAL(placed_gbps) REAL(baseline_gbps) WHOLE(solve_us)  \
-    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes)
+    WHOLE(uid) WHOLE(step) TEXT(reason) TEXT(built_reason) TEXT(nodes) TEXT(node_class)
 #define TCCL_FIGURES(WHOLE, REAL, TEXT)                                                            \
-    WHOLE(job) TEXT(account) TEXT(node_class) TEXT(achieved_with) WHOLE(achieved_from)             \
+    WHOLE(job) TEXT(account) TEXT(achieved_with) WHOLE(achieved_from)             \
     REAL(achieved_gbps) REAL(nccl_gbps) WHOLE(sent_bytes) REAL(sent_share)
 /* clang-format on */
 

@@ -11,25 +11,30 @@
 #include "records/record.h"
 #include "records/texts.h"
 
-enum { NAMED = 8 /* nodes looked for in one reason */ };
+enum {
+    NAMED = 8,      /* nodes looked for in one reason */
+    SLOW_LEAST = 5, /* steps by which a node is slow, and failures for which it is named */
+    FAILED_LEAST = 3
+};
+static const double slow_below = 0.95, failed_times = 2;
 
 /* Steps on one node list, of one shape. */
 struct group {
-    double gbps; /* their sum */
+    double gbps, top; /* their sum, and the best of them */
     long steps;
     int shape;
 };
 
 struct node {
-    double share; /* the sum over its steps */
-    long steps, fallbacks;
+    double share, top; /* the sum over its steps, and the best of them */
+    long steps, failed;
 };
 
 struct tccl_nodestats {
     struct tccl_texts lists; /* by node list and shape: groups */
     struct group *groups;
     int groups_room;
-    struct tccl_texts shapes; /* by number of nodes and GPUs */
+    struct tccl_texts shapes; /* by kind, number of nodes and GPUs */
     double *best;             /* of each shape, GB/s */
     int best_room;
     struct tccl_texts names; /* of nodes */
@@ -56,7 +61,7 @@ void tccl_nodestats_free(struct tccl_nodestats *stats)
 }
 
 /* The number of a shape. -1 if out of memory. */
-static int find_shape(struct tccl_nodestats *stats, uint64_t tag)
+static int find_shape(struct tccl_nodestats *stats, const char *kind, uint64_t tag)
 {
     int count = stats->shapes.count;
     double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof(*best));
@@ -64,26 +69,28 @@ static int find_shape(struct tccl_nodestats *stats, uint64_t tag)
         return -1;
     stats->best = best;
     best[count] = 0;
-    return tccl_texts_number(&stats->shapes, "", 0, tag);
+    return tccl_texts_number(&stats->shapes, kind, strlen(kind), tag);
 }
 
 int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
     double gbps = fmax(facts->alone_gbps, facts->gbps);
-    uint64_t tag = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
-    int count = stats->lists.count;
+    uint64_t size = (uint64_t)facts->n_nodes << 32 | (uint32_t)facts->gpus;
+    int count = stats->lists.count, shape = find_shape(stats, facts->node_class, size);
     struct group *groups =
         tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
-    if (!groups)
+    if (shape < 0 || !groups)
         return -1;
     stats->groups = groups;
-    int number = tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), tag);
-    if (number == count)
-        groups[number] = (struct group){.shape = find_shape(stats, tag)};
-    if (number < 0 || groups[number].shape < 0)
+    int number =
+        tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), (uint64_t)shape);
+    if (number < 0)
         return -1;
-    double *best = &stats->best[groups[number].shape];
+    if (number == count)
+        groups[number] = (struct group){.shape = shape};
+    double *best = &stats->best[shape];
     groups[number].gbps += gbps;
+    groups[number].top = fmax(groups[number].top, gbps);
     groups[number].steps++;
     *best = fmax(*best, gbps);
     return 0;
@@ -102,7 +109,7 @@ static struct node *find_node(struct tccl_nodestats *stats, const char *name, si
     return number < 0 ? NULL : &nodes[number];
 }
 
-int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_facts *facts)
+int tccl_nodestats_failed(struct tccl_nodestats *stats, const struct tccl_facts *facts)
 {
     const struct node *seen[NAMED];
     int n_seen = 0;
@@ -124,7 +131,7 @@ int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_fact
             again = again || seen[i] == node;
         if (!node)
             return -1;
-        node->fallbacks += !again;
+        node->failed += !again;
         if (!again)
             seen[n_seen++] = node;
     }
@@ -135,7 +142,7 @@ int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_fact
 static int share_out(struct tccl_nodestats *stats, int number)
 {
     const struct group *group = &stats->groups[number];
-    double share = group->gbps / stats->best[group->shape];
+    double best = stats->best[group->shape];
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
     if (tccl_hosts_expand(tccl_texts_get(&stats->lists, number), TCCL_MAX_NODE_LIST, &hosts,
                           NULL) != 0)
@@ -144,16 +151,30 @@ static int share_out(struct tccl_nodestats *stats, int number)
         struct node *node = find_node(stats, hosts.names[i], strlen(hosts.names[i]));
         if (!node)
             return -1;
-        node->share += share;
+        node->share += group->gbps / best;
+        node->top = fmax(node->top, group->top / best);
         node->steps += group->steps;
     }
     return 0;
 }
 
 struct place {
-    const char *name;
+    const char *name, *stands_out;
     const struct node *node;
 };
+
+/* The other nodes' failures and steps are those of all less its own. */
+static const char *stands_out(const struct node *node, const struct node *all)
+{
+    double steps = (double)(node->steps + node->failed),
+           others = (double)(all->steps + all->failed) - steps;
+    double rate = others > 0 ? (double)(all->failed - node->failed) / others : 0;
+    if (node->steps >= SLOW_LEAST && node->top < slow_below)
+        return "slow";
+    return node->failed >= FAILED_LEAST && (double)node->failed / steps > failed_times * rate
+               ? "failures"
+               : "";
+}
 
 static double mean_share(const struct node *node)
 {
@@ -164,12 +185,14 @@ static int compare(const void *a, const void *b)
 {
     const struct place *one = a, *two = b;
     double share_one = mean_share(one->node), share_two = mean_share(two->node);
+    if (!*one->stands_out != !*two->stands_out)
+        return *one->stands_out ? -1 : 1;
     if (!one->node->steps != !two->node->steps)
         return one->node->steps ? -1 : 1;
     if (share_one != share_two)
         return share_one < share_two ? -1 : 1;
-    if (one->node->fallbacks != two->node->fallbacks)
-        return one->node->fallbacks > two->node->fallbacks ? -1 : 1;
+    if (one->node->failed != two->node->failed)
+        return one->node->failed > two->node->failed ? -1 : 1;
     return strcmp(one->name, two->name);
 }
 
@@ -183,15 +206,23 @@ json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
     cleanup_json json_t *array = json_array();
     if (!places)
         return NULL;
+    struct node all = {0};
+    for (int i = 0; i < count; i++) {
+        all.steps += stats->nodes[i].steps;
+        all.failed += stats->nodes[i].failed;
+    }
     for (int i = 0; i < count; i++)
-        places[i] = (struct place){tccl_texts_get(&stats->names, i), &stats->nodes[i]};
+        places[i] = (struct place){tccl_texts_get(&stats->names, i),
+                                   stands_out(&stats->nodes[i], &all), &stats->nodes[i]};
     qsort(places, (size_t)count, sizeof(*places), compare);
     for (int i = 0; i < count && i < most; i++) {
         const struct node *node = places[i].node;
         json_t *share = node->steps ? json_real(mean_share(node)) : json_null();
-        if (json_array_append_new(array, json_pack("{s:s, s:I, s:o, s:I}", "node", places[i].name,
-                                                   "steps", (json_int_t)node->steps, "share", share,
-                                                   "failed", (json_int_t)node->fallbacks)) != 0)
+        if (json_array_append_new(array,
+                                  json_pack("{s:s, s:I, s:o, s:I, s:s}", "node", places[i].name,
+                                            "steps", (json_int_t)node->steps, "share", share,
+                                            "failed", (json_int_t)node->failed, "stands_out",
+                                            places[i].stands_out)) != 0)
             return NULL;
     }
     return tccl_steal(array);

@@ -26,7 +26,7 @@ enum {
 #define LOOKS                                                                                      \
     (TCCL_LOOK_SHOWN | TCCL_LOOK(n_nodes) | TCCL_LOOK(gpus) | TCCL_LOOK(neighbours) |              \
      TCCL_LOOK(gbps) | TCCL_LOOK(ratio) | TCCL_LOOK(alone_gbps) | TCCL_LOOK(placed_gbps) |         \
-     TCCL_LOOK(baseline_gbps) | TCCL_LOOK(solve_us) | TCCL_LOOK(nodes))
+     TCCL_LOOK(baseline_gbps) | TCCL_LOOK(solve_us) | TCCL_LOOK(nodes) | TCCL_LOOK(node_class))
 
 /* Lower bounds of the histogram's parts. */
 static const double gains[] = {0, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 6};
@@ -228,7 +228,7 @@ static int count_row(void *argument, const struct tccl_facts *facts, struct tccl
     if (!parts[0] || (gains && count_gain(summary, facts->ratio, built) != 0) ||
         (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0) ||
         ((failed || ring) && tccl_reason_of_node(facts->shown.cause) &&
-         tccl_nodestats_fallback(summary->nodes, facts) != 0) ||
+         tccl_nodestats_failed(summary->nodes, facts) != 0) ||
         (facts->solve_us > 0 && tccl_series_add(&summary->solve, (double)facts->solve_us) != 0))
         return tccl_fail(err, "out of memory for a summary");
     return 0;

@@ -137,22 +137,25 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
 static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
 {
     static const struct tccl_doc_column columns[] = {
-        {"Node", -18}, {"Of best", 9}, {"Steps", 9}, {"Failed", 11}};
+        {"Node", -18}, {"Why", -8}, {"Of best", 9}, {"Steps", 9}, {"Failed", 11}};
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) == 0 && !doc->html)
         return;
     tccl_doc_begin(doc, "Nodes that stand out", NULL);
-    tccl_doc_line(doc, "Bandwidth of a node's rings alone (beside no other step) relative to the "
-                       "best ring over as many nodes and GPUs. Listed are nodes below 95 %% and "
-                       "nodes that are named where a ring failed or was not built as planned.");
+    tccl_doc_line(doc, "Slow: none of a node's rings, in 5 steps or more, has 95 %% of the best "
+                       "one over such GPUs and as many nodes, all beside no other step. Failures: "
+                       "3 steps or more, and more than twice as many as on other nodes, name it: "
+                       "their ring failed or was not built as planned.");
     json_array_foreach(nodes, i, node)
     {
-        if (tccl_real_of(node, "share") >= 0.95 && !tccl_number_of(node, "failed"))
+        const char *why = tccl_text_of(node, "stands_out");
+        if (!*why)
             continue;
         if (shown++ == 0)
-            tccl_doc_table(doc, "", NULL, columns, 4);
+            tccl_doc_table(doc, "", NULL, columns, 5);
         tccl_doc_text(doc, tccl_text_of(node, "node"), NAME);
+        tccl_doc_text(doc, why, WORDS);
         if (json_is_number(json_object_get(node, "share"))) {
             tccl_doc_cell(doc, "%.1f %%", 100 * tccl_real_of(node, "share"));
             tccl_doc_bar(doc, tccl_real_of(node, "share"));
@@ -508,10 +511,10 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     }
     format_span(summary, from, to);
     tccl_doc_line(&doc, "%lld step%s, started from %s to %s", steps, ending(steps), from, to);
-    put_achieved(&doc, json_object_get(summary, "achieved"));
-    put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
     put_words(&doc, "What NCCL built, where known", "Built", json_object_get(summary, "built"),
               steps);
+    put_achieved(&doc, json_object_get(summary, "achieved"));
+    put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
     put_reasons(&doc, json_object_get(summary, "reasons"));
     put_gains(&doc, summary);
     put_losses(&doc, summary);

@@ -87,8 +87,8 @@ void acct_html_asked(const struct acct_asked *asked, FILE *out)
     tccl_html_text(user ? user->pw_name : "?", 64, out);
     fprintf(out,
             " may see%s. Bandwidths come from the profiles, in GB/s (1e9 bytes per second). Gains "
-            "compare them with the baseline, NCCL's own rings, on the same profiles. Nothing here "
-            "was measured by the jobs.</p>\n",
+            "compare them with the baseline, NCCL's own rings, on the same profiles. What is "
+            "called achieved was measured by the jobs; all else is predicted.</p>\n",
             asked->complete ? "" : " on this node only: AccountingHost is not set in tccl.conf");
     if (asked->lost) {
         fputs("<p>Not complete: ", out);

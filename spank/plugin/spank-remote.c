@@ -39,7 +39,7 @@ static struct {
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
     struct tccl_outcome plan;          /* set in the step's environment if active */
-    int64_t deadline;                  /* tccl_now_ms */
+    int64_t began, deadline;           /* it waits from, to: tccl_now_ms; 0: it doesn't */
     int timeout_ms;
     int fd;         /* connection to tccld while waiting for the plan, else -1 */
     pid_t opener;   /* of fd */
@@ -222,6 +222,8 @@ static int send_join(int fd, enum tccl_reason cause, const char *reason, int tim
     }
     join.mode = remote.choice.mode;
     join.timeout_ms = timeout_ms;
+    int64_t waited = remote.began ? tccl_now_ms() - remote.began : 0; /* suspended, too */
+    join.waited_ms = waited < TCCL_MAX_TIMEOUT_MS ? (int)waited : TCCL_MAX_TIMEOUT_MS;
     join.by_claims = remote.by_claims;
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
@@ -328,7 +330,8 @@ static void join_ring(spank_t spank)
 {
     struct tccl_error err = {""};
     remote.timeout_ms = timeout_of_mode();
-    remote.deadline = tccl_now_ms() + remote.timeout_ms;
+    remote.began = tccl_now_ms();
+    remote.deadline = remote.began + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
     foresee_nccl(spank);
     remote.fd = find_tccld(&err);

@@ -56,6 +56,7 @@ goes_on() {
 eventually "the note gone" goes_on
 applied 2
 recorded "$alone" 0 state failed
+[ "$(record "$alone" 0 solve_us)" -ge 1900000 ] || fail "it waited 2 s, by its record $(record "$alone" 0 solve_us) us"
 recorded "$both" 0 state failed
 eventually "plan files gone" no_plans
 

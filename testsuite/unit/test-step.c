@@ -170,14 +170,18 @@ static void do_join(int which)
         join.n_nodes--;
     if (join.n_nodes <= join.node)
         join.n_nodes = rig.n_nodes;
+    if (rand() % 4 == 0)
+        join.waited_ms = rand() % 5000;
     cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
     int64_t now = ++fake_us;
     struct connection *connection = new_connection();
     int plans = fake_plans;
     step_join(&rig.daemon, connection, message);
     struct step *step = steps_find(rig.steps, &join.key);
-    if (step && step->joined_us == now)
+    if (step && step->joined_us == now) {
         rig.joined++;
+        CHECK(step->opened_us - step->waited_us <= now - join.waited_ms * INT64_C(1000));
+    }
     CHECK(fake_plans - plans <= 1);
 }
 

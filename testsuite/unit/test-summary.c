@@ -200,10 +200,12 @@ static double best_of(const json_t *records, const json_t *like)
     double best = 0;
     size_t i;
     json_t *record;
-    json_array_foreach((json_t *)records, i,
-                       record) if (has_ring(record) &&
-                                   number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
-                                   number_of(record, "gpus") == number_of(like, "gpus")) best =
+    json_array_foreach(
+        (json_t *)records, i,
+        record) if (has_ring(record) &&
+                    number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
+                    number_of(record, "gpus") == number_of(like, "gpus") &&
+                    strcmp(text_of(record, "node_class"), text_of(like, "node_class")) == 0) best =
         fmax(best, alone_of(record));
     return best;
 }
@@ -219,8 +221,8 @@ static bool names(const json_t *record, const char *node)
 
 struct plain_node {
     char name[8];
-    int steps, fallbacks;
-    double share;
+    int steps, failed;
+    double share, top;
 };
 
 /* Not where the step or the policy is the reason. */
@@ -244,12 +246,27 @@ static void count_node(const json_t *records, const double *best, struct plain_n
         if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
             continue;
         bool fell = is(record, "state", "failed") || has_ring(record);
-        node->fallbacks += fell && names(record, node->name) && blames(record);
+        node->failed += fell && names(record, node->name) && blames(record);
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
         node->steps++;
         node->share += alone_of(record) / best[i];
+        node->top = fmax(node->top, alone_of(record) / best[i]);
     }
+}
+
+/* By what it stands out among all, which are NODES. */
+static const char *stands_out(const struct plain_node *nodes, const struct plain_node *node)
+{
+    double failed = 0, steps = 0;
+    for (const struct plain_node *each = nodes; each < nodes + NODES; each++) {
+        failed += each != node ? each->failed : 0;
+        steps += each != node ? each->failed + each->steps : 0;
+    }
+    bool often = steps == 0 || node->failed * steps > 2 * failed * (node->failed + node->steps);
+    return node->steps > 4 && node->top < 0.95 ? "slow"
+           : node->failed > 2 && often         ? "failures"
+                                               : "";
 }
 
 static void check_nodes(const json_t *records, const json_t *got)
@@ -262,15 +279,22 @@ static void check_nodes(const json_t *records, const json_t *got)
     for (int n = 0; n < NODES; n++) {
         snprintf(nodes[n].name, sizeof(nodes[n].name), "n%d", n + 1);
         count_node(records, best, &nodes[n]);
-        known += nodes[n].steps || nodes[n].fallbacks;
+        known += nodes[n].steps || nodes[n].failed;
     }
     CHECK_INT((long long)json_array_size(got), (long long)known);
     double before = -1;
+    bool out = true;
     json_array_foreach((json_t *)got, i, json)
     {
         const struct plain_node *node = &nodes[atoi(text_of(json, "node") + 1) - 1];
         CHECK_INT((int)number_of(json, "steps"), node->steps);
-        CHECK_INT((int)number_of(json, "failed"), node->fallbacks);
+        CHECK_INT((int)number_of(json, "failed"), node->failed);
+        CHECK_STR(text_of(json, "stands_out"), stands_out(nodes, node));
+        if (!*text_of(json, "stands_out") && out) {
+            before = -1;
+            out = false;
+        }
+        CHECK_INT(*text_of(json, "stands_out") != 0, out);
         double share = node->steps ? node->share / node->steps : 2; /* none stand last */
         if (node->steps)
             check_near(node->name, json_object_get(json, "share"), share);

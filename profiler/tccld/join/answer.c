@@ -163,7 +163,7 @@ void answer_join(struct step *step)
     const struct tccl_outcome *outcome = &step->outcome;
     metrics_answer(step->steps->daemon->metrics, tccl_outcome_told(outcome), outcome->cause,
                    outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
-                   outcome->rings, tccl_now_us() - step->joined_us);
+                   outcome->rings, tccl_now_us() - step->joined_us + step->waited_us);
     answer_waiters(step);
 }
 

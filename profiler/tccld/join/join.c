@@ -144,6 +144,8 @@ static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
 void step_take_part(struct step *step, struct tccl_step *message)
 {
     step->joined_us = tccl_now_us();
+    int64_t began = step->joined_us - message->waited_ms * INT64_C(1000);
+    step->waited_us = began < step->opened_us ? step->opened_us - began : 0;
     step_begin(step, message);
 }
 

@@ -121,7 +121,7 @@ void step_close(struct step *step, enum step_event event)
     if (!step_enter(step, event))
         return;
     probe_cancel(&step->above);
-    step->outcome.solve_us = tccl_now_us() - step->opened_us;
+    step->outcome.solve_us = tccl_now_us() - step->opened_us + step->waited_us;
     if (step->outcome.start == 0)
         step->outcome.start = step->start;
     TAILQ_REMOVE(&steps->open, step, link);

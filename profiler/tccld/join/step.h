@@ -61,6 +61,7 @@ struct step {
     int node, n_nodes, timeout_ms;
     enum step_phase phase;
     int64_t opened_us;
+    int64_t waited_us; /* before that, for this node's tccld: it hung */
     time_t start;
     int64_t end; /* when those who wait give up; once closed: when the step is forgotten */
 
