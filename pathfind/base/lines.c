@@ -96,6 +96,15 @@ int tccl_lines_open(const char *text, size_t size, struct tccl_lines *lines, str
     return tccl_fail(err, "it is cut: its last line is not \"end\"");
 }
 
+size_t tccl_lines_length(const char *file, size_t size)
+{
+    const char *end = file + size, *stop;
+    for (const char *line = file; line < end && (stop = line_end(line, end)); line = stop + 1)
+        if (stop - line == 3 && memcmp(line, "end", 3) == 0)
+            return (size_t)(stop + 1 - file);
+    return 0;
+}
+
 bool tccl_lines_are(const struct tccl_lines *lines, const char *name, int version)
 {
     return strcmp(lines->name, name) == 0 && lines->version == version;

@@ -32,6 +32,9 @@ struct tccl_lines {
 /* Returns 0, or -1 with err: not such a text, cut, or too long. */
 int tccl_lines_open(const char *text, size_t size, struct tccl_lines *lines,
                     struct tccl_error *err);
+/* Of a text at the beginning of a file that goes on: its length, with its last line; 0: there is
+ * none. */
+size_t tccl_lines_length(const char *file, size_t size);
 bool tccl_lines_are(const struct tccl_lines *lines, const char *name, int version);
 
 /* The value of the only line with that key. Returns its length, or -1: there is none, there are

@@ -3,6 +3,7 @@
 
 #include "base/state.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -452,9 +453,12 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
     static char text[SHIM_PLAN_SIZE + 1]; /* read once in a process, by one thread */
     memset(plan, 0, sizeof(*plan));
     long size = shim_read_file(path, text, sizeof(text));
+    if (size < 0 && errno == EFBIG)
+        size = SHIM_PLAN_SIZE; /* tccld's record, which follows, may be longer */
     if (size < 0)
         return tccl_fail(why, "the plan file can't be read: %s", path);
-    if (shim_plan_parse(text, (size_t)size, plan, why) != 0)
+    size_t length = tccl_lines_length(text, (size_t)size);
+    if (shim_plan_parse(text, length ? length : (size_t)size, plan, why) != 0)
         return -1;
     return read_folder(path, plan, why);
 }

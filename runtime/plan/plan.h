@@ -68,10 +68,10 @@ struct shim_plan {
     struct shim_chain chain;  /* rings.n 0: the plan is for groups of the GPUs alone */
 };
 
-enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */
+enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan is at most so long; its file may go on */
 
-/* Reads and checks a plan file; its folder's name must be that of the step it is for. parse:
- * without the folder, which is "" then. Returns 0, or -1 with why. */
+/* Reads and checks the plan at the beginning of a file; its folder's name must be that of the step
+ * it is for. parse: without the folder, which is "" then. Returns 0, or -1 with why. */
 int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *why);
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why);
 

@@ -76,7 +76,7 @@ end
 
 echo "--- a step whose slurmstepd was killed is gone"
 begin "${two[@]}"
-records() { cat "$cluster"/nodes/n1/run/*/step 2>/dev/null; }
+records() { cat "$cluster"/nodes/n1/run/*/plan 2>/dev/null; }
 written() { records | grep -q '"stepd"'; }
 eventually "the step is written down" written
 kill -9 "$(records | sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p')"

@@ -80,7 +80,7 @@ first=$!
 eventually "the first step" test -s "$work/ring"
 chains=$(sed 's/^n1\[//; s/\].*//' "$work/ring")
 case $chains in *"|"*) ;; *) fail "the first step has a single ring: $chains" ;; esac
-written() { cat "$cluster"/nodes/n1/run/*/step | grep -F '"rings"' | grep -F ' | '; }
+written() { cat "$cluster"/nodes/n1/run/*/plan | grep -F '"rings"' | grep -F ' | '; }
 eventually "the step is written down" written
 known=$(written)
 pid=$(<"$cluster/pid/tccld@n1")

@@ -45,7 +45,7 @@ MAY = {"tccld": {"reads the kernel's settings"},
 
 
 # What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/SECURITY.md has the same table.
-MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/step": 0o600,
+MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640,
          "state/records.db": 0o600, "state/records.db-wal": 0o600, "state/records.db-shm": 0o600, "state/tccld.lock": 0o600,
          "state/outbox.db": 0o600, "state/outbox.db-journal": 0o600}
 
@@ -70,7 +70,7 @@ def wrong_modes(node):
     """What is there that should not be so, or what is missing: each, with its mode if it has one."""
     found = made(node, GIVEN)
     wrong = {path: oct(mode) for path, mode in found.items() if MODES.get(path) != mode}
-    return wrong | {path: "missing" for path in ("run/STEP/plan", "run/STEP/step") if path not in found}
+    return wrong | {path: "missing" for path in ("run/STEP/plan",) if path not in found}
 
 
 def under(which, folder, *command):

@@ -5,6 +5,7 @@ had none. A tccld that is started while the disk hangs says so, can be ended, an
 file system can be mounted, nothing is tried.
 # level: quick
 """
+import contextlib
 import itertools
 import os
 import shutil
@@ -69,7 +70,13 @@ class Frozen(Target):
         return sorted(name for name in os.listdir(f"{self.disk}/run") if "-" in name and name[0].isdigit())
 
     def plans(self):
-        return [name for name in self.left() if os.path.exists(f"{self.disk}/run/{name}/plan")]
+        return [name for name in self.left() if self.has_plan(f"{self.disk}/run/{name}/plan")]
+
+    def has_plan(self, path):
+        """A record may be there alone."""
+        with contextlib.suppress(FileNotFoundError), open(path) as file:
+            return file.readline().startswith("tccl-plan ")
+        return False
 
 
 def key_of(job):

@@ -352,7 +352,11 @@ TEST(folder)
     CHECK(!shim_plan_of_launcher(found, script, sizeof(script))); /* a step's own plan */
     CHECK(!shim_plan_of_launcher("plan", found, sizeof(found)));
     const char *path = file(folder, "7.2.1-0123456789abcdef");
-    CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0);
+    CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* what follows is tccld's */
+    CHECK_OK(shim_plan_read(path, &plan, &why));
+    CHECK_INT(truncate(path, (off_t)strlen(plan_text) - 1), 0);
+    CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
+    CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* and its end is not among the first */
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);

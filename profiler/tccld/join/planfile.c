@@ -1,7 +1,6 @@
-/* Records and plans, those of each step in a folder of its own in RunDir. The folder's name holds a
- * hash of the step's key and no text from outside; it must be ours, and what others have put in the
- * plan's place goes.
- */
+/* A file for each step, in a folder of its own in RunDir. The folder's name holds a hash of the
+ * step's key and no text from outside; it must be ours, and what others have put in the file's
+ * place goes. */
 #include "tccld/join/planfile.h"
 
 #include <ctype.h>
@@ -19,9 +18,9 @@
 #include "base/cleanup.h"
 #include "client/key.h"
 
-#define PLAN_NAME "plan"
-#define RECORD_NAME "step"
-#define NEW ".new"
+#define FILE_NAME "plan"
+#define NEW_NAME "plan.new"
+#define BEFORE_NAME "step" /* of a tccld that had records in files of their own */
 
 enum { RECORD_MOST = 512 * 1024 };
 
@@ -47,7 +46,7 @@ static int open_folder(const char *run_dir, const char *name, bool make)
         errno = EPERM;
         return -1;
     }
-    if (make && fchmod(fd, 0711) != 0) /* whatever the umask */
+    if (make && (stat.st_mode & 07777) != 0711 && fchmod(fd, 0711) != 0) /* whatever the umask */
         return -1;
     return keep(&fd);
 }
@@ -81,66 +80,88 @@ static int let_job_read(int fd, uid_t uid, gid_t gid)
     return errno == EOPNOTSUPP && geteuid() == 0 && fchown(fd, 0, gid) == 0 ? fchmod(fd, 0640) : -1;
 }
 
-/* A file that is there is a whole one, whenever we are killed. Returns it, open, before it has its
- * name, or -1 with errno. */
-static int write_new(int folder, const char *new, const char *text, size_t size)
+/* Opens the file in which the next one is written. Returns it, or -1 with errno. */
+static int open_new(int folder)
 {
-    if (unlinkat(folder, new, 0) != 0 && errno != ENOENT)
-        return -1;
-    cleanup_close int fd =
-        openat(folder, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    while (fd >= 0 && size > 0) {
-        ssize_t done = write(fd, text, size);
-        if (done < 0 && errno != EINTR)
+    enum { HOW = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    int fd = openat(folder, NEW_NAME, HOW, 0600);
+    if (fd >= 0 || errno != EEXIST || unlinkat(folder, NEW_NAME, 0) != 0)
+        return fd;
+    return openat(folder, NEW_NAME, HOW, 0600);
+}
+
+/* The lines of a plan (size 0: there is none), and the record behind them. What is there is a whole
+ * one, whenever we are killed. Returns 0, or -1 with errno. */
+static int write_file(int folder, const char *plan, size_t size, uid_t uid, gid_t gid,
+                      const char *record)
+{
+    cleanup_close int fd = open_new(folder);
+    size_t all = size + strlen(record), done = 0;
+    while (fd >= 0 && done < all) {
+        bool behind = done >= size;
+        const char *from = behind ? record + (done - size) : plan + done;
+        ssize_t written = write(fd, from, behind ? all - done : size - done);
+        if (written < 0 && errno != EINTR)
             return -1;
-        if (done > 0) {
-            text += done;
-            size -= (size_t)done;
-        }
+        done += written > 0 ? (size_t)written : 0;
     }
-    return keep(&fd);
+    if (fd < 0 || (size > 0 && let_job_read(fd, uid, gid) != 0))
+        return -1;
+    return renameat(folder, NEW_NAME, folder, FILE_NAME);
 }
 
-static int write_plan(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
+/* A regular file in the folder, or -1 with errno. */
+static int open_in(int folder, const char *file)
 {
-    cleanup_close int fd = write_new(folder, PLAN_NAME NEW, text, size);
-    return fd >= 0 && let_job_read(fd, uid, gid) == 0
-               ? renameat(folder, PLAN_NAME NEW, folder, PLAN_NAME)
-               : -1;
+    struct stat stat;
+    cleanup_close int fd =
+        folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode))) {
+        errno = EINVAL;
+        return -1;
+    }
+    return fd < 0 ? -1 : keep(&fd);
 }
 
-static int write_record(int folder, const char *text)
+/* The lines of the plan in an open file, and where its record begins. Returns their length; 0: it
+ * has none. */
+static size_t read_plan(int fd, char text[static TCCL_LINES_SIZE])
 {
-    cleanup_close int fd = write_new(folder, RECORD_NAME NEW, text, strlen(text));
-    return fd >= 0 ? renameat(folder, RECORD_NAME NEW, folder, RECORD_NAME) : -1;
+    ssize_t size = fd < 0 ? -1 : pread(fd, text, TCCL_LINES_SIZE, 0);
+    return size < 0 ? 0 : tccl_lines_length(text, (size_t)size);
 }
 
-int planfile_record(const char *run_dir, const char *name, const char *record,
+int planfile_record(const char *run_dir, const char *name, const char *record, bool plan, uid_t uid,
                     struct tccl_error *err)
 {
+    char text[TCCL_LINES_SIZE];
+    struct stat stat = {0};
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder >= 0 && write_record(folder, record) == 0)
+    cleanup_close int before = plan ? open_in(folder, FILE_NAME) : -1;
+    size_t size = before >= 0 && fstat(before, &stat) == 0 ? read_plan(before, text) : 0;
+    if (folder >= 0 && write_file(folder, text, size, uid, stat.st_gid, record) == 0)
         return 0;
-    return tccl_fail(err, "%s/%s/" RECORD_NAME " can't be written: %s", run_dir, name,
+    return tccl_fail(err, "%s/%s/" FILE_NAME " can't be written: %s", run_dir, name,
                      strerror(errno));
 }
 
-static int open_file(const char *run_dir, const char *name, const char *file)
+/* What is behind the plan, or all of a file of a tccld before this one. NULL: nothing whole. */
+static json_t *load_record(int fd, size_t plan)
 {
     struct stat stat;
-    cleanup_close int folder = open_folder(run_dir, name, false);
-    cleanup_close int fd =
-        folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? keep(&fd) : -1;
+    if (fd < 0 || fstat(fd, &stat) != 0 || stat.st_size > (off_t)plan + RECORD_MOST ||
+        stat.st_size <= (off_t)plan || lseek(fd, (off_t)plan, SEEK_SET) < 0)
+        return NULL;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
 }
 
 json_t *planfile_read_record(const char *run_dir, const char *name)
 {
-    cleanup_close int fd = open_file(run_dir, name, RECORD_NAME);
-    struct stat stat;
-    return fd >= 0 && fstat(fd, &stat) == 0 && stat.st_size <= RECORD_MOST
-               ? json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL)
-               : NULL;
+    char text[TCCL_LINES_SIZE];
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    cleanup_close int fd = open_in(folder, FILE_NAME), before = open_in(folder, BEFORE_NAME);
+    json_t *record = load_record(fd, read_plan(fd, text));
+    return record ? record : load_record(before, 0);
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
@@ -170,7 +191,7 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     struct tccl_lines lines;
     struct shared_file shared = {.gid = gid};
     tccl_key_folder(key, name);
-    int length = snprintf(path, PATH_MAX, "%s/%s/" PLAN_NAME, run_dir, name);
+    int length = snprintf(path, PATH_MAX, "%s/%s/" FILE_NAME, run_dir, name);
     if (length >= PATH_MAX)
         return tccl_fail(err, "the plan can't be written: the path of RunDir is too long");
     if (tccl_lines_end(plan) != 0 || tccl_lines_open(plan->text, plan->length, &lines, err) != 0)
@@ -179,8 +200,7 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     if (tccl_line_integer(&lines, "uid", 0, UINT32_MAX, &uid) != 0)
         uid = geteuid(); /* it does not say whose it is */
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder < 0 || write_record(folder, record) != 0 ||
-        write_plan(folder, (uid_t)uid, gid, plan->text, plan->length) != 0) {
+    if (folder < 0 || write_file(folder, plan->text, plan->length, (uid_t)uid, gid, record) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
         planfile_take_back(run_dir, key, monitor);
         *path = '\0';
@@ -227,9 +247,9 @@ static void remove_shared(const char *run_dir, const char *name, struct monitor 
     char text[TCCL_LINES_SIZE];
     struct tccl_lines plan;
     struct shared_file file = {0};
-    cleanup_close int fd = open_file(run_dir, name, PLAN_NAME);
-    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text));
-    if (size > 0 && tccl_lines_open(text, (size_t)size, &plan, NULL) == 0 &&
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    cleanup_close int fd = open_in(folder, FILE_NAME);
+    if (tccl_lines_open(text, read_plan(fd, text), &plan, NULL) == 0 &&
         tccl_lines_are(&plan, PLANFILE_NAME, PLANFILE_VERSION) &&
         find_shared(name, &plan, &file) == 0)
         monitor_remove(monitor, &file);
@@ -237,10 +257,10 @@ static void remove_shared(const char *run_dir, const char *name, struct monitor 
 
 bool planfile_lacks_plan(const char *run_dir, const char *name)
 {
-    struct stat stat;
+    char text[TCCL_LINES_SIZE];
     cleanup_close int folder = open_folder(run_dir, name, false);
-    return folder >= 0 && fstatat(folder, PLAN_NAME, &stat, AT_SYMLINK_NOFOLLOW) != 0 &&
-           errno == ENOENT;
+    cleanup_close int fd = open_in(folder, FILE_NAME);
+    return folder >= 0 && (fd >= 0 ? read_plan(fd, text) == 0 : errno == ENOENT);
 }
 
 /* Returns the folder, open, or -1: it is not there, or none of ours. */
@@ -249,8 +269,8 @@ static int remove_plan(const char *run_dir, const char *name, struct monitor *mo
     remove_shared(run_dir, name, monitor);
     int folder = open_folder(run_dir, name, false);
     if (folder >= 0) {
-        unlinkat(folder, PLAN_NAME, 0);
-        unlinkat(folder, PLAN_NAME NEW, 0);
+        unlinkat(folder, FILE_NAME, 0);
+        unlinkat(folder, NEW_NAME, 0);
     }
     return folder;
 }
@@ -271,9 +291,9 @@ int planfile_remove_folder(const char *run_dir, const char *name, struct monitor
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
         return -1;
-    unlinkat(folder, RECORD_NAME, 0);
-    unlinkat(folder, RECORD_NAME NEW, 0);
-    unlinkat(folder, "built", 0); /* of a tccld before records */
+    unlinkat(folder, BEFORE_NAME, 0);
+    unlinkat(folder, BEFORE_NAME ".new", 0);
+    unlinkat(folder, "built", 0); /* of one before that */
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 

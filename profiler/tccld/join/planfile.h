@@ -1,5 +1,5 @@
-/* planfile.h: the folder of a step in RunDir: its record (running.h), and its plan, which is what a
- * node's tasks read of the ring. */
+/* planfile.h: the file of a step, RunDir/STEP/plan: the lines that a node's tasks read of the ring
+ * or of their groups, if the step has a plan, and behind them its record (running.h). */
 #ifndef TCCL_PLANFILE_H
 #define TCCL_PLANFILE_H
 
@@ -16,21 +16,23 @@ enum { PLANFILE_VERSION = 1 };
 
 /* Begins the lines of a plan. */
 void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE]);
-/* Ends them, and writes the record of a step and its plan: mode 0600, the plan with an ACL for the
- * job's user, or, without ACLs, 0640 root:gid as root. path gets its name. By the monitor, or as
- * root, the runtime shim's file is made, too (rights/shared-file.h). Returns 0, or -1 with err:
- * nothing is then left of the plan. */
+/* Ends them, and writes them with the record of the step: mode 0600 with an ACL for the job's user,
+ * or, without ACLs, 0640 root:gid as root. path gets the file's name. By the monitor, or as root,
+ * the runtime shim's file is made, too (rights/shared-file.h). Returns 0, or -1 with err: nothing
+ * is then left of the plan. */
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
                    const char *record, struct tccl_line_writer *plan, struct monitor *monitor,
                    char path[static PATH_MAX], struct tccl_error *err);
-/* Removes the plan, the link to it, and the shim's file; the record stays. */
+/* Removes the file, the link to it, and the shim's file: the record is to be written anew. */
 void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
                         struct monitor *monitor);
 
-/* The record alone, of the step with that folder (tccl_key_folder). Returns 0, or -1 with err. */
-int planfile_record(const char *run_dir, const char *name, const char *record,
+/* Writes the record of the step with that folder (tccl_key_folder) anew, behind the plan that is
+ * there (plan: its user is uid), or alone: mode 0600. Returns 0, or -1 with err. */
+int planfile_record(const char *run_dir, const char *name, const char *record, bool plan, uid_t uid,
                     struct tccl_error *err);
-/* A new reference; NULL: there is none, or no whole one. */
+/* A new reference; NULL: there is none, or no whole one. Where the plan has none behind it, that of
+ * a tccld before this one is read, RunDir/STEP/step. */
 json_t *planfile_read_record(const char *run_dir, const char *name);
 
 /* RunDir/<job>.launcher leads to the folder of the step that an MPI launcher of this job has
@@ -38,13 +40,14 @@ json_t *planfile_read_record(const char *run_dir, const char *name);
 #define PLANFILE_LAUNCHER ".launcher"
 void planfile_link(const char *run_dir, const struct tccl_step_key *key);
 
-/* Removes a step's plan and its folder, if they are there, the link to it, and, by the monitor, or
+/* Removes a step's file and its folder, if they are there, the link to it, and, by the monitor, or
  * as root, the runtime shim's file. */
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key, struct monitor *monitor);
 
 /* The same by the folder's name, for the sweeping of RunDir. Does the name look like one? */
 bool planfile_is_folder(const char *name);
-/* Is it a folder of ours without a plan? A tccld was killed while it made or removed it. */
+/* Is it a folder of ours without a plan? If there is no record, either, a tccld was killed while it
+ * made or removed it. */
 bool planfile_lacks_plan(const char *run_dir, const char *name);
 /* Returns 0, or -1: it is not there, or no folder of ours. */
 int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor);

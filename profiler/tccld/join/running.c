@@ -131,6 +131,8 @@ static int from_json(const json_t *json, struct running_step *step)
 struct saving {
     char run_dir[PATH_MAX], folder[TCCL_KEY_TEXT];
     char *text;
+    bool plan;
+    uid_t uid;
     int rc;
     struct tccl_error err;
 };
@@ -138,7 +140,8 @@ struct saving {
 static void write_record(void *task)
 {
     struct saving *saving = task;
-    saving->rc = planfile_record(saving->run_dir, saving->folder, saving->text, &saving->err);
+    saving->rc = planfile_record(saving->run_dir, saving->folder, saving->text, saving->plan,
+                                 saving->uid, &saving->err);
 }
 
 static void free_text(void *task, int ran)
@@ -150,7 +153,8 @@ static void free_text(void *task, int ran)
 
 int running_save(struct running *running, struct running_step *step)
 {
-    struct saving saving = {.text = running_text(step), .rc = -1};
+    struct saving saving = {
+        .text = running_text(step), .plan = step->plan, .uid = step->uid, .rc = -1};
     struct daemon *daemon = running->daemon;
     strcpy(saving.run_dir, daemon->conf->run_dir);
     strcpy(saving.folder, step->folder);
@@ -361,7 +365,7 @@ struct running_step *running_load(struct running *running, const char *folder)
         }
     }
     if (json && running->count < RUNNING_MOST)
-        log_line("RunDir: %s/step is no record of this version, so nothing is known of that step",
+        log_line("RunDir: %s/plan has no record of this version, so nothing is known of that step",
                  folder);
     if (step)
         free_step(step);
