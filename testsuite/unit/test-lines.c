@@ -113,6 +113,9 @@ TEST(wrong)
     memcpy(big + TCCL_LINES_SIZE - 5, "\nend\n", 5);
     CHECK_INT(tccl_lines_open(big, TCCL_LINES_SIZE, &lines, NULL), 0);
     CHECK_INT(tccl_lines_open("t 1\na b\0c\nend\n", 14, &lines, NULL), -1);
+    CHECK_INT(tccl_lines_length("t 1\nend 2\nend\n{\nend\n", 22), 14);
+    CHECK_INT(tccl_lines_length("t 1\nend", 7), 0);
+    CHECK_INT(tccl_lines_length("", 0), 0);
 }
 
 /* Random texts, numbers and words come back as they were. */
