@@ -385,7 +385,8 @@ CUresult cuEventElapsedTime(float *ms, CUevent begun, CUevent ended)
         result = CUDA_ERROR_CAPTURED_EVENT;
     else if (first->stamp && last->stamp) {
         bool done = reached(first->event) && reached(last->event);
-        *ms = done ? (float)(last->stamp->ms - first->stamp->ms) : 0;
+        /* The clock of a paced machine is as slow as all the rest of it. */
+        *ms = done ? (float)((last->stamp->ms - first->stamp->ms) / pace_slower()) : 0;
         result = done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     }
     pthread_mutex_unlock(&rig_streams_lock);

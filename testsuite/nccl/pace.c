@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,9 +18,10 @@ enum {
     NODES = 8,
     RESOURCES = 4096, /* of a node */
     TRANSFERS = 1024,
-    USES = 64,          /* of a transfer */
-    RULES = 128,        /* of a node */
-    WHENS = 16,         /* of a rule */
+    USES = 64,   /* of a transfer */
+    RULES = 128, /* of a node */
+    WHENS = 16,  /* of a rule */
+    WAITED_FOR = 1 << 30,
     LOOK_NS = 2000000,  /* a copy that waits looks so often whether rates have changed */
     LATE_NS = 20000000, /* a thread that comes later than that had something else to do */
     SWEEP_NS = 500000000
@@ -50,7 +53,7 @@ struct node {
 
 /* All of it zero is a good one. */
 struct flows {
-    int owner; /* the process that changes it */
+    int owner; /* the process that changes it, and whether others wait for it */
     int64_t at;
     int64_t swept;
     int n; /* places in use, at most */
@@ -187,6 +190,11 @@ bool pace_open(void)
     while ((fresh = __atomic_load_n(&state, __ATOMIC_SEQ_CST)) == 1)
         sched_yield();
     return fresh == 3;
+}
+
+double pace_slower(void)
+{
+    return pace_open() ? slower : 1;
 }
 
 int pace_find(int node, const char *name)
@@ -345,26 +353,36 @@ void pace_rates(const struct pace_part *parts, int n, double *rates)
 
 /* ---- Copies ---- */
 
-/* A process that was killed while it held it leaves it to the next one. */
+static bool change_owner(int from, int to)
+{
+    return __atomic_compare_exchange_n(&shared->owner, &from, to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+/* A process that was killed while it held it leaves it to the next one. Threads that wait sleep:
+ * there may be a hundred of them for each processor. */
 static void take(void)
 {
     int self = getpid();
 
-    for (unsigned tries = 0;; tries++) {
-        int owner = 0;
-        if (__atomic_compare_exchange_n(&shared->owner, &owner, self, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
-            return;
-        if (tries % 4096 == 4095 && owner != self && kill(owner, 0) != 0 && errno == ESRCH)
-            __atomic_compare_exchange_n(&shared->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST);
-        sched_yield();
+    if (change_owner(0, self))
+        return;
+    while (!change_owner(0, self | WAITED_FOR)) {
+        int owner = __atomic_load_n(&shared->owner, __ATOMIC_SEQ_CST);
+        struct timespec most = {.tv_nsec = 10000000};
+        if (owner == 0 || (!(owner & WAITED_FOR) && !change_owner(owner, owner | WAITED_FOR)))
+            continue;
+        if (syscall(SYS_futex, &shared->owner, FUTEX_WAIT, owner | WAITED_FOR, &most, NULL, 0) !=
+                0 &&
+            errno == ETIMEDOUT && kill(owner & ~WAITED_FOR, 0) != 0 && errno == ESRCH)
+            change_owner(owner | WAITED_FOR, 0);
     }
 }
 
 static void give(void)
 {
-    __atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+    if (__atomic_exchange_n(&shared->owner, 0, __ATOMIC_SEQ_CST) & WAITED_FOR)
+        syscall(SYS_futex, &shared->owner, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* All flows up to now. A copy that is done, and whose thread has not noticed, goes on: its next one
@@ -422,6 +440,18 @@ static void sleep_ns(int64_t ns)
     nanosleep(&time, NULL);
 }
 
+/* How long a copy takes from now on, without the lock: while others change it this may be wrong. */
+static double due_ns(const struct flow *flow)
+{
+    double left, rate;
+    int64_t at;
+
+    __atomic_load(&flow->left, &left, __ATOMIC_RELAXED);
+    __atomic_load(&flow->rate, &rate, __ATOMIC_RELAXED);
+    at = __atomic_load_n(&shared->at, __ATOMIC_RELAXED);
+    return left / rate - (double)(now_ns() - at);
+}
+
 void pace_copy(struct pace_stream *stream, const struct pace_part *parts, int n, size_t bytes,
                bool (*gone)(void *data), void *data)
 {
@@ -443,7 +473,9 @@ void pace_copy(struct pace_stream *stream, const struct pace_part *parts, int n,
     while (flow->left > 0 && (!gone || !gone(data))) {
         double due = flow->left / flow->rate;
         give();
-        sleep_ns(due < LOOK_NS ? (int64_t)due + 1 : LOOK_NS);
+        do
+            sleep_ns(due < LOOK_NS ? (int64_t)due + 1 : LOOK_NS);
+        while ((due = due_ns(flow)) > 0 && (!gone || !gone(data)));
         take();
         advance(now_ns());
     }

@@ -30,6 +30,9 @@ struct pace_stream {
  * on stderr; then nothing is paced. */
 bool pace_open(void);
 
+/* How many times as slow as the machine all of it runs; 1: nothing is paced. */
+double pace_slower(void);
+
 /* The place of a transfer such as "g0>m1" on a node; -1: the model has none. */
 int pace_find(int node, const char *name);
 

@@ -7,14 +7,14 @@
 
 readonly slower=4
 record() { # PYTHON-CONDITION over r, the record
-    python3 - "$step_folder/record.json" "$slower" "$1" <<'PYTHON' || { show_log; fail "$what: the record is not so: $1"; }
+    python3 - "$step_folder/record.json" "$1" <<'PYTHON' || { show_log; fail "$what: the record is not so: $1"; }
 import json
 import sys
 r = json.load(open(sys.argv[1]))[0]
-most = 1.05 / float(sys.argv[2])  # of what the model gives
+most = 1.05  # of what the model gives
 print({name: r.get(name) for name in ("state", "built", "gbps", "nccl_gbps", "achieved_gbps", "achieved_with", "achieved_algorithm", "achieved_median", "achieved_from", "samples", "sent_bytes",
                                       "sent_share")})
-sys.exit(not eval("(" + sys.argv[3] + ")"))
+sys.exit(not eval("(" + sys.argv[2] + ")"))
 PYTHON
 }
 large=(--go-on --times 2) # three times each, after which its end is waited for
