@@ -120,6 +120,15 @@ static struct shim_init *refuse(tccl_bus gpu, int ranks)
     return shim_pending_add(&init);
 }
 
+/* This process has the shim, and works on that GPU. NCCL takes the user's own kind of P2P before
+ * the step's. */
+static void claim(const struct shim_process *process, tccl_bus gpu)
+{
+    if ((shim_process_user() & (SHIM_USER_KIND | SHIM_USER_READ)) == SHIM_USER_KIND)
+        shim_registry_keep_writing(process->registry);
+    shim_registry_claim_gpu(process->registry, gpu);
+}
+
 /* Writes a rank down where the others of the node see it. Returns what is under way; one that is
  * refused, or NULL, if this rank is answered nothing, nor are others of its communicator. */
 static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
@@ -136,7 +145,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
         return refuse(member->gpu, comm->ranks);
     }
     if (member->gpu != SHIM_NO_BUS)
-        shim_registry_claim_gpu(process->registry, member->gpu);
+        claim(process, member->gpu);
     init.place = shim_entry_join(init.entry, member);
     init.graph_fd = make_file(SHIM_GRAPH_NAME, SHIM_GRAPH_SIZE, init.graph_path);
     init.topo_fd = make_file(SHIM_TOPO_NAME, SHIM_TOPO_SIZE, init.topo_path);
@@ -185,7 +194,7 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     if (ranks == 1) {
         const char *blocking = shim_env("NCCL_COMM_BLOCKING");
         if (!shim_device_current(&gpu, NULL))
-            shim_registry_claim_gpu(process->registry, gpu);
+            claim(process, gpu);
         bool later = shim_group_depth > 0 || read.waits_not || (blocking && *blocking == '0');
         return later ? refuse(SHIM_NO_BUS, 1) : NULL;
     }

@@ -369,7 +369,7 @@ static int check_rings(const struct shim_chain *chain, struct tccl_error *why)
     return 0;
 }
 
-static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
+static int write_files(const struct shim_plan *plan, bool reads, const struct shim_comm *comm,
                        const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
                        struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why)
 {
@@ -381,7 +381,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     uint32_t user[SHIM_GPUS] = {0};
     for (int i = 0; i < n; i++)
         user[shim_ring_find(first, members[i].gpu)] = members[i].user;
-    if (shim_settings_suit(chain, user, plan->reads, why) ||
+    if (shim_settings_suit(chain, user, reads, why) ||
         (hidden && check_hidden(chain, members[0].version, why)) || check_rings(chain, why) ||
         find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))
@@ -404,7 +404,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     return write_texts(members, n, &places, &numbers, answer, apart, why);
 }
 
-int shim_decide(const struct shim_plan *plan, const struct shim_registry *registry,
+int shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
                 const struct shim_comm *comm, const struct shim_member *members, int n,
                 struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why)
 {
@@ -421,5 +421,7 @@ int shim_decide(const struct shim_plan *plan, const struct shim_registry *regist
     if (check_wanted(members, n, shim_members_hidden(plan, members, n), linked, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
-    return write_files(plan, comm, members, n, linked, answer, apart, why);
+    bool reads =
+        plan->reads && registry && shim_registry_reads(registry, plan->gpus, plan->n_gpus, false);
+    return write_files(plan, reads, comm, members, n, linked, answer, apart, why);
 }

@@ -28,8 +28,8 @@ const struct shim_process *shim_process_arm(uint32_t version);
  */
 const struct shim_process *shim_process_armed(void);
 
-/* Does P2P read in this process, unless the user says otherwise? By the step's plan, whatever else
- * failed here: ends of P2P that have not the same answer lose data. False before arm. */
+/* NCCL asks: does P2P read in this process, unless the user says otherwise? By the step's plan,
+ * where all of its processes here can be told (shim_registry_reads). False before arm. */
 bool shim_process_reads(void);
 
 /* What the user has set; read at the first question for it. */
@@ -116,7 +116,7 @@ struct shim_comm {
 /* Is the set of members complete and consistent, which chain, which files? Fills answer, and apart
  * with the graph file where not all nodes build several rings. Returns 0, or -1 with why. members:
  * those of this communicator. */
-int shim_decide(const struct shim_plan *plan, const struct shim_registry *registry,
+int shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
                 const struct shim_comm *comm, const struct shim_member *members, int n,
                 struct shim_answer *answer, struct shim_text *apart, struct tccl_error *why);
 

@@ -20,7 +20,6 @@ static struct {
     shim_lock arming;
     pid_t user_pid; /* what the user has set was read in this process */
     uint32_t user;
-    bool reads;
 } process;
 
 /* What NCCL takes for one host, and what the ranks must share for the registry to be one. */
@@ -58,7 +57,6 @@ static int prepare(struct shim_process *to, struct tccl_error *why)
     to->plan.of_launcher = launcher;
     if (shim_plan_fits(&to->plan, why))
         return -1;
-    process.reads = to->plan.reads;
     to->registry = shim_registry_open(&to->plan, why);
     to->host = host_word();
     if (to->registry)
@@ -88,7 +86,6 @@ const struct shim_process *shim_process_arm(uint32_t version)
     if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid) {
         struct tccl_error why = {""};
         self.version = version;
-        process.reads = false;
         int state = prepare(&self, &why) ? OFF : ARMED;
         if (state == OFF)
             shim_log(SHIM_LOG_WARN, "no ring for this process: %s", why.text);
@@ -101,7 +98,9 @@ const struct shim_process *shim_process_arm(uint32_t version)
 
 bool shim_process_reads(void)
 {
-    return __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) == getpid() && process.reads;
+    const struct shim_process *armed = shim_process_armed();
+    return armed && armed->plan.reads &&
+           shim_registry_reads(armed->registry, armed->plan.gpus, armed->plan.n_gpus, true);
 }
 
 /* Threads that come at the same time all read it, with the same result. */

@@ -21,6 +21,9 @@ struct place {
     struct shim_member member;
 };
 
+/* Of P2P in all processes. */
+enum kind { KIND_OPEN, KIND_READS, KIND_WRITES };
+
 enum { VERDICTS = 4 }; /* APPLIED to DIFFERS (verify.h) */
 
 struct shim_entry {
@@ -50,6 +53,7 @@ struct shim_registry {
     int closed;        /* no new entries */
     uint64_t reserved; /* bytes of memory */
     int unheard;       /* a node of the step */
+    int kind;          /* enum kind */
     uint64_t room;     /* bytes in /dev/shm, and 1; 0: not known yet */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
@@ -67,7 +71,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 8;
+           (uint64_t)sizeof(struct shim_answer) ^ 9;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -560,6 +564,29 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_
         if (!is_claimed(registry, gpus[i]))
             return false;
     return true;
+}
+
+static enum kind settle_kind(struct shim_registry *registry, int kind)
+{
+    int open = KIND_OPEN;
+    __atomic_compare_exchange_n(&registry->kind, &open, kind, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return (enum kind)__atomic_load_n(&registry->kind, __ATOMIC_SEQ_CST);
+}
+
+bool shim_registry_reads(struct shim_registry *registry, const tccl_bus *gpus, int n, bool now)
+{
+    enum kind kind = (enum kind)__atomic_load_n(&registry->kind, __ATOMIC_SEQ_CST);
+    if (kind == KIND_OPEN && shim_registry_all_claimed(registry, gpus, n))
+        kind = settle_kind(registry, KIND_READS);
+    else if (kind == KIND_OPEN && now)
+        kind = settle_kind(registry, KIND_WRITES);
+    return kind == KIND_READS;
+}
+
+void shim_registry_keep_writing(struct shim_registry *registry)
+{
+    settle_kind(registry, KIND_WRITES);
 }
 
 /* A rank for which the first two rings look alike sees one of them where another rank sees both. */

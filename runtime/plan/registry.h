@@ -127,6 +127,13 @@ int shim_entry_proven(const struct shim_entry *entry);
 void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu);
 bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_bus *gpus, int n);
 
+/* Do all of the step's processes here read by P2P? Two ends of which one reads and one writes lose
+ * data. Settled once, for as long as the file is there: yes if each of those GPUs is claimed. Until
+ * then false; with now (NCCL asks) it is settled as no. */
+bool shim_registry_reads(struct shim_registry *registry, const tccl_bus *gpus, int n, bool now);
+/* A process will not: no, unless it is settled. */
+void shim_registry_keep_writing(struct shim_registry *registry);
+
 /* A node of the step was not heard when all had to say whether they build all of its rings: no
  * communicator waits for that again. */
 void shim_registry_set_unheard(struct shim_registry *registry);

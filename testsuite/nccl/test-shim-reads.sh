@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rings by reading: NCCL_P2P_READ_ENABLE is answered in all processes of a step whose plan reads, also for communicators that are
-# left alone, and nowhere else. Connections say what they are (their flags, in the log), and all data are those of NCCL alone.
+# left alone, and nowhere else: in none if a process may do otherwise. Connections say what they are (their flags, in the log), and all data are those of NCCL alone.
 # The user's own setting, in the environment or nccl.conf, is never overruled. First with each NCCL from 2.21 to 2.30 that can be
 # had (TCCL_NCCL: with that one alone; kernels of 2.21 are not to be had, nor of released ones: no data then).
 # level: all
@@ -71,6 +71,15 @@ aside NCCL_P2P_READ_ENABLE=0 "3 -r> 0 -r> 1 -r> 2 -r> 3"
 aside NCCL_P2P_READ_ENABLE= "3 -r> 0 -r> 1 -r> 2 -r> 3"
 aside "NCCL_CONF_FILE=$work/nccl.conf" "3 -r> 0 -r> 1 -r> 2 -r> 3"
 aside NCCL_P2P_READ_ENABLE=1 "3 -w> 0 -w> 1 -w> 2 -w> 3"
+
+step "a process without the shim, or with a kind of the user's own, and all have NCCL's kind"
+rm "$work/nccl.conf"
+for odd in LD_PRELOAD= NCCL_P2P_READ_ENABLE=0; do
+    make_plans "dual-8gpu:0-3=3 -r> 0 -r> 1 -r> 2 -r> 3"
+    run_planned dual-8gpu --gpus 0-3 --at 2:$odd -- --subset 0,1 "${collectives[@]}"
+    kinds write
+    right
+done
 
 step "both kinds"
 make_plans "dual-8gpu:0-3=3 -r> 0 -w> 1 -r> 2 -w> 3"

@@ -418,6 +418,38 @@ TEST(claims)
     CHECK(!shim_registry_all_claimed(registry, gpus, 2));
 }
 
+/* Reads once all GPUs have a process, and then for ever; or never, if NCCL asks before, or one will
+ * not. */
+TEST(kinds)
+{
+    const tccl_bus gpus[] = {0x100, 0x200};
+    struct shim_registry *registry = open_one();
+    CHECK(!shim_registry_reads(registry, gpus, 2, false));
+    shim_registry_claim_gpu(registry, 0x100);
+    CHECK(!shim_registry_reads(registry, gpus, 2, false));
+    shim_registry_claim_gpu(registry, 0x200);
+    CHECK(shim_registry_reads(registry, gpus, 2, false));
+    shim_registry_keep_writing(registry);
+    const tccl_bus more[] = {0x100, 0x300};
+    CHECK(shim_registry_reads(registry, more, 2, true));
+
+    unlink(path);
+    new_step();
+    registry = open_one();
+    CHECK(!shim_registry_reads(registry, gpus, 2, true));
+    shim_registry_claim_gpu(registry, 0x100);
+    shim_registry_claim_gpu(registry, 0x200);
+    CHECK(!shim_registry_reads(registry, gpus, 2, false));
+
+    unlink(path);
+    new_step();
+    registry = open_one();
+    shim_registry_keep_writing(registry);
+    shim_registry_claim_gpu(registry, 0x100);
+    shim_registry_claim_gpu(registry, 0x200);
+    CHECK(!shim_registry_reads(registry, gpus, 2, true));
+}
+
 /* Communicators may have a quarter of what was free in /dev/shm, as long as any of their ranks is
  * there. */
 TEST(files_in_shm)
