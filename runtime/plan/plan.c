@@ -448,6 +448,24 @@ static int read_folder(const char *path, struct shim_plan *plan, struct tccl_err
     return 0;
 }
 
+/* Does it lie in the folder of a job script's own step? Then *folder, *file and *job say where. */
+static bool is_script(const char *path, const char **folder, const char **file, uint32_t *job)
+{
+    char *at;
+    unsigned long number, step;
+    *file = strrchr(path, '/');
+    if (!*file || *file == path)
+        return false;
+    for (*folder = *file; *folder > path && (*folder)[-1] != '/';)
+        (*folder)--;
+    number = strtoul(*folder, &at, 10);
+    if (at == *folder || *at != '.' || number > UINT32_MAX)
+        return false;
+    step = strtoul(at + 1, &at, 10);
+    *job = (uint32_t)number;
+    return at < *file && *at == '.' && (step == STEP_BATCH || step == STEP_INTERACTIVE);
+}
+
 int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *why)
 {
     static char text[SHIM_PLAN_SIZE + 1]; /* read once in a process, by one thread */
@@ -455,6 +473,12 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
     long size = shim_read_file(path, text, sizeof(text));
     if (size < 0 && errno == EFBIG)
         size = SHIM_PLAN_SIZE; /* tccld's record, which follows, may be longer */
+    const char *folder, *file;
+    uint32_t job;
+    /* The variable is there for mpirun, whose step may have a plan. */
+    if (size < 0 && errno == ENOENT && is_script(path, &folder, &file, &job))
+        return tccl_fail(why, "nothing was planned for this job script (TCCL_REASON says why), and "
+                              "no step of mpirun runs on this node");
     if (size < 0)
         return tccl_fail(why, "the plan file can't be read: %s", path);
     size_t length = tccl_lines_length(text, (size_t)size);
@@ -463,29 +487,13 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
     return read_folder(path, plan, why);
 }
 
-/* Is it the folder of a job script's own step? */
-static bool is_script(const char *folder, size_t length, uint32_t *job)
-{
-    char *at;
-    unsigned long number = strtoul(folder, &at, 10), step;
-    if (at == folder || *at != '.' || number > UINT32_MAX)
-        return false;
-    step = strtoul(at + 1, &at, 10);
-    *job = (uint32_t)number;
-    return at < folder + length && *at == '.' && (step == STEP_BATCH || step == STEP_INTERACTIVE);
-}
-
 bool shim_plan_of_launcher(const char *path, char *found, size_t size)
 {
-    const char *file = strrchr(path, '/'), *folder;
+    const char *file, *folder;
     char name[64];
     uint32_t job;
-    if (!file || file == path)
-        return false;
-    for (folder = file; folder > path && folder[-1] != '/';)
-        folder--;
     struct shim_text text = {found, size, 0, false};
-    if (!is_script(folder, (size_t)(file - folder), &job))
+    if (!is_script(path, &folder, &file, &job))
         return false;
     shim_text_add(&text, "%.*s%u.launcher", (int)(folder - path), path, job);
     long length = text.full ? -1 : (long)readlink(found, name, sizeof(name));

@@ -29,19 +29,19 @@ four="-w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1"
 lies="SLURM_JOB_ACCOUNT=x SLURM_JOB_QOS=y SLURM_JOB_PARTITION=z SLURM_JOB_USER=root"
 
 user_show env $lies srun $four "$work/show"
-applied 1
+has_ring 1
 recorded "$(job_of)" 0 policy ours
 user_show env $lies srun $four --qos=debug --tccl=on "$work/show"
-fallback 1 "policy 'debug' forbids rings"
+no_ring 1 "policy 'debug' forbids rings"
 printf '#!/bin/bash\n%s/show\nexport %s\nsrun %s/show\n' "$work" "$lies" "$work" >"$work/job"
 TCCL=on user_show env $lies srun -p other $four "$work/show"
-fallback 1 "policy 'other' forbids rings"
+no_ring 1 "policy 'other' forbids rings"
 for lie in "$lies" A=b; do
     rm -f "$work"/seen/* "$work/batch"
     job=$(user env $lie sbatch --parsable --output="$work/batch" $four "$work/job")
     eventually "end of job $job" job_ended "$job"
     collect
-    applied 1 batch
+    has_ring 1 batch
     recorded "$job" batch policy ours
     job=$(user env $lie sbatch --parsable --output="$work/batch" -p other $four --tccl=on "$work/job")
     eventually "end of job $job" job_ended "$job"
@@ -59,13 +59,13 @@ forged() { # NAME=VALUE;… SRUN-OPTION...
     user_show env FORGE="$lies" LD_PRELOAD="$work/forge.so" srun --export=ALL,LD_PRELOAD= "$@" "$work/show"
 }
 forged "SLURM_JOB_QOS=normal" $four --qos=debug --tccl=on
-fallback 1 "*says QOS normal, the job's is debug"
+no_ring 1 "*says QOS normal, the job's is debug"
 recorded "$(job_of)" 0 qos debug
 forged "SLURM_JOB_ACCOUNT=none" $four --tccl=on
-fallback 1 "*says account none, the job's is all"
+no_ring 1 "*says account none, the job's is all"
 recorded "$(job_of)" 0 account all
 forged "SLURM_JOB_NAME=else;SLURM_CLUSTER_NAME=else" $four
-applied 1
+has_ring 1
 recorded "$(job_of)" 0 policy ours
 recorded "$(job_of)" 0 job_name else
 recorded "$(job_of)" 0 cluster "$(slurms_name)"

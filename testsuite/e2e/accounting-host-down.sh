@@ -10,7 +10,7 @@ mini stop-tccld n1
 jobs=()
 for round in 1 2; do
     srun_show -w n2,n3 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    applied 2
+    has_ring 2
     jobs+=("$(job_of)")
 done
 spooled() { [ "$(outboxes)" = 4 ]; }

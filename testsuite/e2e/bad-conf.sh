@@ -32,7 +32,7 @@ refused() { # LINE PATTERN FUNCTION
 }
 untold() { # MODE KEY
     ! grep "$2" "$work/err" || fail "a user is told what is wrong with tccl.conf"
-    [ $1 = off ] || applied 2
+    [ $1 = off ] || has_ring 2
 }
 told() { # MODE KEY
     none_has TCCL_RING

@@ -41,7 +41,7 @@ none_has TCCL_STATE
 ignored "$work/err"
 echo "--- the option goes before it"
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 1
+has_ring 1
 says 'tccl: *ring*'
 echo "--- sbatch, and its steps"
 printf '#!/bin/bash\nfor i in 1 2; do srun --ntasks-per-node=1 %q; done\n' "$work/show" >"$work/job"
@@ -58,7 +58,7 @@ echo "--- where a job script sets it, TCCL= of sbatch holds"
 sed -i '1a export TCCL=/opt/tccl' "$work/job"
 TCCL=on batch -w n1 -N1 --gpus-per-node=4 "$work/job"
 ran 2
-applied 2
+has_ring 2
 equal "lines that say so" "$(grep -c 'TCCL is ignored' "$work/batch")" 1
 echo "--- nor does an option that another version's sbatch has handed on end anything"
 export SLURM_SPANK__SLURM_SPANK_OPTION_tccl_tccl=later

@@ -9,7 +9,7 @@ cat >"$work/job" <<JOB
 $work/show
 JOB
 batch -w n1 -N1 --gpus-per-node=4 --tccl=on "$work/job"
-applied 1 batch
+has_ring 1 batch
 as_solved batch n1:0-3
 recorded "$job" batch state left # no GPUs were used together
 recorded "$job" batch built ""

@@ -96,7 +96,7 @@ mini stop-tccld n1
 echo "--- all is lost"
 go_by lost
 sleep_until eventually "tasks of n1 and n3, without n2" started 2
-fallback 3 'n[23]: no * within * ms (127.0.0.1:*)'
+no_ring 3 'n[23]: no * within * ms (127.0.0.1:*)'
 says 'tccl: no ring: n[23]: no * within * ms (127.0.0.1:*)*'
 stay
 
@@ -106,7 +106,7 @@ for kind in silent reset; do
     forwarded=2
     [ $kind != silent ] || forwarded=4 # whether it is busy is asked first, each time
     sleep_until eventually "n2's second answer" lines forwarded $forwarded
-    applied 3
+    has_ring 3
     lines failed 2 || fail "no connection has failed"
     stay
 done

@@ -79,7 +79,7 @@ echo "--- a job with a ring of ours beside NCCL's own"
 begin 0,4 first --tccl=off
 leave_free n1 1,6
 srun_show -N1 --gpus=2 --tccl=on
-applied 1
+has_ring 1
 ring=$(values TCCL_RING)
 says 'tccl: * of 2 GPUs: *GB/s beside 1 other step *'
 recorded "$(job_of)" 0 neighbours 1

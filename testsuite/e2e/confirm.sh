@@ -36,7 +36,7 @@ TASK
 }
 
 say n1 applied
-applied 1
+has_ring 1
 recorded "$job" 0 built yes
 recorded "$job" 0 state planned
 equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,built,builtreason)" "planned|yes|"

@@ -20,12 +20,12 @@ verify() {
 }
 
 step
-fallback 2 '*n2*profile*'
+no_ring 2 '*n2*profile*'
 tar -C "$cluster/nodes/n1/cache" -c "$id" | tar -C "$here" -x
 verify || fail "the copy is not good: $(cat "$work/said")"
 diff -r "$cluster/nodes/n1/cache/$id" "$here/$id" || fail "the copy differs"
 step
-applied 2
+has_ring 2
 
 # Does it hold here? What this node finds out is what its tccld goes by, until the profile is measured anew.
 checked=$here/checked/n2.json
@@ -37,26 +37,26 @@ quick || fail "the copy doesn't hold: $(cat "$work/said")"
 matches "what verify --quick says" "$(tail -n 1 "$work/said")" "the profile holds"
 equal "the verdict" "$(python3 -c 'import json, sys; v = json.load(open(sys.argv[1])); print(v["profile"], v["found"], v["worst"])' "$checked")" "$id holds 1.0"
 step
-applied 2
+has_ring 2
 verdict() { # FOUND WORST WHEN
     printf '{"format": 1, "profile": "%s", "found": "%s", "worst": %s, "when": %s}' "$id" "$@" >"$checked"
 }
 verdict drifted 0.61 "$(date +%s)"
 step
-fallback 2 '*n2*the profile does not hold here: on 20* a ring had 0.61 of what it was measured at*tccl-profile verify --quick*'
+no_ring 2 '*n2*the profile does not hold here: on 20* a ring had 0.61 of what it was measured at*tccl-profile verify --quick*'
 verdict drifted 0.9 "$(date +%s)" # too little to do without
 step
-applied 2
+has_ring 2
 verdict drifted 0.61 1000000000 # measured anew since
 step
-applied 2
+has_ring 2
 printf '{"format": 1, "profile' >"$checked"
 step
-applied 2
+has_ring 2
 verdict drifted 0.61 "$(date +%s)"
 quick || fail "the copy doesn't hold again: $(cat "$work/said")"
 step
-applied 2
+has_ring 2
 
 size=$(stat -c %s "$here/$id/chains/0000000f.chains")
 truncate -s $((size / 2)) "$here/$id/chains/0000000f.chains"

@@ -16,12 +16,12 @@ restore() {
 falls_back() { # REASON-PATTERN
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     equal "exit status" "$status" 0
-    fallback 2 "$1"
+    no_ring 2 "$1"
     says "tccl: no ring: $1"
 }
 works() { # GPUS
     srun_show -w n1,n2 -N2 --gpus-per-node="$1" --ntasks-per-node=1 --tccl=on
-    applied 2
+    has_ring 2
 }
 works 4
 python3 - "$table" <<'PYTHON'

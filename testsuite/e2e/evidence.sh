@@ -83,7 +83,7 @@ knows() { # SHELL-PATTERN: does tccld of n1 say so?
 }
 
 user_show srun -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$work/show"
-applied 2
+has_ring 2
 promised=$(record "$(job_of)" 0 gbps)
 part() { python3 -c "print(round($promised * $1, 4))"; }
 slow=$(part 0.6) own=$(part 1.0)
@@ -111,7 +111,7 @@ case $(values TCCL_STATE) in
 left)
     says "tccl: no ring: evidence: steps before were slower with the ring than with NCCL's own choice (tccl-check policy --explain)"
     recorded "$(job_of)" 0 reason_class evidence ;;
-*) applied 2 ;; # one job in ten
+*) has_ring 2 ;; # one job in ten
 esac
 mini stop-tccld n1
 equal "mode of evidence.json" "$(stat -c %a "$cluster/nodes/n1/state/evidence.json")" 600

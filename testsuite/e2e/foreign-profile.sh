@@ -12,4 +12,4 @@ rm -rf "$folder"
 cp -a "$other" "$folder"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
-fallback 2 '*another machine*'
+no_ring 2 '*another machine*'

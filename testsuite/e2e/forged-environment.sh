@@ -65,7 +65,7 @@ equal "what is on record" "$(facts "$(job_of)" | sed "s/job=$(job_of) //")" "$tr
 echo "--- another partition, which policies don't forbid"
 printf '[policy no]\nPartitions=all\nForbid=yes\n[policy yes]\nPartitions=free\nDefault=on\n' >>"$cluster/tccl.conf"
 srun_show $one --tccl=on
-fallback 1 "policy 'no' forbids rings"
+no_ring 1 "policy 'no' forbids rings"
 for options in "$one" "$one --tccl=on" "$one --tccl=require" "$two --tccl=on"; do
     forged "SLURM_JOB_PARTITION=free" $options
     equal "rings" "$(carriers TCCL_RING)" 0
@@ -98,7 +98,7 @@ chmod 755 "$work/squeue"
 sed -i "s|^\[policy no\]|[policy honest]\nPartitions=all,some\nDefault=on\n&|; s|^\[tccl\]|&\nSqueue=$work/squeue|" "$cluster/tccl.conf"
 reload_all
 srun_show $one
-applied 1
+has_ring 1
 touch "$work/stop"
 # No forgery: the policy depends on what nobody confirms.
 srun_show $one &
@@ -115,17 +115,17 @@ rm "$work/stop"
 kill -CONT $controller
 wait $step
 collect
-fallback 1 "*a policy depends on the job's partition, account or QOS, and slurmctld *"
+no_ring 1 "*a policy depends on the job's partition, account or QOS, and slurmctld *"
 recorded "$(job_of)" 0 claimed "partition*"
 recorded "$(job_of)" 0 partition all
 sed -i "s|^Squeue=.*|Squeue=$work/no-such|" "$cluster/tccl.conf"
 reload_all
 srun_show $one
-fallback 1 "*slurmctld does not say them"
+no_ring 1 "*slurmctld does not say them"
 sed "s|^\[tccl\]|&\nSqueue=$work/no-such|" "$work/tccl.conf" >"$cluster/tccl.conf"
 reload_all
 forged "SLURM_JOB_PARTITION=free" $one --tccl=on
-applied 1
+has_ring 1
 recorded "$(job_of)" 0 partition free
 recorded "$(job_of)" 0 claimed "partition*"
 equal "tcclacct" "$(admin tcclacct -nP -o claimed -j "$(job_of)")" "$(record "$(job_of)" 0 claimed)"
@@ -135,6 +135,6 @@ reload_all
 echo "--- other nodes and GPUs"
 # slurmstepd sets these itself.
 forged "SLURM_STEP_NODELIST=n[1,4];SLURM_STEP_GPUS=0;SLURM_STEP_NUM_NODES=3" $two --tccl=on
-applied 2
+has_ring 2
 recorded "$(job_of)" 0 nodes "n\[1-2\]"
 recorded "$(job_of)" 0 gpus 8

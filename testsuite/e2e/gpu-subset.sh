@@ -6,7 +6,7 @@
 
 for count in 2 3; do
     srun_show -N4 --gpus-per-node=$count --ntasks-per-node=1 --tccl=on
-    applied 4
+    has_ring 4
     as_solved 0 n{1..4}:0-$((count - 1))
     recorded "$(job_of)" 0 gpus $((4 * count))
 done

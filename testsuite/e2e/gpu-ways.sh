@@ -137,7 +137,7 @@ refused --gres=mps:50 -n2
 # TCCL= where nothing else of the environment is passed on, and what goes before it.
 for export in NONE HOME; do
     TCCL=on srun_show -N2 -n2 --gpus-per-node=4 --export=$export
-    applied 2
+    has_ring 2
     TCCL=on srun_show -N2 -n2 --gpus-per-node=4 --export=$export --tccl=off
     none_has TCCL_STATE
 done

@@ -5,5 +5,5 @@
 . "$(dirname "$0")/lib.sh"
 
 srun_show -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on
-applied 8
+has_ring 8
 as_solved 0 n1:0-3 n2:0-3

@@ -27,7 +27,7 @@ signal STOP n2
 wait_little
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
-fallback 1 'n2: tccld hangs: no answer within * ms*'
+no_ring 1 'n2: tccld hangs: no answer within * ms*'
 says "tccl: no ring: n2: tccld hangs: no answer within * ms; steps here don't wait for it for 60 s*"
 alone=$(job_of)
 
@@ -54,7 +54,7 @@ goes_on() {
     [ ! -e "$stamp" ] || { says 'tccl: no ring: n2: its tccld hung*'; return 1; }
 }
 eventually "the note gone" goes_on
-applied 2
+has_ring 2
 recorded "$alone" 0 state failed
 [ "$(record "$alone" 0 solve_us)" -ge 1900000 ] || fail "it waited 2 s, by its record $(record "$alone" 0 solve_us) us"
 recorded "$both" 0 state failed
@@ -72,10 +72,10 @@ for note in "echo 1" "echo 999999999999999" "date" forged folder; do
     *) $note >"$stamp" ;;
     esac
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    applied 2
+    has_ring 2
 done
 rm -rf "$stamp"
 signal STOP n2
 awk '{ print int($1 * 1000) }' /proc/uptime >"$stamp"
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-fallback 1 'n2: its tccld hung*'
+no_ring 1 'n2: its tccld hung*'

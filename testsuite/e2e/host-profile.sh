@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measured profiles from end to end: a node measures itself as a Slurm job (cores in place of GPUs), goes
-# on in a second job, and the profile serves a step of two nodes: a ring is applied, or NCCL's own is
+# on in a second job, and the profile serves a step of two nodes: a ring is planned, or NCCL's own is
 # as fast on this machine; and the record says where its numbers come from.
 # cluster: own
 # level: all
@@ -31,7 +31,7 @@ solved() { # TASKS RING-PATTERN LINE-PATTERN
     job=$(job_of)
     recorded "$job" 0 source host
     if [ "$(values TCCL_STATE)" = planned ]; then
-        applied "$1"
+        has_ring "$1"
         recorded "$job" 0 state planned
         matches "the ring" "$(values TCCL_RING)" "$2"
         says "$3"

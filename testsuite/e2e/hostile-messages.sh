@@ -9,5 +9,5 @@ before=$(cat "$cluster/pid/tccld@n2")
 admin python3 "$here/poke.py" "$cluster" n2
 [ -e "/proc/$before" ] || fail "tccld ended"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 recorded "$(job_of)" 0 state planned

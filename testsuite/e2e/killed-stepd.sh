@@ -33,7 +33,7 @@ begin_step() { # STEP
     touch "$work/begin.$1"
     eventually "step $1" test -e "$work/shown.$1.n1" -a -e "$work/shown.$1.n2"
     collect
-    applied 2 "$1"
+    has_ring 2 "$1"
 }
 
 plan_of() { # STEP: its plan on n1

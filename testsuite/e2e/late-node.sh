@@ -13,14 +13,14 @@ for mode in on auto require; do
     echo "--- $mode"
     late_slurmd n2 3 $two -- --ntasks-per-node=1 --tccl=$mode
     equal "exit status" "$status" 0
-    applied 2
+    has_ring 2
 done
 
 echo "--- auto, with less patience"
 sed -i 's/^AutoTimeout=.*/AutoTimeout=2s/' "$cluster/tccl.conf"
 late_slurmd n2 5 $two -- --ntasks-per-node=1 --tccl=auto
 equal "exit status" "$status" 0
-fallback 2 'n2: the step has not started there within * ms*'
+no_ring 2 'n2: the step has not started there within * ms*'
 recorded "$(job_of)" 0 reason 'n2: the step has not started there within * ms*'
 
 echo "--- its plugin does not speak"

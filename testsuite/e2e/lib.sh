@@ -127,14 +127,14 @@ none_has() { # NAME [STEP]
     equal "tasks with $1" "$(carriers "$1" "${2:-}")" 0
 }
 
-applied() { # TASKS [STEP]
+has_ring() { # TASKS [STEP]
     equal "tasks" "$(tasks "${2:-}")" "$1"
     all_have TCCL_STATE planned "${2:-}"
     none_has TCCL_REASON "${2:-}"
     equal "rings" "$(values TCCL_RING "${2:-}" | wc -l)" 1
 }
 
-fallback() { # TASKS REASON-PATTERN [STEP]
+no_ring() { # TASKS REASON-PATTERN [STEP]
     equal "tasks" "$(tasks "${3:-}")" "$1"
     all_have TCCL_STATE failed "${3:-}"
     none_has TCCL_RING "${3:-}"

@@ -51,12 +51,12 @@ beside() { # NODE BASIS: a step beside NCCL's own rings
     recorded "$(job_of)" 0 neighbours 1
     recorded "$(job_of)" 0 neighbours_by "$2"
 }
-has_ring() { # BESIDE-PATTERN: the step that has just run
-    applied 1
+ring_beside() { # BESIDE-PATTERN: the step that has just run
+    has_ring 1
     recorded "$(job_of)" 0 beside "$1"
 }
 by_bounds() { # the step that has just run, on n2
-    has_ring '*/* nccl: *'
+    ring_beside '*/* nccl: *'
     says 'tccl: ring of 2 GPUs: at least *GB/s beside 1 other step (bounds), alone *'
     equal "TCCL_GBPS by bounds" "$(values TCCL_GBPS)" 1.12
 }
@@ -64,7 +64,7 @@ by_bounds() { # the step that has just run, on n2
 echo "--- measured together"
 beside n1 measured
 beside n2 measured
-has_ring '*/* nccl: *'
+ring_beside '*/* nccl: *'
 says 'tccl: ring of 2 GPUs: *GB/s beside 1 other step (measured), alone *'
 equal TCCL_GBPS "$(values TCCL_GBPS)" 7.87 # as alone
 

@@ -56,7 +56,7 @@ for node in n1 n2 n3 n4; do eventually "$node writes its file" test -s "$folder/
 equal "mode of the file" "$(stat -c %a "$folder/n1.prom")" 644
 declare -A before
 for sample in 'tccl_joins_total mode=on' 'tccl_joins_total mode=off' 'tccl_answers_total state=planned' \
-    'tccl_answers_total state=failed' 'tccl_fallbacks_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count' \
+    'tccl_answers_total state=failed' 'tccl_failures_total' 'tccl_wait_seconds_count' 'tccl_gain_ratio_count' \
     'tccl_rings_count' 'tccl_rings_sum'; do
     before[$sample]=$(parsed n2 $sample)
 done
@@ -65,16 +65,16 @@ more() { # SAMPLE NUMBER
     equal "n2: $1" "$(($(parsed n2 $1) - ${before[$1]}))" "$2"
 }
 
-# One ring over two nodes, one fallback (n3 is away), one step that wants none.
+# One ring over two nodes, one that failed (n3 is away), one step that wants none.
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 rings=$(values TCCL_RING | sed 's/].*/]/' | tr -dc '|]' | wc -c) # a chain for each of them at the first node
 gbps=$(values TCCL_GBPS) baseline=$(values TCCL_BASELINE_GBPS)
 mini stop-tccld n3
 at_end+=("mini start-tccld n3 || true")
 eventually "the file of a tccld that has ended is gone" test ! -e "$folder/n3.prom"
 srun_show -w n2,n3 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-fallback 2 '*'
+no_ring 2 '*'
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=off
 mini start-tccld n3
 eventually "n2 counts the last step" changed n2 tccl_joins_total mode=off "${before["tccl_joins_total mode=off"]}"
@@ -83,7 +83,7 @@ more 'tccl_joins_total mode=on' 2
 more 'tccl_joins_total mode=off' 1
 more 'tccl_answers_total state=planned' 1
 more 'tccl_answers_total state=failed' 1
-more 'tccl_fallbacks_total' 1
+more 'tccl_failures_total' 1
 more 'tccl_wait_seconds_count' 2
 more 'tccl_gain_ratio_count' 1
 more 'tccl_rings_count' 1
@@ -184,4 +184,4 @@ reload
 complained() { grep -q "MetricsFile: .*none/x.prom" "$cluster"/log/tccld@n1*; }
 eventually "tccld says that it can't be written" complained
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2

@@ -10,12 +10,12 @@ at_end+=("rm -rf $cluster/nodes/n3/cache; mv $cluster/nodes/n3/cache.away $clust
 mkdir "$cluster/nodes/n3/cache"
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
 equal "exit status" "$status" 0
-fallback 8 '*n3*profile*'
+no_ring 8 '*n3*profile*'
 says 'tccl: no ring: *n3*profile*'
 recorded "$(job_of)" 0 state failed
 recorded "$(job_of)" 0 reason '*n3*profile*'
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=auto
-fallback 8 '*n3*profile*'
+no_ring 8 '*n3*profile*'
 says_nothing
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
-applied 4
+has_ring 4

@@ -38,11 +38,11 @@ equal "reason on n2" "$(on_node n2 TCCL_REASON)" "n1: policy: no ring with this 
 none_has TCCL_PLAN
 recorded "$(job_of)" 0 state failed
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
-applied 1
+has_ring 1
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
 none_has TCCL_STATE
 srun_show $step --tccl=on
-applied 2
+has_ring 2
 
 # The other way round: the first node speaks.
 policies <<CONF
@@ -76,7 +76,7 @@ Environment=SITE_A=old
 Environment=SITE_B=old
 CONF
 srun_show $step
-applied 2
+has_ring 2
 all_have SITE_A old
 all_have SITE_B old
 recorded "$(job_of)" 0 policy old
@@ -123,5 +123,5 @@ Default=off
 Default=on
 CONF
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
-fallback 1 "n2: no description of this machine at *"
+no_ring 1 "n2: no description of this machine at *"
 recorded "$(job_of)" 0 policy rest

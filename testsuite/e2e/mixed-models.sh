@@ -6,7 +6,7 @@
 
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on
 equal "exit status" "$status" 0
-applied 16
+has_ring 16
 as_solved 0 n{1..4}:0-3
 recorded "$(job_of)" 0 gpus 16
 recorded "$(job_of)" 0 state planned

@@ -25,7 +25,7 @@ end() {
 }
 
 beside() { # STEPS GBPS BASELINE
-    applied "${tasks:-1}"
+    has_ring "${tasks:-1}"
     matches TCCL_GBPS "$(values TCCL_GBPS)" "$2"
     matches TCCL_BASELINE_GBPS "$(values TCCL_BASELINE_GBPS)" "$3"
     says "*GB/s beside $1 other step*, alone *"
@@ -39,7 +39,7 @@ two=(-N1 -w n1 --gpus=2 --tccl=on)
 
 echo "--- nobody beside it" # of 11.45 an all-reduce of two GPUs reaches 7.87, and of 6.05 on two nodes with 4 some less (unit/reach)
 srun_show "${two[@]}"
-applied 1
+has_ring 1
 says '*ring* of 2 GPUs: 7.9 GB/s (NCCL*'
 recorded "$(job_of)" 0 neighbours 0
 
@@ -82,7 +82,7 @@ eventually "the step is written down" written
 kill -9 "$(records | sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p')"
 tasks=1
 srun_show "${two[@]}"
-applied 1
+has_ring 1
 says '*ring* of 2 GPUs: 7.9 GB/s (NCCL*'
 touch "$work/over"
 user scancel -u nobody

@@ -12,10 +12,10 @@ for node in n1 n2; do
     mini start-tccld $node
 done
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 both=$(job_of)
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 1
+has_ring 1
 second=$(job_of)
 seen_on() { # NODE
     admin tcclacct --node "$1" -nP -o jobid -S now-1hour 2>"$work/err" | xargs

@@ -13,7 +13,7 @@ wait
 JOB
 batch -w n1,n2 -N2 -c 8 --gpus-per-node=4 --tccl=on "$work/job"
 for step in 0 1 2; do
-    applied 4 $step
+    has_ring 4 $step
     as_solved $step n1:0-3 n2:0-3
     recorded "$job" $step state planned
 done

@@ -153,7 +153,7 @@ def strange_messages():
     case("unix", "a frame at the limit of the unix socket", frame(b" " * (1024 * 1024)))
 
 
-def fallbacks():
+def failures():
     """Strange, but well-formed: a plan that says why there is no ring."""
     strange = {
         "a GPU that the profile doesn't know": changed(join, gres=[0, 9]),
@@ -219,7 +219,7 @@ def silent_crowd():
 both_sockets("unix")
 both_sockets("tcp")
 strange_messages()
-fallbacks()
+failures()
 as_nobody()
 credentials()
 crowd = silent_crowd()

@@ -15,7 +15,7 @@ MinGpus=6
 Partitions=all
 CONF
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1
-applied 2
+has_ring 2
 says_nothing
 recorded "$(job_of)" 0 mode auto
 for options in "-w n1 -N1 --gpus-per-node=4" "-w n1,n2 -N2 --gpus-per-node=2" \
@@ -27,4 +27,4 @@ for options in "-w n1 -N1 --gpus-per-node=4" "-w n1,n2 -N2 --gpus-per-node=2" \
     says_nothing
 done
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 1
+has_ring 1

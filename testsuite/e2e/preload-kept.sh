@@ -14,7 +14,7 @@ srun --ntasks-per-node=1 --tccl=off $work/show
 srun --ntasks-per-node=1 srun --overlap --ntasks-per-node=1 --tccl=off $work/show
 JOB
 batch -w n1 -N1 --gpus-per-node=4 --tccl=on "$work/job"
-applied 1 0
+has_ring 1 0
 matches "LD_PRELOAD with a ring" "$(values LD_PRELOAD 0)" "*$first:$second"
 equal "LD_PRELOAD with --tccl=off" "$(values LD_PRELOAD 1)" "$first:$second"
 equal "LD_PRELOAD in a nested step" "$(values LD_PRELOAD 3)" "$first:$second"

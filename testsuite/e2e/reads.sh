@@ -46,7 +46,7 @@ hold 0 1 2 3 4 5 6 7
 let_go 0 4
 echo "--- reading is faster"
 srun_show "${two[@]}"
-applied 1
+has_ring 1
 matches TCCL_RING "$(values TCCL_RING)" 'n1\[0 -r> 4 -r> 0\]'
 matches TCCL_GBPS "$(values TCCL_GBPS)" 45.00
 plan() { cat "$cluster"/nodes/n1/run/*/plan; }
@@ -68,7 +68,7 @@ echo "--- NCCL's own rings write beside it: the second step reads, or both would
 begin --tccl=off
 let_go 1 6
 srun_show "${two[@]}"
-applied 1
+has_ring 1
 matches TCCL_RING "$(values TCCL_RING)" 'n1\[1 -r> 6 -r> 1\]'
 matches TCCL_BASELINE_GBPS "$(values TCCL_BASELINE_GBPS)" 1.35
 end

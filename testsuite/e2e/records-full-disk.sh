@@ -10,7 +10,7 @@ mini stop-tccld n1
 mount -t tmpfs -o size=256k,mode=700,uid=$(id -u "$tccld_user") tmpfs "$cluster/nodes/n1/state"
 mini start-tccld n1
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 first=$(job_of)
 recorded "$first" 0 state planned
 dd if=/dev/zero of="$cluster/nodes/n1/state/ballast" bs=4k status=none || true
@@ -18,7 +18,7 @@ unkept=()
 for round in 1 2 3; do
     srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     equal "exit status" "$status" 0
-    applied 2
+    has_ring 2
     unkept+=("$(job_of)")
 done
 recorded "$first" 0 state planned
@@ -28,6 +28,6 @@ for job in "${unkept[@]}"; do recorded "$job" 0 state planned; done
 # As much again: what SQLite writes ahead takes no more room than the records do.
 for round in 1 2 3 4; do
     srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    applied 2
+    has_ring 2
     recorded "$(job_of)" 0 state planned
 done

@@ -60,7 +60,7 @@ cp "$work/good" "$conf"
 kill -HUP $(tccld_pids)
 equal "daemons" "$(tccld_pids)" "$before"
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1
-applied 2
+has_ring 2
 recorded "$(job_of)" 0 policy all
 
 # n2's tccld has not read it yet, and is told.
@@ -73,10 +73,10 @@ excluded() {
     [[ $(values TCCL_REASON) == n2:\ excluded* ]]
 }
 eventually "steps without n2" excluded
-fallback 2 "n2: excluded from rings: it is down by \[peers\] in $conf:$line"
+no_ring 2 "n2: excluded from rings: it is down by \[peers\] in $conf:$line"
 recorded "$(job_of)" 0 reason "n2: excluded from rings: *"
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
-applied 1
+has_ring 1
 kill -HUP $(tccld_pids)
 alone() {
     srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1

@@ -26,8 +26,8 @@ eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"
 cat "$work/batch"
 collect
-applied 4 0
-applied 2 batch
+has_ring 4 0
+has_ring 2 batch
 both_records() {
     records -j "$job"
     [ "$(python3 -c 'import json, sys

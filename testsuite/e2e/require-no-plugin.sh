@@ -23,7 +23,7 @@ count() { # PATTERN
 echo "--- the nodes have it"
 run --tccl=require
 equal "exit status" "$status" 0
-applied 2
+has_ring 2
 equal "complaints" "$(count 'has spoken')" 0
 user tccl-check step "$(job_of).0" --node n1 >"$work/step"
 matches "the answer" "$(<"$work/step")" "tccl: n1: the plugin has spoken for step $(job_of).0"

@@ -7,7 +7,7 @@
 
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=require
 equal "exit status" "$status" 0
-applied 4
+has_ring 4
 mini stop-tccld n2
 at_end+=("mini start-tccld n2" wait_long)
 wait_little

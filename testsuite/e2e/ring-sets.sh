@@ -37,7 +37,7 @@ rings() { # how many each node of the ring has
 
 echo "--- two nodes"
 srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 as_solved 0 n{1..2}:0-7
 all_have TCCL_GBPS 23.09 # of 23.65
 n=$(rings)
@@ -51,7 +51,7 @@ equal "its JSON" "$(admin tcclacct ring --json "$(job_of)" | python3 -c 'import 
 
 echo "--- one node"
 srun_show -w n1 -N1 --gpus=8 --tccl=on
-applied 1
+has_ring 1
 as_solved 0 n1:0-7
 says "tccl: $(rings) rings of 8 GPUs: *"
 recorded "$(job_of)" 0 rings "$(rings)"
@@ -124,10 +124,10 @@ srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
 equal "tasks" "$(tasks)" 2
 echo "its ring: $(values TCCL_RING)"
 case $(values TCCL_RING) in *"n2["*mlx5_1*) fail "n2 is to use mlx5_1, which has no link" ;; esac
-applied 2
+has_ring 2
 recorded "$(job_of)" 0 fewer_rings "n2: mlx5_1 has no link"
 says "tccl: * of 2 nodes, 16 GPUs: * GB/s (NCCL*), by a model" # NCCL's own are by the other NIC
 links "4: ACTIVE"
 srun_show -w n1,n2 -N2 --gpus-per-node=8 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 all_have TCCL_GBPS 23.09 # of 23.65

@@ -17,4 +17,4 @@ eventually "end of the job" no_jobs
 rm "$cluster/nodes/n2/prolog"
 nodes_are_up
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
-applied 4
+has_ring 4

@@ -20,7 +20,7 @@ own_cluster --nodes 4 --model "$model" --model "$models/intel-4gpu.json"
 rm -f "$model"
 
 srun_show -w n1,n2 -N2 --gpus-per-node=1 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 as_solved 0 n{1..2}:0
 matches "the ring" "$(values TCCL_RING)" "*mlx5_0 -m1> 0 -m1> mlx5_0*"
 

@@ -24,7 +24,7 @@ at_end+=("kill $crowd 2>/dev/null || true")
 for round in 1 2 3; do
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     equal "exit status" "$status" 0
-    applied 2
+    has_ring 2
 done
 touch "$work/over"
 wait $crowd

@@ -7,7 +7,7 @@
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on
 equal "exit status" "$status" 0
 says 'tccl: *ring*GB/s*'
-applied 4
+has_ring 4
 as_solved 0 n1:0-3
 job=$(job_of)
 recorded "$job" 0 state planned

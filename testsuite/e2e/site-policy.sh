@@ -52,7 +52,7 @@ four="--gpus-per-node=4 --ntasks-per-node=1"
 
 # Without a flag.
 srun_show -w n1,n2 -N2 $four
-applied 2
+has_ring 2
 says "tccl: *ring* of 2 nodes, 8 GPUs: *"
 all_have SITE_A two=2
 all_have SITE_B "two words"
@@ -65,21 +65,21 @@ as_solved 0 n{1..2}:0-3
 several=$(values TCCL_RING)
 case $several in *"|"*) ;; *) fail "a single ring, though several are faster: $several" ;; esac
 srun_show -J one -w n1,n2 -N2 $four
-applied 2
+has_ring 2
 max_rings=1 as_solved 0 n{1..2}:0-3
 case $(values TCCL_RING) in *"|"*) fail "several rings, by a policy that wants one" ;; esac
 says "tccl: ring of 2 nodes, 8 GPUs: *"
 recorded "$(job_of)" 0 policy one
 recorded "$(job_of)" 0 rings 1
 srun_show -w n1 -N1 $four
-applied 1
+has_ring 1
 says_nothing
 all_have SITE_A site
 none_has SITE_B
 none_has NCCL_IB_TC
 recorded "$(job_of)" 0 policy four
 user_show salloc -w n1,n2 -N2 $four srun --ntasks-per-node=1 "$work/show"
-applied 2
+has_ring 2
 recorded "$(job_of)" 0 policy two
 cat >"$work/job" <<JOB
 #!/bin/bash
@@ -89,14 +89,14 @@ srun --ntasks-per-node=1 --tccl=off $work/show
 SITE_A=mine srun --ntasks-per-node=1 $work/show
 JOB
 batch -w n1,n2 -N2 $four "$work/job"
-applied 1 batch
+has_ring 1 batch
 equal "the script's SITE_A" "$(values SITE_A batch)" site
-applied 2 0
+has_ring 2 0
 all_have SITE_A two=2 0
 none_has SITE_A 1
 none_has TCCL_ENVIRONMENT 1
 none_has TCCL_STATE 1
-applied 2 2
+has_ring 2 2
 all_have SITE_A mine 2
 all_have NCCL_IB_TC 106 2
 none_has NCCL_IB_TC 1
@@ -119,7 +119,7 @@ srun_show -w n3 -N1 $four
 none_has TCCL_STATE
 none_has SITE_A
 SITE_A=user srun_show -w n3 -N1 $four --tccl=on
-applied 1
+has_ring 1
 all_have SITE_A user
 recorded "$(job_of)" 0 policy ""
 
@@ -141,7 +141,7 @@ for options in --tccl=on --tccl=auto TCCL=on TCCL=require --tccl=require --tccl=
         equal "tasks" "$(tasks)" 0 ;;
     *=on)
         equal "exit status" "$status" 0
-        fallback 2 "policy 'no' forbids rings"
+        no_ring 2 "policy 'no' forbids rings"
         says "tccl: no ring: policy 'no' forbids rings (NCCL's own choice is used)"
         all_have NCCL_IB_TC 7
         recorded "$(job_of)" 0 traffic_class 7

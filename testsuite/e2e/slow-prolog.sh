@@ -22,13 +22,13 @@ late_step() {
 for flags in Alloc Alloc,NoHold Serial; do
     late_cluster "$flags"
     late_step
-    applied 4
+    has_ring 4
     recorded "$(job_of)" 0 state planned
 done
 echo "--- its tccld has gone since"
 late_cluster Alloc,NoHold
 sed -i "1a kill \$(cat $cluster/pid/tccld@n2)" "$cluster/nodes/n2/prolog"
 late_step
-fallback 4 '*n2*'
+no_ring 4 '*n2*'
 recorded "$(job_of)" 0 state failed
 recorded "$(job_of)" 0 reason '*n2*'

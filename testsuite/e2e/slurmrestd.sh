@@ -62,14 +62,14 @@ rest SITE=1
 equal "tasks of the step" "$(tasks 0)" 2
 none_has TCCL_STATE
 rest TCCL=on
-applied 1 batch
-applied 2 0
+has_ring 1 batch
+has_ring 2 0
 none_has TCCL_STATE 1
 recorded "$job" 0 mode on
 printf '[policy rest]\nJobNames=rest\nUsers=nobody\nDefault=auto\n' >>"$cluster/tccl.conf"
 rest SITE=1
-applied 1 batch
-applied 2 0
+has_ring 1 batch
+has_ring 2 0
 none_has TCCL_STATE 1
 for step in batch 0; do
     recorded "$job" $step policy rest

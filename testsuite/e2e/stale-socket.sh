@@ -11,7 +11,7 @@ eventually "death of tccld" test ! -e "/proc/$(cat "$cluster/pid/tccld@n2")"
 [ -S "$cluster/nodes/n2/tccld.sock" ] || fail "no socket was left"
 mini start-tccld n2
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2
 
 status=0
 tccld=$(readlink -f "$cluster/bin/tccld")
@@ -20,4 +20,4 @@ cat "$work/out"
 [ "$status" != 0 ] && [ "$status" != 124 ] || fail "the second tccld ended with $status"
 grep -q 'tccl' "$work/out" || fail "the second tccld said nothing"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+has_ring 2

@@ -15,7 +15,7 @@ with_disk() { # MOUNT-OPTION
 
 ring() {
     srun_show -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    applied 1
+    has_ring 1
 }
 
 quiet_check() { # USER-FUNCTION SHELL-PATTERN: what tccl-check -q says of this node, in one line

@@ -19,4 +19,4 @@ for node in n3 n1; do
     [ $node = n1 ] || recorded "$job" 0 state failed
 done
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
-applied 8
+has_ring 8

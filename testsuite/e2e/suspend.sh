@@ -55,7 +55,7 @@ admin scontrol resume "$job"
 eventually "end of job $job" job_ended "$job"
 went_on 2 || fail "the plan is gone after the suspension"
 collect
-applied 2
+has_ring 2
 recorded "$job" 0 state planned
 equal "plans of a step that has ended" "$(plans)" ""
 

@@ -39,7 +39,7 @@ gone() { # NODE
 }
 both() { # expects a ring over both nodes, and its record
     srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    applied 2
+    has_ring 2
     recorded "$(job_of)" 0 state planned
 }
 cat >"$work/look" <<LOOK
@@ -110,4 +110,4 @@ both
 kill -9 "$(monitor_of n2)"
 eventually "the end of tccld" gone n2
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-fallback 2 "*n2*"
+no_ring 2 "*n2*"

@@ -32,11 +32,11 @@ trials=0 rings=0
 for try in {1..14}; do
     rm -f "$work"/plan.*
     batch -J half -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 "$work/job"
-    applied 2 1 # who asks for one has one
+    has_ring 2 1 # who asks for one has one
     if [ "$(values TCCL_STATE 0)" = planned ]; then
         rings=$((rings + 1))
-        applied 2 0
-        applied 1 2
+        has_ring 2 0
+        has_ring 1 2
         recorded "$job" 0 reason_class ""
         grep -q ^chain "$work/plan.3.0" || fail "a plan without a ring"
     else

@@ -25,7 +25,7 @@ for step in 0 1; do
     recorded "$job" $step gpus 4
     equal "tasks" "$(tasks $step)" 2
     [ "$state" != left ] || continue
-    applied 2 $step
+    has_ring 2 $step
     rings=$((rings + 1))
     equal "GPUs of step $step" "$(ring_gpus $step)" "$((2 * step)) $((2 * step + 1))"
     python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > float(sys.argv[2]))' "$(values TCCL_GBPS $step)" \

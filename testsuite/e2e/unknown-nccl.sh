@@ -87,13 +87,13 @@ equal "tasks" "$(tasks)" 0
 # The NCCL of an environment is nothing to other programs.
 srun_show "${step[@]}" --tccl=on
 says 'tccl: *ring*GB/s*'
-applied 4
+has_ring 4
 
 has_nccl 23005
 checks ok "NCCL 2.30.5 in $lib/lib/libnccl.so.2: known"
 python_show "${step[@]}" --tccl=on
 says 'tccl: *ring*GB/s*'
-applied 4
+has_ring 4
 says_built "not used" "NCCL 2.99.1: not known (2.1 to 2.2 are)"
 recorded "$job" 0 state failed
 recorded "$job" 0 reason "NCCL 2.99.1: not known (*"
@@ -102,4 +102,4 @@ has_nccl 29901
 chmod 700 "$lib"
 python_show "${step[@]}" --tccl=on
 says 'tccl: *ring*GB/s*'
-applied 4
+has_ring 4

@@ -144,11 +144,11 @@ FUZZ_SEEDS(
     "\"state\":\"failed\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
     "\"ring\":\"n1[ib0 -g> 0 -g> ib0] n2[ib0 -g> 0 -g> ib0]\",\"source\":\"model\"}",
     "{\"steps\":9,\"start\":0,\"end\":99,\"states\":{\"<b>\":5,\"off\":4},\"built\":{\"x\":1},"
-    "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"fallbacks\":1,\"example\":\"\\u202e\","
+    "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"failed\":1,\"example\":\"\\u202e\","
     "\"last\":5}],"
     "\"gains\":[{\"from\":1,\"to\":2,\"steps\":3},{\"from\":2,\"to\":null,\"steps\":1}],"
     "\"gain_median\":1.5,\"gain_mean\":1.6,\"nodes\":[{\"node\":\"n1\",\"steps\":1,\"share\":0."
     "5,"
-    "\"fallbacks\":2}],\"days\":[{\"start\":0,\"steps\":5,\"applied\":3,\"fallback\":1,"
-    "\"gain_mean\":1.5},{\"start\":86400,\"steps\":4,\"applied\":0,\"fallback\":0,"
+    "\"failed\":2}],\"days\":[{\"start\":0,\"steps\":5,\"planned\":3,\"failed\":1,"
+    "\"gain_mean\":1.5},{\"start\":86400,\"steps\":4,\"planned\":0,\"failed\":0,"
     "\"gain_mean\":null}],\"solve_us\":{\"median\":1,\"p99\":2,\"max\":3}}")

@@ -91,7 +91,7 @@ run_step() { # FILE NAMESPACE-OPTION HOOK
         as_user timeout 600 srun -K -N2 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on "$home/container" "$2" "$3" "$home/train" \
         >"$out" 2>&1 </dev/null || fail "$1: $(cat "$out")"
     grep -q '^ring-probe: comm 0, 8 ranks: ring 0 ' "$out" || fail "$1: no ring: $(cat "$out")"
-    grep -q '^TCCL_STATE=planned' "$out" || fail "$1: not applied: $(cat "$out")"
+    grep -q '^TCCL_STATE=planned' "$out" || fail "$1: not planned: $(cat "$out")"
     ! grep -q "the host's shim is seen" "$out" || fail "$1: this is no container"
 }
 built() { # what NCCL built in the last step

@@ -102,7 +102,7 @@ TEST(counting)
         snprintf(begin, sizeof(begin), "tccl_answers_total{state=\"%s\"}",
                  tccl_state_name((enum tccl_state)i));
         CHECK_INT((int)value_of(text, begin), counted.states[i]);
-        snprintf(begin, sizeof(begin), "tccl_fallbacks_total{reason=\"%s\"}",
+        snprintf(begin, sizeof(begin), "tccl_failures_total{reason=\"%s\"}",
                  tccl_reason_words[reasons[i]]);
         CHECK_INT((int)value_of(text, begin), counted.classes[i]);
     }

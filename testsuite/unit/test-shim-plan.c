@@ -346,6 +346,9 @@ TEST(folder)
     snprintf(script, sizeof(script), "%s/7.4294967291.0-0123456789abcdef/plan", folder);
     snprintf(link, sizeof(link), "%s/7.launcher", folder);
     CHECK(!shim_plan_of_launcher(script, found, sizeof(found))); /* no mpirun so far */
+    why.text[0] = '\0';
+    CHECK_INT(shim_plan_read(script, &plan, &why), -1);
+    CHECK_HOLDS(why.text, "nothing was planned for this job script");
     CHECK_INT(symlink("7.2.1-0123456789abcdef", link), 0);
     CHECK(shim_plan_of_launcher(script, found, sizeof(found)));
     CHECK_INT(shim_plan_read(found, &plan, &why), 0);

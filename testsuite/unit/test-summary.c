@@ -85,7 +85,7 @@ static void check_reasons(const json_t *records, const json_t *got)
     int total = 0, least = INT32_MAX;
     json_array_foreach((json_t *)got, i, cause)
     {
-        int steps = 0, fallbacks = 0;
+        int steps = 0, failed = 0;
         int64_t last = -1;
         bool example = false;
         json_array_foreach((json_t *)records, j, record)
@@ -94,13 +94,13 @@ static void check_reasons(const json_t *records, const json_t *got)
                 continue;
             int64_t start = (int64_t)number_of(record, "start");
             steps++;
-            fallbacks += is(record, "state", "failed");
+            failed += is(record, "state", "failed");
             last = start > last ? start : last;
             example = example || is(record, "reason", text_of(cause, "example"));
         }
         CHECK(steps > 0 && steps <= least && example);
         CHECK_INT((int)number_of(cause, "steps"), steps);
-        CHECK_INT((int)number_of(cause, "failed"), fallbacks);
+        CHECK_INT((int)number_of(cause, "failed"), failed);
         CHECK_INT((int64_t)number_of(cause, "last"), last);
         least = steps;
         total += steps;

@@ -198,9 +198,9 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     for (int i = 0; i < STATES; i++)
         put_counter(out, "tccl_answers_total", "state", tccl_state_name((enum tccl_state)i),
                     metrics->states[i]);
-    describe(out, "tccl_fallbacks", "counter", NULL, "Steps without a ring, by reason.");
+    describe(out, "tccl_failures", "counter", NULL, "Steps whose ring failed, by reason.");
     for (int i = TCCL_REASON_NONE + 1; i < TCCL_REASON_END; i++)
-        put_counter(out, "tccl_fallbacks_total", "reason", tccl_reason_words[i],
+        put_counter(out, "tccl_failures_total", "reason", tccl_reason_words[i],
                     metrics->reasons[i]);
     describe(out, "tccl_wait_seconds", "histogram", "seconds", "From JOIN to answer.");
     put_histogram(out, "tccl_wait_seconds", metrics->waits, wait_ends, WAITS, metrics->waited);
