@@ -25,7 +25,7 @@ shows() { # PATTERN...
     done
 }
 
-step "briefly"
+# Briefly.
 run_demo
 lines=$(wc -l <"$out")
 [ "$lines" -le 66 ] || fail "$lines lines, not about 60"
@@ -38,7 +38,7 @@ else
     shows 'Its tasks call no NCCL: .*contrib/demo --nccl' 'not timed without an NCCL: contrib/demo --nccl'
 fi
 
-step "all of it"
+# All of it.
 run_demo --all
 shows 'TCCL_STATE=planned' 'TCCL_STATE=failed' '\[policy large\]' 'warn +peers' '\$ tcclacct summary' 'Outcome of the steps' '\.svg$'
 # Each of several rings is in the table of the step's ring.
