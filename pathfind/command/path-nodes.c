@@ -2,7 +2,6 @@
 #include "command/path-nodes.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -2,7 +2,6 @@
  * to NCCL, too. So none of these may lose by it: NCCL's own rings over all of the GPUs, each pair
  * alone, sends and receives between all that are below one switch, and NCCL's own rings of groups
  * that have the same number of GPUs, neighbours or strided, all of them at once. */
-#include <math.h>
 
 #include "search/task.h"
 

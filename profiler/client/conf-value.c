@@ -1,7 +1,6 @@
 /* conf-value.c: parses and checks values of tccl.conf. */
 #include "client/conf-value.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * what there is of them, and their bounds, is in the table. */
 #include "client/step-json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* profile-check.c: tccl-profile run --check: does the profile still hold? */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>

@@ -1,6 +1,5 @@
 /* profile-gres.c: tccl-profile gres: lines for gres.conf, by which Slurm chooses the GPUs of jobs
  * as their bandwidths were measured. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* profile-report.c: tccl-profile report: the bandwidths and what congests, as text, JSON or a page.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fileio.h"

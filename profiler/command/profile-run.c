@@ -1,7 +1,5 @@
 /* profile-run.c: tccl-profile run: measures, and searches chains, until it is done, stopped or out
  * of time. */
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* profile-show.c: tccl-profile show and list: profiles as tables. */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* profile-verify.c: tccl-profile verify: reads every file of a profile. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -2,7 +2,6 @@
  * what it costs, who says so, what mends it and what that risks. The facts are all there; nothing
  * is read here. */
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* cache-provenance.c: profile.json: which machine was profiled, and where the numbers come from. */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 

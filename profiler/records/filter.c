@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "client/hostlist.h"
 #include "records/store.h"
 

@@ -1,5 +1,4 @@
 /* record.c: checks records from outside and brings them into their stored form. */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

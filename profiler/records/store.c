@@ -1,7 +1,6 @@
 /* store.c: the SQLite file of the store: its schema, and the removal of old records. */
 #include "records/store.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

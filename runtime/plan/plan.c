@@ -482,6 +482,8 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
     if (size < 0)
         return tccl_fail(why, "the plan file can't be read: %s", path);
     size_t length = tccl_lines_length(text, (size_t)size);
+    if (length > 0 && length < (size_t)size && text[length] != '{')
+        return tccl_fail(why, "what follows the plan is no record of tccld's");
     if (shim_plan_parse(text, length ? length : (size_t)size, plan, why) != 0)
         return -1;
     return read_folder(path, plan, why);

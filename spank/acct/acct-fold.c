@@ -2,7 +2,6 @@
 #include "acct/acct.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fields.h"

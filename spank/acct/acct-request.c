@@ -2,7 +2,6 @@
 #include "acct/acct-request.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "check/check-items.h"
 #include "client/policy.h"
 #include "client/users.h"

@@ -1,6 +1,5 @@
 /* check-item-daemon.c: the items munge, daemon (this node's tccld) and accounting. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

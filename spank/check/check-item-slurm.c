@@ -4,9 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/command.h"
-#include "base/fileio.h"
 #include "check/check-items.h"
 
 enum { FILE_MAX = 1 << 20 };

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "client/client.h"
 #include "client/hostlist.h"
 #include "client/message.h"

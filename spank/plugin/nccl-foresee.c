@@ -3,7 +3,6 @@
  * system calls, and allocates nothing. */
 #include "plugin/plugin.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* plugin-conf.c: reads tccl.conf, and applies the overrides in plugstack.conf. */
 #include "plugin/plugin.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 

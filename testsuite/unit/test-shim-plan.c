@@ -355,8 +355,12 @@ TEST(folder)
     CHECK(!shim_plan_of_launcher(found, script, sizeof(script))); /* a step's own plan */
     CHECK(!shim_plan_of_launcher("plan", found, sizeof(found)));
     const char *path = file(folder, "7.2.1-0123456789abcdef");
-    CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* what follows is tccld's */
-    CHECK_OK(shim_plan_read(path, &plan, &why));
+    CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* what follows is no record of tccld's */
+    CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
+    cleanup_file FILE *stream = fopen(path, "r+");
+    CHECK(fseek(stream, (long)strlen(plan_text), SEEK_SET) == 0 && fputs("{}", stream) > 0 &&
+          fflush(stream) == 0);
+    CHECK_INT(shim_plan_read(path, &plan, NULL), 0);
     CHECK_INT(truncate(path, (off_t)strlen(plan_text) - 1), 0);
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
     CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0); /* and its end is not among the first */

@@ -2,7 +2,6 @@
  * (step.c), and so is its connection, on which the PLAN goes down (answer.c). */
 #include "tccld/join/step.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

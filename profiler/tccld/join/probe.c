@@ -6,7 +6,6 @@
 #include "tccld/join/step.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

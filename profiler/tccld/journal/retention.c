@@ -3,9 +3,7 @@
 
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
 

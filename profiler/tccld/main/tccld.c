@@ -1,5 +1,4 @@
 /* tccld: serves the profile cache, joins and merges the nodes of a step, and keeps the records. */
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
