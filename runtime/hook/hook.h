@@ -239,8 +239,9 @@ struct shim_init *shim_pending_over(struct shim_init *after);
 /* NCCL_NET_DISABLE_INTRA=1. A chain between nodes that goes through host memory between two GPUs
  * which both have a NIC needs it: NCCL would take the network there. NCCL asks for it when it
  * computes the paths of a process' first communicator, and keeps the answer for all others. So it
- * is given only to a communicator that needs it, if it is the first one, and others of the process
- * that come later notice it; where NCCL has gone without it such chains are left alone. */
+ * is given only to a communicator that needs it, of all of the step's GPUs (ends of which one has
+ * it and one has not never meet), if it is the first one, and others of its processes that come
+ * later notice it; where NCCL has gone without it such chains are left alone. */
 
 /* What NCCL has in this process, as this init finds it at its first question. */
 enum shim_net shim_net_intra(const struct shim_init *init, uint32_t user);

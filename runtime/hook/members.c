@@ -117,11 +117,16 @@ int shim_members_can(const struct shim_answer *answer, const struct shim_member 
                              "not reach CUDA's driver through the shim",
                              members[i].pid);
     }
-    for (int i = 0; i < n && answer->no_net; i++)
+    for (int i = 0; i < n && answer->no_net; i++) {
+        if (members[i].net == SHIM_NET_OPEN && !answer->whole)
+            return tccl_fail(why, "NCCL would take the network between GPUs of this node: only a "
+                                  "communicator of all of the step's GPUs changes that, for all "
+                                  "of its processes");
         if (members[i].net == SHIM_NET_LEFT)
             return tccl_fail(why,
                              "NCCL would take the network between GPUs of this node: process %d "
                              "has made, or makes, another communicator that leaves it at that",
                              members[i].pid);
+    }
     return 0;
 }

@@ -74,6 +74,23 @@ TEST(claimed)
     CHECK(unlink(check_printf("/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index)) == 0);
 }
 
+/* Ends of which one may take the network and one may not never meet, in no later communicator. */
+TEST(network)
+{
+    struct tccl_error why = {""};
+    struct shim_answer answer = {.no_net = true};
+    usual(4);
+    CHECK_INT(shim_members_can(&answer, members, 2, &why), -1);
+    CHECK(strstr(why.text, "only a communicator of all") != NULL);
+    answer.whole = true;
+    CHECK_INT(shim_members_can(&answer, members, 4, NULL), 0);
+    members[2].net = SHIM_NET_LEFT;
+    CHECK_INT(shim_members_can(&answer, members, 4, NULL), -1);
+    answer.whole = false;
+    members[0].net = members[1].net = SHIM_NET_OFF;
+    CHECK_INT(shim_members_can(&answer, members, 2, NULL), 0);
+}
+
 TEST(alike)
 {
     usual(4);
