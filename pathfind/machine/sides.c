@@ -59,6 +59,7 @@ struct entry {
     bool singles;               /* each side is one transfer */
     uint64_t bloom;             /* a bit for some of the transfers each */
     double slowest;             /* of all transfers, GB/s */
+    double foretold;            /* 0: measured; else by how much it may be off, as a ratio */
     tccl_transfer *transfers;   /* ascending, repeats stay */
     struct known_side *by_hash; /* n of them */
 };
@@ -74,7 +75,7 @@ struct tccl_together {
     int count, room;
 };
 
-static const char *const names[TCCL_BASES] = {"", "model", "measured", "bounds"};
+static const char *const names[TCCL_BASES] = {"", "model", "measured", "foretold", "bounds"};
 
 const char *tccl_basis_name(enum tccl_basis basis)
 {
@@ -203,6 +204,15 @@ int tccl_together_count(const struct tccl_together *together)
     return together ? together->count : 0;
 }
 
+int tccl_together_foretold(const struct tccl_together *together)
+{
+    int count = 0;
+    for (int i = 0; together && i < together->count; i++)
+        count += together->entries[i].foretold > 0 &&
+                 together->entries[i].foretold <= TCCL_FORETOLD_WITHIN;
+    return count;
+}
+
 int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first)
 {
     int count = 0;
@@ -255,6 +265,9 @@ int tccl_together_add(struct tccl_together *together, const struct tccl_joint *j
         return 1;
     if (!entry && !(entry = add_entry(together, &question)))
         return -1;
+    if (joint->foretold > 0 && entry->slowest > 0 && !(entry->foretold > 0))
+        return 0;
+    entry->foretold = joint->foretold;
     entry->slowest = INFINITY;
     for (int i = 0; i < entry->n; i++) {
         double gbps = joint->gbps[question.at[i]];
@@ -269,7 +282,8 @@ bool tccl_together_has(const struct tccl_together *together, const struct tccl_s
                        int n)
 {
     struct question question;
-    return ask(sides, n, &question) == 0 && find(together, &question);
+    const struct entry *entry = ask(sides, n, &question) == 0 ? find(together, &question) : NULL;
+    return entry && !(entry->foretold > 0);
 }
 
 /* ---- bounds ---- */
@@ -349,7 +363,7 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
     double least = level(question, sides, NULL);
     for (int i = 0; together && i < together->count; i++) {
         const struct entry *entry = &together->entries[i];
-        if (entry->slowest <= least)
+        if (entry->slowest <= least || entry->foretold > 0)
             continue;
         if (entry_has(entry, question))
             least = entry->slowest;
@@ -375,11 +389,11 @@ int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *con
     if (ask(sides, n, &question) != 0)
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
     const struct entry *entry = find(rates->together, &question);
-    if (!entry) {
+    if (!entry || entry->foretold > TCCL_FORETOLD_WITHIN) {
         *basis = bound(rates->together, &question, sides, gbps);
         return 0;
     }
-    *basis = TCCL_BASIS_MEASURED;
+    *basis = entry->foretold > 0 ? TCCL_BASIS_FORETOLD : TCCL_BASIS_MEASURED;
     for (int i = 0; i < n; i++)
         gbps[question.at[i]] = sides[question.at[i]]->rings * entry->by_hash[i].gbps;
     return 0;

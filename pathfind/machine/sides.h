@@ -49,34 +49,39 @@ enum tccl_basis {
     TCCL_BASIS_NONE, /* nobody runs beside */
     TCCL_BASIS_MODEL,
     TCCL_BASIS_MEASURED,
-    TCCL_BASIS_BOUNDS, /* it is at least as much */
+    TCCL_BASIS_FORETOLD, /* by what was measured of others (search/foretell.h) */
+    TCCL_BASIS_BOUNDS,   /* it is at least as much */
     TCCL_BASES
 };
-/* "", "model", "measured", "bounds" */
+/* "", "model", "measured", "foretold", "bounds" */
 const char *tccl_basis_name(enum tccl_basis basis);
 /* By its name; -1: none is called that. */
 int tccl_basis_parse(const char *name);
 
-/* Sides that were measured together, members of each rated apart. */
+/* Sides that were measured together, members of each rated apart; or what was foretold of them. */
 struct tccl_joint {
     int n; /* 2 to TCCL_MAX_SIDES */
     struct tccl_side sides[TCCL_MAX_SIDES];
     double gbps[TCCL_MAX_SIDES]; /* of each side's slowest transfer, GB/s */
     double spread;               /* the largest, as of a measurement */
+    double foretold;             /* 0: measured; else by how much gbps may be off, as a ratio */
     unsigned marks;              /* of enum tccl_mark */
 };
 
-/* All that were measured on one machine. */
+/* All that were measured, or foretold, on one machine. */
 struct tccl_together;
 
 enum { TCCL_MAX_JOINTS = 4096 };
+#define TCCL_FORETOLD_WITHIN 0.1 /* what may be off by more is not known */
 
 struct tccl_together *tccl_together_new(void);           /* NULL without memory */
 void tccl_together_free(struct tccl_together *together); /* NULL is fine */
-/* Of the same sides measured twice the later one counts. Returns 0; 1: it is left out, as there are
- * TCCL_MAX_JOINTS of others; -1: no memory. */
+/* Of the same sides measured twice the later one counts; what is foretold counts where nothing was
+ * measured, and no longer once it may be off by more than TCCL_FORETOLD_WITHIN. Returns 0; 1: it is
+ * left out, as there are TCCL_MAX_JOINTS of others; -1: no memory. */
 int tccl_together_add(struct tccl_together *together, const struct tccl_joint *joint);
 int tccl_together_count(const struct tccl_together *together);
+int tccl_together_foretold(const struct tccl_together *together); /* of them */
 /* How many of these are single transfers that collapse beside each other, and the first of them, as
  * a set; NULL: there are none. */
 int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first);

@@ -143,12 +143,14 @@ static int parse_joint(const char *line, size_t size, struct tccl_joint *joint,
                        struct tccl_error *err)
 {
     cleanup_json json_t *json = line_json(line, size, err);
-    const json_t *sides = json_object_get(json, "sides"), *gbps = json_object_get(json, "gbps");
+    const json_t *sides = json_object_get(json, "sides"), *gbps = json_object_get(json, "gbps"),
+                 *alone = json_object_get(json, "alone");
     size_t n = json_array_size(sides);
     *joint = (struct tccl_joint){0};
     if (!json)
         return -1;
-    if (n < 2 || n > TCCL_MAX_SIDES || json_array_size(gbps) != n)
+    if (n < 2 || n > TCCL_MAX_SIDES || json_array_size(gbps) != n ||
+        (alone && json_array_size(alone) != n))
         return tccl_fail(err, "sides and gbps are not lists of 2 to %d each", TCCL_MAX_SIDES);
     joint->n = (int)n;
     for (size_t i = 0; i < n; i++) {
@@ -158,8 +160,12 @@ static int parse_joint(const char *line, size_t size, struct tccl_joint *joint,
             return tccl_fail(err, "gbps is out of range");
         if (parse_side(text ? text : "", &joint->sides[i], err) != 0)
             return -1;
+        joint->sides[i].alone = json_number_value(json_array_get(alone, i));
+        if (!(joint->sides[i].alone >= 0 && joint->sides[i].alone < 1e6))
+            return tccl_fail(err, "alone is out of range");
     }
-    if (tccl_field_number(json, "spread", 0, 0, 1e6, &joint->spread, err) < 0)
+    if (tccl_field_number(json, "spread", 0, 0, 1e6, &joint->spread, err) < 0 ||
+        tccl_field_number(json, "foretold", 0, 0, 1e6, &joint->foretold, err) < 0)
         return -1;
     return parse_marks(json, &joint->marks, err);
 }
@@ -452,7 +458,7 @@ static json_t *side_to_json(const struct tccl_side *side)
 static int joint_format(const struct tccl_setlog *log, const struct tccl_joint *joint,
                         char line[static MAX_LINE])
 {
-    json_t *sides = json_array(), *gbps = json_array();
+    json_t *sides = json_array(), *gbps = json_array(), *alone = json_array();
     int digits = tccl_digits(joint->spread);
     for (int i = 0; i < joint->n; i++) {
         if (!(joint->gbps[i] > 0) || !isfinite(joint->gbps[i]))
@@ -462,11 +468,14 @@ static int joint_format(const struct tccl_setlog *log, const struct tccl_joint *
                                                         : digits;
         json_array_append_new(sides, side_to_json(&joint->sides[i]));
         json_array_append_new(gbps, json_real(joint->gbps[i]));
+        json_array_append_new(alone, json_real(joint->sides[i].alone / joint->sides[i].rings));
     }
     cleanup_json json_t *json =
-        json_pack("{s:o, s:o, s:f, s:s, s:I}", "sides", sides, "gbps", gbps, "spread",
-                  joint->spread, "source", log->source, "time", (json_int_t)time(NULL));
+        json_pack("{s:o, s:o, s:o, s:f, s:s, s:I}", "sides", sides, "gbps", gbps, "alone", alone,
+                  "spread", joint->spread, "source", log->source, "time", (json_int_t)time(NULL));
     if (!json || digits < 0 ||
+        (joint->foretold > 0 &&
+         json_object_set_new(json, "foretold", json_real(joint->foretold)) != 0) ||
         (joint->marks && json_object_set_new(json, "marks", list_of_marks(joint->marks)) != 0))
         return -1;
     return line_seal(json, digits, line);

@@ -65,13 +65,14 @@ struct tccl_outcome {
     double alone_gbps;  /* of the ring, or of NCCL's own where there is none, when nobody else runs;
                            0: as gbps */
     int64_t neighbours; /* steps that run beside this one, on all of its nodes */
-    char neighbours_by[TCCL_OUTCOME_BASIS + 1]; /* by what gbps is known beside them: "model",
-                                                   "measured", "bounds" (at least); "": alone */
-    double placed_gbps;   /* of the best GPUs of this machine, as many as the step has on its one
-                           * node, alone, GB/s; 0: not known */
-    char *beside;         /* those on all nodes (beside-text.h), for the record; NULL: none */
-    char *baseline_rings; /* the chains of the baseline on the first node (chain-text.h, a ring
-                           * set), for the record; NULL: not known */
+    char neighbours_by[TCCL_OUTCOME_BASIS +
+                       1]; /* by what gbps is known beside them: "model",
+                              "measured", "foretold", "bounds" (at least); "": alone */
+    double placed_gbps;    /* of the best GPUs of this machine, as many as the step has on its one
+                            * node, alone, GB/s; 0: not known */
+    char *beside;          /* those on all nodes (beside-text.h), for the record; NULL: none */
+    char *baseline_rings;  /* the chains of the baseline on the first node (chain-text.h, a ring
+                            * set), for the record; NULL: not known */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;  /* of the step on all nodes; 0: not known */

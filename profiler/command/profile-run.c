@@ -66,6 +66,7 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         json_object_set_new(json, "together", json_integer(end->together));
         json_object_set_new(json, "together_before", json_integer(end->together_before));
         json_object_set_new(json, "together_total", json_integer(end->together_total));
+        json_object_set_new(json, "together_foretold", json_integer(end->foretold));
     }
     if (json && end->faster > 0) {
         json_object_set_new(json, "faster_with_more", json_integer(end->faster));
@@ -100,8 +101,11 @@ static void note_end(unsigned marks, const struct tccl_fill_progress *end, char 
 
     text[0] = '\0';
     if (end->phase == TCCL_FILL_TOGETHER)
-        used = (size_t)snprintf(text, size, "; %d of %d sets of neighbours measured (%d before)",
-                                end->together, end->together_total, end->together_before);
+        used = (size_t)snprintf(text, size,
+                                "; %d of %d sets of neighbours measured (%d before), %d foretold, "
+                                "%d unknown",
+                                end->together, end->together_total, end->together_before,
+                                end->foretold, end->together_total - end->together - end->foretold);
     tccl_format_marks(marks, words);
     if (words[0] && used < size)
         snprintf(text + used, size - used,
@@ -114,7 +118,7 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
 {
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
-    char note[4 * TCCL_MARKS_TEXT];
+    char note[256 + 2 * TCCL_MARKS_TEXT];
 
     what->context = &line;
     note_nics(options, backend);

@@ -1,19 +1,24 @@
-/* fill-together.c: measures candidates of several sets of GPUs while all of them run. */
+/* fill-together.c: measures candidates of several sets of GPUs while all of them run, as few as
+ * foretell the others. */
 #include "fill/fill.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "fill/run-meter.h"
 #include "measure/pool/workspace.h"
 #include "ring/neighbours.h"
+#include "search/foretell.h"
 #include "search/oddity.h"
 
 /* A step that started alone runs its best ring, or NCCL's own: of two sides one has one of these.
  */
 enum { CANDIDATES = 20, COMMON = 2 };
+static const double ALIKE = 2.5; /* deviations that sets that are alike may be off by, each */
+#define SAME 0.01 /* what is foretold anew, and differs by no more, isn't written again */
 
 struct candidates {
     int n;
@@ -22,7 +27,7 @@ struct candidates {
     int now;                 /* the one at work */
 };
 
-/* Single transfers and pairs, as they were measured. */
+/* Sets as they were measured. */
 struct log {
     const struct tccl_backend *backend;
     struct tccl_setmap sets;
@@ -34,7 +39,9 @@ struct work {
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
     struct tccl_fill_progress *progress;
-    struct tccl_together *known;
+    struct tccl_together *known;  /* measured, and foretold as the profile has it */
+    struct tccl_together *failed; /* in this run */
+    struct tccl_foretell *foretell;
     struct candidates parts[TCCL_MAX_SIDES]; /* of the split at work */
     double end;                              /* seconds; 0: no limit */
     int64_t synced;                          /* milliseconds */
@@ -79,8 +86,10 @@ static void offer_result(struct work *work, struct candidates *candidates, int m
     struct tccl_side side = {0};
 
     if (result && result->chain.n_gpus && result->gbps > 0 &&
-        tccl_side_add_chain(&side, &result->chain) == 0)
+        tccl_side_add_chain(&side, &result->chain) == 0) {
+        side.alone = result->gbps;
         offer(work, candidates, most, &side);
+    }
 }
 
 static void offer_baseline(struct work *work, struct candidates *candidates, int most,
@@ -88,8 +97,10 @@ static void offer_baseline(struct work *work, struct candidates *candidates, int
 {
     struct tccl_side side = {0};
 
-    if (baseline->gbps > 0 && tccl_side_add_baseline(&side, baseline) == 0)
+    if (baseline->gbps > 0 && tccl_side_add_baseline(&side, baseline) == 0) {
+        side.alone = baseline->gbps;
         offer(work, candidates, most, &side);
+    }
 }
 
 static int by_gbps(const void *a, const void *b)
@@ -133,6 +144,11 @@ static int find_candidates(struct work *work, uint32_t gpus, int most,
 
 /* ---- measuring ---- */
 
+static bool is_over(const struct work *work)
+{
+    return work->stopped || work->time_over;
+}
+
 static bool stop(struct work *work)
 {
     struct tccl_fill_progress *progress = work->progress;
@@ -140,11 +156,13 @@ static bool stop(struct work *work)
 
     progress->left = work->end > 0 ? fmax(work->end - time, 0) : -1;
     progress->fraction =
-        progress->together_total > 0 ? (double)progress->together / progress->together_total : 1;
+        progress->together_total > 0
+            ? (double)(progress->together + progress->foretold) / progress->together_total
+            : 1;
     if (work->options->progress && work->options->progress(work->options->context, progress) != 0)
         work->stopped = true;
     work->time_over = work->time_over || (work->end > 0 && time >= work->end);
-    return work->stopped || work->time_over;
+    return is_over(work);
 }
 
 /* One side while the others run. Returns 0; 1: it can't be measured; -1 with err: the back end
@@ -176,6 +194,15 @@ static int measure_side(struct work *work, struct tccl_joint *joint, int which,
     return 0;
 }
 
+static int keep_joint(struct work *work, const struct tccl_joint *joint, struct tccl_error *err)
+{
+    if (tccl_profile_append_joint(work->profile, joint, err) != 0)
+        return -1;
+    if (tccl_together_add(work->known, joint) < 0)
+        return tccl_fail(err, "out of memory");
+    return tccl_retry_sync(work->profile, &work->synced, err);
+}
+
 static int measure_joint(struct work *work, struct tccl_joint *joint, struct tccl_error *err)
 {
     if (tccl_together_count(work->known) >= TCCL_MAX_JOINTS) /* nobody would read one more */
@@ -190,18 +217,21 @@ static int measure_joint(struct work *work, struct tccl_joint *joint, struct tcc
         if (rc == 0)
             continue;
         work->parts[i].failed[work->parts[i].now] = true;
+        joint->gbps[i] = 0;
+        if (tccl_together_add(work->failed, joint) < 0)
+            return tccl_fail(err, "out of memory");
         if (++work->in_a_row < TCCL_FAILURES)
             return 0;
         return tccl_fail(err, "%d sets failed in a row, the last %.200s: what was measured is kept",
                          work->in_a_row, work->progress->why.text);
     }
     work->in_a_row = 0;
-    if (tccl_profile_append_joint(work->profile, joint, err) != 0)
+    if (keep_joint(work, joint, err) != 0)
         return -1;
-    if (tccl_together_add(work->known, joint) != 0)
+    if (work->foretell && tccl_foretell_joint(work->foretell, joint) != 0)
         return tccl_fail(err, "out of memory");
     work->progress->together++;
-    return tccl_retry_sync(work->profile, &work->synced, err);
+    return 0;
 }
 
 /* ---- combinations ---- */
@@ -224,8 +254,65 @@ static int combine(struct work *work, int n, int number, struct tccl_joint *join
     return uncommon <= 1 && count <= TCCL_WORKSPACE_PLACES ? 0 : -1;
 }
 
-/* measure: else they are only counted. Returns 0, or -1 with err. */
-static int do_split(struct work *work, const struct tccl_split *split, bool measure,
+/* What a pass does with combinations. */
+enum pass {
+    LOOK,    /* they are counted */
+    MEASURE, /* those that are not foretold */
+    FORETELL /* the others are written down */
+};
+
+/* Writes it down, but for what the profile says already. sides: the joint's. */
+static int foretell(struct work *work, struct tccl_joint *joint,
+                    const struct tccl_side *const *sides, struct tccl_error *err)
+{
+    const struct tccl_rates rates = {.together = work->known};
+    double before[TCCL_MAX_SIDES];
+    enum tccl_basis basis;
+    if (tccl_rates_sides(&rates, sides, joint->n, before, &basis, err) != 0)
+        return -1;
+    bool known = tccl_foretell_rates(work->foretell, joint, &joint->foretold) == TCCL_FORETOLD;
+    bool same = known == (basis == TCCL_BASIS_FORETOLD);
+    for (int i = 0; i < joint->n && same && known; i++)
+        same = fabs(joint->gbps[i] * sides[i]->rings / before[i] - 1) < SAME;
+    work->progress->foretold += known;
+    if (same || tccl_together_count(work->known) >= TCCL_MAX_JOINTS)
+        return 0;
+    joint->foretold = known ? fmax(joint->foretold, 1e-3) : 1;
+    joint->marks = work->backend->marks;
+    for (int i = 0; i < joint->n; i++)
+        joint->gbps[i] = known ? round(joint->gbps[i] * 1e3) / 1e3 : 1;
+    joint->foretold = round(joint->foretold * 1e3) / 1e3;
+    return keep_joint(work, joint, err);
+}
+
+static int do_joint(struct work *work, struct tccl_joint *joint, enum pass pass,
+                    struct tccl_error *err)
+{
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    bool failed = false;
+    double error;
+    for (int i = 0; i < joint->n; i++) {
+        sides[i] = &joint->sides[i];
+        failed = failed || work->parts[i].failed[work->parts[i].now];
+    }
+    bool known = tccl_together_has(work->known, sides, joint->n);
+    if (pass == LOOK) {
+        work->progress->together_total++;
+        work->progress->together += known;
+        return 0;
+    }
+    if (known)
+        return 0;
+    if (pass == FORETELL)
+        return foretell(work, joint, sides, err);
+    if (failed || tccl_together_has(work->failed, sides, joint->n) ||
+        tccl_foretell_rates(work->foretell, joint, &error) == TCCL_FORETOLD || stop(work))
+        return 0;
+    return measure_joint(work, joint, err);
+}
+
+/* Returns 0, or -1 with err. */
+static int do_split(struct work *work, const struct tccl_split *split, enum pass pass,
                     struct tccl_error *err)
 {
     int most = split->n == 2 ? CANDIDATES : split->n <= 4 ? 3 : split->n <= 6 ? COMMON : 1;
@@ -239,25 +326,9 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
             return -1;
         count *= work->parts[i].n;
     }
-    for (int i = 0; i < count && rc == 0; i++) {
-        if (combine(work, split->n, i, &joint) != 0)
-            continue;
-        const struct tccl_side *sides[TCCL_MAX_SIDES];
-        bool failed = false;
-        for (int k = 0; k < joint.n; k++) {
-            sides[k] = &joint.sides[k];
-            failed = failed || work->parts[k].failed[work->parts[k].now];
-        }
-        bool known = tccl_together_has(work->known, sides, joint.n);
-        if (!measure) {
-            work->progress->together_total++;
-            work->progress->together += known;
-        } else if (!known && !failed) {
-            if (stop(work))
-                break;
-            rc = measure_joint(work, &joint, err);
-        }
-    }
+    for (int i = 0; i < count && rc == 0 && !(pass == MEASURE && is_over(work)); i++)
+        if (combine(work, split->n, i, &joint) == 0)
+            rc = do_joint(work, &joint, pass, err);
     return rc;
 }
 
@@ -266,9 +337,9 @@ static int do_split(struct work *work, const struct tccl_split *split, bool meas
 static int note(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
     struct log *log = context;
-    bool counts = measured->marks == log->backend->marks && set->count <= 2;
-
-    return counts && !tccl_setmap_note(&log->sets, set, measured) ? -1 : 0;
+    return measured->marks == log->backend->marks && !tccl_setmap_note(&log->sets, set, measured)
+               ? -1
+               : 0;
 }
 
 static int do_pair(struct work *work, const struct tccl_set *set, bool measure,
@@ -297,7 +368,7 @@ static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
     const struct tccl_setmap *sets = &work->log.sets;
     int rc = 0;
 
-    for (size_t i = 0; i < sets->count && rc == 0 && !work->stopped && !work->time_over; i++) {
+    for (size_t i = 0; i < sets->count && rc == 0 && !is_over(work); i++) {
         const struct tccl_setmap_entry *entry = &sets->entries[i];
         if (tccl_oddity_is_pair(&entry->set) &&
             tccl_oddity_collapses(sets, &entry->set, entry->best.gbps))
@@ -308,14 +379,66 @@ static int do_pairs(struct work *work, bool measure, struct tccl_error *err)
 
 /* ---- all of it ---- */
 
-static int do_all(struct work *work, bool measure, struct tccl_error *err)
+static int do_all(struct work *work, enum pass pass, struct tccl_error *err)
 {
     const struct tccl_fill_options *options = work->options;
-    int rc = do_pairs(work, measure, err);
+    int rc = pass == FORETELL ? 0 : do_pairs(work, pass == MEASURE, err);
 
-    for (int i = 0; i < options->n_splits && rc == 0 && !work->stopped && !work->time_over; i++)
-        rc = do_split(work, &options->splits[i], measure, err);
+    for (int i = 0; i < options->n_splits && rc == 0 && !(pass == MEASURE && is_over(work)); i++)
+        rc = do_split(work, &options->splits[i], pass, err);
     return rc;
+}
+
+/* For symmetries: what was measured already. */
+static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err)
+{
+    const struct work *work = context;
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(&work->log.sets, set);
+    (void)err;
+    *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
+    return 0;
+}
+
+/* What is known of sets alone foretells what several do. */
+static int learn(struct work *work, struct tccl_error *err)
+{
+    const struct tccl_setmap *sets = &work->log.sets;
+    const struct tccl_machine *machine = tccl_profile_machine(work->profile);
+    cleanup_free struct tccl_set *list = calloc(sets->count + 1, sizeof(*list));
+    const struct tccl_symmetry *symmetry = work->backend->symmetry;
+    struct tccl_symmetry *found = NULL;
+    int rc = 0;
+    if (!list)
+        return tccl_fail(err, "out of memory");
+    for (size_t i = 0; i < sets->count; i++)
+        list[i] = sets->entries[i].set;
+    double deviation = tccl_setmap_deviation(sets, list, (int)sets->count);
+    if (!symmetry) {
+        const struct tccl_meter meter = {.measure = look_up, .context = work};
+        symmetry = found = tccl_symmetry_of_machine(
+            machine, &meter, fmax(work->backend->noise, ALIKE * deviation), err);
+        if (!found)
+            return -1;
+    }
+    work->foretell = tccl_foretell_new(machine, symmetry, deviation);
+    for (size_t i = 0; i < sets->count && rc == 0 && work->foretell; i++) {
+        const struct tccl_setmap_entry *entry = &sets->entries[i];
+        if (entry->measured > 0)
+            rc = tccl_foretell_set(work->foretell, &entry->set, tccl_setmap_later(entry, 1),
+                                   entry->measured > 1 ? entry->measured - 1 : 1);
+    }
+    tccl_symmetry_free(found);
+    return work->foretell && rc == 0 ? 0 : tccl_fail(err, "out of memory");
+}
+
+/* In the order in which it was measured. */
+static int learn_joint(void *context, const struct tccl_joint *joint)
+{
+    struct work *work = context;
+    bool counts = joint->marks == work->backend->marks && !(joint->foretold > 0);
+
+    return counts && tccl_foretell_joint(work->foretell, joint) != 0 ? -1 : 0;
 }
 
 /* What was measured under marks says nothing about what was measured without. */
@@ -330,14 +453,22 @@ static int know(void *context, const struct tccl_joint *joint)
 static int run(struct work *work, struct tccl_error *err)
 {
     work->known = tccl_together_new();
-    if (!work->known)
+    work->failed = tccl_together_new();
+    if (!work->known || !work->failed)
         return tccl_fail(err, "out of memory");
     if (tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
         tccl_profile_sets(work->profile, note, &work->log, NULL, err) < 0 ||
-        do_all(work, false, err) != 0)
+        learn(work, err) != 0 ||
+        tccl_profile_joints(work->profile, learn_joint, work, NULL, err) < 0 ||
+        do_all(work, LOOK, err) != 0)
         return -1;
     work->progress->together_before = work->progress->together;
-    if (do_all(work, true, err) != 0)
+    for (int before = -1; before < work->progress->together && !is_over(work);) {
+        before = work->progress->together;
+        if (do_all(work, MEASURE, err) != 0)
+            return -1;
+    }
+    if (do_all(work, FORETELL, err) != 0)
         return -1;
     if (!work->stopped && !work->time_over)
         stop(work);
@@ -359,13 +490,15 @@ int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profil
                           .progress = end,
                           .end = options->seconds > 0 ? tccl_seconds() + options->seconds : 0};
     end->phase = TCCL_FILL_TOGETHER;
-    end->together = end->together_before = end->together_total = 0;
+    end->together = end->together_before = end->together_total = end->foretold = 0;
     int rc = run(work, err);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)
         rc = -1;
     if (rc == 0)
         rc = work->stopped ? TCCL_FILL_STOPPED : work->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
     tccl_together_free(work->known);
+    tccl_together_free(work->failed);
+    tccl_foretell_free(work->foretell);
     tccl_setmap_clear(&work->log.sets);
     free(work);
     return rc;

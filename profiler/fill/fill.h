@@ -71,6 +71,7 @@ struct tccl_fill_progress {
     int partial;     /* tables with chains that may not be the best */
     int together;    /* rings of several steps measured together that the profile has, */
     int together_before, together_total; /* of them: by earlier runs; of so many */
+    int foretold;    /* of the rest: are foretold by what was measured; right at the end only */
     double fraction;                     /* of all the work, roughly; 0 to 1 */
     double left;                         /* seconds of the budget; negative: it is no time */
     struct tccl_error why;               /* which set failed last, and why */

@@ -168,6 +168,8 @@ static void add_beside(const json_t *record, struct acct_drawn *drawn)
     const char *by = drawn->bounds ? " (by bounds)"
                      : !strcmp(tccl_text_of(record, "neighbours_by"), "measured")
                          ? " (measured together)"
+                     : !strcmp(tccl_text_of(record, "neighbours_by"), "foretold")
+                         ? " (foretold by others that were measured together)"
                          : "";
     drawn->beside = calloc(TCCL_MAX_BESIDE, sizeof(*drawn->beside));
     if (drawn->beside)

@@ -1,0 +1,195 @@
+/* What steps reach beside each other, foretold by what others reached: profiles measured with and
+ * without noise, against the model behind them, which nobody who foretells has seen. Of models some
+ * have a limit of which nothing in the description tells. */
+#include "fill/fill.h"
+#include "machines.h"
+#include "owned.h"
+#include "random-model.h"
+#include "ring/neighbours.h"
+
+static char cache[64];
+
+/* ---- a run ---- */
+
+/* What became of the combinations, without pairs that collapse, which are all measured. */
+struct count {
+    int all, measured, foretold, unknown, wrong;
+    double most; /* what is foretold is off, at most */
+};
+
+struct look {
+    const struct tccl_model *model;
+    struct tccl_together *seen;
+    struct count *count;
+};
+
+static int look_at(void *context, const struct tccl_joint *joint)
+{
+    struct look *look = context;
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    double truth[TCCL_MAX_SIDES], most = 0;
+    bool singles = true;
+    for (int i = 0; i < joint->n; i++) {
+        sides[i] = &joint->sides[i];
+        singles = singles && joint->sides[i].count == 1;
+    }
+    CHECK_INT(tccl_together_add(look->seen, joint), 0);
+    look->count->measured += !singles && !(joint->foretold > 0);
+    look->count->all -= singles;
+    if (singles || !(joint->foretold > 0) || joint->foretold > TCCL_FORETOLD_WITHIN)
+        return 0;
+    CHECK_INT(tccl_model_sides(look->model, sides, joint->n, truth, ERR), 0);
+    for (int i = 0; i < joint->n; i++)
+        most = fmax(most, fabs(joint->gbps[i] / truth[i] - 1));
+    look->count->most = fmax(look->count->most, most);
+    look->count->wrong += most > TCCL_FORETOLD_WITHIN;
+    return 0;
+}
+
+static void fill(struct tccl_backend *backend, struct tccl_profile *profile, const char *splits,
+                 struct count *count)
+{
+    struct tccl_fill_options what = {.gap = 0.03, .budget = 1000, .pairs = 4};
+    cleanup_free struct tccl_split *list = NULL;
+    cleanup_free uint32_t *sets = NULL;
+    struct tccl_fill_progress end;
+    what.n_splits = tccl_splits_parse(splits, backend->machine->n_gpus, &list, ERR);
+    what.n_sets = tccl_splits_sets(list, what.n_splits, &sets);
+    what.splits = list;
+    what.sets = sets;
+    CHECK_INT(tccl_fill(backend, profile, &what, &end, ERR), TCCL_FILL_DONE);
+    CHECK_INT(tccl_fill_together(backend, profile, &what, &end, ERR), TCCL_FILL_DONE);
+    *count = (struct count){.all = end.together_total, .foretold = end.foretold};
+    count->unknown = end.together_total - end.together - end.foretold;
+    CHECK_INT(tccl_fill_together(backend, profile, &what, &end, ERR), TCCL_FILL_DONE);
+    CHECK_INT(end.together, end.together_before); /* nothing is measured twice, */
+    CHECK_INT(end.foretold, count->foretold);     /* or foretold otherwise */
+}
+
+static struct count run(const char *path, const char *splits, double noise, unsigned long seed)
+{
+    struct tccl_backend_options options = {.model = path, .noise = noise, .seed = seed};
+    struct tccl_backend *backend;
+    struct tccl_profile *profile;
+    struct tccl_model *model;
+    struct count count = {0};
+    MUST(tccl_backend_open("noisy", &options, &backend, ERR));
+    MUST(tccl_profile_create(cache, backend->machine, "noisy", NULL, &profile, ERR));
+    MUST(tccl_model_read(path, &model, ERR));
+    fill(backend, profile, splits, &count);
+    struct look look = {model, tccl_together_new(), &count};
+    CHECK(tccl_profile_joints(profile, look_at, &look, NULL, ERR) >= 0);
+    CHECK_INT(tccl_together_foretold(look.seen), count.foretold);
+    CHECK_INT(tccl_together_foretold(tccl_profile_together(profile, ERR)), count.foretold);
+    printf(
+        "%s, noise %g, seed %lu: of %d %d measured, %d foretold, %d unknown; %d wrong, %.1f %% off "
+        "at most\n",
+        tccl_model_machine(model)->name, noise, seed, count.all, count.measured, count.foretold,
+        count.unknown, count.wrong, 100 * count.most);
+    tccl_together_free(look.seen);
+    tccl_model_free(model);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    check_remove(cache);
+    return count;
+}
+
+static void add(struct count *sum, const struct count *one)
+{
+    sum->all += one->all;
+    sum->measured += one->measured;
+    sum->foretold += one->foretold;
+    sum->unknown += one->unknown;
+    sum->wrong += one->wrong;
+}
+
+/* ---- all machines ---- */
+
+static const struct {
+    const char *name, *splits;
+} cases[] = {
+    {"amd-4gpu", NULL},
+    {"intel-4gpu", NULL},
+    {"epyc-nps4-4a100", NULL},
+    {"dual-8gpu", NULL},
+    {"dual-8gpu-unequal", NULL},
+    {"quad-8gpu", NULL},
+    {"lopsided-8gpu", NULL},
+    {"g5-48xlarge", NULL},
+    {"h100-8gpu", "0-1/2-3,0-1/4-5,2-3/6-7,0-3/4-7"},
+    {"epyc-8gpu", "0-1/2-3,0-1/4-5,2-3/6-7"},
+    {"epyc-8gpu-unequal", "0-1/2-3,0-1/4-5,2-3/6-7"},
+    {"turin-pex890", NULL},
+    {"wrx90-16gpu", "0-1/2-3,0-1/4-5,0-1/8-9,4-5/12-13"},
+};
+
+TEST(machines)
+{
+    unsigned long state = check_seed();
+    struct count sum = {0};
+    snprintf(cache, sizeof(cache), "%s", check_at("machines"));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double noise = 0.01 * random_below(&state, 6);
+        unsigned long seed = 1 + random_below(&state, 1000000);
+        for (int times = 0; times < 2; times++, noise = 0) {
+            struct count count = run(machine_file(cases[i].name), cases[i].splits, noise, seed);
+            add(&sum, &count);
+            if (noise == 0)
+                CHECK(count.foretold > count.all / 3);
+        }
+    }
+    printf("all: of %d %d measured, %d foretold, %d unknown; %d wrong\n", sum.all, sum.measured,
+           sum.foretold, sum.unknown, sum.wrong);
+    CHECK(sum.wrong * 50 <= sum.foretold);
+}
+
+/* ---- a limit that no description tells of ---- */
+
+/* What GPUs of several jobs share, at random: a resource that some transfers of three GPUs use; or
+ * two transfers of different GPUs that collapse. */
+static void hide(unsigned long *state, json_t *model, int gpus)
+{
+    int a = random_below(state, gpus), b = (a + 1 + random_below(state, gpus - 1)) % gpus;
+    int c = random_below(state, gpus);
+    char users[3][32], name[] = "nobody knows";
+    const char *ways[] = {"->", ">", "<"}, *way = ways[random_below(state, 3)];
+    double gbps = 4 + random_below(state, 24);
+    snprintf(users[0], sizeof(users[0]), "g%d%s*", a, way);
+    snprintf(users[1], sizeof(users[1]), "g%d%s*", b, way);
+    snprintf(users[2], sizeof(users[2]), "g%d%s*", c, way);
+    if (random_below(state, 2)) {
+        json_array_append_new(json_object_get(model, "resources"),
+                              json_pack("{s:s s:f s:[s s s]}", "name", name, "gbps", gbps, "users",
+                                        users[0], users[1], users[2]));
+        return;
+    }
+    if (!json_object_get(model, "rules"))
+        json_object_set_new(model, "rules", json_array());
+    json_array_append_new(
+        json_object_get(model, "rules"),
+        json_pack("{s:s s:[s s] s:f}", "name", name, "when", users[0], users[1], "gbps", gbps / 4));
+}
+
+TEST(hidden)
+{
+    static const char *const names[] = {"amd-4gpu", "intel-4gpu", "dual-8gpu", "quad-8gpu",
+                                        "turin-pex890"};
+    unsigned long state = check_seed();
+    struct count sum = {0};
+    char path[PATH_MAX];
+    snprintf(cache, sizeof(cache), "%s", check_at("hidden"));
+    snprintf(path, sizeof(path), "%s", check_at("hidden.json"));
+    for (int i = 0; i < 10; i++) {
+        const char *name = names[i % COUNT(names)];
+        json_t *model = json_load_file(machine_file(name), 0, NULL);
+        CHECK(model != NULL);
+        hide(&state, model, machine_of(name)->n_gpus);
+        CHECK_INT(json_dump_file(model, path, 0), 0);
+        json_decref(model);
+        struct count count = run(path, NULL, i % 2 ? 0.01 : 0, 1 + random_below(&state, 1000000));
+        add(&sum, &count);
+    }
+    printf("hidden limits: of %d %d measured, %d foretold, %d unknown; %d wrong\n", sum.all,
+           sum.measured, sum.foretold, sum.unknown, sum.wrong);
+    CHECK(sum.wrong * 20 <= sum.foretold);
+}
