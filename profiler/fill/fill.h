@@ -72,11 +72,11 @@ struct tccl_fill_progress {
     int together;    /* rings of several steps measured together that the profile has, */
     int together_before, together_total; /* of them: by earlier runs; of so many */
     int foretold;    /* of the rest: are foretold by what was measured; right at the end only */
-    double fraction;                     /* of all the work, roughly; 0 to 1 */
-    double left;                         /* seconds of the budget; negative: it is no time */
-    struct tccl_error why;               /* which set failed last, and why */
-    int faster;                          /* sets that are slower than a larger one, at the end; */
-    struct tccl_error most;              /* and the one that is most (tccl_oddity_format) */
+    double fraction; /* of all the work, roughly; 0 to 1 */
+    double left;     /* seconds of the budget; negative: it is no time */
+    struct tccl_error why;  /* which set failed last, and why */
+    int faster;             /* sets that are slower than a larger one, at the end; */
+    struct tccl_error most; /* and the one that is most (tccl_oddity_format) */
 };
 
 struct tccl_fill_options {
