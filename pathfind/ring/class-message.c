@@ -78,10 +78,11 @@ json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
         json_array_append_new(nics,
                               json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
-    return json_pack("{s:s, s:s, s:I, s:i, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
+    return json_pack("{s:s, s:s, s:I, s:i, s:s*, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
                      class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
-                     "neighbours", class->neighbours, "beside", class->beside, "nics", nics,
-                     "cells", list_to_json(class, 0, tccl_class_pairs(class)), "ring",
+                     "neighbours", class->neighbours, "beside", class->beside, "worse",
+                     *class->worse ? class->worse : NULL, "nics", nics, "cells",
+                     list_to_json(class, 0, tccl_class_pairs(class)), "ring",
                      seen_to_json(class, tccl_class_ring(class)), "sets",
                      list_to_json(class, tccl_class_first_set(class), class->n_seen), "noise",
                      class->noise, "baselines", baselines_to_json(class));
@@ -288,11 +289,12 @@ static int baselines_from_json(json_t *json, struct tccl_node_class *class)
 
 static int identity_from_json(json_t *json, struct tccl_node_class *class)
 {
-    const char *machine, *source;
+    const char *machine, *source, *worse = "";
     json_int_t gpus;
-    if (json_unpack(json, "{s:s, s:s, s:I, s:i}", "machine", &machine, "source", &source, "gpus",
-                    &gpus, "neighbours", &class->neighbours) != 0 ||
-        class->neighbours < 0 || class->neighbours > TCCL_MAX_GPUS)
+    if (json_unpack(json, "{s:s, s:s, s:I, s:i, s?s}", "machine", &machine, "source", &source,
+                    "gpus", &gpus, "neighbours", &class->neighbours, "worse", &worse) != 0 ||
+        take_name(worse, class->worse, sizeof(class->worse), true) != 0 || class->neighbours < 0 ||
+        class->neighbours > TCCL_MAX_GPUS)
         return -1;
     if (strlen(machine) != TCCL_HASH_HEX - 1 ||
         strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
@@ -360,9 +362,9 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
-        strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
-        a->gpus != b->gpus || a->neighbours != b->neighbours || a->n_nics != b->n_nics ||
-        a->noise != b->noise || a->n_seen != b->n_seen)
+        strcmp(a->worse, b->worse) != 0 || strcmp(a->machine, b->machine) != 0 ||
+        strcmp(a->source, b->source) != 0 || a->gpus != b->gpus || a->neighbours != b->neighbours ||
+        a->n_nics != b->n_nics || a->noise != b->noise || a->n_seen != b->n_seen)
         return false;
     for (int i = 0; i < a->n_nics; i++)
         if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||

@@ -33,6 +33,8 @@ struct tccl_class_baseline {
     struct tccl_nominal ring[2], tree[2];
 };
 
+enum { TCCL_CLASS_WORSE = 160 };
+
 struct tccl_node_class {
     char machine[TCCL_HASH_HEX];
     char source[TCCL_NAME];
@@ -50,6 +52,7 @@ struct tccl_node_class {
      * ring; then sets of two rings and more. */
     struct tccl_seen *seen;
     int n_seen;
+    char worse[TCCL_CLASS_WORSE]; /* what it lacks of what was measured (narrowed.h); "": nothing */
     char meets[TCCL_NAME]; /* tccl_table_fabric, "": none. Only for the node itself, as trees */
     double noise;          /* of the measurements: values closer than this ratio count as equal */
     struct tccl_class_baseline baselines[TCCL_GENERATIONS];

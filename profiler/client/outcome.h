@@ -21,6 +21,7 @@ enum {
     TCCL_OUTCOME_BASELINE = 4095, /* its rings */
     TCCL_OUTCOME_BASIS = 15,
     TCCL_OUTCOME_FEWER = 255,
+    TCCL_OUTCOME_DEGRADED = 255,
     TCCL_OUTCOME_CLASS = 63,
     TCCL_OUTCOME_RING = 65535
 };
@@ -81,6 +82,8 @@ struct tccl_outcome {
     int64_t rings; /* that run at once, each with an equal part of the data; 0: none */
     char fewer_rings[TCCL_OUTCOME_FEWER + 1]; /* for the record: why not as many as some nodes have
                                                  by themselves; "" */
+    char degraded[TCCL_OUTCOME_DEGRADED + 1]; /* the first node that lacks something of what was
+                                                 measured there, and what; "": none does */
     int64_t subject; /* at the root: a hash of what is promised to which GPUs, as alone; 0: there is
                       * no ring that is worth it */
     double promised; /* of that ring, GB/s */

@@ -108,6 +108,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "source", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_SOURCE, OUTCOME(source), "Source", 6},
     {.name = "rings", TCCL_FIELD_COUNT, PLAN | RECORD, 0, TCCL_NODE_RINGS, OUTCOME(rings), "Rings", 5},
     {.name = "fewer_rings", TCCL_FIELD_TEXT, RECORD, 0, TCCL_OUTCOME_FEWER, OUTCOME(fewer_rings), "FewerRings", -40},
+    {.name = "degraded", TCCL_FIELD_TEXT, PLAN | RECORD, 0, TCCL_OUTCOME_DEGRADED, OUTCOME(degraded), "Degraded", -40},
     {.name = "ring", TCCL_FIELD_LONG, PLAN | RECORD, 0, TCCL_OUTCOME_RING, OUTCOME(ring), "Ring", -60},
     {.name = "claimed", TCCL_FIELD_TEXT, RECORD, 0, TCCL_STEP_TEXT, RECORD_ONLY, "Claimed", 10},
     {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},

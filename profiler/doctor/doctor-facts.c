@@ -329,6 +329,15 @@ static bool is_at_rest(const struct tccl_doctor_device *device)
              device->nvml->n_users > 0);
 }
 
+bool tccl_doctor_leads_down(const struct tccl_doctor_facts *facts, int device)
+{
+    int depth = 0;
+
+    for (int at = facts->devices[device].above; at >= 0; at = facts->devices[at].above)
+        depth++;
+    return facts->devices[device].kind == TCCL_DOCTOR_BRIDGE && depth % 2 == 0;
+}
+
 struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, int device)
 {
     const struct tccl_doctor_device *below = &facts->devices[device];

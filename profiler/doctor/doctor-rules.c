@@ -144,7 +144,8 @@ static void look_link(struct look *look)
 {
     for (int i = 0; i < look->facts->n_devices; i++) {
         const struct tccl_doctor_rate rate = tccl_doctor_link(look->facts, i);
-        if (rate.state != TCCL_DOCTOR_LINK_DEGRADED || at(look, i)->lost)
+        if (rate.state != TCCL_DOCTOR_LINK_DEGRADED || at(look, i)->lost ||
+            tccl_doctor_leads_down(look->facts, i))
             continue;
         say(look, has_enough(look, i, rate.gbps) ? TCCL_DOCTOR_NOTE : TCCL_DOCTOR_WARN, i,
             "its link is trained at x%d with %g GT/s, both ends can x%d with %g: at most %.1f of "

@@ -85,6 +85,9 @@ struct tccl_doctor_rate {
     double gbps, gbps_most; /* of data at most, GB/s: GT/s times lanes, less the line code */
 };
 struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, int device);
+/* Does it lead down: a root port, and each second bridge below one? Its files in /sys say how the
+ * link below it is, which is that of the device there. */
+bool tccl_doctor_leads_down(const struct tccl_doctor_facts *facts, int device);
 const char *tccl_doctor_link_name(enum tccl_doctor_link state);
 
 /* "0000:40:01.1 > 0000:41:00.0": from the root port to the device. */

@@ -180,19 +180,29 @@ static int check_model(const struct tccl_profile *profile, const json_t *json,
     return 0;
 }
 
+json_t *tccl_profile_model_json(const struct tccl_profile *profile, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    if (!profile->from.model[0])
+        return NULL;
+    tccl_profile_path(profile->folder, MODEL, path);
+    return tccl_read_json(path, MODEL_BYTES, err);
+}
+
 const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err)
 {
     struct tccl_model *model = NULL;
-    char path[PATH_MAX];
 
-    if (profile->model || !profile->from.model[0])
+    if (profile->model)
         return profile->model;
-    tccl_profile_path(profile->folder, MODEL, path);
-    cleanup_json json_t *json = tccl_read_json(path, MODEL_BYTES, err);
+    cleanup_json json_t *json = tccl_profile_model_json(profile, err);
     if (!json)
         return NULL;
     if (tccl_model_from_json(json, &model, err) != 0 ||
         check_model(profile, json, model, err) != 0) {
+        char path[PATH_MAX];
+        tccl_profile_path(profile->folder, MODEL, path);
         tccl_model_free(model);
         tccl_fail_in(err, "%s", path);
         return NULL;

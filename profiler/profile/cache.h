@@ -47,6 +47,9 @@ time_t tccl_profile_time(const struct tccl_profile *profile);
  * with err: model.json is missing, altered or not readable. Owned by the profile. */
 const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err);
 
+/* That model's file as JSON, a new reference; NULL without err or with, as tccl_profile_model. */
+json_t *tccl_profile_model_json(const struct tccl_profile *profile, struct tccl_error *err);
+
 /* The chains of a GPU set, read from disk at first use and again when the file has changed. At most
  * about 4 MiB of tables are kept (the latest in any case), so the table is borrowed only until the
  * next call with this profile. Where

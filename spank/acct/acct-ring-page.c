@@ -85,6 +85,7 @@ static void put_facts(const json_t *record, struct acct_drawn *drawn, FILE *out)
                  {"GPUs", "GPUs"},
                  {"Rings", "Rings at once"},
                  {"FewerRings", "Why no more at once"},
+                 {"Degraded", "What a node had less than was measured"},
                  {"Mode", "Mode"},
                  {"Policy", "Policy"},
                  {"State", "State"},

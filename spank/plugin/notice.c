@@ -60,9 +60,9 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
         snprintf(baseline, sizeof(baseline), " (NCCL's own choice: %.1f, %.2fx)",
                  plan->baseline_gbps, plan->gbps / plan->baseline_gbps);
     describe_beside(plan, n_nodes, beside, sizeof(beside));
-    end = snprintf(line, NOTICE_SIZE, "tccl: %s%s: %s%.1f GB/s%s%s%s", rings, of,
+    end = snprintf(line, NOTICE_SIZE, "tccl: %s%s: %s%.1f GB/s%s%s%s%s%s", rings, of,
                    strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
-                   beside, baseline, model);
+                   beside, baseline, model, *plan->degraded ? "; " : "", plan->degraded);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 
@@ -82,7 +82,8 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_
     else if (plan->measure)
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
     else if (plan->state == TCCL_STATE_LEFT)
-        snprintf(line, NOTICE_SIZE, "tccl: nothing to do: %s", plan->reason);
+        snprintf(line, NOTICE_SIZE, "tccl: nothing to do: %s%s%s", plan->reason,
+                 *plan->degraded ? "; " : "", plan->degraded);
     else
         return false;
     notice_clean(line);

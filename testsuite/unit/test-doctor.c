@@ -264,6 +264,8 @@ TEST(idle_is_not_degraded)
     ON_EACH(gpu, TCCL_DOCTOR_GPU)
     {
         plant(gpu, "current_link_speed", "2.5 GT/s PCIe\n");
+        if (facts.devices[gpu].above >= 0) /* which is the other end */
+            plant(facts.devices[gpu].above, "current_link_speed", "2.5 GT/s PCIe\n");
         look();
         check_none();
         CHECK_STR(tccl_doctor_link_name(tccl_doctor_link(&facts, gpu).state), "idle");

@@ -261,6 +261,7 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
         table ? tccl_beside_class(&seen.beside, table, closed, view, &err) : NULL;
     if (beside) {
         beside->neighbours = seen.steps;
+        memcpy(beside->worse, class->class->worse, sizeof(beside->worse));
         beside->beside = name_all(&seen);
     }
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;

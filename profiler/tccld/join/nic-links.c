@@ -1,5 +1,6 @@
-/* nic-links.c: a profile is older than the cable that was pulled. NCCL takes no NIC without a link,
- * so a plan that names it would be built on none of the nodes. */
+/* nic-links.c: a profile is older than the cable that was pulled, and than the slot that trains
+ * badly. NCCL takes no NIC without a link, so a plan that names it would be built on none of the
+ * nodes. */
 #include "tccld/join/nic-links.h"
 
 #include <dirent.h>
@@ -13,16 +14,26 @@
 
 #include "base/cleanup.h"
 #include "discover/sysfs.h"
+#include "doctor/since.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/main/log.h"
 #include "tccld/main/threads.h"
 
 enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, MAX_ENTRIES = 4096 };
+enum { SINCE_EVERY = 3 /* looks */ };
 
 struct nic_links {
     struct daemon *daemon;
     struct event *timer;
     struct pool *pool;
-    struct nic_links_down down; /* the thread's, while it looks */
+    struct nic_links_down down; /* the thread's, while it looks, */
+    struct tccl_since since;    /* and this, where it is to look at that, too, by these */
+    char machine[PATH_MAX], cache_dir[PATH_MAX];
+    bool with_since;
+    struct tccl_since known, doubted; /* what counts, and what was seen once */
+    int looks;                        /* so far, of what has become worse */
+    int until_since;                  /* looks until that is looked at again */
+    struct log_limit worse;
     bool looking, ending;
 };
 
@@ -111,24 +122,51 @@ static void run_look(void *task)
 {
     struct nic_links *links = task;
     nic_links_look(NULL, &links->down);
+    if (links->with_since)
+        tccl_since_look(NULL, links->machine, links->cache_dir, &links->since);
 }
 
 /* ---- on the event loop ---- */
+
+/* What is better counts at once. What is worse counts when it is seen a second time, since a link
+ * may be training just now, and one that comes and goes is best left alone; at the start at once.
+ */
+static void hear_since(struct nic_links *links)
+{
+    const struct tccl_since *seen = &links->since;
+    bool sure = links->looks++ == 0 || tccl_since_no_worse(seen, &links->known) ||
+                tccl_since_equal(seen, &links->doubted);
+    links->doubted = *seen;
+    links->until_since = sure ? SINCE_EVERY : 1;
+    if (!sure || tccl_since_equal(seen, &links->known))
+        return;
+    links->known = *seen;
+    own_since(links->daemon->own, seen);
+    for (int i = 0; i < seen->narrowed.n; i++)
+        log_limited(&links->worse, "rings are planned anew: %s", seen->narrowed.links[i].text);
+}
 
 static void on_looked(void *task)
 {
     struct nic_links *links = task;
     links->looking = false;
-    if (!links->ending)
-        own_links(links->daemon->own, &links->down);
+    if (links->ending)
+        return;
+    own_links(links->daemon->own, &links->down);
+    if (links->with_since)
+        hear_since(links);
 }
 
 static void on_time(evutil_socket_t fd, short what, void *argument)
 {
     struct nic_links *links = argument;
     (void)fd, (void)what;
-    if (!links->looking)
-        links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
+    if (links->looking)
+        return;
+    links->with_since = --links->until_since <= 0;
+    snprintf(links->machine, sizeof(links->machine), "%s", links->daemon->conf->machine);
+    snprintf(links->cache_dir, sizeof(links->cache_dir), "%s", links->daemon->conf->cache_dir);
+    links->looking = pool_submit(links->pool, run_look, on_looked, links) == 0;
 }
 
 struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)

@@ -8,19 +8,26 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "doctor/since.h"
 #include "profile/cache.h"
 #include "profile/stamp.h"
 #include "profile/verdict.h"
 #include "ring/neighbours.h"
 #include "tccld/join/nic-links.h"
 
-enum { KINDS = 64 }; /* GPU sets kept ready */
+enum { KINDS = 64 /* GPU sets kept ready */, JUDGED = 16 /* of them, tables judged again */ };
 
 /* The best of all sets of so many GPUs, found one table at a time. */
 struct placed {
     uint32_t next; /* the set to be looked at; 0: nobody has asked */
     bool done;
     double gbps;
+};
+
+/* A table as the machine is now. */
+struct judged {
+    struct tccl_table *table;
+    uint32_t felt; /* links that take something from it */
 };
 
 struct own {
@@ -34,6 +41,12 @@ struct own {
     int n_classes, next; /* next: the one to be replaced */
     struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
+    struct tccl_since since;
+    struct judged judged[JUDGED];
+    int n_judged; /* so far; the next one takes the place of the oldest */
+    struct tccl_model
+        *model; /* of the machine as it is now; NULL: not made yet, or the profile's */
+    bool modelled;
     struct tccl_stamp checked; /* of what this node found out about its profile */
     struct tccl_verdict verdict;
     char node[TCCL_CONF_NAME]; /* this one */
@@ -46,6 +59,8 @@ struct own *own_new(void)
 
 static void forget_classes(struct own *own)
 {
+    for (int i = 0; i < JUDGED; i++)
+        tccl_table_free(tccl_steal(own->judged[i].table));
     for (int i = 0; i < own->n_classes; i++)
         shared_class_drop(tccl_steal(own->classes[i]));
     own->n_classes = own->next = 0;
@@ -54,6 +69,8 @@ static void forget_classes(struct own *own)
 static void forget_profile(struct own *own)
 {
     forget_classes(own);
+    tccl_model_free(tccl_steal(own->model));
+    own->modelled = false;
     tccl_profile_close(own->profile);
     own->profile = NULL;
     memset(own->placed, 0, sizeof(own->placed));
@@ -161,6 +178,69 @@ static int position(const struct own *own, const struct tccl_gres *list, int num
                      own->machine.n_gpus, own->machine_path);
 }
 
+/* ---- as the machine is now ---- */
+
+/* Is what was found out about this machine? */
+static const struct tccl_since *since_of(const struct own *own)
+{
+    char id[TCCL_HASH_HEX];
+    if (!*own->since.machine || !own->have_machine)
+        return NULL;
+    tccl_machine_id(&own->machine, id);
+    return strcmp(id, own->since.machine) == 0 ? &own->since : NULL;
+}
+
+static int find_gone(const struct own *own, uint32_t gpus, struct tccl_error *err)
+{
+    const struct tccl_since *since = since_of(own);
+    const uint32_t gone = since ? since->gone & gpus : 0;
+    if (!gone)
+        return 0;
+    return tccl_fail(err,
+                     "GPU %s is not on the PCI bus any more: plans go on without it; if it was "
+                     "taken out, run tccl-profile init and tccl-profile run",
+                     own->machine.gpus[__builtin_ctz(gone)].busid);
+}
+
+/* The model with the links as they are; the profile's where it can't be made. */
+const struct tccl_model *own_model(struct own *own)
+{
+    const struct tccl_since *since = since_of(own);
+    const struct tccl_model *model = own->profile ? tccl_profile_model(own->profile, NULL) : NULL;
+    if (!model || !since || since->narrowed.n == 0)
+        return model;
+    cleanup_json json_t *json = own->modelled ? NULL : tccl_profile_model_json(own->profile, NULL);
+    if (json)
+        tccl_narrowed_model(json, &own->machine, &since->narrowed, &own->model, NULL);
+    own->modelled = true;
+    return own->model ? own->model : model;
+}
+
+/* The table of a GPU set as the machine is now, and which of its links that feels: valid until the
+ * next question. */
+static const struct tccl_table *table_of(struct own *own, uint32_t gpus, uint32_t *felt,
+                                         struct tccl_error *err)
+{
+    const struct tccl_since *since = since_of(own);
+    const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
+    *felt = 0;
+    if (!table || !since || since->narrowed.n == 0)
+        return table;
+    for (int i = 0; i < JUDGED; i++)
+        if (own->judged[i].table && own->judged[i].table->gpus == gpus) {
+            *felt = own->judged[i].felt;
+            return own->judged[i].table;
+        }
+    struct judged *judged = &own->judged[own->n_judged++ % JUDGED];
+    tccl_table_free(judged->table);
+    judged->table =
+        tccl_narrowed_table(table, &own->machine, &since->narrowed, own_model(own), &judged->felt);
+    if (!judged->table)
+        return table;
+    *felt = judged->felt;
+    return judged->table;
+}
+
 static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres,
                      int n_gres, uint32_t *gpus, struct tccl_error *err)
 {
@@ -179,7 +259,7 @@ static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, cons
                              gres[i]);
         *gpus |= 1u << gpu;
     }
-    return 0;
+    return find_gone(own, *gpus, err);
 }
 
 int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres, int n_gres,
@@ -190,12 +270,8 @@ int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *g
 
 const struct tccl_table *own_table(struct own *own, uint32_t gpus)
 {
-    return own->profile ? tccl_profile_table(own->profile, gpus, NULL) : NULL;
-}
-
-const struct tccl_model *own_model(struct own *own)
-{
-    return own->profile ? tccl_profile_model(own->profile, NULL) : NULL;
+    uint32_t felt;
+    return own->profile ? table_of(own, gpus, &felt, NULL) : NULL;
 }
 
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err)
@@ -219,7 +295,11 @@ static uint32_t next_set(uint32_t set)
 /* Looks at one set. A set without a table may be the best one: then none is known to be. */
 static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
-    bool first = tccl_profile_first(own->profile, placed->next) == placed->next;
+    const struct tccl_since *since = since_of(own);
+    bool first = since && since->narrowed.n
+                     ? true /* none is like another one */
+                     : tccl_profile_first(own->profile, placed->next) == placed->next;
+    first = first && !(since && placed->next & since->gone);
     const struct tccl_table *table = first ? own_table(own, placed->next) : NULL;
     struct tccl_beside nobody = {.machine = &own->machine};
     struct tccl_launched step = {.gbps = 0}; /* others are as good as their first one */
@@ -265,24 +345,50 @@ void own_links(struct own *own, const struct nic_links_down *down)
     forget_classes(own);
 }
 
+void own_since(struct own *own, const struct tccl_since *since)
+{
+    own->since = *since;
+    forget_classes(own);
+    tccl_model_free(tccl_steal(own->model));
+    own->modelled = false;
+    memset(own->placed, 0, sizeof(own->placed));
+}
+
 /* NICs without a link meet nobody, not even those of another node. */
 static void cut_off(const struct own *own, struct tccl_machine *machine)
 {
+    const struct tccl_since *since = since_of(own);
     for (int i = 0; i < machine->n_nics; i++)
-        if (nic_links_has(&own->down, machine->nics[i].busid))
+        if (nic_links_has(&own->down, machine->nics[i].busid) ||
+            (since && since->gone_nics >> i & 1))
             snprintf(machine->nics[i].fabric, sizeof(machine->nics[i].fabric), OWN_NO_LINK "%.50s",
                      own->node);
+}
+
+/* The first of those links, and how many more. */
+static void say_worse(const struct own *own, uint32_t felt, struct tccl_node_class *class)
+{
+    const int more = __builtin_popcount(felt) - 1;
+    if (!felt)
+        return;
+    int end = snprintf(class->worse, sizeof(class->worse), "%s",
+                       own->since.narrowed.links[__builtin_ctz(felt)].text);
+    if (more > 0)
+        snprintf(class->worse + end, sizeof(class->worse) - (size_t)end, " (and %d more)", more);
 }
 
 static struct shared_class *make_class(struct own *own, uint32_t gpus, enum tccl_view view,
                                        struct tccl_error *err)
 {
-    const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
+    uint32_t felt;
+    const struct tccl_table *table = table_of(own, gpus, &felt, err);
     struct tccl_machine machine = own->machine;
     if (!table)
         return NULL;
     cut_off(own, &machine);
     struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, view);
+    if (class)
+        say_worse(own, felt, class);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail_as(err, TCCL_REASON_OVERLOAD, "out of memory");
@@ -350,7 +456,7 @@ static int find_busids(const struct own *own, const tccl_bus *buses, int count, 
             return tccl_fail(err, "GPU %s is not in %s", busid, own->machine_path);
         *gpus |= 1u << gpu;
     }
-    return 0;
+    return find_gone(own, *gpus, err);
 }
 
 int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus)

@@ -10,6 +10,7 @@
 
 struct nic_links_down;
 struct own;
+struct tccl_since;
 
 /* Knows nothing yet. NULL without memory. */
 struct own *own_new(void);
@@ -20,6 +21,9 @@ void own_free(struct own *own); /* NULL is fine */
 
 /* Which NICs have no link now, for the classes that are made from here on. */
 void own_links(struct own *own, const struct nic_links_down *down);
+
+/* What has become worse since the profile was made (doctor/since.h), likewise. */
+void own_since(struct own *own, const struct tccl_since *since);
 
 /* Is there a profile that can be used, as it is on disk now? Returns 0, or -1 with err. */
 int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err);
@@ -45,7 +49,8 @@ int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *g
 /* The same of GPUs by their bus ids. */
 int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus);
 /* Of that machine: the table of a GPU set, which is valid until the next question; NULL: there is
- * none. The model that its profile is made from; NULL: none, or it can't be read. What was measured
+ * none. The model that its profile is made from; NULL: none, or it can't be read. Both are as the
+ * machine is now. What was measured
  * together there: NULL: nothing, or with err. */
 const struct tccl_table *own_table(struct own *own, uint32_t gpus);
 const struct tccl_model *own_model(struct own *own);

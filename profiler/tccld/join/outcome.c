@@ -366,6 +366,30 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     say_beside(outcome, runs, n_runs, join);
 }
 
+/* Which node lacks something of what was measured there. */
+static void say_degraded(struct tccl_outcome *outcome, const struct tccl_run *runs, int n_runs,
+                         char *const *nodes)
+{
+    int worse = 0, first = -1;
+    const char *what = "";
+    for (int run = 0, node = 0; run < n_runs; node += runs[run++].count) {
+        if (!*runs[run].class->worse)
+            continue;
+        worse += runs[run].count;
+        if (first < 0) {
+            first = node;
+            what = runs[run].class->worse;
+        }
+    }
+    if (worse == 0)
+        return;
+    int end =
+        snprintf(outcome->degraded, sizeof(outcome->degraded), "%.64s: %s", nodes[first], what);
+    if (worse > 1)
+        snprintf(outcome->degraded + end, sizeof(outcome->degraded) - (size_t)end,
+                 "; %d more nodes", worse - 1);
+}
+
 /* Where the bandwidths of all nodes come from. */
 static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
 {
@@ -415,6 +439,8 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     name_source(outcome, merge);
     name_class(outcome, merge);
     outcome->neighbours = merge_neighbours(merge);
+    if (runs)
+        say_degraded(outcome, runs, merge->n_runs, join->nodes);
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         tccl_outcome_say(outcome, TCCL_REASON_POLICY,
                          "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
