@@ -153,7 +153,7 @@ TEST(gone)
 /* Whatever files say, nothing worse than nothing comes of it. */
 TEST(nonsense)
 {
-    static const char *const texts[] = {"",    "0\n",     "-4\n",  "255\n", "Unknown\n",
+    static const char *const texts[] = {"",    "0\n",    "-4\n",  "255\n", "Unknown\n",
                                         "x16", "e999\n", "nan\n", "63\n",  "\xff\xfe"};
     static const char *const files[] = {"current_link_width", "max_link_width",
                                         "current_link_speed", "max_link_speed"};
