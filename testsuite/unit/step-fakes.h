@@ -202,11 +202,11 @@ struct job_question {
 static struct job_question *fake_questions[FAKE_QUESTIONS];
 static int fake_n_questions;
 static bool fake_knows;             /* slurmctld has said */
-static struct job_facts fake_facts; /* this of every job */
+static struct tccl_step fake_facts; /* this of every job */
 
-const struct job_facts *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms)
+const struct tccl_step *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms)
 {
-    fake_facts.job = job;
+    fake_facts.key.job = job;
     return fake_knows ? &fake_facts : NULL;
 }
 struct job_question *jobs_ask(struct jobs *jobs, uint32_t job, job_answer *answer, void *context)

@@ -4,7 +4,7 @@
 
 enum { ROUNDS = 20000 };
 
-static int read_job(const char *output, struct job_facts *facts, struct tccl_error *err)
+static int read_job(const char *output, struct tccl_step *facts, struct tccl_error *err)
 {
     *err = (struct tccl_error){""};
     return job_facts_read(output, 12, facts, err);
@@ -12,19 +12,19 @@ static int read_job(const char *output, struct job_facts *facts, struct tccl_err
 
 TEST(good)
 {
-    struct job_facts facts;
+    struct tccl_step facts;
     CHECK_INT(read_job("12|1000|12|gpu|normal|physics\n", &facts, ERR), 0);
-    CHECK(facts.job == 12 && facts.uid == 1000 && !facts.array_job && !facts.het_job);
+    CHECK(facts.key.job == 12 && facts.uid == 1000 && !facts.array_job && !facts.key.het_job);
     CHECK_STR(facts.partition, "gpu");
     CHECK_STR(facts.qos, "normal");
     CHECK_STR(facts.account, "physics");
     CHECK_INT(read_job("12|0|12|gpu|(null)|(null)\n", &facts, ERR), 0);
     CHECK(!facts.account[0] && !facts.qos[0]);
     CHECK_INT(read_job("9|5|9_4|a|b|c\n12|5|9_3|p||\n112|5|9_5|a|b|c\n", &facts, ERR), 0);
-    CHECK(facts.array_job == 9 && facts.array_task == 3 && !facts.het_job);
+    CHECK(facts.array_job == 9 && facts.array_task == 3 && !facts.key.het_job);
     CHECK_STR(facts.partition, "p");
     CHECK_INT(read_job("11|5|11+0|a|b|c\n12|5|11+1|p|q|r\n12|5|11+1|p|q|r\n", &facts, ERR), 0);
-    CHECK(facts.het_job == 11 && facts.het_offset == 1 && !facts.array_job);
+    CHECK(facts.key.het_job == 11 && facts.key.het_offset == 1 && !facts.array_job);
 }
 
 /* An account may be what a user likes: it adds lines, but none that is believed. */
@@ -43,7 +43,7 @@ TEST(bad)
         {"12|99999999999|12|p|q|a\n", "squeue prints"},
         {"12|7|12|p|q|a\n12|7|12|free|q|a\n", "two different lines"},
     };
-    struct job_facts facts;
+    struct tccl_step facts;
     for (size_t i = 0; i < COUNT(cases); i++) {
         CHECK_SAYS(read_job(cases[i].output, &facts, ERR) == -1, cases[i].why);
     }
@@ -56,7 +56,7 @@ TEST(bad)
 TEST(random)
 {
     static const char alphabet[] = "12|0_+[\n-pq";
-    struct job_facts facts;
+    struct tccl_step facts;
     int believed = 0;
     for (int round = 0; round < ROUNDS; round++) {
         char text[40];
@@ -69,7 +69,7 @@ TEST(random)
         if (read_job(copy, &facts, ERR) != 0)
             continue;
         believed++;
-        CHECK_INT(facts.job, 12);
+        CHECK_INT(facts.key.job, 12);
         CHECK(strstr(text, facts.account) != NULL);
     }
     CHECK(believed > 0);
@@ -87,8 +87,8 @@ static void check_record(const json_t *record, const char *expected)
 
 TEST(record)
 {
-    struct job_facts facts = {
-        .job = 12, .het_job = 11, .het_offset = 1, .partition = "gpu", .account = "a"};
+    struct tccl_step facts = {
+        .key = {.job = 12, .het_job = 11, .het_offset = 1}, .partition = "gpu", .account = "a"};
     cleanup_json json_t *claimed =
         json_loads("{\"job\": 12, \"partition\": \"free\", \"qos\": \"high\", \"array_job_id\": 3,"
                    " \"array_task_id\": 4, \"het_job\": 5}",

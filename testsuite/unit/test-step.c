@@ -77,7 +77,7 @@ static void begin_rig(int node, int n_nodes)
     fake_solution = TCCL_STATE_PLANNED;
     strcpy(rig.conf.node, rig.names[node]);
     strcpy(rig.conf.squeue, "squeue");
-    fake_facts = (struct job_facts){.uid = 1000, .account = "tester"};
+    fake_facts = (struct tccl_step){.uid = 1000, .account = "tester"};
     fake_knows = false;
     rig.daemon.steps = rig.steps = steps_new(&rig.daemon);
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "client/message.h"
+#include "client/step-json.h"
 
 enum { COLUMNS = 6 };
 
@@ -23,22 +25,22 @@ static const char *read_number(const char *text, const char *ends, uint32_t *num
 }
 
 /* "12", "12_3" of an array, "12+1" of a heterogeneous job. */
-static int read_id(const char *text, struct job_facts *facts)
+static int read_id(const char *text, struct tccl_step *facts)
 {
     uint32_t first, second;
     const char *rest = read_number(text, "_+", &first);
     if (!rest)
         return -1;
     if (*rest == '\0')
-        return first == facts->job ? 0 : -1;
+        return first == facts->key.job ? 0 : -1;
     if (!read_number(rest + 1, "", &second))
         return -1;
     if (*rest == '_') {
         facts->array_job = first;
         facts->array_task = second;
     } else {
-        facts->het_job = first;
-        facts->het_offset = second;
+        facts->key.het_job = first;
+        facts->key.het_offset = second;
     }
     return 0;
 }
@@ -49,7 +51,7 @@ static void read_text(const char *value, char text[static TCCL_STEP_TEXT + 1])
     snprintf(text, TCCL_STEP_TEXT + 1, "%s", strcmp(value, "(null)") == 0 ? "" : value);
 }
 
-static int read_line(const char *line, size_t length, struct job_facts *facts)
+static int read_line(const char *line, size_t length, struct tccl_step *facts)
 {
     char copy[4 * TCCL_STEP_TEXT], *rest = copy, *columns[COLUMNS];
     if (length >= sizeof(copy))
@@ -59,9 +61,9 @@ static int read_line(const char *line, size_t length, struct job_facts *facts)
     for (int i = 0; i < COLUMNS; i++)
         if (!(columns[i] = i < COLUMNS - 1 ? strsep(&rest, "|") : rest))
             return -1;
-    *facts = (struct job_facts){.job = 0};
-    if (!read_number(columns[0], "", &facts->job) || !read_number(columns[1], "", &facts->uid) ||
-        read_id(columns[2], facts) != 0)
+    *facts = (struct tccl_step){.uid = 0};
+    if (!read_number(columns[0], "", &facts->key.job) ||
+        !read_number(columns[1], "", &facts->uid) || read_id(columns[2], facts) != 0)
         return -1;
     read_text(columns[3], facts->partition);
     read_text(columns[4], facts->qos);
@@ -69,7 +71,7 @@ static int read_line(const char *line, size_t length, struct job_facts *facts)
     return 0;
 }
 
-int job_facts_read(const char *output, uint32_t job, struct job_facts *facts,
+int job_facts_read(const char *output, uint32_t job, struct tccl_step *facts,
                    struct tccl_error *err)
 {
     char begin[16];
@@ -92,20 +94,9 @@ int job_facts_read(const char *output, uint32_t job, struct job_facts *facts,
                            found_length < 200 ? (int)found_length : 200, found);
 }
 
-static void put_claims(const char *partition, const char *account, const char *qos,
-                       char text[static JOB_CLAIMS + 1])
-{
-    snprintf(text, JOB_CLAIMS + 1, "%s\n%s\n%s", partition, account, qos);
-}
-
 void job_claims(const struct tccl_step *step, char text[static JOB_CLAIMS + 1])
 {
-    put_claims(step->partition, step->account, step->qos, text);
-}
-
-void job_facts_as_claims(const struct job_facts *facts, char text[static JOB_CLAIMS + 1])
-{
-    put_claims(facts->partition, facts->account, facts->qos, text);
+    snprintf(text, JOB_CLAIMS + 1, "%s\n%s\n%s", step->partition, step->account, step->qos);
 }
 
 static int compare(const char *what, const char *claim, const char *fact, struct tccl_error *err)
@@ -116,7 +107,7 @@ static int compare(const char *what, const char *claim, const char *fact, struct
                      *claim ? claim : "(none)", *fact ? fact : "(none)");
 }
 
-int job_facts_check(const struct job_facts *facts, const struct tccl_step *step,
+int job_facts_check(const struct tccl_step *facts, const struct tccl_step *step,
                     struct tccl_error *err)
 {
     return compare("partition", step->partition, facts->partition, err) != 0 ||
@@ -128,56 +119,49 @@ int job_facts_check(const struct job_facts *facts, const struct tccl_step *step,
 
 /* Records */
 
-static int put_number(json_t *record, const char *name, uint32_t number)
+/* Members of a record, and what a user's word for them is called. Those of the key come last. */
+static const struct {
+    const char *name, *claim;
+} members[] = {{"partition", "partition"}, {"account", "account"},  {"qos", "qos"},
+               {"array_job_id", "array"},  {"array_task_id", NULL}, {"het_job", "het"},
+               {"het_offset", NULL}};
+enum { MEMBERS = sizeof(members) / sizeof(*members), OF_KEY = MEMBERS - 2 };
+
+static int put(const struct tccl_step *facts, int first, json_t *record)
 {
-    return json_object_set_new(record, name, json_integer(number));
+    for (int i = first; i < MEMBERS; i++)
+        for (int k = 0; k < tccl_n_step_fields; k++) {
+            const struct tccl_field *field = &tccl_step_fields[k];
+            if (field->owner == TCCL_OF_STEP && strcmp(field->name, members[i].name) == 0 &&
+                tccl_field_put(record, field, true, facts) != 0)
+                return -1;
+        }
+    return 0;
 }
 
-static int put_text(json_t *record, const char *name, const char *text)
+static int put_claimed(json_t *record, const char *list)
 {
-    return tccl_put_text(record, name, text, TCCL_STEP_TEXT);
+    return tccl_put_text(record, "claimed", list, TCCL_STEP_TEXT);
 }
 
-int job_facts_put_key(const struct job_facts *facts, json_t *record)
+int job_facts_put_key(const struct tccl_step *facts, json_t *record)
 {
-    return put_number(record, "het_job", facts->het_job) != 0 ||
-                   put_number(record, "het_offset", facts->het_offset) != 0
-               ? -1
-               : 0;
+    return put(facts, OF_KEY, record);
 }
 
-int job_facts_put(const struct job_facts *facts, json_t *record)
+int job_facts_put(const struct tccl_step *facts, json_t *record)
 {
-    return job_facts_put_key(facts, record) != 0 ||
-                   put_number(record, "array_job_id", facts->array_job) != 0 ||
-                   put_number(record, "array_task_id", facts->array_task) != 0 ||
-                   put_text(record, "partition", facts->partition) != 0 ||
-                   put_text(record, "account", facts->account) != 0 ||
-                   put_text(record, "qos", facts->qos) != 0 || put_text(record, "claimed", "") != 0
-               ? -1
-               : 0;
-}
-
-static bool has_member(const json_t *record, const char *name)
-{
-    const json_t *value = json_object_get(record, name);
-    return json_string_length(value) > 0 || json_integer_value(value) != 0;
+    return put(facts, 0, record) != 0 ? -1 : put_claimed(record, "");
 }
 
 int job_claims_mark(json_t *record)
 {
-    static const struct {
-        const char *member, *name;
-    } claims[] = {{"partition", "partition"},
-                  {"account", "account"},
-                  {"qos", "qos"},
-                  {"array_job_id", "array"},
-                  {"het_job", "het"}};
     char list[64] = "";
-    for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++)
-        if (has_member(record, claims[i].member)) {
-            size_t used = strlen(list);
-            snprintf(list + used, sizeof(list) - used, "%s%s", used ? "," : "", claims[i].name);
-        }
-    return put_text(record, "claimed", list);
+    for (int i = 0; i < MEMBERS; i++) {
+        size_t used = strlen(list);
+        if (members[i].claim && (*tccl_text_of(record, members[i].name) ||
+                                 tccl_number_of(record, members[i].name) != 0))
+            snprintf(list + used, sizeof(list) - used, "%s%s", used ? "," : "", members[i].claim);
+    }
+    return put_claimed(record, list);
 }

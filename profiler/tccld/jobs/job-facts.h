@@ -1,5 +1,6 @@
 /* job-facts.h: what slurmctld says of a job, which the job's user can't write, unlike the
- * environment of its steps. */
+ * environment of its steps: a struct tccl_step with the job, its user, array, heterogeneous job,
+ * partition, account and QOS, and nothing else. */
 #ifndef TCCL_JOB_FACTS_H
 #define TCCL_JOB_FACTS_H
 
@@ -8,39 +9,30 @@
 #include "base/error.h"
 #include "client/step-fields.h"
 
-struct job_facts {
-    uint32_t job;
-    uid_t uid;
-    uint32_t array_job, array_task; /* of a task of a job array, else 0 */
-    uint32_t het_job, het_offset;   /* of a component of a heterogeneous job, else 0 */
-    char partition[TCCL_STEP_TEXT + 1], account[TCCL_STEP_TEXT + 1], qos[TCCL_STEP_TEXT + 1];
-};
-
 /* The -o of squeue whose output job_facts_read reads: the account, which users may be free to
  * choose, comes last. */
 #define JOB_FACTS_FORMAT "%A|%U|%i|%P|%q|%a"
 
 /* Finds the job in what squeue printed: of an array or a heterogeneous job there are several. A
  * line that is there twice, with different contents, is not believed. Returns 0, or -1 with err. */
-int job_facts_read(const char *output, uint32_t job, struct job_facts *facts,
+int job_facts_read(const char *output, uint32_t job, struct tccl_step *facts,
                    struct tccl_error *err);
 
-/* Partition, account and QOS as one text, to be compared with that of other nodes, or of the facts:
- * with lines between them. */
+/* Partition, account and QOS of a step or of facts as one text, to be compared with that of other
+ * nodes: with lines between them. */
 enum { JOB_CLAIMS = 3 * TCCL_STEP_TEXT + 2 };
 void job_claims(const struct tccl_step *step, char text[static JOB_CLAIMS + 1]);
-void job_facts_as_claims(const struct job_facts *facts, char text[static JOB_CLAIMS + 1]);
 
 /* Does the step claim a partition, account or QOS that is not its job's? Returns 0, or -1 with err:
  * which. */
-int job_facts_check(const struct job_facts *facts, const struct tccl_step *step,
+int job_facts_check(const struct tccl_step *facts, const struct tccl_step *step,
                     struct tccl_error *err);
 
 /* Gives a record the facts: also which array or heterogeneous job it is of. Returns 0, or -1: out
  * of memory. */
-int job_facts_put(const struct job_facts *facts, json_t *record);
+int job_facts_put(const struct tccl_step *facts, json_t *record);
 /* The same of what a record and its confirmation have in common. */
-int job_facts_put_key(const struct job_facts *facts, json_t *record);
+int job_facts_put_key(const struct tccl_step *facts, json_t *record);
 /* Lists in a record's "claimed" which of its members nobody has checked. Returns 0, or -1. */
 int job_claims_mark(json_t *record);
 

@@ -28,7 +28,7 @@ struct job {
     bool asking, answering;
     unsigned round;   /* of answers so far */
     int64_t known_ms; /* 0: slurmctld has not said anything of it */
-    struct job_facts facts;
+    struct tccl_step facts;
     TAILQ_HEAD(, job_question) questions; /* the oldest first */
 };
 
@@ -77,7 +77,7 @@ void jobs_forget(struct job_question *question)
 }
 
 /* Those who ask again in their answer wait for another one. */
-static void answer_all(struct job *job, const struct job_facts *facts)
+static void answer_all(struct job *job, const struct tccl_step *facts)
 {
     struct job_question *question;
     job->answering = true;
@@ -122,7 +122,7 @@ static struct job *find(const struct jobs *jobs, uint32_t id)
     return NULL;
 }
 
-const struct job_facts *jobs_known(const struct jobs *jobs, uint32_t id, int64_t age_ms)
+const struct tccl_step *jobs_known(const struct jobs *jobs, uint32_t id, int64_t age_ms)
 {
     const struct job *job = find(jobs, id);
     bool known = job && job->known_ms && (!age_ms || tccl_now_ms() - job->known_ms <= age_ms);
@@ -144,7 +144,7 @@ static void ask(void *context)
                        : TCCL_COMMAND_LATE;
 }
 
-static int read_answer(const struct task *task, struct job_facts *facts, struct tccl_error *err)
+static int read_answer(const struct task *task, struct tccl_step *facts, struct tccl_error *err)
 {
     if (task->status == TCCL_COMMAND_NONE)
         return tccl_fail(err, "there is no program %.200s: see Squeue= in tccl.conf(5)",
@@ -162,7 +162,7 @@ static void answered(void *context)
     struct task *task = context;
     struct jobs *jobs = task->jobs;
     struct job *job = find(jobs, task->job);
-    struct job_facts facts;
+    struct tccl_step facts;
     struct tccl_error err = {0};
     bool known = read_answer(task, &facts, &err) == 0;
     if (!known)

@@ -18,7 +18,7 @@ struct jobs;
 struct job_question;
 
 /* facts: NULL: slurmctld has not said. They are valid during the call. */
-typedef void job_answer(void *context, const struct job_facts *facts);
+typedef void job_answer(void *context, const struct tccl_step *facts);
 
 /* NULL with err. */
 struct jobs *jobs_new(struct daemon *daemon, struct tccl_error *err);
@@ -27,7 +27,7 @@ void jobs_free(struct jobs *jobs);
 
 /* What slurmctld has said of a job within the last age_ms (0: ever, as far as it is kept). NULL:
  * nothing. */
-const struct job_facts *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms);
+const struct tccl_step *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms);
 
 /* Has slurmctld asked, if it may be (Squeue=), and answer called from the event loop, once. NULL:
  * it is not asked. */

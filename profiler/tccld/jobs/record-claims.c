@@ -16,7 +16,7 @@ struct held {
 };
 
 static void keep(struct daemon *daemon, json_t *record, uint32_t job, uid_t uid,
-                 const struct job_facts *facts)
+                 const struct tccl_step *facts)
 {
     bool own = facts && facts->uid == uid;
     if ((own ? job_facts_put(facts, record) : job_claims_mark(record)) != 0)
@@ -24,7 +24,7 @@ static void keep(struct daemon *daemon, json_t *record, uint32_t job, uid_t uid,
     journal_put(daemon->journal, record);
 }
 
-static void on_answer(void *context, const struct job_facts *facts)
+static void on_answer(void *context, const struct tccl_step *facts)
 {
     struct held *held = context;
     keep(held->daemon, held->record, held->job, held->uid, facts);
@@ -35,7 +35,7 @@ static void on_answer(void *context, const struct job_facts *facts)
 void record_put_checked(struct daemon *daemon, json_t *record, const struct tccl_step_key *key,
                         uid_t uid, bool first)
 {
-    const struct job_facts *facts = jobs_known(daemon->jobs, key->job, JOBS_FRESH_MS);
+    const struct tccl_step *facts = jobs_known(daemon->jobs, key->job, JOBS_FRESH_MS);
     struct held *held = facts || !first ? NULL : malloc(sizeof(*held));
     if (held) {
         *held = (struct held){daemon, key->job, uid, record};
@@ -51,7 +51,7 @@ void record_put_checked(struct daemon *daemon, json_t *record, const struct tccl
 void confirmation_put_checked(struct daemon *daemon, json_t *confirmation,
                               const struct tccl_step_key *key)
 {
-    const struct job_facts *facts = jobs_known(daemon->jobs, key->job, 0);
+    const struct tccl_step *facts = jobs_known(daemon->jobs, key->job, 0);
     if (facts && job_facts_put_key(facts, confirmation) != 0)
         log_line("job %u: out of memory: what was built may not be on its record", key->job);
     journal_put(daemon->journal, confirmation);

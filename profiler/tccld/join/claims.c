@@ -45,7 +45,7 @@ int claims_put(const struct step *step, json_t *merge)
     return step->claims ? tccl_put_text(merge, "claims", step->claims, JOB_CLAIMS) : 0;
 }
 
-static void on_answer(void *context, const struct job_facts *facts)
+static void on_answer(void *context, const struct tccl_step *facts)
 {
     struct step *step = context;
     (void)facts; /* step_advance looks them up */
@@ -54,15 +54,15 @@ static void on_answer(void *context, const struct job_facts *facts)
         step_advance(step);
 }
 
-static bool agree(const struct step *step, const struct job_facts *facts)
+static bool agree(const struct step *step, const struct tccl_step *facts)
 {
     char text[JOB_CLAIMS + 1];
-    job_facts_as_claims(facts, text);
+    job_claims(facts, text);
     return facts->uid == step->join->uid && strcmp(text, step->claims) == 0;
 }
 
 /* Once slurmctld has been asked. */
-static int refuse(const struct step *step, const struct job_facts *facts, struct tccl_error *err)
+static int refuse(const struct step *step, const struct tccl_step *facts, struct tccl_error *err)
 {
     if (!facts || facts->uid != step->join->uid)
         return tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
@@ -82,7 +82,7 @@ int claims_check(struct step *step, struct tccl_error *err)
         return 0;
     if (step->question)
         return 1;
-    const struct job_facts *facts = jobs_known(daemon->jobs, step->key.job, JOBS_FRESH_MS);
+    const struct tccl_step *facts = jobs_known(daemon->jobs, step->key.job, JOBS_FRESH_MS);
     if (facts && agree(step, facts))
         return 0;
     if (!step->asked)

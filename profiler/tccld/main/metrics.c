@@ -7,27 +7,43 @@
 
 enum { MODES = 4, STATES = 4 };
 
-/* Upper ends; the last bucket has none. */
-static const double wait_ends[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
-                                   0.2,   0.5,   1,     2,    5,    10};
-static const double gain_ends[] = {1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3};
-static const double ring_ends[] = {1, 2, 3, 4, 5, 6, 7, 8};
-static const double share_ends[] = {0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.1};
-enum {
-    SHARES = sizeof(share_ends) / sizeof(*share_ends),
-    RINGS = sizeof(ring_ends) / sizeof(*ring_ends),
-    WAITS = sizeof(wait_ends) / sizeof(*wait_ends),
-    GAINS = sizeof(gain_ends) / sizeof(*gain_ends)
+/* Histograms: upper ends of their buckets; the last bucket has none. */
+enum { WAIT, GAIN, RINGS, ACHIEVED, HISTOGRAMS, ENDS = 13 };
+static const struct {
+    const char *name, *unit, *help;
+    int n;
+    double ends[ENDS];
+} histograms[HISTOGRAMS] = {
+    [WAIT] = {"tccl_wait_seconds",
+              "seconds",
+              "From JOIN to answer.",
+              13,
+              {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}},
+    [GAIN] = {"tccl_gain_ratio",
+              "ratio",
+              "Bandwidth of rings over that of NCCL's own choice.",
+              9,
+              {1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3}},
+    [RINGS] = {"tccl_rings",
+               NULL,
+               "Rings that a step with rings has at once.",
+               8,
+               {1, 2, 3, 4, 5, 6, 7, 8}},
+    [ACHIEVED] =
+        {"tccl_achieved_ratio",
+         "ratio",
+         "What the large collectives of steps with the ring reached of what was predicted.",
+         9,
+         {0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.1}},
 };
 
 struct metrics {
     unsigned long long joins[MODES], states[STATES];
-    unsigned long long reasons[TCCL_REASON_END];
-    unsigned long long waits[WAITS + 1], gains[GAINS + 1], rings[RINGS + 1];
-    unsigned long long measured[METRICS_KINDS], shares[SHARES + 1];
-    bool works[METRICS_PARTS], asked;           /* squeue */
-    long long lost, pending;                    /* records */
-    double waited, gained, all_rings, achieved; /* sums: seconds, ratios, rings, ratios */
+    unsigned long long reasons[TCCL_REASON_END], measured[METRICS_KINDS];
+    unsigned long long buckets[HISTOGRAMS][ENDS + 1];
+    double sums[HISTOGRAMS];
+    bool works[METRICS_PARTS], asked; /* squeue */
+    long long lost, pending;          /* records */
 };
 
 struct metrics *metrics_new(void)
@@ -54,43 +70,36 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode)
         metrics->joins[mode]++;
 }
 
-static void count_value(unsigned long long *buckets, const double *ends, int n, double value)
+static void count_value(struct metrics *metrics, int histogram, double value)
 {
     int i = 0;
-    while (i < n && value > ends[i])
+    while (i < histograms[histogram].n && value > histograms[histogram].ends[i])
         i++;
-    buckets[i]++;
+    metrics->buckets[histogram][i]++;
+    metrics->sums[histogram] += value;
 }
 
 void metrics_answer(struct metrics *metrics, enum tccl_state state, enum tccl_reason reason,
                     double ratio, int64_t rings, int64_t waited_us)
 {
-    double seconds = (double)waited_us * 1e-6;
     if ((int)state >= 0 && (int)state < STATES)
         metrics->states[state]++;
     if (state == TCCL_STATE_FAILED)
         metrics->reasons[reason]++;
     if (state == TCCL_STATE_OFF)
         return; /* nobody waited */
-    if (state == TCCL_STATE_PLANNED && ratio > 0) {
-        count_value(metrics->gains, gain_ends, GAINS, ratio);
-        metrics->gained += ratio;
-    }
-    if (state == TCCL_STATE_PLANNED && rings > 0) {
-        count_value(metrics->rings, ring_ends, RINGS, (double)rings);
-        metrics->all_rings += (double)rings;
-    }
-    count_value(metrics->waits, wait_ends, WAITS, seconds);
-    metrics->waited += seconds;
+    if (state == TCCL_STATE_PLANNED && ratio > 0)
+        count_value(metrics, GAIN, ratio);
+    if (state == TCCL_STATE_PLANNED && rings > 0)
+        count_value(metrics, RINGS, (double)rings);
+    count_value(metrics, WAIT, (double)waited_us * 1e-6);
 }
 
 void metrics_measured(struct metrics *metrics, enum metrics_kind kind, double share)
 {
     metrics->measured[kind]++;
-    if (kind != METRICS_RING || !(share > 0))
-        return;
-    count_value(metrics->shares, share_ends, SHARES, share);
-    metrics->achieved += share;
+    if (kind == METRICS_RING && share > 0)
+        count_value(metrics, ACHIEVED, share);
 }
 
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
@@ -137,15 +146,19 @@ static void put_counter(FILE *out, const char *name, const char *label, const ch
     fprintf(out, "} %llu\n", count);
 }
 
-static void put_histogram(FILE *out, const char *name, const unsigned long long *buckets,
-                          const double *ends, int n, double sum)
+static void put_histogram(FILE *out, const struct metrics *metrics, int histogram)
 {
+    const unsigned long long *buckets = metrics->buckets[histogram];
+    const char *name = histograms[histogram].name;
+    int n = histograms[histogram].n;
     unsigned long long count = 0;
+    describe(out, name, "histogram", histograms[histogram].unit, histograms[histogram].help);
     for (int i = 0; i < n; i++)
-        fprintf(out, "%s_bucket{le=\"%.10g\"} %llu\n", name, ends[i], count += buckets[i]);
+        fprintf(out, "%s_bucket{le=\"%.10g\"} %llu\n", name, histograms[histogram].ends[i],
+                count += buckets[i]);
     count += buckets[n];
     fprintf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.6f\n%s_count %llu\n", name, count, name,
-            sum, name, count);
+            metrics->sums[histogram], name, count);
 }
 
 static void put_gauge(FILE *out, const struct metrics_profile *profile, const char *name,
@@ -202,22 +215,14 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     for (int i = TCCL_REASON_NONE + 1; i < TCCL_REASON_END; i++)
         put_counter(out, "tccl_failures_total", "reason", tccl_reason_words[i],
                     metrics->reasons[i]);
-    describe(out, "tccl_wait_seconds", "histogram", "seconds", "From JOIN to answer.");
-    put_histogram(out, "tccl_wait_seconds", metrics->waits, wait_ends, WAITS, metrics->waited);
-    describe(out, "tccl_gain_ratio", "histogram", "ratio",
-             "Bandwidth of rings over that of NCCL's own choice.");
-    put_histogram(out, "tccl_gain_ratio", metrics->gains, gain_ends, GAINS, metrics->gained);
-    describe(out, "tccl_rings", "histogram", NULL, "Rings that a step with rings has at once.");
-    put_histogram(out, "tccl_rings", metrics->rings, ring_ends, RINGS, metrics->all_rings);
+    for (int i = WAIT; i <= RINGS; i++)
+        put_histogram(out, metrics, i);
     describe(out, "tccl_measured_steps", "counter", NULL,
              "Steps that began here and were measured: with the ring, with NCCL's own choice, or "
              "with that by a trial.");
     for (int i = 0; i < METRICS_KINDS; i++)
         put_counter(out, "tccl_measured_steps_total", "kind", kinds[i], metrics->measured[i]);
-    describe(out, "tccl_achieved_ratio", "histogram", "ratio",
-             "What the large collectives of steps with the ring reached of what was predicted.");
-    put_histogram(out, "tccl_achieved_ratio", metrics->shares, share_ends, SHARES,
-                  metrics->achieved);
+    put_histogram(out, metrics, ACHIEVED);
 }
 
 static void put_parts(FILE *out, const struct metrics *metrics)
