@@ -367,8 +367,7 @@ void answer_print(const struct answer *answer, FILE *out)
         if (answer->baseline.n)
             print_stops(&answer->baseline, out);
     }
-    fprintf(out, "measured   %ld transfer set%s\n", answer->measured,
-            answer->measured == 1 ? "" : "s");
+    fprintf(out, "measured   %ld load%s\n", answer->measured, answer->measured == 1 ? "" : "s");
     if (answer->not_expressible.text[0])
         fprintf(out, "note       a stock NCCL can't be made to build it: %s\n",
                 answer->not_expressible.text);

@@ -1,4 +1,4 @@
-/* path-measure.c: tccl-path measure: the bandwidth of any transfer set. */
+/* path-measure.c: tccl-path measure: the bandwidth of any load. */
 #include <math.h>
 
 #include "base/cleanup.h"
@@ -22,7 +22,7 @@ static int check_members(const struct source *source, const struct tccl_set *set
         if (tccl_machine_allows(&source->machine, set->transfers[i], &why) != 0) {
             char text[12];
             tccl_transfer_format(set->transfers[i], text);
-            return tccl_fail(err, "--set: %s: %s", text, why.text);
+            return tccl_fail(err, "--load: %s: %s", text, why.text);
         }
     return 0;
 }
@@ -33,9 +33,9 @@ static int measure(struct source *source, const char *text, struct measured *out
 {
     struct tccl_error why = {""};
     if (tccl_set_parse(text, &out->set, &why) < 0)
-        return tccl_fail(err, "--set: %s", why.text);
+        return tccl_fail(err, "--load: %s", why.text);
     if (out->set.count == 0)
-        return tccl_fail(err, "--set: no transfer; give some, such as \"g0>g1 g1<m0\"");
+        return tccl_fail(err, "--load: no transfer; give some, such as \"g0>g1 g1<m0\"");
     if (check_members(source, &out->set, err) != 0 ||
         source_measure(source, &out->set, &out->gbps, err) != 0)
         return -1;
@@ -82,7 +82,7 @@ static int measure_and_print(const struct options *options, struct source *sourc
                              struct tccl_error *err)
 {
     struct measured measured = {.gbps = 0};
-    if (measure(source, options->set, &measured, err) < 0)
+    if (measure(source, options->load, &measured, err) < 0)
         return -1;
     cleanup_json json_t *json = measured_to_json(source, &measured);
     if (options->json || !json)

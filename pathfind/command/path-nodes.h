@@ -12,7 +12,7 @@ struct options {
     const char *model, *profile; /* NULL if not given */
     const char *nodes[MAX_NODE_OPTIONS];
     int n_nodes;
-    const char *gpus, *ring, *set, *output, *busy;
+    const char *gpus, *ring, *load, *output, *busy;
     bool json, any;
     double gap, noise; /* -1 if not given */
     int budget, pairs; /* -1 if not given */

@@ -17,7 +17,7 @@ static int show_progress(void *context, const struct tccl_search_progress *progr
 {
     const struct source *source = context;
     if (progress->measured % 64 == 0)
-        fprintf(stderr, "\r%s: %ld sets measured, %d of %d port pairs\033[K", source->machine.name,
+        fprintf(stderr, "\r%s: %ld loads measured, %d of %d port pairs\033[K", source->machine.name,
                 progress->measured, progress->pairs_done, progress->pairs_total);
     return 0;
 }

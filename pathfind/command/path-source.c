@@ -53,7 +53,7 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
     char text[TCCL_SET_TEXT];
     tccl_set_format(set, text);
     return tccl_fail(err,
-                     "the set \"%s\" was not measured, and there is no model.json to ask; "
+                     "the load \"%s\" was not measured, and there is no model.json to ask; "
                      "measure it with tccl-profile run --gpus",
                      text);
 }
@@ -281,7 +281,7 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
         return -1;
     if ((*table)->gpus == gpus)
         return 0;
-    tccl_fail(err, "%s: is of another set of GPUs (mask %08x)", path, (*table)->gpus);
+    tccl_fail(err, "%s: is of another GPU set (mask %08x)", path, (*table)->gpus);
     tccl_table_free(*table);
     *table = NULL;
     return -1;

@@ -26,7 +26,7 @@ static const char help[] =
     "  eval      bandwidth of a ring that you give (--ring), and of the baseline\n"
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, as SVG\n"
-    "  measure   bandwidth of one transfer set\n"
+    "  measure   bandwidth of one load\n"
     "  place     which GPUs of a node a job should get (--gpus: how many)\n"
     "\n"
     "  --model FILE, --profile DIR  machine model, or profile folder: one node.\n"
@@ -63,7 +63,7 @@ static const struct tccl_command commands[COMMANDS] = {
      "Draws the nodes and the ring through them; like nodes share a picture.\n\n",
      ""},
     {"measure",
-     "Usage: tccl-path measure [--model FILE | --profile DIR] --set SET [--json]\n"
+     "Usage: tccl-path measure [--model FILE | --profile DIR] --load LOAD [--json]\n"
      "Bandwidth of transfers that run at the same time: that of the slowest one, and\n"
      "with a model the rate of each and what holds it.\n\n",
      ""},
@@ -151,8 +151,8 @@ static const struct tccl_option rows[] = {
     ONCE("busy", IN(PLACE), busy, NULL,
          "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its best\n"
          "                   ring\n"),
-    ONCE("set", IN(MEASURE), set, NULL,
-         "  --set SET        transfers, who starts them first: \"g0>g1\" GPU 0 writes to\n"
+    ONCE("load", IN(MEASURE), load, NULL,
+         "  --load LOAD      transfers, who starts them first: \"g0>g1\" GPU 0 writes to\n"
          "                   GPU 1, \"g1<m0\" GPU 1 reads from memory 0, \"n0>g0\" NIC 0\n"
          "                   writes to GPU 0\n"),
     {"rings", 0, SEARCH, TCCL_OPTION_OWN, AT(rings), "1|2|3|4|5|6|7|8|auto",
@@ -166,7 +166,7 @@ static const struct tccl_option rows[] = {
     NUMBER("noise", IN(PLACE), RATIO, noise, 1,
            "  --noise RATIO    bandwidths closer than this count as equal (default 0.03)\n"),
     NUMBER("budget", SEARCH, COUNT, budget, INT_MAX,
-           "  --budget N       sets to measure at most per node class\n"),
+           "  --budget N       loads to measure at most per node class\n"),
     NUMBER("pairs", SEARCH, COUNT, pairs, INT_MAX,
            "  --pairs N        port pairs to search to the end, 0: all\n"),
     ONCE("ring", IN(EVAL), ring, NULL,
@@ -202,8 +202,8 @@ static int check(int command, int argc, char **argv, struct options *options,
     if (options->model && options->profile)
         return tccl_usage_fail(&program, command, err,
                                "--model and --profile exclude each other; --node takes both");
-    if (command == MEASURE && !options->set)
-        return tccl_usage_fail(&program, command, err, "--set is missing");
+    if (command == MEASURE && !options->load)
+        return tccl_usage_fail(&program, command, err, "--load is missing");
     if (command == PLACE && !options->gpus)
         return tccl_usage_fail(&program, command, err,
                                "--gpus is missing: how many GPUs the job gets");

@@ -214,9 +214,9 @@ static int parse_set(const char *text, bool repeats, struct tccl_set *set, struc
                              length > 40 ? 40 : length, member);
         int added = repeats ? tccl_set_add_again(set, transfer) : tccl_set_add(set, transfer);
         if (added > 0)
-            return tccl_fail(err, "\"%.*s\" stands in the set twice", length, member);
+            return tccl_fail(err, "\"%.*s\" is there twice", length, member);
         if (added < 0)
-            return tccl_fail(err, "the set has more than %d transfers", TCCL_MAX_SET);
+            return tccl_fail(err, "more than %d transfers", TCCL_MAX_SET);
     }
 }
 

@@ -147,7 +147,7 @@ int tccl_limit_find(const struct tccl_model *model, const struct tccl_setmap *se
         struct tccl_set one;
         tccl_chain_set(&chains[i], &one);
         if (tccl_side_add(&limit->side, &one) != 0)
-            return tccl_fail(err, "more than %d transfers", TCCL_MAX_SIDE);
+            return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_SIDE);
     }
     if (!model)
         rate_alone(sets, limit);

@@ -66,10 +66,10 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
     search->meter.budget = budget;
     struct tccl_known known;
     if (status == 0 && repeats && *gbps <= 0)
-        return tccl_fail(err, "the set could not be measured");
+        return tccl_fail(err, "the load could not be measured");
     if (status == 0 && !repeats && tccl_bounds_find(search->meter.bounds, set, &known) &&
         known.failed)
-        return tccl_fail(err, "the set could not be measured");
+        return tccl_fail(err, "the load could not be measured");
     return status;
 }
 

@@ -74,11 +74,17 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
             0 ||
         home_open(home, err) != 0)
         return -1;
-    int late = tccl_frame_write(home->fd, cred, strlen(cred), TCCL_FRAME_TCP, home->deadline, err);
+    struct tccl_error why = {""};
+    int late = tccl_frame_write(home->fd, cred, strlen(cred), TCCL_FRAME_TCP, home->deadline, &why);
     if (!late)
-        late = tccl_frame_read(home->fd, TCCL_FRAME_TCP, home->deadline, &answer, size, err);
-    if (late)
-        return late_or_failed(late, err);
+        late = tccl_frame_read(home->fd, TCCL_FRAME_TCP, home->deadline, &answer, size, &why);
+    if (late < 0) /* a tccld that can't read the question hangs up */
+        return tccl_fail(err, "%s%s", why.text,
+                         why.reason == TCCL_REASON_NO_DAEMON
+                             ? ": ask your administrator to check its clock and munge key"
+                             : "");
+    if (late > 0)
+        return tccl_fail(err, "no answer in time");
     if (tccl_cred_decode(socket, answer, home->deadline, &uid, text, size, err) != 0)
         return -1;
     if (uid != 0 && uid != home->munge)

@@ -104,7 +104,8 @@ int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struc
         return -1;
     int late = send_message(fd, message, deadline, err);
     if (late > 0)
-        tccl_fail_as(err, TCCL_REASON_NO_ANSWER, "tccld did not take the JOIN within %d ms",
+        tccl_fail_as(err, TCCL_REASON_NO_ANSWER,
+                     "tccld has not read the step's request within %d ms: does it hang?",
                      timeout_ms);
     return late > 0 ? -1 : late;
 }
@@ -134,6 +135,6 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
         return tccl_fail(err, "out of memory");
     int late = tccl_client_exchange(fd, message, tccl_now_ms() + timeout_ms, &answer, err);
     if (late > 0)
-        return tccl_fail(err, "tccld did not answer the LEAVE within %d ms", timeout_ms);
+        return tccl_fail(err, "tccld has not answered the step's end within %d ms", timeout_ms);
     return late;
 }

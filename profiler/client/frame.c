@@ -66,7 +66,8 @@ static int read_all(int fd, char *data, size_t size, int64_t deadline, struct tc
     while (size > 0) {
         ssize_t done = recv(fd, data, size, MSG_DONTWAIT);
         if (done == 0)
-            return tccl_fail_as(err, TCCL_REASON_NO_DAEMON, "the connection was closed");
+            return tccl_fail_as(err, TCCL_REASON_NO_DAEMON,
+                                "the connection was closed without an answer");
         if (done > 0) {
             data += done;
             size -= (size_t)done;

@@ -100,7 +100,7 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
     const char *folder = tccl_profile_folder(profile);
 
     print_drifted(drift);
-    printf("%d sets measured again (seed %u)", drift->count, seed);
+    printf("%d loads measured again (seed %u)", drift->count, seed);
     if (drift->worst >= 0)
         printf(": median %+.1f %%, largest change %+.1f %%", (drift->median - 1) * 100,
                change(&drift->sets[drift->worst]) * 100);

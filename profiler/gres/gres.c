@@ -267,7 +267,9 @@ int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *mach
         return tccl_fail(err, "GPU %d (%s) has MIG instances: rings are over whole GPUs", number,
                          device->file);
     if (real && !device->has_bus)
-        return tccl_fail(err, "GPU %d is %s, of which the driver tells no bus id: is it dead?",
+        return tccl_fail(err,
+                         "GPU %d is %s, and the driver has no bus id for it: did it fall off the "
+                         "bus (dmesg: Xid 79)?",
                          number, device->file);
     tccl_bus_format(device->bus, busid);
     int gpu = device->has_bus ? tccl_machine_find_gpu(machine, busid) : -1;

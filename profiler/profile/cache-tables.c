@@ -92,7 +92,7 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
     if (tccl_table_read(path, &profile->machine, &table, err) != 0)
         return NULL;
     if (table->gpus != gpus)
-        tccl_fail(err, "%s: is of another set of GPUs (mask %08" PRIx32 ")", path, table->gpus);
+        tccl_fail(err, "%s: is of another GPU set (mask %08" PRIx32 ")", path, table->gpus);
     else if (strcmp(table->source, profile->from.source) != 0)
         tccl_fail(err, "%s: comes from \"%s\", the profile from \"%s\"", path, table->source,
                   profile->from.source);

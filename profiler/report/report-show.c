@@ -26,7 +26,7 @@ static void put_quality(struct tccl_doc *doc, const struct tccl_quality *quality
 {
     char marks[64] = "";
 
-    tccl_doc_fact(doc, "Transfer sets", "%ld (%ld noisy, %ld failed)", quality->sets,
+    tccl_doc_fact(doc, "Loads measured", "%ld (%ld noisy, %ld failed)", quality->sets,
                   quality->noisy, quality->failed);
     tccl_doc_fact(doc, "Spread of repeats", "%.1f %% median, %.1f %% worst",
                   quality->median_spread * 100, quality->worst_spread * 100);

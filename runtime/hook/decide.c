@@ -214,10 +214,11 @@ static bool steer(const struct shim_chain *chain, struct places *places,
 static void tell_direct(const struct tccl_error *why)
 {
     if (why->text[0])
-        shim_log(SHIM_LOG_INFO,
-                 "GPUs that are no neighbours in the ring, and at most as far from each other as "
-                 "some that are, send to each other by P2P in place of host memory: %s",
-                 why->text);
+        shim_log(
+            SHIM_LOG_INFO,
+            "the ring needs P2P between distant GPUs, so sends between its other GPUs take P2P, "
+            "too, in place of host memory: %s",
+            why->text);
 }
 
 /* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
@@ -278,7 +279,7 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     else if (facts.ways)
         steer(chain, places, &facts, answer, &why);
     else
-        tccl_fail(&why, "this NCCL knows no ways between single GPUs");
+        tccl_fail(&why, "this NCCL can't be told the way for each pair of GPUs");
     tell_direct(&why);
 }
 
@@ -347,8 +348,8 @@ static int check_memories(const struct tccl_named_chain *a, const struct tccl_na
         struct shim_memories other = shim_ring_memories(b, a->gpus[i]);
         if ((first.in >= 0 && other.in >= 0 && first.in != other.in) ||
             (first.out >= 0 && other.out >= 0 && first.out != other.out))
-            return tccl_fail(why, "a GPU's buffers can't be in one memory for one ring and in "
-                                  "another for another");
+            return tccl_fail(why, "two rings want a GPU's buffers in different memories, and NCCL "
+                                  "has them in one");
     }
     return 0;
 }
@@ -360,8 +361,10 @@ static int check_rings(const struct shim_chain *chain, struct tccl_error *why)
         const struct tccl_named_chain *ring = &chain->rings.chains[i];
         /* NCCL takes the entry's NIC for both ends of a single GPU. */
         if (!ring->closed && ring->n_gpus == 1 && chain->entry[i] != chain->exit[i])
-            return tccl_fail(why, "NCCL has one NIC for a single GPU, not %s and %s",
-                             ring->entry.nic, ring->exit.nic);
+            return tccl_fail(
+                why,
+                "the ring enters by %s and leaves by %s, and NCCL uses one NIC for a single GPU",
+                ring->entry.nic, ring->exit.nic);
         for (int j = 0; j < i; j++)
             if (check_memories(&chain->rings.chains[j], ring, why) != 0)
                 return -1;

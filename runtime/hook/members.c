@@ -52,7 +52,8 @@ static int check_complete(const struct shim_plan *plan, const struct shim_regist
     if (registry && !shim_registry_closed(registry) &&
         shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
         return 0;
-    return tccl_fail(why, "only %d local ranks are known; others may run without the shim", n);
+    return tccl_fail(
+        why, "only %d local ranks are known: do others run without the shim (LD_PRELOAD)?", n);
 }
 
 int shim_members_check(const struct shim_plan *plan, const struct shim_registry *registry,
@@ -110,12 +111,14 @@ int shim_members_can(const struct shim_answer *answer, const struct shim_member 
         one = one && members[i].pid == members[0].pid;
     for (int i = 0; i < n && answer->moves; i++) {
         if (tccl_release_does(members[i].version, TCCL_FACT_LATE_BUFFERS))
-            return tccl_fail(why, "this NCCL can't put buffers on the memories of the chain");
+            return tccl_fail(
+                why, "this NCCL can't put buffers in host memory where the ring wants them");
         if (members[i].buffers == SHIM_BUFFERS_FIXED && !one)
-            return tccl_fail(why,
-                             "buffers can't be put on the memories of the chain: process %d does "
-                             "not reach CUDA's driver through the shim",
-                             members[i].pid);
+            return tccl_fail(
+                why,
+                "buffers in host memory can't be put where the ring wants them: process "
+                "%d does not call CUDA's driver through the shim",
+                members[i].pid);
     }
     for (int i = 0; i < n && answer->no_net; i++) {
         if (members[i].net == SHIM_NET_OPEN && !answer->whole)
@@ -124,8 +127,9 @@ int shim_members_can(const struct shim_answer *answer, const struct shim_member 
                                   "of its processes");
         if (members[i].net == SHIM_NET_LEFT)
             return tccl_fail(why,
-                             "NCCL would take the network between GPUs of this node: process %d "
-                             "has made, or makes, another communicator that leaves it at that",
+                             "NCCL may take the network between GPUs of this node: process %d has "
+                             "another communicator without NCCL_NET_DISABLE_INTRA=1, which NCCL "
+                             "reads once",
                              members[i].pid);
     }
     return 0;

@@ -33,18 +33,23 @@ static void set_policy(struct shim_init *init, const struct shim_answer *answer)
     /* In a group's only job the wrapper of the group's end restores it, if there is one. */
     if (init->claimed_by == init->added_by && !init->called && !shim_in_group_end) {
         if (memories.in >= 0 || memories.out >= 0)
-            tccl_fail(&init->memory, "it is made where no policy can be taken back");
+            tccl_fail(
+                &init->memory,
+                "the communicator is made in a group that this NCCL does not end through the shim");
         return;
     }
     if (memories.in >= 0 && memories.out >= 0 && memories.in != memories.out)
         shim_log(SHIM_LOG_WARN,
-                 "bounce buffers of the way to the network lie on NUMA node %d, not %d: NCCL has "
-                 "them where it receives",
+                 "buffers for the network are on NUMA node %d, planned was %d: NCCL has them where "
+                 "it receives",
                  memories.in, memories.out);
     int refused =
         shim_policy_prefer(memories.in >= 0 ? memories.in : memories.out, &init->policy, &why);
     if (refused)
-        shim_log(SHIM_LOG_WARN, "bounce buffers lie where the kernel puts them: %s", why.text);
+        shim_log(SHIM_LOG_WARN,
+                 "buffers in host memory are where the kernel puts them, not where the ring wants "
+                 "them: %s",
+                 why.text);
     if (refused < 0)
         init->memory = why;
 }

@@ -105,7 +105,7 @@ static bool agree(const struct shim_plan *plan, struct shim_registry *registry,
         shim_ask_agree(plan, comm->key, ask, shim_now_us() + (ask ? AGREE_US : SHIM_CONFIRM_US),
                        unheard ? NULL : why);
     if (unheard)
-        tccl_fail(why, "a node was not heard before");
+        tccl_fail(why, "a node has not said in time whether it builds the ring");
     if (ask && agreed < 0)
         shim_registry_set_unheard(registry);
     return agreed == 1;

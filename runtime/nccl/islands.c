@@ -170,7 +170,7 @@ static bool is_apart(const struct map *map, int island)
 static int put_below(struct shim_pci_device *place, tccl_bus bridge, struct tccl_error *why)
 {
     if (place->depth == SHIM_PCI_DEPTH)
-        return tccl_fail(why, "the PCI tree is too deep");
+        return tccl_fail(why, "PCI switches are nested too deeply here");
     memmove(place->above + 1, place->above, place->depth * sizeof(*place->above));
     place->above[0] = bridge;
     place->depth++;
@@ -376,7 +376,7 @@ static int make(struct map map, bool pxb, uint32_t version, bool net_intra, stru
                               "where the chain does");
     bool disguised = far && !as_planned(&map, SHIM_SYS);
     if (disguised && map.n_ends > 0 && !tccl_release_does(version, TCCL_FACT_SAME_MAKER))
-        return tccl_fail(why, "this NCCL takes P2P at any distance");
+        return tccl_fail(why, "this NCCL takes P2P between all GPUs, whatever it is told");
     return shim_topo_islands(map.seen, map.moved, disguised,
                              tccl_release_does(version, TCCL_FACT_ALL_CPUS), text, why);
 }

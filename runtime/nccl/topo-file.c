@@ -317,7 +317,7 @@ int shim_topo_layout(const struct shim_layout *layout, struct shim_text *text,
     for (int i = 0; i < layout->islands; i++)
         if (shim_layout_count_ways(layout, i) > 0 && !shim_layout_can_have_ways(layout, i))
             tccl_fail(why, "%s",
-                      !layout->facts->ways ? "this NCCL knows no ways between single GPUs"
+                      !layout->facts->ways ? "this NCCL can't be told the way for each pair of GPUs"
                       : layout->crowded    ? "NCCL would not read so many ways between GPUs"
                                            : "other NICs would be nearer to its first GPUs");
     return 1;

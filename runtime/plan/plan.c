@@ -475,8 +475,9 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
         size = SHIM_PLAN_SIZE; /* tccld's record, which follows, may be longer */
     const char *folder, *file;
     uint32_t job;
-    /* The variable is there for mpirun, whose step may have a plan. */
-    if (size < 0 && errno == ENOENT && is_script(path, &folder, &file, &job))
+    /* The variable is there for mpirun, whose step may have a plan. Without one the file has
+     * tccld's record alone, which is not for users. */
+    if (size < 0 && (errno == ENOENT || errno == EACCES) && is_script(path, &folder, &file, &job))
         return tccl_fail(why, "nothing was planned for this job script (TCCL_REASON says why), and "
                               "no step of mpirun runs on this node");
     if (size < 0)

@@ -21,7 +21,7 @@ json_t *check_peer(const struct tccl_conf *conf, const char *node, int64_t deadl
     int64_t left = deadline - tccl_now_ms();
     if (left > 0)
         return tccl_client_node(conf, node, NULL, (int)left, err);
-    tccl_fail(err, "no time left to ask");
+    tccl_fail(err, "not asked: --timeout is over");
     return NULL;
 }
 

@@ -184,9 +184,10 @@ static int read_span(const struct step_items *items, char *const *env, struct tc
     /* Without variables for the components, the first node belongs to the leader. */
     if (place->spans && place->first && !step->key.het_job)
         step->key.het_job = step->key.job;
-    return place->spans
-               ? tccl_fail_as(err, TCCL_REASON_HET_STEP, "step spans heterogeneous components")
-               : 0;
+    return place->spans ? tccl_fail_as(err, TCCL_REASON_HET_STEP,
+                                       "the step spans components of a heterogeneous job: give "
+                                       "srun one of them (--het-group=0)")
+                        : 0;
 }
 
 static int find_by_name(const struct tccl_hosts *hosts, const char *name)

@@ -207,7 +207,7 @@ static int await_tccld(struct keeper *keeper, int64_t deadline, struct tccl_erro
         }
         poll(NULL, 0, 2);
     }
-    return tccl_fail(err, "tccld has not begun to answer in time");
+    return tccl_fail(err, "the tccld that was started beside the command does not answer in time");
 }
 
 static void stop_tccld(struct keeper *keeper)
@@ -339,7 +339,8 @@ int run_keeper_start(const struct run_keeping *keeping, int ms, char folder[stat
         return tccl_fail(err, "fork: %s", strerror(errno));
     waitpid(child, NULL, 0);
     if (child_hear(mine, tccl_now_ms() + ms + STOP_MS, &word, sizeof(word)) != 0)
-        return tccl_fail(err, "what is to keep a tccld beside the command has ended");
+        return tccl_fail(
+            err, "can't start a tccld beside the command: the process that starts it was killed");
     if (!word.ready)
         return tccl_fail(err, "%s", word.why);
     strcpy(folder, word.folder);

@@ -250,7 +250,8 @@ static void find_records(struct run *run)
     if (name_records(run) != 0)
         tccl_fail(&why, "no home folder, and no --records FILE");
     else if (child_word(try_store, run, &why, sizeof(why), STORE_MS, &err) > 0)
-        tccl_fail(&why, "%s: does not answer", run->records);
+        tccl_fail(&why, "%s: its file system does not answer: give another file with --records",
+                  run->records);
     else if (*err.text)
         why = err;
     if (!*why.text)

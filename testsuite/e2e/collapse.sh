@@ -40,7 +40,7 @@ def transfers(rings):
     return list(dict.fromkeys(found))  # of rings that are alike each once
 
 def rates(names):
-    out = subprocess.run([program, "measure", "--model", model, "--set", " ".join(names), "--json"], check=True, capture_output=True)
+    out = subprocess.run([program, "measure", "--model", model, "--load", " ".join(names), "--json"], check=True, capture_output=True)
     return {each["transfer"]: each["gbps"] for each in json.loads(out.stdout)["transfers"]}
 
 jobs = [transfers(job) for job in jobs]

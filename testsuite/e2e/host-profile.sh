@@ -60,7 +60,7 @@ submit() { # BUDGET-OPTION...
 submit --budget 2s
 matches "the job's output" "$(<"$work/batch")" '*done with *on n2*'
 submit --budget 4s
-matches "the job's output" "$(<"$work/batch")" '*sets measured*'
+matches "the job's output" "$(<"$work/batch")" '*loads measured*'
 id=$(basename "$folder")
 admin "$profile" verify --cache "$work/mine/result" "$id"
 [ -s "$work/mine/result/$id/sets.jsonl" ] || fail "the job left no measurements"

@@ -158,9 +158,9 @@ item daemon ok '*'
 log=$cluster/log/tccld@n2.out
 lines() { grep -c "MetricsFile: .*$1" "$log" || true; }
 mv "$work/state/metrics" "$work/state/away"
-eventually "n2 says that it can't write" grep -q 'MetricsFile: .*without a line' "$log"
+eventually "n2 says that it can't write" grep -q 'MetricsFile: .*without another line' "$log"
 sleep 12
-equal "lines about it" "$(lines 'without a line')" 1
+equal "lines about it" "$(lines 'without another line')" 1
 check n2 --only daemon
 item daemon fail '*MetricsFile=*state/metrics/n2.prom*: see tccld*log*'
 mv "$work/state/away" "$work/state/metrics"

@@ -15,8 +15,8 @@ step "the NUMA node of a buffer is not in cpuset.mems"
 "${CC:-cc}" -std=gnu17 -O1 -o "$work/refuse-mempolicy" "$here/refuse-mempolicy.c" || fail "refuse-mempolicy can't be built"
 joined amd-4gpu -- amd-4gpu --set TCCL_RIG_NUMA=0 --under "$work/refuse-mempolicy --cpuset"
 as_planned
-said "differs: bounce buffers lie where the kernel puts them: set_mempolicy to node 0: Invalid argument" 1
-differs "n1: bounce buffers lie where the kernel puts them: set_mempolicy to node 0: Invalid argument"
+said "differs: buffers in host memory are where the kernel puts them, not where the ring wants them: set_mempolicy to node 0: Invalid argument" 1
+differs "n1: buffers in host memory are where the kernel puts them, not where the ring wants them: set_mempolicy to node 0: Invalid argument"
 
 step "large all-reduces go by trees"
 nccl=$("$here/get-nccl" --built)

@@ -51,15 +51,15 @@ make_plans "intel-4gpu:0,1=mlx5_0 -m2> 0 -w> 1 -m1> mlx5_0" "intel-4gpu:0,1=mlx5
 run_planned intel-4gpu --gpus 0,1 --nodes 2 --set "TCCL_RIG_POLICIES=$work/policies"
 as_planned
 [ "$(policies preferred)" = "0 1 1 2" ] || fail "asked for $(policies preferred)"
-said "TCCL WARN bounce buffers of the way to the network lie on NUMA node 1, not 3" 1
+said "TCCL WARN buffers for the network are on NUMA node 1, planned was 3" 1
 
 step "in a container that forbids memory policies the ring is built, but not as planned"
 "${CC:-cc}" -std=gnu17 -O1 -o "$work/refuse-mempolicy" "$here/refuse-mempolicy.c" || fail "refuse-mempolicy can't be built"
 make_plans "amd-4gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"
 run_planned amd-4gpu --gpus 0,2,3 --set TCCL_RIG_NUMA=0 --under "$work/refuse-mempolicy"
 as_planned
-said "TCCL WARN bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 3
-said "differs: bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 1
+said "TCCL WARN buffers in host memory are where the kernel puts them, not where the ring wants them: get_mempolicy: Operation not permitted" 3
+said "differs: buffers in host memory are where the kernel puts them, not where the ring wants them: get_mempolicy: Operation not permitted" 1
 said "built as planned" 0
 
 step "limits that NCCL alone keeps to"

@@ -78,4 +78,4 @@ own_table
 comms=2 first_ring 0 1
 apart "tccld did not answer in time"
 apart "n1 has not said in time that it builds them"
-apart "a node was not heard before" 2
+apart "a node has not said in time whether it builds the ring" 2

@@ -25,7 +25,7 @@ cumem=on
 step "one rank that passes the shim by"
 as_alone "${some[@]}" -- --unseen 1
 said "TCCL WARN no ring for this process: its calls to NCCL" 1
-said "NCCL's own choice: only 2 local ranks are known; others may run without the shim"
+said "NCCL's own choice: only 2 local ranks are known: do others run without the shim (LD_PRELOAD)?"
 
 # Both write to one log, of which the last one stays: what was built is as it is for one.
 new_step

@@ -183,7 +183,7 @@ TEST(foreign_tables)
     strcpy(to, in_folder(profile, "chains/00000006.chains"));
     CHECK_INT(rename(from, to), 0);
     CHECK_SAYS(tccl_profile_table(profile, 0x6, ERR) == NULL, "00000006.chains");
-    CHECK_HOLDS(check_err.text, "another set of GPUs");
+    CHECK_HOLDS(check_err.text, "another GPU set");
 
     owned(table) struct tccl_table *table = sample_table(&machine, 0xf);
     strcpy(table->source, "cuda");

@@ -175,7 +175,7 @@ static void check_driver(void)
     check_found(false, 0, 2, "");
     check_found(false, 1, 1, "");
     check_found(false, 2, 0, "");
-    check_found(true, 0, -1, "the driver tells no bus id");
+    check_found(true, 0, -1, "the driver has no bus id for it");
     check_found(false, 3, -1, "no device of NVIDIA's driver");
     check_found(false, 4, -1, "no device of NVIDIA's driver");
     check_found(false, 5, -1, "not in slurmd's list, which has 5");

@@ -471,7 +471,8 @@ TEST(mismatch)
     join.timeout_ms = 60000;
     int first = start_join(&join);
     cleanup_close int second = start_join(&other);
-    CHECK_SAYS(tccl_client_wait_plan(second, WAIT_MS, &plan, ERR) == -1, "do not match");
+    CHECK_SAYS(tccl_client_wait_plan(second, WAIT_MS, &plan, ERR) == -1,
+               "different lists of this step");
     close(first);
 }
 
@@ -490,10 +491,11 @@ static void test_other_second(bool early)
         waiting = start_join(&join);
     }
     struct tccl_outcome plan = end_join(waiting);
-    check_fallback(&plan, early ? "do not match: node 1 is n2 here, n3 there"
-                                : "n2: the step has not started there");
+    check_fallback(&plan,
+                   early ? "different lists of this step's nodes: number 1 is n2 here, n3 there"
+                         : "n2: the step has not started there");
     plan = end_join(fd);
-    check_fallback(&plan, "do not match: node 1 is n2 here, n3 there");
+    check_fallback(&plan, "different lists of this step's nodes: number 1 is n2 here, n3 there");
 }
 
 /* A node whose name nobody knows: said at once, and not looked up again for every step. */

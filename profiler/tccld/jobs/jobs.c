@@ -166,9 +166,11 @@ static void answered(void *context)
     struct tccl_error err = {0};
     bool known = read_answer(task, &facts, &err) == 0;
     if (!known)
-        log_limited(&jobs->trouble,
-                    "job %u: its partition, account and QOS remain what its steps claim: %s",
-                    task->job, err.text);
+        log_limited(
+            &jobs->trouble,
+            "job %u: can't ask slurmctld for its partition, account and QOS: its records have "
+            "those of its environment, which users can change: %s",
+            task->job, err.text);
     if (task->status == TCCL_COMMAND_LATE && jobs->pause_ms != INT64_MAX)
         jobs->pause_ms = tccl_now_ms() + JOBS_PAUSE_MS;
     metrics_works(jobs->daemon->metrics, METRICS_SQUEUE, task->status == 0);

@@ -61,7 +61,11 @@ static const struct tccl_together *read_together(struct running *running)
     struct tccl_error err = {""};
     const struct tccl_together *known = own_together(running->daemon->own, &err);
     if (err.text[0])
-        log_limited(&running->trouble, "steps beside others are planned by bounds: %s", err.text);
+        log_limited(
+            &running->trouble,
+            "can't read what was measured together, so steps beside others are promised the "
+            "least that they may have: %s",
+            err.text);
     return known;
 }
 

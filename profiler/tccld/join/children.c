@@ -10,7 +10,8 @@
 #include "tccld/join/node-tree.h"
 #include "tccld/join/running.h"
 
-const char child_hung_up[] = "its tccld closed the connection before its plan was sent";
+const char child_hung_up[] =
+    "its tccld closed the connection before it had the plan: was it stopped?";
 
 void child_clear(struct child *child)
 {
@@ -37,9 +38,10 @@ static int check_name(const struct step *step, int node, const char *name, struc
     const char *expected = step_name(step, node);
     if (!expected || strcmp(expected, name) == 0)
         return 0;
-    return tccl_fail_as(err, TCCL_REASON_NODE_LISTS,
-                        "the node lists of this step do not match: node %d is %s here, %s there",
-                        node, expected, name);
+    return tccl_fail_as(
+        err, TCCL_REASON_NODE_LISTS,
+        "nodes have different lists of this step's nodes: number %d is %s here, %s there", node,
+        expected, name);
 }
 
 int children_check(const struct step *step, struct tccl_error *err)

@@ -497,7 +497,8 @@ static int plan_groups(const struct tccl_outcome *outcome, const struct tccl_ste
                        const char *socket, struct tccl_line_writer *plan, struct tccl_error *err)
 {
     if (!machine)
-        return tccl_fail(err, "the description of this machine has gone meanwhile");
+        return tccl_fail(err,
+                         "machine.json of this node was removed meanwhile: run tccl-profile init");
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
     tccl_line_put_bool(plan, "ring", false);
@@ -540,8 +541,11 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     if (outcome->state != TCCL_STATE_PLANNED)
         return plan_groups(outcome, join, class, machine, socket, plan, err);
     if (outcome_part(outcome, join, class, &part) != 0 || !machine)
-        return tccl_fail(err, machine ? "the ring chosen does not fit this node"
-                                      : "the description of this machine has gone meanwhile");
+        return tccl_fail(
+            err, machine
+                     ? "this node can't build the ring that the first node chose: is "
+                       "tccld of one version on all nodes?"
+                     : "machine.json of this node was removed meanwhile: run tccl-profile init");
     if (tccl_ring_set_check(&part.set, machine, err) != 0 ||
         tccl_expressible(machine, part.set.rings, part.set.n, err) != 0)
         return -1;

@@ -160,8 +160,8 @@ static void on_partial_heard(void *context, json_t *answer, const struct tccl_er
     (void)answer;
     if (err)
         log_limited(&step->steps->trouble,
-                    "step %s: its record says that all nodes have the ring, but one has not, and "
-                    "its first node can't be told: %s",
+                    "step %s: a node has no ring, but the record says that all have it: can't "
+                    "tell the step's first node: %s",
                     step->text, err->text);
     step->up = NULL;
     step_settle(step);

@@ -102,9 +102,10 @@ struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int
         return open_step(steps, key, node, n_nodes, timeout_ms, err);
     if (step->node == node && step->n_nodes == n_nodes)
         return step;
-    tccl_fail_as(err, TCCL_REASON_NODE_LISTS,
-                 "the node lists of this step do not match: node %d of %d here, %d of %d there",
-                 step->node, step->n_nodes, node, n_nodes);
+    tccl_fail_as(
+        err, TCCL_REASON_NODE_LISTS,
+        "nodes have different lists of this step's nodes: number %d of %d here, %d of %d there",
+        step->node, step->n_nodes, node, n_nodes);
     return NULL;
 }
 

@@ -58,7 +58,7 @@ static void done_writing(void *task)
     struct metrics_file *file = writing->file;
     file->busy = false;
     if (writing->failed && !file->failing)
-        log_line("MetricsFile: %s: tried again every %d s, without a line", writing->err.text,
+        log_line("MetricsFile: %s: tried again every %d s, without another line", writing->err.text,
                  METRICS_SECONDS);
     if (!writing->failed) {
         if (file->failing)

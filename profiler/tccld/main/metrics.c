@@ -185,12 +185,12 @@ static void put_profile(FILE *out, const struct metrics_profile *profile, time_t
         return;
     if (profile->measured)
         put_gauge(out, profile, "tccl_profile_age_seconds", "seconds",
-                  "Since a set of transfers was last measured.", age(profile->measured, now));
+                  "Since transfers were last measured.", age(profile->measured, now));
     if (profile->searched)
         put_gauge(out, profile, "tccl_chains_age_seconds", "seconds",
                   "Since the oldest of the chain tables was written.", age(profile->searched, now));
-    put_gauge(out, profile, "tccl_profile_sets", NULL, "Measured sets of transfers.",
-              profile->sets);
+    put_gauge(out, profile, "tccl_profile_sets", NULL,
+              "Measured loads (transfers that ran at once).", profile->sets);
     put_gauge(out, profile, "tccl_profile_noisy_sets", NULL,
               "Measured sets whose repeats did not agree.", profile->noisy);
     put_gauge(out, profile, "tccl_profile_failed_sets", NULL, "Sets that could not be measured.",

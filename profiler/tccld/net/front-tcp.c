@@ -79,7 +79,8 @@ static int check(struct daemon *daemon, struct asker *asker, const json_t *messa
     if (tccl_envelope_get(message, &envelope, err) != 0)
         return -1;
     if (strcmp(envelope.to, daemon->conf->node) != 0)
-        return tccl_fail(err, "a message of %s for %s", envelope.from, envelope.to);
+        return tccl_fail(err, "a message from %s for %s, not for this node: is [peers] right?",
+                         envelope.from, envelope.to);
     if (!daemon_trusts_maker(daemon, asker->uid))
         envelope.epoch = 0; /* who may only ask can't say that another's tccld was started again */
     if (replay_check(daemon->replay, &envelope, tccl_now_ms() / 1000, err) != 0)

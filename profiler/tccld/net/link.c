@@ -291,7 +291,7 @@ static void on_sealed(void *context, char *cred, const struct tccl_error *err)
     if (link->over) {
         free(cred);
     } else if (!cred) {
-        fail(link, TCCL_REASON_MUNGE, "not asked: %s", err->text);
+        fail(link, TCCL_REASON_MUNGE, "can't sign the question to it: %s", err->text);
     } else {
         link->cred = cred;
         link->sealed = true;

@@ -45,8 +45,9 @@ static int check_epoch(struct replay *replay, const struct tccl_envelope *envelo
     struct sender *sender = &replay->senders[hash % SENDERS];
     bool known = sender->hash == hash && sender->until > now;
     if (known && envelope->epoch < sender->epoch)
-        return tccl_fail(err, "a message of %s from before its tccld was started again",
-                         envelope->from);
+        return tccl_fail(
+            err, "a message from %s that is older than its tccld: repeated, or is its clock wrong?",
+            envelope->from);
     *sender = (struct sender){.hash = hash, .epoch = envelope->epoch, .until = now + KEEP};
     return 0;
 }
