@@ -219,8 +219,9 @@ static void put_legend(const struct tccl_chart *chart, FILE *out)
 
 static void put_table(const struct tccl_chart *chart, FILE *out)
 {
-    fputs("<details><summary>The same as a table</summary>\n<table class=\"rows\">\n<caption>",
-          out);
+    fputs("<details><summary aria-label=\"The same as a table: ", out);
+    tccl_svg_escape(chart->name, out);
+    fputs("\">The same as a table</summary>\n<table class=\"rows\">\n<caption>", out);
     tccl_svg_escape(chart->name, out);
     fputs("</caption>\n<tr><th scope=\"col\">", out);
     tccl_svg_escape(chart->x_axis, out);
@@ -255,7 +256,7 @@ void tccl_chart_write(const struct tccl_chart *chart, FILE *out)
             "aria-label=\"",
             HEIGHT);
     tccl_svg_escape(chart->name, out);
-    fputs("; the same as a table below\">\n", out);
+    fputs("; the same as a table below\">\n<g aria-hidden=\"true\">\n", out);
     put_axes(chart, &scale, out);
     put_labels(chart, out);
     for (int i = 0; i < chart->n_columns && !chart->line; i++)
@@ -264,7 +265,7 @@ void tccl_chart_write(const struct tccl_chart *chart, FILE *out)
         put_line(chart, &scale, out);
     if (chart->base)
         put_rule("base", y_of(&scale, 1), out);
-    fputs("</svg>\n", out);
+    fputs("</g>\n</svg>\n", out);
     put_legend(chart, out);
     put_table(chart, out);
     fputs("</figure>\n", out);

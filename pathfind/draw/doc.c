@@ -27,6 +27,7 @@ static void put_words(struct tccl_doc *doc, const char *text, const char *indent
 void tccl_doc_begin(struct tccl_doc *doc, const char *heading, const char *about)
 {
     FILE *out = doc->pen.out;
+    doc->heading = heading;
     if (!doc->html) {
         fprintf(out, "\n%s\n", heading);
         if (about)
@@ -104,8 +105,10 @@ void tccl_doc_table(struct tccl_doc *doc, const char *class, const char *caption
     doc->at = 0;
     doc->bar = -1;
     doc->open = false;
+    bool named = !caption && doc->heading;
     if (doc->html)
-        fprintf(out, "<table class=\"rows%s%s\">\n%s%s%s<tr>", *class ? " " : "", class,
+        fprintf(out, "<table class=\"rows%s%s\"%s%s%s>\n%s%s%s<tr>", *class ? " " : "", class,
+                named ? " aria-label=\"" : "", named ? doc->heading : "", named ? "\"" : "",
                 caption ? "<caption>" : "", caption ? caption : "", caption ? "</caption>\n" : "");
     for (; doc->at < n; doc->at++)
         if (doc->html)

@@ -16,6 +16,7 @@ struct tccl_doc_column {
 struct tccl_doc {
     struct tccl_pen pen;
     bool html;
+    const char *heading; /* the last one: it names tables without a caption; borrowed */
     const struct tccl_doc_column *columns; /* of the table that is open */
     int n_columns, at;                     /* at: the next cell */
     double bar;                            /* of this row, on a terminal; below 0: none */
@@ -34,7 +35,8 @@ __attribute__((format(printf, 2, 3))) void tccl_doc_line(struct tccl_doc *doc, c
 __attribute__((format(printf, 3, 4))) void tccl_doc_fact(struct tccl_doc *doc, const char *name,
                                                          const char *format, ...);
 
-/* class: of a page, beside "rows". caption: of a page; NULL: none. */
+/* class: of a page, beside "rows". caption: of a page; NULL: the heading is its name for screen
+ * readers. */
 void tccl_doc_table(struct tccl_doc *doc, const char *class, const char *caption,
                     const struct tccl_doc_column *columns, int n);
 void tccl_doc_table_end(struct tccl_doc *doc);

@@ -384,6 +384,7 @@ static void open_sheet(const struct drawing *drawing)
         fputs(">\n<title>", out);
     tccl_svg_escape(title ? title : "", out);
     fputs(drawing->in_page ? "; the same as a table below\">\n" : "</title>\n", out);
+    fputs("<g aria-hidden=\"true\">\n", out); /* the table is what is read out */
     tccl_svg_style(out);
     if (drawing->in_page)
         return;
@@ -432,6 +433,6 @@ int tccl_sheet_svg(const struct tccl_sheet *sheet, bool in_page, FILE *out)
     }
     tccl_svg_legend(MARGIN, y + 10, width, drawing.looks, out);
     put_notes(&drawing, y + legend + 14, out);
-    fputs("</svg>\n", out);
+    fputs("</g>\n</svg>\n", out);
     return 0;
 }

@@ -108,7 +108,7 @@ void tccl_sheet_table(const struct tccl_sheet *sheet, FILE *out)
     enum { CARDS = 1000 };
     static const struct tccl_doc_column columns[] = {{"Nodes", -1}, {"Number", 1}, {"Chain", 0}};
     struct tccl_doc doc = {.pen = {.out = out}, .html = true};
-    fputs("<details><summary>As a table</summary>\n", out);
+    fputs("<details><summary aria-label=\"As a table: the ring\">As a table</summary>\n", out);
     tccl_doc_table(&doc, "", "Nodes in ring order, with the path of the data on each", columns, 3);
     for (int i = 0; i < sheet->n_ours && i < CARDS; i++) {
         const struct tccl_card *card = &sheet->cards[i];

@@ -176,14 +176,25 @@ static int show_text(struct tccl_profile *profile)
     char age[AGE_TEXT];
 
     format_age(tccl_profile_time(profile), age);
-    printf("Machine  %s\nId       %s\nSource   %s\nFolder   %s\nSets     %ld\nAge      %s\n",
+    printf("Machine  %s\nId       %s\nSource   %s\nFolder   %s\nLoads    %ld\nAge      %s\n",
            machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
            tccl_profile_folder(profile), sets, age);
     tccl_print_machine(stdout, machine, NULL);
     printf("\n%-10s %10s %11s %10s %10s %11s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S",
-           "SET (RINGS)", "NCCL", "CHAIN", "SET (RINGS)", "NCCL", "GAP", "MEASURED", "PROVEN",
-           "BEST");
+           "RINGS (N)", "NCCL", "CHAIN", "RINGS (N)", "NCCL", "GAP", "MEASURED", "PROVEN", "BEST");
     each_row(profile, NULL);
+    fputs("\nGB/s of the slowest transfer while all run. RING: of jobs on this node alone. CHAIN, "
+          "from NIC to\n"
+          "NIC: of jobs on several nodes. RINGS: several at once, and how many, where they are "
+          "faster.\n"
+          "NCCL: its own choice, in place of the ones before it. GAP: the best chain is at most so "
+          "much\n"
+          "faster than CHAIN. MEASURED: loads (transfers that run at once). PROVEN: pairs of ports "
+          "within\n"
+          "3 % of their best chain. BEST: CHAIN itself; -w> the GPU writes to the next one, -r> "
+          "the next\n"
+          "one reads, -mK> through memory K, -g> NIC and GPU directly.\n",
+          stdout);
     return 0;
 }
 

@@ -197,12 +197,14 @@ static void put_svg(struct tccl_panels *panels, const char *what, bool first, FI
     tccl_html_wide_begin(what, out);
     fprintf(out,
             "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-            "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: drawing\">\n",
+            "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: drawing, the same as a list "
+            "below\">\n"
+            "<g aria-hidden=\"true\">\n",
             width, panels->height, width, panels->height, TCCL_HTML_LEGIBLE * width, what);
     if (first)
         tccl_svg_style(out);
     tccl_panels_svg(panels, out);
-    fputs("</svg>\n", out);
+    fputs("</g>\n</svg>\n", out);
     tccl_html_wide_end(out);
     fputs("</div>\n", out);
 }

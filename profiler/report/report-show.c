@@ -158,7 +158,7 @@ static void print_matrices(const struct tccl_report *report, bool colours, FILE 
     }
 }
 
-/* ---- congested sets ---- */
+/* ---- congested loads ---- */
 
 static void put_congested(struct tccl_doc *doc, const struct tccl_congested *one)
 {
@@ -216,7 +216,7 @@ static void put_congestion(struct tccl_doc *doc, const struct tccl_report *repor
         "g0<m1: it reads from it.",
         report->threshold * 100, report->n_congested == TCCL_MAX_CONGESTED ? "at least " : "",
         report->n_congested, forms);
-    tccl_doc_begin(doc, "Congested sets", about);
+    tccl_doc_begin(doc, "Congested loads", about);
     if (report->n_congested == 0)
         tccl_doc_line(doc, "None.");
     long next = report->n_congested > 0 ? put_some_congested(doc, report, 0, limit) : 0;

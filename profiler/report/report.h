@@ -1,5 +1,5 @@
 /* report.h: what a profile says, put together for people: how it was measured, bandwidth matrices,
- * congested sets, and the rings found. */
+ * congested loads, and the rings found. */
 #ifndef TCCL_REPORT_H
 #define TCCL_REPORT_H
 
@@ -79,7 +79,7 @@ enum { TCCL_LEAD = 288 };
 void tccl_report_lead(const struct tccl_report *report, char text[static TCCL_LEAD]);
 void tccl_report_draw(const struct tccl_report *report, FILE *out);
 
-/* For people, in at most 100 columns with 8 GPUs. limit: congested sets to be shown, 0: all. */
+/* For people, in at most 100 columns with 8 GPUs. limit: congested loads to be shown, 0: all. */
 void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out);
 
 #endif

@@ -81,8 +81,11 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
     if (verdict == SHIM_UNKNOWN && built->complete && !built->connected)
         return without_ring(watch, built, text);
     if ((verdict == SHIM_APPLIED || verdict == SHIM_FEWER) && comm->memory.text[0]) {
-        snprintf(text, 256, "bounce buffers lie where the kernel puts them: %.200s",
-                 comm->memory.text);
+        snprintf(
+            text, 256,
+            "buffers in host memory are where the kernel puts them, not where the ring wants them: "
+            "%.150s",
+            comm->memory.text);
         return SHIM_DIFFERS;
     }
     return verdict;

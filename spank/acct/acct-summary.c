@@ -137,7 +137,7 @@ static void put_reasons(struct tccl_doc *doc, const json_t *reasons)
 static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
 {
     static const struct tccl_doc_column columns[] = {
-        {"Node", -18}, {"Why", -8}, {"Of best", 9}, {"Steps", 9}, {"Failed", 11}};
+        {"Node", -18}, {"Of best", 9}, {"Steps", 9}, {"Failed", 11}};
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) == 0 && !doc->html)
@@ -150,12 +150,13 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
     json_array_foreach(nodes, i, node)
     {
         const char *why = tccl_text_of(node, "stands_out");
+        char name[2 * NAME];
         if (!*why)
             continue;
+        snprintf(name, sizeof(name), "%.80s: %s", tccl_text_of(node, "node"), why);
         if (shown++ == 0)
-            tccl_doc_table(doc, "", NULL, columns, 5);
-        tccl_doc_text(doc, tccl_text_of(node, "node"), NAME);
-        tccl_doc_text(doc, why, WORDS);
+            tccl_doc_table(doc, "", NULL, columns, 4);
+        tccl_doc_text(doc, name, sizeof(name));
         if (json_is_number(json_object_get(node, "share"))) {
             tccl_doc_cell(doc, "%.1f %%", 100 * tccl_real_of(node, "share"));
             tccl_doc_bar(doc, tccl_real_of(node, "share"));
@@ -553,7 +554,10 @@ static void put_tiles(const json_t *summary, FILE *out)
     fputs("</p>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
     put_count("Steps", steps, 0, out);
     put_count("With a ring", rings, steps, out);
-    put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "yes"), rings, out);
+    if (json_object_size(json_object_get(summary, "built")) > 0)
+        put_count("Built by NCCL", count_of(json_object_get(summary, "built"), "yes"), rings, out);
+    else
+        tccl_html_fact(out, "Built by NCCL", "not known");
     put_count("Failed", count_of(states, "failed"), steps, out);
     if (tccl_real_of(achieved, "share") > 0)
         tccl_html_fact(out, "Achieved of what was predicted, median", "%.0f %%",
@@ -747,19 +751,20 @@ void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked
     tccl_html_begin("tcclacct", "Rings of job steps", lead, out);
     if (steps > 0) {
         put_tiles(summary, out);
+        fputs("<div class=\"grid\">\n<div>\n", out);
+        put_words(&doc, "What NCCL built, where known", "Built", json_object_get(summary, "built"),
+                  steps);
+        fputs("</div>\n<div>\n", out);
+        put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
+        fputs("</div>\n</div>\n", out);
         put_achieved(&doc, json_object_get(summary, "achieved"));
+        put_reasons(&doc, json_object_get(summary, "reasons"));
+        put_nodes(&doc, json_object_get(summary, "nodes"));
         put_hour_chart(summary, out);
         put_day_charts(summary, out);
         put_gain_chart(summary, out);
         put_losses(&doc, summary);
         put_time(&doc, json_object_get(summary, "achieved"));
-        fputs("<div class=\"grid\">\n<div>\n", out);
-        put_words(&doc, "Outcome of the steps", "State", json_object_get(summary, "states"), steps);
-        fputs("</div>\n<div>\n", out);
-        put_words(&doc, "What NCCL built", "Built", json_object_get(summary, "built"), steps);
-        fputs("</div>\n</div>\n", out);
-        put_reasons(&doc, json_object_get(summary, "reasons"));
-        put_nodes(&doc, json_object_get(summary, "nodes"));
     }
     acct_html_asked(asked, out);
     tccl_html_end("tcclacct", out);

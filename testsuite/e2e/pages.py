@@ -64,7 +64,7 @@ def check_summary(tree):
     check("reasons", [[int(n) for n in row[1:3]] for row in shown["Class of reason"]],
           [[one["steps"], one["failed"]] for one in summary["reasons"]])
     check("slow nodes", [row[0] for row in shown["Node"]],
-          [one["node"] for one in summary["nodes"] if one["failed"] or (one["share"] or 0) < 0.95])
+          [f'{one["node"]}: {one["stands_out"]}' for one in summary["nodes"] if one["stands_out"]])
     columns = [len(chart.findall(".//rect")) for chart in tree.iter("figure")]
     check("columns", columns[:2], [sum(value != "0" for row in rows for value in row[1:]) for rows in (hours, days)])
 
@@ -226,6 +226,8 @@ def check_names(browser, name):
     of = lambda role: [node.get("name", {}).get("value", "").strip() for node in nodes if node.get("role", {}).get("value") == role and not node.get("ignored")]
     pictures = browser.value("document.querySelectorAll('svg').length")
     check(f"{name}: pictures with names", [len(of("image")), all(of("image"))], [pictures, True])
+    check(f"{name}: nothing is read out of a picture", of("group"), [""] * len(of("group")))
+    check(f"{name}: tables to unfold have different names", len(set(of("DisclosureTriangle"))), len(of("DisclosureTriangle")))
     check(f"{name}: regions with names", all(of("region")))
     for landmark in ("banner", "main", "contentinfo"):
         check(f"{name}: landmark {landmark}", len(of(landmark)), 1)

@@ -52,8 +52,8 @@ TEST(text)
                 "  Gain                  Steps\n"
                 "  1.50 - 2.00             300  ##############################\n"
                 "  2.00 -                  100  ##########\n");
-    CHECK_HOLDS(text, "  n7                slow       50.0 %       12          3  ###########\n");
-    CHECK_HOLDS(text, "  n8                failures        -        4          4\n");
+    CHECK_HOLDS(text, "  n7: slow             50.0 %       12          3  ###############\n");
+    CHECK_HOLDS(text, "  n8: failures              -        4          4\n");
     CHECK_HOLDS(text, "median 1.50 ms, 99 % within 2.50 ms, longest 9.00 ms\n");
     CHECK_HOLDS(
         text, "  3 days from    Steps  Planned    Failed   Gain\n"
@@ -83,7 +83,7 @@ TEST(nodes)
     CHECK(!strstr(well, "  n1"));
     json_object_set_new(node, "stands_out", json_string("slow"));
     cleanup_free char *slow = printed(summary, 80, true);
-    CHECK_HOLDS(slow, "  n1                slow       94.0 %        1          1  ");
+    CHECK_HOLDS(slow, "  n1: slow             94.0 %        1          1  ");
     CHECK(!strstr(slow, "No node"));
 }
 
@@ -192,7 +192,7 @@ TEST(page)
     CHECK_HOLDS(page, "<th scope=\"row\">1.50 - 2.00</th><td class=\"n\">300</td>");
     CHECK_HOLDS(page, "<th scope=\"row\"><bdi>planned</bdi></th><td class=\"n\">500</td>");
     CHECK_HOLDS(page, "<bdi>n2: &#92;x1b[31m no profile");
-    CHECK_HOLDS(page, "<bdi>n7</bdi></th><td><bdi>slow</bdi></td><td class=\"n\">50.0 %");
+    CHECK_HOLDS(page, "<bdi>n7: slow</bdi></th><td class=\"n\">50.0 %");
     CHECK_HOLDS(page, "<bdi>--name=&lt;b&gt;</bdi>");
     CHECK(!strchr(page, '\033') && !strstr(page, "on this node only"));
     CHECK(strstr(page, "<bdi>planned</bdi>") < strstr(page, "<bdi>failed</bdi>"));

@@ -1,4 +1,4 @@
-/* Congested sets: which are listed. */
+/* Congested loads: which are listed. */
 #include "profile/measured.h"
 #include "profiles.h"
 #include "report/congestion.h"

@@ -147,8 +147,9 @@ TEST(components)
 
     env[4] = "SLURM_STEP_NODELIST=n[1-3]";
     env[5] = "SLURM_STEP_NUM_NODES=3";
-    CHECK_FAILS(step_info_read(&items, env, &step, &place, ERR),
-                "the step spans components of a heterogeneous job");
+    CHECK_FAILS(
+        step_info_read(&items, env, &step, &place, ERR),
+        "the step spans components of a heterogeneous job: give srun one of them (--het-group=0)");
     CHECK(place.spans && !place.first && !place.placed && !place.speaks);
     CHECK_STR(place.name, "n3");
     tccl_step_clear(&step);
