@@ -86,7 +86,7 @@ static const char head[] =
     "                        goes on where it was stopped; --check: still true?\n"
     "  init                  write machine.json, by which tccld knows this node\n"
     "  show [PROFILE]        the machine, drawn, and its chains (default: this node)\n"
-    "  report [PROFILE]      bandwidth matrix, congested loads; --html FILE: as a page\n"
+    "  report [PROFILE]      bandwidths, congested loads; --html FILE: as a page\n"
     "  gres [PROFILE]        lines for gres.conf; --slurm VERSION: not that of slurmd\n"
     "  list                  all profiles in the cache\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad;\n"

@@ -214,19 +214,19 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
     if (progress->sets > 0)
         snprintf(sets, sizeof(sets), " (%ld for several rings at once)", progress->sets);
     fprintf(line->out,
-            "tccl: %s: %d of %d GPU sets done (%d before): %d proven, %d partial; %s sets "
+            "tccl: %s: %d of %d GPU sets done (%d before): %d proven, %d partial; %s loads "
             "measured%s%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
             line->machine, progress->done, progress->total, progress->kept, progress->proven,
             progress->partial, measured, noisy, sets, progress->known, shared, pruned,
             tccl_seconds() - line->begun, note, ending);
     if (progress->failed > 0) /* so that somebody looks what is wrong */
         fprintf(line->out,
-                "tccl: %ld set%s can't be measured, the last %s: another run tries them again\n",
+                "tccl: %ld load%s can't be measured, the last %s: another run tries them again\n",
                 progress->failed, progress->failed == 1 ? "" : "s", progress->why.text);
     if (progress->faster > 0)
         fprintf(line->out,
-                "tccl: warning: %s (%d such set%s): more transfers make this machine faster, so "
-                "these sets are no bounds, and chains that none was measured of may be better than "
+                "tccl: warning: %s (%d such load%s): more transfers make this machine faster, so "
+                "these loads are no bounds, and chains that none was measured of may be better than "
                 "said: see tccl-profile report\n",
                 progress->most.text, progress->faster, progress->faster == 1 ? "" : "s");
 }
