@@ -9,8 +9,8 @@
 
 /* What NCCL treats as one node: the machine, or a part of it. */
 struct part {
-    struct tccl_view view;
-    struct tccl_view unused; /* as it was before the search, which changes the last digits */
+    struct tccl_topo topo;
+    struct tccl_topo unused; /* as it was before the search, which changes the last digits */
     struct tccl_rings rings;
 };
 
@@ -31,18 +31,18 @@ static void free_parts(struct parts *parts)
 
 /* NCCL uses GPUDirect below a common switch; for sending, only from sm_80 on, or
  * with a single GPU. */
-static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_view *view,
+static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_topo *topo,
                                 int nic, int gpu, bool sends)
 {
-    int index = view->gpus[gpu].index;
-    bool new_enough = view->gpus[gpu].sm >= 80;
-    bool direct = machine->gpudirect[view->nics[nic].index][index] &&
-                  view->gpus[gpu].to_nic[nic].far <= TCCL_FAR_SWITCHES &&
-                  (!sends || new_enough || view->n_gpus == 1);
+    int index = topo->gpus[gpu].index;
+    bool new_enough = topo->gpus[gpu].sm >= 80;
+    bool direct = machine->gpudirect[topo->nics[nic].index][index] &&
+                  topo->gpus[gpu].to_nic[nic].far <= TCCL_FAR_SWITCHES &&
+                  (!sends || new_enough || topo->n_gpus == 1);
     struct tccl_device itself = {TCCL_GPU, (uint8_t)index};
     struct tccl_device memory = {TCCL_MEMORY, (uint8_t)machine->gpus[index].numa};
 
-    return (struct tccl_port){(uint8_t)view->nics[nic].index, direct ? itself : memory};
+    return (struct tccl_port){(uint8_t)topo->nics[nic].index, direct ? itself : memory};
 }
 
 /* A bounce, through the memory of the receiver, which owns the buffer. */
@@ -51,12 +51,12 @@ static struct tccl_edge bounce_to(const struct tccl_machine *machine, int to)
     return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[to].numa};
 }
 
-static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct tccl_view *view,
+static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct tccl_topo *topo,
                                 int from, int to)
 {
-    if (tccl_view_p2p(view, machine, from, to) && !tccl_view_by_network(view, from, to))
+    if (tccl_topo_p2p(topo, machine, from, to) && !tccl_topo_by_network(topo, from, to))
         return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
-    return bounce_to(machine, view->gpus[to].index);
+    return bounce_to(machine, topo->gpus[to].index);
 }
 
 /* The channel of a part that belongs to channel c. If channels cross, NCCL swaps them in pairs on
@@ -73,15 +73,15 @@ static void append(const struct tccl_machine *machine, const struct part *part, 
                    struct tccl_chain *chain, uint32_t *by_network)
 {
     const uint8_t *order = part->rings.gpus[channel];
-    const struct tccl_view *view = &part->view;
+    const struct tccl_topo *topo = &part->topo;
 
-    for (int i = 0; i < view->n_gpus; i++) {
+    for (int i = 0; i < topo->n_gpus; i++) {
         int at = chain->n_gpus++;
-        chain->gpus[at] = (uint8_t)view->gpus[order[i]].index;
+        chain->gpus[at] = (uint8_t)topo->gpus[order[i]].index;
         if (i == 0)
             continue;
-        chain->edges[at - 1] = edge_of(machine, view, order[i - 1], order[i]);
-        if (tccl_view_by_network(view, order[i - 1], order[i]))
+        chain->edges[at - 1] = edge_of(machine, topo, order[i - 1], order[i]);
+        if (tccl_topo_by_network(topo, order[i - 1], order[i]))
             *by_network |= UINT32_C(1) << (at - 1);
     }
 }
@@ -90,14 +90,14 @@ static void close_chain(const struct tccl_machine *machine, const struct parts *
                         struct tccl_chain *chain, uint32_t *by_network)
 {
     const struct part *part = parts->list[0];
-    int last = chain->n_gpus - 1, tail = part->rings.gpus[channel][part->view.n_gpus - 1];
+    int last = chain->n_gpus - 1, tail = part->rings.gpus[channel][part->topo.n_gpus - 1];
     int head = part->rings.gpus[channel][0];
 
     if (parts->count == 1)
-        chain->edges[last] = edge_of(machine, &part->view, tail, head);
+        chain->edges[last] = edge_of(machine, &part->topo, tail, head);
     else
         chain->edges[last] = bounce_to(machine, chain->gpus[0]);
-    if (parts->count > 1 || tccl_view_by_network(&part->view, tail, head))
+    if (parts->count > 1 || tccl_topo_by_network(&part->topo, tail, head))
         *by_network |= UINT32_C(1) << last;
 }
 
@@ -119,11 +119,11 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
         int last_part = parts->count - 1;
         const struct part *first = parts->list[0], *last = parts->list[last_part];
         int channel = channel_of(parts, last_part, c, n_channels);
-        int tail = last->rings.gpus[channel][last->view.n_gpus - 1];
+        int tail = last->rings.gpus[channel][last->topo.n_gpus - 1];
 
         chain->entry =
-            port_of(machine, &first->view, first->rings.nics[c][0], first->rings.gpus[c][0], false);
-        chain->exit = port_of(machine, &last->view, last->rings.nics[channel][1], tail, true);
+            port_of(machine, &first->topo, first->rings.nics[c][0], first->rings.gpus[c][0], false);
+        chain->exit = port_of(machine, &last->topo, last->rings.nics[channel][1], tail, true);
     }
 }
 
@@ -186,13 +186,13 @@ static void make_chains(const struct tccl_machine *machine, const struct parts *
 static int search_part(struct part *part, int i, bool alone, const struct parts *before,
                        struct tccl_error *err)
 {
-    part->unused = part->view;
+    part->unused = part->topo;
     if (before && i < before->count &&
         tccl_nccl_search_alike(&before->list[i]->unused, &part->unused, alone)) {
         part->rings = before->list[i]->rings;
         return 0;
     }
-    return tccl_nccl_search(&part->view, alone, &part->rings, err);
+    return tccl_nccl_search(&part->topo, alone, &part->rings, err);
 }
 
 /* Views all GPUs together, then searches each part separately, as NCCL does. */
@@ -200,21 +200,21 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
                       enum tccl_nccl nccl, const struct parts *before, struct parts *parts,
                       struct tccl_error *err)
 {
-    cleanup_free struct tccl_view *whole = calloc(1, sizeof(*whole));
+    cleanup_free struct tccl_topo *whole = calloc(1, sizeof(*whole));
     uint32_t masks[TCCL_MAX_GPUS];
 
     if (!whole)
         return tccl_fail(err, "out of memory");
-    if (tccl_view_make(machine, nccl, gpus, gpus, false, whole, err) != 0)
+    if (tccl_topo_make(machine, nccl, gpus, gpus, false, whole, err) != 0)
         return -1;
-    int count = tccl_view_parts(whole, masks);
+    int count = tccl_topo_parts(whole, masks);
     for (int i = 0; i < count; i++) {
         struct part *part = parts->list[i] = calloc(1, sizeof(*part));
         if (!part)
             return tccl_fail(err, "out of memory");
         parts->count++;
         bool alone = closed && count == 1;
-        if (tccl_view_make(machine, nccl, gpus, masks[i], alone, &part->view, err) != 0 ||
+        if (tccl_topo_make(machine, nccl, gpus, masks[i], alone, &part->topo, err) != 0 ||
             search_part(part, i, alone, before, err) != 0)
             return -1;
     }

@@ -1,4 +1,4 @@
-/* nccl-search.c: NCCL's search for rings on its view of a machine.
+/* nccl-search.c: NCCL's search for rings on its topology of a machine.
  *
  * NCCL tries to fit channels, each a path over all GPUs with the same rate on all of its links,
  * into the nominal rates of the links: first at a high rate over short distances, then farther and
@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-/* No function of the recursion can fail: all sizes are bounded by those of the view. */
+/* No function of the recursion can fail: all sizes are bounded by those of the topology. */
 
 enum { RING, BALANCED_TREE, TREE };
 enum order { FREE, AS_NUMBERED, AS_BEFORE };
@@ -37,7 +37,7 @@ struct graph {
 };
 
 struct search {
-    struct tccl_view *view;
+    struct tccl_topo *topo;
     bool closed;
     struct graph now, best;
     uint32_t used[TCCL_SEARCH_CHANNELS + 1]; /* GPUs of each channel */
@@ -63,17 +63,17 @@ static void take_from(struct tccl_link *link, float gbps)
 /* Takes the rate from the first `count` links of a way. Returns the number of links taken: fewer if
  * one does not have enough left. As in NCCL, P2P through an Intel CPU takes a fifth more from PCIe
  * links, and data to a GPU below sm_80 take an eighth from the other direction. */
-static int take_links(struct tccl_view *view, const struct tccl_way *way, bool from_gpu, int count,
+static int take_links(struct tccl_topo *topo, const struct tccl_way *way, bool from_gpu, int count,
                       float gbps)
 {
     float gbps_pci = gbps;
 
     for (int i = 0; i < way->n_links; i++)
-        if (from_gpu && way->far == TCCL_FAR_NODE && view->links[way->links[i]].to_intel)
+        if (from_gpu && way->far == TCCL_FAR_NODE && topo->links[way->links[i]].to_intel)
             gbps_pci = gbps * 6 / 5;
     for (int i = 0; i < count; i++) {
-        struct tccl_link *link = &view->links[way->links[i]];
-        struct tccl_link *back = &view->links[link->back];
+        struct tccl_link *link = &topo->links[way->links[i]];
+        struct tccl_link *back = &topo->links[link->back];
         float there = link->pci ? gbps_pci : gbps;
         float returned = link->to_old_gpu && !from_gpu ? there / 8 : 0;
         if (link->gbps < there || (returned != 0 && back->gbps < returned))
@@ -88,10 +88,10 @@ static int take_links(struct tccl_view *view, const struct tccl_way *way, bool f
 /* Takes the rate from all links of the way, or from none. */
 static bool take(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
 {
-    int taken = take_links(search->view, way, from_gpu, way->n_links, gbps);
+    int taken = take_links(search->topo, way, from_gpu, way->n_links, gbps);
 
     if (taken < way->n_links) {
-        take_links(search->view, way, from_gpu, taken, -gbps);
+        take_links(search->topo, way, from_gpu, taken, -gbps);
         return false;
     }
     search->now.hops += way->n_links;
@@ -100,7 +100,7 @@ static bool take(struct search *search, const struct tccl_way *way, bool from_gp
 
 static void give_back(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
 {
-    take_links(search->view, way, from_gpu, way->n_links, -gbps);
+    take_links(search->topo, way, from_gpu, way->n_links, -gbps);
     search->now.hops -= way->n_links;
 }
 
@@ -138,9 +138,9 @@ static void enter_by(struct search *search, const struct tccl_way *way, const st
 
 static void enter_from_nic(struct search *search, int nic, int gpu, struct spot spot)
 {
-    const struct tccl_view *view = search->view;
+    const struct tccl_topo *topo = search->topo;
 
-    enter_by(search, &view->nics[nic].to_gpu[gpu], &view->gpus[gpu].to_nic[nic], false, gpu, spot);
+    enter_by(search, &topo->nics[nic].to_gpu[gpu], &topo->gpus[gpu].to_nic[nic], false, gpu, spot);
 }
 
 /* Is the graph that was just completed better than the best one? */
@@ -181,18 +181,18 @@ static int compare_scores(const void *a, const void *b)
 }
 
 /* The score of a GPU as the successor of `from`. nic: the one it should be near to, or NEVER. */
-static struct score score_of(const struct tccl_view *view, int from, int distance, int nic)
+static struct score score_of(const struct tccl_topo *topo, int from, int distance, int nic)
 {
-    int gpu = (from + distance) % view->n_gpus;
-    const struct tccl_way *way = &view->gpus[from].to_gpu[gpu];
+    int gpu = (from + distance) % topo->n_gpus;
+    const struct tccl_way *way = &topo->gpus[from].to_gpu[gpu];
     struct score score = {
         .gpu = gpu, .distance = distance, .hops = way->n_links, .gbps = (int)way->gbps};
 
     if (nic != NEVER) {
-        score.nic_hops = view->nics[nic].to_gpu[gpu].n_links;
-        score.nic_gbps = (int)view->nics[nic].to_gpu[gpu].gbps;
-        const struct tccl_link *up = &view->links[view->gpus[gpu].up];
-        score.slot = (int)fminf(up->gbps, view->links[up->back].gbps); /* left of its own link */
+        score.nic_hops = topo->nics[nic].to_gpu[gpu].n_links;
+        score.nic_gbps = (int)topo->nics[nic].to_gpu[gpu].gbps;
+        const struct tccl_link *up = &topo->links[topo->gpus[gpu].up];
+        score.slot = (int)fminf(up->gbps, topo->links[up->back].gbps); /* left of its own link */
     }
     return score;
 }
@@ -202,15 +202,15 @@ static struct score score_of(const struct tccl_view *view, int from, int distanc
 static int next_gpus(const struct search *search, int from, struct spot spot,
                      uint8_t next[static TCCL_MAX_GPUS])
 {
-    const struct tccl_view *view = search->view;
+    const struct tccl_topo *topo = search->topo;
     const struct graph *now = &search->now;
     struct score scores[TCCL_MAX_GPUS] = {0};
     bool last = spot.to_nic == spot.step + 1;
     int nic = spot.to_nic == NEVER ? NEVER : now->nics[now->n_channels][0], count = 0;
 
-    for (int distance = 1; distance < view->n_gpus; distance++)
-        if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % view->n_gpus))
-            scores[count++] = score_of(view, from, distance, nic);
+    for (int distance = 1; distance < topo->n_gpus; distance++)
+        if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % topo->n_gpus))
+            scores[count++] = score_of(topo, from, distance, nic);
     qsort(scores, (size_t)count, sizeof(*scores), compare_scores);
     bool reverse = nic != NEVER && !last;
     for (int i = 1; i < count; i++) /* all are alike */
@@ -228,21 +228,21 @@ static void add_once(uint8_t nic, uint8_t nics[static TCCL_MAX_NICS], int *count
 
 /* The NICs to try from a GPU (NEVER: from all): first those that the GPUs prefer, then others up to
  * the distance `far`. Returns how many. */
-static int select_nics(const struct tccl_view *view, int gpu, int far,
+static int select_nics(const struct tccl_topo *topo, int gpu, int far,
                        uint8_t nics[static TCCL_MAX_NICS])
 {
-    int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? view->n_gpus : gpu + 1, count = 0;
+    int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? topo->n_gpus : gpu + 1, count = 0;
     int own[TCCL_MAX_NICS];
 
     for (int g = first; g < end; g++) {
-        int n_own = tccl_view_own_nics(view, g, own);
+        int n_own = tccl_topo_own_nics(topo, g, own);
         for (int i = 0; i < n_own; i++)
             add_once((uint8_t)own[i], nics, &count);
     }
     for (int at = 0; at <= far; at++)
         for (int g = first; g < end; g++)
-            for (int nic = 0; nic < view->n_nics; nic++)
-                if (view->gpus[g].to_nic[nic].far == at)
+            for (int nic = 0; nic < topo->n_nics; nic++)
+                if (topo->gpus[g].to_nic[nic].far == at)
                     add_once((uint8_t)nic, nics, &count);
     return count;
 }
@@ -273,18 +273,18 @@ static bool may_leave_by(const struct graph *now, enum tccl_nccl nccl, int nic, 
 static void leave(struct search *search, int gpu, struct spot spot)
 {
     struct graph *now = &search->now;
-    struct tccl_view *view = search->view;
+    struct tccl_topo *topo = search->topo;
     uint8_t nics[TCCL_MAX_NICS];
-    int count = select_nics(view, gpu, now->far_nics, nics);
+    int count = select_nics(topo, gpu, now->far_nics, nics);
     float gbps = now->pattern == BALANCED_TREE ? now->gbps_nics / 2 : now->gbps_nics;
     struct spot after = spot;
 
     /* A balanced tree uses the NIC from its first two GPUs, at half of the rate each. */
     after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
     for (int i = 0; i < count; i++) {
-        const struct tccl_way *way = &view->gpus[gpu].to_nic[nics[i]];
-        if (!may_leave_by(now, view->nccl, nics[i], spot.step) ||
-            !near_enough(now, way, &view->nics[nics[i]].to_gpu[gpu], now->far_nics) ||
+        const struct tccl_way *way = &topo->gpus[gpu].to_nic[nics[i]];
+        if (!may_leave_by(now, topo->nccl, nics[i], spot.step) ||
+            !near_enough(now, way, &topo->nics[nics[i]].to_gpu[gpu], now->far_nics) ||
             !take(search, way, true, gbps))
             continue;
         now->nics[now->n_channels][1] = nics[i];
@@ -307,15 +307,15 @@ static void go_on(struct search *search, int gpu, struct spot spot)
         count = next_gpus(search, gpu, spot, next);
     spot.step++;
     for (int i = 0; i < count; i++)
-        enter_by(search, &search->view->gpus[gpu].to_gpu[next[i]],
-                 &search->view->gpus[next[i]].to_gpu[gpu], true, next[i], spot);
+        enter_by(search, &search->topo->gpus[gpu].to_gpu[next[i]],
+                 &search->topo->gpus[next[i]].to_gpu[gpu], true, next[i], spot);
 }
 
 static void close_ring(struct search *search, int gpu, struct spot spot)
 {
-    struct tccl_view *view = search->view;
+    struct tccl_topo *topo = search->topo;
     int first = search->now.gpus[search->now.n_channels][0];
-    const struct tccl_way *way = &view->gpus[gpu].to_gpu[first];
+    const struct tccl_way *way = &topo->gpus[gpu].to_gpu[first];
     float gbps = search->now.gbps_gpus;
 
     if (way->far > search->now.far_gpus || !take(search, way, true, gbps))
@@ -329,7 +329,7 @@ static void close_ring(struct search *search, int gpu, struct spot spot)
 /* The start of a channel, and the steps at which it goes to a NIC or closes. */
 static struct spot first_spot(const struct search *search, enum order order)
 {
-    int last = search->view->n_gpus - 1, pattern = search->now.pattern;
+    int last = search->topo->n_gpus - 1, pattern = search->now.pattern;
     struct spot spot = {.step = 0, .to_nic = NEVER, .to_first = NEVER, .order = order};
 
     if (!search->closed)
@@ -342,20 +342,20 @@ static struct spot first_spot(const struct search *search, enum order order)
 /* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
 static void start_at_fast_gpus(struct search *search, int nic)
 {
-    const struct tccl_view *view = search->view;
-    const struct tccl_way *ways = view->nics[nic].to_gpu;
+    const struct tccl_topo *topo = search->topo;
+    const struct tccl_way *ways = topo->nics[nic].to_gpu;
     int hops = TCCL_WAY_LINKS + 1;
     float gbps = 0;
 
-    for (int i = 0; i < view->n_gpus; i++) {
+    for (int i = 0; i < topo->n_gpus; i++) {
         if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].n_links < hops))
             hops = ways[i].n_links;
         gbps = fmaxf(gbps, ways[i].gbps);
     }
     if (gbps < (float)(int)search->now.gbps_nics)
         return;
-    for (int i = 0; i < view->n_gpus; i++) {
-        int gpu = (search->now.n_channels + i) % view->n_gpus;
+    for (int i = 0; i < topo->n_gpus; i++) {
+        int gpu = (search->now.n_channels + i) % topo->n_gpus;
         if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops)
             enter_from_nic(search, nic, gpu, first_spot(search, FREE));
     }
@@ -364,10 +364,10 @@ static void start_at_fast_gpus(struct search *search, int nic)
 /* Up to 2.26 channels that need not be alike are tried as the one before, too. */
 static void start_at_nic(struct search *search, int nic)
 {
-    const struct tccl_view *view = search->view;
+    const struct tccl_topo *topo = search->topo;
     struct graph *now = &search->now;
-    int gpus[TCCL_MAX_GPUS], nearest = view->nics[nic].nearest;
-    bool old = view->nccl < TCCL_NCCL_2_27;
+    int gpus[TCCL_MAX_GPUS], nearest = topo->nics[nic].nearest;
+    bool old = topo->nccl < TCCL_NCCL_2_27;
 
     if (now->n_channels > 0 && (now->alike || old))
         enter_from_nic(search, nic, now->gpus[now->n_channels - 1][0],
@@ -387,7 +387,7 @@ static void start_at_nic(struct search *search, int nic)
     }
     if (nearest >= 0)
         enter_from_nic(search, nic, nearest, first_spot(search, FREE));
-    int count = tccl_view_near_gpus(view, nic, gpus);
+    int count = tccl_topo_near_gpus(topo, nic, gpus);
     for (int i = 0; i < count; i++)
         if (gpus[i] != nearest)
             enter_from_nic(search, nic, gpus[i], first_spot(search, FREE));
@@ -398,14 +398,14 @@ static void start_at_nics(struct search *search)
     struct graph *now = &search->now;
     int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
     uint8_t nics[TCCL_MAX_NICS];
-    int count = select_nics(search->view, NEVER, now->far_nics, nics);
+    int count = select_nics(search->topo, NEVER, now->far_nics, nics);
 
     for (int i = 0; i < count; i++) {
         int nic = nics[(now->n_channels + i) % count];
-        float *left = &search->view->nics[nic].gbps;
+        float *left = &search->topo->nics[nic].gbps;
         if (*left < (float)gbps)
             continue;
-        if (in_pairs(now, search->view->nccl) && now->n_channels % 2 == 1 &&
+        if (in_pairs(now, search->topo->nccl) && now->n_channels % 2 == 1 &&
             nic != now->nics[now->n_channels - 1][1])
             continue;
         now->nics[now->n_channels][0] = (uint8_t)nic;
@@ -425,7 +425,7 @@ static void start_at_gpus(struct search *search)
         enter(search, now->gpus[now->n_channels - 1][0], first_spot(search, AS_BEFORE));
     if (now->alike && now->n_channels > 0)
         return;
-    for (int gpu = 0; gpu < search->view->n_gpus; gpu++)
+    for (int gpu = 0; gpu < search->topo->n_gpus; gpu++)
         enter(search, gpu, first_spot(search, FREE));
 }
 
@@ -455,7 +455,7 @@ static void complete(struct search *search)
 
 static void visit(struct search *search, int gpu, struct spot spot)
 {
-    int n_gpus = search->view->n_gpus;
+    int n_gpus = search->topo->n_gpus;
 
     if (search->steps <= 0)
         return;
@@ -541,12 +541,12 @@ struct limits {
     int64_t steps;     /* left of all searches */
 };
 
-static int least_sm(const struct tccl_view *view)
+static int least_sm(const struct tccl_topo *topo)
 {
-    int least = view->gpus[0].sm;
+    int least = topo->gpus[0].sm;
 
-    for (int i = 1; i < view->n_gpus; i++)
-        least = view->gpus[i].sm < least ? view->gpus[i].sm : least;
+    for (int i = 1; i < topo->n_gpus; i++)
+        least = topo->gpus[i].sm < least ? topo->gpus[i].sm : least;
     return least;
 }
 
@@ -556,44 +556,44 @@ static void widen(const struct tccl_way *way, int *near, int *far)
     *far = way->far > *far ? way->far : *far;
 }
 
-static void set_distances(const struct tccl_view *view, bool closed, struct limits *limits)
+static void set_distances(const struct tccl_topo *topo, bool closed, struct limits *limits)
 {
-    if (view->nccl < TCCL_NCCL_2_25) {
+    if (topo->nccl < TCCL_NCCL_2_25) {
         /* Up to 2.24 all distances are tried, whatever the machine has. */
-        limits->near_gpus = view->n_gpus == 1 ? TCCL_FAR_SAME : TCCL_FAR_NVLINK;
+        limits->near_gpus = topo->n_gpus == 1 ? TCCL_FAR_SAME : TCCL_FAR_NVLINK;
         limits->near_nics = TCCL_FAR_SWITCH;
         limits->far_gpus = limits->far_nics = TCCL_FAR_SYSTEM;
         return;
     }
     limits->near_gpus = limits->near_nics = TCCL_FAR_SYSTEM;
     limits->far_gpus = limits->far_nics = TCCL_FAR_SAME;
-    for (int a = 0; a < view->n_gpus; a++) {
-        for (int b = 0; b < view->n_gpus; b++)
+    for (int a = 0; a < topo->n_gpus; a++) {
+        for (int b = 0; b < topo->n_gpus; b++)
             if (a != b)
-                widen(&view->gpus[a].to_gpu[b], &limits->near_gpus, &limits->far_gpus);
-        for (int nic = 0; nic < view->n_nics; nic++)
-            widen(&view->gpus[a].to_nic[nic], &limits->near_nics, &limits->far_nics);
+                widen(&topo->gpus[a].to_gpu[b], &limits->near_gpus, &limits->far_gpus);
+        for (int nic = 0; nic < topo->n_nics; nic++)
+            widen(&topo->gpus[a].to_nic[nic], &limits->near_nics, &limits->far_nics);
     }
-    if (view->n_gpus == 1)
+    if (topo->n_gpus == 1)
         limits->near_gpus = TCCL_FAR_SAME;
-    if (closed || (limits->least_sm < 90 && view->nccl >= TCCL_NCCL_2_29))
+    if (closed || (limits->least_sm < 90 && topo->nccl >= TCCL_NCCL_2_29))
         limits->far_nics = TCCL_FAR_SYSTEM;
     if (closed)
         limits->near_nics = TCCL_FAR_SWITCH;
 }
 
-static void set_rates(const struct tccl_view *view, bool closed, struct limits *limits)
+static void set_rates(const struct tccl_topo *topo, bool closed, struct limits *limits)
 {
     limits->most = limits->total = 0;
-    for (int a = 0; a < view->n_gpus; a++) {
-        const struct tccl_view_gpu *gpu = &view->gpus[a];
+    for (int a = 0; a < topo->n_gpus; a++) {
+        const struct tccl_topo_gpu *gpu = &topo->gpus[a];
         const struct tccl_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
-        for (int i = 0; i < (closed ? view->n_gpus : view->n_nics); i++)
+        for (int i = 0; i < (closed ? topo->n_gpus : topo->n_nics); i++)
             if (ways[i].n_links > 0)
                 limits->most = fmaxf(limits->most, ways[i].gbps);
         limits->total = fmaxf(limits->total, gpu->slot);
     }
-    limits->rates = rates_to_try(closed, limits->least_sm, view->nccl);
+    limits->rates = rates_to_try(closed, limits->least_sm, topo->nccl);
 }
 
 static bool is_slowest(const struct limits *limits)
@@ -609,7 +609,7 @@ static void set_rate(struct graph *graph, const struct limits *limits)
 /* Begins at the highest rate that one way, and all channels together, can carry. */
 static void choose_first_rate(const struct search *search, struct limits *limits)
 {
-    int n_gpus = search->view->n_gpus;
+    int n_gpus = search->topo->n_gpus;
     float total = limits->total;
     const float *gbps = limits->rates->gbps;
     bool at_once = search->best.pattern != RING && n_gpus > 1;
@@ -650,13 +650,13 @@ static bool look_farther(struct search *search, const struct limits *limits)
     int far_gpus = search->closed ? limits->far_gpus : now->far_nics;
 
     if (now->far_gpus < far_gpus && (nothing || now->far_gpus < best->far_gpus)) {
-        now->far_gpus = next_far(now->far_gpus, search->view->nccl);
+        now->far_gpus = next_far(now->far_gpus, search->topo->nccl);
         return true;
     }
     now->far_gpus = limits->near_gpus;
     if (!search->closed && now->far_nics < limits->far_nics &&
         (nothing || now->far_nics < best->far_nics || now->far_nics < TCCL_FAR_RELAYED)) {
-        now->far_nics = next_far(now->far_nics, search->view->nccl);
+        now->far_nics = next_far(now->far_nics, search->topo->nccl);
         return true;
     }
     now->far_nics = limits->near_nics;
@@ -668,7 +668,7 @@ static bool ask_less(struct search *search, struct limits *limits)
 {
     struct graph *now = &search->now;
     const struct graph *best = &search->best;
-    bool across_amd = tccl_cpu_is_amd(search->view->cpu) && now->far_gpus == TCCL_FAR_SYSTEM;
+    bool across_amd = tccl_cpu_is_amd(search->topo->cpu) && now->far_gpus == TCCL_FAR_SYSTEM;
 
     if (now->alike && !across_amd) {
         now->alike = false;
@@ -685,7 +685,7 @@ static bool ask_less(struct search *search, struct limits *limits)
     now->pattern = best->pattern;
     if (look_farther(search, limits))
         return true;
-    bool may_cross = best->pattern != TREE || search->view->nccl < TCCL_NCCL_2_23;
+    bool may_cross = best->pattern != TREE || search->topo->nccl < TCCL_NCCL_2_23;
     if (limits->crossing && now->cross == 0 && may_cross) {
         now->cross = CROSS_IN_PAIRS;
         return true;
@@ -744,21 +744,21 @@ static void ask_more(struct search *search, struct limits *limits)
 static void fall_back(struct search *search)
 {
     struct graph *best = &search->best;
-    const struct tccl_view *view = search->view;
+    const struct tccl_topo *topo = search->topo;
     uint8_t nics[TCCL_MAX_NICS] = {0};
 
     best->n_channels = 1;
     best->gbps_gpus = best->gbps_nics = 0.1F;
     best->far_gpus = best->far_nics = TCCL_FAR_SYSTEM;
-    for (int i = 0; i < view->n_gpus; i++)
+    for (int i = 0; i < topo->n_gpus; i++)
         best->gpus[0][i] = (uint8_t)i;
-    for (int i = 0; view->nccl < TCCL_NCCL_2_29 && i < view->n_nics; i++)
-        if (view->nics[i].index == 0)
+    for (int i = 0; topo->nccl < TCCL_NCCL_2_29 && i < topo->n_nics; i++)
+        if (topo->nics[i].index == 0)
             best->nics[0][0] = best->nics[0][1] = (uint8_t)i;
-    if (view->nccl < TCCL_NCCL_2_29)
+    if (topo->nccl < TCCL_NCCL_2_29)
         return;
     for (int end = 0; end < 2; end++) {
-        select_nics(view, end == 0 ? 0 : view->n_gpus - 1, NEVER, nics);
+        select_nics(topo, end == 0 ? 0 : topo->n_gpus - 1, NEVER, nics);
         best->nics[0][end] = nics[0];
     }
 }
@@ -766,14 +766,14 @@ static void fall_back(struct search *search)
 /* Searches for one graph, into search->best. */
 static void find_graph(struct search *search, int pattern, int least, int most)
 {
-    const struct tccl_view *view = search->view;
-    struct limits limits = {.least_sm = least_sm(view), .steps = STEPS_ALL};
+    const struct tccl_topo *topo = search->topo;
+    struct limits limits = {.least_sm = least_sm(topo), .steps = STEPS_ALL};
 
-    limits.crossing = view->n_nics > 1;
-    set_distances(view, search->closed, &limits);
-    set_rates(view, search->closed, &limits);
+    limits.crossing = topo->n_nics > 1;
+    set_distances(topo, search->closed, &limits);
+    set_rates(topo, search->closed, &limits);
     search->best = (struct graph){
-        .pattern = view->n_gpus == 1 && pattern != RING ? TREE : pattern,
+        .pattern = topo->n_gpus == 1 && pattern != RING ? TREE : pattern,
         .min_channels = least,
         .max_channels = most,
         .alike = true,
@@ -810,20 +810,20 @@ static struct tccl_nominal nominal_of(const struct graph *graph)
     };
 }
 
-int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
+int tccl_nccl_search(struct tccl_topo *topo, bool closed, struct tccl_rings *rings,
                      struct tccl_error *err)
 {
     cleanup_free struct search *search = calloc(1, sizeof(*search));
 
     if (!search)
         return tccl_fail(err, "out of memory");
-    search->view = view;
+    search->topo = topo;
     search->closed = closed;
     find_graph(search, RING, 1,
-               view->nccl < TCCL_NCCL_2_25 ? TCCL_SEARCH_CHANNELS / 2 : TCCL_SEARCH_CHANNELS);
+               topo->nccl < TCCL_NCCL_2_25 ? TCCL_SEARCH_CHANNELS / 2 : TCCL_SEARCH_CHANNELS);
     memset(rings, 0, sizeof(*rings));
     rings->n_channels = search->best.n_channels;
-    rings->crosses = in_pairs(&search->best, view->nccl);
+    rings->crosses = in_pairs(&search->best, topo->nccl);
     memcpy(rings->gpus, search->best.gpus, sizeof(rings->gpus));
     memcpy(rings->nics, search->best.nics, sizeof(rings->nics));
     rings->ring = nominal_of(&search->best);
@@ -836,33 +836,33 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
 }
 
 /* Does the search of this NCCL differ from that of the one before? */
-static bool changed(enum tccl_nccl nccl, const struct tccl_view *view, bool closed)
+static bool changed(enum tccl_nccl nccl, const struct tccl_topo *topo, bool closed)
 {
     switch (nccl) {
     case TCCL_NCCL_2_23:
-        return view->n_nics > 1;
+        return topo->n_nics > 1;
     case TCCL_NCCL_2_22:
     case TCCL_NCCL_2_26:
     case TCCL_NCCL_2_28:
         return false;
     case TCCL_NCCL_2_29:
-        return !closed || least_sm(view) >= 100;
+        return !closed || least_sm(topo) >= 100;
     case TCCL_NCCL_2_30:
         return !closed;
     case TCCL_NCCL_2_31:
-        return view->cpu == TCCL_CPU_AMD_ZEN3 || view->cpu == TCCL_CPU_AMD_ZEN5;
+        return topo->cpu == TCCL_CPU_AMD_ZEN3 || topo->cpu == TCCL_CPU_AMD_ZEN5;
     default:
         return true;
     }
 }
 
-bool tccl_nccl_search_alike(const struct tccl_view *older, const struct tccl_view *newer,
+bool tccl_nccl_search_alike(const struct tccl_topo *older, const struct tccl_topo *newer,
                             bool closed)
 {
     for (int nccl = (int)older->nccl + 1; nccl <= (int)newer->nccl; nccl++)
         if (changed((enum tccl_nccl)nccl, newer, closed))
             return false;
-    size_t behind = offsetof(struct tccl_view, nccl) + sizeof(newer->nccl);
+    size_t behind = offsetof(struct tccl_topo, nccl) + sizeof(newer->nccl);
     return memcmp((const char *)older + behind, (const char *)newer + behind,
                   sizeof(*newer) - behind) == 0;
 }

@@ -11,7 +11,7 @@ struct tccl_nominal {
     uint8_t pattern;    /* NCCL's number: 4 ring; 1 balanced tree, 2 split tree, 3 tree */
     uint8_t channels;   /* 0: unknown */
     float intra, inter; /* GB/s of each channel, within the node and to its NICs */
-    uint8_t far_intra;  /* enum tccl_far (nccl/view.h): longest path between GPUs, */
+    uint8_t far_intra;  /* enum tccl_far (nccl/topo.h): longest path between GPUs, */
     uint8_t far_inter;  /* and between GPUs and NICs */
     bool alike;         /* all channels are the same (sameChannels); not kept in tables */
 };

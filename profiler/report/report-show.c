@@ -251,12 +251,13 @@ static void put_faster(struct tccl_doc *doc, const struct tccl_report *report)
 
     if (report->n_faster == 0)
         return;
-    tccl_doc_begin(doc, "Faster with more",
-                   "Loads that are slower than a larger one, both measured four times. Here the "
-                   "rule does not hold that a "
-                   "further transfer makes nothing faster: these loads bound no chains, and a chain "
-                   "may be faster than its bound "
-                   "where others like them were not measured.");
+    tccl_doc_begin(
+        doc, "Faster with more",
+        "Loads that are slower than a larger one, both measured four times. Here the "
+        "rule does not hold that a "
+        "further transfer makes nothing faster: these loads bound no chains, and a chain "
+        "may be faster than its bound "
+        "where others like them were not measured.");
     for (int i = 0; i < report->n_faster; i++) {
         tccl_oddity_format(&report->faster[i], text);
         tccl_doc_line(doc, "%s.", text);

@@ -5,8 +5,8 @@
 #include "check.h"
 #include "nccl/nccl-search.h"
 #include "nccl/shim-nccl.h"
-/* The parts of a view, to make one of a topology file. */
-#include "nccl/view.c"
+/* The parts of a topo, to make one of a topology file. */
+#include "nccl/topo.c"
 
 enum { TEXT = 16384, MOST_NICS = 4, MOST_WAYS = 42 };
 
@@ -90,7 +90,7 @@ static void random_speed(unsigned long *seed, struct sample *sample)
 
 struct reader {
     struct tree tree;
-    struct tccl_view view;
+    struct tccl_topo topo;
     struct tccl_machine machine;
     float gbps[PLACES];
     int numbers[TCCL_MAX_MEMORIES]; /* of CPUs */
@@ -263,14 +263,14 @@ static enum tccl_cpu cpu_at(const struct reader *reader, const struct sample *sa
 /* Each direction is as fast as NCCL takes the CPU to be that it begins at. */
 static void link_cpus(struct reader *reader, const struct sample *sample, int a, int b)
 {
-    struct tccl_view *view = &reader->view;
-    int link = add_links(view, 0, false);
+    struct tccl_topo *topo = &reader->topo;
+    int link = add_links(topo, 0, false);
     enum tccl_cpu from = cpu_at(reader, sample, a), to = cpu_at(reader, sample, b);
     CHECK(link >= 0);
-    view->links[link].gbps = cpu_gbps(from, view->nccl);
-    view->links[link].to_intel = is_intel(to);
-    view->links[link + 1].gbps = cpu_gbps(to, view->nccl);
-    view->links[link + 1].to_intel = is_intel(from);
+    topo->links[link].gbps = cpu_gbps(from, topo->nccl);
+    topo->links[link].to_intel = is_intel(to);
+    topo->links[link + 1].gbps = cpu_gbps(to, topo->nccl);
+    topo->links[link + 1].to_intel = is_intel(from);
     reader->tree.across[a][b] = link;
     reader->tree.across[b][a] = link + 1;
 }
@@ -278,15 +278,15 @@ static void link_cpus(struct reader *reader, const struct sample *sample, int a,
 static void link_places(struct reader *reader, const struct sample *sample)
 {
     struct tree *tree = &reader->tree;
-    struct tccl_view *view = &reader->view;
+    struct tccl_topo *topo = &reader->topo;
     for (int i = FIRST_SWITCH; i < PLACES; i++) {
         struct place *here = &tree->places[i];
         if (!here->met)
             continue;
-        here->up = add_links(view, reader->gbps[i], i < FIRST_PORT);
-        view->links[here->up].to_intel =
+        here->up = add_links(topo, reader->gbps[i], i < FIRST_PORT);
+        topo->links[here->up].to_intel =
             here->parent < FIRST_SWITCH && is_intel(cpu_at(reader, sample, here->parent));
-        view->links[here->up + 1].to_old_gpu = i >= FIRST_GPU && i < FIRST_NIC && sample->sm < 80;
+        topo->links[here->up + 1].to_old_gpu = i >= FIRST_GPU && i < FIRST_NIC && sample->sm < 80;
     }
     for (int a = 0; a < tree->n_cpus; a++)
         for (int b = 0; b < a; b++)
@@ -308,53 +308,53 @@ static struct tccl_way along(struct reader *reader, const int links[4])
     struct tccl_way way = {.gbps = SAME_GBPS, .far = TCCL_FAR_SWITCHES};
     for (int i = 0; i < 4; i++)
         if (links[i] >= 0)
-            CHECK_INT(add_step(&reader->view, links[i], &way), 0);
+            CHECK_INT(add_step(&reader->topo, links[i], &way), 0);
     return way;
 }
 
 static void use_gpu_way(struct reader *reader, int a, int b, int down, int link)
 {
-    struct tccl_view *view = &reader->view;
-    for (int i = 0; i < view->n_gpus; i++)
-        for (int j = 0; j < view->n_gpus; j++) {
-            int from = FIRST_GPU + view->gpus[i].index, to = FIRST_GPU + view->gpus[j].index;
+    struct tccl_topo *topo = &reader->topo;
+    for (int i = 0; i < topo->n_gpus; i++)
+        for (int j = 0; j < topo->n_gpus; j++) {
+            int from = FIRST_GPU + topo->gpus[i].index, to = FIRST_GPU + topo->gpus[j].index;
             const struct place *first = &reader->tree.places[from],
                                *last = &reader->tree.places[to];
             if (from == a && to == b)
-                view->gpus[i].to_gpu[j] =
+                topo->gpus[i].to_gpu[j] =
                     along(reader, (int[]){first->up, down, link, last->up + 1});
             if (from == b && to == a)
-                view->gpus[i].to_gpu[j] =
+                topo->gpus[i].to_gpu[j] =
                     along(reader, (int[]){first->up, link + 1, down - 1, last->up + 1});
         }
 }
 
 static void use_nic_way(struct reader *reader, int nic, int gpu, int down, int link)
 {
-    struct tccl_view *view = &reader->view;
+    struct tccl_topo *topo = &reader->topo;
     int port = reader->tree.places[nic - FIRST_NIC + FIRST_PORT].up,
         up = reader->tree.places[nic].up;
-    for (int i = 0; i < view->n_gpus; i++)
-        for (int j = 0; j < view->n_nics; j++) {
-            struct tccl_way *to = &view->gpus[i].to_nic[j], *from = &view->nics[j].to_gpu[i];
+    for (int i = 0; i < topo->n_gpus; i++)
+        for (int j = 0; j < topo->n_nics; j++) {
+            struct tccl_way *to = &topo->gpus[i].to_nic[j], *from = &topo->nics[j].to_gpu[i];
             int slot = reader->tree.places[gpu].up;
-            if (FIRST_GPU + view->gpus[i].index != gpu || FIRST_NIC + view->nics[j].index != nic)
+            if (FIRST_GPU + topo->gpus[i].index != gpu || FIRST_NIC + topo->nics[j].index != nic)
                 continue;
             *to = along(reader, (int[]){slot, link + 1, down < 0 ? -1 : down - 1, up + 1});
             *from = along(reader, (int[]){up, down, link, slot + 1});
-            CHECK_INT(add_step(view, port + 1, to), 0);
-            CHECK_INT(add_step(view, port, from), 0);
+            CHECK_INT(add_step(topo, port + 1, to), 0);
+            CHECK_INT(add_step(topo, port, from), 0);
         }
 }
 
 /* A pair's way is taken where there is one. */
 static void use_ways(struct reader *reader, bool of_nics)
 {
-    struct tccl_view *view = &reader->view;
+    struct tccl_topo *topo = &reader->topo;
     for (int i = 0; i < reader->n_ways; i++) {
         int from = device_below(reader, reader->ways[i].from);
         int to = device_below(reader, bridge_with(reader, reader->ways[i].to));
-        int bridge = add_links(view, 384, true), link = add_links(view, SAME_GBPS, false);
+        int bridge = add_links(topo, 384, true), link = add_links(topo, SAME_GBPS, false);
         CHECK(from >= 0 && to >= 0 && bridge >= 0 && link >= 0);
         if (of_nics && from >= FIRST_NIC)
             use_nic_way(reader, from, to,
@@ -367,10 +367,10 @@ static void use_ways(struct reader *reader, bool of_nics)
 
 static void make_view(struct reader *reader, const struct sample *sample)
 {
-    struct tccl_view *view = &reader->view;
+    struct tccl_topo *topo = &reader->topo;
     struct tccl_machine *machine = &reader->machine;
-    machine->cpu = view->cpu = cpu_at(reader, sample, 0);
-    view->nccl = sample->nccl;
+    machine->cpu = topo->cpu = cpu_at(reader, sample, 0);
+    topo->nccl = sample->nccl;
     machine->n_gpus = sample->chain.rings.chains[0].n_gpus;
     machine->n_nics = sample->facts.nics;
     memset(machine->p2p, true, sizeof(machine->p2p));
@@ -379,25 +379,25 @@ static void make_view(struct reader *reader, const struct sample *sample)
         machine->gpus[i].sm = sample->sm;
     link_places(reader, sample);
     for (int i = 0; i < reader->tree.n_cpus; i++)
-        number_below(machine, &reader->tree, reader->tree.cpus[i], reader->gpus, view);
-    for (int i = 0; i < view->n_gpus; i++)
-        view->gpus[i].slot = reader->gbps[FIRST_GPU + view->gpus[i].index];
-    for (int i = 0; i < view->n_nics; i++)
-        view->nics[i].gbps = sample->line;
-    CHECK_INT(find_nic_ways(&reader->tree, view, true, machine), 0);
+        number_below(machine, &reader->tree, reader->tree.cpus[i], reader->gpus, topo);
+    for (int i = 0; i < topo->n_gpus; i++)
+        topo->gpus[i].slot = reader->gbps[FIRST_GPU + topo->gpus[i].index];
+    for (int i = 0; i < topo->n_nics; i++)
+        topo->nics[i].gbps = sample->line;
+    CHECK_INT(find_nic_ways(&reader->tree, topo, true, machine), 0);
     use_ways(reader, true);
-    CHECK_INT(find_gpu_ways(machine, &reader->tree, view), 0);
+    CHECK_INT(find_gpu_ways(machine, &reader->tree, topo), 0);
     use_ways(reader, false);
-    for (int i = 0; i < view->n_nics; i++)
-        view->nics[i].nearest = nearest_gpu(view, i);
+    for (int i = 0; i < topo->n_nics; i++)
+        topo->nics[i].nearest = nearest_gpu(topo, i);
 }
 
 /* ---- The properties ---- */
 
-static int place_in_view(const struct tccl_view *view, tccl_bus gpu)
+static int place_in_view(const struct tccl_topo *topo, tccl_bus gpu)
 {
-    for (int i = 0; i < view->n_gpus; i++)
-        if (view->gpus[i].index == (int)(gpu >> 8) - 0x10)
+    for (int i = 0; i < topo->n_gpus; i++)
+        if (topo->gpus[i].index == (int)(gpu >> 8) - 0x10)
             return i;
     return -1;
 }
@@ -409,10 +409,10 @@ static bool edges_suit(const struct reader *reader, const struct sample *sample)
     const struct shim_chain *chain = &sample->chain;
     int level = reader->amd && sample->facts.far_p2p ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
     for (int i = 0; i < tccl_named_edges(&chain->rings.chains[0]); i++) {
-        int from = place_in_view(&reader->view, chain->rings.chains[0].gpus[i]);
+        int from = place_in_view(&reader->topo, chain->rings.chains[0].gpus[i]);
         int to = place_in_view(
-            &reader->view, chain->rings.chains[0].gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
-        int far = reader->view.gpus[from].to_gpu[to].far;
+            &reader->topo, chain->rings.chains[0].gpus[(i + 1) % chain->rings.chains[0].n_gpus]);
+        int far = reader->topo.gpus[from].to_gpu[to].far;
         if ((far <= level) != (chain->rings.chains[0].edges[i].kind != TCCL_BOUNCE) ||
             far > TCCL_FAR_SYSTEM)
             return false;
@@ -437,11 +437,11 @@ static bool others_suit(const struct reader *reader, const struct sample *sample
         begin = 0;
     for (int i = begin; i < n; i++)
         for (int j = i + 2; j < n; j++) {
-            int from = place_in_view(&reader->view, chain->rings.chains[0].gpus[i]);
-            int to = place_in_view(&reader->view, chain->rings.chains[0].gpus[j]);
+            int from = place_in_view(&reader->topo, chain->rings.chains[0].gpus[i]);
+            int to = place_in_view(&reader->topo, chain->rings.chains[0].gpus[j]);
             if (!(chain->rings.chains[0].closed && i == 0 && j == n - 1) &&
-                (reader->view.gpus[from].to_gpu[to].far <= TCCL_FAR_SWITCHES ||
-                 reader->view.gpus[to].to_gpu[from].far <= TCCL_FAR_SWITCHES))
+                (reader->topo.gpus[from].to_gpu[to].far <= TCCL_FAR_SWITCHES ||
+                 reader->topo.gpus[to].to_gpu[from].far <= TCCL_FAR_SWITCHES))
                 return false;
         }
     return true;
@@ -450,13 +450,13 @@ static bool others_suit(const struct reader *reader, const struct sample *sample
 static bool ends_suit(const struct reader *reader, const struct sample *sample)
 {
     const struct tccl_named_chain *path = &sample->chain.rings.chains[0];
-    int head = place_in_view(&reader->view, path->gpus[0]), nic = 0;
-    int tail = place_in_view(&reader->view, path->gpus[path->n_gpus - 1]);
-    while (reader->view.nics[nic].index != sample->nic)
+    int head = place_in_view(&reader->topo, path->gpus[0]), nic = 0;
+    int tail = place_in_view(&reader->topo, path->gpus[path->n_gpus - 1]);
+    while (reader->topo.nics[nic].index != sample->nic)
         nic++;
-    return (reader->view.gpus[head].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
+    return (reader->topo.gpus[head].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
                sample->facts.near_entry &&
-           (reader->view.gpus[tail].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
+           (reader->topo.gpus[tail].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
                sample->facts.near_exit;
 }
 
@@ -464,10 +464,10 @@ static bool is_along(const struct reader *reader, const struct sample *sample, c
 {
     const struct tccl_named_chain *path = &sample->chain.rings.chains[0];
     int n = path->n_gpus, start = 0;
-    while (path->closed && gpus[start] != place_in_view(&reader->view, path->gpus[0]))
+    while (path->closed && gpus[start] != place_in_view(&reader->topo, path->gpus[0]))
         start++;
     for (int i = 0; i < n; i++)
-        if (gpus[(start + i) % n] != place_in_view(&reader->view, path->gpus[i]))
+        if (gpus[(start + i) % n] != place_in_view(&reader->topo, path->gpus[i]))
             return false;
     return true;
 }
@@ -492,7 +492,7 @@ static bool is_found(struct reader *reader, const struct sample *sample)
 {
     struct tccl_rings rings;
     bool closed = sample->chain.rings.chains[0].closed;
-    CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, ERR), 0);
+    CHECK_INT(tccl_nccl_search(&reader->topo, closed, &rings, ERR), 0);
     if (rings.n_channels != sample->facts.channels || rings.ring.channels != rings.n_channels ||
         (double)rings.ring.intra != sample->facts.gbps ||
         (double)rings.ring.inter != sample->facts.gbps)
@@ -501,8 +501,8 @@ static bool is_found(struct reader *reader, const struct sample *sample)
         compare_tree(sample, (double)rings.tree.inter * rings.tree.channels);
     for (int i = 0; i < rings.n_channels; i++)
         if (!is_along(reader, sample, rings.gpus[i]) ||
-            (!closed && (reader->view.nics[rings.nics[i][0]].index != sample->nic ||
-                         reader->view.nics[rings.nics[i][1]].index != sample->nic)))
+            (!closed && (reader->topo.nics[rings.nics[i][0]].index != sample->nic ||
+                         reader->topo.nics[rings.nics[i][1]].index != sample->nic)))
             return false;
     return true;
 }

@@ -1,7 +1,7 @@
-/* view.h: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
+/* topo.h: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
  * order, links with nominal rates, and the way between any two devices. */
-#ifndef TCCL_NCCL_VIEW_H
-#define TCCL_NCCL_VIEW_H
+#ifndef TCCL_NCCL_TOPO_H
+#define TCCL_NCCL_TOPO_H
 
 #include "chain/nccl-version.h"
 #include "machine/machine.h"
@@ -19,7 +19,7 @@ enum tccl_far {
     TCCL_FAR_UNREACHABLE = 11, /* not used here */
 };
 
-enum { TCCL_VIEW_LINKS = 512, TCCL_WAY_LINKS = 80 };
+enum { TCCL_TOPO_LINKS = 512, TCCL_WAY_LINKS = 80 };
 
 /* One direction. */
 struct tccl_link {
@@ -38,7 +38,7 @@ struct tccl_way {
     uint16_t links[TCCL_WAY_LINKS];
 };
 
-struct tccl_view_gpu {
+struct tccl_topo_gpu {
     int index; /* in the machine */
     int sm;
     float slot; /* GB/s of its own link */
@@ -46,44 +46,44 @@ struct tccl_view_gpu {
     struct tccl_way to_gpu[TCCL_MAX_GPUS], to_nic[TCCL_MAX_NICS];
 };
 
-struct tccl_view_nic {
+struct tccl_topo_nic {
     int index; /* in the machine */
     float gbps;
     int nearest; /* the GPU with which channels begin, -1: none */
     struct tccl_way to_gpu[TCCL_MAX_GPUS];
 };
 
-struct tccl_view {
+struct tccl_topo {
     enum tccl_nccl nccl; /* the NCCL that sees it so */
     enum tccl_cpu cpu;
     int n_gpus, n_nics, n_links;
-    struct tccl_view_gpu gpus[TCCL_MAX_GPUS];
-    struct tccl_view_nic nics[TCCL_MAX_NICS];
-    struct tccl_link links[TCCL_VIEW_LINKS];
+    struct tccl_topo_gpu gpus[TCCL_MAX_GPUS];
+    struct tccl_topo_nic nics[TCCL_MAX_NICS];
+    struct tccl_link links[TCCL_TOPO_LINKS];
 };
 
-/* The view of a communicator with one process per GPU of `all`, in ascending order, by a generation
- * of NCCL. `part`: the subset of GPUs that NCCL treats as one node, see tccl_view_parts. closed:
- * the communicator is on this node only, which is not known yet when parts are looked for. Returns
- * 0, or -1 with err (the tree of switches is deeper than a view can hold). */
-int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
-                   uint32_t part, bool closed, struct tccl_view *view, struct tccl_error *err);
+/* The topology of a communicator with one process per GPU of `all`, in ascending order, by a
+ * generation of NCCL. `part`: the subset of GPUs that NCCL treats as one node, see tccl_topo_parts.
+ * closed: the communicator is on this node only, which is not known yet when parts are looked for.
+ * Returns 0, or -1 with err (the tree of switches is deeper than a topology can hold). */
+int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                   uint32_t part, bool closed, struct tccl_topo *topo, struct tccl_error *err);
 
 /* If GPUs reach each other faster through their NICs, NCCL may treat one machine as several nodes.
- * Fills in the GPUs of each, ordered by their lowest GPU. view: of all GPUs. Returns how many. */
-int tccl_view_parts(const struct tccl_view *view, uint32_t parts[static TCCL_MAX_GPUS]);
+ * Fills in the GPUs of each, ordered by their lowest GPU. topo: of all GPUs. Returns how many. */
+int tccl_topo_parts(const struct tccl_topo *topo, uint32_t parts[static TCCL_MAX_GPUS]);
 
-/* The best NICs (indices in the view) for a GPU, in order of preference. Returns how many. */
-int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TCCL_MAX_NICS]);
+/* The best NICs (indices in the topology) for a GPU, in order of preference. Returns how many. */
+int tccl_topo_own_nics(const struct tccl_topo *topo, int gpu, int nics[static TCCL_MAX_NICS]);
 
 /* The GPUs nearest to a NIC: those with the highest rate, of these the shortest. Returns how many.
  */
-int tccl_view_near_gpus(const struct tccl_view *view, int nic, int gpus[static TCCL_MAX_GPUS]);
+int tccl_topo_near_gpus(const struct tccl_topo *topo, int nic, int gpus[static TCCL_MAX_GPUS]);
 
 /* Does NCCL use P2P between the two GPUs, by its rule of distance? Does it use their NICs, because
  * these are faster? */
-bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
+bool tccl_topo_p2p(const struct tccl_topo *topo, const struct tccl_machine *machine, int from,
                    int to);
-bool tccl_view_by_network(const struct tccl_view *view, int from, int to);
+bool tccl_topo_by_network(const struct tccl_topo *topo, int from, int to);
 
 #endif

@@ -1,6 +1,6 @@
-/* view.c: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
+/* topo.c: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
  * order, links with nominal rates, and the way between any two devices. */
-#include "nccl/view.h"
+#include "nccl/topo.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,16 +105,16 @@ static float switch_slot_gbps(const struct tccl_machine *machine, const struct t
 }
 
 /* Adds two links, one per direction. Returns the index of the first, or -1 if there is no room. */
-static int add_links(struct tccl_view *view, float gbps, bool pci)
+static int add_links(struct tccl_topo *topo, float gbps, bool pci)
 {
-    int there = view->n_links;
+    int there = topo->n_links;
 
-    if (there + 2 > TCCL_VIEW_LINKS)
+    if (there + 2 > TCCL_TOPO_LINKS)
         return -1;
-    view->n_links += 2;
-    view->links[there] =
+    topo->n_links += 2;
+    topo->links[there] =
         (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)(there + 1)};
-    view->links[there + 1] = (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)there};
+    topo->links[there + 1] = (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)there};
     return there;
 }
 
@@ -276,30 +276,30 @@ static float slot_gbps(const struct tccl_machine *machine, enum tccl_nccl nccl, 
 }
 
 static int link_up(const struct tccl_machine *machine, struct tree *tree, int place,
-                   struct tccl_view *view)
+                   struct tccl_topo *topo)
 {
     struct place *here = &tree->places[place];
     int sm = place >= FIRST_GPU && place < FIRST_NIC ? machine->gpus[place - FIRST_GPU].sm : 0;
 
-    here->up = add_links(view, slot_gbps(machine, view->nccl, place), place < FIRST_PORT);
+    here->up = add_links(topo, slot_gbps(machine, topo->nccl, place), place < FIRST_PORT);
     if (here->up < 0)
         return -1;
-    view->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(machine->cpu);
-    view->links[here->up + 1].to_old_gpu = sm != 0 && sm < 80;
+    topo->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(machine->cpu);
+    topo->links[here->up + 1].to_old_gpu = sm != 0 && sm < 80;
     return 0;
 }
 
-static int link_all(const struct tccl_machine *machine, struct tree *tree, struct tccl_view *view)
+static int link_all(const struct tccl_machine *machine, struct tree *tree, struct tccl_topo *topo)
 {
     for (int i = FIRST_SWITCH; i < PLACES; i++)
-        if (tree->places[i].met && link_up(machine, tree, i, view) != 0)
+        if (tree->places[i].met && link_up(machine, tree, i, topo) != 0)
             return -1;
     for (int a = 0; a < tree->n_cpus; a++)
         for (int b = 0; b < a; b++) {
-            int link = add_links(view, cpu_gbps(machine->cpu, view->nccl), false);
+            int link = add_links(topo, cpu_gbps(machine->cpu, topo->nccl), false);
             if (link < 0)
                 return -1;
-            view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(machine->cpu);
+            topo->links[link].to_intel = topo->links[link + 1].to_intel = is_intel(machine->cpu);
             tree->across[tree->cpus[a]][tree->cpus[b]] = link;
             tree->across[tree->cpus[b]][tree->cpus[a]] = link + 1;
         }
@@ -308,18 +308,18 @@ static int link_all(const struct tccl_machine *machine, struct tree *tree, struc
 
 /* Numbers the GPUs of part and the NICs in the order of the tree. */
 static void number_below(const struct tccl_machine *machine, const struct tree *tree, int place,
-                         uint32_t part, struct tccl_view *view)
+                         uint32_t part, struct tccl_topo *topo)
 {
     const struct place *here = &tree->places[place];
 
     if (place >= FIRST_PORT) {
         int index = place - FIRST_PORT;
-        view->nics[view->n_nics++] = (struct tccl_view_nic){
-            .index = index, .gbps = fused_gbps(machine, view->nccl, index), .nearest = -1};
+        topo->nics[topo->n_nics++] = (struct tccl_topo_nic){
+            .index = index, .gbps = fused_gbps(machine, topo->nccl, index), .nearest = -1};
     } else if (place >= FIRST_GPU && place < FIRST_NIC &&
                part & UINT32_C(1) << (place - FIRST_GPU)) {
         const struct tccl_gpu *gpu = &machine->gpus[place - FIRST_GPU];
-        struct tccl_view_gpu *numbered = &view->gpus[view->n_gpus++];
+        struct tccl_topo_gpu *numbered = &topo->gpus[topo->n_gpus++];
         memset(numbered, 0, sizeof(*numbered));
         numbered->index = place - FIRST_GPU;
         numbered->sm = gpu->sm != 0 ? gpu->sm : 80;
@@ -327,7 +327,7 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
         numbered->up = here->up;
     }
     for (int i = 0; i < here->n_children; i++)
-        number_below(machine, tree, here->children[i], part, view);
+        number_below(machine, tree, here->children[i], part, topo);
 }
 
 /* The places from a device up to its CPU, both included. Returns how many. */
@@ -340,11 +340,11 @@ static int climb(const struct tree *tree, int place, int line[static PLACES])
     return count;
 }
 
-static int add_step(const struct tccl_view *view, int link, struct tccl_way *way)
+static int add_step(const struct tccl_topo *topo, int link, struct tccl_way *way)
 {
     if (way->n_links == TCCL_WAY_LINKS)
         return -1;
-    way->gbps = fminf(way->gbps, view->links[link].gbps);
+    way->gbps = fminf(way->gbps, topo->links[link].gbps);
     way->links[way->n_links++] = (uint16_t)link;
     return 0;
 }
@@ -360,7 +360,7 @@ static bool has_switch_below(const int *line, int length)
 
 /* The way up from one device and down to the other. meet_below: a common switch is a short cut;
  * otherwise the way goes through the CPU. Returns 0, or -1 if it has too many links. */
-static int find_way(const struct tree *tree, const struct tccl_view *view, int from, int to,
+static int find_way(const struct tree *tree, const struct tccl_topo *topo, int from, int to,
                     bool meet_below, struct tccl_way *way)
 {
     int up[PLACES], down[PLACES];
@@ -375,12 +375,12 @@ static int find_way(const struct tree *tree, const struct tccl_view *view, int f
         n_down--;
     }
     for (int i = 0; i + 1 < n_up; i++)
-        if (add_step(view, tree->places[up[i]].up, way) != 0)
+        if (add_step(topo, tree->places[up[i]].up, way) != 0)
             return -1;
-    if (cpu_from != cpu_to && add_step(view, tree->across[cpu_from][cpu_to], way) != 0)
+    if (cpu_from != cpu_to && add_step(topo, tree->across[cpu_from][cpu_to], way) != 0)
         return -1;
     for (int i = n_down - 2; i >= 0; i--)
-        if (add_step(view, tree->places[down[i]].up + 1, way) != 0)
+        if (add_step(topo, tree->places[down[i]].up + 1, way) != 0)
             return -1;
     if (cpu_from != cpu_to)
         way->far = TCCL_FAR_SYSTEM;
@@ -393,83 +393,83 @@ static int find_way(const struct tree *tree, const struct tccl_view *view, int f
 }
 
 /* The longest path that P2P takes. */
-static enum tccl_far p2p_far(const struct tccl_view *view)
+static enum tccl_far p2p_far(const struct tccl_topo *topo)
 {
-    switch (view->cpu) {
+    switch (topo->cpu) {
     case TCCL_CPU_AMD:
     case TCCL_CPU_AMD_ZEN3:
     case TCCL_CPU_AMD_ZEN5:
-        return view->nccl < TCCL_NCCL_2_23 || view->n_gpus <= 2 ? TCCL_FAR_SYSTEM
+        return topo->nccl < TCCL_NCCL_2_23 || topo->n_gpus <= 2 ? TCCL_FAR_SYSTEM
                                                                 : TCCL_FAR_SWITCHES;
     case TCCL_CPU_UNKNOWN:
     case TCCL_CPU_POWER:
-        return view->nccl < TCCL_NCCL_2_23 ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
+        return topo->nccl < TCCL_NCCL_2_23 ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
     default:
         return TCCL_FAR_SWITCHES;
     }
 }
 
-static bool allows_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
+static bool allows_p2p(const struct tccl_topo *topo, const struct tccl_machine *machine, int from,
                        int to, enum tccl_far far)
 {
     if (from == to)
         return true;
-    return far <= p2p_far(view) && machine->p2p[view->gpus[from].index][view->gpus[to].index];
+    return far <= p2p_far(topo) && machine->p2p[topo->gpus[from].index][topo->gpus[to].index];
 }
 
-bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
+bool tccl_topo_p2p(const struct tccl_topo *topo, const struct tccl_machine *machine, int from,
                    int to)
 {
-    return allows_p2p(view, machine, from, to, view->gpus[from].to_gpu[to].far);
+    return allows_p2p(topo, machine, from, to, topo->gpus[from].to_gpu[to].far);
 }
 
 /* Does the GPU have a NIC below the same switches at a higher rate than that? */
-static bool has_faster_nic(const struct tccl_view *view, int gpu, float than)
+static bool has_faster_nic(const struct tccl_topo *topo, int gpu, float than)
 {
-    for (int i = 0; i < view->n_nics; i++) {
-        const struct tccl_way *way = &view->gpus[gpu].to_nic[i];
+    for (int i = 0; i < topo->n_nics; i++) {
+        const struct tccl_way *way = &topo->gpus[gpu].to_nic[i];
         if (way->far <= TCCL_FAR_SWITCHES && way->gbps > than)
             return true;
     }
     return false;
 }
 
-bool tccl_view_by_network(const struct tccl_view *view, int from, int to)
+bool tccl_topo_by_network(const struct tccl_topo *topo, int from, int to)
 {
-    float gbps = view->gpus[from].to_gpu[to].gbps;
+    float gbps = topo->gpus[from].to_gpu[to].gbps;
 
-    return has_faster_nic(view, from, gbps) && has_faster_nic(view, to, gbps);
+    return has_faster_nic(topo, from, gbps) && has_faster_nic(topo, to, gbps);
 }
 
 static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *tree,
-                         struct tccl_view *view)
+                         struct tccl_topo *topo)
 {
-    for (int a = 0; a < view->n_gpus; a++)
-        for (int b = 0; b < view->n_gpus; b++) {
-            struct tccl_way *way = &view->gpus[a].to_gpu[b];
-            int from = FIRST_GPU + view->gpus[a].index, to = FIRST_GPU + view->gpus[b].index;
-            if (find_way(tree, view, from, to, true, way) != 0)
+    for (int a = 0; a < topo->n_gpus; a++)
+        for (int b = 0; b < topo->n_gpus; b++) {
+            struct tccl_way *way = &topo->gpus[a].to_gpu[b];
+            int from = FIRST_GPU + topo->gpus[a].index, to = FIRST_GPU + topo->gpus[b].index;
+            if (find_way(tree, topo, from, to, true, way) != 0)
                 return -1;
-            if (!allows_p2p(view, machine, a, b, way->far) &&
-                find_way(tree, view, from, to, false, way) != 0)
+            if (!allows_p2p(topo, machine, a, b, way->far) &&
+                find_way(tree, topo, from, to, false, way) != 0)
                 return -1;
-            if (a != b && tccl_view_by_network(view, a, b))
+            if (a != b && tccl_topo_by_network(topo, a, b))
                 way->far = TCCL_FAR_NETWORK;
         }
     return 0;
 }
 
-static int find_nic_ways(const struct tree *tree, struct tccl_view *view, bool direct,
+static int find_nic_ways(const struct tree *tree, struct tccl_topo *topo, bool direct,
                          const struct tccl_machine *machine)
 {
-    for (int g = 0; g < view->n_gpus; g++)
-        for (int n = 0; n < view->n_nics; n++) {
-            int gpu = view->gpus[g].index, nic = view->nics[n].index;
+    for (int g = 0; g < topo->n_gpus; g++)
+        for (int n = 0; n < topo->n_nics; n++) {
+            int gpu = topo->gpus[g].index, nic = topo->nics[n].index;
             bool meet_below = direct || machine->gpudirect[nic][gpu];
-            if (find_way(tree, view, FIRST_GPU + gpu, FIRST_PORT + nic, meet_below,
-                         &view->gpus[g].to_nic[n]) != 0 ||
-                find_way(tree, view, FIRST_PORT + nic, FIRST_GPU + gpu, meet_below,
-                         &view->nics[n].to_gpu[g]) != 0)
+            if (find_way(tree, topo, FIRST_GPU + gpu, FIRST_PORT + nic, meet_below,
+                         &topo->gpus[g].to_nic[n]) != 0 ||
+                find_way(tree, topo, FIRST_PORT + nic, FIRST_GPU + gpu, meet_below,
+                         &topo->nics[n].to_gpu[g]) != 0)
                 return -1;
         }
     return 0;
@@ -493,9 +493,9 @@ static int best_ways(const struct tccl_way *ways, int count, int best[])
     return found;
 }
 
-int tccl_view_near_gpus(const struct tccl_view *view, int nic, int gpus[static TCCL_MAX_GPUS])
+int tccl_topo_near_gpus(const struct tccl_topo *topo, int nic, int gpus[static TCCL_MAX_GPUS])
 {
-    return best_ways(view->nics[nic].to_gpu, view->n_gpus, gpus);
+    return best_ways(topo->nics[nic].to_gpu, topo->n_gpus, gpus);
 }
 
 /* The bits of a number below `count`, a power of two, in reverse order. */
@@ -509,16 +509,16 @@ static int reverse_bits(int number, int count)
     return reversed;
 }
 
-int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TCCL_MAX_NICS])
+int tccl_topo_own_nics(const struct tccl_topo *topo, int gpu, int nics[static TCCL_MAX_NICS])
 {
     int best[TCCL_MAX_NICS], gpus[TCCL_MAX_GPUS];
-    int count = best_ways(view->gpus[gpu].to_nic, view->n_nics, best);
+    int count = best_ways(topo->gpus[gpu].to_nic, topo->n_nics, best);
 
     if (count == 0)
         return 0;
-    int sharers = tccl_view_near_gpus(view, best[0], gpus);
-    int each = (count + sharers - 1) / sharers, start = view->gpus[gpu].index;
-    if (view->nccl >= TCCL_NCCL_2_30)
+    int sharers = tccl_topo_near_gpus(topo, best[0], gpus);
+    int each = (count + sharers - 1) / sharers, start = topo->gpus[gpu].index;
+    if (topo->nccl >= TCCL_NCCL_2_30)
         start %= sharers;
     if ((count & (count - 1)) == 0)
         start = reverse_bits(start, count);
@@ -529,14 +529,14 @@ int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TC
 
 /* Of the GPUs near a NIC, the one that has it as its first choice; else as its second, and so on.
  */
-static int nearest_gpu(const struct tccl_view *view, int nic)
+static int nearest_gpu(const struct tccl_topo *topo, int nic)
 {
     int gpus[TCCL_MAX_GPUS], nics[TCCL_MAX_NICS];
-    int count = tccl_view_near_gpus(view, nic, gpus);
+    int count = tccl_topo_near_gpus(topo, nic, gpus);
 
     for (int choice = 0; choice < TCCL_MAX_NICS; choice++)
         for (int i = 0; i < count; i++) {
-            int own = tccl_view_own_nics(view, gpus[i], nics);
+            int own = tccl_topo_own_nics(topo, gpus[i], nics);
             if (own > 0 && nics[choice % own] == nic)
                 return gpus[i];
         }
@@ -544,33 +544,33 @@ static int nearest_gpu(const struct tccl_view *view, int nic)
 }
 
 static int fill(const struct tccl_machine *machine, uint32_t part, bool closed,
-                const struct tree *tree, struct tccl_view *view)
+                const struct tree *tree, struct tccl_topo *topo)
 {
     for (int i = 0; i < tree->n_cpus; i++)
-        number_below(machine, tree, tree->cpus[i], part, view);
+        number_below(machine, tree, tree->cpus[i], part, topo);
     /* Up to 2.27 a communicator on one node forgets the NICs. */
-    if (closed && view->nccl < TCCL_NCCL_2_28)
-        view->n_nics = 0;
+    if (closed && topo->nccl < TCCL_NCCL_2_28)
+        topo->n_nics = 0;
     /* NCCL compares GPUs' ways to NICs before it considers GPUDirect, so NIC ways are computed
      * twice. */
-    if (find_nic_ways(tree, view, true, machine) != 0 || find_gpu_ways(machine, tree, view) != 0 ||
-        find_nic_ways(tree, view, false, machine) != 0)
+    if (find_nic_ways(tree, topo, true, machine) != 0 || find_gpu_ways(machine, tree, topo) != 0 ||
+        find_nic_ways(tree, topo, false, machine) != 0)
         return -1;
-    for (int i = 0; i < view->n_nics; i++)
-        view->nics[i].nearest = nearest_gpu(view, i);
+    for (int i = 0; i < topo->n_nics; i++)
+        topo->nics[i].nearest = nearest_gpu(topo, i);
     return 0;
 }
 
-int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
-                   uint32_t part, bool closed, struct tccl_view *view, struct tccl_error *err)
+int tccl_topo_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                   uint32_t part, bool closed, struct tccl_topo *topo, struct tccl_error *err)
 {
     cleanup_free struct tree *tree = calloc(1, sizeof(*tree));
 
     if (!tree)
         return tccl_fail(err, "out of memory");
-    view->nccl = nccl;
-    view->cpu = machine->cpu;
-    view->n_gpus = view->n_nics = view->n_links = 0;
+    topo->nccl = nccl;
+    topo->cpu = machine->cpu;
+    topo->n_gpus = topo->n_nics = topo->n_links = 0;
     set_keys(machine, tree);
     if (nccl < TCCL_NCCL_2_22) { /* Up to 2.21 each process adds all GPUs, then all NICs. */
         for (int i = 0; i < machine->n_gpus; i++)
@@ -579,25 +579,25 @@ int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
         meet_nics(machine, nccl, tree);
     } else
         meet_all(machine, nccl, all, tree);
-    if (link_all(machine, tree, view) != 0 || fill(machine, part, closed, tree, view) != 0)
+    if (link_all(machine, tree, topo) != 0 || fill(machine, part, closed, tree, topo) != 0)
         return tccl_fail(err, "the tree of PCI switches is too deep");
     return 0;
 }
 
-int tccl_view_parts(const struct tccl_view *view, uint32_t parts[static TCCL_MAX_GPUS])
+int tccl_topo_parts(const struct tccl_topo *topo, uint32_t parts[static TCCL_MAX_GPUS])
 {
     int part_of[TCCL_MAX_GPUS] = {0}, count = 0;
     uint32_t by_position[TCCL_MAX_GPUS] = {0};
 
-    for (int g = 0; g < view->n_gpus; g++) {
+    for (int g = 0; g < topo->n_gpus; g++) {
         part_of[g] = g;
         for (int p = 0; p < g; p++)
-            if (view->gpus[g].to_gpu[p].far < TCCL_FAR_NETWORK && part_of[p] < part_of[g])
+            if (topo->gpus[g].to_gpu[p].far < TCCL_FAR_NETWORK && part_of[p] < part_of[g])
                 part_of[g] = part_of[p];
-        by_position[part_of[g]] |= UINT32_C(1) << view->gpus[g].index;
+        by_position[part_of[g]] |= UINT32_C(1) << topo->gpus[g].index;
     }
     for (int index = 0; index < TCCL_MAX_GPUS; index++)
-        for (int i = 0; i < view->n_gpus; i++)
+        for (int i = 0; i < topo->n_gpus; i++)
             if (by_position[i] && !(by_position[i] & ((UINT32_C(1) << index) - 1)) &&
                 by_position[i] & UINT32_C(1) << index)
                 parts[count++] = by_position[i];

@@ -1,5 +1,5 @@
-/* test-view.c: a machine as NCCL sees it. More is shown by test-baseline.c and testsuite/nccl. */
-#include "nccl/view.h"
+/* test-topo.c: a machine as NCCL sees it. More is shown by test-baseline.c and testsuite/nccl. */
+#include "nccl/topo.h"
 
 #include "machines.h"
 
@@ -9,7 +9,7 @@
 TEST(ports_of_a_nic)
 {
     struct tccl_machine machine = *tccl_model_machine(load_machine("amd-4gpu"));
-    struct tccl_view view;
+    struct tccl_topo topo;
 
     machine.n_nics = 4;
     for (int i = 0; i < 4; i++) {
@@ -20,9 +20,9 @@ TEST(ports_of_a_nic)
     }
     for (int nccl = 0; nccl < TCCL_GENERATIONS; nccl++) {
         int fused = nccl < TCCL_NCCL_2_25 ? 2 : 4;
-        CHECK_OK(tccl_view_make(&machine, (enum tccl_nccl)nccl, 3, 3, false, &view, ERR));
-        CHECK_INT(view.n_nics, 4 / fused);
-        for (int i = 0; i < view.n_nics; i++)
-            CHECK(view.nics[i].gbps == 5 * (float)fused);
+        CHECK_OK(tccl_topo_make(&machine, (enum tccl_nccl)nccl, 3, 3, false, &topo, ERR));
+        CHECK_INT(topo.n_nics, 4 / fused);
+        for (int i = 0; i < topo.n_nics; i++)
+            CHECK(topo.nics[i].gbps == 5 * (float)fused);
     }
 }
