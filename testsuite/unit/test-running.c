@@ -226,6 +226,35 @@ TEST(life)
     CHECK_INT(alone->class->neighbours, 0);
 }
 
+/* A tccld before this one had the record in a file beside the plan: it is known what runs, the plan
+ * stays for its processes, and both are in one file once something changes. */
+TEST(two_files)
+{
+    static const char plan[] = "tccl-plan 1\nword x\nend\n";
+    struct tccl_step join = join_of(first_key, FIRST);
+    owned(shared_class) struct shared_class *class = class_of(&join);
+    begin(&join);
+    give_ring(&join, class);
+    cleanup_free char *record = running_text(find(&first_key)), *file = NULL;
+    const char *step = find(&first_key)->folder;
+    char at[PATH_MAX], beside[PATH_MAX];
+    size_t size;
+    snprintf(at, sizeof(at), "%.200s/%s/plan", folder, step);
+    snprintf(beside, sizeof(beside), "%.200s/%s/step", folder, step);
+    running_save(daemon_.running, find(&first_key));
+    running_free(daemon_.running);
+    CHECK_OK(tccl_write_file(at, 0600, plan, strlen(plan), ERR));
+    CHECK_OK(tccl_write_file(beside, 0600, record, strlen(record), ERR));
+    daemon_.running = running_new(&daemon_);
+    check_beside_ring();
+    running_built(daemon_.running, find(&first_key), 0, 22105);
+    start_again(); /* which writes it down */
+    check_beside_nccl(TCCL_NCCL_2_21);
+    CHECK_OK(tccl_read_file(at, 65536, &file, &size, ERR));
+    CHECK(file && strncmp(file, plan, strlen(plan)) == 0 && file[strlen(plan)] == '{');
+    end(&first_key);
+}
+
 /* The record of a step that is left to NCCL says what NCCL's own have while nobody else runs. */
 TEST(left_to_nccl)
 {
