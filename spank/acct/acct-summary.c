@@ -143,10 +143,6 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
     if (json_array_size(nodes) == 0 && !doc->html)
         return;
     tccl_doc_begin(doc, "Nodes that stand out", NULL);
-    tccl_doc_line(doc, "Slow: none of a node's rings, in 5 steps or more, has 95 %% of the best "
-                       "one over such GPUs and as many nodes, all beside no other step. Failures: "
-                       "3 steps or more, and more than twice as many as on other nodes, name it: "
-                       "their ring failed or was not built as planned.");
     json_array_foreach(nodes, i, node)
     {
         const char *why = tccl_text_of(node, "stands_out");
@@ -154,8 +150,14 @@ static void put_nodes(struct tccl_doc *doc, const json_t *nodes)
         if (!*why)
             continue;
         snprintf(name, sizeof(name), "%.80s: %s", tccl_text_of(node, "node"), why);
-        if (shown++ == 0)
+        if (shown++ == 0) {
+            tccl_doc_line(doc, "Slow: none of a node's rings, in 5 steps or more, has 95 %% of "
+                               "the best one over such GPUs and as many nodes, all beside no other "
+                               "step. Failures: 3 steps or more, and more than twice as many as on "
+                               "other nodes, name it: their ring failed or was not built as "
+                               "planned.");
             tccl_doc_table(doc, "", NULL, columns, 4);
+        }
         tccl_doc_text(doc, name, sizeof(name));
         if (json_is_number(json_object_get(node, "share"))) {
             tccl_doc_cell(doc, "%.1f %%", 100 * tccl_real_of(node, "share"));
