@@ -179,6 +179,13 @@ grep -q '^tccl: .*ring.* of 4 GPUs: .*, for this job script alone, on n3$' "$hom
     fail "mpirun by ssh: it was said: $(cat "$home/said")"
 grep -q SLURM_STEP_NODELIST "$home/seen" && fail "mpirun by ssh: there is a step all the same"
 
+# Where the script's own GPUs gain nothing, nothing is planned, and that is what its ranks say.
+PROBE_ID=left OPTIONS="-x PROBE_ID --mca plm rsh --mca plm_rsh_agent $home/like-ssh" launch 2 \
+    sbatch -W -N2 -w n3,n4 -o "$home/said" --wrap "$home/openmpi"
+cat "$home/out"
+grep -q 'no ring for this process: nothing was planned for this job script' "$home/out" ||
+    fail "mpirun by ssh where nothing is planned: $(cat "$home/said")"
+
 for round in {1..500}; do
     as_user tcclacct -nP -o jobid,state,built,nnodes | grep '\.0|' >"$work/acct"
     [ "$(grep -c '|planned|yes|' "$work/acct")" != "$rings" ] || break
