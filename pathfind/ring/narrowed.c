@@ -32,18 +32,18 @@ static int way_of(const struct tccl_narrow *link, tccl_transfer transfer)
 
 /* ---- what it carries ---- */
 
-/* The fastest that passes it and writes, or reads. */
-static double fastest(const struct tccl_narrow *link, const struct tccl_machine *machine,
-                      bool reads, tccl_narrow_known *known, void *context)
+/* The fastest that passes it each way, [up][reads]. */
+static void find_fastest(const struct tccl_narrow *link, const struct tccl_machine *machine,
+                         tccl_narrow_known *known, void *context, double best[2][2])
 {
-    double best = 0;
     for (int i = 0; i < TCCL_TRANSFERS; i++) {
         const tccl_transfer transfer = (tccl_transfer)i;
-        if (tccl_transfer_valid(transfer) && tccl_transfer_reads(transfer) == reads &&
-            way_of(link, transfer) >= 0 && tccl_machine_allows(machine, transfer, NULL) == 0)
-            best = fmax(best, known(context, &(struct tccl_set){1, {transfer}}));
+        const int way = tccl_transfer_valid(transfer) ? way_of(link, transfer) : -1;
+        if (way < 0 || tccl_machine_allows(machine, transfer, NULL) != 0)
+            continue;
+        double *own = &best[way][tccl_transfer_reads(transfer)];
+        *own = fmax(*own, known(context, &(struct tccl_set){1, {transfer}}));
     }
-    return best;
 }
 
 /* Do two GPUs below it write at once, one to this GPU and one to a memory, with more than it
@@ -72,13 +72,16 @@ static bool shows_apart(const struct tccl_narrow *link, const struct tccl_machin
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context)
 {
+    double best[2][2] = {{0}};
     narrow->apart = 0;
-    double writes = fastest(narrow, machine, false, known, context),
-           reads = fastest(narrow, machine, true, known, context), gbps = fmax(writes, reads);
-    for (int i = 0; i < machine->n_gpus && gbps > 0; i++)
-        if (!(narrow->gpus >> i & 1) && shows_apart(narrow, machine, i, gbps, known, context))
+    find_fastest(narrow, machine, known, context, best);
+    const double down = fmax(best[0][0], best[0][1]), up = fmax(best[1][0], best[1][1]);
+    const double writes = fmax(best[0][0], best[1][0]), reads = fmax(best[0][1], best[1][1]);
+    for (int i = 0; i < machine->n_gpus && up > 0; i++)
+        if (!(narrow->gpus >> i & 1) && shows_apart(narrow, machine, i, up, known, context))
             narrow->apart |= UINT32_C(1) << i;
-    narrow->gbps = part * gbps;
+    narrow->gbps[0] = part * (down > 0 ? down : up);
+    narrow->gbps[1] = part * (up > 0 ? up : down);
     narrow->reads = writes > reads && reads > 0 ? fmin(writes / reads, 2) : 1;
 }
 
@@ -91,7 +94,7 @@ static double share_of(const struct tccl_narrow *link, const tccl_transfer *tran
         if (way >= 0)
             users[way] += tccl_transfer_reads(transfers[i]) ? link->reads : 1;
     }
-    return link->gbps / fmax(users[0], users[1]);
+    return fmin(link->gbps[0] / users[0], link->gbps[1] / users[1]);
 }
 
 static double limit(const struct tccl_narrowed *narrowed, const tccl_transfer *transfers, int count,
@@ -240,7 +243,8 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
     for (int i = 0; i < narrowed->n; i++)
         if ((table->gpus & narrowed->links[i].gpus) && (table->gpus & ~narrowed->links[i].gpus) &&
             !(table->gpus & narrowed->links[i].apart))
-            judge.across = fmin(judge.across, narrowed->links[i].gbps);
+            judge.across =
+                fmin(judge.across, fmin(narrowed->links[i].gbps[0], narrowed->links[i].gbps[1]));
     for (int i = 0; i < own->n_results; i++)
         judge_result(&judge, &own->results[i]);
     for (int i = 0; i < 2 * TCCL_GENERATIONS; i++) {
@@ -301,7 +305,7 @@ static int add_link(json_t *groups, json_t *resources, const struct tccl_narrow 
     const uint32_t below[][2] = {{link->gpus, 0}, {0, link->nics}},
                    beyond[][2] = {{gpus & ~link->gpus & ~link->apart, nics & ~link->nics},
                                   {gpus & ~link->gpus, nics & ~link->nics}};
-    json_t *users[2] = {json_array(), json_array()};
+    json_t *users[2] = {json_array(), json_array()}; /* down, up */
     char near[32], far[32];
     for (int i = 0; i < 2; i++) {
         if (!below[i][0] && !below[i][1])
@@ -311,14 +315,14 @@ static int add_link(json_t *groups, json_t *resources, const struct tccl_narrow 
         json_object_set_new(groups, near, group_to_json(below[i][0], below[i][1], 0));
         json_object_set_new(groups, far,
                             group_to_json(beyond[i][0], beyond[i][1], machine->n_memories));
-        add_users(users[0], near, far, link->reads);
-        add_users(users[1], far, near, link->reads);
+        add_users(users[0], far, near, link->reads);
+        add_users(users[1], near, far, link->reads);
     }
     for (int way = 0; way < 2; way++)
-        if (json_array_append_new(resources, json_pack("{s:o, s:f, s:o}", "name",
-                                                       json_sprintf("narrowed %d %d", number, way),
-                                                       "gbps", link->gbps, "users", users[way])) !=
-            0)
+        if (json_array_append_new(resources,
+                                  json_pack("{s:o, s:f, s:o}", "name",
+                                            json_sprintf("narrowed %d %d", number, way), "gbps",
+                                            link->gbps[way], "users", users[way])) != 0)
             return -1;
     return 0;
 }

@@ -17,7 +17,7 @@ enum { TCCL_MAX_NARROWED = 32, TCCL_NARROWED_TEXT = 120 };
 struct tccl_narrow {
     uint32_t gpus, nics; /* below the link, as masks; never none of both */
     uint32_t apart;      /* other GPUs, which those below reach without passing it */
-    double gbps;         /* what it carries each way now, GB/s, more than 0 */
+    double gbps[2];      /* what it carries now, down [0] and up [1], GB/s, more than 0 */
     double reads;        /* the weight of a transfer that reads, 1 or more: requests take room */
     char text[TCCL_NARROWED_TEXT]; /* for people: which link, and what it was */
 };
@@ -34,7 +34,7 @@ typedef double tccl_narrow_known(void *context, const struct tccl_set *set);
 /* By what was known of the link (whose gpus and nics are said) when the profile was made: it
  * carries this part now of what the fastest transfer had that passes it; what reading takes; which
  * GPUs are apart: partitions of one switch chip may reach each other within it, and two transfers
- * that had more together than the link carries did not share it. gbps = 0: nothing is known. */
+ * that had more together than the link carries did not share it. gbps 0 each: nothing is known. */
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context);
 

@@ -120,15 +120,19 @@ static double known(void *context, const struct tccl_set *set)
 
 /* What the link leaves: of what the fastest transfer had over it as large a part as it has of what
  * it carried. Not more than it can carry, where what it carried at the time isn't known; and a NIC,
- * whose line may have been the slower one, has all that the link carries now. */
-static void rate_link(struct tccl_narrow *narrow, const struct tccl_machine *machine,
+ * whose line may have been the slower one, has all that the link carries now. Returns whether that
+ * takes something. */
+static bool rate_link(struct tccl_narrow *narrow, const struct tccl_machine *machine,
                       struct tccl_measured *measured, double now, double then)
 {
+    bool worse = false;
     tccl_narrow_rate(narrow, machine, 1, known, measured);
-    const double most = narrow->gbps, part = most * now / then;
-    narrow->gbps = fmin(most, measured->model && narrow->gpus ? part : PAYLOAD * now);
-    if (!(narrow->gbps < WORSE * most))
-        narrow->gbps = 0;
+    for (int way = 0; way < 2; way++) {
+        const double most = narrow->gbps[way], part = most * now / then;
+        narrow->gbps[way] = fmin(most, measured->model && narrow->gpus ? part : PAYLOAD * now);
+        worse = worse || narrow->gbps[way] < WORSE * most;
+    }
+    return worse;
 }
 
 /* Those that take nothing are left out. */
@@ -141,8 +145,7 @@ static void rate_links(struct tccl_since *since, const struct tccl_machine *mach
     if (tccl_measured_load(profile, &measured, NULL) == 0)
         for (int i = 0; i < n; i++) {
             struct tccl_narrow link = since->narrowed.links[i];
-            rate_link(&link, machine, &measured, now[i], then[i]);
-            if (link.gbps > 0)
+            if (rate_link(&link, machine, &measured, now[i], then[i]))
                 since->narrowed.links[since->narrowed.n++] = link;
         }
     tccl_measured_clear(&measured);
@@ -180,8 +183,8 @@ static bool has(const struct tccl_narrowed *narrowed, const struct tccl_narrow *
 {
     for (int i = 0; i < narrowed->n; i++) {
         const struct tccl_narrow *own = &narrowed->links[i];
-        if (own->gpus == link->gpus && own->nics == link->nics && own->gbps <= link->gbps &&
-            own->gbps >= link->gbps * least)
+        if (own->gpus == link->gpus && own->nics == link->nics && own->gbps[0] <= link->gbps[0] &&
+            own->gbps[0] >= link->gbps[0] * least)
             return true;
     }
     return false;

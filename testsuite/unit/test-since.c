@@ -65,7 +65,7 @@ static void check_link(uint32_t gpus, uint32_t nics, double gbps, const char *te
     CHECK_INT(since.narrowed.n, 1);
     CHECK_INT(since.narrowed.links[0].gpus, gpus);
     CHECK_INT(since.narrowed.links[0].nics, nics);
-    CHECK(fabs(since.narrowed.links[0].gbps - gbps) < 0.01);
+    CHECK(fabs(since.narrowed.links[0].gbps[0] - gbps) < 0.01);
     CHECK_STR(since.narrowed.links[0].text, text);
 }
 
