@@ -178,6 +178,13 @@ static void judge_result(struct judge *judge, struct tccl_result *own)
     own->bound = fmax(own->gbps, fmin(own->bound, judge->across));
 }
 
+/* What an all-reduce reaches. */
+static double reached(const struct tccl_result *own)
+{
+    return own->gbps *
+           tccl_reach(tccl_result_ends(own), own->chain.n_gpus * (own->chain.closed ? 1 : 2));
+}
+
 /* What one entry has another one gets, but for its place in the table. */
 static void put(struct tccl_result *to, const struct tccl_result *from)
 {
@@ -195,7 +202,7 @@ static void find_best(struct tccl_table *table)
          (own = tccl_table_next(table, own, TCCL_HOSTS | TCCL_OTHERS));) {
         struct tccl_result *best = tccl_table_place(table, &own->chain);
         const struct tccl_result before = best ? *best : *own;
-        if (!(own->gbps > before.gbps))
+        if (!(reached(own) > reached(&before)))
             continue;
         put(best, own);
         if (own->part == TCCL_OTHER && before.chain.n_gpus)
@@ -206,13 +213,16 @@ static void find_best(struct tccl_table *table)
 static struct tccl_table *copy(const struct tccl_table *table)
 {
     const size_t ports = (size_t)table->n_ports, n = (size_t)table->n_results;
+    size_t room = 1; /* as table.c adds to it */
     struct tccl_table *own = malloc(sizeof(*own));
     if (!own)
         return NULL;
+    while (room < n)
+        room *= 2;
     *own = *table;
     own->n_results = 0; /* what has a set of its own, so far */
     own->ports = calloc(ports + 1, sizeof(*own->ports));
-    own->results = calloc(n, sizeof(*own->results));
+    own->results = calloc(room, sizeof(*own->results));
     for (size_t i = 0; own->ports && own->results && i < n; i++, own->n_results++) {
         struct tccl_result *to = &own->results[i];
         *to = table->results[i];
@@ -256,15 +266,30 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
     return own;
 }
 
+void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
+                       const struct tccl_model *model)
+{
+    const struct tccl_result *own = tccl_table_ring(found);
+    struct tccl_result *ring = tccl_table_ring(table);
+    ring->bound = fmax(ring->gbps, fmin(ring->bound, own->bound));
+    if (own->chain.n_gpus && reached(own) > reached(ring))
+        put(ring, own);
+    for (own = NULL; (own = tccl_table_next(found, own, TCCL_OTHERS | TCCL_SETS));)
+        if (own->set && own->set->rings[0].closed)
+            tccl_table_keep_set(table, own->set, own->gbps, own->bound);
+        else if (!own->set && own->chain.closed)
+            tccl_table_keep_other(table, &own->chain, own->gbps);
+    tccl_table_ends(table, model);
+}
+
 bool tccl_narrowed_suffices(const struct tccl_table *table, double part)
 {
-    const int gpus = __builtin_popcount(table->gpus);
     double best = 0, bound = 0;
     for (int i = 0; i < table->n_results; i++) {
         const struct tccl_result *own = &table->results[i];
         if (!own->chain.n_gpus || !own->chain.closed)
             continue;
-        best = fmax(best, own->gbps * tccl_reach(tccl_result_ends(own), gpus));
+        best = fmax(best, reached(own));
         if (own->part == TCCL_BEST || own->part == TCCL_SET)
             bound = fmax(bound, own->bound);
     }

@@ -57,6 +57,10 @@ struct tccl_table *tccl_narrowed_table(const struct tccl_table *table,
  * bounds that are known? Else a search may find better ones. */
 bool tccl_narrowed_suffices(const struct tccl_table *table, double part);
 
+/* Adds what a search by that model has found for the same GPUs of the node alone. */
+void tccl_narrowed_add(struct tccl_table *table, const struct tccl_table *found,
+                       const struct tccl_model *model);
+
 /* The model (its file's object) of the machine with these links. Returns 0 with *narrow, the
  * caller's; -1 with err: there is no room for them. */
 int tccl_narrowed_model(const json_t *model, const struct tccl_machine *machine,

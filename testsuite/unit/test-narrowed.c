@@ -126,6 +126,11 @@ static void compare(const char *name, uint32_t gpus, const struct tccl_table *he
     if (could > 0 && has / could < least)
         least = has / could;
     bool suffices = tccl_narrowed_suffices(ours, WANTED);
+    tccl_narrowed_add(ours, wanted, now);
+    double after = reach_of(now, ours, &told);
+    CHECK(after >= WANTED * could);
+    if (after < WANTED * could)
+        printf("after: %.2f told %.2f of %.2f\n", after, told, could);
     searched += !suffices;
     below += suffices && has < WANTED * could;
     if (getenv("TCCL_VERBOSE") || (suffices && has < WANTED * could))
@@ -165,7 +170,7 @@ static void try_machine(const char *name, const double *parts, int n_parts)
 
 TEST(rings)
 {
-    static const double parts[] = {0.5, 0.25, 0.0625};
+    static const double parts[] = {0.5, 0.125};
     static const char *const names[] = {
         "quad-8gpu", "turin-pex890", "amd-4gpu",      "intel-4gpu",  "dual-8gpu",
         "epyc-8gpu", "h100-8gpu",    "lopsided-8gpu", "g5-48xlarge", "epyc-nps4-4a100"};

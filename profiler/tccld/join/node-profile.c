@@ -28,6 +28,7 @@ struct placed {
 struct judged {
     struct tccl_table *table;
     uint32_t felt; /* links that take something from it */
+    bool wanting;  /* a search may find better ones */
 };
 
 struct own {
@@ -42,6 +43,7 @@ struct own {
     struct placed placed[TCCL_CHAIN_RINGS + 1][TCCL_MAX_GPUS + 1]; /* by rings at once, and GPUs */
     struct nic_links_down down;
     struct tccl_since since;
+    unsigned n_since; /* how often that has changed */
     struct judged judged[JUDGED];
     int n_judged; /* so far; the next one takes the place of the oldest */
     struct tccl_model
@@ -57,13 +59,18 @@ struct own *own_new(void)
     return calloc(1, sizeof(struct own));
 }
 
+static void drop_classes(struct own *own)
+{
+    for (int i = 0; i < own->n_classes; i++)
+        shared_class_drop(tccl_steal(own->classes[i]));
+    own->n_classes = own->next = 0;
+}
+
 static void forget_classes(struct own *own)
 {
     for (int i = 0; i < JUDGED; i++)
         tccl_table_free(tccl_steal(own->judged[i].table));
-    for (int i = 0; i < own->n_classes; i++)
-        shared_class_drop(tccl_steal(own->classes[i]));
-    own->n_classes = own->next = 0;
+    drop_classes(own);
 }
 
 static void forget_profile(struct own *own)
@@ -237,8 +244,37 @@ static const struct tccl_table *table_of(struct own *own, uint32_t gpus, uint32_
         tccl_narrowed_table(table, &own->machine, &since->narrowed, own_model(own), &judged->felt);
     if (!judged->table)
         return table;
+    judged->wanting = own->model && !tccl_narrowed_suffices(judged->table, 0.95);
     *felt = judged->felt;
     return judged->table;
+}
+
+bool own_wants(struct own *own, struct own_wanted *wanted)
+{
+    const struct tccl_since *since = since_of(own);
+    struct judged *judged = own->judged;
+    while (judged < own->judged + JUDGED && !(judged->table && judged->wanting))
+        judged++;
+    if (judged == own->judged + JUDGED || !since || !own->profile)
+        return false;
+    *wanted = (struct own_wanted){.gpus = judged->table->gpus,
+                                  .model = tccl_profile_model_json(own->profile, NULL),
+                                  .machine = own->machine,
+                                  .narrowed = since->narrowed,
+                                  .since = own->n_since};
+    judged->wanting = false;
+    return wanted->model != NULL;
+}
+
+void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found)
+{
+    for (int i = 0; i < JUDGED && found && own->model && wanted->since == own->n_since; i++) {
+        struct tccl_table *table = own->judged[i].table;
+        if (table && table->gpus == wanted->gpus && strcmp(table->machine, found->machine) == 0) {
+            tccl_narrowed_add(table, found, own->model);
+            drop_classes(own);
+        }
+    }
 }
 
 static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres,
@@ -348,6 +384,7 @@ void own_links(struct own *own, const struct nic_links_down *down)
 void own_since(struct own *own, const struct tccl_since *since)
 {
     own->since = *since;
+    own->n_since++;
     forget_classes(own);
     tccl_model_free(tccl_steal(own->model));
     own->modelled = false;

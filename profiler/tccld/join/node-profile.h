@@ -5,6 +5,7 @@
 
 #include "client/conf.h"
 #include "machine/machine.h"
+#include "ring/narrowed.h"
 #include "tccld/join/merge.h"
 #include "tccld/join/slurm-gpus.h"
 
@@ -24,6 +25,19 @@ void own_links(struct own *own, const struct nic_links_down *down);
 
 /* What has become worse since the profile was made (doctor/since.h), likewise. */
 void own_since(struct own *own, const struct tccl_since *since);
+
+/* A GPU set for which a search may find better rings than what the profile has. */
+struct own_wanted {
+    uint32_t gpus;
+    json_t *model; /* the caller's */
+    struct tccl_machine machine;
+    struct tccl_narrowed narrowed;
+    unsigned since; /* which state of the machine */
+};
+/* Is there one that steps have asked for? */
+bool own_wants(struct own *own, struct own_wanted *wanted);
+/* What was found for it; NULL: nothing. It is not wanted again. */
+void own_found(struct own *own, const struct own_wanted *wanted, const struct tccl_table *found);
 
 /* Is there a profile that can be used, as it is on disk now? Returns 0, or -1 with err. */
 int own_check(struct own *own, const struct tccl_conf *conf, struct tccl_error *err);

@@ -25,6 +25,7 @@ struct joint;
 struct replay;
 struct shares;
 struct nic_links;
+struct fresh;
 struct slurm_gpus;
 struct steps;
 struct sweep;
@@ -52,6 +53,7 @@ struct daemon {
     struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
     struct nic_links *links;
+    struct fresh *fresh;
     struct slurm_gpus *gpus;
     struct presence *presence;
     struct journal *journal;

@@ -17,6 +17,7 @@
 #include "base/options.h"
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/evidence-file.h"
+#include "tccld/join/fresh.h"
 #include "tccld/join/joint.h"
 #include "tccld/join/nic-links.h"
 #include "tccld/join/node-profile.h"
@@ -228,6 +229,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         return tccl_fail(err, "out of memory");
     daemon->gpus = slurm_gpus_new(daemon, hear_gpus, err);
     if (!daemon->gpus || !(daemon->links = nic_links_new(daemon, err)) ||
+        !(daemon->fresh = fresh_new(daemon, err)) ||
         !(daemon->presence = presence_new(daemon, err)) ||
         !(daemon->evidence = evidence_new(daemon, err)))
         return -1;
@@ -258,6 +260,7 @@ static void end(struct parts *parts)
     presence_free(daemon->presence);
     slurm_gpus_free(daemon->gpus);
     nic_links_free(daemon->links);
+    fresh_free(daemon->fresh);
     steps_free(daemon->steps);
     joint_free(daemon->joint);
     running_free(daemon->running);

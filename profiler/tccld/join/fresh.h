@@ -1,0 +1,16 @@
+/* fresh.h: a search for rings on this node as it is now, where those of the profile, judged again,
+ * may be far from the best. */
+#ifndef TCCL_FRESH_H
+#define TCCL_FRESH_H
+
+#include "tccld/main/daemon.h"
+
+struct fresh;
+
+/* Asks own_wanted every ten seconds, and searches in a thread of its own that leaves the processor
+ * to others, one GPU set after the other. Only with profiles that a model made: others would have
+ * to be measured. NULL with err. */
+struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err);
+void fresh_free(struct fresh *fresh); /* NULL is fine */
+
+#endif
