@@ -72,17 +72,20 @@ static bool shows_apart(const struct tccl_narrow *link, const struct tccl_machin
 void tccl_narrow_rate(struct tccl_narrow *narrow, const struct tccl_machine *machine, double part,
                       tccl_narrow_known *known, void *context)
 {
-    double best[2][2] = {{0}};
     narrow->apart = 0;
-    find_fastest(narrow, machine, known, context, best);
-    const double down = fmax(best[0][0], best[0][1]), up = fmax(best[1][0], best[1][1]);
-    const double writes = fmax(best[0][0], best[1][0]), reads = fmax(best[0][1], best[1][1]);
-    for (int i = 0; i < machine->n_gpus && up > 0; i++)
-        if (!(narrow->gpus >> i & 1) && shows_apart(narrow, machine, i, up, known, context))
-            narrow->apart |= UINT32_C(1) << i;
-    narrow->gbps[0] = part * (down > 0 ? down : up);
-    narrow->gbps[1] = part * (up > 0 ? up : down);
-    narrow->reads = writes > reads && reads > 0 ? fmin(writes / reads, 2) : 1;
+    for (int round = 0; round < 2; round++) { /* without those that turn out to be apart */
+        double best[2][2] = {{0}};
+        find_fastest(narrow, machine, known, context, best);
+        const double writes = fmax(best[0][0], best[1][0]), reads = fmax(best[0][1], best[1][1]);
+        narrow->reads = writes > reads && reads > 0 ? fmin(writes / reads, 2) : 1;
+        const double down = fmax(best[0][0], narrow->reads * best[0][1]),
+                     up = fmax(best[1][0], narrow->reads * best[1][1]);
+        narrow->gbps[0] = part * (down > 0 ? down : up);
+        narrow->gbps[1] = part * (up > 0 ? up : down);
+        for (int i = 0; i < machine->n_gpus && up > 0 && round == 0; i++)
+            if (!(narrow->gpus >> i & 1) && shows_apart(narrow, machine, i, up, known, context))
+                narrow->apart |= UINT32_C(1) << i;
+    }
 }
 
 /* What the link carries of each of these transfers, GB/s. */

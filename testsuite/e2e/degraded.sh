@@ -33,7 +33,7 @@ degraded() { # may come up to 40 s after it happened: such a link is looked at t
 
 echo "--- healthy"
 step
-applied 2
+has_ring 2
 healthy=$(values TCCL_GBPS)
 recorded "$(job_of)" 0 degraded ""
 
@@ -49,7 +49,7 @@ echo "--- at x8"
 lanes 1 8
 eventually "a plan for the link" degraded "${worse/x4/x8}"
 step
-applied 2
+has_ring 2
 says "tccl: *; ${worse/x4/x8}"
 python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < 0.8 * float(sys.argv[2]))' "$(values TCCL_GBPS)" "$healthy" ||
     fail "$(values TCCL_GBPS) GB/s are promised, $healthy on all lanes"
@@ -58,7 +58,7 @@ echo "--- back again"
 lanes 1 16
 eventually "the old plan" degraded ""
 step
-applied 2
+has_ring 2
 all_have TCCL_GBPS "$healthy"
 recorded "$(job_of)" 0 degraded ""
 
@@ -69,7 +69,7 @@ gone() {
     [ "$(values TCCL_STATE)" = failed ]
 }
 eventually "no plan with it" gone
-fallback 2 "n1: GPU $(busid 3) is not on the PCI bus any more: *"
+no_ring 2 "n1: GPU $(busid 3) is not on the PCI bus any more: *"
 srun_show -w n1,n2 -N2 --gpus-per-node=3 --ntasks-per-node=1 --tccl=on
 [ "$(values TCCL_STATE)" != failed ] || fail "no plan without it: $(values TCCL_REASON)"
 mv "$work/gone" "$sys/bus/pci/devices/$(busid 3)"
@@ -84,5 +84,5 @@ lanes 1 garbage
 chmod 0 "$(readlink -f "$sys/bus/pci/devices/$(busid 2)")/current_link_width"
 sleep 45
 step
-applied 2
+has_ring 2
 all_have TCCL_GBPS "$healthy"

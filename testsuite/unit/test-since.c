@@ -28,7 +28,7 @@ static void put(const char *busid, const char *file, const char *text)
 static void heal(void)
 {
     check_remove(check_at("sys"));
-    CHECK_INT(system(check_printf("%s/testsuite/nccl/describe-machine %s %s >/dev/null",
+    CHECK_INT(system(check_printf("'%s/testsuite/nccl/describe-machine' '%s' '%s' >/dev/null",
                                   getenv("TCCL_SOURCES"), machine_file(name), check_folder())),
               0);
 }
