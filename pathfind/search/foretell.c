@@ -24,7 +24,7 @@ enum type {
 
 /* Of each place some: which transfers count, and how much: to GPUs and to memory, writes and
  * reads. */
-enum { FAMILIES = 7, MOST_PLACES = 24 };
+enum { FAMILIES = 9, OF_A_KIND = 6, MOST_PLACES = 24 };
 static const double weights[FAMILIES][2][2] = {
     {{1, 1}, {1, 1}},     /* all */
     {{1, 1.1}, {1, 1.1}}, /* all, where reads cost more */
@@ -32,7 +32,9 @@ static const double weights[FAMILIES][2][2] = {
     {{0, 1}, {0, 1}},     /* reads */
     {{1, 1}, {0, 0}},     /* P2P */
     {{1, 1.3}, {0, 0}},   /* P2P, where reads cost more */
-    {{0, 0}, {1, 1.1}},   /* to and from memory */
+    {{0, 0}, {1, 1.1}},   /* to and from memory: this one, and the next ones, make kinds */
+    {{1, 0}, {0, 0}},     /* P2P writes */
+    {{0, 1}, {0, 0}},     /* P2P reads */
 };
 
 static const double SURE = 2;         /* deviations that a value may be off by */
@@ -426,14 +428,12 @@ static bool shared(const struct question *question, size_t limit, int side)
            question->total[limit] > question->own[side][limit] * (1 + 1e-9);
 }
 
-/* By its type, and whether P2P or memory counts. */
+/* By its type, and whether it is of memory, P2P writes or P2P reads. */
 static uint64_t kind_of(const struct tccl_foretell *foretell, size_t limit)
 {
-    int family = (int)(limit % FAMILIES);
-    bool p2p = weights[family][0][0] + weights[family][0][1] > 0;
-    bool memory = weights[family][1][0] + weights[family][1][1] > 0;
-    uint32_t type = foretell->places[limit / FAMILIES].key >> 28;
-    return p2p && memory ? 0 : UINT64_C(1) << (2 * type + memory);
+    const size_t family = limit % FAMILIES, kinds = FAMILIES - OF_A_KIND;
+    size_t type = foretell->places[limit / FAMILIES].key >> 28;
+    return family < OF_A_KIND ? 0 : UINT64_C(1) << (type * kinds + family - OF_A_KIND);
 }
 
 /* What each has at least, and what is shared. */

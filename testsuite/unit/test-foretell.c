@@ -6,6 +6,8 @@
 #include "owned.h"
 #include "random-model.h"
 #include "ring/neighbours.h"
+#include "search/foretell.h"
+#include "search/oddity.h"
 
 static char cache[64];
 
@@ -192,4 +194,133 @@ TEST(hidden)
     printf("hidden limits: of %d %d measured, %d foretold, %d unknown; %d wrong\n", sum.all,
            sum.measured, sum.foretold, sum.unknown, sum.wrong);
     CHECK(sum.wrong * 20 <= sum.foretold);
+}
+
+/* ---- what owners of machines posted ---- */
+
+/* GB/s of all transfers of a set: of the sources, testsuite/machines says which. */
+struct posted {
+    const char *name, *flows;
+    double together;
+};
+static const struct posted posted[] = {
+    {"turin-pex890", "g0>g1", 54.1},
+    {"turin-pex890", "g0>g2", 53.8},
+    {"turin-pex890", "g0>g1 g2>g3", 108.6},
+    {"turin-pex890", "g0>g1 g1>g0 g2>g3 g3>g2", 203.9},
+    {"turin-pex890", "g0>g1 g1>g2 g2>g3 g3>g0", 206.6},
+    {"turin-pex890", "g0>g4", 37.7},
+    {"turin-pex890", "g0>g4 g4>g0", 70},
+    {"turin-pex890", "g0>g4 g1>g2", 106.3},
+    {"turin-pex890", "g0>g4 g2>g6", 76.4},
+    {"turin-pex890", "g0>g4 g1>g5", 40.3},
+    {"turin-pex890", "g0>g4 g1>g5 g2>g6 g3>g7", 83.2},
+    {"turin-pex890", "g0>g4 g1>g5 g2>g6 g3>g7 g4>g0 g5>g1 g6>g2 g7>g3", 82.2},
+    {"turin-pex890", "g4>g0 g6>g1", 51.2},
+    {"turin-pex890", "g0>g4 g1>g6", 2.7},
+    {"turin-pex890", "g4<g0", 40.1},
+    {"turin-pex890", "g4<g0 g6<g2", 44.8},
+    {"turin-pex890", "g4<g0 g6<g1", 51.1},
+    {"turin-pex890", "g4<g0 g5<g0 g6<g1 g7<g1", 51.3},
+    {"wrx90-16gpu", "g0>g4", 52.5},
+    {"wrx90-16gpu", "g0>g4 g1>g5", 52.1},
+    {"wrx90-16gpu", "g0>g4 g1>g8", 13.5},
+    {"wrx90-16gpu", "g0>g4 g1>g8 g2>g12", 12.6},
+    {"wrx90-16gpu", "g0>g4 g4>g8 g8>g12 g12>g0", 197.8},
+    {"wrx90-16gpu", "g4<g0", 53.4},
+    {"wrx90-16gpu", "g4<g0 g5<g1", 53.4},
+    {"wrx90-16gpu", "g4<g0 g8<g1", 53.2},
+    {"wrx90-16gpu", "g4<g0 g8<g1 g12<g2", 54.3},
+    {"wrx90-16gpu", "g0>g1 g1>g2 g2>g3 g3>g4 g4>g5 g5>g6 g6>g7 g7>g0", 401.1},
+    {"wrx90-16gpu", "g0>g4 g1>g5 g2>g6 g3>g7 g4>g0 g5>g1 g6>g2 g7>g3", 102},
+};
+
+static struct tccl_set flows_of(const struct posted *figure)
+{
+    struct tccl_set set = {0};
+    CHECK_INT(tccl_set_parse(figure->flows, &set, ERR), 0);
+    return set;
+}
+
+/* What a transfer has alone, by the figure of one that is like it; 0: there is none. */
+static double alone_of(const char *name, const struct tccl_symmetry *symmetry,
+                       tccl_transfer transfer)
+{
+    tccl_transfer wanted, found;
+    tccl_symmetry_relabel(symmetry, &transfer, 1, &wanted);
+    for (size_t i = 0; i < COUNT(posted); i++) {
+        const struct tccl_set set = flows_of(&posted[i]);
+        if (set.count != 1 || strcmp(posted[i].name, name) != 0)
+            continue;
+        tccl_symmetry_relabel(symmetry, set.transfers, 1, &found);
+        if (found == wanted)
+            return posted[i].together;
+    }
+    return 0;
+}
+
+static bool joint_of(const struct posted *figure, const struct tccl_symmetry *symmetry,
+                     struct tccl_joint *joint)
+{
+    const struct tccl_set set = flows_of(figure);
+    *joint = (struct tccl_joint){.n = 2};
+    for (int i = 0; i < 2 && set.count == 2; i++) {
+        joint->sides[i] =
+            (struct tccl_side){.rings = 1, .count = 1, .transfers = {set.transfers[i]}};
+        joint->sides[i].alone = alone_of(figure->name, symmetry, set.transfers[i]);
+        joint->gbps[i] = figure->together / 2;
+    }
+    return set.count == 2 && tccl_oddity_is_pair(&set);
+}
+
+/* By all figures of the machine but that one. Returns what was foretold. */
+static enum tccl_foretelling leave_out(const struct posted *out, struct tccl_joint *joint,
+                                       double *error)
+{
+    const struct tccl_machine *machine = machine_of(out->name);
+    struct tccl_symmetry *symmetry = tccl_symmetry_of_machine(machine, NULL, 0, ERR);
+    struct tccl_foretell *foretell = tccl_foretell_new(machine, symmetry, 0.01);
+    for (int pairs = 0; pairs < 2; pairs++)
+        for (size_t i = 0; i < COUNT(posted); i++) {
+            const struct tccl_set set = flows_of(&posted[i]);
+            struct tccl_joint other;
+            if (&posted[i] == out || strcmp(posted[i].name, out->name) != 0 ||
+                joint_of(&posted[i], symmetry, &other) != pairs)
+                continue;
+            CHECK_INT(pairs ? tccl_foretell_joint(foretell, &other)
+                            : tccl_foretell_set(foretell, &set, posted[i].together / set.count, 1),
+                      0);
+        }
+    joint_of(out, symmetry, joint);
+    enum tccl_foretelling result = tccl_foretell_rates(foretell, joint, error);
+    tccl_foretell_free(foretell);
+    tccl_symmetry_free(symmetry);
+    return result;
+}
+
+/* Each pair by all that is posted beside it. Few are posted of a kind, so that most would be tried;
+ * what is foretold without is as it was posted. */
+TEST(posted)
+{
+    static const char *const names[] = {"foretold", "untried", "unknown", "surprising"};
+    int told[COUNT(names)] = {0}, pairs = 0;
+    for (size_t i = 0; i < COUNT(posted); i++) {
+        const struct tccl_set set = flows_of(&posted[i]);
+        struct tccl_joint joint;
+        double error;
+        if (set.count != 2 || !tccl_oddity_is_pair(&set))
+            continue;
+        enum tccl_foretelling result = leave_out(&posted[i], &joint, &error);
+        double together = joint.gbps[0] + joint.gbps[1];
+        printf("%s, %s: posted %.1f, %s (%.1f, off by %.0f %% at most)\n", posted[i].name,
+               posted[i].flows, posted[i].together, names[result], together, 100 * error);
+        CHECK(result != TCCL_FORETOLD ||
+              fabs(together / posted[i].together - 1) < TCCL_FORETOLD_WITHIN);
+        pairs++;
+        told[result]++;
+    }
+    printf("of %d posted pairs %d foretold, %d to be tried first, %d unknown, %d of a kind that "
+           "surprised\n",
+           pairs, told[0], told[1], told[2], told[3]);
+    CHECK(pairs == 12 && told[TCCL_SURPRISING] > 0);
 }
