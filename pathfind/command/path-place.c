@@ -102,6 +102,10 @@ static void print_value(double value, const char *format, int width)
 
 static void print_place(const struct placing *placing, const struct tccl_place *place)
 {
+    static const char *const by[TCCL_BASES] = {[TCCL_BASIS_MODEL] = "",
+                                               [TCCL_BASIS_MEASURED] = "  measured",
+                                               [TCCL_BASIS_FORETOLD] = "  foretold",
+                                               [TCCL_BASIS_BOUNDS] = "  at least"};
     char gpus[64], rest[64];
     list(place->gpus, gpus);
     list(placing->free & ~place->gpus, rest);
@@ -110,7 +114,9 @@ static void print_place(const struct placing *placing, const struct tccl_place *
     print_value(place->nccl, "%8.2f", 8);
     print_value(place->least * 100, "%8.0f %%", 10);
     print_value(place->rest, "%8.2f", 8);
-    printf("  %s%s\n", rest, place->collapses ? "  NCCL's own collapses" : "");
+    printf("  %s%s%s\n", rest,
+           placing->together && place->basis != TCCL_BASIS_NONE ? by[place->basis] : "",
+           place->collapses ? "  NCCL's own collapses" : "");
 }
 
 /* What the figures mean here. */
@@ -120,9 +126,8 @@ static void print_notes(const struct placing *placing)
     list(placing->busy, busy);
     bool known = placing->source->model || placing->together;
     if (placing->together)
-        puts(
-            "What jobs do to each other was measured together; where it was not, each has at least "
-            "so much.");
+        puts("What jobs do to each other was measured together, or is foretold within 10 % by what "
+             "was; else each has at least so much.");
     if (!known)
         puts("From a profile without a model: what jobs do to each other is not known.");
     else if (__builtin_popcount(placing->busy) > 1)
@@ -159,16 +164,17 @@ static json_t *numbers(uint32_t gpus)
 static json_t *places_to_json(const struct placing *placing)
 {
     json_t *sets = json_array();
+    bool model = placing->source->model != NULL;
     for (int i = 0; i < placing->n; i++) {
         const struct tccl_place *place = &placing->places[i];
-        json_array_append_new(sets, json_pack("{s:o, s:i, s:o, s:o, s:o, s:b, s:o, s:o}", "gpus",
-                                              numbers(place->gpus), "tier", place->tier, "gbps",
-                                              known(place->gbps), "alone_gbps", known(place->alone),
-                                              "baseline_gbps", known(place->nccl), "collapses",
-                                              place->collapses, "least_share", known(place->least),
-                                              "rest_gbps", known(place->rest)));
+        json_array_append_new(
+            sets, json_pack("{s:o, s:i, s:o, s:o, s:o, s:b, s:o, s:o, s:s}", "gpus",
+                            numbers(place->gpus), "tier", place->tier, "gbps", known(place->gbps),
+                            "alone_gbps", known(place->alone), "baseline_gbps", known(place->nccl),
+                            "collapses", place->collapses, "least_share", known(place->least),
+                            "rest_gbps", known(place->rest), "by",
+                            tccl_basis_name(model ? TCCL_BASIS_MODEL : place->basis)));
     }
-    bool model = placing->source->model != NULL;
     enum tccl_basis basis = model ? TCCL_BASIS_MODEL : TCCL_BASIS_NONE;
     for (int i = 0; i < placing->n; i++)
         basis = placing->places[i].basis > basis ? placing->places[i].basis : basis;

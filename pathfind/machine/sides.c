@@ -204,12 +204,19 @@ int tccl_together_count(const struct tccl_together *together)
     return together ? together->count : 0;
 }
 
-int tccl_together_foretold(const struct tccl_together *together)
+/* What is known of the sides of an entry. */
+static enum tccl_basis basis_of(const struct entry *entry)
+{
+    return !(entry->foretold > 0)                    ? TCCL_BASIS_MEASURED
+           : entry->foretold <= TCCL_FORETOLD_WITHIN ? TCCL_BASIS_FORETOLD
+                                                     : TCCL_BASIS_BOUNDS;
+}
+
+int tccl_together_by(const struct tccl_together *together, enum tccl_basis basis)
 {
     int count = 0;
     for (int i = 0; together && i < together->count; i++)
-        count += together->entries[i].foretold > 0 &&
-                 together->entries[i].foretold <= TCCL_FORETOLD_WITHIN;
+        count += basis_of(&together->entries[i]) == basis;
     return count;
 }
 
@@ -265,7 +272,7 @@ int tccl_together_add(struct tccl_together *together, const struct tccl_joint *j
         return 1;
     if (!entry && !(entry = add_entry(together, &question)))
         return -1;
-    if (joint->foretold > 0 && entry->slowest > 0 && !(entry->foretold > 0))
+    if (joint->foretold > 0 && entry->slowest > 0 && basis_of(entry) == TCCL_BASIS_MEASURED)
         return 0;
     entry->foretold = joint->foretold;
     entry->slowest = INFINITY;
@@ -283,7 +290,7 @@ bool tccl_together_has(const struct tccl_together *together, const struct tccl_s
 {
     struct question question;
     const struct entry *entry = ask(sides, n, &question) == 0 ? find(together, &question) : NULL;
-    return entry && !(entry->foretold > 0);
+    return entry && basis_of(entry) == TCCL_BASIS_MEASURED;
 }
 
 /* ---- bounds ---- */
@@ -363,7 +370,7 @@ static enum tccl_basis bound(const struct tccl_together *together, const struct 
     double least = level(question, sides, NULL);
     for (int i = 0; together && i < together->count; i++) {
         const struct entry *entry = &together->entries[i];
-        if (entry->slowest <= least || entry->foretold > 0)
+        if (entry->slowest <= least || basis_of(entry) != TCCL_BASIS_MEASURED)
             continue;
         if (entry_has(entry, question))
             least = entry->slowest;
@@ -389,11 +396,11 @@ int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *con
     if (ask(sides, n, &question) != 0)
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
     const struct entry *entry = find(rates->together, &question);
-    if (!entry || entry->foretold > TCCL_FORETOLD_WITHIN) {
+    if (!entry || basis_of(entry) == TCCL_BASIS_BOUNDS) {
         *basis = bound(rates->together, &question, sides, gbps);
         return 0;
     }
-    *basis = entry->foretold > 0 ? TCCL_BASIS_FORETOLD : TCCL_BASIS_MEASURED;
+    *basis = basis_of(entry);
     for (int i = 0; i < n; i++)
         gbps[question.at[i]] = sides[question.at[i]]->rings * entry->by_hash[i].gbps;
     return 0;

@@ -81,7 +81,8 @@ void tccl_together_free(struct tccl_together *together); /* NULL is fine */
  * left out, as there are TCCL_MAX_JOINTS of others; -1: no memory. */
 int tccl_together_add(struct tccl_together *together, const struct tccl_joint *joint);
 int tccl_together_count(const struct tccl_together *together);
-int tccl_together_foretold(const struct tccl_together *together); /* of them */
+/* How many of them were measured, or are foretold. */
+int tccl_together_by(const struct tccl_together *together, enum tccl_basis basis);
 /* How many of these are single transfers that collapse beside each other, and the first of them, as
  * a set; NULL: there are none. */
 int tccl_together_collapsed(const struct tccl_together *together, struct tccl_set *first);

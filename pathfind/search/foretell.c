@@ -37,7 +37,8 @@ static const double weights[FAMILIES][2][2] = {
     {{0, 1}, {0, 0}},     /* P2P reads */
 };
 
-static const double SURE = 2;         /* deviations that a value may be off by */
+static const double SURE = 2;         /* deviations that a value may be off by, */
+static const double MARGIN = 2.5;     /* and what is foretold by the best of many */
 static const double SLACK = 0.03;     /* what weights that nobody knows may be off by */
 enum { TRIES = 2, WHICH_TRIED = 16 }; /* of each kind; and later one of so many */
 enum { MOST_SURPRISES = 4 };          /* one of so many: nothing is foretold */
@@ -537,7 +538,7 @@ static double rate(struct question *question, double *gbps)
         gbps[i] = fmin(sqrt(least * most), question->alone[i]);
         error = fmax(error, fmax(most / least, least / most));
     }
-    return sqrt(error) - 1 + SURE * question->foretell->deviation;
+    return sqrt(error) - 1 + MARGIN * question->foretell->deviation;
 }
 
 /* So that a kind goes on to be tried. */

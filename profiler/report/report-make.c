@@ -149,6 +149,9 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
     for (int i = 0; i < TCCL_MATRICES; i++)
         report->fastest = fmax(report->fastest, report->matrices[i].max);
     report->n_faster = tccl_oddity_list(&report->measured.sets, report->faster);
+    const struct tccl_together *together = tccl_profile_together(profile, NULL);
+    report->together = tccl_together_by(together, TCCL_BASIS_MEASURED);
+    report->foretold = tccl_together_by(together, TCCL_BASIS_FORETOLD);
     report->n_odds = tccl_odd_find(report->machine, report->matrices, report->odds, err);
     if (report->n_odds < 0 || advise(report, err) != 0)
         return -1;
@@ -285,13 +288,14 @@ json_t *tccl_report_to_json(const struct tccl_report *report)
         json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
     for (long i = 0; i < report->n_congested; i++)
         json_array_append_new(congested, tccl_congestion_to_json(&report->congested[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:i}",
-                     "id", tccl_profile_id(report->profile), "name", report->machine->name,
-                     "source", tccl_profile_source(report->profile), "conditions",
-                     tccl_profile_conditions(report->profile), "created",
-                     (json_int_t)report->created, "last_measured", (json_int_t)report->last, "by",
-                     report->created_by, "quality", quality_to_json(&report->quality), "matrices",
-                     matrices, "odd", odds_to_json(report), "faster_with_more",
-                     faster_to_json(report), "threshold", report->threshold, "congested", congested,
-                     "rings", rings_to_json(report), "bad_tables", report->bad_rings);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:i, s:i, s:i}",
+        "id", tccl_profile_id(report->profile), "name", report->machine->name, "source",
+        tccl_profile_source(report->profile), "conditions",
+        tccl_profile_conditions(report->profile), "created", (json_int_t)report->created,
+        "last_measured", (json_int_t)report->last, "by", report->created_by, "quality",
+        quality_to_json(&report->quality), "matrices", matrices, "odd", odds_to_json(report),
+        "faster_with_more", faster_to_json(report), "threshold", report->threshold, "congested",
+        congested, "rings", rings_to_json(report), "bad_tables", report->bad_rings, "together",
+        report->together, "together_foretold", report->foretold);
 }

@@ -65,6 +65,9 @@ static void put_origin(struct tccl_doc *doc, const struct tccl_report *report)
         tccl_doc_fact(doc, "Conditions", "%s", conditions);
     tccl_doc_fact(doc, "Last measured", "%s", when);
     put_quality(doc, &report->quality);
+    if (report->together + report->foretold > 0)
+        tccl_doc_fact(doc, "Jobs side by side", "%d results measured, %d foretold within 10 %%",
+                      report->together, report->foretold);
     tccl_doc_fact(doc, "Machine id", "%s", tccl_profile_id(report->profile));
     tccl_doc_fact(doc,
                   doc->html ? "GPUs, memories, NICs, PCI switches" : "GPUs, memories, NICs, ...",

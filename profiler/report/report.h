@@ -50,6 +50,7 @@ struct tccl_report {
     int n_odds;
     struct tccl_oddity faster[TCCL_MAX_ODDITIES]; /* sets that a larger one is faster than */
     int n_faster;
+    int together, foretold; /* results of jobs side by side: measured, and foretold by these */
     struct tccl_congested *congested;
     long n_congested;
     double threshold;

@@ -81,8 +81,9 @@ static struct count run(const char *path, const char *splits, double noise, unsi
     fill(backend, profile, splits, &count);
     struct look look = {model, tccl_together_new(), &count};
     CHECK(tccl_profile_joints(profile, look_at, &look, NULL, ERR) >= 0);
-    CHECK_INT(tccl_together_foretold(look.seen), count.foretold);
-    CHECK_INT(tccl_together_foretold(tccl_profile_together(profile, ERR)), count.foretold);
+    CHECK_INT(tccl_together_by(look.seen, TCCL_BASIS_FORETOLD), count.foretold);
+    CHECK_INT(tccl_together_by(tccl_profile_together(profile, ERR), TCCL_BASIS_FORETOLD),
+              count.foretold);
     printf(
         "%s, noise %g, seed %lu: of %d %d measured, %d foretold, %d unknown; %d wrong, %.1f %% off "
         "at most\n",

@@ -126,6 +126,47 @@ static void check_random(unsigned long *state)
     CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0);
 }
 
+/* What is foretold counts where nothing was measured, until it is taken back; no bound is made of
+ * it. */
+TEST(foretold)
+{
+    owned(together) struct tccl_together *together = tccl_together_new();
+    struct tccl_joint joint = {.n = 2, .gbps = {9, 8}, .foretold = 0.05};
+    struct tccl_set set = {0};
+    MUST(tccl_set_parse("g0>m0 g0<m0 g1>m0 g1<m0 g2>m0 g2<m0", &set, ERR));
+    struct tccl_side third = {.rings = 1, .alone = 10}, *sides = joint.sides;
+    const struct tccl_side *all[] = {&sides[0], &sides[1], &third};
+    const struct tccl_rates rates = {.together = together};
+    double gbps[3];
+    enum tccl_basis basis;
+    for (int i = 0; i < set.count; i++) {
+        struct tccl_side *side = i < 2 ? &sides[0] : i < 4 ? &sides[1] : &third;
+        *side = (struct tccl_side){.rings = 1, .alone = 10, .count = side->count};
+        side->transfers[0] = set.transfers[i & ~1];
+        side->transfers[side->count++] = set.transfers[i];
+    }
+    CHECK_INT(tccl_together_add(together, &joint), 0);
+    CHECK_INT(tccl_rates_sides(&rates, all, 2, gbps, &basis, ERR), 0);
+    CHECK(basis == TCCL_BASIS_FORETOLD && gbps[0] == 9 && gbps[1] == 8);
+    CHECK(!tccl_together_has(together, all, 2));
+    CHECK_INT(tccl_rates_sides(&rates, all, 3, gbps, &basis, ERR), 0);
+    CHECK(basis == TCCL_BASIS_BOUNDS && fabs(gbps[0] - 10. / 3) < 1e-9);
+    joint.foretold = 1;
+    CHECK_INT(tccl_together_add(together, &joint), 0);
+    CHECK_INT(tccl_rates_sides(&rates, all, 2, gbps, &basis, ERR), 0);
+    CHECK(basis == TCCL_BASIS_BOUNDS && gbps[0] == 5);
+    CHECK_INT(tccl_together_by(together, TCCL_BASIS_FORETOLD), 0);
+    joint = (struct tccl_joint){
+        .n = 2, .gbps = {7, 6}, .sides = {joint.sides[0], joint.sides[1]}, .foretold = 0};
+    CHECK_INT(tccl_together_add(together, &joint), 0);
+    joint.foretold = 0.01;
+    joint.gbps[0] = 9;
+    CHECK_INT(tccl_together_add(together, &joint), 0);
+    CHECK_INT(tccl_rates_sides(&rates, all, 2, gbps, &basis, ERR), 0);
+    CHECK(basis == TCCL_BASIS_MEASURED && gbps[0] == 7 && gbps[1] == 6);
+    CHECK_INT(tccl_together_by(together, TCCL_BASIS_MEASURED), 1);
+}
+
 /* ---- splits ---- */
 
 TEST(splits)
