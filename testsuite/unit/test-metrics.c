@@ -92,6 +92,7 @@ TEST(counting)
     make_events(metrics, &counted);
     metrics_works(metrics, METRICS_TCP, true);
     metrics_records(metrics, 4711, 12);
+    metrics_worse(metrics, 2, 1);
     struct metrics *copy = metrics_copy(metrics);
     metrics_join(metrics, TCCL_MODE_ON);
     char *text = metrics_text(copy, &profile, &found, 1000, 2000);
@@ -106,6 +107,8 @@ TEST(counting)
                  tccl_reason_words[reasons[i]]);
         CHECK_INT((int)value_of(text, begin), counted.classes[i]);
     }
+    CHECK_INT((int)value_of(text, "tccl_degraded{what=\"link\"}"), 2);
+    CHECK_INT((int)value_of(text, "tccl_degraded{what=\"device\"}"), 1);
     CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"note\"}"), 3);
     CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"warn\"}"), 7);
     CHECK_INT((int)value_of(text, "tccl_machine_findings{level=\"fail\"}"), 0);

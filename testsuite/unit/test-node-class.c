@@ -203,6 +203,29 @@ TEST(json)
     }
 }
 
+/* What is worse than measured goes with the class, and makes it another one; a text that no node
+ * writes is refused. */
+TEST(worse)
+{
+    const struct tccl_machine sample = sample_machine(), *machine = &sample;
+    owned(table) struct tccl_table *table = sample_table(machine, 13);
+    cleanup_class struct tccl_node_class *class =
+        tccl_node_class_from_table(table, machine, TCCL_VIEW_JOB);
+    strcpy(class->worse, "link of GPU 1 (0000:41:00.0) is x4, not x16 as measured");
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
+    cleanup_class struct tccl_node_class *copy = tccl_node_class_from_json(json, ERR);
+    CHECK(copy && tccl_node_class_equal(class, copy));
+    CHECK_STR(copy ? copy->worse : "", class->worse);
+    class->worse[0] = '\0';
+    CHECK(copy && !tccl_node_class_equal(class, copy));
+    json_object_set_new(json, "worse", json_string("two\nlines"));
+    CHECK(tccl_node_class_from_json(json, NULL) == NULL);
+    json_object_set_new(json, "worse", json_sprintf("%0200d", 1));
+    CHECK(tccl_node_class_from_json(json, NULL) == NULL);
+    json_object_set_new(json, "worse", json_integer(4));
+    CHECK(tccl_node_class_from_json(json, NULL) == NULL);
+}
+
 /* Whatever the table has, and however close its bounds are: the class is one that others take. */
 TEST(any_table)
 {

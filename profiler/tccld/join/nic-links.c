@@ -17,6 +17,7 @@
 #include "doctor/since.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/main/log.h"
+#include "tccld/main/metrics.h"
 #include "tccld/main/threads.h"
 
 enum { PERIOD_MS = 10000, STOP_MS = 100, MAX_PORTS = 8, MAX_ENTRIES = 4096 };
@@ -142,6 +143,8 @@ static void hear_since(struct nic_links *links)
         return;
     links->known = *seen;
     own_since(links->daemon->own, seen);
+    metrics_worse(links->daemon->metrics, seen->narrowed.n,
+                  __builtin_popcount(seen->gone) + __builtin_popcount(seen->gone_nics));
     for (int i = 0; i < seen->narrowed.n; i++)
         log_limited(&links->worse, "rings are planned anew: %s", seen->narrowed.links[i].text);
 }

@@ -44,6 +44,7 @@ struct metrics {
     double sums[HISTOGRAMS];
     bool works[METRICS_PARTS], asked; /* squeue */
     long long lost, pending;          /* records */
+    int links, gone;                  /* worse than measured */
 };
 
 struct metrics *metrics_new(void)
@@ -106,6 +107,12 @@ void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
 {
     metrics->works[part] = works;
     metrics->asked = metrics->asked || part == METRICS_SQUEUE;
+}
+
+void metrics_worse(struct metrics *metrics, int links, int gone)
+{
+    metrics->links = links;
+    metrics->gone = gone;
 }
 
 void metrics_records(struct metrics *metrics, long long lost, long long pending)
@@ -256,6 +263,15 @@ static void put_machine(FILE *out, const struct metrics_machine *machine)
                 tccl_doctor_level_name((enum tccl_doctor_level)i), machine->findings[i]);
 }
 
+static void put_worse(FILE *out, const struct metrics *metrics)
+{
+    describe(out, "tccl_degraded", "gauge", NULL,
+             "What plans do without since the profile was measured: links that carry less, GPUs "
+             "and NICs that are gone.");
+    fprintf(out, "tccl_degraded{what=\"link\"} %d\n", metrics->links);
+    fprintf(out, "tccl_degraded{what=\"device\"} %d\n", metrics->gone);
+}
+
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
                    const struct metrics_machine *machine, time_t started, time_t now)
 {
@@ -275,6 +291,7 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     put_steps(out, metrics);
     put_profile(out, profile, now);
     put_machine(out, machine);
+    put_worse(out, metrics);
     fputs("# EOF\n", out);
     if (fclose(out) == 0)
         return text;

@@ -57,6 +57,8 @@ void metrics_works(struct metrics *metrics, enum metrics_part part, bool works);
 
 /* Records of this node that are lost, by its ledger, and that are on no disk yet. */
 void metrics_records(struct metrics *metrics, long long lost, long long pending);
+/* What is worse now than when the profile was measured: links, and GPUs and NICs that are gone. */
+void metrics_worse(struct metrics *metrics, int links, int gone);
 
 /* The text, "# EOF" at its end; allocated, the caller frees. NULL without memory. started: unix
  * time. */
