@@ -240,20 +240,6 @@ static void remove_link(const char *run_dir, const struct tccl_step_key *key)
         unlink(path);
 }
 
-/* It belongs to the job's user, so nothing is asked of it but its name. */
-static void remove_shared(const char *run_dir, const char *name, struct monitor *monitor)
-{
-    char text[TCCL_LINES_SIZE];
-    struct tccl_lines plan;
-    struct shared_file file = {0};
-    cleanup_close int folder = open_folder(run_dir, name, false);
-    cleanup_close int fd = open_in(folder, FILE_NAME);
-    if (tccl_lines_open(text, read_plan(fd, text), &plan, NULL) == 0 &&
-        tccl_lines_are(&plan, PLANFILE_NAME, PLANFILE_VERSION) &&
-        find_shared(name, &plan, &file) == 0)
-        monitor_remove(monitor, &file);
-}
-
 bool planfile_lacks_plan(const char *run_dir, const char *name)
 {
     char text[TCCL_LINES_SIZE];
@@ -262,15 +248,21 @@ bool planfile_lacks_plan(const char *run_dir, const char *name)
     return folder >= 0 && (fd >= 0 ? read_plan(fd, text) == 0 : errno == ENOENT);
 }
 
-/* Returns the folder, open, or -1: it is not there, or none of ours. */
+/* The shim's file, too: it belongs to the job's user, so nothing is asked of it but its name.
+ * Returns the folder, open, or -1: it is not there, or none of ours. */
 static int remove_plan(const char *run_dir, const char *name, struct monitor *monitor)
 {
-    remove_shared(run_dir, name, monitor);
+    char text[TCCL_LINES_SIZE];
+    struct tccl_lines plan;
+    struct shared_file file = {0};
     int folder = open_folder(run_dir, name, false);
-    if (folder >= 0) {
+    cleanup_close int fd = open_in(folder, FILE_NAME);
+    if (tccl_lines_open(text, read_plan(fd, text), &plan, NULL) == 0 &&
+        tccl_lines_are(&plan, PLANFILE_NAME, PLANFILE_VERSION) &&
+        find_shared(name, &plan, &file) == 0)
+        monitor_remove(monitor, &file);
+    if (folder >= 0)
         unlinkat(folder, FILE_NAME, 0);
-        unlinkat(folder, NEW_NAME, 0);
-    }
     return folder;
 }
 
@@ -286,13 +278,16 @@ void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
 
 int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor)
 {
+    /* Of a tccld that was killed while it wrote; of those before this one. */
+    static const char *const others[] = {NEW_NAME, BEFORE_NAME, BEFORE_NAME ".new", "built"};
     cleanup_close int folder = remove_plan(run_dir, name, monitor);
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
         return -1;
-    unlinkat(folder, BEFORE_NAME, 0);
-    unlinkat(folder, BEFORE_NAME ".new", 0);
-    unlinkat(folder, "built", 0); /* of one before that */
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        unlinkat(folder, others[i], 0);
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 
