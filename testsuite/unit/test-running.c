@@ -202,7 +202,7 @@ static void write_record(const struct tccl_step_key *key, const json_t *record)
     char name[TCCL_KEY_TEXT];
     cleanup_free char *text = json_dumps(record, 0);
     tccl_key_folder(key, name);
-    CHECK_OK(planfile_record(folder, name, text, false, 0, ERR));
+    CHECK_OK(planfile_record(folder, name, text, ERR));
 }
 
 TEST(life)

@@ -219,8 +219,7 @@ TEST(records)
     start_again();
     CHECK(running_find(daemon_.running, &silent) && running_find(daemon_.running, &unwritten));
     tccl_key_folder(&unwritten, folder);
-    CHECK_INT(planfile_record(check_folder(), folder, "{", false, 0, ERR),
-              0); /* nothing that can be read */
+    CHECK_INT(planfile_record(check_folder(), folder, "{", ERR), 0); /* nothing that can be read */
     start_again();
     CHECK(!running_find(daemon_.running, &unwritten));
     CHECK_INT(sweep_after(0), 1);

@@ -130,15 +130,27 @@ static size_t read_plan(int fd, char text[static TCCL_LINES_SIZE])
     return size < 0 ? 0 : tccl_lines_length(text, (size_t)size);
 }
 
-int planfile_record(const char *run_dir, const char *name, const char *record, bool plan, uid_t uid,
+/* Whose it is; ours, where it does not say. */
+static uid_t user_of(const char *text, size_t size)
+{
+    struct tccl_lines lines;
+    int64_t uid;
+    return tccl_lines_open(text, size, &lines, NULL) == 0 &&
+                   tccl_line_integer(&lines, "uid", 0, UINT32_MAX, &uid) == 0
+               ? (uid_t)uid
+               : geteuid();
+}
+
+int planfile_record(const char *run_dir, const char *name, const char *record,
                     struct tccl_error *err)
 {
     char text[TCCL_LINES_SIZE];
     struct stat stat = {0};
     cleanup_close int folder = open_folder(run_dir, name, true);
-    cleanup_close int before = plan ? open_in(folder, FILE_NAME) : -1;
+    cleanup_close int before = open_in(folder, FILE_NAME);
     size_t size = before >= 0 && fstat(before, &stat) == 0 ? read_plan(before, text) : 0;
-    if (folder >= 0 && write_file(folder, text, size, uid, stat.st_gid, record) == 0)
+    if (folder >= 0 &&
+        write_file(folder, text, size, user_of(text, size), stat.st_gid, record) == 0)
         return 0;
     return tccl_fail(err, "%s/%s/" FILE_NAME " can't be written: %s", run_dir, name,
                      strerror(errno));
@@ -195,11 +207,9 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
         return tccl_fail(err, "the plan can't be written: the path of RunDir is too long");
     if (tccl_lines_end(plan) != 0 || tccl_lines_open(plan->text, plan->length, &lines, err) != 0)
         return tccl_fail(err, "the plan can't be written: it is too long");
-    int64_t uid;
-    if (tccl_line_integer(&lines, "uid", 0, UINT32_MAX, &uid) != 0)
-        uid = geteuid(); /* it does not say whose it is */
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder < 0 || write_file(folder, plan->text, plan->length, (uid_t)uid, gid, record) != 0) {
+    if (folder < 0 || write_file(folder, plan->text, plan->length,
+                                 user_of(plan->text, plan->length), gid, record) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
         planfile_take_back(run_dir, key, monitor);
         *path = '\0';

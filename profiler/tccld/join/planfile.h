@@ -28,8 +28,8 @@ void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
                         struct monitor *monitor);
 
 /* Writes the record of the step with that folder (tccl_key_folder) anew, behind the plan that is
- * there (plan: its user is uid), or alone: mode 0600. Returns 0, or -1 with err. */
-int planfile_record(const char *run_dir, const char *name, const char *record, bool plan, uid_t uid,
+ * there, or alone: mode 0600. Returns 0, or -1 with err. */
+int planfile_record(const char *run_dir, const char *name, const char *record,
                     struct tccl_error *err);
 /* A new reference; NULL: there is none, or no whole one. Where the plan has none behind it, that of
  * a tccld before this one is read, RunDir/STEP/step. */

@@ -131,8 +131,6 @@ static int from_json(const json_t *json, struct running_step *step)
 struct saving {
     char run_dir[PATH_MAX], folder[TCCL_KEY_TEXT];
     char *text;
-    bool plan;
-    uid_t uid;
     int rc;
     struct tccl_error err;
 };
@@ -140,8 +138,7 @@ struct saving {
 static void write_record(void *task)
 {
     struct saving *saving = task;
-    saving->rc = planfile_record(saving->run_dir, saving->folder, saving->text, saving->plan,
-                                 saving->uid, &saving->err);
+    saving->rc = planfile_record(saving->run_dir, saving->folder, saving->text, &saving->err);
 }
 
 static void free_text(void *task, int ran)
@@ -153,8 +150,7 @@ static void free_text(void *task, int ran)
 
 int running_save(struct running *running, struct running_step *step)
 {
-    struct saving saving = {
-        .text = running_text(step), .plan = step->plan, .uid = step->uid, .rc = -1};
+    struct saving saving = {.text = running_text(step), .rc = -1};
     struct daemon *daemon = running->daemon;
     strcpy(saving.run_dir, daemon->conf->run_dir);
     strcpy(saving.folder, step->folder);
