@@ -34,6 +34,7 @@ struct judged {
 struct own {
     struct tccl_machine machine;
     bool have_machine;
+    char id[TCCL_HASH_HEX]; /* of that machine */
     char machine_path[PATH_MAX], cache_dir[PATH_MAX];
     struct tccl_stamp stamp; /* of the machine's description */
     struct tccl_profile *profile;
@@ -111,6 +112,7 @@ static int refresh_machine(struct own *own, const struct tccl_conf *conf, struct
                             conf->machine);
     if (tccl_machine_read(conf->machine, &own->machine, err) != 0)
         return -1;
+    tccl_machine_id(&own->machine, own->id);
     own->stamp = stamp;
     strcpy(own->machine_path, conf->machine);
     strcpy(own->cache_dir, conf->cache_dir);
@@ -120,20 +122,18 @@ static int refresh_machine(struct own *own, const struct tccl_conf *conf, struct
 
 static int refresh_profile(struct own *own, struct tccl_error *err)
 {
-    char id[TCCL_HASH_HEX];
     if (own->profile && !tccl_profile_changed(own->profile))
         return 0;
     forget_profile(own);
-    tccl_machine_id(&own->machine, id);
     struct tccl_error why = {0};
     errno = 0;
-    if (tccl_profile_open(own->cache_dir, id, &own->profile, &why) == 0)
+    if (tccl_profile_open(own->cache_dir, own->id, &own->profile, &why) == 0)
         return 0;
     own->profile = NULL;
     if (errno == ENOENT)
         return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
                             "no profile of this machine in %s (its id is %s): run tccl-profile run",
-                            own->cache_dir, id);
+                            own->cache_dir, own->id);
     return tccl_fail_with(err, &why);
 }
 
@@ -190,11 +190,7 @@ static int position(const struct own *own, const struct tccl_gres *list, int num
 /* Is what was found out about this machine? */
 static const struct tccl_since *since_of(const struct own *own)
 {
-    char id[TCCL_HASH_HEX];
-    if (!*own->since.machine || !own->have_machine)
-        return NULL;
-    tccl_machine_id(&own->machine, id);
-    return strcmp(id, own->since.machine) == 0 ? &own->since : NULL;
+    return own->have_machine && strcmp(own->id, own->since.machine) == 0 ? &own->since : NULL;
 }
 
 static int find_gone(const struct own *own, uint32_t gpus, struct tccl_error *err)
