@@ -10,8 +10,8 @@ signal() { # SIGNAL NODE
     kill -"$1" "$(cat "$cluster/nodes/$2/tccld.sock.lock")"
 }
 stamp=$cluster/nodes/n2/run/hung
-plans() {
-    find "$cluster/nodes/n2/run" -name plan
+plans() { # a record may be there alone
+    find "$cluster/nodes/n2/run" -name plan -exec grep -l '^tccl-plan ' {} +
 }
 no_plans() { # a LEAVE that took too long on a busy machine is made up for at a reload
     signal HUP n2
