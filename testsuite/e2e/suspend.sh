@@ -32,7 +32,7 @@ fresh() {
 started() { [ "$(find "$work/seen" -type f | wc -l)" = "$1" ]; }
 went_on() { [ "$(find "$work/after" -type f | wc -l)" = "$1" ]; }
 in_state() { [ "$(admin squeue -h -j "$1" -o %T)" = "$2" ]; }
-plans() { find "$cluster"/nodes/*/run -name plan | sort; }
+plans() { find "$cluster"/nodes/*/run -name plan -exec grep -l '^tccl-plan ' {} + | sort; } # a record may be there alone
 stopped() { # are all tasks of the job?
     local states
     states=$(ps -o stat= -p "$(pgrep -d, -f "^/bin/sh $work/task")") && ! grep -qv '^T' <<<"$states"
