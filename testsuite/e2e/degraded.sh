@@ -2,7 +2,7 @@
 # A node's slot trains badly, or a GPU falls off the bus, after the profile was measured: the next step is planned with what is left, all
 # of its nodes alike, and its line, its record and tccld's log say so; when the link is back, so is the ring. What can't be read is no fault.
 # cluster: own
-# level: quick
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2
