@@ -11,7 +11,7 @@ built() { # NODES
     as_planned
     said "TCCL INFO communicator .*: rings .* \| .*; model, .*graph file" "$1"
     said "TCCL INFO communicator .*: built as planned" "$1"
-    said "TCCL WARN ([^b]|b[^o])" 0
+    said "TCCL WARN ([^b]|b[^u])" 0
 }
 
 best() { # MODEL NODES [MODEL]...: the best set, of so many nodes and one of each other model

@@ -78,7 +78,7 @@ said() { # PATTERN [COUNT]
 
 # Nothing was left undone. (That this machine has not the NUMA nodes of the model does not count.)
 no_warning() {
-    said 'TCCL WARN ([^b]|b[^o])' 0
+    said 'TCCL WARN ([^b]|b[^u])' 0
 }
 
 # What NCCL builds without the shim, in the file $alone. (Asked once for the same options.)

@@ -64,7 +64,7 @@ chmod 755 "$work/early"
 make_plans "$chain"
 rm -rf "$work/logs"
 as_alone amd-4gpu --program "$work/early" --at 1:EARLY=1 --log "$work/logs"
-said "process [0-9]* does not reach CUDA.s driver through the shim"
+said "process [0-9]* does not call CUDA.s driver through the shim"
 all_ranks cumem
 
 step "one rank comes late"
