@@ -1,8 +1,8 @@
 /* run-keeper.c: the command is to be the process that the caller has started, with its parent, its
  * terminal and its signals. So what has to go on beside it is another process: an orphan in a
  * session of its own, which nobody waits for and no signal of the terminal reaches. Its files are
- * in a folder of its own in /tmp, locked as long as it lives; what a keeper that was killed has
- * left is removed by the next one. */
+ * in a folder of its own in /tmp, locked as long as it lives. What a keeper that was killed has
+ * left, and a record that could not be kept, is taken up by the next one, at its end. */
 #include "run/run.h"
 
 #include <dirent.h>
@@ -39,6 +39,8 @@ enum {
     STOP_MS = 5000,   /* and to end */
     COPY_MS = 10000,  /* for the file of records, which may be on another machine */
     OLD_S = 60,       /* a folder without a lock is nobody's by then */
+    LOST_S = 2592000, /* the record in it is given up, */
+    TAKEN_UP = 8,     /* and so many are tried at once */
     ENTRIES = 100000, /* of /tmp, that are looked at */
 };
 
@@ -89,25 +91,16 @@ static void remove_folder(const char *folder)
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Returns whether it was left by one that was killed. */
-static bool is_left(const char *path)
+/* Returns how many seconds ago it was left by one that was killed, or by one that could not keep
+ * the record; -1: it wasn't. */
+static int64_t left_ago(const char *path)
 {
     struct stat stat;
     cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && fstat(fd, &stat) == 0 && stat.st_uid == geteuid() &&
-           stat.st_mtime + OLD_S < time(NULL) && flock(fd, LOCK_EX | LOCK_NB) == 0;
-}
-
-static void sweep(void)
-{
-    char path[RUN_FOLDER];
-    cleanup_dir DIR *parent = opendir(PARENT);
-    struct dirent *entry;
-    for (int i = 0; parent && i < ENTRIES && (entry = readdir(parent)); i++)
-        if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0 &&
-            snprintf(path, sizeof(path), PARENT "/%s", entry->d_name) < (int)sizeof(path) &&
-            is_left(path))
-            remove_folder(path);
+    if (fd < 0 || fstat(fd, &stat) != 0 || stat.st_uid != geteuid() ||
+        stat.st_mtime + OLD_S >= time(NULL) || flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return -1;
+    return time(NULL) - stat.st_mtime;
 }
 
 static int make_folder(struct keeper *keeper, struct tccl_error *err)
@@ -232,16 +225,50 @@ static void leave(const struct keeper *keeper)
         tccl_client_leave(fd, &keeper->keeping->key, LEAVE_MS, NULL);
 }
 
+/* ---- records ---- */
+
+struct copying {
+    const char *to;
+    char from[RUN_FOLDER + 32];
+};
+
 static void copy_record(const void *what, void *word)
 {
-    const struct keeper *keeper = what;
+    const struct copying *copying = what;
     struct tccl_records *records;
-    char path[RUN_FOLDER + 32];
-    snprintf(path, sizeof(path), "%s/state/records.db", keeper->folder);
-    if (tccl_records_open(keeper->keeping->records, NULL, &records, NULL) != 0)
+    if (tccl_records_open(copying->to, NULL, &records, NULL) != 0)
         return;
-    *(bool *)word = tccl_records_copy(records, path, NULL) == 0;
+    *(bool *)word = tccl_records_copy(records, copying->from, NULL) == 0;
     tccl_records_close(records);
+}
+
+/* Removes the folder, if the record in it is kept, where there is one and one is wanted. */
+static void clear_folder(const char *folder, const char *records)
+{
+    struct copying copying = {.to = records};
+    bool kept = false;
+    snprintf(copying.from, sizeof(copying.from), "%s/state/records.db", folder);
+    if (!records || access(copying.from, F_OK) != 0 ||
+        (child_word(copy_record, &copying, &kept, sizeof(kept), COPY_MS, NULL) == 0 && kept))
+        remove_folder(folder);
+}
+
+static void sweep(const char *records)
+{
+    char path[RUN_FOLDER];
+    cleanup_dir DIR *parent = opendir(PARENT);
+    struct dirent *entry;
+    int taken_up = 0;
+    for (int i = 0; parent && i < ENTRIES && (entry = readdir(parent)); i++) {
+        if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
+            snprintf(path, sizeof(path), PARENT "/%s", entry->d_name) >= (int)sizeof(path))
+            continue;
+        int64_t ago = left_ago(path);
+        if (ago > LOST_S)
+            remove_folder(path);
+        else if (ago >= 0 && taken_up++ < TAKEN_UP)
+            clear_folder(path, records);
+    }
 }
 
 /* ---- the keeper ---- */
@@ -266,7 +293,6 @@ static void let_go(int kept)
 
 static int begin(struct keeper *keeper, int64_t deadline, struct tccl_error *err)
 {
-    sweep();
     if (make_folder(keeper, err) != 0 || write_conf(keeper, err) != 0)
         return -1;
     keeper->tccld = fork();
@@ -285,7 +311,6 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
     struct tccl_error err = {0};
     struct word word = {.ready = false};
     sigset_t none;
-    bool copied = false;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
@@ -309,10 +334,9 @@ static void keep(const struct run_keeping *keeping, pid_t command, int say, int 
         leave(&keeper);
     }
     stop_tccld(&keeper);
-    if (heard && keeping->records)
-        child_word(copy_record, &keeper, &copied, sizeof(copied), COPY_MS, NULL);
     if (*keeper.folder)
-        remove_folder(keeper.folder);
+        clear_folder(keeper.folder, heard ? keeping->records : NULL);
+    sweep(keeping->records);
     if (!word.ready && write(say, &word, sizeof(word)) < 0)
         _exit(1);
     _exit(0);

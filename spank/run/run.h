@@ -67,8 +67,9 @@ struct run_keeping {
 
 /* Starts it. It holds none of our descriptors, is no child of ours, and lives until this process
  * has ended, whatever program it is by then; then it ends the step, keeps the record, ends tccld,
- * and removes all files. Waits until tccld answers, ms at most. Returns 0 with the folder of its
- * files (tccld's socket is FOLDER/socket), or -1 with err: nothing is left then. */
+ * and removes all files (but a record that could not be kept, which a later one takes up). Waits
+ * until tccld answers, ms at most. Returns 0 with the folder of its files (tccld's socket is
+ * FOLDER/socket), or -1 with err: nothing is left then. */
 enum { RUN_FOLDER = 64 };
 int run_keeper_start(const struct run_keeping *keeping, int ms, char folder[static RUN_FOLDER],
                      struct tccl_error *err);
