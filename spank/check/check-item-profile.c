@@ -13,6 +13,7 @@
 #include "check/check-items.h"
 #include "discover/discover-topology.h"
 #include "discover/discover.h"
+#include "doctor/since.h"
 #include "fill/fill.h"
 #include "gres/gres.h"
 #include "profile/cache.h"
@@ -169,8 +170,8 @@ static void check_verdict(const struct check_site *site, struct tccl_profile *pr
     bool known = tccl_verdict_read(site->conf.cache_dir, site->conf.node, tccl_profile_id(profile),
                                    &verdict) == 0;
     if (!known && strcmp(tccl_profile_source(profile), "cuda") == 0)
-        check_say(result, CHECK_WARN,
-                  "it was neither measured nor checked on this node, as far as is known: "
+        check_say(result, CHECK_FAIL,
+                  "it was neither measured nor checked on this node, so steps get no rings here: "
                   "tccl-profile verify --quick checks it in a minute");
     else if (known && strcmp(verdict.found, "drifted") == 0 && !tccl_verdict_refuses(&verdict))
         check_say(result, CHECK_WARN,
@@ -267,6 +268,35 @@ static void check_collapses(struct tccl_profile *profile, struct check_result *r
               pairs, pairs == 1 ? "" : "s", text);
 }
 
+/* What plans do without since it was measured; tccld looks for it in the same way. */
+static void check_since(const struct check_site *site, const struct tccl_machine *machine,
+                        struct check_result *result)
+{
+    cleanup_free struct tccl_since *since = malloc(sizeof(*since));
+    char more[32] = "";
+    if (!since)
+        return;
+    tccl_since_look(NULL, site->conf.machine, site->conf.cache_dir, since);
+    if (since->narrowed.n > 1)
+        snprintf(more, sizeof(more), " (and %d more)", since->narrowed.n - 1);
+    if (since->narrowed.n > 0)
+        check_say(result, CHECK_WARN,
+                  "%s%s: rings are planned for what is left; tccl-check machine says what mends it",
+                  since->narrowed.links[0].text, more);
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (since->gone >> i & 1)
+            check_say(result, CHECK_FAIL,
+                      "GPU %d (%s) is not on the PCI bus any more: steps that have it get no ring; "
+                      "look in dmesg, and drain the node",
+                      i, machine->gpus[i].busid);
+    for (int i = 0; i < machine->n_nics; i++)
+        if (since->gone_nics >> i & 1)
+            check_say(
+                result, CHECK_FAIL,
+                "%s (%s) is not on the PCI bus any more: rings take other NICs; look in dmesg",
+                machine->nics[i].name, machine->nics[i].busid);
+}
+
 /* Can tccld use the profile that we can read? */
 static void check_read(const struct check_site *site, struct check_result *result)
 {
@@ -316,6 +346,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_collapses(profile, result);
+    check_since(site, machine, result);
     check_system(profile, result);
     check_verdict(site, profile, result);
     check_age(profile, result);

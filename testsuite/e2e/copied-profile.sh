@@ -1,6 +1,6 @@
 #!/bin/bash
 # A node gets its profile as a tar archive of an equal node's folder, while its tccld runs: no ring before, a
-# ring after it. A copy that was cut short is named by tccl-profile verify.
+# ring after it; one of real GPUs has to be checked first. A copy that was cut short is named by tccl-profile verify.
 # cluster: mixed
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -24,6 +24,14 @@ no_ring 2 '*n2*profile*'
 tar -C "$cluster/nodes/n1/cache" -c "$id" | tar -C "$here" -x
 verify || fail "the copy is not good: $(cat "$work/said")"
 diff -r "$cluster/nodes/n1/cache/$id" "$here/$id" || fail "the copy differs"
+step
+has_ring 2
+
+# One of real GPUs gives no ring before this node has looked.
+sed -i.model 's/"source": *"model"/"source": "cuda"/' "$here/$id/profile.json"
+step
+no_ring 2 "*n2*the profile was neither measured nor checked on this node (no $here/checked/n2.json): tccl-profile verify --quick checks it in a minute"
+mv "$here/$id/profile.json.model" "$here/$id/profile.json"
 step
 has_ring 2
 

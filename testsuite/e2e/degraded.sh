@@ -22,6 +22,11 @@ log=$cluster/log/tccld@n1.out
 step() { # SRUN-OPTION...
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on "$@"
 }
+checked() { # LEVEL SHELL-PATTERN: by tccl-check, on the machine as tccld sees it
+    unshare --mount sh -c 'mount --bind "$1" /sys && exec "$2" run -- tccl-check --node n1 --timeout 60 --only profile' - \
+        "$sys" "$root/contrib/minicluster" >"$work/check" || true
+    item profile "$@"
+}
 said() { # TIMES TEXT: in n1's log
     [ "$(grep -cF -- "$2" "$log")" -ge "$1" ]
 }
@@ -43,6 +48,7 @@ eventually "a plan for the link" degraded "$worse"
 step
 recorded "$(job_of)" 0 degraded "$worse"
 says "tccl: nothing to do: NCCL's own choice is as good *; $worse"
+checked warn "*${worse#n1: }: rings are planned for what is left; *"
 said 1 "rings are planned anew: ${worse#n1: }" || fail "the log doesn't say it"
 
 echo "--- at x8"
@@ -84,6 +90,7 @@ gone() {
     [ "$(values TCCL_STATE)" = failed ]
 }
 eventually "no plan with it" gone
+checked fail "GPU 3 ($(busid 3)) is not on the PCI bus any more: *"
 no_ring 2 "n1: GPU $(busid 3) is not on the PCI bus any more: *"
 srun_show -w n1,n2 -N2 --gpus-per-node=3 --ntasks-per-node=1 --tccl=on
 [ "$(values TCCL_STATE)" != failed ] || fail "no plan without it: $(values TCCL_REASON)"

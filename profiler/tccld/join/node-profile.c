@@ -137,7 +137,8 @@ static int refresh_profile(struct own *own, struct tccl_error *err)
     return tccl_fail_with(err, &why);
 }
 
-/* A profile that was found not to hold here gives no rings: they may be worse than NCCL's own. */
+/* A profile that was found not to hold here gives no rings: they may be worse than NCCL's own. Nor
+ * does one of another node's GPUs before it was checked here. */
 static int refresh_verdict(struct own *own, struct tccl_error *err)
 {
     char path[TCCL_VERDICT_PATH], day[32];
@@ -149,6 +150,12 @@ static int refresh_verdict(struct own *own, struct tccl_error *err)
                               &own->verdict) != 0)
             own->verdict = (struct tccl_verdict){.worst = 1};
     }
+    if (strcmp(own->verdict.profile, tccl_profile_id(own->profile)) != 0 &&
+        strcmp(tccl_profile_source(own->profile), "cuda") == 0)
+        return tccl_fail_as(err, TCCL_REASON_NO_PROFILE,
+                            "the profile was neither measured nor checked on this node (no %s): "
+                            "tccl-profile verify --quick checks it in a minute",
+                            path);
     /* Of this profile, and not measured anew since. */
     if (!tccl_verdict_refuses(&own->verdict) ||
         strcmp(own->verdict.profile, tccl_profile_id(own->profile)) != 0 ||
