@@ -132,7 +132,7 @@ static bool read_nic(const char *root, struct tccl_doctor_device *device)
     return device->gbps >= usual_gbps;
 }
 
-static int find(const struct tccl_doctor_facts *facts, const char *busid)
+int tccl_doctor_find(const struct tccl_doctor_facts *facts, const char *busid)
 {
     for (int i = 0; i < facts->n_devices; i++)
         if (strcmp(facts->devices[i].busid, busid) == 0)
@@ -182,7 +182,7 @@ static int add_bridges(const char *root, struct tccl_doctor_facts *facts, const 
          part = strtok_r(NULL, "/", &rest)) {
         if (!is_busid(part))
             continue;
-        int known = find(facts, part);
+        int known = tccl_doctor_find(facts, part);
         if (known < 0) {
             struct tccl_doctor_device bridge = {
                 .kind = TCCL_DOCTOR_BRIDGE, .number = -1, .above = above};
@@ -311,7 +311,7 @@ const char *tccl_doctor_link_name(enum tccl_doctor_link state)
     return names[state];
 }
 
-static double carried(double gts, int lanes)
+double tccl_doctor_carried(double gts, int lanes)
 {
     return gts * lanes / 8 * (gts <= 5 ? 0.8 : 128.0 / 130);
 }
@@ -327,6 +327,13 @@ static bool is_at_rest(const struct tccl_doctor_device *device)
     return device->kind == TCCL_DOCTOR_GPU &&
            !(device->nvml && device->nvml->pstate >= 0 && device->nvml->pstate <= 2 &&
              device->nvml->n_users > 0);
+}
+
+bool tccl_doctor_is_below(const struct tccl_doctor_facts *facts, int device, int bridge)
+{
+    while (device >= 0 && device != bridge)
+        device = facts->devices[device].above;
+    return device == bridge;
 }
 
 bool tccl_doctor_leads_down(const struct tccl_doctor_facts *facts, int device)
@@ -351,8 +358,8 @@ struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, 
         .lanes_most = (int)lesser(below->lanes_most, above->lanes_most),
     };
 
-    rate.gbps = carried(rate.gts, rate.lanes);
-    rate.gbps_most = carried(rate.gts_most, rate.lanes_most);
+    rate.gbps = tccl_doctor_carried(rate.gts, rate.lanes);
+    rate.gbps_most = tccl_doctor_carried(rate.gts_most, rate.lanes_most);
     /* A virtual machine's bridges may claim less than the device behind them has. */
     if (rate.gbps <= 0 || rate.gbps_most <= 0 || rate.gts > rate.gts_most ||
         rate.lanes > rate.lanes_most)

@@ -102,13 +102,6 @@ static int count(const struct look *look, enum tccl_doctor_kind kind)
     return found;
 }
 
-static bool is_below(const struct look *look, int device, int bridge)
-{
-    while (device >= 0 && device != bridge)
-        device = at(look, device)->above;
-    return device == bridge;
-}
-
 /* NICs are of one kind, and GPUs, by what they are; bridges are not compared. */
 static bool are_alike(const struct look *look, int a, int b)
 {
@@ -188,8 +181,9 @@ static bool is_between(const struct look *look, int bridge)
             for (int b = 0; b < look->facts->n_devices; b++)
                 if (!is(look, a, TCCL_DOCTOR_BRIDGE) && !is(look, b, TCCL_DOCTOR_BRIDGE) &&
                     (is(look, a, TCCL_DOCTOR_GPU) || is(look, b, TCCL_DOCTOR_GPU)) &&
-                    is_below(look, a, bridge) && is_below(look, b, above) &&
-                    !is_below(look, b, bridge))
+                    tccl_doctor_is_below(look->facts, a, bridge) &&
+                    tccl_doctor_is_below(look->facts, b, above) &&
+                    !tccl_doctor_is_below(look->facts, b, bridge))
                     return true;
     return false;
 }
@@ -340,7 +334,7 @@ static bool is_near_gpu(const struct look *look, int nic)
     for (int above = at(look, nic)->above; above >= 0; above = at(look, above)->above)
         for (int gpu = 0; gpu < look->facts->n_devices; gpu++)
             if (at(look, above)->above >= 0 && is(look, gpu, TCCL_DOCTOR_GPU) &&
-                is_below(look, gpu, above))
+                tccl_doctor_is_below(look->facts, gpu, above))
                 return true;
     return false;
 }

@@ -70,6 +70,14 @@ struct tccl_doctor_facts {
 void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char *trouble,
                       struct tccl_doctor_facts *facts);
 
+/* The index of the device with that bus id, as in /sys; -1: there is none. */
+int tccl_doctor_find(const struct tccl_doctor_facts *facts, const char *busid);
+/* Is the device (an index, or -1) that bridge, or below it? */
+bool tccl_doctor_is_below(const struct tccl_doctor_facts *facts, int device, int bridge);
+
+/* What so many lanes carry at that rate (GT/s), GB/s: less the line code. */
+double tccl_doctor_carried(double gts, int lanes);
+
 /* How a device's link to the bridge above it is. */
 enum tccl_doctor_link {
     TCCL_DOCTOR_LINK_UNKNOWN,
@@ -82,7 +90,7 @@ struct tccl_doctor_rate {
     enum tccl_doctor_link state;
     double gts, gts_most; /* now, and what both ends can */
     int lanes, lanes_most;
-    double gbps, gbps_most; /* of data at most, GB/s: GT/s times lanes, less the line code */
+    double gbps, gbps_most; /* of data at most, GB/s (tccl_doctor_carried) */
 };
 struct tccl_doctor_rate tccl_doctor_link(const struct tccl_doctor_facts *facts, int device);
 /* Does it lead down: a root port, and each second bridge below one? Its files in /sys say how the

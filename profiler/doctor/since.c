@@ -20,17 +20,8 @@ static const double WORSE = 0.95;
 
 static int find(const struct tccl_doctor_facts *facts, const char *busid)
 {
-    for (int i = 0; i < facts->n_devices; i++)
-        if (strcmp(facts->devices[i].busid, busid) == 0)
-            return facts->devices[i].lost ? -1 : i;
-    return -1;
-}
-
-static bool is_below(const struct tccl_doctor_facts *facts, int device, int above)
-{
-    while (device >= 0 && device != above)
-        device = facts->devices[device].above;
-    return device >= 0;
+    const int at = tccl_doctor_find(facts, busid);
+    return at >= 0 && facts->devices[at].lost ? -1 : at;
 }
 
 /* GPUs and NICs of the machine that are not there. Where none is, or not all could be listed,
@@ -53,11 +44,6 @@ static bool find_gone(const struct tccl_doctor_facts *facts, const char *root,
 
 /* ---- links ---- */
 
-static double carried(double gts, int lanes)
-{
-    return gts * lanes / 8 * (gts <= 5 ? 0.8 : 128.0 / 130);
-}
-
 /* The GPUs and NICs below it, and what people call it. */
 static void name(const struct tccl_doctor_facts *facts, int device,
                  const struct tccl_machine *machine, struct tccl_narrow *narrow, char text[64])
@@ -65,10 +51,10 @@ static void name(const struct tccl_doctor_facts *facts, int device,
     const struct tccl_doctor_device *own = &facts->devices[device];
     char gpus[32] = "";
     for (int i = 0; i < machine->n_gpus; i++)
-        if (is_below(facts, find(facts, machine->gpus[i].busid), device))
+        if (tccl_doctor_is_below(facts, find(facts, machine->gpus[i].busid), device))
             narrow->gpus |= UINT32_C(1) << i;
     for (int i = 0; i < machine->n_nics; i++)
-        if (is_below(facts, find(facts, machine->nics[i].busid), device))
+        if (tccl_doctor_is_below(facts, find(facts, machine->nics[i].busid), device))
             narrow->nics |= UINT32_C(1) << i;
     tccl_numberset_format(narrow->gpus, gpus, sizeof(gpus));
     if (own->kind == TCCL_DOCTOR_BRIDGE && narrow->gpus)
@@ -94,7 +80,7 @@ static void look_at(const struct tccl_doctor_facts *facts, int device,
     if (rate.state == TCCL_DOCTOR_LINK_UNKNOWN || tccl_doctor_leads_down(facts, device) ||
         own->lost || since->narrowed.n == TCCL_MAX_NARROWED)
         return;
-    *now = carried(gts, rate.lanes);
+    *now = tccl_doctor_carried(gts, rate.lanes);
     *then = rate.gbps_most;
     if (*now >= WORSE * *then)
         return;
