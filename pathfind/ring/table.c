@@ -376,22 +376,6 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
                 : tccl_fail(err, "its ports are not those of this machine; make the table again");
 }
 
-/* What NCCL can't be made to build, as a release before this one may have kept it. Of an entry that
- * is always there the bound stays. */
-static void drop_unbuilt(struct tccl_table *table, const struct tccl_machine *machine)
-{
-    for (int i = table->n_results - 1, n; i >= 0; i--) {
-        struct tccl_result *own = &table->results[i];
-        const struct tccl_chain *rings = rings_of(own, &n);
-        if (n == 0 || tccl_expressible(machine, rings, n, NULL) == 0)
-            continue;
-        if (i >= tccl_table_pairs(table) + 2)
-            drop_result(table, i);
-        else
-            *own = (struct tccl_result){.bound = own->bound, .part = own->part};
-    }
-}
-
 /* ---- writing ---- */
 
 /* So that the same number is read back. */
@@ -919,10 +903,7 @@ static struct tccl_table *table_decode(char *text, size_t size, const struct tcc
         tccl_fail(err, "an empty line, or too few pairs of ports; make the table again");
         return NULL;
     }
-    if (check_table(table, machine, err) != 0)
-        return NULL;
-    drop_unbuilt(table, machine);
-    return tccl_steal(table);
+    return check_table(table, machine, err) == 0 ? tccl_steal(table) : NULL;
 }
 
 int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,

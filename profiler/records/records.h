@@ -23,10 +23,10 @@ enum {
 
 struct tccl_records;
 
-/* Opens the store, or creates it (mode 0600; the folder must exist). For use by one thread. One of
- * the schema before is taken over, which is given up soon after *stop (NULL: never), and goes on
- * when it is opened again. Returns 0, or -1 with err (not a store, another version's store, no
- * access: the file is then untouched; given up). The caller closes it. */
+/* Opens the store, or creates it (mode 0600; the folder must exist). For use by one thread. One
+ * with fewer columns, or other indexes, is taken over, which is given up soon after *stop (NULL:
+ * never), and begins anew when it is opened again. Returns 0, or -1 with err (not a store, another
+ * version's store, no access: the file is then untouched; given up). The caller closes it. */
 int tccl_records_open(const char *path, const atomic_bool *stop, struct tccl_records **records,
                       struct tccl_error *err);
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */

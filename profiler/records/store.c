@@ -20,8 +20,6 @@
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
     SCHEMA = 10, /* and which of its schemas, but for columns and facts: these are added */
-    PACKED = 9,  /* the one before, where facts were packed into a column of their own */
-    ROWS = 2000, /* of that one, taken over in one transaction */
     BUSY_MS = 250,
     REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,
@@ -103,8 +101,7 @@ int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_s
     return rc == SQLITE_OK ? 0 : tccl_store_fail(records, err);
 }
 
-/* Is the file a store of ours, or empty? Returns 1, or 2 if it is of the schema before, 0 if it is
- * empty; -1 with err. */
+/* Is the file a store of ours, or empty? Returns 1, 0 if it is empty; -1 with err. */
 static int recognise(struct tccl_records *records, struct tccl_error *err)
 {
     int64_t application, found, tables;
@@ -116,12 +113,12 @@ static int recognise(struct tccl_records *records, struct tccl_error *err)
         return 0;
     if (application != APPLICATION)
         return tccl_fail(err, "%s: a database, but not one of tccl's records", records->path);
-    if (found != SCHEMA && found != PACKED)
+    if (found != SCHEMA)
         return tccl_fail(err,
                          "%s: records of another version (schema %" PRId64
                          ", this one has %d); move it away, and a new one is made",
                          records->path, found, SCHEMA);
-    return found == SCHEMA ? 1 : 2;
+    return 1;
 }
 
 /* Columns of a newer version, which one of the tables lacks: records from before have 0 or ""
@@ -158,9 +155,7 @@ static int make_tables(struct tccl_records *records, struct tccl_error *err)
     if (made < 0 || !sql || (made == 0 && tccl_store_execute(records, sql, err) != 0) ||
         missing_columns(records, true, err) < 0)
         return -1;
-    return made == 2 && tccl_store_execute(records, "DROP INDEX IF EXISTS records_facts", err) != 0
-               ? -1
-               : tccl_store_execute(records, mark, err);
+    return tccl_store_execute(records, mark, err);
 }
 
 /* Is an index there, as it is made now? 0 or 1; -1 with err. */
@@ -175,31 +170,6 @@ static int has_index(struct tccl_records *records, const char *name, const char 
         return -1;
     int rc = sqlite3_step(statement);
     return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
-}
-
-/* Records of the schema before get what was built of them, a few at a time: whoever is killed goes
- * on behind those that have it. */
-static int take_over(struct tccl_records *records, struct tccl_error *err)
-{
-    static const char take[] =
-        "UPDATE records SET facts = x'', ($built) = (SELECT $built FROM builds"
-        " WHERE step_start = $step_start) WHERE id > ?1 AND id <= ?1 + ?2 AND facts <> x''"
-        " AND EXISTS (SELECT 1 FROM builds WHERE step_start = $step_start)";
-    int64_t last, id;
-    if (tccl_store_number(records, "SELECT coalesce(min(id), 1) - 1 FROM records", &id, err) != 0 ||
-        tccl_store_number(records, "SELECT coalesce(max(id), 0) FROM records", &last, err) != 0)
-        return -1;
-    cleanup_stmt sqlite3_stmt *rows = NULL;
-    if (tccl_store_prepare(records, take, &rows, err) != 0)
-        return -1;
-    for (; id < last; id += ROWS) {
-        sqlite3_bind_int64(rows, 1, id);
-        sqlite3_bind_int(rows, 2, ROWS);
-        if (sqlite3_step(rows) != SQLITE_DONE)
-            return tccl_store_fail(records, err);
-        sqlite3_reset(rows);
-    }
-    return 0;
 }
 
 static int make_index(struct tccl_records *records, const char *name, const char *create,
@@ -222,11 +192,7 @@ static int index_facts(struct tccl_records *records, struct tccl_error *err)
         const char *name = fact_indexes[i][0];
         cleanup_free char *sql = tccl_sql(fact_indexes[i][1], err);
         int there = sql ? has_index(records, name, sql, err) : -1;
-        bool packed = i == 0 && there == 0 &&
-                      sqlite3_table_column_metadata(records->db, NULL, "records", "facts", NULL,
-                                                    NULL, NULL, NULL, NULL) == SQLITE_OK;
-        if (there < 0 || (packed && take_over(records, err) != 0) ||
-            (there == 0 && make_index(records, name, sql, err) != 0))
+        if (there < 0 || (there == 0 && make_index(records, name, sql, err) != 0))
             return -1;
     }
     return 0;
@@ -282,7 +248,7 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
 {
     int made = recognise(records, err);
     if (made < 0 ||
-        ((made != 1 || missing_columns(records, false, err) > 0) && begin_store(records, err) != 0))
+        ((made == 0 || missing_columns(records, false, err) > 0) && begin_store(records, err) != 0))
         return -1;
     if (tccl_store_execute(records, journal_mode(records), err) != 0 ||
         tccl_store_execute(records,
@@ -429,7 +395,7 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
                                        " WHERE name IN ('records_facts', 'records_measured')",
                                        &whole, err) != 0)
         made = -1;
-    if (made > 0 && (made == 2 || missing_columns(new, false, err) > 0))
+    if (made == 1 && missing_columns(new, false, err) > 0)
         made = tccl_fail(err, "%s: records of an older version: start this version's tccld once",
                          path);
     if (made == 1 && whole < 2)

@@ -257,17 +257,14 @@ def serve(folder):
 
 
 def keep(folder):
-    """A tccld of root's in a StateDir that is root's again, with an outbox and a spool that still are links of nobody's."""
+    """A tccld of root's in a StateDir that is root's again, with an outbox that still is a link of nobody's."""
     prepare(folder, 0)
-    state, victim, name = f"{folder}/n1/state", f"{folder}/victim", "0" * 32
+    state, victim = f"{folder}/n1/state", f"{folder}/victim"
     with open(victim, "w") as file:
         file.write("root's\n")
     os.makedirs(state, exist_ok=True)
     os.symlink(victim, f"{state}/outbox.db")
-    os.makedirs(f"{state}/spool")
-    os.symlink(victim, f"{state}/spool/{name}")
-    for path in (f"{state}/outbox.db", f"{state}/spool", f"{state}/spool/{name}"):
-        os.chown(path, NOBODY, -1, follow_symlinks=False)
+    os.chown(f"{state}/outbox.db", NOBODY, -1, follow_symlinks=False)
     for what in ("nobody's link", "root's own"):
         child, said = begin(folder, 0)
         if not child:
@@ -277,7 +274,6 @@ def keep(folder):
         stop(child)
         with open(victim) as file:
             check(file.read() == "root's\n", f"nothing of root's is changed where the outbox is {what}")
-        check(os.path.lexists(f"{state}/spool/{name}"), "nothing is taken out of a spool of nobody's")
         if what == "nobody's link":
             os.unlink(f"{state}/outbox.db")
     check(os.path.isfile(f"{state}/outbox.db") and not os.path.islink(f"{state}/outbox.db"), "then it has an outbox of its own")

@@ -41,8 +41,8 @@ TEST(upgrade)
     make_folder("state/metrics", 0, 0711);
     make_file("state/records.db", 0, 0);
     make_file("state/outbox.db", 0, 0);
-    make_folder("state/spool", 0, 0700);
-    make_file("state/spool/1", 0, 0);
+    make_folder("state/records.old", 0, 0700);
+    make_file("state/records.old/1", 0, 0);
     make_file("state/machine.json", OTHER, OTHER); /* as tccl-profile's user has made it */
     CHECK_INT(symlink("/etc/passwd", check_at("run/7.launcher")), 0);
     hand_over(&conf, HEIR);
@@ -56,7 +56,7 @@ TEST(upgrade)
         check_owner("state/metrics", HEIR, HEIR);
         check_owner("state/records.db", HEIR, HEIR);
         check_owner("state/outbox.db", HEIR, HEIR);
-        check_owner("state/spool/1", HEIR, HEIR);
+        check_owner("state/records.old/1", HEIR, HEIR);
         check_owner("state/machine.json", OTHER, OTHER);
         check_owner("cache", HEIR, HEIR); /* was not there */
         hand_over(&conf, HEIR);
@@ -73,24 +73,24 @@ TEST(planted)
     make_folder("secret", 0, 0755);
     make_file("secret/file", 0, 0);
     CHECK_INT(link(check_at("target"), check_at("state/tccld.hard")), 0);
-    CHECK_INT(symlink(check_at("secret"), check_at("state/spool/link")), 0);
+    CHECK_INT(symlink(check_at("secret"), check_at("state/records.old/link")), 0);
     CHECK_INT(rename(check_at("state/metrics"), check_at("state/metrics.old")), 0);
     CHECK_INT(symlink(check_at("secret"), check_at("state/metrics")), 0);
     make_folder("state/records.new", 0, 0711);
     make_file("state/records.new/file", 0, 0);
     CHECK_INT(link(check_at("target"), check_at("state/records.new/hard")), 0);
-    make_folder("state/spool/open", 0, 0777);
-    make_file("state/spool/open/file", 0, 0);
-    make_folder("state/spool/others", OTHER, 0700);
-    make_file("state/spool/others/file", 0, 0);
+    make_folder("state/records.old/open", 0, 0777);
+    make_file("state/records.old/open/file", 0, 0);
+    make_folder("state/records.old/others", OTHER, 0700);
+    make_file("state/records.old/others/file", 0, 0);
     hand_over(&conf, HEIR);
     check_owner("target", 0, 0);
     check_owner("secret", 0, 0);
     check_owner("secret/file", 0, 0);
     check_owner("state/records.new", HEIR, HEIR);
     check_owner("state/records.new/file", HEIR, HEIR);
-    check_owner("state/spool/open/file", 0, 0);
-    check_owner("state/spool/others/file", 0, 0);
+    check_owner("state/records.old/open/file", 0, 0);
+    check_owner("state/records.old/others/file", 0, 0);
     check_owner("state/tccld.hard", 0, 0);
 }
 

@@ -89,53 +89,6 @@ TEST(roundtrip)
     }
 }
 
-static void spoil(struct tccl_chain *chain)
-{
-    chain->edges[0] = (struct tccl_edge){.kind = TCCL_P2P_READ};
-    chain->edges[1] = (struct tccl_edge){.kind = TCCL_P2P_WRITE};
-}
-
-/* What NCCL can't be made to build is left out, and nothing else. */
-TEST(unbuilt)
-{
-    const struct tccl_machine sample = sample_machine(), *machine = &sample;
-    struct tccl_table *table = NULL, *copy = NULL;
-    int pair, n;
-    do { /* one with all that is spoiled below, and with other rings than its own */
-        tccl_table_free(table);
-        table = sample_table(machine, 15);
-        n = tccl_table_pairs(table);
-        for (pair = 0; pair < n && !table->results[pair].chain.n_gpus;)
-            pair++;
-        struct tccl_chain ring = sample_chain(15, true);
-        for (int i = 0; i < 2; i++) {
-            tccl_table_keep_other(table, &ring, 5);
-            spoil(&ring);
-        }
-    } while (pair == n || entries(table, TCCL_SETS) == 0 || entries(table, TCCL_OTHERS) != 2);
-    double bound = table->results[pair].bound;
-    int hosts = entries(table, TCCL_HOSTS), others = entries(table, TCCL_OTHERS),
-        sets = entries(table, TCCL_SETS);
-    CHECK(pair < n && others == 2 && sets > 0);
-    spoil(&table->results[pair].chain);
-    spoil(&tccl_table_ring(table)->chain);
-    spoil(&entry(table, TCCL_SETS, 0)->set->rings[1]);
-    CHECK_OK(tccl_table_write(table, path, ERR));
-    CHECK_OK(tccl_table_read(path, machine, &copy, ERR));
-    CHECK(copy->results[pair].chain.n_gpus == 0 && copy->results[pair].gbps <= 0 &&
-          copy->results[pair].bound >= bound);
-    CHECK(tccl_table_ring(copy)->chain.n_gpus == 0 &&
-          tccl_table_host_ring(copy)->chain.n_gpus == 4);
-    CHECK_INT(entries(copy, TCCL_HOSTS), hosts);
-    CHECK_INT(entries(copy, TCCL_OTHERS), others - 1);
-    CHECK_INT(entries(copy, TCCL_SETS), sets - 1);
-    for (int i = 0; i < n; i++)
-        CHECK(i == pair || result_equal(&copy->results[i], &table->results[i]));
-    CHECK_INT(tccl_table_check(copy, machine, NULL), 0);
-    tccl_table_free(copy);
-    tccl_table_free(table);
-}
-
 static int write_plain(const char *data, size_t size)
 {
     cleanup_file FILE *file = fopen(path, "w");

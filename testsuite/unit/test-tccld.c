@@ -546,25 +546,6 @@ TEST(memory)
     check_record(0, join.key.job, "planned", "");
 }
 
-/* What a tccld with a spool has left is delivered once; what is no record is kept aside. */
-TEST(spool_of_before)
-{
-    char text[400];
-    uint32_t job = new_key().job;
-    rig_stop_tccld(3, SIGTERM);
-    snprintf(text, sizeof(text),
-             "tccl-spool 1 0123456789abcdef\n[{\"cluster\":\"\",\"job\":%u,\"step\":0,\"uid\":%u,"
-             "\"state\":\"planned\",\"start\":%lld,\"reporter\":0,\"nodes\":\"n3\"}]\n",
-             job, geteuid(), (long long)time(NULL));
-    check_write_file(rig_at("state/spool/0123456789abcdef0123456789abcdef", 3), text);
-    check_write_file(rig_at("state/spool/00000000000000000000000000000000", 3),
-                     "tccl-spool 1 0123456789abcdef\nno record\n");
-    rig_start_tccld(3);
-    check_record(0, job, "planned", "");
-    CHECK(access(rig_at("state/spool", 3), F_OK) != 0);
-    CHECK_INT(store_sql(rig_at("state/outbox.db", 3), "SELECT count(*) FROM aside"), 1);
-}
-
 /* A damaged outbox is moved aside, which is said, and a new one does its work. */
 TEST(damaged_outbox)
 {

@@ -19,7 +19,6 @@
 
 #define FILE_NAME "plan"
 #define NEW_NAME "plan.new"
-#define BEFORE_NAME "step" /* of a tccld that had records in files of their own */
 
 enum { RECORD_MOST = 512 * 1024 };
 
@@ -156,7 +155,7 @@ int planfile_record(const char *run_dir, const char *name, const char *record,
                      strerror(errno));
 }
 
-/* What is behind the plan, or all of a file of a tccld before this one. NULL: nothing whole. */
+/* What is behind the plan. NULL: nothing whole. */
 static json_t *load_record(int fd, size_t plan)
 {
     struct stat stat;
@@ -170,9 +169,8 @@ json_t *planfile_read_record(const char *run_dir, const char *name)
 {
     char text[TCCL_LINES_SIZE];
     cleanup_close int folder = open_folder(run_dir, name, false);
-    cleanup_close int fd = open_in(folder, FILE_NAME), before = open_in(folder, BEFORE_NAME);
-    json_t *record = load_record(fd, read_plan(fd, text));
-    return record ? record : load_record(before, 0);
+    cleanup_close int fd = open_in(folder, FILE_NAME);
+    return load_record(fd, read_plan(fd, text));
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
@@ -288,16 +286,13 @@ void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
 
 int planfile_remove_folder(const char *run_dir, const char *name, struct monitor *monitor)
 {
-    /* Of a tccld that was killed while it wrote; of those before this one. */
-    static const char *const others[] = {NEW_NAME, BEFORE_NAME, BEFORE_NAME ".new", "built"};
     cleanup_close int folder = remove_plan(run_dir, name, monitor);
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
         return -1;
     if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
         return 0;
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        unlinkat(folder, others[i], 0);
+    unlinkat(folder, NEW_NAME, 0); /* of a tccld that was killed while it wrote */
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 

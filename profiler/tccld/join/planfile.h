@@ -31,8 +31,7 @@ void planfile_take_back(const char *run_dir, const struct tccl_step_key *key,
  * there, or alone: mode 0600. Returns 0, or -1 with err. */
 int planfile_record(const char *run_dir, const char *name, const char *record,
                     struct tccl_error *err);
-/* A new reference; NULL: there is none, or no whole one. Where the plan has none behind it, that of
- * a tccld before this one is read, RunDir/STEP/step. */
+/* A new reference; NULL: there is none, or no whole one. */
 json_t *planfile_read_record(const char *run_dir, const char *name);
 
 /* RunDir/<job>.launcher leads to the folder of the step that an MPI launcher of this job has

@@ -32,7 +32,7 @@ struct disk_task {
     size_t bytes;    /* of record, as text */
     int64_t uid;
     int result; /* of the store */
-    struct tccl_error err, box_err, spool_err;
+    struct tccl_error err, box_err;
     struct connection *connection; /* who has asked, or brought the record */
 };
 

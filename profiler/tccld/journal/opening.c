@@ -20,8 +20,6 @@
 #include "tccld/journal/disk-task.h"
 #include "tccld/main/metrics.h"
 
-enum { TOGETHER = 64 /* files of the spool that are taken over in one transaction */ };
-
 static int take_lock(struct journal *journal, struct tccl_error *err)
 {
     char path[PATH_MAX + 16];
@@ -58,54 +56,6 @@ static int open_store(struct disk_task *task)
     return 0;
 }
 
-/* Files of a version that had a folder for what now is in the outbox: "tccl-spool 1 CHECKSUM" and
- * an array of records. What is none is kept aside; others are added to records, and files. */
-static void read_spooled(struct disk_task *task, const char *path, json_t *records, json_t *files)
-{
-    cleanup_free char *text = NULL;
-    size_t size;
-    if (tccl_read_file(path, 1 << 20, &text, &size, &task->spool_err) != 0)
-        return;
-    const char *json = strchr(text, '\n');
-    cleanup_json json_t *found = json ? json_loads(json, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    cleanup_json json_t *none = json_pack("[[s, s]]", text, "a file that holds no records");
-    if (json_is_array(found)) {
-        json_array_extend(records, found);
-        json_array_append_new(files, json_string(path));
-    } else if (unlink(path) == 0) {
-        task->n_lost++;
-        tccl_outbox_remove(task->journal->outbox, NULL, none, NULL);
-    }
-}
-
-static void take_over(struct disk_task *task, json_t *records, json_t *files)
-{
-    size_t i;
-    json_t *file;
-    if (tccl_outbox_put(task->journal->outbox, records, &task->n_lost, &task->spool_err) == 0)
-        json_array_foreach(files, i, file) unlink(json_string_value(file));
-    json_array_clear(records);
-    json_array_clear(files);
-}
-
-static void take_over_all(struct disk_task *task)
-{
-    char folder[PATH_MAX + 16], path[PATH_MAX + 300];
-    snprintf(folder, sizeof(folder), "%s/spool", task->journal->folder);
-    cleanup_json json_t *records = json_array(), *files = json_array();
-    cleanup_dir DIR *dir = tccl_folder_check_own(folder, 0, NULL) == 0 ? opendir(folder) : NULL;
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        if (strlen(entry->d_name) == 32)
-            read_spooled(task, path, records, files);
-        if (json_array_size(files) >= TOGETHER)
-            take_over(task, records, files);
-    }
-    if (json_array_size(files) > 0)
-        take_over(task, records, files);
-    rmdir(folder);
-}
-
 static int open_outbox(struct disk_task *task)
 {
     struct journal *journal = task->journal;
@@ -127,8 +77,6 @@ static void run_open(struct disk_task *task)
     if (task->result == 0 && !journal->store)
         task->result = open_store(task);
     task->given_up = !had_store && journal->store; /* believed is new */
-    if (journal->outbox)
-        take_over_all(task);
     if (task->result != 0)
         journal->why = task->err;
     else if (task->box_failed)
@@ -197,12 +145,6 @@ static void then_open(struct disk_task *task)
         log_line("the store of records is open: %s", journal->path);
         journal->opening_ms = 0;
     }
-    for (int i = 0; i < task->n_lost; i++)
-        journal_lose(journal, NULL, 1, 0, "a file of the spool that holds no records");
-    if (*task->spool_err.text)
-        log_line("%s: what an older version left stays in %s/spool; it is tried again when tccld "
-                 "starts",
-                 task->spool_err.text, journal->folder);
     opening_after_outbox(task);
     if (task->result == 0)
         delivery_look(journal);
