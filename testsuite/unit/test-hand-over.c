@@ -36,7 +36,6 @@ TEST(upgrade)
     make_folder("run/7.0.0-0123456789abcdef", 0, 0711);
     make_file("run/7.0.0-0123456789abcdef/plan", 0, JOB);
     make_file("run/7.script", 0, 0);
-    make_file("run/running", 0, 0);
     make_folder("state", 0, 0711);
     make_folder("state/metrics", 0, 0711);
     make_file("state/records.db", 0, 0);
@@ -51,7 +50,6 @@ TEST(upgrade)
         check_owner("run/7.0.0-0123456789abcdef", HEIR, HEIR);
         check_owner("run/7.0.0-0123456789abcdef/plan", HEIR, JOB);
         check_owner("run/7.script", HEIR, HEIR);
-        check_owner("run/running", HEIR, HEIR);
         check_owner("run/7.launcher", HEIR, HEIR);
         check_owner("state/metrics", HEIR, HEIR);
         check_owner("state/records.db", HEIR, HEIR);

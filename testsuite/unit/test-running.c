@@ -226,25 +226,23 @@ TEST(life)
     CHECK_INT(alone->class->neighbours, 0);
 }
 
-/* A tccld before this one had the record in a file beside the plan: it is known what runs, the plan
- * stays for its processes, and both are in one file once something changes. */
-TEST(two_files)
+/* Behind a plan, which stays for the step's processes when something changes. */
+TEST(behind_plan)
 {
     static const char plan[] = "tccl-plan 1\nword x\nend\n";
     struct tccl_step join = join_of(first_key, FIRST);
     owned(shared_class) struct shared_class *class = class_of(&join);
     begin(&join);
     give_ring(&join, class);
-    cleanup_free char *record = running_text(find(&first_key)), *file = NULL;
+    cleanup_free char *record = running_text(find(&first_key)), *file = NULL, *whole = NULL;
     const char *step = find(&first_key)->folder;
-    char at[PATH_MAX], beside[PATH_MAX];
+    char at[PATH_MAX];
     size_t size;
     snprintf(at, sizeof(at), "%.200s/%s/plan", folder, step);
-    snprintf(beside, sizeof(beside), "%.200s/%s/step", folder, step);
+    CHECK(asprintf(&whole, "%s%s", plan, record) > 0);
     running_save(daemon_.running, find(&first_key));
     running_free(daemon_.running);
-    CHECK_OK(tccl_write_file(at, 0600, plan, strlen(plan), ERR));
-    CHECK_OK(tccl_write_file(beside, 0600, record, strlen(record), ERR));
+    CHECK_OK(tccl_write_file(at, 0600, whole, strlen(whole), ERR));
     daemon_.running = running_new(&daemon_);
     check_beside_ring();
     running_built(daemon_.running, find(&first_key), 0, 22105);

@@ -245,29 +245,6 @@ TEST(unfinished)
     }
 }
 
-/* Files of a tccld before this one, which had no records; somebody else's stay. */
-TEST(before)
-{
-    static const char *const names[] = {"running", "7.script", "running.7"};
-    struct tccl_step_key key = key_of(13, 0);
-    char path[PATH_MAX], note[PATH_MAX + 8];
-    path_of(&key, path);
-    *strrchr(path, '/') = '\0';
-    snprintf(note, sizeof(note), "%s/built", path);
-    CHECK_INT(mkdir(path, 0711), 0);
-    close(open(note, O_CREAT | O_WRONLY, 0600));
-    for (int i = 0; i < 3; i++) {
-        snprintf(note, sizeof(note), "%s/%s", check_folder(), names[i]);
-        close(open(note, O_CREAT | O_WRONLY, 0600));
-    }
-    CHECK_INT(sweep_after(0), 1);
-    CHECK_INT(access(path, F_OK), -1);
-    CHECK(!entry_exists(7, ".script"));
-    CHECK_INT(unlink(note), 0);
-    snprintf(note, sizeof(note), "%s/running", check_folder());
-    CHECK_INT(access(note, F_OK), -1);
-}
-
 /* A tccld was killed while it wrote a file; what is somebody else's, and whole ones, stay. */
 TEST(temporaries)
 {

@@ -109,9 +109,6 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
             continue;
         if (is_named(name, PLANFILE_LAUNCHER, &job) && faccessat(dirfd(folder), name, F_OK, 0) != 0)
             unlinkat(dirfd(folder), name, 0); /* it leads nowhere */
-        if ((strcmp(name, "running") == 0 || is_named(name, ".script", &job)) &&
-            stat.st_uid == geteuid())
-            unlinkat(dirfd(folder), name, 0); /* of a tccld before records */
         if (!planfile_is_folder(name))
             continue;
         if (sweep_folder(daemon, name, now - stat.st_mtime > keep))

@@ -83,9 +83,8 @@ static int give_folder(int parent, const char *name, const struct heir *heir, in
  * then. */
 static bool is_tcclds(const char *name)
 {
-    static const char *const begin[] = {"tccld.",   "records",     "running", "slurm-gpus",
-                                        "slurmd-G", "hung",        "printed", "outbox.db",
-                                        "metrics",  "machine.json"};
+    static const char *const begin[] = {"tccld.",  "records",   "slurm-gpus", "slurmd-G",    "hung",
+                                        "printed", "outbox.db", "metrics",    "machine.json"};
     enum { ID = 32 };
     for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
         if (strncmp(name, begin[i], strlen(begin[i])) == 0)
