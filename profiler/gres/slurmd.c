@@ -29,7 +29,7 @@ enum {
     ARGUMENTS = 8192,
     ENVIRONMENT = 65536,
     MOUNT_LINE = 8192,
-    ROOT_TEXT = 320,
+    PLACE_TEXT = PATH_MAX + 320,
     PID_FILES = 16, /* looked at, where several processes could be slurmd */
     PID_TEXT = 32,
     FIRST_WITHOUT_CGROUPS = 2405,
@@ -56,27 +56,35 @@ static bool is_trusted(int pid)
     return real == effective && real == saved && real == files && (real == 0 || real == geteuid());
 }
 
-/* Which folder of which file system the process has as its root: "254:0 /";
- * "": in a chroot. Needs no right to look into the process. Returns 0, or -1. */
-static int root_of(const char *pid, char root[static ROOT_TEXT])
+/* Which file of which file system the process has at that path, without links: "254:0 /etc/x". Of
+ * its mounts, the last one above the path holds. Needs no right to look into the process. Returns
+ * 0, or -1. */
+static int place_of(const char *pid, const char *at, char place[static PLACE_TEXT])
 {
-    char path[64], line[MOUNT_LINE], device[32], folder[256], place[8];
+    char path[64], line[MOUNT_LINE], device[32], folder[256], point[256];
     snprintf(path, sizeof(path), "/proc/%s/mountinfo", pid);
     cleanup_file FILE *file = fopen(path, "re");
-    *root = '\0';
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "%*d %*d %31s %255s %7s ", device, folder, place) == 3 &&
-            strcmp(place, "/") == 0)
-            snprintf(root, ROOT_TEXT, "%s %s", device, folder);
+    *place = '\0';
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "%*d %*d %31s %255s %255s ", device, folder, point) != 3)
+            continue;
+        size_t folder_length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+        size_t length = strcmp(point, "/") == 0 ? 0 : strlen(point);
+        if (strncmp(at, point, length) == 0 && (at[length] == '/' || at[length] == '\0'))
+            snprintf(place, PLACE_TEXT, "%s %.*s%.*s", device, (int)folder_length, folder,
+                     PATH_MAX - 1, at + length);
+    }
     return file ? 0 : -1;
 }
 
-/* A slurmd in a container or chroot is of another node: what it calls its files is not here. */
-static bool is_in_our_root(int pid)
+/* A slurmd in a container, a chroot or a mount namespace may be another node's: what it calls its
+ * files need not be here. */
+static bool is_in_our_place(int pid, const char *path)
 {
-    char name[16], theirs[ROOT_TEXT], ours[ROOT_TEXT];
+    char name[16], theirs[PLACE_TEXT], ours[PLACE_TEXT];
     snprintf(name, sizeof(name), "%d", pid);
-    return root_of(name, theirs) == 0 && root_of("self", ours) == 0 && strcmp(theirs, ours) == 0;
+    return place_of(name, path, theirs) == 0 && place_of("self", path, ours) == 0 &&
+           strcmp(theirs, ours) == 0;
 }
 
 bool tccl_slurmd_in_unit(const char *cgroups)
@@ -251,7 +259,7 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
 {
     struct arguments arguments;
     char text[ARGUMENTS];
-    ssize_t size = is_slurmd(pid) && is_trusted(pid) && is_in_our_root(pid)
+    ssize_t size = is_slurmd(pid) && is_trusted(pid) && is_in_our_place(pid, "/")
                        ? tccl_process_text(pid, "cmdline", text, sizeof(text))
                        : -1;
     if (size <= 0)
@@ -264,7 +272,8 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
         snprintf(slurmd->node, sizeof(slurmd->node), "%s", arguments.node);
     int seen = find_program(pid, &arguments, slurmd->program, &slurmd->replaced);
     find_conf(pid, &arguments, slurmd->program, slurmd->conf);
-    if (conf && strcmp(conf, slurmd->conf) != 0)
+    if ((conf && strcmp(conf, slurmd->conf) != 0) ||
+        (*slurmd->conf && !is_in_our_place(pid, slurmd->conf)))
         return false;
     return seen > 0 || (seen == 0 && check_file(slurmd->program, slurm_user, why) == 0 &&
                         (!*slurmd->conf || check_file(slurmd->conf, slurm_user, why) == 0));

@@ -21,11 +21,12 @@ struct tccl_slurmd {
     char conf[PATH_MAX];    /* its slurm.conf; "": not known */
 };
 
-/* The slurmd of this node among root's processes (or our own) that have the same root folder as we.
- * Where its program can't be seen, that and slurm.conf must be root's, whoever we are. node: NULL:
- * of any name. conf: only one that has this slurm.conf; NULL: whichever it has. slurm_user: who may
- * own slurm.conf, and the program, beside root. Of several, the one that its pid file names, or
- * that is in a unit slurmd….service. Returns 0; 1: there is none; -1 with err. */
+/* The slurmd of this node among root's processes (or our own) that have the same root folder as we,
+ * and the same file as slurm.conf. Where its program can't be seen, that and slurm.conf must be
+ * root's, whoever we are. node: NULL: of any name. conf: only one that has this slurm.conf; NULL:
+ * whichever it has. slurm_user: who may own slurm.conf, and the program, beside root. Of several,
+ * the one that its pid file names, or that is in a unit slurmd….service. Returns 0; 1: there is
+ * none; -1 with err. */
 int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
                      struct tccl_slurmd *slurmd, struct tccl_error *err);
 

@@ -22,7 +22,8 @@ class Cluster:
         with self.lock:
             number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
         self.name = f'{kind}-{number}'
-        self.folder = os.path.join(marker['TMPDIR'], f'tccl-{self.name}')
+        # Each run has a /tmp of its own, but processes and sockets are seen by all: no two clusters have one name.
+        self.folder = os.path.join(marker['TMPDIR'], f'tccl-{self.name}-{os.getpid()}')
         self.start_log = os.path.join(LOGS, f'cluster-{self.name}.log')
 
     def call(self, *arguments):

@@ -413,8 +413,8 @@ static void check_decoys(void)
     end_decoy(decoy);
 }
 
-/* A slurmd whose root check_folder() is another one is of another node; one with other mounts is
- * not. */
+/* A slurmd whose root check_folder() is another one is of another node, and so is one that has
+ * another file as its slurm.conf; one with other mounts is not. */
 static void check_chroot(void)
 {
     struct tccl_slurmd slurmd;
@@ -434,6 +434,16 @@ static void check_chroot(void)
     CHECK_INT(find_unseen(1, conf), 0);
     end_decoy(decoy);
     CHECK_INT(find_unseen(1, conf), 1);
+    end_decoy(far);
+    conf = check_at("mounted/slurm.conf");
+    check_write_file(conf, "x"); /* in the folder that the decoy has hidden from itself */
+    far = start_decoy(0, "", conf);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 1);
+    CHECK_INT(find_unseen(1, conf), 1);
+    decoy = start_decoy(0, NULL, conf);
+    CHECK_INT(find_decoy(conf, &slurmd, ERR), 0);
+    CHECK_INT(slurmd.pid, decoy);
+    end_decoy(decoy);
     end_decoy(far);
 }
 
