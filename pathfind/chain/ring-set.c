@@ -104,3 +104,19 @@ int tccl_ring_set_parse(const char *text, const struct tccl_machine *machine,
             return -1;
     return tccl_ring_set_check(set, machine, err);
 }
+
+bool tccl_ring_set_reads(const struct tccl_ring_set *set)
+{
+    bool reads = false;
+    for (int i = 0; i < set->n; i++)
+        reads = reads || tccl_chain_reads(&set->rings[i]);
+    return reads;
+}
+
+void tccl_ring_set_turn(struct tccl_ring_set *set, bool reads)
+{
+    for (int i = 0; i < set->n; i++)
+        for (int k = 0; k < tccl_chain_edges(&set->rings[i]); k++)
+            if (set->rings[i].edges[k].kind != TCCL_BOUNCE)
+                set->rings[i].edges[k].kind = reads ? TCCL_P2P_READ : TCCL_P2P_WRITE;
+}

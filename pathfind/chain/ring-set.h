@@ -32,6 +32,11 @@ bool tccl_ring_set_equal(const struct tccl_ring_set *a, const struct tccl_ring_s
  * rings are, and wherever closed ones begin. */
 bool tccl_ring_set_alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b);
 
+/* Does P2P of any of its rings read? */
+bool tccl_ring_set_reads(const struct tccl_ring_set *set);
+/* All of their P2P edges read from now on, or write. */
+void tccl_ring_set_turn(struct tccl_ring_set *set, bool reads);
+
 /* The set's text, "chain | chain", GPUs by their numbers; and back, checked against the machine
  * (tccl_ring_set_check). Returns 0, or -1 with err. */
 void tccl_ring_set_format(const struct tccl_ring_set *set, const struct tccl_machine *machine,

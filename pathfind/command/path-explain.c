@@ -104,22 +104,16 @@ static void offer_table(const struct stop *stop, struct others *others)
             offer(others, stop, own->set, own->gbps);
 }
 
-static bool any_reads(const struct tccl_ring_set *set)
-{
-    bool reads = false;
-    for (int i = 0; i < set->n; i++)
-        reads = reads || tccl_chain_reads(&set->rings[i]);
-    return reads;
-}
-
 /* Measures a set in which one ring is changed. One that the profile has not measured is skipped,
- * and one that reads beside an answer that doesn't: whether P2P may read is not asked here. */
+ * and one that reads where neither the answer does nor the table, which was asked whether P2P may.
+ */
 static void offer_changed(const struct stop *stop, bool any, const struct tccl_ring_set *set,
                           struct others *others)
 {
     struct stop changed = {.class = stop->class, .set = *set};
     if (tccl_ring_set_check(set, &stop->class->source->machine, NULL) != 0 ||
-        (!any && any_reads(set) && !any_reads(&stop->set)) ||
+        (!any && tccl_ring_set_reads(set) && !tccl_ring_set_reads(&stop->set) &&
+         !tccl_table_reads(stop->class->table)) ||
         (!any && tccl_expressible(&stop->class->source->machine, set->rings, set->n, NULL) != 0) ||
         stop_measure(&changed, NULL) != 0)
         return;

@@ -39,7 +39,7 @@ static double single_bound(const struct node_class *class, bool closed)
 }
 
 /* The baseline, and the best single rings. Returns how many. */
-static int list_starts(const struct finding *finding, const struct node_class *class,
+static int list_starts(const struct finding *finding, const struct node_class *class, bool reads,
                        struct tccl_ring_set *starts)
 {
     const struct tccl_node_class *own = class->class;
@@ -50,6 +50,8 @@ static int list_starts(const struct finding *finding, const struct node_class *c
     for (int i = 0; i < tccl_class_first_set(own); i++)
         if (own->seen[i].set.n > 0 && (i == tccl_class_pairs(own)) == finding->closed)
             starts[n++] = own->seen[i].set;
+    for (int i = 0; i < n && !finding->options->any; i++)
+        tccl_ring_set_turn(&starts[i], reads);
     return n;
 }
 
@@ -65,16 +67,16 @@ static void keep_single(struct tccl_table *table, const struct tccl_rings_result
     kept->bound = fmax(kept->bound, found->gbps);
 }
 
-/* The best set of a class, into its table. */
-static int search_class(const struct finding *finding, struct node_class *class,
-                        const struct tccl_rings_options *wanted, struct tccl_rings_result *result,
-                        struct tccl_error *err)
+/* The best set of a class whose P2P edges read, or write, into its table. */
+static int search_kind(const struct finding *finding, struct node_class *class,
+                       const struct tccl_rings_options *wanted, struct tccl_rings_result *result,
+                       struct tccl_error *err)
 {
     cleanup_free struct tccl_ring_set *starts = calloc(STARTS, sizeof(*starts));
     if (!starts)
         return tccl_fail(err, "out of memory");
     if (tccl_rings_find(class->source->model, class->gpus, finding->closed, wanted, starts,
-                        list_starts(finding, class, starts), result, err) != 0)
+                        list_starts(finding, class, wanted->reads, starts), result, err) != 0)
         return tccl_fail_in(err, "%s", class->source->path);
     *finding->rated += result->rated;
     if (result->set.n == 1)
@@ -82,6 +84,27 @@ static int search_class(const struct finding *finding, struct node_class *class,
     else if (result->set.n > 1)
         tccl_table_keep_set(class->table, &result->set, result->gbps, result->bound);
     return node_class_refresh(class, err);
+}
+
+/* The best set of a class; of both kinds, where P2P may read. */
+static int search_class(const struct finding *finding, struct node_class *class,
+                        struct tccl_rings_options *wanted, struct tccl_rings_result *result,
+                        struct tccl_error *err)
+{
+    struct tccl_rings_result reading;
+    wanted->reads = false;
+    if (search_kind(finding, class, wanted, result, err) != 0)
+        return -1;
+    wanted->reads = !wanted->any && tccl_table_reads(class->table);
+    if (!wanted->reads)
+        return 0;
+    if (search_kind(finding, class, wanted, &reading, err) != 0)
+        return -1;
+    const double bound = fmax(result->bound, reading.bound);
+    if (reading.gbps > result->gbps * (1 + 1e-9))
+        *result = reading;
+    result->bound = bound;
+    return 0;
 }
 
 /* The NICs whose fabrics all classes have, as a mask. */

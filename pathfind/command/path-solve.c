@@ -23,7 +23,7 @@ static int show_progress(void *context, const struct tccl_search_progress *progr
 }
 
 static struct tccl_search_options search_options(const struct options *options,
-                                                 struct node_class *class)
+                                                 struct node_class *class, bool alone)
 {
     bool first = rings_wanted(options, class), small = class->class->n_gpus <= SMALL;
     struct tccl_search_options search = {
@@ -40,7 +40,9 @@ static struct tccl_search_options search_options(const struct options *options,
                  : small             ? 0
                                      : PAIRS,
         .trees = class->source->model && !first, /* profiles have what was measured */
+        .reads = class->source->model != NULL,
         .any = options->any,
+        .alone = alone,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
         .context = class->source,
     };
@@ -77,14 +79,9 @@ static int solve_class(const struct options *options, bool single, struct node_c
         return -1;
     if (!found && source_know(class->source, err) != 0)
         return -1;
-    struct tccl_search_options search = search_options(options, class);
+    struct tccl_search_options search = search_options(options, class, single);
     struct tccl_error why = {""};
-    int rc = 0;
-    if (!found && single) /* the ring of a single node */
-        rc = tccl_search_ring(class->source->search, class->gpus, &search,
-                              tccl_table_ring(class->table), &why);
-    else if (!found)
-        rc = tccl_search_table(class->source->search, class->table, &search, &why);
+    int rc = found ? 0 : tccl_search_table(class->source->search, class->table, &search, &why);
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     if (rc < 0)

@@ -280,6 +280,8 @@ static int choose_all(struct tccl_beside *beside, const struct tccl_floor *floor
         if (best.result)
             tccl_seen_take(seen, best.result, &best.worth, best.harms);
         class->n_seen -= several && best.harms;
+        if (several && !best.harms)
+            tccl_class_drop_twin(class);
     }
     return 0;
 }

@@ -296,9 +296,10 @@ int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_see
     }
     tccl_set_nics(&own.set, in, out);
     for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
-        if (fits(class, &class->seen[i].set, in, out, own.set.n, order)) {
+        if (tccl_ring_set_reads(&class->seen[i].set) == tccl_ring_set_reads(&own.set) &&
+            fits(class, &class->seen[i].set, in, out, own.set.n, order)) {
             struct tccl_seen *better = &class->seen[i];
-            double bound = fmin(better->bound, own.bound); /* of all sets of as many rings */
+            double bound = fmin(better->bound, own.bound); /* of all such sets of as many rings */
             if (reached(class, &own) > reached(class, better))
                 *better = own;
             better->bound = fmax(bound, better->gbps);
@@ -320,14 +321,56 @@ int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_see
     return 0;
 }
 
+static double leaves(const struct tccl_seen *seen)
+{
+    return seen->alone > 0 ? fmin(seen->gbps / seen->alone, seen->share) : seen->share;
+}
+
+/* Of two that pass through the node in the same way: what leaves the larger least share, then the
+ * faster one, then what an all-reduce has more of. */
+static bool is_better(const struct tccl_seen *a, const struct tccl_seen *b)
+{
+    const double pairs[][2] = {
+        {leaves(a), leaves(b)},
+        {a->gbps, b->gbps},
+        {tccl_reach(a->ends, a->set.rings[0].n_gpus), tccl_reach(b->ends, b->set.rings[0].n_gpus)}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+        if (fabs(pairs[i][0] - pairs[i][1]) > 1e-6 * pairs[i][1])
+            return pairs[i][0] > pairs[i][1];
+    return false;
+}
+
 const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, const int *in,
                                         const int *out, int rings,
                                         uint8_t order[static TCCL_CHAIN_RINGS])
 {
-    for (int i = 0; i < class->n_seen; i++)
-        if (fits(NULL, &class->seen[i].set, in, out, rings, order))
-            return &class->seen[i];
-    return NULL;
+    const struct tccl_seen *best = NULL;
+    uint8_t own[TCCL_CHAIN_RINGS];
+    for (int i = 0; i < class->n_seen; i++) {
+        const struct tccl_seen *seen = &class->seen[i];
+        if (!fits(NULL, &seen->set, in, out, rings, own) || (best && !is_better(seen, best)))
+            continue;
+        best = seen;
+        memcpy(order, own, sizeof(own));
+    }
+    return best;
+}
+
+void tccl_class_drop_twin(struct tccl_node_class *class)
+{
+    int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
+    uint8_t order[TCCL_CHAIN_RINGS];
+    const struct tccl_seen *last = &class->seen[class->n_seen - 1];
+    tccl_set_nics(&last->set, in, out);
+    for (int i = tccl_class_first_set(class); i < class->n_seen - 1; i++) {
+        struct tccl_seen *own = &class->seen[i];
+        if (!fits(class, &own->set, in, out, last->set.n, order))
+            continue;
+        if (is_better(last, own))
+            *own = *last;
+        class->n_seen--;
+        return;
+    }
 }
 
 /* ---- from a table ---- */

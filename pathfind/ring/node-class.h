@@ -108,9 +108,14 @@ static inline void tccl_cleanup_class(struct tccl_node_class **class)
 #define cleanup_class __attribute__((cleanup(tccl_cleanup_class)))
 
 /* Adds a set of two rings or more, if it is the best one of as many that pass through the node in
- * the same way, from and to the same fabrics. alone = 0: nobody runs beside it. Returns 0, or -1 if
- * out of memory. */
+ * the same way, from and to the same fabrics, and write, or read, as it does. alone = 0: nobody
+ * runs beside it. Returns 0, or -1 if out of memory. */
 int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_seen *set);
+
+/* The last set goes, or takes the place of another one with the same way through the node: what
+ * leaves the larger least share, its own and that of those beside it, stays, then the faster one.
+ */
+void tccl_class_drop_twin(struct tccl_node_class *class);
 
 /* The NICs of a set's chains, as many as it has; -1 each: closed. */
 void tccl_set_nics(const struct tccl_ring_set *set, int *in, int *out);
@@ -133,8 +138,8 @@ const struct tccl_seen *tccl_class_best_set(const struct tccl_node_class *class,
 int tccl_job_sets(const struct tccl_table *table, const struct tccl_machine *machine,
                   struct tccl_seen best[static 2]);
 
-/* What has these NICs, in any order; -1 each: the closed ones. order[i]: which of its chains has
- * the NICs i. NULL: the class has no such NICs, or no such set. */
+/* The fastest that has these NICs, in any order; -1 each: the closed ones. order[i]: which of its
+ * chains has the NICs i. NULL: the class has no such NICs, or no such set. */
 const struct tccl_seen *tccl_class_find(const struct tccl_node_class *class, const int *in,
                                         const int *out, int rings,
                                         uint8_t order[static TCCL_CHAIN_RINGS]);

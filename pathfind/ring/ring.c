@@ -434,12 +434,12 @@ static bool is_closed(const struct tccl_seen *seen, const struct wanted *wanted)
 }
 
 /* The best of its rings and sets of rings: beside other steps that with the largest least share
- * (neighbours.h). */
+ * (neighbours.h). Of those as fast the one of which an all-reduce reaches more. */
 static int single_node(const struct tccl_run *run, const struct wanted *wanted,
                        struct tccl_ring *ring, struct tccl_error *err)
 {
     const struct tccl_node_class *class = run->class;
-    double alone = 0, least = 0;
+    double alone = 0, least = 0, reach = 0;
     for (int i = tccl_class_pairs(class); i < class->n_seen; i++)
         if (is_closed(&class->seen[i], wanted))
             alone = fmax(alone, class->seen[i].alone);
@@ -453,9 +453,13 @@ static int single_node(const struct tccl_run *run, const struct wanted *wanted,
         ring->closes |= UINT32_C(1) << seen->set.n;
         double share = seen->harms ? 0 : fmin(seen->gbps / alone, seen->share);
         if (seen->share < wanted->share || share < least * (1 - 1e-6) ||
-            (share <= least * (1 + 1e-6) && seen->gbps <= ring->gbps * (1 + 1e-6)))
+            (share <= least * (1 + 1e-6) &&
+             (seen->gbps < ring->gbps * (1 - 1e-6) ||
+              (seen->gbps <= ring->gbps * (1 + 1e-6) &&
+               tccl_reach(seen->ends, class->n_gpus) <= reach * (1 + 1e-6)))))
             continue;
         least = share;
+        reach = tccl_reach(seen->ends, class->n_gpus);
         ring->gbps = seen->gbps;
         ring->rings = seen->set.n;
         ring->choices[0].seen = i;

@@ -181,6 +181,14 @@ void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *ho
     own->part = TCCL_HOST;
 }
 
+bool tccl_table_reads(const struct tccl_table *table)
+{
+    const struct tccl_result *own = NULL;
+    while ((own = tccl_table_next(table, own, TCCL_SINGLES)) && !tccl_chain_reads(&own->chain))
+        continue;
+    return own != NULL;
+}
+
 void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
 {
     struct tccl_result *own = NULL;
@@ -194,7 +202,8 @@ void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *ch
 
 static bool alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
 {
-    return a->n == b->n && a->rings[0].closed == b->rings[0].closed;
+    return a->n == b->n && a->rings[0].closed == b->rings[0].closed &&
+           tccl_ring_set_reads(a) == tccl_ring_set_reads(b);
 }
 
 /* In any order. */

@@ -128,9 +128,12 @@ void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *ho
 /* Keeps a ring or chain among the others, if it is new to the table and there is room. */
 void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps);
 
+/* Has it rings or chains that read? Then P2P may (search/reads). */
+bool tccl_table_reads(const struct tccl_table *table);
+
 /* Keeps a set of two rings or more (copied; not without memory), if it is the first one of as many
- * with these NICs, or better; of too many the slowest one goes. The bounds of all sets of as many
- * rings become the least of them. */
+ * with these NICs that writes, or reads, as it does, or better; of too many the slowest one goes.
+ * The bounds of all such sets of as many rings become the least of them. */
 void tccl_table_keep_set(struct tccl_table *table, const struct tccl_ring_set *set, double gbps,
                          double bound);
 

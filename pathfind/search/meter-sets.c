@@ -55,7 +55,7 @@ struct guesser {
     struct tccl_set bad[MAX_BAD];  /* could not be measured */
     int n_bad, failures;           /* failures: while ring sets were measured */
     uint8_t times[TCCL_TRANSFERS]; /* zero but while a set is rated */
-    bool closed;
+    bool closed, reads;
     int status; /* of the meter: 0, or why it has to stop */
 };
 
@@ -107,7 +107,7 @@ static bool may_use(const struct guesser *guesser, tccl_transfer transfer)
     struct tccl_device who = tccl_transfer_initiator(transfer);
     struct tccl_device whom = tccl_transfer_target(transfer);
     bool p2p = who.kind == TCCL_GPU && whom.kind == TCCL_GPU;
-    return !(p2p && tccl_transfer_reads(transfer)) && has_gpu(guesser, who) &&
+    return !(p2p && tccl_transfer_reads(transfer) != guesser->reads) && has_gpu(guesser, who) &&
            has_gpu(guesser, whom) &&
            tccl_machine_allows(guesser->task->search->machine, transfer, NULL) == 0 &&
            (!options->can || options->can(options->context, transfer));
@@ -443,12 +443,14 @@ static void explain(struct guesser *guesser, const struct tccl_set *set, double 
 
 /* ---- sets ---- */
 
-/* Of sets of so many rings; 0: none. */
-static double best_kept(const struct tccl_table *table, bool closed, int rings)
+/* Of sets of so many rings of this kind; 0: none. */
+static double best_kept(const struct guesser *guesser, int rings)
 {
     double best = 0;
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));)
-        if (own->set->n == rings && own->chain.closed == closed)
+    for (const struct tccl_result *own = NULL;
+         (own = tccl_table_next(guesser->table, own, TCCL_SETS));)
+        if (own->set->n == rings && own->chain.closed == guesser->closed &&
+            tccl_ring_set_reads(own->set) == guesser->reads)
             best = fmax(best, own->gbps);
     return best;
 }
@@ -468,7 +470,8 @@ static double try_rings(struct guesser *guesser, const struct tccl_ring_set *rin
         return 0;
     double gbps =
         rings->n * fmin(slowest, tccl_ring_set_line(rings, guesser->task->search->machine));
-    if (rings->n > 1 && gbps > best_kept(guesser->table, guesser->closed, rings->n))
+    if (rings->n > 1 && tccl_ring_set_reads(rings) == guesser->reads &&
+        gbps > best_kept(guesser, rings->n))
         tccl_table_keep_set(guesser->table, rings, gbps, fmax(bound, gbps));
     if (rings->n * slowest < guessed * (1 - noise - 1e-6))
         explain(guesser, &set, slowest);
@@ -509,6 +512,7 @@ static int look_for(struct guesser *guesser, int rings, int rounds, double *best
         const struct tccl_rings_options options = {
             .rater = &rater,
             .rings = rings,
+            .reads = guesser->reads,
             .gap = gap,
             .budget = GUESSES,
             .single_bound = isfinite(guesser->single) ? guesser->single : 0,
@@ -533,7 +537,7 @@ static int find_sets(struct guesser *guesser, bool closed, struct tccl_ring_set 
 {
     const struct tccl_machine *machine = guesser->task->search->machine;
     struct tccl_table *table = guesser->table;
-    int n = tccl_table_starts(table, closed, starts);
+    int n = tccl_table_starts(table, closed, guesser->reads, starts);
     const struct tccl_result *alone =
         closed ? tccl_table_ring(table) : tccl_table_best(table, -1, -1);
     double best = alone ? alone->gbps : 0;
@@ -550,7 +554,7 @@ static int find_sets(struct guesser *guesser, bool closed, struct tccl_ring_set 
         guesser->status ? guesser->status : look_for(guesser, 0, ROUNDS, &best, starts, n + 1);
     for (int rings = 2; rings <= 4 && status == 0 && !closed; rings += 2) {
         double none = 0;
-        if (best_kept(table, closed, rings) <= 0)
+        if (best_kept(guesser, rings) <= 0)
             status = look_for(guesser, rings, TRIES, &none, starts, n + 1);
     }
     return status;
@@ -582,6 +586,7 @@ int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table)
     int status = -1;
     if (guesser && starts) {
         guesser->task = task;
+        guesser->reads = task->reads;
         guesser->table = table;
         status = find_both(guesser, starts);
         free(guesser->rooms);

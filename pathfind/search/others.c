@@ -40,6 +40,13 @@ static void keep(struct tccl_table *table, const struct tccl_chain *chain, doubl
     tccl_table_keep_other(table, chain, gbps);
 }
 
+/* How good chains that read can be is proven where that is looked for to its end. */
+static void lift(const struct tccl_task *task, struct tccl_result *known, double bound)
+{
+    if (task->reads && task->options->others <= 0 && isfinite(bound))
+        known->bound = fmax(known->bound, bound);
+}
+
 /* What is known bounds chains whose P2P edges write. */
 static double first_bound(const struct tccl_task *task, double known)
 {
@@ -54,6 +61,7 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
         return 0;
     tccl_task_take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
+    lift(task, tccl_table_ring(table), result.bound);
     if (status >= 0 && result.chain.n_gpus &&
         result.gbps >= WORTH_KEEPING * tccl_table_ring(table)->gbps)
         keep(table, &result.chain, result.gbps);
@@ -112,6 +120,8 @@ static void keep_best(const struct tccl_task *task, struct tccl_table *table)
 {
     for (int i = 0; i < task->n_goals; i++) {
         const struct tccl_result *result = task->goals[i].result;
+        struct tccl_chain ends = {.entry = task->goals[i].entry, .exit = task->goals[i].exit};
+        lift(task, tccl_table_place(table, &ends), result->bound);
         const struct tccl_result *best =
             tccl_table_best(table, task->goals[i].entry.nic, task->goals[i].exit.nic);
         if (result->chain.n_gpus > 1 && best && result->gbps >= WORTH_KEEPING * best->gbps &&
@@ -313,7 +323,7 @@ int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table)
 
 /* ---- by reading ---- */
 
-/* The better kind is the best one. How good that kind can be is known only where it was proven. */
+/* The better kind is the best one. */
 static void promote(struct tccl_table *table, double noise)
 {
     struct tccl_result *own = NULL, *best;
@@ -330,7 +340,9 @@ int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table)
     if (status != 0)
         return status < 0 ? -1 : task->search->meter.stopped;
     task->reads = true;
-    status = find_within(task, table, all) != 0 || find_within(task, table, 0) != 0 ? -1 : 0;
+    status = find_within(task, table, all);
+    if (status == 0 && task->options->others > 0)
+        status = find_within(task, table, 0);
     task->reads = false;
     task->shun = 0;
     promote(table, fmax(task->options->noise, 1e-9));

@@ -36,7 +36,7 @@ struct bound {
     const struct tccl_model *model;
     const struct tccl_machine *machine;
     uint32_t gpus;
-    bool closed, any;
+    bool closed, reads, any;
     int rings;
     int n_transfers;
     tccl_transfer transfers[TCCL_TRANSFERS];
@@ -52,7 +52,7 @@ struct bound {
     double *rows, *limits, *values;
 };
 
-/* The transfers that chains over the GPUs may have: P2P edges write, unless any may be there. */
+/* The transfers that chains over the GPUs may have. */
 static bool may_use(const struct bound *bound, tccl_transfer transfer)
 {
     struct tccl_device from = tccl_transfer_initiator(transfer);
@@ -62,7 +62,7 @@ static bool may_use(const struct bound *bound, tccl_transfer transfer)
         return false;
     if (from.kind == TCCL_NIC)
         return !bound->closed;
-    return to.kind != TCCL_GPU || bound->any || !tccl_transfer_reads(transfer);
+    return to.kind != TCCL_GPU || bound->any || tccl_transfer_reads(transfer) == bound->reads;
 }
 
 static int list_transfers(struct bound *bound, struct tccl_error *err)
@@ -459,8 +459,9 @@ static int find_bound(struct bound *bound, double least, double *gbps, struct tc
     return status < 0 ? -1 : 0;
 }
 
-int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool any,
-                      int from, int to, double least, double *bounds, struct tccl_error *err)
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool reads,
+                      bool any, int from, int to, double least, double *bounds,
+                      struct tccl_error *err)
 {
     cleanup_free struct bound *bound = calloc(1, sizeof(*bound));
 
@@ -470,6 +471,7 @@ int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed
     bound->machine = tccl_model_machine(model);
     bound->gpus = gpus;
     bound->closed = closed;
+    bound->reads = reads;
     bound->any = any;
     memset(bound->memories, -1, sizeof(bound->memories));
     int status = list_transfers(bound, err) == 0 ? list_shared(bound, err) : -1;

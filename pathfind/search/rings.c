@@ -65,12 +65,14 @@ static struct tccl_port port_of(const struct plan *plan, int ring, int end, int 
     return (struct tccl_port){plan->nics[ring][end], direct ? itself : memory};
 }
 
-static struct tccl_edge edge_of(const struct plan *plan, int ring, int from, int to)
+static struct tccl_edge edge_of(const struct finder *finder, const struct plan *plan, int ring,
+                                int from, int to)
 {
     int own = plan->edges[ring][to];
     if (own >= BY_MEMORY)
         return (struct tccl_edge){TCCL_BOUNCE, (uint8_t)(own - BY_MEMORY)};
-    if (own == BY_READ)
+    if (own == BY_READ ||
+        (own == AS_ALL && finder->options->reads && plan->islands[from] == plan->islands[to]))
         return (struct tccl_edge){.kind = TCCL_P2P_READ};
     if (own == DIRECTLY || plan->islands[from] == plan->islands[to])
         return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
@@ -87,7 +89,7 @@ static void make_chain(const struct finder *finder, const struct plan *plan, int
     chain->closed = finder->closed;
     memcpy(chain->gpus, order, n);
     for (int i = 0; i < tccl_chain_edges(chain); i++)
-        chain->edges[i] = edge_of(plan, ring, order[i], order[(i + 1) % n]);
+        chain->edges[i] = edge_of(finder, plan, ring, order[i], order[(i + 1) % n]);
     if (finder->closed)
         return;
     chain->entry = port_of(plan, ring, 0, order[0]);
@@ -630,8 +632,9 @@ static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, d
     const struct tccl_rings_rater *rater = finder->options->rater;
     for (int i = from; i <= to && rater; i++)
         bounds[i] = rater->bound;
-    if (!rater && tccl_rings_bounds(finder->model, gpus, finder->closed, finder->options->any, from,
-                                    to, finder->result->gbps, bounds, finder->err) != 0)
+    if (!rater && tccl_rings_bounds(finder->model, gpus, finder->closed, finder->options->reads,
+                                    finder->options->any, from, to, finder->result->gbps, bounds,
+                                    finder->err) != 0)
         return -1;
     for (int i = from; i <= to && single > 0; i++)
         bounds[i] = fmin(bounds[i], i * single); /* no ring of a set is faster than one alone */

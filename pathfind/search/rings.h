@@ -26,6 +26,7 @@ struct tccl_rings_options {
     int rings;   /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
     bool any;    /* sets count that a stock NCCL can't be made to build, too; then none is proven
                   * exactly, and as many sets again are rated */
+    bool reads;  /* P2P edges read, else they write; with any: as each likes */
     bool turns;  /* rings may leave by another fabric than that by which they came, if others of
                   * the set come in by that one: over an even number of nodes, say, two of them
                   * change places on each */
@@ -43,19 +44,20 @@ struct tccl_rings_result {
     long rated;
 };
 
-/* starts: n sets to begin with, such as the best single chains and the baseline; one that a stock
- * NCCL can't be made to build is mended. closed: of a single node; else of each of several equal
- * ones: each ring keeps to one fabric, unless they turn. Returns 0 (gbps is 0 if
- * there is no set), or -1 with err. */
+/* starts: n sets to begin with, such as the best single chains and the baseline, whose P2P edges
+ * are as those that are wanted; one that a stock NCCL can't be made to build is mended. closed: of
+ * a single node; else of each of several equal ones: each ring keeps to one fabric, unless they
+ * turn. Returns 0 (gbps is 0 if there is no set), or -1 with err. */
 int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
                     const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
                     int n, struct tccl_rings_result *result, struct tccl_error *err);
 
 /* What no set of from to to rings at once over the GPUs can be faster than, GB/s of all together,
  * by their number in bounds; none is below least, which is known to be in reach. closed: of a
- * single node. any: also of sets that a stock NCCL can't be made to build. Returns 0, or -1 with
- * err. */
-int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool any,
-                      int from, int to, double least, double *bounds, struct tccl_error *err);
+ * single node. reads: P2P edges read, else they write. any: also of sets that a stock NCCL can't be
+ * made to build. Returns 0, or -1 with err. */
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, bool reads,
+                      bool any, int from, int to, double least, double *bounds,
+                      struct tccl_error *err);
 
 #endif

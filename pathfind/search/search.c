@@ -362,16 +362,24 @@ static int find_hosts(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+static int find_reading_sets(struct tccl_task *task, struct tccl_table *table)
+{
+    task->reads = true;
+    return tccl_task_find_sets(task, table);
+}
+
 /* Ring sets are asked for no more sets than all else was, by all searches so far; a few at least.
  */
 static int find_sets(struct tccl_search *search, struct tccl_table *table,
-                     const struct tccl_search_options *options, struct tccl_error *err)
+                     const struct tccl_search_options *options,
+                     int (*find)(struct tccl_task *task, struct tccl_table *table),
+                     struct tccl_error *err)
 {
     long before = search->meter.asked, measured = search->meter.measured;
     long most = before - 2 * search->sets;
     most = most < FEW_SETS ? FEW_SETS : most;
     most = most < options->sets ? most : options->sets;
-    int status = find_beside(search, table, options, most, tccl_task_find_sets, err);
+    int status = find_beside(search, table, options, most, find, err);
     search->sets += search->meter.asked - before;
     search->sets_measured += search->meter.measured - measured;
     return status;
@@ -446,13 +454,15 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
         more |= find_hosts(search, table, options, err);
     if (more >= 0 && built && options->others > 0)
         more |= find_beside(search, table, options, options->others, tccl_task_find_others, err);
-    if (more >= 0 && built && options->others > 0 && options->reads)
+    if (more >= 0 && built && options->reads)
         more |= find_beside(search, table, options, options->others, tccl_task_find_reads, err);
     if (more >= 0 && built && options->trees)
         more |= find_beside(search, table, options, 0, tccl_task_find_trees, err);
     lift_pairs(search, table, pairs_then);
     if (more >= 0 && built && options->sets > 0)
-        more |= find_sets(search, table, options, err);
+        more |= find_sets(search, table, options, tccl_task_find_sets, err);
+    if (more >= 0 && built && options->sets > 0 && tccl_table_reads(table))
+        more |= find_sets(search, table, options, find_reading_sets, err);
     if (more >= 0 && options->settle > 0)
         more |= find_beside(search, table, options, 0, tccl_task_settle, err);
     return more < 0 ? -1 : pairs | status | more;

@@ -57,8 +57,9 @@ struct tccl_search_options {
                     best one has some: sets to ask for at most, beside the budget; 0: none */
     long others; /* also rings and chains of other footprints (table.h): sets to ask for at most,
                     beside the budget; 0: none */
-    bool reads;  /* others also of chains whose P2P edges read, where that loses nothing: as many
-                    sets  more; the best ones, where they are better */
+    bool reads;  /* also chains whose P2P edges read, where that loses nothing: the best ones,
+                    where they are better, else others; as many sets more as for others, if these
+                    are wanted */
     long sets;   /* also ring sets: sets of transfers to ask for at most, beside the budget, and by
                     all searches no more than for all else, but for a few; 0: none */
     bool alone;  /* only what concerns the node alone: its ring, and what goes beside that */

@@ -52,7 +52,7 @@ static void add_rotations(const struct tccl_table *table, struct tccl_ring_set *
     }
 }
 
-int tccl_table_starts(const struct tccl_table *table, bool closed,
+int tccl_table_starts(const struct tccl_table *table, bool closed, bool reads,
                       struct tccl_ring_set starts[static TCCL_TABLE_STARTS])
 {
     const struct tccl_baseline *own = &table->baselines[closed][TCCL_NEWEST];
@@ -60,14 +60,15 @@ int tccl_table_starts(const struct tccl_table *table, bool closed,
     add_start(starts, &n, own->set.rings, own->set.n);
     if (closed && tccl_table_ring(table)->chain.n_gpus)
         add_start(starts, &n, &tccl_table_ring(table)->chain, 1);
-    if (closed)
-        return n;
-    add_rotations(table, starts, &n);
-    for (int i = 0; i < TCCL_MAX_NICS * TCCL_MAX_NICS; i++) {
+    if (!closed)
+        add_rotations(table, starts, &n);
+    for (int i = 0; i < TCCL_MAX_NICS * TCCL_MAX_NICS && !closed; i++) {
         const struct tccl_result *chain = best_of(table, i / TCCL_MAX_NICS, i % TCCL_MAX_NICS);
         if (chain)
             add_start(starts, &n, &chain->chain, 1);
     }
+    for (int i = 0; i < n; i++)
+        tccl_ring_set_turn(&starts[i], reads);
     return n;
 }
 
@@ -79,7 +80,7 @@ struct work {
     const struct tccl_table_sets_options *options;
     struct tccl_ring_set *starts;
     int n_starts;
-    bool closed;
+    bool closed, reads;
     double single_bound;
     struct tccl_error *err;
 };
@@ -97,7 +98,8 @@ static bool has_set(const struct work *work, int rings, uint32_t nics)
     for (const struct tccl_result *own = NULL;
          (own = tccl_table_next(work->table, own, TCCL_SETS));) {
         const struct tccl_ring_set *set = own->set;
-        bool within = set->n == rings && set->rings[0].closed == work->closed;
+        bool within = set->n == rings && set->rings[0].closed == work->closed &&
+                      tccl_ring_set_reads(set) == work->reads;
         for (int k = 0; k < set->n && within && !work->closed; k++)
             within = (nics >> set->rings[k].entry.nic & 1) && (nics >> set->rings[k].exit.nic & 1);
         if (within)
@@ -113,6 +115,7 @@ static int find_one(struct work *work, int rings, uint32_t nics, bool turns)
     const struct tccl_table_sets_options *options = work->options;
     const struct tccl_rings_options wanted = {
         .rings = rings,
+        .reads = work->reads,
         .turns = turns,
         .gap = fmax(options->gap, 0.01),
         .budget = options->budget,
@@ -126,7 +129,7 @@ static int find_one(struct work *work, int rings, uint32_t nics, bool turns)
     if (tccl_rings_find(work->model, work->table->gpus, work->closed, &wanted, work->starts,
                         work->n_starts, &found, work->err) != 0)
         return -1;
-    if (found.set.n < 2)
+    if (found.set.n < 2 || tccl_ring_set_reads(&found.set) != work->reads)
         return 0;
     tccl_table_keep_set(work->table, &found.set, found.gbps, found.bound);
     return 0;
@@ -146,7 +149,7 @@ static int find_sets(struct work *work, bool closed)
     const struct tccl_machine *machine = tccl_model_machine(work->model);
     uint32_t all = machine->n_nics ? (UINT32_C(1) << machine->n_nics) - 1 : 0;
     work->closed = closed;
-    work->n_starts = tccl_table_starts(work->table, closed, work->starts);
+    work->n_starts = tccl_table_starts(work->table, closed, work->reads, work->starts);
     work->single_bound = single_bound(work->table, closed);
     int status = find_by(work, all);
     if (closed || machine->n_nics == 0 || tccl_machine_fabric(machine, 0) == all)
@@ -168,9 +171,12 @@ int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *tabl
     int status = 0;
     if (!starts)
         return tccl_fail(err, "out of memory");
-    if (__builtin_popcount(table->gpus) > 1)
-        status = find_sets(&work, true);
-    if (status == 0 && !options->alone && tccl_model_machine(model)->n_nics > 0)
-        status = find_sets(&work, false);
+    for (int reads = 0; reads <= tccl_table_reads(table) && status == 0; reads++) {
+        work.reads = reads;
+        if (__builtin_popcount(table->gpus) > 1)
+            status = find_sets(&work, true);
+        if (status == 0 && !options->alone && tccl_model_machine(model)->n_nics > 0)
+            status = find_sets(&work, false);
+    }
     return status;
 }

@@ -157,8 +157,9 @@ int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table);
 
 /* ---- meter-sets.c: several rings at once ---- */
 
-/* Finds ring sets by measuring and keeps them in the table: of the node alone, and between NICs;
- * the best number of rings, and 2 and 4. Returns 0; 1 when stopped; -1 with err. */
+/* Finds ring sets by measuring and keeps them in the table, of the task's kind (reads): of the node
+ * alone, and between NICs; the best number of rings, and 2 and 4. Returns 0; 1 when stopped; -1
+ * with err. */
 int tccl_task_find_sets(struct tccl_task *task, struct tccl_table *table);
 
 /* ---- settle.c: measured again ---- */

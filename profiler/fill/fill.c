@@ -332,9 +332,7 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
         return;
     bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
     double noise = fill->backend->noise > 0 ? table->noise : 0;
-    bool writes = true;
-    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SINGLES));)
-        writes = writes && !tccl_chain_reads(&own->chain);
+    bool writes = !tccl_table_reads(table);
     keep_better(tccl_table_ring(table), tccl_table_ring(old), doubtful, writes, noise);
     for (int i = 0; i < tccl_table_pairs(table); i++)
         keep_better(&table->results[i], &old->results[i], doubtful, writes, noise);
@@ -343,9 +341,9 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
          (own = tccl_table_next(old, own, TCCL_HOSTS | TCCL_SETS));) {
         struct tccl_result host = *own;
         host.gbps /= 1 + noise;
-        if (own->set)
+        if (own->set && !(writes && tccl_ring_set_reads(own->set)))
             tccl_table_keep_set(table, own->set, host.gbps, own->bound);
-        else if (!own->chain.closed)
+        else if (!own->set && !own->chain.closed)
             tccl_table_keep_host(table, &host);
     }
     table->measured += old->measured;

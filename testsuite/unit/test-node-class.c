@@ -392,8 +392,14 @@ static void check_best(const struct tccl_node_class *class)
     }
 }
 
-/* The best set of each way stays, and is found by its NICs in any order; a journey as JSON changes
- * nothing. */
+/* The same way, and both write, or read. */
+static bool twins(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    return way_of(a) == way_of(b) && tccl_ring_set_reads(a) == tccl_ring_set_reads(b);
+}
+
+/* The best set of each way and kind stays, and is found by its NICs in any order; a journey as JSON
+ * changes nothing. */
 TEST(sets)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
@@ -405,7 +411,7 @@ TEST(sets)
         int before = class->n_seen, same = 0;
         check_best(class);
         for (int i = 0; i < before; i++) {
-            if (way_of(&class->seen[i].set) != way_of(&set.set))
+            if (!twins(&class->seen[i].set, &set.set))
                 continue;
             best = fmax(best, class->seen[i].gbps);
             same++;
@@ -414,9 +420,13 @@ TEST(sets)
         CHECK_INT(tccl_node_class_add_set(class, &set), 0);
         CHECK_INT(class->n_seen, before + 1 - same);
         for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
-            if (way_of(&class->seen[i].set) == way_of(&set.set))
+            if (twins(&class->seen[i].set, &set.set))
                 found = class->seen[i].gbps;
         CHECK(found == best);
+        double fastest = best;
+        for (int i = tccl_class_first_set(class); i < class->n_seen; i++)
+            if (way_of(&class->seen[i].set) == way_of(&set.set))
+                fastest = fmax(fastest, class->seen[i].gbps);
         int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS], n = set.set.n;
         uint8_t order[TCCL_CHAIN_RINGS];
         tccl_set_nics(&set.set, in, out);
@@ -427,7 +437,7 @@ TEST(sets)
         out[0] = out[n - 1];
         out[n - 1] = swap;
         const struct tccl_seen *own = tccl_class_find(class, in, out, n, order);
-        CHECK(own && own->gbps == best && own->share == 1);
+        CHECK(own && own->gbps == fastest && own->share == 1);
         for (int r = 0; own && r < n && in[0] >= 0; r++)
             CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
                   own->set.rings[order[r]].exit.nic == out[r]);

@@ -7,8 +7,9 @@
 #include "random-model.h"
 #include "ring/node-class.h"
 #include "search/search.h"
+#include "search/table-sets.h"
 
-enum { ROUNDS = 400, OTHERS = 100000 };
+enum { ROUNDS = 100, OTHERS = 100000 };
 
 static int refused, read_better, wrote_better;
 
@@ -101,6 +102,59 @@ static double seen(const struct tccl_table *table, const struct tccl_machine *ma
     return ring->gbps;
 }
 
+/* The best set of each kind is in the table, and a step sees those that it may have. */
+static void check_sets(const char *name, uint32_t gpus, bool may_read, double least)
+{
+    static const enum tccl_view views[] = {TCCL_VIEW_WRITES, TCCL_VIEW_READS, TCCL_VIEW_ALL};
+    const struct tccl_model *model = load_machine(name);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_search_options chains = {
+        .gap = 0.03, .others = OTHERS, .reads = true, .alone = true};
+    const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000, .alone = true};
+    owned(search) struct tccl_search *search =
+        tccl_search_new(machine, tccl_model_meter(model), NULL);
+    owned(table) struct tccl_table *table = tccl_table_new(machine, gpus);
+    double best[2] = {0};
+    CHECK(tccl_search_table(search, table, &chains, ERR) >= 0);
+    CHECK_OK(tccl_table_find_sets(model, table, &options, ERR));
+    CHECK_OK(tccl_table_check(table, machine, ERR));
+    for (const struct tccl_result *own = NULL; (own = tccl_table_next(table, own, TCCL_SETS));) {
+        tccl_transfer all[TCCL_MAX_SIDE];
+        double rates[TCCL_MAX_SIDE], slow = INFINITY;
+        bool reads = false, writes = false;
+        int n = 0;
+        for (int i = 0; i < own->set->n; i++) {
+            const struct tccl_chain *chain = &own->set->rings[i];
+            struct tccl_set one;
+            tccl_chain_set(chain, &one);
+            for (int k = 0; k < one.count; k++)
+                all[n++] = one.transfers[k];
+            for (int k = 0; k < chain->n_gpus; k++) {
+                reads |= chain->edges[k].kind == TCCL_P2P_READ;
+                writes |= chain->edges[k].kind == TCCL_P2P_WRITE;
+            }
+        }
+        CHECK_INT(tccl_model_rates(model, all, n, rates, NULL, NULL), 0);
+        for (int i = 0; i < n; i++)
+            slow = fmin(slow, rates[i]);
+        CHECK(fabs(own->gbps - own->set->n * slow) < 1e-6 * own->gbps);
+        CHECK(!(reads && writes) && (may_read || !reads));
+        best[reads] = fmax(best[reads], own->gbps);
+    }
+    for (int v = 0; v < 3; v++) {
+        double most = 0, wanted = v < 2 ? best[v] : fmax(best[0], best[1]);
+        cleanup_class struct tccl_node_class *class =
+            tccl_node_class_from_table(table, machine, views[v]);
+        for (int i = tccl_class_first_set(class); i < class->n_seen; i++) {
+            for (int k = 0; k < class->seen[i].set.n; k++)
+                CHECK(tccl_view_allows(views[v], &class->seen[i].set.rings[k]));
+            most = fmax(most, class->seen[i].gbps);
+        }
+        CHECK(most >= wanted || gpus != (1u << machine->n_gpus) - 1);
+    }
+    CHECK(best[1] >= least * tccl_table_ring(table)->gbps);
+}
+
 static void check_table(const struct tccl_model *model, uint32_t gpus)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -142,4 +196,13 @@ TEST(random)
     }
     CHECK(refused > 0 && read_better > 0 && wrote_better > 0);
     printf("%d refused, %d better by reading, %d by writing\n", refused, read_better, wrote_better);
+}
+
+/* least: what the best set that reads has at least, as a part of the best single ring. */
+TEST(sets)
+{
+    check_sets("turin-pex890", 0xff, true, 1.25);
+    check_sets("turin-pex890", 0x55, true, 0);
+    check_sets("amd-4gpu", 0xf, false, 0);
+    check_sets("dual-8gpu", 0xff, false, 0);
 }

@@ -30,6 +30,7 @@ struct trial {
     const struct tccl_machine *machine;
     int n;
     bool closed;
+    bool reads;                 /* P2P edges read, else they write */
     bool any;                   /* what NCCL can't build, too */
     int order[GPUS], how[GPUS]; /* of an edge: -2 read, -1 written, else the memory */
     int n_chains;
@@ -186,10 +187,11 @@ static void try_edges(struct trial *trial, int edge)
         return;
     }
     int from = trial->order[edge], to = trial->order[(edge + 1) % trial->n];
-    int first = !trial->machine->p2p[from][to] ? 0 : trial->any ? -2 : -1;
+    int first = !trial->machine->p2p[from][to] ? 0 : trial->any || trial->reads ? -2 : -1;
     for (trial->how[edge] = first; trial->how[edge] < trial->machine->n_memories;
          trial->how[edge]++)
-        try_edges(trial, edge + 1);
+        if (trial->how[edge] != -1 || trial->any || !trial->reads)
+            try_edges(trial, edge + 1);
 }
 
 static void try_orders(struct trial *trial, int depth, unsigned used)
@@ -301,14 +303,14 @@ static void check_order(const struct tccl_model *model, const struct tccl_ring_s
 
 static void check_rings(const struct trial *trial, int rings)
 {
-    struct tccl_rings_options options = {.rings = rings, .seed = 1};
+    struct tccl_rings_options options = {.rings = rings, .reads = trial->reads, .seed = 1};
     struct tccl_rings_result result;
     struct tccl_error err = {""};
     double bounds[3] = {0}, best = trial->best[rings];
     uint32_t gpus = (1u << trial->n) - 1;
-    CHECK_INT(
-        tccl_rings_bounds(trial->model, gpus, trial->closed, false, rings, rings, 0, bounds, &err),
-        0);
+    CHECK_INT(tccl_rings_bounds(trial->model, gpus, trial->closed, trial->reads, false, rings,
+                                rings, 0, bounds, &err),
+              0);
     double bound = bounds[rings];
     CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
               0);
@@ -366,6 +368,7 @@ static void check_random(unsigned long *state, int gpus, int nics)
     trial->machine = tccl_model_machine(model);
     trial->n = gpus;
     trial->closed = nics == 0;
+    trial->reads = random_below(state, 2);
     try_orders(trial, 0, 0);
     try_pairs(trial);
     check_rings(trial, 1);

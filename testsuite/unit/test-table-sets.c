@@ -84,7 +84,7 @@ static void check_sets_of(const struct tccl_model *model, const struct tccl_tabl
         CHECK(own->bound >= own->gbps && (!bounded || isfinite(own->bound)));
     }
     for (int closed = 0; closed < 2; closed++) {
-        int n = tccl_table_starts(table, closed, starts);
+        int n = tccl_table_starts(table, closed, false, starts);
         CHECK(n > 0);
         for (int i = 0; i < n; i++)
             if (starts[i].n > 1 &&
