@@ -1,7 +1,6 @@
 /* beside-text.c: the text of the steps that run beside one on its node. */
 #include "chain/beside-text.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

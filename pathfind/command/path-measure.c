@@ -1,5 +1,4 @@
 /* path-measure.c: tccl-path measure: the bandwidth of any load. */
-#include <math.h>
 
 #include "base/cleanup.h"
 #include "base/fields.h"

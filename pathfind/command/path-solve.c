@@ -2,7 +2,6 @@
 #include "command/path-answer.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "command/path-route.h"

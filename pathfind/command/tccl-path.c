@@ -1,6 +1,5 @@
 /* tccl-path.c: the rings of a cluster, offline, from models and profiles. The command line, by one
  * table. */
-#include <errno.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "draw/chart.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "draw/svg.h"
 

@@ -1,6 +1,5 @@
 /* sheet-text.c: a sheet on a terminal. */
 #include <math.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "draw/sheet.h"

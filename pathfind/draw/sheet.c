@@ -2,7 +2,6 @@
 #include "draw/sheet.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "draw/chart.h"

@@ -1,11 +1,9 @@
 /* alike.c: GPU sets that stand for others, and tables moved from one to another. */
 #include "search/alike.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fields.h"
 #include "search/likeness.h"
 
 uint32_t tccl_alike_first(const struct tccl_alike *alike, uint32_t gpus, struct tccl_exchange *move)

@@ -2,7 +2,6 @@
  * known bounds say that they are no better than the best one; what is left is measured, one tree
  * after the other, and what makes it slow bounds the next ones, as with chains (search.h). */
 #include <math.h>
-#include <string.h>
 
 #include "search/task.h"
 

@@ -1,6 +1,5 @@
 /* profile-report.c: tccl-profile report: the bandwidths and what congests, as text, JSON or a page.
  */
-#include <string.h>
 
 #include "base/fileio.h"
 #include "command/profile-command.h"

@@ -2,7 +2,6 @@
  * of time. */
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

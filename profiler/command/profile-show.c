@@ -1,5 +1,4 @@
 /* profile-show.c: tccl-profile show and list: profiles as tables. */
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* profile-verify.c: tccl-profile verify: reads every file of a profile. */
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "command/profile-command.h"

@@ -1,6 +1,5 @@
 /* discover-users.c: who uses the GPUs now, as far as this process may see; MIG and MPS. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

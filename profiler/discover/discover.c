@@ -1,7 +1,6 @@
 /* discover.c: the machine that this is, or that lstopo or NCCL recorded. */
 #include "discover/discover.h"
 
-#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "fill/drift.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fileio.h"
 #include "base/process.h"
 #include "client/hostlist.h"

@@ -1,7 +1,6 @@
 /* cache-write.c: making a profile and adding to it. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* report-make.c: what a profile says, put together. */
 #include "report/report.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

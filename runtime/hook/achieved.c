@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/device.h"
 #include "base/loaded.h"

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/device.h"
 #include "nccl/shim-nccl.h"
 
 enum { FRESH, OFF, ARMED };

@@ -1,9 +1,7 @@
 /* nccllog.c: NCCL's own log: where it is, and notes of what was read from it. */
 #include "verify/verify.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

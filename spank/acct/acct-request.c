@@ -2,7 +2,6 @@
 #include "acct/acct-request.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "acct/acct-time.h"

@@ -1,5 +1,4 @@
 /* acct-ring-page.c: the ring of a step as a page. */
-#include <string.h>
 
 #include "acct/acct-ring.h"
 #include "acct/acct.h"

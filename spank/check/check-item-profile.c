@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fields.h"
-#include "base/numberset.h"
 #include "check/check-items.h"
 #include "discover/discover-topology.h"
 #include "discover/discover.h"

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "client/client.h"
-#include "client/hostlist.h"
 #include "client/message.h"
 
 enum { ABSENT = 1, UNKNOWN = 3, ASK_MS = 2500 };

@@ -2,7 +2,6 @@
  * does. Without a peer the other end is a thread of this process, over 127.0.0.1. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

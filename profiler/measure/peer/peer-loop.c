@@ -1,7 +1,6 @@
 /* peer-loop.c: the other end in a thread of this process. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>

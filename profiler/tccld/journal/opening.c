@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fileio.h"
 #include "base/folder.h"
 #include "records/outbox.h"
 #include "records/records.h"

@@ -3,7 +3,6 @@
 #include "tccld/net/frames.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/frame.h"
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fileio.h"
 #include "base/folder.h"
 #include "tccld/main/log.h"
 
