@@ -242,15 +242,6 @@ void tccl_groups_free(struct tccl_groups *groups)
     free(groups);
 }
 
-static void add_baselines(struct tccl_groups *groups, struct list *list,
-                          const struct tccl_table *table)
-{
-    for (int i = 0; i < TCCL_GENERATIONS; i++) {
-        list->baselines[i] = table->baselines[groups->closed][i];
-        groups->unit = fmax(groups->unit, list->baselines[i].gbps);
-    }
-}
-
 int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
                     struct tccl_error *err)
 {
@@ -272,7 +263,10 @@ int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
     groups->unit = fmax(groups->unit, list->results[0].gbps);
     groups->noise = fmax(groups->noise, table->noise);
     groups->measured = (groups->n == 0 || groups->measured) && tccl_meter_measured(table->source);
-    add_baselines(groups, list, table);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        list->baselines[i] = table->baselines[groups->closed][i];
+        groups->unit = fmax(groups->unit, list->baselines[i].gbps);
+    }
     groups->n++;
     return 0;
 }

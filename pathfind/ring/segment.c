@@ -88,18 +88,13 @@ static bool same_word(const struct word *a, const struct word *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-static unsigned hash_word(const struct word *word)
+/* The number of the word, which may be new; -1: there is no room. */
+static int find_word(struct merge *merge, const struct word *word)
 {
     uint64_t hash = 0;
     for (int i = 0; i < TCCL_CHAIN_RINGS; i++)
         hash = (hash ^ word->fabrics[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return (unsigned)(hash >> 32) % SLOTS;
-}
-
-/* The number of the word, which may be new; -1: there is no room. */
-static int find_word(struct merge *merge, const struct word *word)
-{
-    unsigned at = hash_word(word);
+    unsigned at = (unsigned)(hash >> 32) % SLOTS;
     for (; merge->slots[at]; at = (at + 1) % SLOTS)
         if (same_word(&merge->words[merge->slots[at] - 1], word))
             return merge->slots[at] - 1;

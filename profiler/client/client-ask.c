@@ -142,13 +142,6 @@ static int ask_page(struct home *home, json_t **filter, json_t *records, struct 
     return 0;
 }
 
-/* The limit over all pages. */
-static size_t wanted(const json_t *filter)
-{
-    json_int_t limit = json_integer_value(json_object_get(filter, "limit"));
-    return limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
-}
-
 static struct home find_home(const struct tccl_conf *conf, int timeout_ms, int *complete)
 {
     struct home home = {.conf = conf, .fd = -1, .deadline = tccl_now_ms() + timeout_ms};
@@ -191,7 +184,9 @@ static json_t *query(struct home *home, const json_t *filter, int each_ms, struc
 {
     cleanup_json json_t *records = json_array();
     cleanup_json json_t *page = filter ? json_deep_copy(filter) : json_object();
-    size_t most = wanted(page);
+    /* The limit over all pages. */
+    json_int_t limit = json_integer_value(json_object_get(page, "limit"));
+    size_t most = limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
     while (page && json_array_size(records) < most) {
         if (each_ms)
             home->deadline = tccl_now_ms() + each_ms;

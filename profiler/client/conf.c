@@ -597,9 +597,16 @@ static void join_down(struct tccl_conf *conf)
         conf->n_down += conf->peers[i].down > 0;
 }
 
-/* If two lines name one node, the later one is wrong; of several errors, the first is reported. */
-static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
+static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
 {
+    if (conf->n_peers)
+        qsort(conf->peers, (size_t)conf->n_peers, sizeof(*conf->peers), compare_entries);
+    for (int i = 0; i < conf->n_peers; i++)
+        if (conf->peers[i].port == 0)
+            conf->peers[i].port = conf->port;
+    join_down(conf);
+    /* If two lines name one node, the later one is wrong; of several errors, the first is reported.
+     */
     const struct tccl_peer *wrong = NULL;
     for (int i = 1; i < conf->n_peers; i++) {
         const struct tccl_peer *peer = &conf->peers[i];
@@ -609,17 +616,6 @@ static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
     return wrong ? tccl_fail(err, "%s:%d: [peers] names node %s twice, first in line %d",
                              conf->path, wrong->line, wrong->node, wrong[-1].line)
                  : 0;
-}
-
-static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
-{
-    if (conf->n_peers)
-        qsort(conf->peers, (size_t)conf->n_peers, sizeof(*conf->peers), compare_entries);
-    for (int i = 0; i < conf->n_peers; i++)
-        if (conf->peers[i].port == 0)
-            conf->peers[i].port = conf->port;
-    join_down(conf);
-    return refuse_twice(conf, err);
 }
 
 static int read_file(struct tccl_conf *conf, bool must, bool past, struct tccl_error *err)

@@ -230,8 +230,14 @@ static bool continues(const struct cut *first, const struct cut *last, const str
            !strncmp(text, next->name + next->head, next->digits);
 }
 
-static void print_ranges(FILE *out, const struct cut *cuts, size_t count)
+static void print_family(FILE *out, const struct cut *cuts, size_t count)
 {
+    const struct cut *cut = &cuts[0];
+    if (count == 1) {
+        fputs(cut->name, out);
+        return;
+    }
+    fprintf(out, "%.*s[", (int)cut->head, cut->name);
     for (size_t i = 0; i < count;) {
         size_t last = i;
         while (last + 1 < count && continues(&cuts[i], &cuts[last], &cuts[last + 1]))
@@ -241,17 +247,6 @@ static void print_ranges(FILE *out, const struct cut *cuts, size_t count)
             fprintf(out, "-%.*s", (int)cuts[last].digits, cuts[last].name + cuts[last].head);
         i = last + 1;
     }
-}
-
-static void print_family(FILE *out, const struct cut *cuts, size_t count)
-{
-    const struct cut *cut = &cuts[0];
-    if (count == 1) {
-        fputs(cut->name, out);
-        return;
-    }
-    fprintf(out, "%.*s[", (int)cut->head, cut->name);
-    print_ranges(out, cuts, count);
     fprintf(out, "]%s", cut->name + cut->head + cut->digits);
 }
 

@@ -62,23 +62,18 @@ static bool nodes_match(const char *list, const struct policy_facts *facts, char
     return true;
 }
 
-static void format_range(const struct tccl_range *range, char text[static 32])
-{
-    if (range->max == range->min)
-        snprintf(text, 32, "%d", range->min);
-    else if (range->max == INT_MAX)
-        snprintf(text, 32, "%d-", range->min);
-    else
-        snprintf(text, 32, "%d-%d", range->min, range->max);
-}
-
 static bool range_matches(const char *key, const struct tccl_range *range, const char *what,
                           int number, char *why)
 {
     char text[32];
     if (range->max == 0 || (number >= range->min && number <= range->max && number > 0))
         return true;
-    format_range(range, text);
+    if (range->max == range->min)
+        snprintf(text, 32, "%d", range->min);
+    else if (range->max == INT_MAX)
+        snprintf(text, 32, "%d-", range->min);
+    else
+        snprintf(text, 32, "%d-%d", range->min, range->max);
     if (number <= 0)
         return miss(why, "%s=%s: the number of %s is not known", key, text, what);
     return miss(why, "%s=%s: the step has %d %s", key, text, number, what);

@@ -126,17 +126,6 @@ static int check_munge(const struct peer *peer, struct tccl_error *err)
                      why.text);
 }
 
-static void add_where(struct peer *peer, const struct sockaddr *address, socklen_t size,
-                      const char *nic)
-{
-    size_t used = strlen(peer->where);
-    char host[NI_MAXHOST];
-
-    if (getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0)
-        snprintf(peer->where + used, WHERE - used, *nic ? "%s%.100s (%s)" : "%s%.100s",
-                 used > 0 ? ", " : "", host, nic);
-}
-
 /* Returns 0, or why not: a number of errno. */
 static int open_listener(struct peer *peer, const struct sockaddr *address, socklen_t size,
                          const char *nic)
@@ -154,7 +143,12 @@ static int open_listener(struct peer *peer, const struct sockaddr *address, sock
         return errno;
     peer->listeners[peer->n_listeners++] = fd;
     fd = -1;
-    add_where(peer, address, size, nic);
+    size_t used = strlen(peer->where);
+    char host[NI_MAXHOST];
+
+    if (getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) == 0)
+        snprintf(peer->where + used, WHERE - used, *nic ? "%s%.100s (%s)" : "%s%.100s",
+                 used > 0 ? ", " : "", host, nic);
     return 0;
 }
 

@@ -386,19 +386,6 @@ static void sort_memories(struct tccl_machine *machine)
         machine->switches[i].numa = place_of[machine->switches[i].numa];
 }
 
-static void say_what_is_not_known(struct reader *reader)
-{
-    const struct tccl_tally *nics = &reader->virtual_nics;
-    char others[TCCL_OTHERS];
-
-    if (nics->count > 0)
-        tccl_scene_note(reader->scene, "NIC %s%s: without a PCI device, left out", nics->first,
-                        tccl_tally_others(nics, others));
-    if (reader->nvlinks)
-        tccl_scene_note(reader->scene, "there are NVLinks: what NCCL does by itself isn't "
-                                       "foretold with these");
-}
-
 bool tccl_is_nccl_topology(const char *text)
 {
     const char *root = strstr(text, "<system");
@@ -426,6 +413,14 @@ int tccl_scene_nccl(struct tccl_scene *scene, const char *text, struct tccl_erro
     for (int nic = 0; nic < machine->n_nics; nic++)
         for (int gpu = 0; gpu < machine->n_gpus; gpu++)
             machine->gpudirect[nic][gpu] = reader->nic_gdr[nic] && reader->gpu_gdr[gpu];
-    say_what_is_not_known(reader);
+    const struct tccl_tally *nics = &reader->virtual_nics;
+    char others[TCCL_OTHERS];
+
+    if (nics->count > 0)
+        tccl_scene_note(reader->scene, "NIC %s%s: without a PCI device, left out", nics->first,
+                        tccl_tally_others(nics, others));
+    if (reader->nvlinks)
+        tccl_scene_note(reader->scene, "there are NVLinks: what NCCL does by itself isn't "
+                                       "foretold with these");
     return 0;
 }

@@ -92,15 +92,6 @@ enum tccl_cpu tccl_cpu_of(const char *architecture, const char *vendor, int fami
     return TCCL_CPU_UNKNOWN;
 }
 
-static enum tccl_cpu cpu_of(hwloc_topology_t topology)
-{
-    bool amd = strncmp(fact(topology, "CPUModel"), "AMD ", 4) == 0;
-
-    return tccl_cpu_of(
-        fact(topology, "Architecture"), amd ? "AuthenticAMD" : fact(topology, "CPUVendor"),
-        atoi(fact(topology, "CPUFamilyNumber")), atoi(fact(topology, "CPUModelNumber")));
-}
-
 /* "4x-NVIDIA-A100-PCIE-40GB": the same on all nodes of a kind, and easy to type. */
 static void name_machine(struct tccl_machine *machine)
 {
@@ -198,7 +189,11 @@ int tccl_discover(const struct tccl_discover_options *options, struct tccl_found
         return read;
     if (open_topology(&scene, err) != 0)
         return -1;
-    scene.machine->cpu = cpu_of(scene.topology);
+    bool amd = strncmp(fact(scene.topology, "CPUModel"), "AMD ", 4) == 0;
+    scene.machine->cpu = tccl_cpu_of(fact(scene.topology, "Architecture"),
+                                     amd ? "AuthenticAMD" : fact(scene.topology, "CPUVendor"),
+                                     atoi(fact(scene.topology, "CPUFamilyNumber")),
+                                     atoi(fact(scene.topology, "CPUModelNumber")));
     int rc = tccl_scene_memories(&scene, err);
     if (rc == 0)
         rc = options->host ? tccl_scene_host(&scene, err) : find_devices(&scene, err);

@@ -63,16 +63,6 @@ static void print_gpu(FILE *out, const struct tccl_machine *machine, const struc
     fputc('\n', out);
 }
 
-static void print_gpus(FILE *out, const struct tccl_machine *machine,
-                       const struct tccl_found *found)
-{
-    fprintf(out, "\n%-4s %-13s %-*s %4s %5s %3s", "GPU", "BUS ID", model_width(machine), "MODEL",
-            "NUMA", "MINOR", "SM");
-    fprintf(out, found ? " NVML GRES  %-13s %s\n" : "  %s\n", "BELOW", "IN USE BY");
-    for (int i = 0; i < machine->n_gpus; i++)
-        print_gpu(out, machine, found, i);
-}
-
 static void print_nics(FILE *out, const struct tccl_machine *machine,
                        const struct tccl_found *found)
 {
@@ -308,7 +298,11 @@ static void sketch_machine(FILE *out, const struct tccl_machine *machine, const 
 void tccl_print_machine(FILE *out, const struct tccl_machine *machine,
                         const struct tccl_found *found)
 {
-    print_gpus(out, machine, found);
+    fprintf(out, "\n%-4s %-13s %-*s %4s %5s %3s", "GPU", "BUS ID", model_width(machine), "MODEL",
+            "NUMA", "MINOR", "SM");
+    fprintf(out, found ? " NVML GRES  %-13s %s\n" : "  %s\n", "BELOW", "IN USE BY");
+    for (int i = 0; i < machine->n_gpus; i++)
+        print_gpu(out, machine, found, i);
     print_nics(out, machine, found);
     print_paths(out, machine, found);
     fputc('\n', out);

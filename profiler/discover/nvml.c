@@ -215,19 +215,6 @@ static bool reaches(const struct library *library, device from, device to, int h
     return library->p2p(from, to, how, &status) == SUCCESS && status == P2P_OK;
 }
 
-static void read_p2p(const struct library *library, const struct entry *entries,
-                     struct tccl_nvml *nvml)
-{
-    nvml->knows_p2p = library->p2p;
-    for (int a = 0; library->p2p && a < nvml->n_gpus; a++)
-        for (int b = 0; b < nvml->n_gpus; b++)
-            if (a != b) {
-                nvml->read[a][b] = reaches(library, entries[a].device, entries[b].device, P2P_READ);
-                nvml->write[a][b] =
-                    reaches(library, entries[a].device, entries[b].device, P2P_WRITE);
-            }
-}
-
 static int read_all(const struct library *library, struct tccl_nvml *nvml, struct tccl_error *err)
 {
     struct entry entries[TCCL_NVML_GPUS];
@@ -250,7 +237,14 @@ static int read_all(const struct library *library, struct tccl_nvml *nvml, struc
     qsort(entries, (size_t)nvml->n_gpus, sizeof(*entries), compare);
     for (int i = 0; i < nvml->n_gpus; i++)
         nvml->gpus[i] = entries[i].gpu;
-    read_p2p(library, entries, nvml);
+    nvml->knows_p2p = library->p2p;
+    for (int a = 0; library->p2p && a < nvml->n_gpus; a++)
+        for (int b = 0; b < nvml->n_gpus; b++)
+            if (a != b) {
+                nvml->read[a][b] = reaches(library, entries[a].device, entries[b].device, P2P_READ);
+                nvml->write[a][b] =
+                    reaches(library, entries[a].device, entries[b].device, P2P_WRITE);
+            }
     return 0;
 }
 

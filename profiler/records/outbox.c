@@ -38,16 +38,6 @@ static const char schema[] =
     " reason TEXT NOT NULL);"
     "PRAGMA user_version = 1; COMMIT";
 
-/* What was delivered can be removed also where the disk is full. */
-static void grow_journal(const char *path)
-{
-    char journal[4200];
-    snprintf(journal, sizeof(journal), "%s-journal", path);
-    cleanup_close int fd = tccl_open_own(journal, O_RDWR | O_CREAT, 0600, NULL);
-    if (fd >= 0 && lseek(fd, 0, SEEK_END) < JOURNAL)
-        posix_fallocate(fd, 0, JOURNAL);
-}
-
 static int open_once(const char *path, struct tccl_outbox *outbox, struct tccl_error *err)
 {
     char bound[96];
@@ -63,7 +53,12 @@ static int open_once(const char *path, struct tccl_outbox *outbox, struct tccl_e
     if ((version == 0 && tccl_store_execute(outbox->db, schema, err) != 0) ||
         tccl_store_number(outbox->db, "SELECT count(*) FROM waiting", &outbox->count, err) != 0)
         return -1;
-    grow_journal(path);
+    /* What was delivered can be removed also where the disk is full. */
+    char journal[4200];
+    snprintf(journal, sizeof(journal), "%s-journal", path);
+    cleanup_close int fd = tccl_open_own(journal, O_RDWR | O_CREAT, 0600, NULL);
+    if (fd >= 0 && lseek(fd, 0, SEEK_END) < JOURNAL)
+        posix_fallocate(fd, 0, JOURNAL);
     return 0;
 }
 

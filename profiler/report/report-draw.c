@@ -99,15 +99,6 @@ static int memory_of(const struct tccl_side *set)
     return -1;
 }
 
-/* Red is what limits NCCL; what limits ours is a word. */
-static void name_limit(struct drawn *ours)
-{
-    int memory = memory_of(&ours->limit.part);
-    if (ours->known && ours->limit.rated.slow.count > 1 && memory >= 0)
-        snprintf(ours->held, sizeof(ours->held), ", limited by memory %d", memory);
-    ours->limit.rated.slow.count = 0;
-}
-
 static void find_pair(const struct tccl_report *report, const struct tccl_best *found, int nodes,
                       struct pair *pair)
 {
@@ -118,7 +109,11 @@ static void find_pair(const struct tccl_report *report, const struct tccl_best *
     if (baseline->gbps > 0)
         pair->nccl.n = baseline->set.n;
     find_limit(report, &pair->ours);
-    name_limit(&pair->ours);
+    /* Red is what limits NCCL; what limits ours is a word. */
+    int memory = memory_of(&pair->ours.limit.part);
+    if (pair->ours.known && pair->ours.limit.rated.slow.count > 1 && memory >= 0)
+        snprintf(pair->ours.held, sizeof(pair->ours.held), ", limited by memory %d", memory);
+    pair->ours.limit.rated.slow.count = 0;
     find_limit(report, &pair->nccl);
 }
 
@@ -245,16 +240,6 @@ static void put_ways(const struct tccl_report *report, const struct drawn *drawn
         put_way(report, drawn, i, out);
 }
 
-static void put_rates(const struct pair *pair, FILE *out)
-{
-    bool red = pair->nccl.limit.rated.slow.count > 1;
-    fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring, and GB/s%s%s.</p>\n",
-            pair->ours.limit.together ? " while all copies run"
-                                      : " of that copy alone, where it was measured; of all copies "
-                                        "together the slowest alone is known",
-            red ? "; thick and red: copies of NCCL's own that hold each other back" : "");
-}
-
 /* Returns whether it could be drawn. */
 static bool put_pair(const struct tccl_report *report, const char *what,
                      const struct tccl_best *found, int nodes, bool first, FILE *out)
@@ -277,7 +262,12 @@ static bool put_pair(const struct tccl_report *report, const char *what,
     put_svg(&panels, what, first, out);
     put_ways(report, &pair.ours, out);
     put_ways(report, &pair.nccl, out);
-    put_rates(&pair, out);
+    bool red = pair.nccl.limit.rated.slow.count > 1;
+    fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring, and GB/s%s%s.</p>\n",
+            pair.ours.limit.together ? " while all copies run"
+                                     : " of that copy alone, where it was measured; of all copies "
+                                       "together the slowest alone is known",
+            red ? "; thick and red: copies of NCCL's own that hold each other back" : "");
     fputs("</div>\n", out);
     return true;
 }

@@ -73,18 +73,6 @@ bool shim_layout_needs_ways(const struct shim_layout *layout, int island)
     return shim_layout_can_have_ways(layout, island) && shim_layout_count_ways(layout, island) > 0;
 }
 
-/* Each GPU and the NIC have a bridge, each island may have a CPU and a bridge. */
-static bool is_crowded(const struct shim_layout *layout)
-{
-    int elements =
-        1 + 2 * layout->n + 2 * (layout->islands + 1) + OF_GPU + OF_NIC * (layout->facts->nics + 1);
-    for (int node = -1; layout->facts->all_cpus && node < SHIM_PCI_NODES; node++)
-        elements += shim_pci_has_node(layout->pci, node);
-    for (int i = 0; i < layout->islands; i++)
-        elements += OF_WAY * shim_layout_count_ways(layout, i);
-    return elements > MOST_ELEMENTS;
-}
-
 static void find_islands(struct shim_layout *layout)
 {
     for (int i = 0; i < layout->n; i++) {
@@ -117,6 +105,13 @@ int shim_layout(const struct shim_chain *chain, const struct shim_pci *pci,
                    : facts->near_entry ? 0
                    : facts->near_exit  ? layout->islands - 1
                                        : -1;
-    layout->crowded = is_crowded(layout);
+    /* Each GPU and the NIC have a bridge, each island may have a CPU and a bridge. */
+    int elements =
+        1 + 2 * layout->n + 2 * (layout->islands + 1) + OF_GPU + OF_NIC * (layout->facts->nics + 1);
+    for (int node = -1; layout->facts->all_cpus && node < SHIM_PCI_NODES; node++)
+        elements += shim_pci_has_node(layout->pci, node);
+    for (int i = 0; i < layout->islands; i++)
+        elements += OF_WAY * shim_layout_count_ways(layout, i);
+    layout->crowded = elements > MOST_ELEMENTS;
     return 0;
 }

@@ -201,16 +201,6 @@ static void add_way(struct drawing *drawing, int from, int to)
     shim_text_add(drawing->text, "</pci>\n");
 }
 
-/* Those of the first two limit the tree, too, the others the ring alone. */
-static int lanes_of(const struct drawing *drawing, int i)
-{
-    const struct shim_steer *facts = drawing->layout->facts;
-    double ring = facts->channels * facts->gbps;
-    return drawing->path->closed || i > 1
-               ? tccl_link_lanes(ring)
-               : tccl_tree_lanes(i, drawing->layout->n, ring, facts->tree_gbps);
-}
-
 static void add_nic(struct drawing *drawing)
 {
     add_pci(drawing->text, drawing->layout->chain->entry[0], NIC, "32.0", 128, "/");
@@ -245,7 +235,12 @@ static void add_island(struct drawing *drawing, int island)
         add_nic(drawing);
     for (int i = begin; i < end; i++) {
         open_bridge(drawing, i, true);
-        int lanes = lanes_of(drawing, i);
+        /* Those of the first two limit the tree, too, the others the ring alone. */
+        const struct shim_steer *facts = drawing->layout->facts;
+        double ring = facts->channels * facts->gbps;
+        int lanes = drawing->path->closed || i > 1
+                        ? tccl_link_lanes(ring)
+                        : tccl_tree_lanes(i, drawing->layout->n, ring, facts->tree_gbps);
         add_pci(drawing->text, shim_layout_gpu(layout, i)->bus, GPU, lanes ? "2.5" : "32.0",
                 lanes ? lanes : 128, "/");
         for (int j = i + 1; ways && j < end; j++)

@@ -133,22 +133,17 @@ static void forget_environment(spank_t spank)
     free(names);
 }
 
-/* The first node's rule, so that all nodes have the same variables; where no plan says which, this
- * node's. */
-static struct policy_rule first_rule(void)
-{
-    const char *name = remote.plan.policy;
-    const struct tccl_policy *policy = name[0]       ? policy_named(&remote.conf, name)
-                                       : remote.shim ? &remote.conf.policy
-                                                     : NULL;
-    return policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
-}
-
 /* Sets TrafficClass= where the ranks, or those of an mpirun that it starts, use the network, and
  * Environment= where there is a ring. */
 static void set_environment(spank_t spank)
 {
-    struct policy_rule rule = first_rule();
+    /* The first node's rule, so that all nodes have the same variables; where no plan says which,
+     * this node's. */
+    const char *name = remote.plan.policy;
+    const struct tccl_policy *policy = name[0]       ? policy_named(&remote.conf, name)
+                                       : remote.shim ? &remote.conf.policy
+                                                     : NULL;
+    struct policy_rule rule = policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
     char *list = NULL, *item;
     bool network = remote.step.n_nodes > 1 || remote.script;
     bool ring = remote.shim && remote.plan.state == TCCL_STATE_PLANNED;
@@ -706,18 +701,6 @@ static __attribute__((format(printf, 1, 2))) void say_once(const char *format, .
         slurm_spank_log("%s", line);
 }
 
-/* Where it is up to NCCL whether the ring is built. */
-static void describe_condition(char condition[static NOTICE_SIZE])
-{
-    bool open =
-        remote.hides[0] && remote.plan.state == TCCL_STATE_PLANNED && !remote.plan.reason[0];
-    snprintf(condition, open ? NOTICE_SIZE : 1,
-             ", with NCCL 2.30.3 or later: with %.100s each task sees only its own GPUs; for all "
-             "versions, use --gpus-per-node=%d without it",
-             remote.hides, remote.step.n_gres);
-    notice_clean(condition);
-}
-
 /* Is another node about to end the step? Those that are alive know within AliveTimeout= that there
  * is no ring. */
 static bool is_ended(int times)
@@ -747,7 +730,14 @@ static bool others_end_step(void)
 static void tell_user(void)
 {
     char line[NOTICE_SIZE], condition[NOTICE_SIZE];
-    describe_condition(condition);
+    /* Where it is up to NCCL whether the ring is built. */
+    bool open =
+        remote.hides[0] && remote.plan.state == TCCL_STATE_PLANNED && !remote.plan.reason[0];
+    snprintf(condition, open ? NOTICE_SIZE : 1,
+             ", with NCCL 2.30.3 or later: with %.100s each task sees only its own GPUs; for all "
+             "versions, use --gpus-per-node=%d without it",
+             remote.hides, remote.step.n_gres);
+    notice_clean(condition);
     if (!notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line)) {
         if (remote.plan.state == TCCL_STATE_FAILED)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);

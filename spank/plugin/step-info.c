@@ -56,16 +56,6 @@ static void copy_text(char *text, size_t size, char *const *env, const char *nam
     snprintf(text, size, "%s", value ? value : "");
 }
 
-/* Fields that are copied from Slurm's variables unchanged. */
-static void read_texts(char *const *env, struct tccl_step *step)
-{
-    for (int i = 0; i < tccl_n_step_fields; i++) {
-        const struct tccl_field *field = &tccl_step_fields[i];
-        if (field->variable)
-            copy_text((char *)step + field->at, field->size, env, field->variable);
-    }
-}
-
 /* Finds the component whose variable, prefix and number, holds this job's id. The variables are the
  * user's, so they are believed only where they can be true: slurmctld numbers the components of a
  * job in ascending order, without gaps. */
@@ -85,15 +75,6 @@ static bool find_component(char *const *env, const char *prefix, struct tccl_ste
         return true;
     }
     return false;
-}
-
-/* The position of this job among the components of a heterogeneous job. If the variables were
- * inherited from an outer job, none of them names this job. In a job that srun itself submits, only
- * the older names are set (22.05). */
-static void read_component(char *const *env, struct tccl_step_key *key)
-{
-    if (!find_component(env, "SLURM_JOB_ID_HET_GROUP_", key))
-        find_component(env, "SLURM_JOB_ID_PACK_GROUP_", key);
 }
 
 static bool is_array_task(const struct step_items *items)
@@ -124,17 +105,6 @@ bool step_info_needs_no_array(const struct step_items *items, char *const *env)
 {
     return step_kind(items->step) == STEP_BATCH && !is_array_task(items) &&
            job_env_get(env, "SLURM_ARRAY_JOB_ID");
-}
-
-/* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and only steps started by a job script have
- * the variable. The script's own step is told from that of an earlier run by its start time. */
-static void read_key(const struct step_items *items, char *const *env, struct tccl_step_key *key)
-{
-    key->job = items->job;
-    key->step = items->step;
-    key->restart = items->restart ? items->restart : job_env_number(env, "SLURM_RESTART_COUNT", 0);
-    key->run = step_kind(items->step) == STEP_BATCH ? items->now : 0;
-    read_component(env, key);
 }
 
 /* SLURM_TOPOLOGY_ADDR is "switch.….node"; node names may contain dots, too. */
@@ -297,8 +267,25 @@ int step_info_read(const struct step_items *items, char *const *env, struct tccl
     bool batch = step_kind(items->step) != STEP_TASKS;
     *step = (struct tccl_step){.uid = items->uid, .gid = items->gid};
     *place = (struct step_place){.first = false};
-    read_texts(env, step);
-    read_key(items, env, &step->key);
+    /* Fields that are copied from Slurm's variables unchanged. */
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        if (field->variable)
+            copy_text((char *)step + field->at, field->size, env, field->variable);
+    }
+    /* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and only steps started by a job script
+     * have the variable. The script's own step is told from that of an earlier run by its start
+     * time. */
+    step->key.job = items->job;
+    step->key.step = items->step;
+    step->key.restart =
+        items->restart ? items->restart : job_env_number(env, "SLURM_RESTART_COUNT", 0);
+    step->key.run = step_kind(items->step) == STEP_BATCH ? items->now : 0;
+    /* The position of this job among the components of a heterogeneous job. If the variables were
+     * inherited from an outer job, none of them names this job. In a job that srun itself submits,
+     * only the older names are set (22.05). */
+    if (!find_component(env, "SLURM_JOB_ID_HET_GROUP_", &step->key))
+        find_component(env, "SLURM_JOB_ID_PACK_GROUP_", &step->key);
     read_array(items, env, step);
     int gpus = read_gpus(batch ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", env, step, place, err);
     struct tccl_error *rest = gpus ? NULL : err;

@@ -76,19 +76,14 @@ void task_gpus_note(char *const *words, int count)
 
 /* ---- in slurmstepd ---- */
 
-static int bits(const char *mask)
-{
-    unsigned long long value = strtoull(mask, NULL, 16);
-    return __builtin_popcountll(value);
-}
-
 /* The fewest GPUs in a list of masks. */
 static int fewest(const char *masks, int n_gpus)
 {
     int least = n_gpus;
     for (const char *at = masks; at; at = strchr(at, ',')) {
         at += *at == ',';
-        int here = bits(at);
+        unsigned long long value = strtoull(at, NULL, 16);
+        int here = __builtin_popcountll(value);
         least = here < least ? here : least;
     }
     return least;

@@ -17,14 +17,6 @@
 
 enum { PLACE_MS = 10, READ_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
 
-static void put_gpus(struct running_step *step, uint32_t gpus, const struct tccl_machine *machine)
-{
-    step->n_gpus = 0;
-    for (int i = 0; machine && i < machine->n_gpus; i++)
-        if (gpus >> i & 1 && tccl_bus_parse(machine->gpus[i].busid, &step->gpus[step->n_gpus]) == 0)
-            step->n_gpus++;
-}
-
 void alongside_plan(struct running *running, struct running_step *step,
                     const struct tccl_outcome *outcome, const struct tccl_step *join,
                     const struct tccl_node_class *class)
@@ -40,7 +32,11 @@ void alongside_plan(struct running *running, struct running_step *step,
     step->promised = outcome->promised;
     snprintf(step->what, sizeof(step->what), "%s", outcome->node_class);
     step->start = outcome->start;
-    put_gpus(step, class->gpus, machine);
+    step->n_gpus = 0;
+    for (int i = 0; machine && i < machine->n_gpus; i++)
+        if (class->gpus >> i & 1 &&
+            tccl_bus_parse(machine->gpus[i].busid, &step->gpus[step->n_gpus]) == 0)
+            step->n_gpus++;
     step->gbps = outcome->gbps;
     step->n_baselines = outcome->n_baselines;
     memcpy(step->baselines, outcome->baselines, sizeof(step->baselines));
@@ -239,15 +235,6 @@ static void know(struct running *running, struct tccl_beside *beside)
     beside->together = together(running);
 }
 
-/* Those that run, with what each has alone. */
-static char *name_all(struct alongside *seen)
-{
-    for (int i = 0; i < seen->beside.n && seen->named; i++)
-        seen->named[i].gbps = seen->named[i].alone = seen->beside.alone[i];
-    return seen->named && seen->beside.n > 0 ? tccl_beside_format(seen->named, seen->beside.n)
-                                             : NULL;
-}
-
 struct shared_class *alongside_see(struct running *running, const struct tccl_step_key *key,
                                    struct shared_class *class, bool closed, enum tccl_view view)
 {
@@ -266,7 +253,11 @@ struct shared_class *alongside_see(struct running *running, const struct tccl_st
     if (beside) {
         beside->neighbours = seen.steps;
         memcpy(beside->worse, class->class->worse, sizeof(beside->worse));
-        beside->beside = name_all(&seen);
+        /* Those that run, with what each has alone. */
+        for (int i = 0; i < seen.beside.n && seen.named; i++)
+            seen.named[i].gbps = seen.named[i].alone = seen.beside.alone[i];
+        beside->beside =
+            seen.named && seen.beside.n > 0 ? tccl_beside_format(seen.named, seen.beside.n) : NULL;
     }
     struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
     if (!shared) {

@@ -10,19 +10,6 @@ static void put_nic(struct tccl_line_writer *writer, const struct tccl_nic *nic)
     tccl_line_put(writer, "nic", "%s %s", nic->name, nic->busid);
 }
 
-static void put_nics(struct tccl_line_writer *writer, const struct tccl_ring_set *set,
-                     const struct tccl_machine *machine)
-{
-    uint32_t nics = 0;
-    for (int r = 0; r < set->n; r++)
-        for (int end = 0; end < 2; end++) {
-            uint8_t nic = end ? set->rings[r].exit.nic : set->rings[r].entry.nic;
-            if (!(nics >> nic & 1))
-                put_nic(writer, &machine->nics[nic]);
-            nics |= UINT32_C(1) << nic;
-        }
-}
-
 /* "tree", and the line "nic" of a NIC that the chain has not. Its bandwidth along the chain and its
  * own, its NIC, its GPUs. */
 static void put_tree(struct tccl_line_writer *writer, const struct tccl_tree *tree,
@@ -58,7 +45,14 @@ void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_ring_set
     tccl_line_put(writer, "nodes", "%s", text);
     if (set->rings[0].closed)
         return;
-    put_nics(writer, set, machine);
+    uint32_t nics = 0;
+    for (int r = 0; r < set->n; r++)
+        for (int end = 0; end < 2; end++) {
+            uint8_t nic = end ? set->rings[r].exit.nic : set->rings[r].entry.nic;
+            if (!(nics >> nic & 1))
+                put_nic(writer, &machine->nics[nic]);
+            nics |= UINT32_C(1) << nic;
+        }
     if (set->n == 1)
         put_tree(writer, tree, &set->rings[0], machine);
 }

@@ -324,13 +324,6 @@ const struct tccl_together *own_together_read(struct own *own, bool *stale)
     return own->profile ? tccl_profile_together_read(own->profile, stale) : NULL;
 }
 
-/* The next larger mask with as many bits (Gosper's hack). */
-static uint32_t next_set(uint32_t set)
-{
-    uint32_t low = set & -set, high = set + low;
-    return high | (set ^ high) / low >> 2;
-}
-
 /* Looks at one set. A set without a table may be the best one: then none is known to be. */
 static void look_at_place(struct own *own, int rings, struct placed *placed)
 {
@@ -347,7 +340,9 @@ static void look_at_place(struct own *own, int rings, struct placed *placed)
         return;
     }
     placed->gbps = fmax(placed->gbps, step.gbps);
-    placed->next = next_set(placed->next);
+    /* The next larger mask with as many bits (Gosper's hack). */
+    uint32_t low = placed->next & -placed->next, high = placed->next + low;
+    placed->next = high | (placed->next ^ high) / low >> 2;
     placed->done = placed->next >> own->machine.n_gpus != 0;
 }
 
@@ -394,17 +389,6 @@ void own_since(struct own *own, const struct tccl_since *since)
     memset(own->placed, 0, sizeof(own->placed));
 }
 
-/* NICs without a link meet nobody, not even those of another node. */
-static void cut_off(const struct own *own, struct tccl_machine *machine)
-{
-    const struct tccl_since *since = since_of(own);
-    for (int i = 0; i < machine->n_nics; i++)
-        if (nic_links_has(&own->down, machine->nics[i].busid) ||
-            (since && since->gone_nics >> i & 1))
-            snprintf(machine->nics[i].fabric, sizeof(machine->nics[i].fabric), OWN_NO_LINK "%.50s",
-                     own->node);
-}
-
 /* The first of those links, and how many more. */
 static void say_worse(const struct own *own, uint32_t felt, struct tccl_node_class *class)
 {
@@ -425,7 +409,13 @@ static struct shared_class *make_class(struct own *own, uint32_t gpus, enum tccl
     struct tccl_machine machine = own->machine;
     if (!table)
         return NULL;
-    cut_off(own, &machine);
+    /* NICs without a link meet nobody, not even those of another node. */
+    const struct tccl_since *since = since_of(own);
+    for (int i = 0; i < machine.n_nics; i++)
+        if (nic_links_has(&own->down, machine.nics[i].busid) ||
+            (since && since->gone_nics >> i & 1))
+            snprintf(machine.nics[i].fabric, sizeof(machine.nics[i].fabric), OWN_NO_LINK "%.50s",
+                     own->node);
     struct tccl_node_class *class = tccl_node_class_from_table(table, &machine, view);
     if (class)
         say_worse(own, felt, class);

@@ -155,22 +155,18 @@ int planfile_record(const char *run_dir, const char *name, const char *record,
                      strerror(errno));
 }
 
-/* What is behind the plan. NULL: nothing whole. */
-static json_t *load_record(int fd, size_t plan)
-{
-    struct stat stat;
-    if (fd < 0 || fstat(fd, &stat) != 0 || stat.st_size > (off_t)plan + RECORD_MOST ||
-        stat.st_size <= (off_t)plan || lseek(fd, (off_t)plan, SEEK_SET) < 0)
-        return NULL;
-    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
-}
-
 json_t *planfile_read_record(const char *run_dir, const char *name)
 {
     char text[TCCL_LINES_SIZE];
     cleanup_close int folder = open_folder(run_dir, name, false);
     cleanup_close int fd = open_in(folder, FILE_NAME);
-    return load_record(fd, read_plan(fd, text));
+    /* What is behind the plan. NULL: nothing whole. */
+    size_t plan = read_plan(fd, text);
+    struct stat stat;
+    if (fd < 0 || fstat(fd, &stat) != 0 || stat.st_size > (off_t)plan + RECORD_MOST ||
+        stat.st_size <= (off_t)plan || lseek(fd, (off_t)plan, SEEK_SET) < 0)
+        return NULL;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */

@@ -14,20 +14,16 @@
 #include "tccld/join/node-tree.h"
 #include "tccld/join/step.h"
 
-static void log_refused(const struct step *step, enum step_event event)
-{
-    unsigned *logged = &step->steps->logged[step->phase];
-    if (!(*logged & 1U << event))
-        log_line("step %s: %s does not fit its phase, %s, and is ignored: a bug, please report it",
-                 step->text, phase_event_name(event), phase_name(step->phase));
-    *logged |= 1U << event;
-}
-
 bool step_enter(struct step *step, enum step_event event)
 {
     enum step_phase next = phase_after(step->phase, event);
     if (next == STEP_REFUSED) {
-        log_refused(step, event);
+        unsigned *logged = &step->steps->logged[step->phase];
+        if (!(*logged & 1U << event))
+            log_line(
+                "step %s: %s does not fit its phase, %s, and is ignored: a bug, please report it",
+                step->text, phase_event_name(event), phase_name(step->phase));
+        *logged |= 1U << event;
         return false;
     }
     if (next != step->phase) {

@@ -232,18 +232,6 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, metrics, ACHIEVED);
 }
 
-static void put_parts(FILE *out, const struct metrics *metrics)
-{
-    static const char *const parts[METRICS_PARTS] = {
-        [METRICS_TCP] = "tcp", [METRICS_STORE] = "store", [METRICS_SQUEUE] = "squeue"};
-    describe(out, "tccl_works", "gauge", NULL,
-             "1 if it does: tcp, listening for other nodes; store, records in StateDir; squeue, "
-             "which says whose a job is, the last time it was asked.");
-    for (int i = 0; i < METRICS_PARTS; i++)
-        if (i != METRICS_SQUEUE || metrics->asked)
-            fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
-}
-
 static void put_records(FILE *out, const struct metrics *metrics)
 {
     describe(
@@ -286,7 +274,14 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     fputs("} 1\n", out);
     describe(out, "tccl_start_time_seconds", "gauge", "seconds", "When it started, unix time.");
     fprintf(out, "tccl_start_time_seconds %lld\n", (long long)started);
-    put_parts(out, metrics);
+    static const char *const parts[METRICS_PARTS] = {
+        [METRICS_TCP] = "tcp", [METRICS_STORE] = "store", [METRICS_SQUEUE] = "squeue"};
+    describe(out, "tccl_works", "gauge", NULL,
+             "1 if it does: tcp, listening for other nodes; store, records in StateDir; squeue, "
+             "which says whose a job is, the last time it was asked.");
+    for (int i = 0; i < METRICS_PARTS; i++)
+        if (i != METRICS_SQUEUE || metrics->asked)
+            fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
     put_records(out, metrics);
     put_steps(out, metrics);
     put_profile(out, profile, now);

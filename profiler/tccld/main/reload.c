@@ -31,14 +31,6 @@ static void discard(struct tccl_conf *conf)
     free(conf);
 }
 
-/* Where others look for this node is where it listens. */
-static void take_own_port(struct tccl_conf *conf)
-{
-    const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
-    if (own && own->port)
-        conf->port = own->port;
-}
-
 /* Root can become TccldUser, and makes credentials as root; another user stays who he is. */
 static int check_user(const struct conf_source *source, const struct tccl_users *users,
                       const struct tccl_conf *conf, struct tccl_error *err)
@@ -77,7 +69,10 @@ struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_user
         return conf;
     }
     if (read && tccl_users_find(conf, users, err) == 0) {
-        take_own_port(conf);
+        /* Where others look for this node is where it listens. */
+        const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
+        if (own && own->port)
+            conf->port = own->port;
         if (source->check || check_user(source, users, conf, err) == 0)
             return conf;
     }

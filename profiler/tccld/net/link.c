@@ -193,17 +193,6 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
     drop(link);
 }
 
-static void take_plain(struct link *link, const char *text)
-{
-    bool is_known = strcmp(text, LINK_BUSY) == 0 || strcmp(text, LINK_IDLE) == 0;
-    cleanup_json json_t *answer = is_known ? tccl_message_new(text) : NULL;
-    if (answer)
-        finish(link, answer, NULL);
-    else
-        fail(link, TCCL_REASON_MESSAGE,
-             "its answer can't be read: it does not say whether it is busy");
-}
-
 static void on_read(struct bufferevent *stream, void *argument)
 {
     struct link *link = argument;
@@ -212,7 +201,13 @@ static void on_read(struct bufferevent *stream, void *argument)
     size_t size;
     int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_TCP, &data, &size);
     if (taken > 0 && link->plain) {
-        take_plain(link, data);
+        bool is_known = strcmp(data, LINK_BUSY) == 0 || strcmp(data, LINK_IDLE) == 0;
+        cleanup_json json_t *answer = is_known ? tccl_message_new(data) : NULL;
+        if (answer)
+            finish(link, answer, NULL);
+        else
+            fail(link, TCCL_REASON_MESSAGE,
+                 "its answer can't be read: it does not say whether it is busy");
         free(data);
     } else if (taken < 0) {
         fail(link, TCCL_REASON_MESSAGE, "its answer is beyond the limit of %d bytes",

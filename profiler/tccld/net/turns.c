@@ -38,16 +38,6 @@ static void serve_later(struct turns *turns)
         evtimer_add(turns->again, &now);
 }
 
-static struct turn *next_in_line(const struct turns *turns)
-{
-    struct turn *each, *found = NULL;
-    TAILQ_FOREACH(each, &turns->line, link)
-    if ((!found || each->share->turns < found->share->turns) &&
-        fits(turns, each->share, each->cost))
-        found = each;
-    return found;
-}
-
 /* What is called may end turns, its own and others': each time the line is looked at anew. */
 static void serve(evutil_socket_t fd, short what, void *argument)
 {
@@ -55,7 +45,11 @@ static void serve(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     for (int i = 0; i < AT_ONCE; i++) {
-        struct turn *turn = next_in_line(turns);
+        struct turn *each, *turn = NULL;
+        TAILQ_FOREACH(each, &turns->line, link)
+        if ((!turn || each->share->turns < turn->share->turns) &&
+            fits(turns, each->share, each->cost))
+            turn = each;
         if (!turn)
             return;
         TAILQ_REMOVE(&turns->line, turn, link);

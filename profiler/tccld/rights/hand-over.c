@@ -25,11 +25,6 @@ struct heir {
     gid_t gid;
 };
 
-static bool is_roots_alone(const struct stat *stat)
-{
-    return stat->st_uid == 0 && !(stat->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* A group that root has given a file (the job's, of a plan) stays. */
 static gid_t group_of(const struct heir *heir, const struct stat *stat)
 {
@@ -70,7 +65,7 @@ static int give_folder(int parent, const char *name, const struct heir *heir, in
     cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || depth > DEEPEST || fstat(fd, &stat) != 0)
         return -1;
-    bool roots = is_roots_alone(&stat);
+    bool roots = stat.st_uid == 0 && !(stat.st_mode & (S_IWGRP | S_IWOTH));
     if (!roots && stat.st_uid != heir->uid)
         return 0;
     if (give_entries(fd, roots, heir, depth) != 0)

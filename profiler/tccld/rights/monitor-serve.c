@@ -148,32 +148,12 @@ static int serve_file(int files)
 
 /* ---- the process ---- */
 
-/* systemd sends these to all of a unit; it ends when tccld does, which may still need it. */
-static void ignore_signals(void)
-{
-    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGQUIT};
-    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-        signal(signals[i], SIG_IGN);
-}
-
 static bool is_ours(const struct monitor_service *service, int fd)
 {
     bool ours = fd == service->files || fd == STDERR_FILENO;
     for (int i = 0; i < MONITOR_CHANNELS; i++)
         ours = ours || fd == service->channels[i];
     return ours;
-}
-
-static void close_others(const struct monitor_service *service)
-{
-    struct rlimit limit = {.rlim_cur = 1024};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    for (int fd = 0; fd < (int)limit.rlim_cur && fd < 65536; fd++)
-        if (!is_ours(service, fd))
-            close(fd);
-    while (open("/dev/null", O_RDWR) >= 0) /* 0 and 1 */
-        if (fcntl(STDOUT_FILENO, F_GETFD) >= 0)
-            break;
 }
 
 static int start_channels(const struct monitor_service *service,
@@ -194,8 +174,18 @@ void monitor_serve(const struct monitor_service *service)
 {
     struct channel channels[MONITOR_CHANNELS];
     struct tccl_error err = {0};
-    ignore_signals();
-    close_others(service);
+    /* systemd sends these to all of a unit; it ends when tccld does, which may still need it. */
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGQUIT};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+        signal(signals[i], SIG_IGN);
+    struct rlimit limit = {.rlim_cur = 1024};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (int fd = 0; fd < (int)limit.rlim_cur && fd < 65536; fd++)
+        if (!is_ours(service, fd))
+            close(fd);
+    while (open("/dev/null", O_RDWR) >= 0) /* 0 and 1 */
+        if (fcntl(STDOUT_FILENO, F_GETFD) >= 0)
+            break;
     prctl(PR_SET_NAME, "tccld-monitor");
     umask(077);
     if (chdir("/") != 0 || drop_to_monitor(&err) != 0 || start_channels(service, channels) != 0) {
