@@ -2,7 +2,12 @@
 #ifndef TCCL_ERROR_H
 #define TCCL_ERROR_H
 
+#include <stddef.h>
+
 #include "base/reason.h"
+
+/* A parameter that a caller of many functions gives, and that this one does not need. */
+#define UNUSED __attribute__((unused))
 
 /* Zero-initialise before use. The text says what, where and what now, without "tccl: " in front. */
 struct tccl_error {
@@ -13,6 +18,8 @@ struct tccl_error {
 
 /* Writes the text unless err is NULL or already holds one (first error wins). Always returns -1. */
 int tccl_fail(struct tccl_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for functions that return a pointer: NULL. */
+#define tccl_fail_null(...) (tccl_fail(__VA_ARGS__), NULL)
 
 /* The same with the class of the reason. */
 int tccl_fail_as(struct tccl_error *err, enum tccl_reason reason, const char *fmt, ...)

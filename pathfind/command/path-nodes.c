@@ -167,19 +167,15 @@ struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint3
     if (grow((void **)&nodes->classes, nodes->n_classes, sizeof(*nodes->classes), err) != 0)
         return NULL;
     struct node_class *class = calloc(1, sizeof(*class));
-    if (!class) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!class)
+        return tccl_fail_null(err, "out of memory");
     nodes->classes[nodes->n_classes++] = class;
     class->source = source;
     class->gpus = gpus;
     class->as_job = source->profile && !nodes->given;
     class->table = tccl_table_new(&source->machine, gpus);
-    if (!class->table) {
-        tccl_fail(err, "%s: out of memory", source->path);
-        return NULL;
-    }
+    if (!class->table)
+        return tccl_fail_null(err, "%s: out of memory", source->path);
     return node_class_refresh(class, err) != 0 ? NULL : class;
 }
 

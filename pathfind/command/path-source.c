@@ -228,8 +228,7 @@ struct source *source_open(const char *path, struct tccl_error *err)
     struct source *source = calloc(1, sizeof(*source));
     if (!source || !(source->path = strdup(path))) {
         free(source);
-        tccl_fail(err, "out of memory");
-        return NULL;
+        return tccl_fail_null(err, "out of memory");
     }
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if ((folder ? open_profile(source, err) : open_plain_model(source, err)) == 0) {

@@ -345,15 +345,11 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 {
     const json_t *nics = json_object_get(json, "nics"), *cells = json_object_get(json, "cells");
     size_t n = json_array_size(nics);
-    if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n) {
-        tccl_fail(err, "nics and cells of a node class do not fit together");
-        return NULL;
-    }
+    if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n)
+        return tccl_fail_null(err, "nics and cells of a node class do not fit together");
     cleanup_class struct tccl_node_class *class = tccl_node_class_new((int)n);
-    if (!class) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!class)
+        return tccl_fail_null(err, "out of memory");
     return parts_from_json(json, class, err) != 0 ? NULL : tccl_steal(class);
 }
 

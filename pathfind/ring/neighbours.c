@@ -295,10 +295,8 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
     cleanup_class struct tccl_node_class *class = tccl_node_class_from_table(table, machine, view);
     struct tccl_floor floor = {.known = {0}};
     beside->selfish = false;
-    if (!class) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!class)
+        return tccl_fail_null(err, "out of memory");
     class->neighbours = beside->n;
     struct own own[TCCL_GENERATIONS];
     if (rate_generations(beside, table->baselines[closed], own, &floor, err) != 0 ||

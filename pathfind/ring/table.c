@@ -908,10 +908,9 @@ static struct tccl_table *table_decode(char *text, size_t size, const struct tcc
     for (char *line; (line = strsep(&text, "\n")) && *line;)
         if (take_line(&reading, line, err) != 0)
             return NULL;
-    if ((text && *text) || reading.next != tccl_table_pairs(table) + 2) {
-        tccl_fail(err, "an empty line, or too few pairs of ports; make the table again");
-        return NULL;
-    }
+    if ((text && *text) || reading.next != tccl_table_pairs(table) + 2)
+        return tccl_fail_null(err,
+                              "an empty line, or too few pairs of ports; make the table again");
     return check_table(table, machine, err) == 0 ? tccl_steal(table) : NULL;
 }
 

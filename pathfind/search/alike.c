@@ -112,8 +112,7 @@ struct tccl_table *tccl_alike_table(const struct tccl_table *first,
     struct tccl_table *table = tccl_table_new(machine, tccl_exchange_gpus(move, first->gpus));
     if (!table || table->n_ports != first->n_ports || move_results(first, move, table) != 0) {
         tccl_table_free(table);
-        tccl_fail(err, "the chains of another set of GPUs can't be moved to this one");
-        return NULL;
+        return tccl_fail_null(err, "the chains of another set of GPUs can't be moved to this one");
     }
     strcpy(table->source, first->source);
     table->measured = first->measured;

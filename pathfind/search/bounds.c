@@ -615,9 +615,8 @@ static bool set_of_members(const struct tccl_bounds *bounds, const uint16_t *mem
     return !(tccl_set_gpus(set) & ~gpus);
 }
 
-static int add_exception(struct tccl_bounds *bounds, const struct tccl_set *set, double gbps)
+static int add_exception(struct tccl_bounds *bounds, const struct tccl_set *set, double gbps UNUSED)
 {
-    (void)gbps;
     if (TCCL_GROW(bounds->exceptions, bounds->n_exceptions, bounds->exceptions_room) != 0)
         return -1;
     bounds->exceptions[bounds->n_exceptions++] = *set;

@@ -267,12 +267,11 @@ static int make_set(const tccl_transfer *transfers, int count, struct tccl_set *
 }
 
 static int rate_guess(void *context, const tccl_transfer *transfers, int count, double *rates,
-                      struct tccl_error *err)
+                      struct tccl_error *err UNUSED)
 {
     struct guesser *guesser = context;
     const struct tccl_task *task = guesser->task;
     struct tccl_set set;
-    (void)err;
     for (int i = 0; i < count && task->options->can; i++)
         if (!task->options->can(task->options->context, transfers[i]))
             return 1;

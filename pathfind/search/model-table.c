@@ -203,10 +203,8 @@ static struct tccl_table *move(struct tccl_model_tables *tables, uint32_t gpus,
     const struct tccl_baseline *baseline = find_baseline(tables, first->gpus, err);
     struct tccl_table *table =
         baseline ? tccl_table_new(tccl_model_machine(tables->model), gpus) : NULL;
-    if (!table) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!table)
+        return tccl_fail_null(err, "out of memory");
     move_all(origin->table, &move, table);
     move_baselines(baseline, &first->move, table);
     tccl_table_ends(table, tables->model);

@@ -199,10 +199,9 @@ struct every {
     struct tccl_chain rings[FEW_RINGS];
 };
 
-static int visit_ring(void *context, const struct tccl_chain *chain, double *above)
+static int visit_ring(void *context, const struct tccl_chain *chain, double *above UNUSED)
 {
     struct every *every = context;
-    (void)above;
     every->rings[every->n++] = *chain;
     return every->n == FEW_RINGS;
 }

@@ -48,10 +48,8 @@ static json_t *line_json(const char *line, size_t size, struct tccl_error *err)
     json_error_t why;
     size_t length = size < SUM_DIGITS + 3 ? 0 : size - SUM_DIGITS - 1;
     snprintf(sum, sizeof(sum), "%016llx", (unsigned long long)tccl_hash64(line, length));
-    if (length == 0 || line[length] != ' ' || memcmp(sum, line + length + 1, SUM_DIGITS) != 0) {
-        tccl_fail(err, "checksum does not match");
-        return NULL;
-    }
+    if (length == 0 || line[length] != ' ' || memcmp(sum, line + length + 1, SUM_DIGITS) != 0)
+        return tccl_fail_null(err, "checksum does not match");
     json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, &why);
     if (!json)
         tccl_fail(err, "%s", why.text);
@@ -195,9 +193,8 @@ static FILE *open_to_read(const char *path, off_t most, struct tccl_error *err)
     cleanup_close int fd = tccl_open_regular(path, &why);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > most) {
         errno = EFBIG;
-        tccl_fail(err, "%s: has %jd bytes, more than %jd; remove it to measure anew", path,
-                  (intmax_t)st.st_size, (intmax_t)most);
-        return NULL;
+        return tccl_fail_null(err, "%s: has %jd bytes, more than %jd; remove it to measure anew",
+                              path, (intmax_t)st.st_size, (intmax_t)most);
     }
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
@@ -290,10 +287,8 @@ static int keep_joint(void *together, const struct tccl_joint *joint)
 struct tccl_together *tccl_setlog_read_together(const char *path, struct tccl_error *err)
 {
     struct tccl_together *together = tccl_together_new();
-    if (!together) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!together)
+        return tccl_fail_null(err, "out of memory");
     const struct reader reader = {
         .each_joint = keep_joint, .context = together, .most = MAX_TOGETHER};
     if (read_log(path, &reader, NULL, err) >= 0)

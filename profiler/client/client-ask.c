@@ -110,10 +110,8 @@ static json_t *ask(struct home *home, json_t *question, const char *type, struct
             !(answer = tccl_message_parse(text, size, err)))
             return NULL;
         if (tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0 ||
-            strcmp(re, envelope.nonce) != 0) {
-            tccl_fail(err, "the answer belongs to another question");
-            return NULL;
-        }
+            strcmp(re, envelope.nonce) != 0)
+            return tccl_fail_null(err, "the answer belongs to another question");
     }
     if (strcmp(tccl_message_type(answer), type) != 0) {
         if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
@@ -156,16 +154,13 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
 {
     cleanup_home struct home home = find_home(conf, timeout_ms, complete);
     cleanup_json json_t *question = tccl_message_new("summary");
-    if (filter && json_object_set(question, "filter", (json_t *)filter) != 0) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (filter && json_object_set(question, "filter", (json_t *)filter) != 0)
+        return tccl_fail_null(err, "out of memory");
     cleanup_json json_t *answer = ask(&home, question, "summary", err);
     json_t *summary = json_object_get(answer, "summary");
     if (json_is_object(summary))
         return json_incref(summary);
-    tccl_fail(err, "summary: an object is expected");
-    return NULL;
+    return tccl_fail_null(err, "summary: an object is expected");
 }
 
 json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, const json_t *question,

@@ -48,10 +48,9 @@ bool tccl_value_word(const char *text, size_t length)
     return length > 0 && length <= USER_MAX && strspn(text, allowed) >= length && text[0] != '-';
 }
 
-int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
                   const char *value, struct tccl_error *err)
 {
-    (void)conf;
     for (const char *at = value; *value; at++) {
         size_t length = strcspn(at, ",");
         if (!tccl_value_word(at, length) || strlen(value) > LIST_MAX)
@@ -78,10 +77,9 @@ long tccl_value_number(const char **text)
     return number;
 }
 
-int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
                    const char *value, struct tccl_error *err)
 {
-    (void)conf;
     const char *rest = value;
     long number = tccl_value_number(&rest);
     if (*rest || number < key->min || number > key->max)
@@ -91,10 +89,9 @@ int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_co
     return 0;
 }
 
-int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
                       const char *value, struct tccl_error *err)
 {
-    (void)conf;
     const char *unit = value;
     long long number = tccl_value_number(&unit);
     int factor = !strcmp(unit, "ms")    ? 1
@@ -108,10 +105,10 @@ int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl
     return 0;
 }
 
-int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                  const char *value, struct tccl_error *err)
+int tccl_set_mode(const struct tccl_key *key UNUSED, void *field,
+                  const struct tccl_conf *conf UNUSED, const char *value,
+                  struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     int mode = tccl_mode_parse(value, NULL);
     if (mode < 0)
         return 1;
@@ -119,10 +116,10 @@ int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_con
     return 0;
 }
 
-int tccl_set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                 const char *value, struct tccl_error *err)
+int tccl_set_yes(const struct tccl_key *key UNUSED, void *field,
+                 const struct tccl_conf *conf UNUSED, const char *value,
+                 struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     bool yes = !strcasecmp(value, "yes");
     if (!yes && strcasecmp(value, "no") != 0)
         return 1;

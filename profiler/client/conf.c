@@ -82,21 +82,20 @@ static int set_path(const struct tccl_key *key, void *field, const struct tccl_c
 }
 
 /* A program by its name, or by its path; "none" is kept as "". */
-static int set_program(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                       const char *value, struct tccl_error *err)
+static int set_program(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
+                       const char *value, struct tccl_error *err UNUSED)
 {
     const char *slash = strchr(value, '/');
-    (void)conf, (void)err;
     if (!*value || (slash && slash != value) || strlen(value) > (size_t)key->max)
         return 1;
     strcpy(field, strcasecmp(value, "none") == 0 ? "" : value);
     return 0;
 }
 
-static int set_node(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
+static int set_node(const struct tccl_key *key UNUSED, void *field,
+                    const struct tccl_conf *conf UNUSED, const char *value,
+                    struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     if (value[0] != '\0' && !tccl_host_valid(value))
         return 1;
     strcpy(field, value);
@@ -123,20 +122,20 @@ static bool valid_address(const char *text)
     return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) == length;
 }
 
-static int set_address(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                       const char *value, struct tccl_error *err)
+static int set_address(const struct tccl_key *key UNUSED, void *field,
+                       const struct tccl_conf *conf UNUSED, const char *value,
+                       struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     if (value[0] != '\0' && !valid_address(value))
         return 1;
     strcpy(field, value);
     return 0;
 }
 
-static int set_user(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
+static int set_user(const struct tccl_key *key UNUSED, void *field,
+                    const struct tccl_conf *conf UNUSED, const char *value,
+                    struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     if (!tccl_value_word(value, strlen(value)))
         return 1;
     strcpy(field, value);
@@ -153,10 +152,10 @@ static int set_port(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-static int set_on(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                  const char *value, struct tccl_error *err)
+static int set_on(const struct tccl_key *key UNUSED, void *field,
+                  const struct tccl_conf *conf UNUSED, const char *value,
+                  struct tccl_error *err UNUSED)
 {
-    (void)key, (void)conf, (void)err;
     bool on = strcasecmp(value, "on") == 0;
     if (!on && strcasecmp(value, "off") != 0)
         return 1;
@@ -174,13 +173,12 @@ static int read_days(const struct tccl_key *key, const char **text, int *days)
     return forever || ((*text)[-1] == 'd' && number >= key->min && number <= key->max) ? 0 : -1;
 }
 
-static int set_keep(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+static int set_keep(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
                     const char *value, struct tccl_error *err)
 {
     static const char misdated[] = ",misdated=";
     const char *at = value;
     int keep[2];
-    (void)conf;
     int wrong = read_days(key, &at, &keep[0]);
     keep[1] = keep[0];
     if (!wrong && strncmp(at, misdated, strlen(misdated)) == 0) {

@@ -60,10 +60,8 @@ static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t de
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     struct gaicb *list[1] = {&lookup->request};
-    if (!lookup) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!lookup)
+        return tccl_fail_null(err, "out of memory");
     snprintf(lookup->host, sizeof(lookup->host), "%s", host);
     snprintf(lookup->port, sizeof(lookup->port), "%u", port);
     lookup->hints.ai_socktype = SOCK_STREAM;

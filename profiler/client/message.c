@@ -17,14 +17,10 @@ json_t *tccl_message_parse(const char *data, size_t size, struct tccl_error *err
     cleanup_json json_t *message = json_loadb(data, size, JSON_REJECT_DUPLICATES, &where);
     json_int_t version;
     const char *type;
-    if (!message) {
-        tccl_fail(err, "not a message: byte %d: %s", where.position, where.text);
-        return NULL;
-    }
-    if (!json_is_object(message)) {
-        tccl_fail(err, "not a message: an object is expected");
-        return NULL;
-    }
+    if (!message)
+        return tccl_fail_null(err, "not a message: byte %d: %s", where.position, where.text);
+    if (!json_is_object(message))
+        return tccl_fail_null(err, "not a message: an object is expected");
     if (tccl_get_int(message, "v", 0, INT32_MAX, &version, err) != 0)
         return NULL;
     if (version != TCCL_WIRE_VERSION) {

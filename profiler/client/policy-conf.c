@@ -50,10 +50,10 @@ static bool valid_pattern(const char *text, size_t length)
 }
 
 /* min 1: blanks may stand inside the items. */
-static int set_patterns(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                        const char *value, struct tccl_error *err)
+static int set_patterns(const struct tccl_key *key, void *field,
+                        const struct tccl_conf *conf UNUSED, const char *value,
+                        struct tccl_error *err)
 {
-    (void)conf;
     size_t length;
     const char *at = value;
     do {
@@ -80,10 +80,10 @@ static int set_gpu_types(const struct tccl_key *key, void *field, const struct t
     return append(field, text, key, err);
 }
 
-static int set_node_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                         const char *value, struct tccl_error *err)
+static int set_node_list(const struct tccl_key *key, void *field,
+                         const struct tccl_conf *conf UNUSED, const char *value,
+                         struct tccl_error *err)
 {
-    (void)conf;
     size_t count;
     if (tccl_hosts_count(value, NODES_MAX, &count, err) != 0)
         return tccl_fail_in(err, "%s", key->name);
@@ -93,10 +93,9 @@ static int set_node_list(const struct tccl_key *key, void *field, const struct t
 }
 
 /* "2", "2-8", "4-" */
-static int set_range(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+static int set_range(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
                      const char *value, struct tccl_error *err)
 {
-    (void)conf;
     const char *rest = value;
     long min = tccl_value_number(&rest), max = min;
     if (*rest == '-') {
@@ -138,17 +137,15 @@ static int set_thousandths(const struct tccl_key *key, void *field, const char *
     return 0;
 }
 
-static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
+static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
+                    const char *value, struct tccl_error *err UNUSED)
 {
-    (void)conf, (void)err;
     return set_thousandths(key, field, value, "x");
 }
 
-static int set_trial(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                     const char *value, struct tccl_error *err)
+static int set_trial(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
+                     const char *value, struct tccl_error *err UNUSED)
 {
-    (void)conf, (void)err;
     return set_thousandths(key, field, value, "%");
 }
 
@@ -165,10 +162,10 @@ static int read_class(const char **text, int max, int *number)
 }
 
 /* "106", "106/3", "/3", or "" for none */
-static int set_traffic_class(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                             const char *value, struct tccl_error *err)
+static int set_traffic_class(const struct tccl_key *key, void *field,
+                             const struct tccl_conf *conf UNUSED, const char *value,
+                             struct tccl_error *err UNUSED)
 {
-    (void)conf, (void)err;
     struct tccl_traffic_class class = {TCCL_NOT_SET, TCCL_NOT_SET};
     const char *rest = value;
     bool right = read_class(&rest, key->max, &class.tc) == 0;
@@ -237,10 +234,10 @@ static int add_variable(struct tccl_policy *policy, const char *value, struct tc
 }
 
 /* The field is the policy itself. */
-static int set_environment(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                           const char *value, struct tccl_error *err)
+static int set_environment(const struct tccl_key *key UNUSED, void *field,
+                           const struct tccl_conf *conf UNUSED, const char *value,
+                           struct tccl_error *err)
 {
-    (void)key, (void)conf;
     return *value ? add_variable(field, value, err) : 0;
 }
 

@@ -275,26 +275,22 @@ int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tcc
 json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err)
 {
     cleanup_json json_t *json = tccl_message_new("join");
-    if (step->n_gres > TCCL_MAX_GRES || step->n_nodes > TCCL_MAX_NODES) {
-        tccl_fail(err, "%d nodes with %d GPUs: at most %d nodes and %d GPUs a node are supported",
-                  step->n_nodes, step->n_gres, TCCL_MAX_NODES, TCCL_MAX_GRES);
-        return NULL;
-    }
+    if (step->n_gres > TCCL_MAX_GRES || step->n_nodes > TCCL_MAX_NODES)
+        return tccl_fail_null(
+            err, "%d nodes with %d GPUs: at most %d nodes and %d GPUs a node are supported",
+            step->n_nodes, step->n_gres, TCCL_MAX_NODES, TCCL_MAX_GRES);
     if (json_object_set_new(json, "key", tccl_key_to_json(&step->key)) != 0 ||
-        tccl_fields_put(json, TCCL_IN_JOIN, TCCL_OF_STEP, step) != 0) {
-        tccl_fail(err, "JOIN can't be written: a node name is not UTF-8, or out of memory");
-        return NULL;
-    }
+        tccl_fields_put(json, TCCL_IN_JOIN, TCCL_OF_STEP, step) != 0)
+        return tccl_fail_null(err,
+                              "JOIN can't be written: a node name is not UTF-8, or out of memory");
     return tccl_steal(json);
 }
 
 struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err)
 {
     struct tccl_step *step = calloc(1, sizeof(*step));
-    if (!step) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!step)
+        return tccl_fail_null(err, "out of memory");
     int failed = tccl_key_from_json(json_object_get(json, "key"), &step->key, err) != 0 ||
                  tccl_fields_get(json, TCCL_IN_JOIN, TCCL_OF_STEP, step, err) != 0;
     if (!failed && step->node >= step->n_nodes)

@@ -27,9 +27,8 @@ static const char *const verdicts[] = {[TCCL_DRIFT_HOLDS] = "holds",
                                        [TCCL_DRIFT_DRIFTED] = "drifted",
                                        [TCCL_DRIFT_UNCLEAR] = "unclear"};
 
-static int follow(void *context, int done, int count)
+static int follow(void *context UNUSED, int done UNUSED, int count UNUSED)
 {
-    (void)context, (void)done, (void)count;
     return profile_interrupted();
 }
 

@@ -119,16 +119,14 @@ void profile_say_torn(const struct tccl_profile *profile, const char *log)
             tccl_profile_folder(profile), log);
 }
 
-static int pass_set(void *context, const struct tccl_set *set,
-                    const struct tccl_measurement *measured)
+static int pass_set(void *context UNUSED, const struct tccl_set *set UNUSED,
+                    const struct tccl_measurement *measured UNUSED)
 {
-    (void)context, (void)set, (void)measured;
     return 0;
 }
 
-static int pass_joint(void *context, const struct tccl_joint *joint)
+static int pass_joint(void *context UNUSED, const struct tccl_joint *joint UNUSED)
 {
-    (void)context, (void)joint;
     return 0;
 }
 

@@ -53,9 +53,8 @@ static int find_version(const struct profile_options *options, int *year, int *m
 }
 
 /* Tables that the profile lacks are made by its model, which may take seconds. */
-static void show_progress(void *context, int done, int total)
+static void show_progress(void *context UNUSED, int done, int total)
 {
-    (void)context;
     fprintf(stderr, "\rpairs of GPUs: %d of %d\033[K", done, total);
 }
 

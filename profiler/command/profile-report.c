@@ -18,9 +18,8 @@ static int warn(const struct tccl_report *report)
     return report->bad_rings > 0 ? profile_complain(&report->bad) : 0;
 }
 
-static int print_page(FILE *out, const void *report, struct tccl_error *err)
+static int print_page(FILE *out, const void *report, struct tccl_error *err UNUSED)
 {
-    (void)err;
     tccl_report_page(report, out);
     return 0;
 }

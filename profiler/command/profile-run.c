@@ -16,9 +16,8 @@ enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 static volatile sig_atomic_t interrupted;
 static bool on_hardware;
 
-static void interrupt(int number)
+static void interrupt(int number UNUSED)
 {
-    (void)number;
     interrupted = 1;
 }
 

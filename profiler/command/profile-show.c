@@ -222,15 +222,13 @@ static int show_found(const struct profile_options *options, const struct tccl_f
 }
 
 static int show_profile(const struct profile_options *options, struct tccl_profile *profile,
-                        struct tccl_error *err)
+                        struct tccl_error *err UNUSED)
 {
-    (void)err;
     return options->json ? show_json(profile) : show_text(profile);
 }
 
-static int count_profile(void *context, const char *id)
+static int count_profile(void *context, const char *id UNUSED)
 {
-    (void)id;
     ++*(int *)context;
     return 0;
 }

@@ -391,11 +391,10 @@ static int do_all(struct work *work, enum pass pass, struct tccl_error *err)
 
 /* For symmetries: what was measured already. */
 static int look_up(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err)
+                   struct tccl_error *err UNUSED)
 {
     const struct work *work = context;
     const struct tccl_setmap_entry *entry = tccl_setmap_find(&work->log.sets, set);
-    (void)err;
     *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
     return 0;
 }

@@ -310,10 +310,8 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
     cleanup_free char *sql = NULL;
     size_t size;
     cleanup_free struct query *query = calloc(1, sizeof(*query));
-    if (!query || !(query->sql = open_memstream(&sql, &size))) {
-        tccl_fail(err, "out of memory for a query");
-        return NULL;
-    }
+    if (!query || !(query->sql = open_memstream(&sql, &size)))
+        return tccl_fail_null(err, "out of memory for a query");
     fputs(looks ? "SELECT tccl_each(" : "SELECT ", query->sql);
     write_columns(query->sql, looks ? looks : filter->looks, looks ? NULL : filter);
     fputs(looks ? ")" : "", query->sql);
@@ -323,10 +321,8 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
     }
     write_from(query, filter, most);
     fputs(looks && filter->jobs ? ")" : "", query->sql);
-    if (fclose(query->sql) != 0) {
-        tccl_fail(err, "out of memory for a query");
-        return NULL;
-    }
+    if (fclose(query->sql) != 0)
+        return tccl_fail_null(err, "out of memory for a query");
     cleanup_stmt sqlite3_stmt *statement = NULL;
     int rc = sqlite3_prepare_v2(records->db, sql, -1, &statement, NULL);
     for (int i = 0; i < query->n_values && rc == SQLITE_OK; i++)
@@ -429,12 +425,11 @@ static int look(sqlite3_context *context, struct tccl_records *records)
     return -1;
 }
 
-static void each_row(sqlite3_context *context, int count, sqlite3_value **values)
+static void each_row(sqlite3_context *context, int count UNUSED, sqlite3_value **values)
 {
     struct tccl_records *records = sqlite3_user_data(context);
     struct tccl_pass *pass = records->pass;
     struct tccl_facts facts;
-    (void)count;
     tccl_facts_read(values, pass->looks, &facts);
     if (look(context, records) == 0 && pass->visit(pass->argument, &facts, pass->err) != 0) {
         pass->failed = true;
@@ -447,11 +442,10 @@ static void after_rows(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-static void is_match(sqlite3_context *context, int count, sqlite3_value **values)
+static void is_match(sqlite3_context *context, int count UNUSED, sqlite3_value **values)
 {
     struct tccl_records *records = sqlite3_user_data(context);
     struct tccl_facts facts;
-    (void)count;
     if (look(context, records) == 0)
         sqlite3_result_int(context, matches(records->pass->filter, values, &facts));
 }

@@ -374,8 +374,7 @@ json_t *tccl_outbox_take(struct tccl_outbox *outbox, int64_t behind, int most, s
         return NULL;
     if (stuck || outbox->count > left) { /* their numbers are none */
         outbox->db->damaged = outbox->db->broken = true;
-        tccl_fail(err, "%s: rows of it can't be found again", outbox->db->path);
-        return NULL;
+        return tccl_fail_null(err, "%s: rows of it can't be found again", outbox->db->path);
     }
     if (behind == 0 && json_array_size(numbers) + json_array_size(bad) == 0)
         outbox->count = 0;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "records/texts.h"
 
 enum { ABOUT = 30 * 86400 /* seconds: ids don't start over within that time */ };
@@ -116,13 +117,12 @@ static const struct job *find_job(struct tccl_owners *owners, int64_t id, const 
     return *rc == SQLITE_OK ? &jobs[number] : NULL;
 }
 
-static void is_anothers(sqlite3_context *context, int count, sqlite3_value **values)
+static void is_anothers(sqlite3_context *context, int count UNUSED, sqlite3_value **values)
 {
     struct tccl_owners *owners = sqlite3_user_data(context);
     const char *cluster = (const char *)sqlite3_value_text(values[1]);
     int64_t uid = sqlite3_value_int64(values[2]), start = sqlite3_value_int64(values[3]);
     int rc, anothers = 0;
-    (void)count;
     const struct job *job =
         find_job(owners, sqlite3_value_int64(values[0]), cluster ? cluster : "", &rc);
     if (!job) {

@@ -163,10 +163,8 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     cleanup_json json_t *then = filter ? json_copy((json_t *)filter) : json_object();
     if (more && json_object_set_new(then, "after",
                                     json_pack("[I, I]", (json_int_t)page.last_start,
-                                              (json_int_t)page.last_id)) != 0) {
-        tccl_fail(err, "out of memory for a query");
-        return NULL;
-    }
+                                              (json_int_t)page.last_id)) != 0)
+        return tccl_fail_null(err, "out of memory for a query");
     *next = more ? tccl_steal(then) : NULL;
     return tccl_steal(found);
 }

@@ -40,8 +40,7 @@ static json_t *cut_nodes(const char *text, size_t max)
 
 static json_t *no_memory(struct tccl_error *err)
 {
-    tccl_fail(err, "out of memory for a record");
-    return NULL;
+    return tccl_fail_null(err, "out of memory for a record");
 }
 
 /* An array of node names as hostlist text. */
@@ -54,10 +53,8 @@ static json_t *fold_nodes(const json_t *array, struct tccl_error *err)
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
         names[i] = json_string_value(json_array_get(array, i));
-        if (!names[i] || !tccl_host_valid(names[i])) {
-            tccl_fail(err, "nodes: entry %zu is not the name of a node", i);
-            return NULL;
-        }
+        if (!names[i] || !tccl_host_valid(names[i]))
+            return tccl_fail_null(err, "nodes: entry %zu is not the name of a node", i);
     }
     cleanup_free char *text = tccl_hosts_fold(names, count);
     return text ? cut_nodes(text, TCCL_MAX_NODE_LIST) : no_memory(err);
@@ -70,14 +67,10 @@ static json_t *normal_text(const struct tccl_field *field, const json_t *value,
     if (nodes && json_is_array(value))
         return fold_nodes(value, err);
     const char *text = value ? json_string_value(value) : "";
-    if (!text) {
-        tccl_fail(err, "%s: must be a text", field->name);
-        return NULL;
-    }
-    if ((long long)strlen(text) < field->min) {
-        tccl_fail(err, "%s: is empty", field->name);
-        return NULL;
-    }
+    if (!text)
+        return tccl_fail_null(err, "%s: must be a text", field->name);
+    if ((long long)strlen(text) < field->min)
+        return tccl_fail_null(err, "%s: is empty", field->name);
     return nodes ? cut_nodes(text, (size_t)field->max) : cut_text(text, (size_t)field->max);
 }
 
@@ -85,15 +78,12 @@ static json_t *normal_number(const struct tccl_field *field, const json_t *value
                              struct tccl_error *err)
 {
     bool whole = field->type != TCCL_FIELD_REAL;
-    if (value && !(whole ? json_is_integer(value) : json_is_number(value))) {
-        tccl_fail(err, "%s: must be a %snumber", field->name, whole ? "whole " : "");
-        return NULL;
-    }
+    if (value && !(whole ? json_is_integer(value) : json_is_number(value)))
+        return tccl_fail_null(err, "%s: must be a %snumber", field->name, whole ? "whole " : "");
     double real = json_number_value(value);
-    if (!(real >= (double)field->min && real <= (double)field->max) && (value || must)) {
-        tccl_fail(err, "%s: must be from %lld to %lld", field->name, field->min, field->max);
-        return NULL;
-    }
+    if (!(real >= (double)field->min && real <= (double)field->max) && (value || must))
+        return tccl_fail_null(err, "%s: must be from %lld to %lld", field->name, field->min,
+                              field->max);
     return whole ? json_integer(json_integer_value(value)) : json_real(real);
 }
 
@@ -105,10 +95,8 @@ static json_t *normal_field(const struct tccl_field *field, const json_t *record
     if (json_is_null(value))
         value = NULL;
     bool must = field->use & TCCL_MUST_RECORD;
-    if (!value && must) {
-        tccl_fail(err, "%s: is missing", field->name);
-        return NULL;
-    }
+    if (!value && must)
+        return tccl_fail_null(err, "%s: is missing", field->name);
     json_t *normal = tccl_field_is_text(field) ? normal_text(field, value, err)
                                                : normal_number(field, value, must, err);
     return normal ? normal : no_memory(err);
@@ -154,16 +142,13 @@ static json_t *normal_fields(const json_t *record, unsigned use, struct tccl_err
 json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
 {
     struct tccl_error own = {0};
-    if (!json_is_object(record)) {
-        tccl_fail(err, "a record must be an object");
-        return NULL;
-    }
+    if (!json_is_object(record))
+        return tccl_fail_null(err, "a record must be an object");
     cleanup_json json_t *normal =
         normal_fields(record, TCCL_IN_RECORD | TCCL_IN_CONFIRMATION, &own);
     if (normal && complete(normal, &own) == 0)
         return tccl_steal(normal);
-    tccl_fail(err, "record: %s", own.text);
-    return NULL;
+    return tccl_fail_null(err, "record: %s", own.text);
 }
 
 bool tccl_record_confirms(const json_t *record)
@@ -177,8 +162,7 @@ json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err)
     cleanup_json json_t *normal = normal_fields(record, TCCL_IN_CONFIRMATION, &own);
     if (normal && tccl_built_rank(json_string_value(json_object_get(normal, "built"))) > 0)
         return tccl_steal(normal);
-    tccl_fail(err, "confirmation: %s", normal ? "built: unknown word" : own.text);
-    return NULL;
+    return tccl_fail_null(err, "confirmation: %s", normal ? "built: unknown word" : own.text);
 }
 
 double tccl_achieved_share(double achieved, const char *with, const char *built, double gbps,

@@ -15,9 +15,8 @@ static void write_name(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s", place ? ", " : "", field->name);
 }
 
-static void write_value(FILE *out, const struct tccl_field *field, int place)
+static void write_value(FILE *out, const struct tccl_field *field UNUSED, int place)
 {
-    (void)field;
     fprintf(out, "%s?%d", place ? ", " : "", place + 1);
 }
 
@@ -57,15 +56,13 @@ static void write_is_key(FILE *out, const struct tccl_field *field, int place)
     fprintf(out, "%s%s = ?%d", place ? " AND " : "", field->name, place + 1);
 }
 
-static void write_key_text(FILE *out, const struct tccl_field *field, int place)
+static void write_key_text(FILE *out, const struct tccl_field *field, int place UNUSED)
 {
-    (void)place;
     fprintf(out, "records.%s || '/' || ", field->name);
 }
 
-static void write_filter(FILE *out, const struct tccl_field *field, int place)
+static void write_filter(FILE *out, const struct tccl_field *field, int place UNUSED)
 {
-    (void)place;
     if (field->filter)
         fprintf(out, ", %s", field->name);
 }
@@ -135,6 +132,5 @@ char *tccl_sql(const char *text, struct tccl_error *err)
     if (out && fclose(out) == 0)
         return sql;
     free(sql);
-    tccl_fail(err, "out of memory");
-    return NULL;
+    return tccl_fail_null(err, "out of memory");
 }

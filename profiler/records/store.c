@@ -325,8 +325,7 @@ static struct tccl_records *new_records(const char *path, struct tccl_error *err
     if (new && (new->path = strdup(path)))
         return new;
     free(new);
-    tccl_fail(err, "out of memory for %s", path);
-    return NULL;
+    return tccl_fail_null(err, "out of memory for %s", path);
 }
 
 int tccl_records_open(const char *path, const atomic_bool *stop, struct tccl_records **records,

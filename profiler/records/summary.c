@@ -374,10 +374,8 @@ json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter,
     wanted.newest = false;
     wanted.after = NULL;
     if (!summary || !(summary->nodes = tccl_nodestats_new()) ||
-        !(summary->achieved = tccl_achieved_new())) {
-        tccl_fail(err, "out of memory for a summary");
-        return NULL;
-    }
+        !(summary->achieved = tccl_achieved_new()))
+        return tccl_fail_null(err, "out of memory for a summary");
     tccl_store_ask(records);
     if (tccl_filter_each(records, &wanted, LOOKS, count_row, summary, err) != 0)
         return NULL;

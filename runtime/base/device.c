@@ -151,10 +151,8 @@ static const struct nvml *find_nvml(struct tccl_error *why)
     if (__atomic_load_n(&started_by, __ATOMIC_ACQUIRE) == getpid())
         return &shared;
     void *handle = shim_dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    if (!handle || !shim_functions(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0) {
-        tccl_fail(why, "NVML can't be loaded or started");
-        return NULL;
-    }
+    if (!handle || !shim_functions(handle, nvml_names, 9, 3, &nvml) || nvml.init() != 0)
+        return tccl_fail_null(why, "NVML can't be loaded or started");
     shared = nvml;
     __atomic_store_n(&started_by, getpid(), __ATOMIC_RELEASE);
     return &shared;
@@ -167,10 +165,8 @@ static const struct nvml *find_gpu(tccl_bus bus, device *gpu, struct tccl_error 
     char text[TCCL_BUS_TEXT];
 
     tccl_bus_format(bus, text);
-    if (nvml && nvml->by_busid(text, gpu) != 0) {
-        tccl_fail(why, "NVML does not know the GPU %s", text);
-        return NULL;
-    }
+    if (nvml && nvml->by_busid(text, gpu) != 0)
+        return tccl_fail_null(why, "NVML does not know the GPU %s", text);
     return nvml;
 }
 

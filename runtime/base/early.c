@@ -85,9 +85,8 @@ void *shim_early_function(const char *name)
 
 #else
 
-void *shim_early_function(const char *name)
+void *shim_early_function(const char *name UNUSED)
 {
-    (void)name;
     return NULL;
 }
 

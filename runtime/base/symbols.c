@@ -140,10 +140,9 @@ struct search {
     struct dl_phdr_info in; /* the object */
 };
 
-static int visit_holder(struct dl_phdr_info *info, size_t size, void *data)
+static int visit_holder(struct dl_phdr_info *info, size_t size UNUSED, void *data)
 {
     struct search *search = data;
-    (void)size;
     if (!holds(info, search->address))
         return 0;
     search->in = *info;
@@ -174,10 +173,9 @@ bool shim_object_of(const void *address, struct shim_object *object)
     return true;
 }
 
-static int visit_named(struct dl_phdr_info *info, size_t size, void *data)
+static int visit_named(struct dl_phdr_info *info, size_t size UNUSED, void *data)
 {
     struct search *search = data;
-    (void)size;
     const char *path = info->dlpi_name;
     if (!path || strncmp(shim_file_name(path), search->name, strlen(search->name)) != 0)
         return 0;
@@ -207,10 +205,9 @@ bool shim_defines(const void *address, const char *name)
 }
 
 /* past_us: those behind the shim only. */
-static int visit_others(struct dl_phdr_info *info, size_t size, void *data)
+static int visit_others(struct dl_phdr_info *info, size_t size UNUSED, void *data)
 {
     struct search *search = data;
-    (void)size;
     if (holds(info, __ehdr_start))
         search->past_us = true;
     else if (search->past_us)

@@ -94,10 +94,8 @@ static struct exchange *begin(const struct shim_plan *plan, const char *name,
 {
     struct exchange *exchange = shim_scratch(sizeof(*exchange));
 
-    if (!exchange) {
-        tccl_fail(why, "out of memory");
-        return NULL;
-    }
+    if (!exchange)
+        return tccl_fail_null(why, "out of memory");
     tccl_lines_begin(&exchange->lines, exchange->question + HEAD, QUESTION, name, 1);
     shim_plan_put_key(plan, &exchange->lines);
     return exchange;

@@ -39,16 +39,15 @@ FILE *shim_fopen(const char *path, const char *mode)
 }
 
 /* The log function that the second interface hands over is not used. */
-static int plugin_init(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix)
+static int plugin_init(uint8_t major UNUSED, uint8_t minor UNUSED, uint8_t patch UNUSED,
+                       const char *suffix UNUSED)
 {
-    (void)major, (void)minor, (void)patch, (void)suffix;
     return 0;
 }
 
 static int plugin_init_v2(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix,
-                          void *log)
+                          void *log UNUSED)
 {
-    (void)log;
     return plugin_init(major, minor, patch, suffix);
 }
 

@@ -136,10 +136,8 @@ static struct shim_registry *map_file(int fd, const char *path, struct stat *fil
         return NULL;
     struct shim_registry *map =
         mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (map == MAP_FAILED) {
-        tccl_fail(why, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
+    if (map == MAP_FAILED)
+        return tccl_fail_null(why, "%s: %s", path, strerror(errno));
     uint64_t none = 0;
     __atomic_compare_exchange_n(&map->layout, &none, layout(), false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);
@@ -158,10 +156,8 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct tc
     if (opened.map && opened.pid == getpid() && !strcmp(path, opened.path))
         return opened.map;
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-    if (fd < 0) {
-        tccl_fail(why, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
+    if (fd < 0)
+        return tccl_fail_null(why, "%s: %s", path, strerror(errno));
     struct stat file = {0};
     struct shim_registry *map = map_file(fd, path, &file, why);
     close(fd);

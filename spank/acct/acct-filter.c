@@ -173,8 +173,7 @@ static json_t *read_user(const char *text, struct tccl_error *err)
     struct passwd *user = getpwnam(text);
     if (user)
         return json_integer(user->pw_uid);
-    tccl_fail(err, "unknown user '%.40s'", text);
-    return NULL;
+    return tccl_fail_null(err, "unknown user '%.40s'", text);
 }
 
 /* The job states that sacct's -s takes, with their abbreviations. */
@@ -211,9 +210,8 @@ static json_t *read_word(const char *text, const char *const *words, const char 
     }
     if (n_found == 1 && !what)
         return json_string(found);
-    tccl_fail(err, "'%.40s' is %s%s: give one of: %s", text, what ? what : "not ", what ? "" : kind,
-              known);
-    return NULL;
+    return tccl_fail_null(err, "'%.40s' is %s%s: give one of: %s", text, what ? what : "not ",
+                          what ? "" : kind, known);
 }
 
 static json_t *read_state(const char *text, struct tccl_error *err)

@@ -96,11 +96,10 @@ static int set_filter(const struct tccl_option *option, void *field, const char 
 }
 
 /* Behind the fields of another -o. */
-static int set_fields(const struct tccl_option *option, void *field, const char *text,
+static int set_fields(const struct tccl_option *option UNUSED, void *field, const char *text,
                       struct tccl_error *err)
 {
     char **fields = field, *both;
-    (void)option;
     if (asprintf(&both, "%s%s%s", *fields ? *fields : "", *fields ? "," : "", text) < 0)
         return tccl_fail(err, "out of memory");
     free(*fields);
@@ -108,46 +107,41 @@ static int set_fields(const struct tccl_option *option, void *field, const char 
     return 0;
 }
 
-static int set_preset(const struct tccl_option *option, void *field, const char *text,
-                      struct tccl_error *err)
+static int set_preset(const struct tccl_option *option, void *field, const char *text UNUSED,
+                      struct tccl_error *err UNUSED)
 {
-    (void)text, (void)err;
     *(const char **)field = option->letter == 'l' ? "all" : "JobID,State,Reason";
     return 0;
 }
 
-static int set_style(const struct tccl_option *option, void *field, const char *text,
-                     struct tccl_error *err)
+static int set_style(const struct tccl_option *option, void *field, const char *text UNUSED,
+                     struct tccl_error *err UNUSED)
 {
-    (void)text, (void)err;
     *(enum acct_style *)field = option->letter == 'p' ? ACCT_PARSABLE_ENDING : ACCT_PARSABLE;
     return 0;
 }
 
-static int set_delimiter(const struct tccl_option *option, void *field, const char *text,
+static int set_delimiter(const struct tccl_option *option UNUSED, void *field, const char *text,
                          struct tccl_error *err)
 {
-    (void)option;
     *(const char **)field = text;
     return *text ? 0 : tccl_fail(err, "--delimiter: give at least one character");
 }
 
 /* The value may be an option, which stood behind --html. */
-static int set_html(const struct tccl_option *option, void *field, const char *text,
+static int set_html(const struct tccl_option *option UNUSED, void *field, const char *text,
                     struct tccl_error *err)
 {
-    (void)option;
     *(const char **)field = text;
     return *text && !(text[0] == '-' && text[1])
                ? 0
                : tccl_fail(err, "--html: give a file, or - for standard output");
 }
 
-static int set_svg(const struct tccl_option *option, void *field, const char *text,
+static int set_svg(const struct tccl_option *option UNUSED, void *field, const char *text,
                    struct tccl_error *err)
 {
     struct acct_line *line = field;
-    (void)option;
     line->svg = true;
     line->svg_file = text;
     return !text || *text
@@ -156,10 +150,9 @@ static int set_svg(const struct tccl_option *option, void *field, const char *te
 }
 
 /* An option of sacct that has no effect here: accepted with a note. */
-static int ignore(const struct tccl_option *option, void *field, const char *text,
-                  struct tccl_error *err)
+static int ignore(const struct tccl_option *option, void *field UNUSED, const char *text UNUSED,
+                  struct tccl_error *err UNUSED)
 {
-    (void)field, (void)text, (void)err;
     fprintf(stderr, "tccl: --%s is ignored: %s\n", option->name,
             option->values ? option->values : "it has no effect on these records");
     return 0;
@@ -168,10 +161,9 @@ static int ignore(const struct tccl_option *option, void *field, const char *tex
 /* One that can't be honoured is an error: ignoring it would show other records than those asked
  * for.
  */
-static int refuse(const struct tccl_option *option, void *field, const char *text,
+static int refuse(const struct tccl_option *option, void *field UNUSED, const char *text UNUSED,
                   struct tccl_error *err)
 {
-    (void)field, (void)text;
     if (strcmp(option->name, "yaml") == 0)
         return tccl_fail(err, "--yaml: give --json");
     return tccl_fail(

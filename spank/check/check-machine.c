@@ -99,7 +99,7 @@ int check_machine(const struct check_options *options)
 }
 
 /* The first of each rule, with the number of the others. */
-void check_item_machine(const struct check_site *site, struct check_result *result)
+void check_item_machine(const struct check_site *site UNUSED, struct check_result *result)
 {
     static const enum check_level levels[TCCL_DOCTOR_LEVELS] = {
         [TCCL_DOCTOR_NOTE] = CHECK_OK,
@@ -107,7 +107,6 @@ void check_item_machine(const struct check_site *site, struct check_result *resu
         [TCCL_DOCTOR_FAIL] = CHECK_WARN}; /* steps on the other GPUs get rings */
     cleanup_free struct seen *seen = look();
     const struct tccl_doctor_findings *findings = seen ? &seen->findings : NULL;
-    (void)site;
 
     for (int i = 0; findings && i < findings->count; i++) {
         const struct tccl_doctor_finding *finding = &findings->list[i];

@@ -21,8 +21,7 @@ json_t *check_peer(const struct tccl_conf *conf, const char *node, int64_t deadl
     int64_t left = deadline - tccl_now_ms();
     if (left > 0)
         return tccl_client_node(conf, node, NULL, (int)left, err);
-    tccl_fail(err, "not asked: --timeout is over");
-    return NULL;
+    return tccl_fail_null(err, "not asked: --timeout is over");
 }
 
 const char *check_peer_advice(const char *text)

@@ -11,9 +11,8 @@ SPANK_PLUGIN(tccl, 1)
 
 #define CALLBACK __attribute__((visibility("default"))) int
 
-CALLBACK slurm_spank_init(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_init(spank_t spank, int argc UNUSED, char *argv[] UNUSED)
 {
-    (void)argc, (void)argv;
     switch (spank_context()) {
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
@@ -39,33 +38,28 @@ CALLBACK slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
     }
 }
 
-CALLBACK slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_local_user_init(spank_t spank, int argc UNUSED, char *argv[] UNUSED)
 {
-    (void)argc, (void)argv;
     return local_user_init(spank);
 }
 
-CALLBACK slurm_spank_user_init(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_user_init(spank_t spank, int argc UNUSED, char *argv[] UNUSED)
 {
-    (void)argc, (void)argv;
     return remote_user_init(spank);
 }
 
-CALLBACK slurm_spank_task_post_fork(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_task_post_fork(spank_t spank UNUSED, int argc UNUSED, char *argv[] UNUSED)
 {
-    (void)spank, (void)argc, (void)argv;
     return remote_task_post_fork();
 }
 
-CALLBACK slurm_spank_task_init(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_task_init(spank_t spank, int argc UNUSED, char *argv[] UNUSED)
 {
-    (void)argc, (void)argv;
     return remote_task_init(spank);
 }
 
-CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
+CALLBACK slurm_spank_exit(spank_t spank UNUSED, int argc, char *argv[])
 {
-    (void)spank;
     switch (spank_context()) {
     case S_CTX_LOCAL:
         return local_exit(argc, argv);

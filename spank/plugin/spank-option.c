@@ -19,10 +19,9 @@ static int is_bare(const char *argument)
 
 /* Called once for each source of the option (environment, command line, launch message); the last
  * one counts. */
-static int take_option(int value, const char *argument, int remote)
+static int take_option(int value UNUSED, const char *argument, int remote)
 {
     struct tccl_error err = {""};
-    (void)value;
     int mode = is_bare(argument) ? (int)TCCL_MODE_ON : tccl_mode_parse(argument, &err);
     if (mode >= 0) {
         given = mode;

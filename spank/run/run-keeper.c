@@ -63,9 +63,9 @@ struct keeper {
 
 /* ---- files ---- */
 
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
+static int remove_one(const char *path, const struct stat *stat UNUSED, int type UNUSED,
+                      struct FTW *at UNUSED)
 {
-    (void)stat, (void)type, (void)at;
     remove(path);
     return 0;
 }

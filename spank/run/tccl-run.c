@@ -149,10 +149,9 @@ static const char *find_shim(struct run *run)
 
 /* ---- what is there ---- */
 
-static void look_at_gpus(const void *what, void *word)
+static void look_at_gpus(const void *what UNUSED, void *word)
 {
     const char *order = getenv("CUDA_DEVICE_ORDER");
-    (void)what;
     run_gpus_read(getenv("CUDA_VISIBLE_DEVICES"), order && strcmp(order, "PCI_BUS_ID") == 0, word);
 }
 
@@ -174,9 +173,8 @@ static int find_gpus(struct run *run)
     return -1;
 }
 
-static void look_at_machine(const void *what, void *word)
+static void look_at_machine(const void *what UNUSED, void *word)
 {
-    (void)what;
     run_findings_read(word);
 }
 

@@ -145,10 +145,8 @@ struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_workspace *workspace, int g
 {
     struct tccl_cuda_gpu *opened = calloc(1, sizeof(*opened));
 
-    if (!opened) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!opened)
+        return tccl_fail_null(err, "out of memory");
     opened->workspace = workspace;
     opened->gpu = gpu;
     if (open_gpu(opened, err) == 0)

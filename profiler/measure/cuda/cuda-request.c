@@ -14,11 +14,9 @@ enum { ASK_NAP = 20 /* microseconds */ };
 struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspace, int gpu,
                                                  struct tccl_error *err)
 {
-    if (workspace->settings.region < sizeof(struct tccl_cuda_requests)) {
-        tccl_fail(err, "regions of %zu bytes are too small for the requests of a GPU",
-                  workspace->settings.region);
-        return NULL;
-    }
+    if (workspace->settings.region < sizeof(struct tccl_cuda_requests))
+        return tccl_fail_null(err, "regions of %zu bytes are too small for the requests of a GPU",
+                              workspace->settings.region);
     return tccl_workspace_region(workspace, (struct tccl_device){TCCL_GPU, (uint8_t)gpu}, 0, err);
 }
 

@@ -1,9 +1,8 @@
 /* gpu-memory-none.c: a build without CUDA. */
 #include "measure/peer/rdma.h"
 
-int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory *memory,
-                        struct tccl_error *err)
+int tccl_gpu_memory_get(const char *busid, size_t bytes UNUSED,
+                        struct tccl_gpu_memory *memory UNUSED, struct tccl_error *err)
 {
-    (void)bytes, (void)memory;
     return tccl_fail(err, "GPU %s: built without CUDA", busid);
 }

@@ -43,11 +43,10 @@ static void disconnect(void *context)
         state->memories[i] = -1;
 }
 
-static int verbs_open(void *context, struct tccl_error *err)
+static int verbs_open(void *context, struct tccl_error *err UNUSED)
 {
     struct state *state = context;
 
-    (void)err;
     state->fd = -1;
     disconnect(state);
     return 0;

@@ -249,18 +249,13 @@ static json_t *open_answer(const char *text, size_t size, const struct tccl_trus
         if (!message || trust->anybody || strcmp(tccl_message_type(message), "refused") == 0)
             return message;
         json_decref(message);
-        tccl_fail(err, "does not prove who runs it: no munge credential came");
-        return NULL;
+        return tccl_fail_null(err, "does not prove who runs it: no munge credential came");
     }
-    if (tccl_cred_decode(trust->munge, text, deadline, &user, &data, &length, &why) != 0) {
-        tccl_fail(err, "does not prove who runs it: %s", why.text);
-        return NULL;
-    }
-    if (!tccl_trust_has(trust, user)) {
-        tccl_fail(err, "is run by user %u, and not by root, MungeUser or this user",
-                  (unsigned)user);
-        return NULL;
-    }
+    if (tccl_cred_decode(trust->munge, text, deadline, &user, &data, &length, &why) != 0)
+        return tccl_fail_null(err, "does not prove who runs it: %s", why.text);
+    if (!tccl_trust_has(trust, user))
+        return tccl_fail_null(err, "is run by user %u, and not by root, MungeUser or this user",
+                              (unsigned)user);
     return tccl_message_parse(data, length, err);
 }
 

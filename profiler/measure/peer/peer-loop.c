@@ -64,10 +64,8 @@ struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err)
     cleanup_free struct tccl_peer_loop *loop = calloc(1, sizeof(*loop));
     int ends[2];
 
-    if (!loop || connect_both(ends) != 0) {
-        tccl_fail(err, "loopback: %s", strerror(errno));
-        return NULL;
-    }
+    if (!loop || connect_both(ends) != 0)
+        return tccl_fail_null(err, "loopback: %s", strerror(errno));
     tccl_peer_tune(ends[0]);
     tccl_peer_tune(ends[1]);
     loop->fd = ends[1];

@@ -152,10 +152,8 @@ static struct tccl_rdma *open_rdma(const char *name, bool any, struct tccl_error
 {
     struct tccl_rdma *rdma = calloc(1, sizeof(*rdma));
 
-    if (!rdma) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!rdma)
+        return tccl_fail_null(err, "out of memory");
     if (choose_device(rdma, name, any, err) == 0 && choose_gid(rdma, err) == 0 &&
         make_pair(rdma, err) == 0)
         return rdma;

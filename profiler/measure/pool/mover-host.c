@@ -76,12 +76,11 @@ static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error
     return state->region ? 0 : -1;
 }
 
-static int host_move(void *context, struct tccl_member *member, struct tccl_error *err)
+static int host_move(void *context, struct tccl_member *member, struct tccl_error *err UNUSED)
 {
     struct state *state = context;
     uint64_t total = 0;
 
-    (void)err;
     if (tccl_member_wait(member) < 0)
         return 0;
     do {

@@ -489,8 +489,7 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
         free(workers);
         if (run != MAP_FAILED)
             munmap(run, sizeof(*run));
-        tccl_fail(err, "out of memory");
-        return NULL;
+        return tccl_fail_null(err, "out of memory");
     }
     workers->workspace = workspace;
     workers->options = *options;

@@ -27,11 +27,9 @@ static void *map_memory(size_t bytes, struct tccl_error *err)
 
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) {
-        tccl_fail(err, "%zu MB of address space for transfers: %s%s", bytes >> 20, strerror(errno),
-                  errno == EFBIG ? " (raise ulimit -f)" : "");
-        return NULL;
-    }
+    if (memory == MAP_FAILED)
+        return tccl_fail_null(err, "%zu MB of address space for transfers: %s%s", bytes >> 20,
+                              strerror(errno), errno == EFBIG ? " (raise ulimit -f)" : "");
     return memory;
 }
 
@@ -60,10 +58,8 @@ struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
     struct tccl_workspace *workspace = calloc(1, sizeof(*workspace));
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    if (!workspace) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!workspace)
+        return tccl_fail_null(err, "out of memory");
     workspace->site = *site;
     workspace->settings = *settings;
     workspace->settings.region = (settings->region + page - 1) / page * page;
@@ -205,10 +201,8 @@ void *tccl_workspace_region(struct tccl_workspace *workspace, struct tccl_device
     const struct tccl_machine *machine = &workspace->site.machine;
     bool gpu = where.kind == TCCL_GPU;
 
-    if (where.index >= (gpu ? machine->n_gpus : machine->n_memories)) {
-        tccl_fail(err, "no %s %d", gpu ? "GPU" : "memory", where.index);
-        return NULL;
-    }
+    if (where.index >= (gpu ? machine->n_gpus : machine->n_memories))
+        return tccl_fail_null(err, "no %s %d", gpu ? "GPU" : "memory", where.index);
     int index = gpu ? machine->n_memories + where.index : where.index;
     int node = machine->nodes[gpu ? machine->gpus[where.index].numa : where.index];
     size_t number = (size_t)index * TCCL_WORKSPACE_PLACES + (size_t)place;

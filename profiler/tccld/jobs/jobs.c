@@ -56,10 +56,8 @@ struct task {
 struct jobs *jobs_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
-    if (!jobs) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!jobs)
+        return tccl_fail_null(err, "out of memory");
     jobs->daemon = daemon;
     TAILQ_INIT(&jobs->list);
     jobs->pool = pool_new(daemon->base, 1, JOBS_MOST, err);

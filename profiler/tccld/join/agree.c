@@ -273,13 +273,11 @@ static const struct place *missing(const struct agreement *agreement)
     return NULL;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct agreement *agreement = argument;
     const struct place *late = missing(agreement);
     char name[TCCL_HOST_NAME + 1], why[WHY + 1];
-    (void)fd;
-    (void)what;
     if (agreement->word != OPEN) {
         drop(agreement);
         return;

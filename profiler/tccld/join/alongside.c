@@ -75,11 +75,10 @@ void alongside_read_ahead(struct running *running)
 }
 
 /* What the best GPUs give is found out between the answers, one set of them after the other. */
-void alongside_on_place(evutil_socket_t fd, short what, void *argument)
+void alongside_on_place(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct running *running = argument;
     struct timeval soon = daemon_in(PLACE_MS);
-    (void)fd, (void)what;
     if (running->daemon->own && own_look_at_place(running->daemon->own))
         event_add(running->place, &soon);
 }

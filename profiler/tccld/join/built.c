@@ -328,10 +328,8 @@ static int64_t due(const struct verdict *verdict, const struct built_sum *sum)
     return at < verdict->retry_at ? verdict->retry_at : at;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
-    (void)fd;
-    (void)what;
     advance(argument);
 }
 

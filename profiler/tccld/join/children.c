@@ -143,10 +143,8 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
         steps_forget_ended(daemon->steps, &report->key);
     struct step *step = steps_get(daemon->steps, &report->key, tree_parent((int)report->node),
                                   (int)report->n_nodes, (int)report->timeout_ms, err);
-    if (step && !step_enter(step, STEP_MERGE)) {
-        tccl_fail(err, "the step is %s", phase_name(step->phase));
-        return NULL;
-    }
+    if (step && !step_enter(step, STEP_MERGE))
+        return tccl_fail_null(err, "the step is %s", phase_name(step->phase));
     return step;
 }
 

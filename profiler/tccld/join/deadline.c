@@ -90,11 +90,9 @@ void deadline_keep(struct step *step)
     deadline_arm(step);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct step *step = argument;
-    (void)fd;
-    (void)what;
     if (!step_is_open(step)) {
         if (step_enter(step, STEP_EXPIRE))
             step_free(step);

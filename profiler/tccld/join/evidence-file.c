@@ -212,11 +212,9 @@ static void save(struct evidence *evidence)
         free(transfer);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *argument)
+static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct evidence *evidence = argument;
-    (void)fd;
-    (void)what;
     if (evidence->saving)
         save_soon(evidence);
     else
@@ -237,8 +235,7 @@ struct evidence *evidence_new(struct daemon *daemon, struct tccl_error *err)
         return evidence;
     free(transfer);
     evidence_free(evidence);
-    tccl_fail(err, "out of memory");
-    return NULL;
+    return tccl_fail_null(err, "out of memory");
 }
 
 void evidence_free(struct evidence *evidence)

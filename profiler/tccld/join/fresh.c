@@ -47,10 +47,9 @@ static void on_searched(void *task)
     json_decref(tccl_steal(fresh->wanted.model));
 }
 
-static void on_time(evutil_socket_t fd, short what, void *argument)
+static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct fresh *fresh = argument;
-    (void)fd, (void)what;
     if (fresh->searching || !own_wants(fresh->daemon->own, &fresh->wanted))
         return;
     fresh->searching = pool_submit(fresh->pool, run_search, on_searched, fresh) == 0;
@@ -62,10 +61,8 @@ struct fresh *fresh_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct fresh *fresh = calloc(1, sizeof(*fresh));
     struct timeval period = daemon_in(PERIOD_MS);
-    if (!fresh) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!fresh)
+        return tccl_fail_null(err, "out of memory");
     fresh->daemon = daemon;
     fresh->pool = pool_new(daemon->base, 1, 1, err);
     fresh->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, fresh);

@@ -159,10 +159,8 @@ static int read_runs(struct merge *merge, const json_t *runs, int end, struct tc
 struct merge *merge_from_json(const json_t *json, int first, int end, struct tccl_error *err)
 {
     cleanup_merge struct merge *merge = merge_new(first);
-    if (!merge) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!merge)
+        return tccl_fail_null(err, "out of memory");
     if (read_classes(merge, json_object_get(json, "classes"), err) != 0 ||
         read_runs(merge, json_object_get(json, "runs"), end, err) != 0)
         return NULL;

@@ -160,10 +160,9 @@ static void on_looked(void *task)
         hear_since(links);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *argument)
+static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct nic_links *links = argument;
-    (void)fd, (void)what;
     if (links->looking)
         return;
     links->with_since = --links->until_since <= 0;
@@ -176,10 +175,8 @@ struct nic_links *nic_links_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct nic_links *links = calloc(1, sizeof(*links));
     struct timeval period = daemon_in(PERIOD_MS);
-    if (!links) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!links)
+        return tccl_fail_null(err, "out of memory");
     links->daemon = daemon;
     links->pool = pool_new(daemon->base, 1, 1, err);
     links->timer = event_new(daemon->base, -1, EV_PERSIST, on_time, links);

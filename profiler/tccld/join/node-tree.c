@@ -80,6 +80,6 @@ struct running_step *tree_told(const struct running *running, const json_t *json
     }
     if (step && step->n_nodes == n_nodes && below < n_nodes && tree_parent(*node) == step->node)
         return step;
-    tccl_fail(err, "no such step has a plan here, above node %d of %d", *node, (int)n_nodes);
-    return NULL;
+    return tccl_fail_null(err, "no such step has a plan here, above node %d of %d", *node,
+                          (int)n_nodes);
 }

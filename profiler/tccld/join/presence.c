@@ -276,10 +276,8 @@ void presence_ask(struct daemon *daemon, struct connection *connection, json_t *
 struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct presence *presence = calloc(1, sizeof(*presence));
-    if (!presence) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!presence)
+        return tccl_fail_null(err, "out of memory");
     presence->daemon = daemon;
     presence->pool = pool_new(daemon->base, 1, 2, err);
     if (presence->pool)

@@ -366,11 +366,9 @@ static void answer(struct connection *connection, const struct step *step)
     connection_answer(connection, message);
 }
 
-void step_alive(struct daemon *daemon, struct connection *connection, json_t *json)
+void step_alive(struct daemon *daemon UNUSED, struct connection *connection, json_t *json UNUSED)
 {
     cleanup_json json_t *message = tccl_message_new("alive");
-    (void)daemon;
-    (void)json;
     connection_answer(connection, message);
 }
 

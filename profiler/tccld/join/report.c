@@ -31,10 +31,8 @@ static json_t *new_message(const struct step *step, const struct merge *merge,
         json_object_update(message, rest) != 0 || (merge && claims_put(step, message) != 0) ||
         (!merge && (tccl_put_text(message, "reason", reason, 511) != 0 ||
                     tccl_message_put_reason(message, cause) != 0)) ||
-        (step->required && json_object_set_new(message, "required", json_true()) != 0)) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+        (step->required && json_object_set_new(message, "required", json_true()) != 0))
+        return tccl_fail_null(err, "out of memory");
     if (step->join && step->join->launch == TCCL_LAUNCH_BELOW && tree_parent(step->node) == 0 &&
         json_object_set_new(message, "join", tccl_join_to_json(step->join, err)) != 0)
         return NULL;
@@ -132,11 +130,10 @@ void report_range(struct step *step, const struct merge *merge)
                   err.text[0] ? err.text : "out of memory");
 }
 
-static void on_failure_heard(void *context, json_t *answer, const struct tccl_error *err)
+static void on_failure_heard(void *context, json_t *answer, const struct tccl_error *err UNUSED)
 {
     struct step *step = context;
     struct tccl_outcome outcome = {0};
-    (void)err;
     step->up = NULL;
     if (answer && read_plan(step, answer, &outcome, NULL) == 0)
         step->recorded |= outcome.recorded;
@@ -154,10 +151,9 @@ void report_failure(struct step *step, enum tccl_reason cause, const char *reaso
         step_settle(step);
 }
 
-static void on_partial_heard(void *context, json_t *answer, const struct tccl_error *err)
+static void on_partial_heard(void *context, json_t *answer UNUSED, const struct tccl_error *err)
 {
     struct step *step = context;
-    (void)answer;
     if (err)
         log_limited(&step->steps->trouble,
                     "step %s: a node has no ring, but the record says that all have it: can't "

@@ -141,10 +141,9 @@ static void write_record(void *task)
     saving->rc = planfile_record(saving->run_dir, saving->folder, saving->text, &saving->err);
 }
 
-static void free_text(void *task, int ran)
+static void free_text(void *task, int ran UNUSED)
 {
     const struct saving *saving = task;
-    (void)ran;
     free(saving->text);
 }
 
@@ -182,9 +181,8 @@ static void save_all(struct running *running)
         running_save_in(running, AGAIN_MS);
 }
 
-static void on_save(evutil_socket_t fd, short what, void *argument)
+static void on_save(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
-    (void)fd, (void)what;
     save_all(argument);
     alongside_read_ahead(argument);
 }
@@ -493,14 +491,13 @@ struct running_step *running_asked(struct daemon *daemon, const struct connectio
     if (!step || (step->uid != uid && !daemon_trusts(daemon, uid))) {
         char text[TCCL_KEY_TEXT];
         tccl_key_format(&key, text);
-        tccl_fail(err, "uid %u has no step %s with a plan on this node", uid, text);
-        return NULL;
+        return tccl_fail_null(err, "uid %u has no step %s with a plan on this node", uid, text);
     }
     if (step->second != second)
         step->questions = 0;
     step->second = second;
     if (++step->questions <= RUNNING_QUESTIONS)
         return step;
-    tccl_fail(err, "more than %d questions about this step within a second", RUNNING_QUESTIONS);
-    return NULL;
+    return tccl_fail_null(err, "more than %d questions about this step within a second",
+                          RUNNING_QUESTIONS);
 }

@@ -277,10 +277,8 @@ struct slurm_gpus *slurm_gpus_new(struct daemon *daemon,
                                   struct tccl_error *err)
 {
     struct slurm_gpus *gpus = calloc(1, sizeof(*gpus));
-    if (!gpus) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!gpus)
+        return tccl_fail_null(err, "out of memory");
     gpus->daemon = daemon;
     gpus->heard = heard;
     gpus->pool = pool_new(daemon->base, 1, 2, err);

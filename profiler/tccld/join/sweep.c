@@ -119,7 +119,7 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
     return removed + sweep_steps(daemon);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *argument)
+static void on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct sweep *sweep = argument;
     struct daemon *daemon = sweep->daemon;
@@ -128,8 +128,6 @@ static void on_time(evutil_socket_t fd, short what, void *argument)
     strcpy(path, daemon->conf->run_dir);
     bool answers = run_dir_do(daemon->run_dir, run_dir_try, NULL, path, sizeof(path), NULL) == 0;
     int removed = answers ? sweep_run_dir(daemon, time(NULL)) : 0;
-    (void)fd;
-    (void)what;
     if (removed)
         log_line("%s: removed what was left of %d steps that ended without a LEAVE",
                  daemon->conf->run_dir, removed);

@@ -319,10 +319,8 @@ int delivery_add(struct journal *journal, json_t *record)
     return 0;
 }
 
-void delivery_on_time(evutil_socket_t fd, short what, void *journal)
+void delivery_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *journal)
 {
-    (void)fd;
-    (void)what;
     delivery_look(journal);
 }
 

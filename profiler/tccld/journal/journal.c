@@ -147,10 +147,8 @@ void journal_save_memory(struct journal *journal)
     json_array_foreach(held, i, record) inbox_add(journal, record);
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *journal)
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *journal)
 {
-    (void)fd;
-    (void)what;
     journal_save_memory(journal);
     delivery_look(journal);
 }
@@ -178,10 +176,8 @@ static void open_losses(struct journal *journal)
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
 {
     struct journal *journal = calloc(1, sizeof(*journal));
-    if (!journal) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!journal)
+        return tccl_fail_null(err, "out of memory");
     journal->daemon = daemon;
     journal->lock = -1;
     strcpy(journal->folder, daemon->conf->state_dir);

@@ -151,11 +151,9 @@ static void then_open(struct disk_task *task)
         journal_retry_later(journal);
 }
 
-void opening_on_time(evutil_socket_t fd, short what, void *journal)
+void opening_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *journal)
 {
     struct disk_task task = {.journal = journal, .run = run_open, .then = then_open};
-    (void)fd;
-    (void)what;
     if (disk_task_submit(task) != 0)
         try_later(journal);
 }

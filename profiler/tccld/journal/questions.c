@@ -38,12 +38,10 @@ static struct tccl_records *open_store(struct disk_task *task)
 {
     struct reader *reader = task->reader;
     int opened = atomic_load(&task->journal->opened);
-    if (!atomic_load(&task->journal->own)) {
-        tccl_fail(&task->err,
-                  "no store of records: %s is not there, or others than root may change it",
-                  task->journal->folder);
-        return NULL;
-    }
+    if (!atomic_load(&task->journal->own))
+        return tccl_fail_null(
+            &task->err, "no store of records: %s is not there, or others than root may change it",
+            task->journal->folder);
     if (reader->records && reader->opened != opened) { /* it may be another file now */
         tccl_records_close(reader->records);
         reader->records = NULL;
@@ -160,12 +158,10 @@ static void watch(struct questions *questions)
 }
 
 /* Ends the questions of those who have hung up. */
-static void on_watch(evutil_socket_t fd, short what, void *argument)
+static void on_watch(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct questions *questions = argument;
     bool asked = false;
-    (void)fd;
-    (void)what;
     for (int i = 0; i < questions->n_readers; i++) {
         struct reader *reader = &questions->readers[i];
         asked = asked || reader->task;

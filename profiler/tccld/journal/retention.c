@@ -77,11 +77,9 @@ static void then_removal(struct disk_task *task)
     retention_look(journal, EACH_MS);
 }
 
-void retention_on_time(evutil_socket_t fd, short what, void *argument)
+void retention_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct disk_task task = {.journal = argument, .run = run_removal, .then = then_removal};
-    (void)fd;
-    (void)what;
     if (disk_task_submit(task) != 0)
         retention_look(argument, RETENTION_FIRST_MS);
 }

@@ -124,12 +124,10 @@ static int tell_home(struct journal *journal, json_t *message)
     return journal->telling ? 0 : -1;
 }
 
-void telling_on_time(evutil_socket_t fd, short what, void *argument)
+void telling_on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct journal *journal = argument;
     const struct losses *losses = &journal->losses;
-    (void)fd;
-    (void)what;
     if (journal->telling)
         return;
     json_t *message = tccl_message_new("lost"),

@@ -95,12 +95,10 @@ static void begin_writing(struct metrics_file *file)
         free_writing(writing);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct metrics_file *file = argument;
     struct timeval wait = daemon_in(METRICS_SECONDS * 1000);
-    (void)fd;
-    (void)what;
     evtimer_add(file->timer, &wait);
     if (file->busy)
         return;

@@ -59,10 +59,8 @@ struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_user
                               struct tccl_error *err)
 {
     struct tccl_conf *conf = calloc(1, sizeof(*conf));
-    if (!conf) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!conf)
+        return tccl_fail_null(err, "out of memory");
     bool read = tccl_conf_read(tccl_conf_tool_path(source->path), source->node, conf, err) == 0;
     if (read && source->alone) { /* whoever that is; it may have no name here */
         *users = (struct tccl_users){.tccld = geteuid(), .munge = geteuid(), .slurm = (uid_t)-1};
@@ -139,11 +137,9 @@ static void begin(struct reload *reload)
         log_line("configuration not reloaded, the old one stays in use: out of memory");
 }
 
-static void on_hangup(evutil_socket_t signal, short what, void *argument)
+static void on_hangup(evutil_socket_t signal UNUSED, short what UNUSED, void *argument)
 {
     struct reload *reload = argument;
-    (void)signal;
-    (void)what;
     reload->again = true;
     if (!reload->busy)
         begin(reload);
@@ -153,10 +149,8 @@ struct reload *reload_new(struct daemon *daemon, const struct conf_source *sourc
                           struct tccl_error *err)
 {
     struct reload *reload = calloc(1, sizeof(*reload));
-    if (!reload) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!reload)
+        return tccl_fail_null(err, "out of memory");
     *reload = (struct reload){.daemon = daemon, .source = source};
     reload->pool = pool_new(daemon->base, 1, 1, err);
     reload->hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, reload);

@@ -102,10 +102,8 @@ struct run_dir *run_dir_new(struct tccl_error *err)
     struct run_dir *run_dir = calloc(1, sizeof(*run_dir));
     pthread_condattr_t monotonic;
     sigset_t all, old;
-    if (!run_dir) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!run_dir)
+        return tccl_fail_null(err, "out of memory");
     TAILQ_INIT(&run_dir->items);
     pthread_mutex_init(&run_dir->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -52,10 +52,9 @@ struct options {
     bool foreground;
 };
 
-static int refuse_check(const struct tccl_option *option, void *field, const char *text,
-                        struct tccl_error *err)
+static int refuse_check(const struct tccl_option *option UNUSED, void *field UNUSED,
+                        const char *text UNUSED, struct tccl_error *err)
 {
-    (void)option, (void)field, (void)text;
     return tccl_fail(err, "tccld has no --check: run tccl-check, or tccld --check-config");
 }
 
@@ -92,10 +91,8 @@ static const struct tccl_option option_table[] = {
 static const struct tccl_program program = {
     "tccld", commands, 1, option_table, sizeof(option_table) / sizeof(*option_table), false, NULL};
 
-static void on_stop(evutil_socket_t signal, short what, void *argument)
+static void on_stop(evutil_socket_t signal UNUSED, short what UNUSED, void *argument)
 {
-    (void)signal;
-    (void)what;
     event_base_loopbreak(argument);
 }
 

@@ -88,11 +88,10 @@ static void *worker(void *argument)
     return NULL;
 }
 
-static void finish(evutil_socket_t fd, short what, void *argument)
+static void finish(evutil_socket_t fd, short what UNUSED, void *argument)
 {
     struct pool *pool = argument;
     eventfd_t count;
-    (void)what;
     eventfd_read(fd, &count);
     for (;;) {
         pthread_mutex_lock(&pool->lock);
@@ -125,10 +124,8 @@ struct pool *pool_new(struct event_base *base, int threads, int queue, struct tc
     pool->queue = queue;
     pool->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pool->event = event_new(base, pool->wake_fd, EV_READ | EV_PERSIST, finish, pool);
-    if (pool->wake_fd < 0 || !pool->event || event_add(pool->event, NULL) != 0) {
-        tccl_fail(err, "eventfd: %s", strerror(errno));
-        return NULL;
-    }
+    if (pool->wake_fd < 0 || !pool->event || event_add(pool->event, NULL) != 0)
+        return tccl_fail_null(err, "eventfd: %s", strerror(errno));
     return pool;
 }
 

@@ -117,11 +117,9 @@ static const char *what_is_late(const struct connection *connection)
     return "it has not sent its message in time";
 }
 
-static void on_silence(evutil_socket_t fd, short what, void *argument)
+static void on_silence(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct connection *connection = argument;
-    (void)fd;
-    (void)what;
     if (daemon_spares(connection->due_ms, &connection->spared)) {
         set_timer(connection, connection->all->front->first_ms);
         return;
@@ -145,11 +143,9 @@ static const struct request *find_request(const struct connection *connection, c
             continue;
         if (!each->trusted || connection->trusted)
             return each;
-        tccl_fail(err, "uid %u may not send \"%s\"", connection->asker.uid, type);
-        return NULL;
+        return tccl_fail_null(err, "uid %u may not send \"%s\"", connection->asker.uid, type);
     }
-    tccl_fail(err, "a message of type \"%s\"", type);
-    return NULL;
+    return tccl_fail_null(err, "a message of type \"%s\"", type);
 }
 
 /* At most as many values are in a JSON text: each takes hundreds of bytes when it is parsed. */
@@ -173,11 +169,9 @@ static json_t *read_message(struct connection *connection, const char *text, siz
                             struct tccl_error *err)
 {
     const struct front *front = connection->all->front;
-    if (!connection->trusted && count_values(text, size) > MOST_VALUES) {
-        tccl_fail(err, "uid %u has sent a message of more than %d values", connection->asker.uid,
-                  MOST_VALUES);
-        return NULL;
-    }
+    if (!connection->trusted && count_values(text, size) > MOST_VALUES)
+        return tccl_fail_null(err, "uid %u has sent a message of more than %d values",
+                              connection->asker.uid, MOST_VALUES);
     cleanup_json json_t *message = tccl_message_parse(text, size, err);
     if (message && front->check &&
         front->check(connection->all->daemon, &connection->asker, message, err) != 0)
@@ -420,10 +414,8 @@ static void on_written(struct bufferevent *stream, void *argument)
     on_read(stream, connection); /* for what came meanwhile */
 }
 
-static void on_event(struct bufferevent *stream, short what, void *argument)
+static void on_event(struct bufferevent *stream UNUSED, short what UNUSED, void *argument)
 {
-    (void)stream;
-    (void)what;
     connection_close(argument);
 }
 

@@ -61,10 +61,9 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
 }
 
 static void open_frame(struct daemon *daemon, struct connection *connection, char *data,
-                       size_t size)
+                       size_t size UNUSED)
 {
     struct tccl_error err = {0};
-    (void)size;
     if (seal_open(daemon, data, tccl_now_ms() + SEAL_PATIENCE_MS, on_opened,
                   connection_hold(connection), &err) == 0)
         return;
@@ -216,10 +215,8 @@ static void try_listen(struct tcp_socket *own)
         on_addresses(own, NULL, "too many names are being looked up");
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *own)
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *own)
 {
-    (void)fd;
-    (void)what;
     try_listen(own);
 }
 

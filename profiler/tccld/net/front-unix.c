@@ -27,12 +27,11 @@ struct unix_socket {
     bool listens;
 };
 
-static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
+static int meet(int fd, const struct sockaddr *address UNUSED, socklen_t size UNUSED,
+                struct asker *asker)
 {
     struct ucred ucred;
     socklen_t length = sizeof(ucred);
-    (void)address;
-    (void)size;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0)
         return -1;
     asker->uid = ucred.uid;
@@ -41,17 +40,15 @@ static int meet(int fd, const struct sockaddr *address, socklen_t size, struct a
     return 0;
 }
 
-static void open_frame(struct daemon *daemon, struct connection *connection, char *data,
+static void open_frame(struct daemon *daemon UNUSED, struct connection *connection, char *data,
                        size_t size)
 {
-    (void)daemon;
     connection_hear(connection, connection_uid(connection), data, size);
 }
 
-static void answer(struct daemon *daemon, struct connection *connection, json_t *message)
+static void answer(struct daemon *daemon UNUSED, struct connection *connection, json_t *message)
 {
     cleanup_free char *text = tccl_message_text(message);
-    (void)daemon;
     if (text)
         connection_send(connection, text, strlen(text));
     else
@@ -152,10 +149,8 @@ int unix_socket_listen(struct unix_socket *own, struct tccl_error *err)
 struct unix_socket *unix_socket_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct unix_socket *own = calloc(1, sizeof(*own));
-    if (!own) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!own)
+        return tccl_fail_null(err, "out of memory");
     own->daemon = daemon;
     strcpy(own->path, daemon->conf->socket);
     own->lock = -1;

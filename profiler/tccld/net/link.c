@@ -113,11 +113,9 @@ static void set_timer(struct link *link)
 
 static void connect_now(struct link *link);
 
-static void on_timer(evutil_socket_t fd, short what, void *argument)
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct link *link = argument;
-    (void)fd;
-    (void)what;
     if (tccl_now_ms() < link->deadline) {
         if (link->stream && !link->connected)
             connect_now(link);
@@ -223,11 +221,10 @@ static void on_read(struct bufferevent *stream, void *argument)
     }
 }
 
-static void on_event(struct bufferevent *stream, short what, void *argument)
+static void on_event(struct bufferevent *stream UNUSED, short what, void *argument)
 {
     struct link *link = argument;
     int code = EVUTIL_SOCKET_ERROR();
-    (void)stream;
     if (what & BEV_EVENT_CONNECTED) {
         int one = 1;
         setsockopt(bufferevent_getfd(link->stream), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -315,11 +312,9 @@ static void on_found(void *context, const struct address *address, const struct 
 }
 
 /* Starts when the asker is back on the event loop. */
-static void on_start(evutil_socket_t fd, short what, void *argument)
+static void on_start(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct link *link = argument;
-    (void)fd;
-    (void)what;
     event_free(link->timer);
     link->timer = NULL;
     if (link->early.text[0]) {

@@ -36,11 +36,9 @@ struct listener {
     int64_t ms;
 };
 
-static void listen_again(evutil_socket_t fd, short what, void *argument)
+static void listen_again(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct listener *listener = argument;
-    (void)fd;
-    (void)what;
     listener->left = IN_A_MS;
     event_del(listener->again);
     event_del(listener->turn);
@@ -66,12 +64,11 @@ static bool accept_failed(struct listener *listener)
     return false;
 }
 
-static void on_connection(evutil_socket_t fd, short what, void *argument)
+static void on_connection(evutil_socket_t fd, short what UNUSED, void *argument)
 {
     struct listener *listener = argument;
     static const struct timeval at_once = {0, 0};
     int64_t now = tccl_now_ms();
-    (void)what;
     if (now != listener->ms)
         listener->left = IN_A_MS;
     listener->ms = now;

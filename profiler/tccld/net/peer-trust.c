@@ -50,10 +50,9 @@ static void forget_names(struct peer_trust *trust)
     free(tccl_steal(trust->names));
 }
 
-static void on_found(void *context, const struct addrinfo *addresses, const char *why)
+static void on_found(void *context, const struct addrinfo *addresses, const char *why UNUSED)
 {
     struct peer_trust *trust = context;
-    (void)why;
     trust->lookup = NULL;
     if (addresses) {
         trust_all(trust->daemon->shares, addresses);
@@ -65,11 +64,9 @@ static void on_found(void *context, const struct addrinfo *addresses, const char
     go_on_in(trust, PACE_MS);
 }
 
-static void on_go_on(evutil_socket_t fd, short what, void *argument)
+static void on_go_on(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct peer_trust *trust = argument;
-    (void)fd;
-    (void)what;
     if (trust->at < trust->n_names) {
         trust->lookup = lookup_start(trust->daemon->names, "", false, trust->names[trust->at], 0, 0,
                                      on_found, trust);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/error.h"
+
 enum { AT_ONCE = 64 /* called from the line before others have their turn */ };
 
 struct turns {
@@ -39,11 +41,9 @@ static void serve_later(struct turns *turns)
 }
 
 /* What is called may end turns, its own and others': each time the line is looked at anew. */
-static void serve(evutil_socket_t fd, short what, void *argument)
+static void serve(evutil_socket_t fd UNUSED, short what UNUSED, void *argument)
 {
     struct turns *turns = argument;
-    (void)fd;
-    (void)what;
     for (int i = 0; i < AT_ONCE; i++) {
         struct turn *each, *turn = NULL;
         TAILQ_FOREACH(each, &turns->line, link)

@@ -61,17 +61,14 @@ static char *decode(const struct channel *channel, const struct monitor_question
                     const char *cred, uid_t *uid, size_t *made, struct tccl_error *err)
 {
     cleanup_free char *data = NULL;
-    if (!tccl_cred_has_form(cred)) {
-        tccl_fail(err, "munge: not a credential");
-        return NULL;
-    }
+    if (!tccl_cred_has_form(cred))
+        return tccl_fail_null(err, "munge: not a credential");
     if (tccl_cred_decode(channel->munge_socket, cred, question->deadline, uid, &data, made, err) !=
         0)
         return NULL;
     if (monitor_is_message(data, *made))
         return tccl_steal(data);
-    tccl_fail(err, "munge: the credential holds no message of tccl's");
-    return NULL;
+    return tccl_fail_null(err, "munge: the credential holds no message of tccl's");
 }
 
 /* Returns 0, or -1: the channel is of no more use. */

@@ -67,10 +67,8 @@ struct monitor *monitor_start(const char *munge_socket, struct tccl_error *err)
 {
     struct monitor *monitor = calloc(1, sizeof(*monitor));
     struct monitor_service service = {.munge_socket = munge_socket};
-    if (!monitor) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
+    if (!monitor)
+        return tccl_fail_null(err, "out of memory");
     int failed = make_sockets(monitor, &service);
     monitor->pid = failed ? -1 : fork();
     if (monitor->pid == 0)
@@ -86,11 +84,10 @@ struct monitor *monitor_start(const char *munge_socket, struct tccl_error *err)
     return NULL;
 }
 
-static void on_event(evutil_socket_t fd, short what, void *argument)
+static void on_event(evutil_socket_t fd, short what UNUSED, void *argument)
 {
     struct monitor *monitor = argument;
     uint32_t number;
-    (void)what;
     ssize_t size = recv(fd, &number, sizeof(number), MSG_DONTWAIT);
     if (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR)))
         return; /* an answer that came too late */
@@ -178,10 +175,8 @@ static char *ask(struct monitor *monitor, const struct monitor_question *questio
     cleanup_free char *frame = NULL;
     struct monitor_answer head;
     int channel = take_channel(monitor);
-    if (channel < 0) {
-        tccl_fail(err, "munge: tccld's monitor does not keep up");
-        return NULL;
-    }
+    if (channel < 0)
+        return tccl_fail_null(err, "munge: tccld's monitor does not keep up");
     int failed = exchange(monitor->channels[channel], question, data, size, &frame, length, err);
     give_channel(monitor, channel, !failed);
     if (failed)
@@ -189,10 +184,8 @@ static char *ask(struct monitor *monitor, const struct monitor_question *questio
     memcpy(&head, frame, sizeof(head));
     *length -= sizeof(head);
     memmove(frame, frame + sizeof(head), *length + 1);
-    if (head.failed) {
-        tccl_fail(err, "%s", frame);
-        return NULL;
-    }
+    if (head.failed)
+        return tccl_fail_null(err, "%s", frame);
     *uid = head.uid;
     return tccl_steal(frame);
 }
