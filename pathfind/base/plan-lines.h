@@ -19,4 +19,10 @@
 
 #define TCCL_NUMBER_MEMBER_32(name, ...) uint32_t name;
 
+/* As Slurm numbers the steps that are none of srun's (slurm.h; the plugin's build compares them).
+ */
+#define TCCL_STEP_INTERACTIVE UINT32_C(0xfffffffa)
+#define TCCL_STEP_BATCH UINT32_C(0xfffffffb)
+#define TCCL_STEP_EXTERN UINT32_C(0xfffffffc)
+
 #endif

@@ -15,17 +15,16 @@ bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b
            a->run == b->run;
 }
 
-/* Slurm's numbers for steps that have none (slurm.h, SLURM_BATCH_SCRIPT and its neighbours). */
 static void step_format(uint32_t step, char *text, size_t size)
 {
     switch (step) {
-    case 0xfffffffb:
+    case TCCL_STEP_BATCH:
         snprintf(text, size, "batch");
         break;
-    case 0xfffffffc:
+    case TCCL_STEP_EXTERN:
         snprintf(text, size, "extern");
         break;
-    case 0xfffffffa:
+    case TCCL_STEP_INTERACTIVE:
         snprintf(text, size, "interactive");
         break;
     default:

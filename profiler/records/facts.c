@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/plan-lines.h"
 #include "base/state.h"
 #include "chain/nccl-version.h"
 #include "records/record.h"
@@ -42,8 +43,7 @@ struct tccl_shown tccl_shown(const char *state, const char *reason, const char *
         shown.reason = built_reason;
         shown.cause = *built_reason ? TCCL_REASON_BUILT_DIFFERENTLY : TCCL_REASON_NONE;
     }
-    /* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
-    bool script = step == 0xfffffffb || step == 0xfffffffa;
+    bool script = step == TCCL_STEP_BATCH || step == TCCL_STEP_INTERACTIVE;
     if (script && silent)
         return (struct tccl_shown){tccl_state_name(TCCL_STATE_LEFT),
                                    "the job script used no GPUs together", "",

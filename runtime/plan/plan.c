@@ -9,11 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As Slurm numbers the steps that are none of srun's (slurm.h). */
-#define STEP_EXTERN UINT32_C(0xfffffffc)
-#define STEP_BATCH UINT32_C(0xfffffffb)
-#define STEP_INTERACTIVE UINT32_C(0xfffffffa)
-
 enum { NUMA_NODES = 1024 };
 static const double most_gbps = 1e6;
 
@@ -367,7 +362,7 @@ static int get_step(const struct tccl_lines *lines, struct shim_plan *plan, stru
     int n = get_gpus(lines, plan->gpus, why);
     if (n < 0)
         return -1;
-    plan->batch = plan->step == STEP_BATCH;
+    plan->batch = plan->step == TCCL_STEP_BATCH;
     plan->n_gpus = (uint8_t)n;
     for (int i = 1; i < n; i++)
         if (plan->gpus[i - 1] >= plan->gpus[i])
@@ -463,7 +458,7 @@ static bool is_script(const char *path, const char **folder, const char **file, 
         return false;
     step = strtoul(at + 1, &at, 10);
     *job = (uint32_t)number;
-    return at < *file && *at == '.' && (step == STEP_BATCH || step == STEP_INTERACTIVE);
+    return at < *file && *at == '.' && (step == TCCL_STEP_BATCH || step == TCCL_STEP_INTERACTIVE);
 }
 
 int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *why)
@@ -516,9 +511,9 @@ static bool is_step(const char *text, uint32_t step)
         return number == step;
     if (*text == '-' && shim_number(text + 1, 10, INT32_MAX, &number) == 0)
         return (uint32_t)(-(int64_t)number) == step;
-    return (step == STEP_BATCH && strcmp(text, "batch") == 0) ||
-           (step == STEP_INTERACTIVE && strcmp(text, "interactive") == 0) ||
-           (step == STEP_EXTERN && strcmp(text, "extern") == 0);
+    return (step == TCCL_STEP_BATCH && strcmp(text, "batch") == 0) ||
+           (step == TCCL_STEP_INTERACTIVE && strcmp(text, "interactive") == 0) ||
+           (step == TCCL_STEP_EXTERN && strcmp(text, "extern") == 0);
 }
 
 /* In a heterogeneous job Slurm tells tasks the number of the whole job. */
@@ -567,7 +562,7 @@ int shim_plan_fits(const struct shim_plan *plan, struct tccl_error *why)
     if (job && !is_job(job, plan))
         return tccl_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
     if (step && !is_step(step, plan->step) &&
-        !(plan->of_launcher && is_step(step, STEP_INTERACTIVE)))
+        !(plan->of_launcher && is_step(step, TCCL_STEP_INTERACTIVE)))
         return tccl_fail(why, "the plan is step %d's, this is %.20s", (int)plan->step, step);
     /* A job script's own step is not told its restart count when the plan is made. */
     if (restart && !plan->batch &&

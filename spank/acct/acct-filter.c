@@ -11,15 +11,17 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plan-lines.h"
 #include "base/state.h"
 #include "client/hostlist.h"
 #include "records/records.h"
 
-/* Numbers of special steps, from slurm.h (SLURM_BATCH_SCRIPT and the like). */
 static const struct {
     const char *name;
     uint32_t step;
-} special_steps[] = {{"interactive", 0xfffffffa}, {"batch", 0xfffffffb}, {"extern", 0xfffffffc}};
+} special_steps[] = {{"interactive", TCCL_STEP_INTERACTIVE},
+                     {"batch", TCCL_STEP_BATCH},
+                     {"extern", TCCL_STEP_EXTERN}};
 
 const char *acct_step_name(json_int_t step)
 {

@@ -7,7 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if __has_include(<slurm/slurm_version.h>)
 #include <slurm/slurm_version.h>
+#else
+#define SLURM_VERSION_NUMBER 0 /* there is no plugin in this build */
+#endif
 
 #include "base/cleanup.h"
 #include "base/command.h"
@@ -28,6 +32,10 @@ static void check_file(const char *path, unsigned slurm, const char *written,
         check_say(result, CHECK_FAIL, "%s: %s: %s", path, strerror(errno),
                   errno == ENOENT ? "install it, or correct the path in plugstack.conf"
                                   : "install it again, readable for all users");
+    else if (!built)
+        check_say(result, CHECK_WARN,
+                  "%s: tccl-check is built without Slurm: which one the plugin fits is unknown",
+                  path);
     else if (!slurm)
         check_say(result, CHECK_WARN,
                   "%s: tccl-check is built for Slurm %u.%02u; the version here is unknown", path,

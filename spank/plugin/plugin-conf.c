@@ -4,11 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <slurm/slurm.h>
-
-/* Of slurmstepd, which has it from slurmd; exported, though slurm.h doesn't declare it. */
-extern slurm_conf_t slurm_conf __attribute__((weak));
-
 static const char *config_path(const char *argument)
 {
     static const char key[] = "config=";
@@ -35,11 +30,4 @@ int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *
             return tccl_fail_in(err, "plugstack.conf");
         }
     return 0;
-}
-
-const char *plugin_conf_cluster(const struct tccl_conf *conf)
-{
-    if (conf->cluster[0])
-        return conf->cluster;
-    return &slurm_conf && slurm_conf.cluster_name ? slurm_conf.cluster_name : "";
 }

@@ -109,10 +109,6 @@ const char *plugin_conf_path(int argc, char **argv);
 int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *conf,
                      struct tccl_error *err);
 
-/* The cluster of this job: Cluster= of conf, else ClusterName as slurmd has read it; "" where
- * neither is known. Never what the environment says, which is the user's. */
-const char *plugin_conf_cluster(const struct tccl_conf *conf);
-
 /* ---- job-env: the environment variables of a step with a ring. Pure functions over an environment
  * array: they compute edits, which spank-remote.c applies. */
 

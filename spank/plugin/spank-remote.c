@@ -9,7 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <slurm/slurm.h>
+
 #include "base/clock.h"
+#include "base/plan-lines.h"
 #include "client/client.h"
 #include "client/outcome.h"
 #include "client/policy.h"
@@ -26,6 +29,13 @@ enum {
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
     UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
+
+_Static_assert(TCCL_STEP_INTERACTIVE == SLURM_INTERACTIVE_STEP &&
+                   TCCL_STEP_BATCH == SLURM_BATCH_SCRIPT && TCCL_STEP_EXTERN == SLURM_EXTERN_CONT,
+               "they are Slurm's");
+
+/* Of slurmstepd, which has it from slurmd; exported, though slurm.h doesn't declare it. */
+extern slurm_conf_t slurm_conf __attribute__((weak));
 
 /* This slurmstepd's step. */
 static struct {
@@ -501,6 +511,15 @@ static bool may_want_ring(char *const *env, enum step_kind kind)
     return option_mode() != POLICY_NOT_GIVEN;
 }
 
+/* The cluster of this job: Cluster= of conf, else ClusterName as slurmd has read it; "" where
+ * neither is known. Never what the environment says, which is the user's. */
+static const char *cluster_of(const struct tccl_conf *conf)
+{
+    if (conf->cluster[0])
+        return conf->cluster;
+    return &slurm_conf && slurm_conf.cluster_name ? slurm_conf.cluster_name : "";
+}
+
 int remote_init_post_opt(spank_t spank, int argc, char **argv)
 {
     struct tccl_error step_error = {""}, conf_error = {""};
@@ -531,7 +550,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     if (configured) {
         preload_simplify(&remote.conf, PRELOAD_LOADERS);
         snprintf(remote.step.key.cluster, sizeof(remote.step.key.cluster), "%s",
-                 plugin_conf_cluster(&remote.conf));
+                 cluster_of(&remote.conf));
     }
     remote.environment = environment_mode(env);
     set_no_array(spank, &items, env);

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <slurm/slurm.h>
-
 #include "base/numberset.h"
+#include "base/plan-lines.h"
 #include "client/key.h"
 #include "client/step-fields.h"
 
@@ -21,11 +20,11 @@ enum {
 enum step_kind step_kind(uint32_t step)
 {
     switch (step) {
-    case SLURM_BATCH_SCRIPT:
+    case TCCL_STEP_BATCH:
         return STEP_BATCH;
-    case SLURM_INTERACTIVE_STEP:
+    case TCCL_STEP_INTERACTIVE:
         return STEP_SHELL;
-    case SLURM_EXTERN_CONT:
+    case TCCL_STEP_EXTERN:
         return STEP_CONTAINER;
     default:
         return STEP_TASKS;

@@ -12,6 +12,17 @@ mkdir "$work/mnt"
 tar -C "$work/mnt" -xzf "$work"/out/tccl-*.tar.gz
 mv "$work"/mnt/tccl-* "$work/mnt/tccl"
 du -sh "$work/mnt/tccl" | cut -f 1
+# RHEL 8 has glibc 2.28 and Linux 4.18. Only the shim uses the machine's libc; the libc of the tar says which Linux it needs.
+newest() { grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1; }
+of_shim=$(objdump -T "$work/mnt/tccl/lib/tccl/libtccl-nccl.so" | newest)
+[ "$(printf '%s\nGLIBC_2.17\n' "$of_shim" | newest)" = GLIBC_2.17 ] || fail "the shim needs $of_shim"
+linux=$(readelf -n "$work/mnt/tccl/lib/libc.so.6" | sed -n 's/.*OS: Linux, ABI: \([0-9.]*\)/\1/p')
+[ -n "$linux" ] && [ "$(printf '%s\n4.18\n' "$linux" | sort -V | tail -n 1)" = 4.18 ] || fail "the tar's libc needs Linux ${linux:-?}"
+echo "the shim needs $of_shim, the tar's libc Linux $linux"
+for file in "$work"/mnt/tccl/libexec/*; do # nothing is taken from the machine
+    "$work"/mnt/tccl/lib/ld-* --library-path "$work/mnt/tccl/lib" --list "$file" | grep -vE "vdso|=> $work/mnt/tccl/lib/|^[[:space:]]$work/mnt/tccl/lib/" &&
+        fail "${file##*/} has libraries of the machine"
+done
 if [ -e "$build/testsuite/nccl/libnvidia-ml.so.1" ]; then # GPUs, by a stand-in for the driver's library
     mkdir "$work/mnt/driver"
     cp "$build/testsuite/nccl/libnvidia-ml.so.1" "$work/mnt/driver/"

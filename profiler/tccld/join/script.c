@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plan-lines.h"
 #include "client/step-json.h"
 
-/* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
 bool script_is(const struct tccl_step_key *key)
 {
-    return key->step == 0xfffffffb || key->step == 0xfffffffa;
+    return key->step == TCCL_STEP_BATCH || key->step == TCCL_STEP_INTERACTIVE;
 }
 
 struct running_step *script_next_below(const struct running *running,
