@@ -1,5 +1,5 @@
-/* nvml.h: what NVIDIA's management library says of the GPUs. Loaded at run time; no headers of it
- * are needed to build. */
+/* nvml.h: what NVIDIA's management library says of the GPUs, and CUDA of ways between them. Loaded
+ * at run time; no headers of these are needed to build. */
 #ifndef TCCL_NVML_H
 #define TCCL_NVML_H
 
@@ -29,11 +29,18 @@ struct tccl_nvml {
     bool knows_p2p;                            /* else read and write say nothing */
     bool read[TCCL_NVML_GPUS][TCCL_NVML_GPUS]; /* the pair can read, write each other directly */
     bool write[TCCL_NVML_GPUS][TCCL_NVML_GPUS];
+    bool knows_cuda;                            /* else reach says nothing */
+    bool reach[TCCL_NVML_GPUS][TCCL_NVML_GPUS]; /* CUDA lets the first map the other's memory */
 };
 
 /* Asks the library and lets go of it again. Returns 0; 1 if there is no library (*nvml is empty);
  * -1 with err: the library is there but can't say (no permission, driver and library of different
  * versions, no driver loaded). */
 int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err);
+
+/* Asks CUDA for reach of the GPUs that NVML has listed, all of them, whatever CUDA_VISIBLE_DEVICES
+ * says. It starts CUDA in this process, which takes up to seconds and may hang: for a child that
+ * ends soon. Returns 0; or -1 with err: reach is not known. */
+int tccl_cuda_peers_read(struct tccl_nvml *nvml, struct tccl_error *err);
 
 #endif

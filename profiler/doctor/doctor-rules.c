@@ -201,6 +201,30 @@ static void look_acs(struct look *look)
     }
 }
 
+/* Between root ports transfers pass the root in any case; there the redirect has the IOMMU look at
+ * them. */
+static void look_acs_root(struct look *look)
+{
+    int ports = 0, first = -1;
+
+    for (int i = 0; i < look->facts->n_devices; i++) {
+        const struct tccl_doctor_device *bridge = at(look, i);
+        bool has_gpu = false;
+        if (bridge->kind != TCCL_DOCTOR_BRIDGE || bridge->above >= 0 || bridge->acs <= 0 ||
+            !(bridge->acs & REDIRECTS))
+            continue;
+        for (int gpu = 0; gpu < look->facts->n_devices; gpu++)
+            has_gpu |= is(look, gpu, TCCL_DOCTOR_GPU) && tccl_doctor_is_below(look->facts, gpu, i);
+        if (has_gpu && ports++ == 0)
+            first = i;
+    }
+    if (ports > 1)
+        say(look, TCCL_DOCTOR_NOTE, first,
+            "ACS redirect is on here and at %d other root port%s above GPUs: the IOMMU looks at "
+            "what these send each other",
+            ports - 1, ports == 2 ? "" : "s");
+}
+
 static void look_iommu(struct look *look)
 {
     int translated = 0, first = -1;
@@ -301,30 +325,64 @@ static void look_reads(struct look *look)
     }
 }
 
+/* How many of a pair's ways are open: of four by NVML, of two by CUDA; -1: not known. */
+static int by_nvml(const struct tccl_nvml *nvml, int a, int b)
+{
+    return nvml->knows_p2p
+               ? nvml->read[a][b] + nvml->read[b][a] + nvml->write[a][b] + nvml->write[b][a]
+               : -1;
+}
+
+static int by_cuda(const struct tccl_nvml *nvml, int a, int b)
+{
+    return nvml->knows_cuda ? nvml->reach[a][b] + nvml->reach[b][a] : -1;
+}
+
+/* The first pair that is so, and how many are. */
+struct pairs {
+    int count, a, b;
+};
+
+static void note_pair(struct pairs *pairs, bool is_so, int a, int b)
+{
+    if (is_so && pairs->count++ == 0)
+        pairs->a = a, pairs->b = b;
+}
+
+static void say_pair(struct look *look, enum tccl_doctor_level level, const struct pairs *pairs,
+                     const char *what)
+{
+    const struct tccl_nvml *nvml = &look->facts->nvml;
+
+    if (pairs->count > 0)
+        say(look, level, -1, "GPUs %d and %d (%s, %s) %s", pairs->a, pairs->b,
+            nvml->gpus[pairs->a].busid, nvml->gpus[pairs->b].busid, what);
+}
+
 static void look_peers(struct look *look)
 {
     const struct tccl_nvml *nvml = &look->facts->nvml;
-    int both = 0, pairs = 0, odd_a = -1, odd_b = -1, none_a = -1, none_b = -1;
+    struct pairs odd = {0}, one_way = {0}, refused = {0}, none = {0}, both = {0};
 
-    for (int a = 0; nvml->knows_p2p && a < nvml->n_gpus; a++)
+    for (int a = 0; a < nvml->n_gpus; a++)
         for (int b = a + 1; b < nvml->n_gpus; b++) {
-            int can = nvml->read[a][b] + nvml->read[b][a] + nvml->write[a][b] + nvml->write[b][a];
-            pairs++;
-            both += can == 4;
-            if (can > 0 && can < 4 && odd_a < 0)
-                odd_a = a, odd_b = b;
-            if (can == 0 && none_a < 0)
-                none_a = a, none_b = b;
+            const int ways = by_nvml(nvml, a, b), maps = by_cuda(nvml, a, b);
+            note_pair(&odd, ways > 0 && ways < 4, a, b);
+            note_pair(&one_way, maps == 1 && (ways == 4 || ways < 0), a, b);
+            note_pair(&refused, maps == 0 && ways == 4, a, b);
+            note_pair(&both, (ways == 4 || ways < 0) && (maps == 2 || maps < 0), a, b);
+            note_pair(&none, (ways == 0 || ways < 0) && maps <= 0, a, b);
         }
-    if (odd_a >= 0)
-        say(look, TCCL_DOCTOR_WARN, -1,
-            "GPUs %d and %d (%s, %s) reach each other in one direction, or by reads or writes, "
-            "only",
-            odd_a, odd_b, nvml->gpus[odd_a].busid, nvml->gpus[odd_b].busid);
-    if (both > 0 && none_a >= 0)
+    say_pair(look, TCCL_DOCTOR_WARN, &odd,
+             "reach each other in one direction, or by reads or writes, only");
+    say_pair(look, TCCL_DOCTOR_WARN, &one_way, "reach each other in one direction only by CUDA");
+    say_pair(look, TCCL_DOCTOR_WARN, &refused,
+             "reach each other by NVML, and CUDA, which programs ask, refuses it");
+    if (both.count > 0 && none.count > 0 && (nvml->knows_p2p || nvml->knows_cuda))
         say(look, TCCL_DOCTOR_NOTE, -1,
-            "peer access between %d of %d pairs of GPUs only; not between %d and %d (%s, %s)", both,
-            pairs, none_a, none_b, nvml->gpus[none_a].busid, nvml->gpus[none_b].busid);
+            "peer access between %d of %d pairs of GPUs only; not between %d and %d (%s, %s)",
+            both.count, nvml->n_gpus * (nvml->n_gpus - 1) / 2, none.a, none.b,
+            nvml->gpus[none.a].busid, nvml->gpus[none.b].busid);
 }
 
 /* A NIC with RDMA and a GPU below one switch: transfers between them would not pass the CPU. (Only
@@ -436,6 +494,13 @@ static const struct rule rules[] = {
      "setpci -s @ ECAP_ACS+6.w=0:c at each start; or BIOS: ACS Control (ACS Enable) to Disabled",
      "devices below the switch are no longer kept apart: not where they are passed to virtual "
      "machines"},
+    {"acs-root", look_acs_root,
+     "not known; where the IOMMU translates (see iommu), transfers between GPUs are slower or hang",
+     nccl_docs,
+     "setpci -s @ ECAP_ACS+6.w=0:c at each start, for each such port; or BIOS: ACS Enable to "
+     "Disabled",
+     "devices below the port are no longer kept apart: not where they are passed to virtual "
+     "machines"},
     {"iommu", look_iommu,
      "transfers between GPUs go by the root, slower, or hang; by how much is not known", nccl_docs,
      "kernel parameter iommu=pt (with amd_iommu=on or intel_iommu=on), or BIOS: IOMMU, VT-d to "
@@ -524,7 +589,9 @@ static void find_unknown(const struct tccl_doctor_facts *facts,
     if (!facts->nvml_known)
         say_unknown(findings, "peer access, persistence mode, MIG: %s", facts->nvml_trouble);
     else if (facts->nvml.n_gpus > 1 && !facts->nvml.knows_p2p)
-        say_unknown(findings, "peer access: this NVML can't say");
+        say_unknown(findings, "peer access by NVML: this one can't say");
+    if (facts->nvml.n_gpus > 1 && *facts->cuda_trouble)
+        say_unknown(findings, "peer access by CUDA: %s", facts->cuda_trouble);
     if (facts->crowded)
         say_unknown(findings, "devices after the first %d", (int)TCCL_DOCTOR_DEVICES);
 }

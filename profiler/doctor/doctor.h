@@ -62,11 +62,13 @@ struct tccl_doctor_facts {
     bool root;              /* read as root */
     bool nvml_known;        /* nvml holds something */
     char nvml_trouble[200]; /* why it doesn't; "" */
+    char cuda_trouble[200]; /* why CUDA has said nothing, where it was asked; "" */
     struct tccl_nvml nvml;
 };
 
-/* Reads them below root ("" or NULL: the machine itself). nvml: what NVML says, NULL: nothing
- * (trouble says why, may be NULL). Takes some milliseconds. What can't be read is unknown. */
+/* Reads them below root ("" or NULL: the machine itself). nvml: what NVML says, and CUDA, NULL:
+ * nothing (trouble says why, may be NULL; of CUDA cuda_trouble is filled in by the caller). Takes
+ * some milliseconds. What can't be read is unknown. */
 void tccl_doctor_read(const char *root, const struct tccl_nvml *nvml, const char *trouble,
                       struct tccl_doctor_facts *facts);
 

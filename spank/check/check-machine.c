@@ -1,5 +1,5 @@
 /* check-machine.c: tccl-check machine, and the item of that name: what of this machine slows
- * transfers down. Only NVML may hang, as drivers do; a child asks it. */
+ * transfers down. Only NVML and CUDA may hang, as drivers do; a child asks them. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,11 +13,13 @@
 #include "check/check-items.h"
 #include "doctor/doctor.h"
 
-enum { NVML_MS = 1500 };
+enum { DRIVER_MS = 1500 };
 
+/* Filled in by the child, in this order. */
 struct answer {
-    int code; /* of tccl_nvml_read */
-    struct tccl_error err;
+    _Atomic int parts; /* that are there: 1 NVML's, 2 CUDA's, too */
+    int code;          /* of tccl_nvml_read */
+    struct tccl_error err, cuda_err;
     struct tccl_nvml nvml;
 };
 
@@ -26,30 +28,53 @@ struct seen {
     struct tccl_doctor_findings findings;
 };
 
-/* Runs tccl_nvml_read in a child that ends, or is killed, within NVML_MS. Returns whether it has
- * answered. */
-static bool ask(struct answer *answer)
+static void fill(struct answer *answer)
+{
+    answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
+    answer->parts = 1;
+    if (answer->code == 0 && answer->nvml.n_gpus > 1)
+        tccl_cuda_peers_read(&answer->nvml, &answer->cuda_err);
+    answer->parts = 2;
+}
+
+/* Has a child fill it in, which ends, or is killed, within DRIVER_MS. Returns how many parts are
+ * there. */
+static int ask(struct answer *answer)
 {
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
+        return 0;
     pid_t child = fork();
     if (child == 0) {
-        answer->code = tccl_nvml_read(&answer->nvml, &answer->err);
+        fill(answer);
         _exit(0);
     }
     close(ends[1]);
     struct pollfd end = {.fd = ends[0], .events = POLLIN};
-    bool ended = child > 0 && poll(&end, 1, NVML_MS) == 1;
-    int status = -1;
+    bool ended = child > 0 && poll(&end, 1, DRIVER_MS) == 1;
     if (child > 0 && !ended)
         kill(child, SIGKILL);
     /* One in the driver can't be killed: nobody waits for it. */
     if (child > 0)
-        waitpid(child, &status, ended ? 0 : WNOHANG);
+        waitpid(child, NULL, ended ? 0 : WNOHANG);
     close(ends[0]);
-    return ended && status == 0;
+    return answer->parts;
+}
+
+static void examine(const struct answer *answer, int parts, struct seen *seen)
+{
+    const bool known = parts > 0 && answer->code == 0;
+    const char *trouble = parts == 0 ? "NVML doesn't answer: look for a hanging driver in dmesg"
+                          : answer->code > 0 ? "there is no libnvidia-ml.so.1"
+                                             : answer->err.text;
+
+    tccl_doctor_read(NULL, known ? &answer->nvml : NULL, trouble, &seen->facts);
+    seen->facts.nvml.knows_cuda &= parts == 2;
+    if (!seen->facts.nvml.knows_cuda)
+        tccl_clean(seen->facts.cuda_trouble, sizeof(seen->facts.cuda_trouble),
+                   parts == 2 ? answer->cuda_err.text : "it did not answer in time");
+    tccl_doctor_examine(&seen->facts, &seen->findings);
 }
 
 static struct seen *look(void)
@@ -57,17 +82,9 @@ static struct seen *look(void)
     struct seen *seen = calloc(1, sizeof(*seen));
     struct answer *answer =
         mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const char *trouble = "out of memory";
 
-    if (seen && answer != MAP_FAILED) {
-        bool answered = ask(answer);
-        trouble = !answered          ? "NVML doesn't answer: look for a hanging driver in dmesg"
-                  : answer->code > 0 ? "there is no libnvidia-ml.so.1"
-                                     : answer->err.text;
-        tccl_doctor_read(NULL, answered && answer->code == 0 ? &answer->nvml : NULL, trouble,
-                         &seen->facts);
-        tccl_doctor_examine(&seen->facts, &seen->findings);
-    }
+    if (seen && answer != MAP_FAILED)
+        examine(answer, ask(answer), seen);
     if (answer != MAP_FAILED)
         munmap(answer, sizeof(*answer));
     return seen;

@@ -299,6 +299,8 @@ CUresult cuInit(unsigned flags)
 {
     const char *loading = getenv("CUDA_MODULE_LOADING"), *launch = getenv("CUDA_LAUNCH_BLOCKING");
 
+    while (fails("hang"))
+        pause();
     if (fails("cuInit"))
         return CUDA_ERROR_NO_DEVICE;
     if (started != 0 && started != getpid()) /* the parent of this process had started it */
@@ -364,6 +366,17 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
     for (; list < at; list++)
         *device += *list == ',';
     return CUDA_SUCCESS;
+}
+
+/* FAKE_CUDA_PEERS: pairs of devices of which the first reaches the other: "0-1,1-0"; "all". */
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    const char *pairs = getenv("FAKE_CUDA_PEERS");
+    char pair[16];
+
+    snprintf(pair, sizeof(pair), "%d-%d", device, peer);
+    *can = pairs && (strcmp(pairs, "all") == 0 || strstr(pairs, pair));
+    return fails("cuDeviceCanAccessPeer") ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)

@@ -411,6 +411,13 @@ static int switch_port(void)
     return -1;
 }
 
+static int root_of(int device)
+{
+    while (facts.devices[device].above >= 0)
+        device = facts.devices[device].above;
+    return device;
+}
+
 TEST(acs)
 {
     const struct space on = make_space(true, 0x2810, 0x1c), off = make_space(true, 0x2810, 0x11);
@@ -438,12 +445,40 @@ TEST(acs)
         CHECK(has_unknown("ACS"));
         heal();
         /* At the root, transfers go up anyway. */
-        int top = port;
-        while (facts.devices[top].above >= 0)
-            top = facts.devices[top].above;
+        int top = root_of(port);
         plant_space(top, &on, 4096);
         look();
         check_none();
+        heal();
+    }
+    CHECK(tried > 5);
+}
+
+/* Of one port of several it says nothing: nothing passes between two of them then. */
+TEST(acs_at_root_ports)
+{
+    const struct space on = make_space(true, 0x2810, 0x1c), off = make_space(true, 0x2810, 0x11);
+    int tried = 0;
+
+    ON_EACH(gpu, TCCL_DOCTOR_GPU)
+    {
+        const int first = root_of(gpu);
+        int other = -1;
+        for (int i = 0; i < facts.n_devices && other < 0; i++)
+            if (facts.devices[i].kind == TCCL_DOCTOR_GPU && root_of(i) != first &&
+                facts.devices[root_of(i)].kind == TCCL_DOCTOR_BRIDGE)
+                other = root_of(i);
+        if (other < 0 || facts.devices[first].kind != TCCL_DOCTOR_BRIDGE)
+            continue;
+        tried++;
+        plant_space(first, &on, 4096);
+        plant_space(other, &off, 4096);
+        look();
+        check_none();
+        plant_space(other, &on, 4096);
+        look();
+        check_one("acs-root", TCCL_DOCTOR_NOTE, first < other ? first : other);
+        CHECK_HOLDS(findings.list[0].what, "at 1 other root port above GPUs");
         heal();
     }
     CHECK(tried > 5);
@@ -649,6 +684,30 @@ TEST(peers)
         look();
         check_one("peers", TCCL_DOCTOR_NOTE, -1);
         CHECK_HOLDS(findings.list[0].what, "not between 0 and 2");
+        nvml.knows_cuda = true; /* so does CUDA, but one way is closed, or both */
+        for (int a = 0; a < nvml.n_gpus; a++)
+            for (int b = 0; b < nvml.n_gpus; b++)
+                nvml.reach[a][b] = a != b && a + b != 2;
+        look();
+        check_one("peers", TCCL_DOCTOR_NOTE, -1);
+        nvml.reach[1][0] = false;
+        look();
+        CHECK_INT(findings.count, 2);
+        CHECK_HOLDS(findings.list[0].what, "GPUs 0 and 1");
+        CHECK_HOLDS(findings.list[0].what, "in one direction only by CUDA");
+        nvml.reach[0][1] = false;
+        look();
+        CHECK_INT(findings.count, 2);
+        CHECK_HOLDS(findings.list[0].what, "CUDA, which programs ask, refuses it");
+        nvml.knows_p2p = false; /* an old NVML */
+        look();
+        check_one("peers", TCCL_DOCTOR_NOTE, -1);
+        CHECK_HOLDS(findings.list[0].what, "not between 0 and 1");
+        memset(nvml.reach, 0, sizeof(nvml.reach));
+        look();
+        check_none();
+        nvml.knows_p2p = true;
+        nvml.knows_cuda = false;
         memset(nvml.read, 0, sizeof(nvml.read)); /* GeForce: nobody has any */
         memset(nvml.write, 0, sizeof(nvml.write));
         look();
