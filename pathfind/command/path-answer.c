@@ -273,15 +273,6 @@ static void print_bandwidth(const struct answer *answer, FILE *out)
     fprintf(out, "\n");
 }
 
-/* NCCL's block does one thing after the other (ring/reach.h). */
-static void print_reach(const struct answer *answer, FILE *out)
-{
-    fprintf(out, "all-reduce %.2f GB/s of it in large ones", answer->route.reach);
-    if (!answer->is_baseline && answer->baseline.n)
-        fprintf(out, "; by NCCL's own rings %.2f", answer->baseline.reach);
-    fprintf(out, "\n");
-}
-
 static void print_baseline(const struct answer *answer, FILE *out)
 {
     if (!answer->baseline.n) {
@@ -359,7 +350,11 @@ void answer_print(const struct answer *answer, FILE *out)
     print_hops(&answer->route, out);
     print_left_out(&answer->route, out);
     print_bandwidth(answer, out);
-    print_reach(answer, out);
+    /* NCCL's block does one thing after the other (ring/reach.h). */
+    fprintf(out, "all-reduce %.2f GB/s of it in large ones", answer->route.reach);
+    if (!answer->is_baseline && answer->baseline.n)
+        fprintf(out, "; by NCCL's own rings %.2f", answer->baseline.reach);
+    fprintf(out, "\n");
     if (answer->is_baseline) {
         fprintf(out, "ring       the baseline: NCCL's own rings\n");
     } else {

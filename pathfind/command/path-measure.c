@@ -65,18 +65,6 @@ static json_t *measured_to_json(const struct source *source, const struct measur
                      source->machine.name, "source", source->name, "transfers", members);
 }
 
-/* The text says what JSON has of each transfer, where a model knows it. */
-static void measured_print(const json_t *json)
-{
-    size_t i;
-    const json_t *member, *limit;
-    printf("%.3f GB/s\n", tccl_real_of(json, "gbps"));
-    json_array_foreach(json_object_get(json, "transfers"), i,
-                       member) if ((limit = json_object_get(member, "limit")))
-        printf("  %-10s %8.3f GB/s  %s\n", json_string_value(json_object_get(member, "transfer")),
-               tccl_real_of(member, "gbps"), json_is_string(limit) ? json_string_value(limit) : "");
-}
-
 static int measure_and_print(const struct options *options, struct source *source,
                              struct tccl_error *err)
 {
@@ -86,7 +74,14 @@ static int measure_and_print(const struct options *options, struct source *sourc
     cleanup_json json_t *json = measured_to_json(source, &measured);
     if (options->json || !json)
         return print_json(json, err);
-    measured_print(json);
+    /* The text says what JSON has of each transfer, where a model knows it. */
+    size_t i;
+    const json_t *member, *limit;
+    printf("%.3f GB/s\n", tccl_real_of(json, "gbps"));
+    json_array_foreach(json_object_get(json, "transfers"), i,
+                       member) if ((limit = json_object_get(member, "limit")))
+        printf("  %-10s %8.3f GB/s  %s\n", json_string_value(json_object_get(member, "transfer")),
+               tccl_real_of(member, "gbps"), json_is_string(limit) ? json_string_value(limit) : "");
     return 0;
 }
 

@@ -222,19 +222,6 @@ static double room_of(const struct guesser *guesser, int link)
     return fmax(guesser->carried[link], guesser->limits[link]);
 }
 
-/* Transfers over one link share it, and so on. */
-static void share_links(const struct guesser *guesser, const tccl_transfer *transfers, int count,
-                        double *least)
-{
-    int users[TCCL_LINKS];
-    count_users(guesser, transfers, count, users);
-    for (int i = 0; i < count; i++) {
-        const struct tccl_links *own = &guesser->links[transfers[i]];
-        for (int k = 0; k < own->n; k++)
-            least[i] = fmin(least[i], room_of(guesser, own->links[k]) / users[own->links[k]]);
-    }
-}
-
 /* By the capacities. */
 static void guess(struct guesser *guesser, const tccl_transfer *transfers, int count, double *rates)
 {
@@ -247,7 +234,14 @@ static void guess(struct guesser *guesser, const tccl_transfer *transfers, int c
             fmin(guesser->single, guesser->alone[transfers[i]] / guesser->times[transfers[i]]);
         first[transfers[i]] = i;
     }
-    share_links(guesser, transfers, count, least);
+    /* Transfers over one link share it, and so on. */
+    int users[TCCL_LINKS];
+    count_users(guesser, transfers, count, users);
+    for (int i = 0; i < count; i++) {
+        const struct tccl_links *own = &guesser->links[transfers[i]];
+        for (int k = 0; k < own->n; k++)
+            least[i] = fmin(least[i], room_of(guesser, own->links[k]) / users[own->links[k]]);
+    }
     for (int i = 0; i < count; i++)
         if (first[transfers[i]] == i)
             share_rooms(guesser, transfers[i], first, least);

@@ -124,15 +124,6 @@ static void move_all(const struct tccl_table *from, const struct tccl_exchange *
     }
 }
 
-static void move_baselines(const struct tccl_baseline *from, const struct tccl_exchange *move,
-                           struct tccl_table *table)
-{
-    struct tccl_baseline moved = *from;
-    tccl_exchange_rings(move, &moved.set);
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        table->baselines[1][i] = moved;
-}
-
 /* ---- tables ---- */
 
 /* The baselines, and the best ring with so many others; 0: any ring, which is to be replaced. */
@@ -206,7 +197,10 @@ static struct tccl_table *move(struct tccl_model_tables *tables, uint32_t gpus,
     if (!table)
         return tccl_fail_null(err, "out of memory");
     move_all(origin->table, &move, table);
-    move_baselines(baseline, &first->move, table);
+    struct tccl_baseline moved = *baseline;
+    tccl_exchange_rings(&first->move, &moved.set);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        table->baselines[1][i] = moved;
     tccl_table_ends(table, tables->model);
     return table;
 }

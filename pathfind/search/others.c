@@ -146,17 +146,6 @@ static double bound_of(const struct tccl_task *task, const struct tccl_table *ta
     return bound;
 }
 
-static void keep_hosts(const struct tccl_task *task, struct tccl_table *table)
-{
-    for (int i = 0; i < task->n_goals; i++) {
-        struct tccl_result result = *task->goals[i].result;
-        if (!result.chain.n_gpus)
-            continue;
-        result.bound = bound_of(task, table, result.chain.entry.nic, result.chain.exit.nic);
-        tccl_table_keep_host(table, &result);
-    }
-}
-
 /* The best one of each pair of NICs. */
 static int find_chains(struct tccl_task *task, struct tccl_table *table, bool hosts)
 {
@@ -170,7 +159,13 @@ static int find_chains(struct tccl_task *task, struct tccl_table *table, bool ho
     if (status >= 0 && hosts) {
         tccl_table_drop(table, TCCL_HOST);
         tccl_task_bound_without_avoided(task);
-        keep_hosts(task, table);
+        for (int i = 0; i < task->n_goals; i++) {
+            struct tccl_result result = *task->goals[i].result;
+            if (!result.chain.n_gpus)
+                continue;
+            result.bound = bound_of(task, table, result.chain.entry.nic, result.chain.exit.nic);
+            tccl_table_keep_host(table, &result);
+        }
     } else if (status >= 0) {
         keep_best(task, table);
     }
@@ -322,16 +317,6 @@ int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table)
 
 /* ---- by reading ---- */
 
-/* The better kind is the best one. */
-static void promote(struct tccl_table *table, double noise)
-{
-    struct tccl_result *own = NULL, *best;
-    while ((own = tccl_table_next(table, own, TCCL_OTHERS)))
-        if (tccl_chain_reads(&own->chain) && (best = tccl_table_place(table, &own->chain)) &&
-            own->gbps > best->gbps * (1 + noise))
-            tccl_table_swap(best, own);
-}
-
 int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table)
 {
     uint32_t all = (1u << task->search->machine->n_memories) - 1;
@@ -344,6 +329,11 @@ int tccl_task_find_reads(struct tccl_task *task, struct tccl_table *table)
         status = find_within(task, table, 0);
     task->reads = false;
     task->shun = 0;
-    promote(table, fmax(task->options->noise, 1e-9));
+    /* The better kind is the best one. */
+    struct tccl_result *own = NULL, *best;
+    while ((own = tccl_table_next(table, own, TCCL_OTHERS)))
+        if (tccl_chain_reads(&own->chain) && (best = tccl_table_place(table, &own->chain)) &&
+            own->gbps > best->gbps * (1 + fmax(task->options->noise, 1e-9)))
+            tccl_table_swap(best, own);
     return status < 0 ? -1 : task->search->meter.stopped;
 }

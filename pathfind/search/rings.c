@@ -649,20 +649,15 @@ static double highest(const double *bounds, int from, int to)
     return bound;
 }
 
-/* How much of the budget that is left goes to so many rings: fewer ones come first, and more where
- * they may be good enough. */
-static long share_of(const struct finder *finder, double bound, bool last)
-{
-    long budget = finder->options->budget > 0 ? finder->options->budget : BUDGET;
-    double part = last ? 1 : bound >= finder->goal ? 0.5 : 0.1;
-    return (long)(part * (double)(budget - finder->result->rated));
-}
-
 static int find_all(struct finder *finder, int from, int to, double *bounds)
 {
     struct tccl_rings_result *result = finder->result;
     for (int i = from; i <= to && result->gbps < finder->goal; i++) {
-        long sets = share_of(finder, bounds[i], i == to);
+        /* How much of the budget that is left goes to so many rings: fewer ones come first, and
+         * more where they may be good enough. */
+        long budget = finder->options->budget > 0 ? finder->options->budget : BUDGET;
+        double part = i == to ? 1 : bounds[i] >= finder->goal ? 0.5 : 0.1;
+        long sets = (long)(part * (double)(budget - finder->result->rated));
         if (bounds[i] <= result->gbps * (1 + 1e-9) || sets <= 0)
             continue;
         if (find_rings(finder, i, sets, &bounds[i]) != 0)

@@ -55,17 +55,6 @@ static int find_ends(struct settler *settler, const struct tccl_chain *rings, in
     return status;
 }
 
-/* Those that were not measured again have the most that others have. */
-static void take_ends(const struct settler *settler)
-{
-    for (int i = 0; i < settler->table->n_results; i++) {
-        struct tccl_result *result = &settler->table->results[i];
-        if (result->chain.n_gpus && !result->ends)
-            result->ends =
-                tccl_result_ends(result) == TCCL_ENDS_LEAST ? TCCL_ENDS_LEAST : settler->ends;
-    }
-}
-
 /* A bound is made of the same measurements: what was proven within the gap still is. */
 static void set_value(const struct settler *settler, struct tccl_result *result, double gbps)
 {
@@ -283,6 +272,12 @@ int tccl_task_settle(struct tccl_task *task, struct tccl_table *table)
         status = settle_sets(&settler, true);
     if (status == 0)
         status = settle_sets(&settler, false);
-    take_ends(&settler);
+    /* Those that were not measured again have the most that others have. */
+    for (int i = 0; i < settler.table->n_results; i++) {
+        struct tccl_result *result = &settler.table->results[i];
+        if (result->chain.n_gpus && !result->ends)
+            result->ends =
+                tccl_result_ends(result) == TCCL_ENDS_LEAST ? TCCL_ENDS_LEAST : settler.ends;
+    }
     return status;
 }

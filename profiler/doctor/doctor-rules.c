@@ -596,17 +596,6 @@ static void find_unknown(const struct tccl_doctor_facts *facts,
         say_unknown(findings, "devices after the first %d", (int)TCCL_DOCTOR_DEVICES);
 }
 
-/* The worst first; else in the order of the rules. */
-static void sort(struct tccl_doctor_findings *findings)
-{
-    for (int i = 1; i < findings->count; i++)
-        for (int j = i; j > 0 && findings->list[j].level > findings->list[j - 1].level; j--) {
-            struct tccl_doctor_finding swapped = findings->list[j];
-            findings->list[j] = findings->list[j - 1];
-            findings->list[j - 1] = swapped;
-        }
-}
-
 void tccl_doctor_examine(const struct tccl_doctor_facts *facts,
                          struct tccl_doctor_findings *findings)
 {
@@ -615,6 +604,12 @@ void tccl_doctor_examine(const struct tccl_doctor_facts *facts,
         struct look look = {.facts = facts, .findings = findings, .rule = &rules[i]};
         rules[i].look(&look);
     }
-    sort(findings);
+    /* The worst first; else in the order of the rules. */
+    for (int i = 1; i < findings->count; i++)
+        for (int j = i; j > 0 && findings->list[j].level > findings->list[j - 1].level; j--) {
+            struct tccl_doctor_finding swapped = findings->list[j];
+            findings->list[j] = findings->list[j - 1];
+            findings->list[j - 1] = swapped;
+        }
     find_unknown(facts, findings);
 }

@@ -141,20 +141,6 @@ static double change(const struct tccl_drift_set *one)
     return one->now / one->then - 1;
 }
 
-/* What the measurement says of the set. Is it what it was? */
-static bool is_as_then(const struct tccl_backend *backend, const struct tccl_measurement *now,
-                       struct tccl_drift_set *one)
-{
-    double wide = fmax(now->spread, one->spread_then);
-
-    one->failed = now->failed;
-    one->now = now->failed ? 0 : now->gbps;
-    one->spread = now->spread;
-    one->noisy = !now->failed && wide > TOO_NOISY;
-    one->limit = MARGIN * fmax(backend->noise, wide) + EQUAL;
-    return !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
-}
-
 /* Again while it is off; a try that is not decides. */
 static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, struct tccl_error *err)
 {
@@ -165,7 +151,15 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
     for (int i = 0; i < TCCL_TRIES && !same; i++) {
         if (tccl_retry(backend, &one->set, 1, &now, &why, err) != 0)
             return -1;
-        same = is_as_then(backend, &now, one);
+        /* What the measurement says of the set. Is it what it was? */
+        double wide = fmax(now.spread, one->spread_then);
+
+        one->failed = now.failed;
+        one->now = now.failed ? 0 : now.gbps;
+        one->spread = now.spread;
+        one->noisy = !now.failed && wide > TOO_NOISY;
+        one->limit = MARGIN * fmax(backend->noise, wide) + EQUAL;
+        same = !one->failed && !one->noisy && fabs(change(one)) <= one->limit;
     }
     one->drifted = !same && !one->failed && !one->noisy;
     return 0;

@@ -58,11 +58,6 @@ int tccl_gpusets_all(int n_gpus, uint32_t **sets, struct tccl_error *err)
     return list.count;
 }
 
-static bool often_asked_for(int size)
-{
-    return size == 2 || size == 4 || size == 8;
-}
-
 int tccl_gpusets_first(int n_gpus, const struct tccl_alike *alike, const uint32_t *before, int n,
                        uint32_t **sets, struct tccl_error *err)
 {
@@ -75,7 +70,7 @@ int tccl_gpusets_first(int n_gpus, const struct tccl_alike *alike, const uint32_
         add(&list, before[i]);
     for (int i = 0; i < 2 * n_gpus; i++) {
         int size = i % n_gpus + 1;
-        if (often_asked_for(size) != (i < n_gpus))
+        if ((size == 2 || size == 4 || size == 8) != (i < n_gpus))
             continue;
         for (uint32_t set = 1; set < UINT32_C(1) << n_gpus && list.count < MAX_SETS; set++)
             if (__builtin_popcount(set) == size && tccl_alike_first(alike, set, &move) == set)

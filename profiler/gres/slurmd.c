@@ -408,18 +408,6 @@ static int put_file(const char *folder, const char *name, const char *text, stru
     return tccl_write_file(path, 0600, text, strlen(text), err);
 }
 
-/* slurmd -G has every slurmstepd in SlurmdSpoolDir open its log again (user_init's messages of
- * that go to the step's user), and writes into slurmd's log: it is shown other places. Of two
- * values, Slurm takes the latter. */
-static int put_slurm_conf(const char *conf, const char *scratch, struct tccl_error *err)
-{
-    char text[3 * PATH_MAX];
-    if (snprintf(text, sizeof(text), "include %s\nSlurmdSpoolDir=%s\nSlurmdLogFile=/dev/null\n",
-                 conf, scratch) >= (int)sizeof(text))
-        return tccl_fail(err, "%.200s: its name is too long", conf);
-    return put_file(scratch, "slurm.conf", text, err);
-}
-
 static bool is_replaced(const char *name)
 {
     return name[0] == '.' || strcmp(name, "cgroup.conf") == 0 || strcmp(name, "slurm.conf") == 0 ||
@@ -450,20 +438,14 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
     }
     if (rc != 0 || put_file(scratch, "cgroup.conf", no_cgroups, err) != 0)
         return -1;
-    return put_slurm_conf(conf, scratch, err);
-}
-
-static void clear(const char *scratch)
-{
-    char path[2 * PATH_MAX];
-    cleanup_dir DIR *folder = opendir(scratch);
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        snprintf(path, sizeof(path), "%s/%s", scratch, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(path);
-    }
-    rmdir(scratch);
+    /* slurmd -G has every slurmstepd in SlurmdSpoolDir open its log again (user_init's messages of
+     * that go to the step's user), and writes into slurmd's log: it is shown other places. Of two
+     * values, Slurm takes the latter. */
+    char text[3 * PATH_MAX];
+    if (snprintf(text, sizeof(text), "include %s\nSlurmdSpoolDir=%s\nSlurmdLogFile=/dev/null\n",
+                 conf, scratch) >= (int)sizeof(text))
+        return tccl_fail(err, "%.200s: its name is too long", conf);
+    return put_file(scratch, "slurm.conf", text, err);
 }
 
 /* What is meant for the daemon, of tccld's environment. */
@@ -521,6 +503,14 @@ int tccl_slurmd_list(const struct tccl_slurmd *slurmd, const char *node, const c
     if (tccl_make_folder(scratch, 0700, err) != 0 || tccl_folder_check_own(scratch, 0, err) != 0)
         return -1;
     int rc = ask(slurmd, node, scratch, deadline, output, err);
-    clear(scratch);
+    char path[2 * PATH_MAX];
+    cleanup_dir DIR *folder = opendir(scratch);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        snprintf(path, sizeof(path), "%s/%s", scratch, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    rmdir(scratch);
     return rc;
 }

@@ -10,18 +10,6 @@
 
 enum { LINE = 4000, TEXT = 8192 }; /* longest texts, columns */
 
-static void put_lines(const struct tccl_sheet *sheet, FILE *out)
-{
-    fputs("<h2>In short</h2>\n<div class=\"card\">\n", out);
-    for (int i = sheet->lead ? 0 : 1; i < sheet->n_lines; i++) {
-        cleanup_free char *line = tccl_term_cut(sheet->lines[i], LINE, "…");
-        fputs("<p>", out);
-        tccl_svg_escape(line ? line : "", out);
-        fputs("</p>\n", out);
-    }
-    fputs("</div>\n", out);
-}
-
 /* The steps beside it, as a table. */
 static void put_beside(const struct acct_drawn *drawn, struct tccl_doc *doc)
 {
@@ -160,7 +148,14 @@ int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *ask
         if (put_ring(&drawn, out) != 0)
             rc = tccl_fail(err, "out of memory");
         tccl_sheet_chart(sheet, out);
-        put_lines(sheet, out);
+        fputs("<h2>In short</h2>\n<div class=\"card\">\n", out);
+        for (int i = sheet->lead ? 0 : 1; i < sheet->n_lines; i++) {
+            cleanup_free char *line = tccl_term_cut(sheet->lines[i], LINE, "…");
+            fputs("<p>", out);
+            tccl_svg_escape(line ? line : "", out);
+            fputs("</p>\n", out);
+        }
+        fputs("</div>\n", out);
         put_beside(&drawn, &doc);
         put_facts(record, &drawn, out);
         put_notation(record, &doc);

@@ -380,16 +380,6 @@ static int print_json(const struct probe *probes, bool quiet, enum check_level w
     return 0;
 }
 
-/* Kills items that still run, and their children. */
-static void end_all(struct probe *probes)
-{
-    for (int i = 0; i < ITEMS; i++)
-        if (probes[i].pid > 0)
-            kill(-probes[i].pid, SIGKILL);
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
-}
-
 static int check_all(const struct check_options *options)
 {
     static struct probe probes[ITEMS];
@@ -402,7 +392,12 @@ static int check_all(const struct check_options *options)
             start(&probes[i], i, options, began + options->seconds * 1000 - LAST_MS);
     }
     wait_all(options, probes, began);
-    end_all(probes);
+    /* Kills items that still run, and their children. */
+    for (int i = 0; i < ITEMS; i++)
+        if (probes[i].pid > 0)
+            kill(-probes[i].pid, SIGKILL);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
     for (int i = 0; i < ITEMS; i++)
         if (probes[i].wanted && probes[i].result.level > worst)
             worst = probes[i].result.level;

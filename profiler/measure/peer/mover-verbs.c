@@ -162,20 +162,6 @@ static int lose(struct state *state, const struct tccl_error *why, struct tccl_e
                      state->seat.workspace->settings.peer, why->text[0] ? ": " : "", why->text);
 }
 
-/* No piece may go on into the next run. */
-static void drain(struct state *state, const struct tccl_member *member)
-{
-    int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_member_deadline(member) / 1000000;
-    int rc = 0;
-
-    if (end > deadline)
-        end = deadline;
-    while (rc >= 0 && state->ended < state->begun && tccl_now_ms() <= end)
-        rc = step(state, false, NULL);
-    if (state->ended < state->begun)
-        disconnect(state);
-}
-
 static int verbs_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
@@ -193,7 +179,16 @@ static int verbs_move(void *context, struct tccl_member *member, struct tccl_err
         if (ended > 0)
             last = tccl_now_ms();
     } while (tccl_member_moved(member, state->ended * PIECE));
-    drain(state, member);
+    /* No piece may go on into the next run. */
+    int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_member_deadline(member) / 1000000;
+    int rc = 0;
+
+    if (end > deadline)
+        end = deadline;
+    while (rc >= 0 && state->ended < state->begun && tccl_now_ms() <= end)
+        rc = step(state, false, NULL);
+    if (state->ended < state->begun)
+        disconnect(state);
     return 0;
 }
 

@@ -47,19 +47,6 @@ static void read_in(unsigned char *to, const unsigned char *from, size_t bytes)
     __asm__ volatile("" : : "r"(to) : "memory"); /* the bytes count as used */
 }
 
-static void move_piece(struct state *state)
-{
-    unsigned char *piece = state->region + state->offset;
-
-    for (size_t at = 0; at < PIECE; at += BUFFER) {
-        if (state->reads)
-            read_in(buffer, piece + at, BUFFER);
-        else
-            write_through(piece + at, buffer, BUFFER);
-    }
-    state->offset = (state->offset + PIECE) % state->bytes;
-}
-
 static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
 {
     struct state *state = context;
@@ -84,7 +71,15 @@ static int host_move(void *context, struct tccl_member *member, struct tccl_erro
     if (tccl_member_wait(member) < 0)
         return 0;
     do {
-        move_piece(state);
+        unsigned char *piece = state->region + state->offset;
+
+        for (size_t at = 0; at < PIECE; at += BUFFER) {
+            if (state->reads)
+                read_in(buffer, piece + at, BUFFER);
+            else
+                write_through(piece + at, buffer, BUFFER);
+        }
+        state->offset = (state->offset + PIECE) % state->bytes;
         total += PIECE;
     } while (tccl_member_moved(member, total));
     return 0;
