@@ -78,8 +78,7 @@ static void print_completions(const struct tccl_program *program, int command)
         program->more(command);
 }
 
-static int set_number(const struct tccl_option *option, void *field, const char *text,
-                      struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_number)
 {
     char *end;
     bool count = option->kind == TCCL_OPTION_COUNT;
@@ -100,8 +99,7 @@ static int set_number(const struct tccl_option *option, void *field, const char 
     return 0;
 }
 
-static int set(const struct tccl_option *option, void *field, const char *text,
-               struct tccl_error *err)
+static TCCL_OPTION_SETTER(set)
 {
     switch (option->kind) {
     case TCCL_OPTION_FLAG:

@@ -21,6 +21,13 @@ enum tccl_option_kind {
     TCCL_OPTION_VERSION,
 };
 
+/* field: `at` bytes into the struct. Returns 0, or -1 with err. */
+#define TCCL_OPTION_SETTER(name)                                                                   \
+    int name(const struct tccl_option *option UNUSED, void *field UNUSED, const char *text UNUSED, \
+             struct tccl_error *err UNUSED)
+struct tccl_option;
+typedef TCCL_OPTION_SETTER(tccl_option_setter);
+
 /* A row. What rows of the same commands have as help is printed in the order of the table. */
 struct tccl_option {
     const char *name;  /* the long one, without "--" */
@@ -33,9 +40,7 @@ struct tccl_option {
     const char *help;   /* its lines in --help, with newlines; NULL: the line of another row has it;
                            "": not meant for people */
     double min, max;
-    /* field: `at` bytes into the struct. Returns 0, or -1 with err. */
-    int (*set)(const struct tccl_option *option, void *field, const char *text,
-               struct tccl_error *err);
+    tccl_option_setter *set;
 };
 
 struct tccl_command {

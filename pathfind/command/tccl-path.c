@@ -78,8 +78,7 @@ static int (*const runs[COMMANDS])(const struct options *options, struct tccl_er
     [DRAW] = command_draw,   [MEASURE] = command_measure, [PLACE] = command_place,
 };
 
-static int set_once(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_once)
 {
     const char **value = field;
     if (*value)
@@ -88,8 +87,7 @@ static int set_once(const struct tccl_option *option, void *field, const char *t
     return 0;
 }
 
-static int set_node(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_node)
 {
     struct options *options = field;
     if (options->n_nodes == MAX_NODE_OPTIONS)
@@ -100,8 +98,7 @@ static int set_node(const struct tccl_option *option, void *field, const char *t
 }
 
 /* "auto" is 0: whatever is best. */
-static int set_rings(const struct tccl_option *option, void *field, const char *text,
-                     struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_rings)
 {
     bool single = text[0] >= '1' && text[0] <= '0' + TCCL_CHAIN_RINGS && !text[1];
     *(int *)field = single ? text[0] - '0' : 0;

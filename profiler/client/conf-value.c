@@ -48,8 +48,7 @@ bool tccl_value_word(const char *text, size_t length)
     return length > 0 && length <= USER_MAX && strspn(text, allowed) >= length && text[0] != '-';
 }
 
-int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                  const char *value, struct tccl_error *err)
+TCCL_SETTER(tccl_set_list)
 {
     for (const char *at = value; *value; at++) {
         size_t length = strcspn(at, ",");
@@ -77,8 +76,7 @@ long tccl_value_number(const char **text)
     return number;
 }
 
-int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                   const char *value, struct tccl_error *err)
+TCCL_SETTER(tccl_set_count)
 {
     const char *rest = value;
     long number = tccl_value_number(&rest);
@@ -89,8 +87,7 @@ int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_co
     return 0;
 }
 
-int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                      const char *value, struct tccl_error *err)
+TCCL_SETTER(tccl_set_duration)
 {
     const char *unit = value;
     long long number = tccl_value_number(&unit);
@@ -105,9 +102,7 @@ int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl
     return 0;
 }
 
-int tccl_set_mode(const struct tccl_key *key UNUSED, void *field,
-                  const struct tccl_conf *conf UNUSED, const char *value,
-                  struct tccl_error *err UNUSED)
+TCCL_SETTER(tccl_set_mode)
 {
     int mode = tccl_mode_parse(value, NULL);
     if (mode < 0)
@@ -116,9 +111,7 @@ int tccl_set_mode(const struct tccl_key *key UNUSED, void *field,
     return 0;
 }
 
-int tccl_set_yes(const struct tccl_key *key UNUSED, void *field,
-                 const struct tccl_conf *conf UNUSED, const char *value,
-                 struct tccl_error *err UNUSED)
+TCCL_SETTER(tccl_set_yes)
 {
     bool yes = !strcasecmp(value, "yes");
     if (!yes && strcasecmp(value, "no") != 0)

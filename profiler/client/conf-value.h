@@ -12,8 +12,10 @@ struct tccl_key;
 
 /* Sets a field to a value; conf: for paths, may be NULL. Returns 0; 1: it is not what the key's
  * give says; -1 with err. Then the field is as it was. */
-typedef int tccl_setter(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                        const char *value, struct tccl_error *err);
+#define TCCL_SETTER(name)                                                                          \
+    int name(const struct tccl_key *key UNUSED, void *field, const struct tccl_conf *conf UNUSED,  \
+             const char *value, struct tccl_error *err UNUSED)
+typedef TCCL_SETTER(tccl_setter);
 
 /* A key, what holds without it, as it would be written, how its value is set, and what may be
  * given. field: offset bytes into the struct of the key's table. */

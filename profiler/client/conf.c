@@ -63,8 +63,7 @@ static int replace(const char *value, const struct tccl_conf *conf, char *out, s
     return 0;
 }
 
-static int set_path(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_path)
 {
     char path[PATH_MAX];
     if (value[0] != '/' && !(key->min == 0 && value[0] == '\0'))
@@ -82,8 +81,7 @@ static int set_path(const struct tccl_key *key, void *field, const struct tccl_c
 }
 
 /* A program by its name, or by its path; "none" is kept as "". */
-static int set_program(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                       const char *value, struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_program)
 {
     const char *slash = strchr(value, '/');
     if (!*value || (slash && slash != value) || strlen(value) > (size_t)key->max)
@@ -92,9 +90,7 @@ static int set_program(const struct tccl_key *key, void *field, const struct tcc
     return 0;
 }
 
-static int set_node(const struct tccl_key *key UNUSED, void *field,
-                    const struct tccl_conf *conf UNUSED, const char *value,
-                    struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_node)
 {
     if (value[0] != '\0' && !tccl_host_valid(value))
         return 1;
@@ -103,8 +99,7 @@ static int set_node(const struct tccl_key *key UNUSED, void *field,
 }
 
 /* As Slurm does it: in lower case. */
-static int set_cluster(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                       const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_cluster)
 {
     if (strlen(value) > TCCL_KEY_CLUSTER || set_node(key, field, conf, value, err) != 0)
         return 1;
@@ -122,9 +117,7 @@ static bool valid_address(const char *text)
     return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) == length;
 }
 
-static int set_address(const struct tccl_key *key UNUSED, void *field,
-                       const struct tccl_conf *conf UNUSED, const char *value,
-                       struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_address)
 {
     if (value[0] != '\0' && !valid_address(value))
         return 1;
@@ -132,9 +125,7 @@ static int set_address(const struct tccl_key *key UNUSED, void *field,
     return 0;
 }
 
-static int set_user(const struct tccl_key *key UNUSED, void *field,
-                    const struct tccl_conf *conf UNUSED, const char *value,
-                    struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_user)
 {
     if (!tccl_value_word(value, strlen(value)))
         return 1;
@@ -142,8 +133,7 @@ static int set_user(const struct tccl_key *key UNUSED, void *field,
     return 0;
 }
 
-static int set_port(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_port)
 {
     int port = 0;
     if (tccl_set_count(key, &port, conf, value, err) != 0)
@@ -152,9 +142,7 @@ static int set_port(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-static int set_on(const struct tccl_key *key UNUSED, void *field,
-                  const struct tccl_conf *conf UNUSED, const char *value,
-                  struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_on)
 {
     bool on = strcasecmp(value, "on") == 0;
     if (!on && strcasecmp(value, "off") != 0)
@@ -173,8 +161,7 @@ static int read_days(const struct tccl_key *key, const char **text, int *days)
     return forever || ((*text)[-1] == 'd' && number >= key->min && number <= key->max) ? 0 : -1;
 }
 
-static int set_keep(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                    const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_keep)
 {
     static const char misdated[] = ",misdated=";
     const char *at = value;

@@ -50,9 +50,7 @@ static bool valid_pattern(const char *text, size_t length)
 }
 
 /* min 1: blanks may stand inside the items. */
-static int set_patterns(const struct tccl_key *key, void *field,
-                        const struct tccl_conf *conf UNUSED, const char *value,
-                        struct tccl_error *err)
+static TCCL_SETTER(set_patterns)
 {
     size_t length;
     const char *at = value;
@@ -65,8 +63,7 @@ static int set_patterns(const struct tccl_key *key, void *field,
     return append(field, strdup(value), key, err);
 }
 
-static int set_gpu_types(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                         const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_gpu_types)
 {
     char *text = NULL;
     if (strpbrk(value, "*?[]"))
@@ -80,9 +77,7 @@ static int set_gpu_types(const struct tccl_key *key, void *field, const struct t
     return append(field, text, key, err);
 }
 
-static int set_node_list(const struct tccl_key *key, void *field,
-                         const struct tccl_conf *conf UNUSED, const char *value,
-                         struct tccl_error *err)
+static TCCL_SETTER(set_node_list)
 {
     size_t count;
     if (tccl_hosts_count(value, NODES_MAX, &count, err) != 0)
@@ -93,8 +88,7 @@ static int set_node_list(const struct tccl_key *key, void *field,
 }
 
 /* "2", "2-8", "4-" */
-static int set_range(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                     const char *value, struct tccl_error *err)
+static TCCL_SETTER(set_range)
 {
     const char *rest = value;
     long min = tccl_value_number(&rest), max = min;
@@ -137,14 +131,12 @@ static int set_thousandths(const struct tccl_key *key, void *field, const char *
     return 0;
 }
 
-static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                    const char *value, struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_gain)
 {
     return set_thousandths(key, field, value, "x");
 }
 
-static int set_trial(const struct tccl_key *key, void *field, const struct tccl_conf *conf UNUSED,
-                     const char *value, struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_trial)
 {
     return set_thousandths(key, field, value, "%");
 }
@@ -162,9 +154,7 @@ static int read_class(const char **text, int max, int *number)
 }
 
 /* "106", "106/3", "/3", or "" for none */
-static int set_traffic_class(const struct tccl_key *key, void *field,
-                             const struct tccl_conf *conf UNUSED, const char *value,
-                             struct tccl_error *err UNUSED)
+static TCCL_SETTER(set_traffic_class)
 {
     struct tccl_traffic_class class = {TCCL_NOT_SET, TCCL_NOT_SET};
     const char *rest = value;
@@ -234,9 +224,7 @@ static int add_variable(struct tccl_policy *policy, const char *value, struct tc
 }
 
 /* The field is the policy itself. */
-static int set_environment(const struct tccl_key *key UNUSED, void *field,
-                           const struct tccl_conf *conf UNUSED, const char *value,
-                           struct tccl_error *err)
+static TCCL_SETTER(set_environment)
 {
     return *value ? add_variable(field, value, err) : 0;
 }

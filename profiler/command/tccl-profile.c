@@ -22,8 +22,7 @@ struct line {
     const char *config, *node; /* where the defaults come from */
 };
 
-static int set_budget(const struct tccl_option *option, void *field, const char *text,
-                      struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_budget)
 {
     struct profile_options *options = field;
     size_t digits = strspn(text, "0123456789");
@@ -41,8 +40,7 @@ static int set_budget(const struct tccl_option *option, void *field, const char 
     return 0;
 }
 
-static int set_copy(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_copy)
 {
     bool engine = strcmp(text, "engine") == 0;
 
@@ -53,8 +51,7 @@ static int set_copy(const struct tccl_option *option, void *field, const char *t
 }
 
 /* The value may be what stands there in its place. */
-static int set_html(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_html)
 {
     bool is_option = text[0] == '-' && text[1];
 
@@ -64,8 +61,7 @@ static int set_html(const struct tccl_option *option, void *field, const char *t
                : tccl_fail(err, "--%s: give a file, or - for standard output", option->name);
 }
 
-static int set_seed(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_seed)
 {
     char *end;
 

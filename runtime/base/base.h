@@ -30,6 +30,12 @@ void shim_text_add(struct shim_text *text, const char *format, ...)
 /* Adds a pattern: %h is the host name up to its first dot, %p the process id, %% a %. */
 void shim_text_expand(struct shim_text *text, const char *pattern);
 
+/* What processes or threads share, in one order that all of them see. */
+#define shim_load(at) __atomic_load_n(at, __ATOMIC_SEQ_CST)
+#define shim_store(at, value) __atomic_store_n(at, value, __ATOMIC_SEQ_CST)
+#define shim_swap(at, from, to)                                                                    \
+    __atomic_compare_exchange_n(at, from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
 /* The last part of a path, within it. */
 const char *shim_file_name(const char *path);
 

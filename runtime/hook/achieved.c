@@ -116,7 +116,7 @@ static void notice_fork(void)
     if (shim_forked(&owner)) {
         memset(watches, 0, sizeof(watches));
         memset(locks, 0, sizeof(locks));
-        __atomic_store_n(&shim_achieved_count, 0, __ATOMIC_SEQ_CST);
+        shim_store(&shim_achieved_count, 0);
     }
 }
 
@@ -292,13 +292,12 @@ static bool take(struct watch *watch)
 {
     int open = 0;
 
-    return __atomic_compare_exchange_n(&locks[watch - watches], &open, 1, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+    return shim_swap(&locks[watch - watches], &open, 1);
 }
 
 static void give(struct watch *watch)
 {
-    __atomic_store_n(&locks[watch - watches], 0, __ATOMIC_SEQ_CST);
+    shim_store(&locks[watch - watches], 0);
 }
 
 /* Its handle goes at once, whoever is at work with it: that thread's sample is its last. */
@@ -309,10 +308,8 @@ void shim_achieved_end(const void *handle, bool by_cuda)
     notice_fork();
     for (int i = 0; i < SHIM_MEASURED; i++) {
         struct watch *watch = &watches[i];
-        const void *its = __atomic_load_n(&watch->handle, __ATOMIC_SEQ_CST);
-        if (!its || (handle && its != handle) ||
-            !__atomic_compare_exchange_n(&watch->handle, &its, NULL, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_SEQ_CST))
+        const void *its = shim_load(&watch->handle);
+        if (!its || (handle && its != handle) || !shim_swap(&watch->handle, &its, NULL))
             continue;
         __atomic_fetch_sub(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
         if (!take(watch))
@@ -337,7 +334,7 @@ void shim_achieved_begin(const void *handle, int ranks, int rank, tccl_bus gpu,
             *watch = (struct watch){
                 .ranks = ranks, .rank = rank, .gpu = gpu, .entry = entry, .nccl = nccl};
             __atomic_fetch_add(&shim_achieved_count, 1, __ATOMIC_SEQ_CST);
-            __atomic_store_n(&watch->handle, handle, __ATOMIC_SEQ_CST);
+            shim_store(&watch->handle, handle);
         }
         give(watch);
         if (free)
@@ -530,7 +527,7 @@ void shim_achieved_stop(struct shim_sample *sample, void *stream, bool good)
     }
     driver->exchange_mode(&mode);
     int64_t now = shim_now_us();
-    if (__atomic_load_n(&watch->handle, __ATOMIC_SEQ_CST) &&
+    if (shim_load(&watch->handle) &&
         (watch->samples == SHIM_SAMPLED_FIRST ||
          (watch->samples > SHIM_SAMPLED_FIRST && now - watch->told_us > MINUTE_US)))
         tell(watch, now, false);

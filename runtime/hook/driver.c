@@ -33,9 +33,7 @@ static void note(const void *caller)
 {
     for (int i = 0; i < NCCLS; i++) {
         const void *before = NULL;
-        if (__atomic_compare_exchange_n(&callers[i], &before, caller, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST) ||
-            before == caller)
+        if (shim_swap(&callers[i], &before, caller) || before == caller)
             return;
     }
 }
@@ -43,7 +41,7 @@ static void note(const void *caller)
 bool shim_driver_reached(const struct shim_nccl *nccl)
 {
     for (int i = 0; i < NCCLS; i++) {
-        uintptr_t at = (uintptr_t)__atomic_load_n(&callers[i], __ATOMIC_SEQ_CST);
+        uintptr_t at = (uintptr_t)shim_load(&callers[i]);
         if (at >= nccl->start && at < nccl->end)
             return true;
     }
@@ -52,9 +50,7 @@ bool shim_driver_reached(const struct shim_nccl *nccl)
 
 bool shim_driver_lacks_cumem(void)
 {
-    return __atomic_load_n(&lacks_cumem, __ATOMIC_SEQ_CST) ||
-           (__atomic_load_n(&lacks_create, __ATOMIC_SEQ_CST) &&
-            !__atomic_load_n(&has_create, __ATOMIC_SEQ_CST));
+    return shim_load(&lacks_cumem) || (shim_load(&lacks_create) && !shim_load(&has_create));
 }
 
 /* NCCL asks for the first one of these when it starts, if it asks for the other one at all. */
@@ -64,7 +60,7 @@ static int attribute(int *value, int which, int device)
     if (which == HAS_CUMEM && shim_nccl_at(__builtin_return_address(0)))
         note(__builtin_return_address(0));
     if (which == HAS_CUMEM && result == 0 && !*value)
-        __atomic_store_n(&lacks_cumem, true, __ATOMIC_SEQ_CST);
+        shim_store(&lacks_cumem, true);
     if (which == HOST_NUMA_ID && result == 0 && *value >= 0) {
         int node = shim_policy_node();
         *value = node >= 0 ? node : *value;
@@ -76,7 +72,7 @@ static int attribute(int *value, int which, int device)
 static void *stand_in_front(void **kept, void *found, void *ours)
 {
     void *before = NULL;
-    __atomic_compare_exchange_n(kept, &before, found, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    shim_swap(kept, &before, found);
     return !before || before == found ? ours : found;
 }
 
@@ -107,7 +103,7 @@ static void replace(int result, const char *name, void **function, int version)
 {
     bool found = result == 0 && function && *function;
     if (name && !strcmp(name, "cuMemCreate"))
-        __atomic_store_n(found ? &has_create : &lacks_create, true, __ATOMIC_SEQ_CST);
+        shim_store(found ? &has_create : &lacks_create, true);
     if (name && found)
         *function = instead_of(name, *function, version);
 }

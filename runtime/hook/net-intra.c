@@ -9,12 +9,12 @@ static uintptr_t whose;
 
 static enum shim_net now(void)
 {
-    return (enum shim_net)__atomic_load_n(&state, __ATOMIC_SEQ_CST);
+    return (enum shim_net)shim_load(&state);
 }
 
 static bool is_of_another(uintptr_t start)
 {
-    uintptr_t before = __atomic_load_n(&whose, __ATOMIC_SEQ_CST);
+    uintptr_t before = shim_load(&whose);
     return before && before != start;
 }
 
@@ -39,7 +39,7 @@ enum shim_net shim_net_intra(const struct shim_init *init, uint32_t user)
 /* It has said that it can have it, and what it needs is not known yet, or that it needs it. */
 static bool needs(const struct shim_init *init)
 {
-    return init->entry && __atomic_load_n(&init->state, __ATOMIC_SEQ_CST) == SHIM_CLAIMED &&
+    return init->entry && shim_load(&init->state) == SHIM_CLAIMED &&
            (init->decision == SHIM_UNDECIDED ||
             (init->decision == SHIM_USE && shim_entry_answer(init->entry)->no_net));
 }
@@ -60,15 +60,14 @@ const char *shim_net_intra_answer(const struct shim_init *init, uintptr_t start)
 {
     uintptr_t before = 0;
     int open = SHIM_NET_OPEN;
-    __atomic_compare_exchange_n(&whose, &before, start, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    shim_swap(&whose, &before, start);
     if (is_of_another(start))
         return NULL;
-    __atomic_compare_exchange_n(&state, &open, is_needed(init) ? SHIM_NET_OFF : SHIM_NET_LEFT,
-                                false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    shim_swap(&state, &open, is_needed(init) ? SHIM_NET_OFF : SHIM_NET_LEFT);
     return now() == SHIM_NET_OFF ? "1" : NULL;
 }
 
 void shim_net_intra_early(void)
 {
-    __atomic_store_n(&state, SHIM_NET_LEFT, __ATOMIC_SEQ_CST);
+    shim_store(&state, SHIM_NET_LEFT);
 }

@@ -30,14 +30,14 @@ static void notice_fork(void)
     }
     if (shim_forked(&owner)) {
         memset(inits, 0, sizeof(inits));
-        __atomic_store_n(&shim_pending_count, 0, __ATOMIC_SEQ_CST);
+        shim_store(&shim_pending_count, 0);
         shim_lock_release(&lock);
     }
 }
 
 static int state_of(const struct shim_init *init)
 {
-    return __atomic_load_n(&init->state, __ATOMIC_SEQ_CST);
+    return shim_load(&init->state);
 }
 
 static enum shim_decision put_aside(struct shim_init *init)
@@ -77,7 +77,7 @@ struct shim_init *shim_pending_add(const struct shim_init *init)
         *added = *init;
         added->added_by = shim_tid();
         __atomic_fetch_add(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&added->state, SHIM_WAITING, __ATOMIC_SEQ_CST);
+        shim_store(&added->state, SHIM_WAITING);
     }
     shim_lock_release(&lock);
     if (added && added->entry)
@@ -97,8 +97,7 @@ static struct shim_init *claim(struct shim_init *init)
 {
     int waiting = SHIM_WAITING;
     init->claimed_by = shim_tid();
-    if (!__atomic_compare_exchange_n(&init->state, &waiting, SHIM_CLAIMED, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_SEQ_CST))
+    if (!shim_swap(&init->state, &waiting, SHIM_CLAIMED))
         return NULL;
     here.claimed = init;
     return init;
@@ -165,15 +164,14 @@ void shim_pending_forget(struct shim_init *init)
     if (init->topo_fd > 0 && shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
         close(init->topo_fd);
     init->graph_fd = init->topo_fd = 0;
-    __atomic_store_n(&init->state, SHIM_FREE, __ATOMIC_SEQ_CST);
+    shim_store(&init->state, SHIM_FREE);
     __atomic_fetch_sub(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
 }
 
 /* True for one thread. */
 static bool take(struct shim_init *init, int state)
 {
-    return __atomic_compare_exchange_n(&init->state, &state, SHIM_ENDING, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+    return shim_swap(&init->state, &state, SHIM_ENDING);
 }
 
 struct shim_init *shim_pending_take(const void *handle)

@@ -65,31 +65,29 @@ static int prepare(struct shim_process *to, struct tccl_error *why)
 
 const struct shim_process *shim_process_armed(void)
 {
-    pid_t pid = __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST);
-    return pid && pid == getpid() && __atomic_load_n(&process.state, __ATOMIC_SEQ_CST) == ARMED
-               ? &self
-               : NULL;
+    pid_t pid = shim_load(&process.pid);
+    return pid && pid == getpid() && shim_load(&process.state) == ARMED ? &self : NULL;
 }
 
 const struct shim_process *shim_process_arm(uint32_t version)
 {
     static pid_t lock_pid;
     pid_t pid = getpid();
-    if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) == pid)
+    if (shim_load(&process.pid) == pid)
         return shim_process_armed();
     /* A lock that was held at a fork is nobody's in the child. */
     if (__atomic_exchange_n(&lock_pid, pid, __ATOMIC_SEQ_CST) != pid)
         shim_lock_release(&process.arming);
     if (shim_lock_take(&process.arming))
         return NULL;
-    if (__atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) != pid) {
+    if (shim_load(&process.pid) != pid) {
         struct tccl_error why = {""};
         self.version = version;
         int state = prepare(&self, &why) ? OFF : ARMED;
         if (state == OFF)
             shim_log(SHIM_LOG_WARN, "no ring for this process: %s", why.text);
-        __atomic_store_n(&process.state, state, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&process.pid, pid, __ATOMIC_SEQ_CST);
+        shim_store(&process.state, state);
+        shim_store(&process.pid, pid);
     }
     shim_lock_release(&process.arming);
     return shim_process_armed();
@@ -106,18 +104,18 @@ bool shim_process_reads(void)
 uint32_t shim_process_user(void)
 {
     pid_t pid = getpid();
-    if (__atomic_load_n(&process.user_pid, __ATOMIC_SEQ_CST) != pid) {
-        __atomic_store_n(&process.user, shim_settings_user(), __ATOMIC_SEQ_CST);
-        __atomic_store_n(&process.user_pid, pid, __ATOMIC_SEQ_CST);
+    if (shim_load(&process.user_pid) != pid) {
+        shim_store(&process.user, shim_settings_user());
+        shim_store(&process.user_pid, pid);
     }
-    return __atomic_load_n(&process.user, __ATOMIC_SEQ_CST);
+    return shim_load(&process.user);
 }
 
 void shim_process_bypassed(void)
 {
     static int told;
     const char *plan = shim_env("TCCL_PLAN");
-    if (!plan || !plan[0] || __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) ||
+    if (!plan || !plan[0] || shim_load(&process.pid) ||
         __atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
         return;
     shim_log(SHIM_LOG_WARN, "no ring for this process: its calls to NCCL do not pass the shim "

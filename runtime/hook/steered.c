@@ -33,20 +33,19 @@ static void notice_fork(void)
 {
     if (shim_forked(&owner)) {
         memset(watches, 0, sizeof(watches));
-        __atomic_store_n(&shim_steered_count, 0, __ATOMIC_SEQ_CST);
+        shim_store(&shim_steered_count, 0);
     }
 }
 
 /* True for one thread. */
 static bool change(struct watch *watch, int from, int to)
 {
-    return __atomic_compare_exchange_n(&watch->state, &from, to, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+    return shim_swap(&watch->state, &from, to);
 }
 
 static bool waits(const struct watch *watch)
 {
-    return __atomic_load_n(&watch->state, __ATOMIC_SEQ_CST) == WAITING;
+    return shim_load(&watch->state) == WAITING;
 }
 
 /* ---- The verdict ---- */
@@ -181,10 +180,10 @@ static void look_after(struct watch *watch, bool last)
     if (!change(watch, WAITING, TAKEN))
         return;
     if (process && !settle(process, watch, last)) {
-        __atomic_store_n(&watch->state, WAITING, __ATOMIC_SEQ_CST);
+        shim_store(&watch->state, WAITING);
         return;
     }
-    __atomic_store_n(&watch->state, FREE, __ATOMIC_SEQ_CST);
+    shim_store(&watch->state, FREE);
     __atomic_fetch_sub(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -201,7 +200,7 @@ void shim_steered_begin(const struct shim_init *init)
             continue;
         *watch = (struct watch){.state = TAKEN, .comm = *init};
         __atomic_fetch_add(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&watch->state, WAITING, __ATOMIC_SEQ_CST);
+        shim_store(&watch->state, WAITING);
         look_after(watch, false);
         return;
     }

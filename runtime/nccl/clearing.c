@@ -49,7 +49,7 @@ static void *in_front_of_memset(void *at, int value, size_t size)
 
 static bool replace(void **at, void *from, void *to)
 {
-    return __atomic_compare_exchange_n(at, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return shim_swap(at, &from, to);
 }
 
 /* Where the kernel promises no more memory than it has (vm.overcommit_memory=2), an allocation
@@ -81,7 +81,7 @@ static void **find_slot(const void *caller, void **now)
     void **found = shim_slot(caller, "memset");
     if (!found || !shim_object_of(caller, &object))
         return NULL;
-    *now = __atomic_load_n(found, __ATOMIC_SEQ_CST);
+    *now = shim_load(found);
     bool unbound = (uintptr_t)*now >= object.start && (uintptr_t)*now < object.end;
     return unbound || *now == (void *)memset || *now == (void *)in_front_of_memset ? found : NULL;
 }

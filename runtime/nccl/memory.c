@@ -45,7 +45,7 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct tccl_error *w
         return node_exists(node) ? -1 : 1;
     }
     saved->changed = true;
-    __atomic_store_n(&any_set, true, __ATOMIC_SEQ_CST);
+    shim_store(&any_set, true);
     return 0;
 }
 
@@ -58,7 +58,7 @@ int shim_policy_node(void)
 {
     unsigned long nodes[NODES / WORD] = {0};
     int mode = 0, node = -1;
-    if (!__atomic_load_n(&any_set, __ATOMIC_SEQ_CST) ||
+    if (!shim_load(&any_set) ||
         syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long)NODES + 1, NULL, 0UL) ||
         mode != PREFERRED)
         return -1;

@@ -139,9 +139,8 @@ static struct shim_registry *map_file(int fd, const char *path, struct stat *fil
     if (map == MAP_FAILED)
         return tccl_fail_null(why, "%s: %s", path, strerror(errno));
     uint64_t none = 0;
-    __atomic_compare_exchange_n(&map->layout, &none, layout(), false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&map->layout, __ATOMIC_SEQ_CST) != layout()) {
+    shim_swap(&map->layout, &none, layout());
+    if (shim_load(&map->layout) != layout()) {
         tccl_fail(why, "%s is of another version", path);
         munmap(map, sizeof(*map));
         return NULL;
@@ -209,12 +208,9 @@ static int take_table(struct shim_registry *registry)
     int64_t start = shim_now_us(), waited = 0;
     for (; self && waited < WAIT_US; waited = shim_now_us() - start) {
         uint64_t holder = 0;
-        if (__atomic_compare_exchange_n(&registry->table, &holder, self, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST))
+        if (shim_swap(&registry->table, &holder, self))
             return 0;
-        if (waited > MOMENT_US && !lives(holder) &&
-            __atomic_compare_exchange_n(&registry->table, &holder, self, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST))
+        if (waited > MOMENT_US && !lives(holder) && shim_swap(&registry->table, &holder, self))
             return 0;
         shim_sleep_us(20);
     }
@@ -223,14 +219,14 @@ static int take_table(struct shim_registry *registry)
 
 static void release_table(struct shim_registry *registry)
 {
-    __atomic_store_n(&registry->table, 0, __ATOMIC_SEQ_CST);
+    shim_store(&registry->table, 0);
 }
 
 /* The index of a key (0: of a free place); -1: it is not there. */
 static int find_key(const struct shim_registry *registry, uint64_t key)
 {
     for (int i = 0; i < SHIM_ENTRIES; i++)
-        if (__atomic_load_n(&registry->keys[i], __ATOMIC_SEQ_CST) == key)
+        if (shim_load(&registry->keys[i]) == key)
             return i;
     return -1;
 }
@@ -244,7 +240,7 @@ static int make_entry(struct shim_registry *registry, uint64_t key)
     if (registry->entries[at].used)
         memset(&registry->entries[at], 0, sizeof(registry->entries[at]));
     registry->entries[at].used = true;
-    __atomic_store_n(&registry->keys[at], key, __ATOMIC_SEQ_CST);
+    shim_store(&registry->keys[at], key);
     return at;
 }
 
@@ -252,7 +248,7 @@ struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t 
 {
     int at = -1;
     if (take_table(registry)) {
-        __atomic_store_n(&registry->closed, 1, __ATOMIC_SEQ_CST);
+        shim_store(&registry->closed, 1);
         return NULL;
     }
     at = find_key(registry, key);
@@ -263,7 +259,7 @@ struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t 
         entry->expected = expected;
         entry->came++;
     } else {
-        __atomic_store_n(&registry->closed, 1, __ATOMIC_SEQ_CST);
+        shim_store(&registry->closed, 1);
     }
     release_table(registry);
     return entry;
@@ -275,35 +271,31 @@ void shim_registry_drop(struct shim_registry *registry, struct shim_entry *entry
         return;
     entry->went++;
     if (entry->went == entry->came && entry->came >= entry->expected)
-        __atomic_store_n(&registry->keys[entry - registry->entries], 0, __ATOMIC_SEQ_CST);
+        shim_store(&registry->keys[entry - registry->entries], 0);
     release_table(registry);
 }
 
 bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint64_t left)
 {
-    uint64_t before = __atomic_load_n(&registry->reserved, __ATOMIC_SEQ_CST);
+    uint64_t before = shim_load(&registry->reserved);
     do {
         if (bytes > left || before > left - bytes)
             return false;
-    } while (!__atomic_compare_exchange_n(&registry->reserved, &before, before + bytes, false,
-                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    } while (!shim_swap(&registry->reserved, &before, before + bytes));
     return true;
 }
 
 void shim_registry_release(struct shim_registry *registry, uint64_t bytes)
 {
-    uint64_t before = __atomic_load_n(&registry->reserved, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(&registry->reserved, &before,
-                                        before > bytes ? before - bytes : 0, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    uint64_t before = shim_load(&registry->reserved);
+    while (!shim_swap(&registry->reserved, &before, before > bytes ? before - bytes : 0))
         ;
 }
 
 void shim_registry_begin(struct shim_registry *registry, uint64_t free)
 {
     uint64_t none = 0;
-    __atomic_compare_exchange_n(&registry->room, &none, free / 4 + 1, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    shim_swap(&registry->room, &none, free / 4 + 1);
 }
 
 static bool any_lives(const struct shim_entry *entry)
@@ -323,8 +315,8 @@ static uint64_t files_of_others(const struct shim_registry *registry,
     uint64_t taken = 0;
     for (int i = 0; i < SHIM_ENTRIES; i++) {
         const struct shim_entry *other = &registry->entries[i];
-        if (__atomic_load_n(&registry->keys[i], __ATOMIC_SEQ_CST) && other != entry &&
-            other->files && shim_entry_stands(other) != SHIM_ASIDE && any_lives(other))
+        if (shim_load(&registry->keys[i]) && other != entry && other->files &&
+            shim_entry_stands(other) != SHIM_ASIDE && any_lives(other))
             taken += other->files;
     }
     return taken;
@@ -337,7 +329,7 @@ int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entr
         return 0;
     if (take_table(registry) != 0)
         return tccl_fail(why, "its registry in /dev/shm is locked");
-    uint64_t room = __atomic_load_n(&registry->room, __ATOMIC_SEQ_CST);
+    uint64_t room = shim_load(&registry->room);
     uint64_t all = room ? room - 1 : 0, taken = files_of_others(registry, entry);
     uint64_t left = all > taken ? all - taken : 0;
     if (bytes <= left)
@@ -353,33 +345,33 @@ int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entr
 
 bool shim_registry_closed(const struct shim_registry *registry)
 {
-    return __atomic_load_n(&registry->closed, __ATOMIC_SEQ_CST) != 0;
+    return shim_load(&registry->closed) != 0;
 }
 
 int shim_entry_join(struct shim_entry *entry, const struct shim_member *member)
 {
-    if (__atomic_load_n(&entry->decision, __ATOMIC_SEQ_CST) != SHIM_UNDECIDED)
+    if (shim_load(&entry->decision) != SHIM_UNDECIDED)
         return -1;
     int place = __atomic_fetch_add(&entry->joined, 1, __ATOMIC_SEQ_CST);
     if (place < 0 || place >= MEMBERS)
         return -1;
     entry->places[place].member = *member;
-    __atomic_store_n(&entry->places[place].ready, 1, __ATOMIC_SEQ_CST);
+    shim_store(&entry->places[place].ready, 1);
     return place;
 }
 
 void shim_entry_set_rank(struct shim_entry *entry, int place, int rank)
 {
     if (place >= 0 && place < MEMBERS)
-        __atomic_store_n(&entry->places[place].member.rank, rank, __ATOMIC_SEQ_CST);
+        shim_store(&entry->places[place].member.rank, rank);
 }
 
 int shim_entry_members(const struct shim_entry *entry,
                        struct shim_member members[static SHIM_GPUS * 2])
 {
-    int joined = __atomic_load_n(&entry->joined, __ATOMIC_SEQ_CST), n = 0;
+    int joined = shim_load(&entry->joined), n = 0;
     for (int i = 0; i < joined && i < MEMBERS; i++) {
-        if (!__atomic_load_n(&entry->places[i].ready, __ATOMIC_SEQ_CST))
+        if (!shim_load(&entry->places[i].ready))
             continue;
         struct shim_member member = entry->places[i].member;
         int at = n++;
@@ -397,7 +389,7 @@ void shim_entry_asked(struct shim_entry *entry, int place, enum shim_buffers buf
         return;
     entry->places[place].member.buffers = (int32_t)buffers;
     entry->places[place].member.net = (int32_t)net;
-    __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
+    shim_store(&entry->places[place].asked, 1);
 }
 
 int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
@@ -405,7 +397,7 @@ int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
     for (;;) {
         int asked = 0;
         for (int i = 0; i < MEMBERS; i++)
-            asked += __atomic_load_n(&entry->places[i].asked, __ATOMIC_SEQ_CST) == 1;
+            asked += shim_load(&entry->places[i].asked) == 1;
         if (asked >= n)
             return 0;
         if (shim_entry_stands(entry) == SHIM_ASIDE || shim_now_us() >= deadline_us)
@@ -416,13 +408,12 @@ int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
 
 static bool change(struct shim_entry *entry, int from, int to)
 {
-    return __atomic_compare_exchange_n(&entry->decision, &from, to, false, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+    return shim_swap(&entry->decision, &from, to);
 }
 
 enum shim_decision shim_entry_stands(const struct shim_entry *entry)
 {
-    return (enum shim_decision)__atomic_load_n(&entry->decision, __ATOMIC_SEQ_CST);
+    return (enum shim_decision)shim_load(&entry->decision);
 }
 
 bool shim_entry_begin(struct shim_entry *entry)
@@ -469,7 +460,7 @@ static void keep(struct shim_entry *entry, const struct tccl_error *why)
     if (!why || __atomic_exchange_n(&entry->why_taken, 1, __ATOMIC_SEQ_CST))
         return;
     entry->why = *why;
-    __atomic_store_n(&entry->why_ready, 1, __ATOMIC_SEQ_CST);
+    shim_store(&entry->why_ready, 1);
 }
 
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
@@ -502,19 +493,19 @@ enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us
 
 void shim_entry_why(const struct shim_entry *entry, struct tccl_error *why)
 {
-    if (__atomic_load_n(&entry->why_ready, __ATOMIC_SEQ_CST))
+    if (shim_load(&entry->why_ready))
         *why = entry->why;
     why->text[sizeof(why->text) - 1] = '\0';
 }
 
 void shim_entry_prove(struct shim_entry *entry, int locals)
 {
-    __atomic_store_n(&entry->locals, locals, __ATOMIC_SEQ_CST);
+    shim_store(&entry->locals, locals);
 }
 
 int shim_entry_proven(const struct shim_entry *entry)
 {
-    return __atomic_load_n(&entry->locals, __ATOMIC_SEQ_CST);
+    return shim_load(&entry->locals);
 }
 
 void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu)
@@ -524,20 +515,19 @@ void shim_registry_claim_gpu(struct shim_registry *registry, tccl_bus gpu)
         return;
     for (int i = 0; i < CLAIMS; i++) {
         struct claim *claim = &registry->claims[i];
-        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
-        if (owner == self && __atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1)
+        uint64_t owner = shim_load(&claim->owner);
+        if (owner == self && shim_load(&claim->gpu) == gpu + 1)
             return;
     }
     for (int i = 0; i < CLAIMS; i++) {
         struct claim *claim = &registry->claims[i];
-        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
+        uint64_t owner = shim_load(&claim->owner);
         if (owner == self || lives(owner))
             continue;
-        __atomic_store_n(&claim->gpu, 0, __ATOMIC_SEQ_CST);
-        if (!__atomic_compare_exchange_n(&claim->owner, &owner, self, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_SEQ_CST))
+        shim_store(&claim->gpu, 0);
+        if (!shim_swap(&claim->owner, &owner, self))
             continue;
-        __atomic_store_n(&claim->gpu, gpu + 1, __ATOMIC_SEQ_CST);
+        shim_store(&claim->gpu, gpu + 1);
         return;
     }
 }
@@ -547,8 +537,7 @@ static bool is_claimed(const struct shim_registry *registry, tccl_bus gpu)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *claim = &registry->claims[i];
-        if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 &&
-            lives(__atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST)))
+        if (shim_load(&claim->gpu) == gpu + 1 && lives(shim_load(&claim->owner)))
             return true;
     }
     return false;
@@ -565,14 +554,13 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const tccl_
 static enum kind settle_kind(struct shim_registry *registry, int kind)
 {
     int open = KIND_OPEN;
-    __atomic_compare_exchange_n(&registry->kind, &open, kind, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-    return (enum kind)__atomic_load_n(&registry->kind, __ATOMIC_SEQ_CST);
+    shim_swap(&registry->kind, &open, kind);
+    return (enum kind)shim_load(&registry->kind);
 }
 
 bool shim_registry_reads(struct shim_registry *registry, const tccl_bus *gpus, int n, bool now)
 {
-    enum kind kind = (enum kind)__atomic_load_n(&registry->kind, __ATOMIC_SEQ_CST);
+    enum kind kind = (enum kind)shim_load(&registry->kind);
     if (kind == KIND_OPEN && shim_registry_all_claimed(registry, gpus, n))
         kind = settle_kind(registry, KIND_READS);
     else if (kind == KIND_OPEN && now)
@@ -595,13 +583,12 @@ static void keep_text(struct shim_entry *entry, int verdict, const char *text)
 {
     char *kept = entry->worst_text[verdict];
     for (int tries = 0; tries < 1000; tries++) {
-        int ready = __atomic_load_n(&entry->worst_ready[verdict], __ATOMIC_SEQ_CST);
+        int ready = shim_load(&entry->worst_ready[verdict]);
         if (ready == 2 && !says_more(text, kept))
             return;
-        if (ready != 1 && __atomic_compare_exchange_n(&entry->worst_ready[verdict], &ready, 1,
-                                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        if (ready != 1 && shim_swap(&entry->worst_ready[verdict], &ready, 1)) {
             snprintf(kept, sizeof(entry->worst_text[verdict]), "%s", text);
-            __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
+            shim_store(&entry->worst_ready[verdict], 2);
             return;
         }
     }
@@ -618,7 +605,7 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
     *worst = 0;
     worst_text[0] = '\0';
     for (int i = VERDICTS - 1; i >= 0; i--) {
-        int ready = __atomic_load_n(&entry->worst_ready[i], __ATOMIC_SEQ_CST);
+        int ready = shim_load(&entry->worst_ready[i]);
         if (!ready)
             continue;
         *worst = i;
@@ -632,10 +619,10 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
 
 void shim_registry_set_unheard(struct shim_registry *registry)
 {
-    __atomic_store_n(&registry->unheard, 1, __ATOMIC_SEQ_CST);
+    shim_store(&registry->unheard, 1);
 }
 
 bool shim_registry_unheard(const struct shim_registry *registry)
 {
-    return __atomic_load_n(&registry->unheard, __ATOMIC_SEQ_CST) != 0;
+    return shim_load(&registry->unheard) != 0;
 }

@@ -89,15 +89,13 @@ static int (*const runs[COMMANDS])(struct acct_line *line, int count, char **wor
 
 /* ---- options with a form of their own ---- */
 
-static int set_filter(const struct tccl_option *option, void *field, const char *text,
-                      struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_filter)
 {
     return acct_filter(*(json_t **)field, option->name, text, err);
 }
 
 /* Behind the fields of another -o. */
-static int set_fields(const struct tccl_option *option UNUSED, void *field, const char *text,
-                      struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_fields)
 {
     char **fields = field, *both;
     if (asprintf(&both, "%s%s%s", *fields ? *fields : "", *fields ? "," : "", text) < 0)
@@ -107,30 +105,26 @@ static int set_fields(const struct tccl_option *option UNUSED, void *field, cons
     return 0;
 }
 
-static int set_preset(const struct tccl_option *option, void *field, const char *text UNUSED,
-                      struct tccl_error *err UNUSED)
+static TCCL_OPTION_SETTER(set_preset)
 {
     *(const char **)field = option->letter == 'l' ? "all" : "JobID,State,Reason";
     return 0;
 }
 
-static int set_style(const struct tccl_option *option, void *field, const char *text UNUSED,
-                     struct tccl_error *err UNUSED)
+static TCCL_OPTION_SETTER(set_style)
 {
     *(enum acct_style *)field = option->letter == 'p' ? ACCT_PARSABLE_ENDING : ACCT_PARSABLE;
     return 0;
 }
 
-static int set_delimiter(const struct tccl_option *option UNUSED, void *field, const char *text,
-                         struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_delimiter)
 {
     *(const char **)field = text;
     return *text ? 0 : tccl_fail(err, "--delimiter: give at least one character");
 }
 
 /* The value may be an option, which stood behind --html. */
-static int set_html(const struct tccl_option *option UNUSED, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_html)
 {
     *(const char **)field = text;
     return *text && !(text[0] == '-' && text[1])
@@ -138,8 +132,7 @@ static int set_html(const struct tccl_option *option UNUSED, void *field, const 
                : tccl_fail(err, "--html: give a file, or - for standard output");
 }
 
-static int set_svg(const struct tccl_option *option UNUSED, void *field, const char *text,
-                   struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_svg)
 {
     struct acct_line *line = field;
     line->svg = true;
@@ -150,8 +143,7 @@ static int set_svg(const struct tccl_option *option UNUSED, void *field, const c
 }
 
 /* An option of sacct that has no effect here: accepted with a note. */
-static int ignore(const struct tccl_option *option, void *field UNUSED, const char *text UNUSED,
-                  struct tccl_error *err UNUSED)
+static TCCL_OPTION_SETTER(ignore)
 {
     fprintf(stderr, "tccl: --%s is ignored: %s\n", option->name,
             option->values ? option->values : "it has no effect on these records");
@@ -161,8 +153,7 @@ static int ignore(const struct tccl_option *option, void *field UNUSED, const ch
 /* One that can't be honoured is an error: ignoring it would show other records than those asked
  * for.
  */
-static int refuse(const struct tccl_option *option, void *field UNUSED, const char *text UNUSED,
-                  struct tccl_error *err)
+static TCCL_OPTION_SETTER(refuse)
 {
     if (strcmp(option->name, "yaml") == 0)
         return tccl_fail(err, "--yaml: give --json");

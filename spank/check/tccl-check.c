@@ -72,8 +72,7 @@ enum {
 };
 
 /* A list of items. */
-static int set_only(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_only)
 {
     char known[256] = "";
     cleanup_free char *copy = strdup(text);
@@ -88,8 +87,7 @@ static int set_only(const struct tccl_option *option, void *field, const char *t
     return 0;
 }
 
-static int set_node(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_node)
 {
     *(const char **)field = text;
     if (tccl_host_valid(text))
@@ -97,8 +95,7 @@ static int set_node(const struct tccl_option *option, void *field, const char *t
     return tccl_fail(err, "--%s %.80s: give the name of one node", option->name, text);
 }
 
-static int set_nodes(const struct tccl_option *option, void *field, const char *text,
-                     struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_nodes)
 {
     size_t count;
     *(const char **)field = text;
@@ -109,8 +106,7 @@ static int set_nodes(const struct tccl_option *option, void *field, const char *
                : tccl_fail(err, "--%s: give node names, such as n[1-4]", option->name);
 }
 
-static int set_mode(const struct tccl_option *option, void *field, const char *text,
-                    struct tccl_error *err)
+static TCCL_OPTION_SETTER(set_mode)
 {
     int mode = tccl_mode_parse(text, err);
     *(int *)field = mode;

@@ -52,8 +52,7 @@ struct options {
     bool foreground;
 };
 
-static int refuse_check(const struct tccl_option *option UNUSED, void *field UNUSED,
-                        const char *text UNUSED, struct tccl_error *err)
+static TCCL_OPTION_SETTER(refuse_check)
 {
     return tccl_fail(err, "tccld has no --check: run tccl-check, or tccld --check-config");
 }
