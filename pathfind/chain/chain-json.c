@@ -1,18 +1,6 @@
 /* chain-json.c: a chain as JSON, for users of tccl-path. */
 #include "chain/chain.h"
 
-static json_t *edge_json(const struct tccl_chain *chain, int i)
-{
-    static const char *const kinds[] = {"p2p-write", "p2p-read", "bounce"};
-    struct tccl_edge edge = chain->edges[i];
-    json_t *json = json_pack("{s:s, s:i, s:i}", "kind", kinds[edge.kind], "from", chain->gpus[i],
-                             "to", chain->gpus[(i + 1) % chain->n_gpus]);
-
-    if (edge.kind == TCCL_BOUNCE)
-        json_object_set_new(json, "memory", json_integer(edge.memory));
-    return json;
-}
-
 /* "via": "gpu" or "memory", and which. */
 static json_t *port_json(struct tccl_port port, const struct tccl_machine *machine)
 {
@@ -20,6 +8,22 @@ static json_t *port_json(struct tccl_port port, const struct tccl_machine *machi
 
     return json_pack("{s:s, s:s, s:i}", "nic", machine->nics[port.nic].name, "via", via, via,
                      port.via.index);
+}
+
+static json_t *edge_json(const struct tccl_chain *chain, const struct tccl_machine *machine, int i)
+{
+    static const char *const kinds[] = {"p2p-write", "p2p-read", "bounce", "nics"};
+    struct tccl_edge edge = chain->edges[i];
+    json_t *json = json_pack("{s:s, s:i, s:i}", "kind", kinds[edge.kind], "from", chain->gpus[i],
+                             "to", chain->gpus[(i + 1) % chain->n_gpus]);
+
+    if (edge.kind == TCCL_BOUNCE)
+        json_object_set_new(json, "memory", json_integer(edge.memory));
+    if (edge.kind == TCCL_BY_NICS) {
+        json_object_set_new(json, "exit", port_json(edge.from, machine));
+        json_object_set_new(json, "entry", port_json(edge.to, machine));
+    }
+    return json;
 }
 
 json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine)
@@ -34,7 +38,7 @@ json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_mac
         json_array_append_new(busids, json_string(machine->gpus[chain->gpus[i]].busid));
     }
     for (int i = 0; i < tccl_chain_edges(chain); i++)
-        json_array_append_new(edges, edge_json(chain, i));
+        json_array_append_new(edges, edge_json(chain, machine, i));
     tccl_chain_format(chain, machine, text);
     tccl_chain_set(chain, &set);
     tccl_set_format(&set, set_text);

@@ -36,8 +36,8 @@ int tccl_named_arrows(const struct tccl_named_chain *chain)
 
 static struct tccl_text_arrow port_arrow(const struct tccl_named_port *port)
 {
-    return (struct tccl_text_arrow){port->gpudirect ? 'g' : 'm',
-                                    port->gpudirect ? -1 : port->memory};
+    return (struct tccl_text_arrow){.kind = port->gpudirect ? 'g' : 'm',
+                                    .memory = port->gpudirect ? -1 : port->memory};
 }
 
 struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, int i)
@@ -47,8 +47,9 @@ struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, in
     if (!chain->closed && i == chain->n_gpus)
         return port_arrow(&chain->exit);
     const struct tccl_named_edge *edge = &chain->edges[chain->closed ? i : i - 1];
-    return (struct tccl_text_arrow){"wrm"[edge->kind],
-                                    edge -> kind == TCCL_BOUNCE ? edge -> memory : -1};
+    bool memory = edge->kind >= TCCL_BOUNCE;
+    return (struct tccl_text_arrow){"wrmn"[edge->kind], memory ? edge->memory : (int16_t)-1,
+                                    edge->to_memory, edge->from_nic, edge->to_nic};
 }
 
 struct writer {
@@ -70,7 +71,15 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, con
 static void put_arrow(struct writer *writer, const struct tccl_named_chain *chain, int i)
 {
     struct tccl_text_arrow arrow = tccl_named_arrow(chain, i);
-    if (arrow.kind == 'm')
+    if (arrow.kind == 'n') {
+        put(writer, " -");
+        if (arrow.memory >= 0)
+            put(writer, "m%d", arrow.memory);
+        put(writer, "n%dn%d", arrow.from_nic, arrow.to_nic);
+        if (arrow.to_memory >= 0)
+            put(writer, "m%d", arrow.to_memory);
+        put(writer, "> ");
+    } else if (arrow.kind == 'm')
         put(writer, " -m%d> ", arrow.memory);
     else
         put(writer, " -%c> ", arrow.kind);
@@ -188,23 +197,35 @@ static int read_gpu(struct reader *reader, bool *number, tccl_bus *gpu)
     return 0;
 }
 
+/* A letter and a number, if they stand there; false: not the letter, or no number (-1) behind it.
+ */
+static bool read_place(const char **at, char letter, int16_t *number)
+{
+    size_t digits = 0;
+    if (**at != letter)
+        return false;
+    while (is_digit((*at)[1 + digits]))
+        digits++;
+    *number = (int16_t)small_number(*at + 1, digits);
+    *at += 1 + digits;
+    return *number >= 0;
+}
+
 /* Reads any arrow, and the blanks behind it. Returns 0, or -1 without a text. */
 static int read_arrow(struct reader *reader, struct tccl_text_arrow *arrow)
 {
-    const char *at = reader->at;
-    *arrow = (struct tccl_text_arrow){.memory = -1};
-    if (at[0] != '-' || (at[1] != 'w' && at[1] != 'r' && at[1] != 'g' && at[1] != 'm'))
+    const char *at = reader->at + 1;
+    *arrow = (struct tccl_text_arrow){.kind = *reader->at == '-' ? *at : '\0', .memory = -1};
+    if (arrow->kind == 'w' || arrow->kind == 'r' || arrow->kind == 'g')
+        at++;
+    else if (arrow->kind == '\0' || (!read_place(&at, 'm', &arrow->memory) && arrow->kind != 'n'))
         return -1;
-    arrow->kind = at[1];
-    at += 2;
-    if (arrow->kind == 'm') {
-        size_t digits = 0;
-        while (is_digit(at[digits]))
-            digits++;
-        arrow->memory = (int16_t)small_number(at, digits);
-        if (arrow->memory < 0)
+    else if (*at == 'n') {
+        arrow->kind = 'n';
+        arrow->to_memory = -1;
+        if (!read_place(&at, 'n', &arrow->from_nic) || !read_place(&at, 'n', &arrow->to_nic) ||
+            (*at == 'm' && !read_place(&at, 'm', &arrow->to_memory)))
             return -1;
-        at += digits;
     }
     if (*at != '>')
         return -1;
@@ -219,7 +240,7 @@ static int read_link(struct reader *reader, struct tccl_text_arrow *arrow, bool 
     const char *start = reader->at;
     bool good = read_arrow(reader, arrow) == 0;
     *port = *port || (good && at_nic(reader->at));
-    if (good && (arrow->kind == 'm' || (arrow->kind == 'g') == *port))
+    if (good && (arrow->kind == 'm' || (*port ? arrow->kind == 'g' : arrow->kind != 'g')))
         return 0;
     return fail_at(reader, start,
                    *port ? "an arrow such as -g> or -m0>" : "an arrow such as -w>, -r> or -m0>");
@@ -235,8 +256,12 @@ static void set_edge(struct tccl_named_edge *edge, struct tccl_text_arrow arrow)
 {
     edge->kind = arrow.kind == 'w'   ? TCCL_P2P_WRITE
                  : arrow.kind == 'r' ? TCCL_P2P_READ
+                 : arrow.kind == 'n' ? TCCL_BY_NICS
                                      : TCCL_BOUNCE;
     edge->memory = arrow.memory;
+    edge->to_memory = arrow.to_memory;
+    edge->from_nic = arrow.from_nic;
+    edge->to_nic = arrow.to_nic;
 }
 
 /* Takes a GPU up. Returns 1 if it is the first one again, which ends a closed chain; 0; -1. */

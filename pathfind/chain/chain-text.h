@@ -9,10 +9,13 @@
  *   of nodes    n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1] n2[…]
  *   equal ones  n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[= n1]
  *
+ *   by NICs     0 -w> 1 -n0n1> 2 -m0n1n0> 0
+ *
  * The arrow shows where the data go: -w> the giver writes to the next GPU, -r> the next GPU reads
- * from the giver, -mK> through memory K, -g> between NIC and GPU directly. A GPU is named by its
- * number on its machine, as users see it, or by its bus id, where there is no machine at hand; a
- * chain has one or the other. Blanks are optional on input. */
+ * from the giver, -mK> through memory K, -g> between NIC and GPU directly, -nInJ> sent by the
+ * node's NIC I and received by its NIC J, directly, or through memory (-mKnInJ>, -nInJmK>). A GPU
+ * is named by its number on its machine, as users see it, or by its bus id, where there is no
+ * machine at hand; a chain has one or the other. Blanks are optional on input. */
 #ifndef TCCL_CHAIN_TEXT_H
 #define TCCL_CHAIN_TEXT_H
 
@@ -26,16 +29,19 @@ enum {
     TCCL_CHAIN_GPUS = 16,
     TCCL_CHAIN_NIC = 64,   /* a NIC's name, with its NUL */
     TCCL_CHAIN_NODE = 256, /* a node's name, with its NUL */
-    TCCL_CHAIN_TEXT = 2 * TCCL_CHAIN_NIC + (TCCL_CHAIN_GPUS + 1) * 28,
+    TCCL_CHAIN_TEXT = 2 * TCCL_CHAIN_NIC + (TCCL_CHAIN_GPUS + 1) * 40,
     TCCL_CHAIN_RINGS = 8, /* of a ring set */
     TCCL_RINGS_TEXT = TCCL_CHAIN_RINGS * (TCCL_CHAIN_TEXT + 3)
 };
 
-enum tccl_edge_kind { TCCL_P2P_WRITE, TCCL_P2P_READ, TCCL_BOUNCE };
+/* The last one is only NCCL's own. */
+enum tccl_edge_kind { TCCL_P2P_WRITE, TCCL_P2P_READ, TCCL_BOUNCE, TCCL_BY_NICS };
 
 struct tccl_named_edge {
-    uint8_t kind;   /* enum tccl_edge_kind */
-    int16_t memory; /* of a bounce, else -1 */
+    uint8_t kind;      /* enum tccl_edge_kind */
+    int16_t memory;    /* of a bounce, or before the first NIC; else -1 */
+    int16_t to_memory; /* by NICs: behind the second one, or -1; else 0, as the following */
+    int16_t from_nic, to_nic;
 };
 
 /* Where an open chain meets the network. */
@@ -59,10 +65,11 @@ struct tccl_named_chain {
 /* Number of edges: n_gpus - 1 when open, n_gpus when closed. */
 int tccl_named_edges(const struct tccl_named_chain *chain);
 
-/* What an arrow of the text says: w, r, g, or m with a memory (else -1). */
+/* What an arrow of the text says: w, r, g, m with a memory (else -1), or n with NICs, and all that
+ * an edge by NICs has. */
 struct tccl_text_arrow {
     char kind;
-    int16_t memory;
+    int16_t memory, to_memory, from_nic, to_nic;
 };
 /* Arrow i of the text, from 0, and how many there are: n_gpus + 1 when open, n_gpus when closed. */
 struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, int i);

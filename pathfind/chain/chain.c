@@ -30,6 +30,7 @@ int tccl_chain_edges(const struct tccl_chain *chain)
 
 int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer out[static 2])
 {
+    int sent;
     switch (edge.kind) {
     case TCCL_P2P_WRITE:
         out[0] = tccl_transfer_make(gpu(from), false, gpu(to));
@@ -37,6 +38,9 @@ int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer o
     case TCCL_P2P_READ:
         out[0] = tccl_transfer_make(gpu(to), true, gpu(from));
         return 1;
+    case TCCL_BY_NICS:
+        sent = tccl_exit_transfers(edge.from, from, out);
+        return sent + tccl_entry_transfers(edge.to, to, out + sent);
     default:
         out[0] = tccl_transfer_make(gpu(from), false, memory(edge.memory));
         out[1] = tccl_transfer_make(gpu(to), true, memory(edge.memory));
@@ -121,10 +125,15 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
     struct tccl_set walk;
     if (check_gpus(chain, machine, err) != 0)
         return -1;
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        if (chain->edges[i].kind > TCCL_BOUNCE)
-            return tccl_fail(err, "the edge from GPU %d to GPU %d is of no known kind",
-                             chain->gpus[i], chain->gpus[(i + 1) % chain->n_gpus]);
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        int from = chain->gpus[i], to = chain->gpus[(i + 1) % chain->n_gpus];
+        if (chain->edges[i].kind > TCCL_BY_NICS)
+            return tccl_fail(err, "the edge from GPU %d to GPU %d is of no known kind", from, to);
+        if (chain->edges[i].kind == TCCL_BY_NICS &&
+            (check_port(chain->edges[i].from, from, "way to a NIC", err) != 0 ||
+             check_port(chain->edges[i].to, to, "way from a NIC", err) != 0))
+            return -1;
+    }
     if (!chain->closed &&
         (check_port(chain->entry, chain->gpus[0], "entry", err) != 0 ||
          check_port(chain->exit, chain->gpus[chain->n_gpus - 1], "exit", err) != 0))
@@ -141,20 +150,34 @@ bool tccl_port_equal(struct tccl_port a, struct tccl_port b)
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
 
-bool tccl_chain_has_p2p(const struct tccl_chain *chain)
+bool tccl_edge_equal(struct tccl_edge a, struct tccl_edge b)
+{
+    return a.kind == b.kind && a.memory == b.memory && tccl_port_equal(a.from, b.from) &&
+           tccl_port_equal(a.to, b.to);
+}
+
+/* An edge of a kind from first to last. */
+static bool has(const struct tccl_chain *chain, int first, int last)
 {
     for (int i = 0; i < tccl_chain_edges(chain); i++)
-        if (chain->edges[i].kind != TCCL_BOUNCE)
+        if (chain->edges[i].kind >= first && chain->edges[i].kind <= last)
             return true;
     return false;
 }
 
+bool tccl_chain_has_p2p(const struct tccl_chain *chain)
+{
+    return has(chain, TCCL_P2P_WRITE, TCCL_P2P_READ);
+}
+
 bool tccl_chain_reads(const struct tccl_chain *chain)
 {
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        if (chain->edges[i].kind == TCCL_P2P_READ)
-            return true;
-    return false;
+    return has(chain, TCCL_P2P_READ, TCCL_P2P_READ);
+}
+
+bool tccl_chain_by_nics(const struct tccl_chain *chain)
+{
+    return has(chain, TCCL_BY_NICS, TCCL_BY_NICS);
 }
 
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
@@ -163,7 +186,7 @@ bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
         memcmp(a->gpus, b->gpus, a->n_gpus) != 0)
         return false;
     for (int i = 0; i < tccl_chain_edges(a); i++)
-        if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory)
+        if (!tccl_edge_equal(a->edges[i], b->edges[i]))
             return false;
     return a->n_gpus == 0 || a->closed ||
            (tccl_port_equal(a->entry, b->entry) && tccl_port_equal(a->exit, b->exit));
@@ -171,11 +194,26 @@ bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
 
 /* Names */
 
+/* Of a port: the memory, or -1 with GPUDirect. */
+static int16_t memory_of(struct tccl_port port)
+{
+    return port.via.kind == TCCL_GPU ? -1 : port.via.index;
+}
+
 static void name_port(struct tccl_port port, const char *nic, struct tccl_named_port *named)
 {
-    named->gpudirect = port.via.kind == TCCL_GPU;
-    named->memory = named->gpudirect ? -1 : port.via.index;
+    named->memory = memory_of(port);
+    named->gpudirect = named->memory < 0;
     strncpy(named->nic, nic, sizeof(named->nic) - 1);
+}
+
+static struct tccl_named_edge name_edge(struct tccl_edge edge)
+{
+    if (edge.kind != TCCL_BY_NICS)
+        return (struct tccl_named_edge){.kind = edge.kind,
+                                        .memory = edge.kind == TCCL_BOUNCE ? edge.memory : -1};
+    return (struct tccl_named_edge){TCCL_BY_NICS, memory_of(edge.from), memory_of(edge.to),
+                                    edge.from.nic, edge.to.nic};
 }
 
 void tccl_chain_name_nics(const struct tccl_chain *chain, const char *entry, const char *exit,
@@ -185,11 +223,8 @@ void tccl_chain_name_nics(const struct tccl_chain *chain, const char *entry, con
         .closed = chain->closed, .numbers = true, .n_gpus = chain->n_gpus};
     for (int i = 0; i < chain->n_gpus; i++)
         named->gpus[i] = chain->gpus[i];
-    for (int i = 0; i < tccl_chain_edges(chain); i++) {
-        struct tccl_edge edge = chain->edges[i];
-        named->edges[i].kind = edge.kind;
-        named->edges[i].memory = edge.kind == TCCL_BOUNCE ? edge.memory : -1;
-    }
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        named->edges[i] = name_edge(chain->edges[i]);
     if (chain->closed || chain->n_gpus == 0)
         return;
     name_port(chain->entry, entry, &named->entry);
@@ -207,10 +242,22 @@ void tccl_chain_name(const struct tccl_chain *chain, const struct tccl_machine *
         tccl_bus_parse(machine->gpus[chain->gpus[i]].busid, &named->gpus[i]);
 }
 
-static struct tccl_port resolve_port(const struct tccl_named_port *named, int nic, int end)
+/* through: a memory, or -1. */
+static struct tccl_port resolve_port(int through, int nic, int end)
 {
-    return (struct tccl_port){.nic = (uint8_t)nic,
-                              .via = named->gpudirect ? gpu(end) : memory(named->memory)};
+    return (struct tccl_port){.nic = (uint8_t)nic, .via = through < 0 ? gpu(end) : memory(through)};
+}
+
+static struct tccl_edge resolve_edge(const struct tccl_named_edge *named, int from, int to)
+{
+    struct tccl_edge edge = {.kind = named->kind};
+    if (named->kind == TCCL_BOUNCE)
+        edge.memory = (uint8_t)named->memory;
+    if (named->kind == TCCL_BY_NICS) {
+        edge.from = resolve_port(named->memory, named->from_nic, from);
+        edge.to = resolve_port(named->to_memory, named->to_nic, to);
+    }
+    return edge;
 }
 
 /* Numbers that fit into a chain; the machine may have fewer devices. */
@@ -221,10 +268,14 @@ static int check_numbers(const struct tccl_named_chain *named, struct tccl_error
             return tccl_fail(err, "GPU %llu is out of range: 0 to %d",
                              (unsigned long long)named->gpus[i], TCCL_MAX_GPUS - 1);
     for (int i = 0; i < named->n_gpus + !named->closed; i++) {
-        int memory = tccl_named_arrow(named, i).memory;
+        struct tccl_text_arrow arrow = tccl_named_arrow(named, i);
+        int memory = arrow.memory > arrow.to_memory ? arrow.memory : arrow.to_memory,
+            nic = arrow.from_nic > arrow.to_nic ? arrow.from_nic : arrow.to_nic;
         if (memory >= TCCL_MAX_MEMORIES)
             return tccl_fail(err, "memory %d is out of range: 0 to %d", memory,
                              TCCL_MAX_MEMORIES - 1);
+        if (nic >= TCCL_MAX_NICS)
+            return tccl_fail(err, "NIC %d is out of range: 0 to %d", nic, TCCL_MAX_NICS - 1);
     }
     return 0;
 }
@@ -237,15 +288,13 @@ int tccl_chain_resolve_nics(const struct tccl_named_chain *named, int entry, int
         return -1;
     for (int i = 0; i < named->n_gpus; i++)
         chain->gpus[i] = (uint8_t)named->gpus[i];
-    for (int i = 0; i < tccl_named_edges(named); i++) {
-        struct tccl_named_edge edge = named->edges[i];
-        chain->edges[i].kind = edge.kind;
-        chain->edges[i].memory = edge.kind == TCCL_BOUNCE ? (uint8_t)edge.memory : 0;
-    }
+    for (int i = 0; i < tccl_named_edges(named); i++)
+        chain->edges[i] =
+            resolve_edge(&named->edges[i], chain->gpus[i], chain->gpus[(i + 1) % chain->n_gpus]);
     if (named->closed)
         return 0;
-    chain->entry = resolve_port(&named->entry, entry, chain->gpus[0]);
-    chain->exit = resolve_port(&named->exit, exit, chain->gpus[chain->n_gpus - 1]);
+    chain->entry = resolve_port(named->entry.memory, entry, chain->gpus[0]);
+    chain->exit = resolve_port(named->exit.memory, exit, chain->gpus[chain->n_gpus - 1]);
     return 0;
 }
 

@@ -5,13 +5,6 @@
 #include "chain/chain-text.h"
 #include "machine/machine.h"
 
-/* How one GPU hands on to the next: the giver writes to the next; the next reads from the giver; or
- * the giver writes to a memory and the next reads from it. */
-struct tccl_edge {
-    uint8_t kind;   /* enum tccl_edge_kind */
-    uint8_t memory; /* of a bounce, else 0 */
-};
-
 /* Where a chain meets the network: (NIC, GPU) for GPUDirect, (NIC, memory) for a host bounce. */
 struct tccl_port {
     uint8_t nic;
@@ -19,6 +12,17 @@ struct tccl_port {
 };
 
 bool tccl_port_equal(struct tccl_port a, struct tccl_port b);
+
+/* How one GPU hands on to the next: the giver writes to the next; the next reads from the giver;
+ * the giver writes to a memory and the next reads from it; or the giver sends by a NIC, and another
+ * one receives for the next, as NCCL does by itself between two parts of a node. */
+struct tccl_edge {
+    uint8_t kind;              /* enum tccl_edge_kind */
+    uint8_t memory;            /* of a bounce, else 0 */
+    struct tccl_port from, to; /* by NICs: where the giver sends, and the next receives; else 0 */
+};
+
+bool tccl_edge_equal(struct tccl_edge a, struct tccl_edge b);
 
 /* Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed: edges[n_gpus - 1] leads back to
  * gpus[0], and the ports mean nothing. n_gpus = 0: no chain. */
@@ -34,7 +38,8 @@ struct tccl_chain {
 int tccl_chain_edges(const struct tccl_chain *chain);
 
 /* The transfers of an edge, of the entry (NIC to head), of the exit (tail to NIC): 1 or 2 of them
- * in out. Each returns how many. */
+ * in out; of an edge by NICs up to TCCL_EDGE_TRANSFERS. Each returns how many. */
+enum { TCCL_EDGE_TRANSFERS = 4 };
 int tccl_edge_transfers(struct tccl_edge edge, int from, int to, tccl_transfer out[static 2]);
 int tccl_entry_transfers(struct tccl_port entry, int head, tccl_transfer out[static 2]);
 int tccl_exit_transfers(struct tccl_port exit, int tail, tccl_transfer out[static 2]);
@@ -54,6 +59,9 @@ bool tccl_chain_has_p2p(const struct tccl_chain *chain);
 
 /* Do P2P edges read in it? */
 bool tccl_chain_reads(const struct tccl_chain *chain);
+
+/* Does NCCL take NICs between two of its GPUs? */
+bool tccl_chain_by_nics(const struct tccl_chain *chain);
 
 /* Do they say the same? Closed chains that begin at different GPUs do not. */
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b);
@@ -83,6 +91,7 @@ int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struc
  * searched, kept, sent nor given to a job. Chains over the same GPUs that run at once; a single one
  * is a set of one. machine: with what GPUs can do; NULL: not known, then what some machine can.
  * What NCCL decides once for a process or a pair of GPUs must suit all of them:
+ *  - no edge is by NICs: where NCCL takes these is its own choice;
  *  - P2P edges all write, as by default, or all read: one choice for all communicators of a
  * process, on a node (search/reads.c says where reading is one);
  *  - a closed chain does not have exactly one bounce (its GPUs would all be joined by P2P edges);

@@ -74,6 +74,11 @@ static int use_chain(struct decided *decided, const struct tccl_chain *chain,
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int to = chain->gpus[(i + 1) % chain->n_gpus];
         bool reads = chain->edges[i].kind == TCCL_P2P_READ;
+        if (chain->edges[i].kind == TCCL_BY_NICS)
+            return tccl_fail(err,
+                             "an edge by NICs leads from GPU %d to GPU %d, which only NCCL's own "
+                             "rings have",
+                             chain->gpus[i], to);
         if (chain->edges[i].kind == TCCL_BOUNCE) {
             if (use_memory(decided, to, chain->edges[i].memory, err) != 0)
                 return -1;

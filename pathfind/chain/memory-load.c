@@ -11,6 +11,7 @@ struct makers {
     int n_gpus, n_nics;
     tccl_bus gpus[MAKERS];
     const char *nics[MAKERS];
+    uint32_t numbers; /* NICs between GPUs, which have no names in texts */
 };
 
 static void add_gpu(struct makers *makers, tccl_bus gpu)
@@ -48,15 +49,19 @@ struct tccl_memory_load tccl_memory_load(const struct tccl_named_chain *chains, 
     for (int k = 0; k < n && k < TCCL_CHAIN_RINGS; k++)
         for (int i = 0; i < tccl_named_arrows(&chains[k]); i++) {
             struct tccl_text_arrow arrow = tccl_named_arrow(&chains[k], i);
-            if (arrow.kind != 'm' || arrow.memory != memory)
-                continue;
-            load.copies += 2;
-            load.writes++;
-            add_end(&makers, &chains[k], i, 0);
-            add_end(&makers, &chains[k], i, 1);
+            bool nics = arrow.kind == 'n';
+            for (int end = 0; end < 2; end++) {
+                if ((nics && end ? arrow.to_memory : arrow.memory) != memory)
+                    continue;
+                load.copies += 1 + nics;
+                load.writes += nics || end;
+                add_end(&makers, &chains[k], i, end);
+                if (nics)
+                    makers.numbers |= UINT32_C(1) << ((end ? arrow.to_nic : arrow.from_nic) & 31);
+            }
         }
     load.gpus = makers.n_gpus;
-    load.nics = makers.n_nics;
+    load.nics = makers.n_nics + __builtin_popcount(makers.numbers);
     return load;
 }
 

@@ -221,7 +221,7 @@ static int measure_baseline(struct node_class *class, bool closed, struct tccl_b
     struct tccl_baseline baseline;
     struct tccl_error why = {""};
     if (tccl_baseline_find(&class->source->machine, class->gpus, closed, TCCL_NEWEST, &baseline,
-                           NULL, &why) != 0)
+                           &why) != 0)
         return tccl_fail(err, "%s: %s", class->source->path, why.text);
     if (rate_baseline(class->source, &baseline, &baseline.gbps, err) != 0)
         return -1;

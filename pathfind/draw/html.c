@@ -120,7 +120,11 @@ static void put_arrow(struct tccl_text_arrow arrow, double gbps, bool slow, FILE
     if (arrow.kind == 'm')
         fprintf(out, "memory&#160;%d", arrow.memory);
     else
-        fputs(arrow.kind == 'w' ? "write" : arrow.kind == 'r' ? "read" : "direct", out);
+        fputs(arrow.kind == 'w'   ? "write"
+              : arrow.kind == 'r' ? "read"
+              : arrow.kind == 'n' ? "by NICs"
+                                  : "direct",
+              out);
     if (gbps > 0)
         fprintf(out, " <b>%.2f</b>", gbps);
     fputs(" &#8594;</li>", out);

@@ -116,8 +116,8 @@ int tccl_chain_arrows(const struct tccl_chain *chain,
                       struct tccl_arrow arrows[static TCCL_MAX_ARROWS])
 {
     static const enum tccl_arrow_kind kinds[] = {TCCL_ARROW_WRITE, TCCL_ARROW_READ,
-                                                 TCCL_ARROW_BOUNCE};
-    tccl_transfer transfers[2];
+                                                 TCCL_ARROW_BOUNCE, TCCL_ARROW_NICS};
+    tccl_transfer transfers[TCCL_EDGE_TRANSFERS];
     int count = 0, step = 1;
     if (!chain->closed)
         count += add_transfers(arrows, transfers,

@@ -26,6 +26,7 @@ enum tccl_arrow_kind {
     TCCL_ARROW_READ,
     TCCL_ARROW_BOUNCE,
     TCCL_ARROW_NETWORK,
+    TCCL_ARROW_NICS,
     TCCL_ARROW_KINDS
 };
 
@@ -45,8 +46,8 @@ struct tccl_arrow {
 };
 
 enum {
-    TCCL_MAX_ARROWS = 2 * TCCL_MAX_GPUS + 4,             /* of a chain */
-    TCCL_ALL_ARROWS = TCCL_CHAIN_RINGS * TCCL_MAX_ARROWS /* of all that run at once */
+    TCCL_MAX_ARROWS = TCCL_EDGE_TRANSFERS * (TCCL_MAX_GPUS + 1), /* of a chain */
+    TCCL_ALL_ARROWS = TCCL_CHAIN_RINGS * TCCL_MAX_ARROWS         /* of all that run at once */
 };
 
 /* The arrows of a chain, in order. Returns how many. */

@@ -38,9 +38,11 @@ static void put_link(struct drawing *drawing, struct tccl_text_arrow arrow, cons
 {
     const struct strokes *strokes = drawing->strokes;
     int look = tccl_look_of(arrow);
-    char text[40], memory[12] = "";
+    char text[40], memory[16] = "";
     if (arrow.kind == 'm')
         snprintf(memory, sizeof(memory), "%d", arrow.memory);
+    else if (arrow.kind == 'n')
+        snprintf(memory, sizeof(memory), "%dn%d", arrow.from_nic, arrow.to_nic);
     snprintf(text, sizeof(text), " %s%c%s%s ", strokes->shaft, arrow.kind, memory, strokes->head);
     if (drawing->pen->used + tccl_term_width(text) + tccl_term_width(device) >
         drawing->pen->columns) {
@@ -134,7 +136,10 @@ static void put_legend(struct drawing *drawing)
         if (!(drawing->looks >> i & 1))
             continue;
         snprintf(text, sizeof(text), "%s%c%s%s %s", drawing->strokes->shaft, look->letter,
-                 look->letter == 'm' ? "N" : "", drawing->strokes->head, look->in_text);
+                 look->letter == 'm'   ? "N"
+                 : look->letter == 'n' ? "InJ"
+                                       : "",
+                 drawing->strokes->head, look->in_text);
         if (pen->used > 0 && pen->used + 3 + tccl_term_width(text) > pen->columns)
             tccl_pen_end(pen);
         else if (pen->used > 0)

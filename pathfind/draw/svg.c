@@ -10,6 +10,8 @@ const struct tccl_look tccl_looks[TCCL_LOOKS] = {
     {'m', "memory", "#2e7d32", "32", "bounce: written to a memory, read from there (-mK>)",
      "through the memory of that number"},
     {'g', "GPUDirect", "#6a4c93", "35", "from and to the network", "NIC and GPU directly"},
+    {'n', "by NICs", "#a23b72", "36", "between GPUs of the node by NICs (-nInJ>)",
+     "by the node's NICs of these numbers"},
     {0, "", "#b3161e", "31", "hold each other back: together as slow as all", ""},
 };
 
@@ -182,7 +184,7 @@ void tccl_svg_line(int look, bool grey, const char *path, FILE *out)
     else
         fprintf(
             out, "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%s)\"/>\n",
-            tccl_looks[look].colour, look == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "",
+            tccl_looks[look].colour, look >= TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "",
             path, grey ? "grey" : (char[]){(char)('0' + look), '\0'});
 }
 

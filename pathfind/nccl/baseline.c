@@ -51,12 +51,40 @@ static struct tccl_edge bounce_to(const struct tccl_machine *machine, int to)
     return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[to].numa};
 }
 
-static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct tccl_topo *topo,
-                                int from, int to)
+/* Where the GPU meets the network: by the NIC with which its channel begins if it is the first one
+ * there, else by that with which it ends (ncclTopoGetNetDev). */
+static struct tccl_port port_in(const struct tccl_machine *machine, const struct part *part,
+                                int channel, int gpu, bool sends)
 {
-    if (tccl_topo_p2p(topo, machine, from, to) && !tccl_topo_by_network(topo, from, to))
+    bool first = part->rings.gpus[channel][0] == gpu;
+    return port_of(machine, &part->topo, part->rings.nics[channel][!first], gpu, sends);
+}
+
+static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct part *part,
+                                int channel, int from, int to)
+{
+    const struct tccl_topo *topo = &part->topo;
+    if (tccl_topo_by_network(topo, from, to))
+        return (struct tccl_edge){.kind = TCCL_BY_NICS,
+                                  .from = port_in(machine, part, channel, from, true),
+                                  .to = port_in(machine, part, channel, to, false)};
+    if (tccl_topo_p2p(topo, machine, from, to))
         return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
     return bounce_to(machine, topo->gpus[to].index);
+}
+
+/* From a channel's last GPU in one part to its first one in the next: by NICs, but in 2.30, where
+ * ncclTopoCheckNet leaves the answer as it was, 0, for GPUs of other parts. */
+static struct tccl_edge between(const struct tccl_machine *machine, const struct part *part,
+                                int channel, const struct part *next, int next_channel)
+{
+    int from = part->rings.gpus[channel][part->topo.n_gpus - 1],
+        to = next->rings.gpus[next_channel][0];
+    if (next->topo.nccl == TCCL_NCCL_2_30)
+        return bounce_to(machine, next->topo.gpus[to].index);
+    return (struct tccl_edge){.kind = TCCL_BY_NICS,
+                              .from = port_in(machine, part, channel, from, true),
+                              .to = port_in(machine, next, next_channel, to, false)};
 }
 
 /* The channel of a part that belongs to channel c. If channels cross, NCCL swaps them in pairs on
@@ -70,7 +98,7 @@ static int channel_of(const struct parts *parts, int part, int c, int n_channels
 
 /* Adds a part's GPUs to the chain, with the edges between them. */
 static void append(const struct tccl_machine *machine, const struct part *part, int channel,
-                   struct tccl_chain *chain, uint32_t *by_network)
+                   struct tccl_chain *chain)
 {
     const uint8_t *order = part->rings.gpus[channel];
     const struct tccl_topo *topo = &part->topo;
@@ -78,43 +106,36 @@ static void append(const struct tccl_machine *machine, const struct part *part, 
     for (int i = 0; i < topo->n_gpus; i++) {
         int at = chain->n_gpus++;
         chain->gpus[at] = (uint8_t)topo->gpus[order[i]].index;
-        if (i == 0)
-            continue;
-        chain->edges[at - 1] = edge_of(machine, topo, order[i - 1], order[i]);
-        if (tccl_topo_by_network(topo, order[i - 1], order[i]))
-            *by_network |= UINT32_C(1) << (at - 1);
+        if (i > 0)
+            chain->edges[at - 1] = edge_of(machine, part, channel, order[i - 1], order[i]);
     }
 }
 
-static void close_chain(const struct tccl_machine *machine, const struct parts *parts, int channel,
-                        struct tccl_chain *chain, uint32_t *by_network)
+static void close_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
+                        int n_channels, struct tccl_chain *chain)
 {
-    const struct part *part = parts->list[0];
-    int last = chain->n_gpus - 1, tail = part->rings.gpus[channel][part->topo.n_gpus - 1];
-    int head = part->rings.gpus[channel][0];
+    const struct part *first = parts->list[0], *last = parts->list[parts->count - 1];
+    int channel = channel_of(parts, parts->count - 1, c, n_channels);
+    int tail = last->rings.gpus[channel][last->topo.n_gpus - 1], head = first->rings.gpus[c][0];
 
-    if (parts->count == 1)
-        chain->edges[last] = edge_of(machine, &part->topo, tail, head);
-    else
-        chain->edges[last] = bounce_to(machine, chain->gpus[0]);
-    if (parts->count > 1 || tccl_topo_by_network(&part->topo, tail, head))
-        *by_network |= UINT32_C(1) << last;
+    chain->edges[chain->n_gpus - 1] = parts->count == 1 ? edge_of(machine, first, c, tail, head)
+                                                        : between(machine, last, channel, first, c);
 }
 
 /* Channel c as a chain over all parts, which are connected by the network. */
 static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
-                       int n_channels, struct tccl_chain *chain, uint32_t *by_network)
+                       int n_channels, struct tccl_chain *chain)
 {
     for (int i = 0; i < parts->count; i++) {
-        int before = chain->n_gpus;
-        append(machine, parts->list[i], channel_of(parts, i, c, n_channels), chain, by_network);
-        if (before == 0)
-            continue;
-        chain->edges[before - 1] = bounce_to(machine, chain->gpus[before]);
-        *by_network |= UINT32_C(1) << (before - 1);
+        int before = chain->n_gpus, channel = channel_of(parts, i, c, n_channels);
+        append(machine, parts->list[i], channel, chain);
+        if (i > 0)
+            chain->edges[before - 1] =
+                between(machine, parts->list[i - 1], channel_of(parts, i - 1, c, n_channels),
+                        parts->list[i], channel);
     }
     if (chain->closed)
-        close_chain(machine, parts, c, chain, by_network);
+        close_chain(machine, parts, c, n_channels, chain);
     else {
         int last_part = parts->count - 1;
         const struct part *first = parts->list[0], *last = parts->list[last_part];
@@ -128,10 +149,9 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
 }
 
 /* Normal form of a closed ring: it begins at its lowest GPU. */
-static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
+static void turn_to_lowest(struct tccl_chain *chain)
 {
     struct tccl_chain turned = *chain;
-    uint32_t bits = 0;
     int lowest = 0;
 
     for (int i = 1; i < chain->n_gpus; i++)
@@ -141,27 +161,23 @@ static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
         int from = (lowest + i) % chain->n_gpus;
         turned.gpus[i] = chain->gpus[from];
         turned.edges[i] = chain->edges[from];
-        bits |= (*by_network >> from & 1) << i;
     }
     *chain = turned;
-    *by_network = bits;
 }
 
-/* Adds the chain unless the baseline has it already. Returns its index, or -1 if it was not added
- * (a duplicate, or no room). memcmp is valid, because all bytes of chains are set. */
-static int add_distinct(struct tccl_baseline *baseline, const struct tccl_chain *chain)
+/* Adds the chain unless the baseline has it already, or has no room. memcmp is valid, because all
+ * bytes of chains are set. */
+static void add_distinct(struct tccl_baseline *baseline, const struct tccl_chain *chain)
 {
     for (int i = 0; i < baseline->set.n; i++)
         if (memcmp(&baseline->set.rings[i], chain, sizeof(*chain)) == 0)
-            return -1;
-    if (baseline->set.n == TCCL_MAX_CHANNELS)
-        return -1;
-    baseline->set.rings[baseline->set.n] = *chain;
-    return baseline->set.n++;
+            return;
+    if (baseline->set.n < TCCL_MAX_CHANNELS)
+        baseline->set.rings[baseline->set.n++] = *chain;
 }
 
 static void make_chains(const struct tccl_machine *machine, const struct parts *parts, bool closed,
-                        struct tccl_baseline *baseline, uint32_t *by_network)
+                        struct tccl_baseline *baseline)
 {
     int n_channels = TCCL_SEARCH_CHANNELS;
 
@@ -170,15 +186,12 @@ static void make_chains(const struct tccl_machine *machine, const struct parts *
             n_channels = parts->list[i]->rings.n_channels;
     for (int c = 0; c < n_channels; c++) {
         struct tccl_chain chain;
-        uint32_t edges = 0;
         memset(&chain, 0, sizeof(chain));
         chain.closed = closed;
-        make_chain(machine, parts, c, n_channels, &chain, &edges);
+        make_chain(machine, parts, c, n_channels, &chain);
         if (closed)
-            turn_to_lowest(&chain, &edges);
-        int place = add_distinct(baseline, &chain);
-        if (place >= 0 && by_network)
-            by_network[place] = edges;
+            turn_to_lowest(&chain);
+        add_distinct(baseline, &chain);
     }
 }
 
@@ -223,7 +236,7 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
 
 static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, int generation,
                 const struct parts *before, struct parts *parts, struct tccl_baseline *baseline,
-                uint32_t *by_network, struct tccl_error *err)
+                struct tccl_error *err)
 {
     memset(baseline, 0, sizeof(*baseline));
     if (gpus == 0 || gpus >> machine->n_gpus)
@@ -234,7 +247,7 @@ static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, 
         return tccl_fail(err, "the machine has no NIC");
     if (find_parts(machine, gpus, closed, (enum tccl_nccl)generation, before, parts, err) != 0)
         return -1;
-    make_chains(machine, parts, closed, baseline, by_network);
+    make_chains(machine, parts, closed, baseline);
     baseline->ring = parts->list[0]->rings.ring;
     baseline->tree = parts->list[0]->rings.tree;
     for (int i = 1; i < parts->count; i++) {
@@ -245,11 +258,10 @@ static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, 
 }
 
 int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
-                       struct tccl_error *err)
+                       int generation, struct tccl_baseline *baseline, struct tccl_error *err)
 {
     cleanup_parts struct parts parts = {0};
-    return find(machine, gpus, closed, generation, NULL, &parts, baseline, by_network, err);
+    return find(machine, gpus, closed, generation, NULL, &parts, baseline, err);
 }
 
 int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bool closed,
@@ -261,7 +273,7 @@ int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bo
     for (int i = 0; status == 0 && i < TCCL_GENERATIONS; i++) {
         struct parts *own = i % 2 ? &odd : &even, *before = i % 2 ? &even : &odd;
         free_parts(own);
-        status = find(machine, gpus, closed, i, before, own, &baselines[i], NULL, err);
+        status = find(machine, gpus, closed, i, before, own, &baselines[i], err);
     }
     return status;
 }

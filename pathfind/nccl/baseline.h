@@ -17,7 +17,8 @@
  *  - 2.28: NICs count on a single node, too;
  *  - 2.29: NICs are in the order of bus ids, not of ibv_get_device_list (here: of the machine);
  * NICs at any distance below sm_90;
- *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100;
+ *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100; through host memory
+ * between the parts of a machine that is treated as several nodes, all others by NICs;
  *  - 2.31: between AMD's CPUs 24 GB/s from Zen 3 and 32 from Zen 5 on, before 16 for all
  * (NVIDIA/nccl pull request 2036 and issue 2441).
  * From 2.30.7 on, NCCL takes a GPU's rate from NVML as it is at the time, which is less while the
@@ -33,13 +34,11 @@
  * tccl_generations), and what its search says of ring and tree; its bandwidth is set to 0 (not
  * measured). Where NCCL treats the machine as several nodes, that is the least of all of them.
  * closed: rings of a single node, each beginning at its lowest GPU; otherwise the node is one of
- * several, and each chain has ports. by_network: TCCL_MAX_CHANNELS entries, or NULL: for each chain
- * the mask of edges (bit i: edges[i]) for which NCCL uses NICs though both GPUs are on this node. A
- * chain cannot express that; it has a bounce there. Returns 0, or -1 with err (no GPU, no NIC for
- * several nodes, one GPU for a ring). */
+ * several, and each chain has ports. Edges are by NICs where these are faster than the way between
+ * two GPUs (ncclTopoCheckNet), and between what NCCL treats as several nodes (not 2.30). Returns 0,
+ * or -1 with err (no GPU, no NIC for several nodes, one GPU for a ring). */
 int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
-                       struct tccl_error *err);
+                       int generation, struct tccl_baseline *baseline, struct tccl_error *err);
 /* The same for all generations, where each differs from the one before. */
 int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bool closed,
                            struct tccl_baseline baselines[static TCCL_GENERATIONS],

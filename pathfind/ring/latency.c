@@ -20,14 +20,22 @@ void tccl_latency_format_size(uint64_t bytes, char text[static 16])
     snprintf(text, 16, "%d %s", (int)bytes, units[unit]);
 }
 
+static bool in_memory(struct tccl_port port)
+{
+    return port.via.kind == TCCL_MEMORY;
+}
+
 static int count(const struct tccl_chain *chain)
 {
     int bounces = 0;
     for (int i = 0; i < tccl_chain_edges(chain); i++)
-        bounces += chain->edges[i].kind == TCCL_BOUNCE;
+        if (chain->edges[i].kind == TCCL_BOUNCE)
+            bounces++;
+        else if (chain->edges[i].kind == TCCL_BY_NICS)
+            bounces += in_memory(chain->edges[i].from) + in_memory(chain->edges[i].to);
     if (chain->closed)
         return bounces;
-    return bounces + (chain->entry.via.kind == TCCL_MEMORY) + (chain->exit.via.kind == TCCL_MEMORY);
+    return bounces + in_memory(chain->entry) + in_memory(chain->exit);
 }
 
 int tccl_bounces(const struct tccl_chain *rings, int n)

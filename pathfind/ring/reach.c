@@ -33,7 +33,7 @@ static void put_own(struct blocks *blocks, tccl_transfer transfer, int giver, in
 static void put_ring(struct blocks *blocks, const struct tccl_chain *ring)
 {
     int n = ring->n_gpus, first = blocks->n;
-    tccl_transfer way[2];
+    tccl_transfer way[TCCL_EDGE_TRANSFERS];
     for (int i = 0; i < n; i++) {
         blocks->list[blocks->n].sends = blocks->list[blocks->n].receives = -1;
         blocks->n++;

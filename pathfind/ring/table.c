@@ -406,6 +406,21 @@ static void put_arrow(FILE *out, bool memory, int number, char direct)
         fprintf(out, "-%c>", direct);
 }
 
+static void put_edge(FILE *out, const struct tccl_edge *edge)
+{
+    if (edge->kind != TCCL_BY_NICS) {
+        put_arrow(out, edge->kind == TCCL_BOUNCE, edge->memory, "wr"[edge->kind & 1]);
+        return;
+    }
+    fputc('-', out);
+    if (edge->from.via.kind == TCCL_MEMORY)
+        fprintf(out, "m%d", edge->from.via.index);
+    fprintf(out, "n%dn%d", edge->from.nic, edge->to.nic);
+    if (edge->to.via.kind == TCCL_MEMORY)
+        fprintf(out, "m%d", edge->to.via.index);
+    fputc('>', out);
+}
+
 /* Without blanks; GPUs and NICs by number, as in sets. ports: with those of an open chain. */
 static void put_chain(FILE *out, const struct tccl_chain *chain, bool ports)
 {
@@ -415,10 +430,9 @@ static void put_chain(FILE *out, const struct tccl_chain *chain, bool ports)
         put_arrow(out, chain->entry.via.kind == TCCL_MEMORY, chain->entry.via.index, 'g');
     }
     for (int i = 0; i < chain->n_gpus; i++) {
-        const struct tccl_edge *edge = &chain->edges[i];
         fprintf(out, "%d", chain->gpus[i]);
         if (i < tccl_chain_edges(chain))
-            put_arrow(out, edge->kind == TCCL_BOUNCE, edge->memory, "wr"[edge->kind & 1]);
+            put_edge(out, &chain->edges[i]);
     }
     if (chain->closed)
         fprintf(out, "%d", chain->gpus[0]);
@@ -620,6 +634,24 @@ static char *take_port(char *at, struct tccl_device *via)
     return at && (kind == 'g' || kind == 'm') ? at : NULL;
 }
 
+/* "m0", if a memory stands there, or else the GPU. */
+static char *take_via(char *at, int gpu, struct tccl_device *via)
+{
+    *via = (struct tccl_device){*at == 'm' ? TCCL_MEMORY : TCCL_GPU, (uint8_t)gpu};
+    return *at == 'm' ? take_index(at + 1, &via->index) : at;
+}
+
+/* "-n0n1>", "-m0n0n1m1>": from that GPU to the next one, which is not known yet. */
+static char *take_nics(char *at, int gpu, struct tccl_edge *edge)
+{
+    *edge = (struct tccl_edge){.kind = TCCL_BY_NICS};
+    at = *at == '-' ? take_via(at + 1, gpu, &edge->from.via) : NULL;
+    at = at && *at == 'n' ? take_index(at + 1, &edge->from.nic) : NULL;
+    at = at && *at == 'n' ? take_index(at + 1, &edge->to.nic) : NULL;
+    at = at ? take_via(at, 0, &edge->to.via) : NULL;
+    return at && *at == '>' ? at + 1 : NULL;
+}
+
 /* A chain as put_chain writes it: the text of chain-text.h without names and blanks, thousands of
  * which are read while a job starts. An open one may have no ports. Whether it is possible is
  * checked later. Returns what is behind it; NULL: it is no chain. */
@@ -647,12 +679,16 @@ static char *take_chain(char *at, struct tccl_chain *chain)
                 chain->exit.via.index = *gpu;
             return at ? take_index(at + 1, &chain->exit.nic) : NULL;
         }
+        edge->kind = kind == 'w' ? TCCL_P2P_WRITE : kind == 'r' ? TCCL_P2P_READ : TCCL_BOUNCE;
+        if (!next)
+            next = take_nics(at, *gpu, edge);
         if (!next || kind == 'g')
             return NULL;
-        edge->kind = kind == 'w' ? TCCL_P2P_WRITE : kind == 'r' ? TCCL_P2P_READ : TCCL_BOUNCE;
         at = next;
         uint8_t back;
         next = take_index(at, &back);
+        if (edge->kind == TCCL_BY_NICS && edge->to.via.kind == TCCL_GPU)
+            edge->to.via.index = back;
         chain->closed = !ports && next && back == chain->gpus[0];
         if (chain->closed)
             return next;

@@ -37,6 +37,10 @@ struct tccl_chain tccl_exchange_chain(const struct tccl_exchange *move,
         out.gpus[i] = move->image[TCCL_GPU][chain->gpus[i]];
         if (chain->edges[i].kind == TCCL_BOUNCE)
             out.edges[i].memory = move->image[TCCL_MEMORY][chain->edges[i].memory];
+        if (chain->edges[i].kind == TCCL_BY_NICS) {
+            out.edges[i].from = move_port(chain->edges[i].from, move);
+            out.edges[i].to = move_port(chain->edges[i].to, move);
+        }
     }
     if (chain->n_gpus > 0 && !chain->closed) {
         out.entry = move_port(chain->entry, move);

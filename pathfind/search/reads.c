@@ -91,8 +91,7 @@ static int groups_lose(struct tccl_task *task, const uint8_t *gpus, int n, int s
             continue;
         for (int i = 0; i < size; i++)
             group |= UINT32_C(1) << gpus[first + i * stride];
-        if (tccl_baseline_find(task->search->machine, group, true, TCCL_NEWEST, &own, NULL, NULL) !=
-                0 ||
+        if (tccl_baseline_find(task->search->machine, group, true, TCCL_NEWEST, &own, NULL) != 0 ||
             tccl_baseline_set(&own, &one, NULL) != 0)
             return 1;
         for (int i = 0; i < one.count; i++)

@@ -107,8 +107,7 @@ static const struct tccl_baseline *find_baselines(struct tccl_search *search,
         return kept->baselines;
     if ((options->every_nccl
              ? tccl_baseline_find_all(search->machine, gpus, closed, kept->baselines, NULL)
-             : tccl_baseline_find(search->machine, gpus, closed, TCCL_NEWEST, newest, NULL,
-                                  NULL)) != 0)
+             : tccl_baseline_find(search->machine, gpus, closed, TCCL_NEWEST, newest, NULL)) != 0)
         memset(kept->baselines, 0, sizeof(kept->baselines));
     for (int i = 0; !options->every_nccl && i < TCCL_NEWEST; i++)
         kept->baselines[i] = *newest;
@@ -166,7 +165,8 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 {
     struct tccl_set set;
     double gbps;
-    if (!task->options->any && tccl_expressible(task->search->machine, chain, 1, NULL) != 0)
+    if (tccl_chain_by_nics(chain) ||
+        (!task->options->any && tccl_expressible(task->search->machine, chain, 1, NULL) != 0))
         return 0;
     tccl_chain_set(chain, &set);
     int status = measure_own(task->search, &set, &gbps, task->err);

@@ -386,16 +386,16 @@ static int open_lines(const char *text, size_t size, const char *what, struct tc
     return tccl_fail_in(why, "%s can't be read", what);
 }
 
-/* P2P all writes or all reads. */
+/* P2P all writes or all reads, and nothing by NICs. */
 static int get_kind(struct shim_plan *plan, struct tccl_error *why)
 {
     const struct tccl_named_rings *rings = &plan->chain.rings;
-    bool found[TCCL_BOUNCE + 1] = {false};
+    bool found[TCCL_BY_NICS + 1] = {false};
     for (int i = 0; i < rings->n; i++)
         for (int k = 0; k < tccl_named_edges(&rings->chains[i]); k++)
             found[rings->chains[i].edges[k].kind] = true;
     plan->reads = found[TCCL_P2P_READ];
-    return plan->reads && found[TCCL_P2P_WRITE] ? wrong(why, "chain") : 0;
+    return found[TCCL_BY_NICS] || (plan->reads && found[TCCL_P2P_WRITE]) ? wrong(why, "chain") : 0;
 }
 
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct tccl_error *why)

@@ -177,6 +177,7 @@ static json_t *chain_json(const struct tccl_named_chain *chain)
         const char *kind = link.kind == 'w'   ? "write"
                            : link.kind == 'r' ? "read"
                            : link.kind == 'm' ? "memory"
+                           : link.kind == 'n' ? "nics"
                                               : "gpudirect";
         json_array_append_new(
             links, json_pack("{s:s, s:o}", "kind", kind, "memory",

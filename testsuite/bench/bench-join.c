@@ -44,8 +44,8 @@ static bool make_chain(const struct tccl_machine *machine, uint32_t gpus, struct
     if (tail != head)
         chain->gpus[chain->n_gpus++] = (uint8_t)tail;
     for (int i = 0; i + 1 < chain->n_gpus; i++)
-        chain->edges[i] =
-            (struct tccl_edge){TCCL_BOUNCE, (uint8_t)machine->gpus[chain->gpus[i + 1]].numa};
+        chain->edges[i] = (struct tccl_edge){
+            .kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[chain->gpus[i + 1]].numa};
     return true;
 }
 
@@ -62,8 +62,7 @@ static void set_baseline(const struct tccl_model *model, uint32_t gpus, bool clo
                          struct tccl_baseline *baseline)
 {
     struct tccl_set set;
-    MUST(tccl_baseline_find(tccl_model_machine(model), gpus, closed, TCCL_NEWEST, baseline, NULL,
-                            ERR));
+    MUST(tccl_baseline_find(tccl_model_machine(model), gpus, closed, TCCL_NEWEST, baseline, ERR));
     MUST(tccl_baseline_set(baseline, &set, ERR));
     MUST(tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR));
     baseline->gbps /= 2;
@@ -252,8 +251,7 @@ static double search_ms(const struct tccl_machine *machine, uint32_t gpus)
     struct tccl_baseline baseline;
     double start = bench_clock();
     if (machine->n_nics > 0 || __builtin_popcount(gpus) > 1)
-        MUST(tccl_baseline_find(machine, gpus, machine->n_nics == 0, TCCL_NEWEST, &baseline, NULL,
-                                ERR));
+        MUST(tccl_baseline_find(machine, gpus, machine->n_nics == 0, TCCL_NEWEST, &baseline, ERR));
     return (bench_clock() - start) * 1e3;
 }
 

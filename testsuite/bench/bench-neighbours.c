@@ -138,7 +138,7 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     step->nccl_gbps = step->table->baselines[1][TCCL_NEWEST].gbps;
     step->roomy = (struct tccl_side){0};
     add_chain(&step->roomy, &tccl_table_ring(step->table)->chain);
-    MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, ERR) < 0);
+    MUST(tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, ERR) < 0);
     for (int i = 0; i < own.set.n; i++)
         add_chain(&step->nccl, &own.set.rings[i]);
 }

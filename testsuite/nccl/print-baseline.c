@@ -14,15 +14,18 @@ static void print_port(const struct tccl_machine *machine, struct tccl_port port
     printf(" %s/%s", machine->nics[port.nic].name, port.via.kind == TCCL_GPU ? "gpu" : "memory");
 }
 
-static void print_chain(const struct tccl_machine *machine, const struct tccl_chain *chain,
-                        uint32_t by_network)
+static void print_chain(const struct tccl_machine *machine, const struct tccl_chain *chain)
 {
+    static const char *const kinds[] = {"P2P", "P2P", "SHM", "NET"};
     for (int i = 0; i < chain->n_gpus; i++)
         printf("%s%d", i > 0 ? " " : "", chain->gpus[i]);
     printf(" |");
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
-        bool bounce = chain->edges[i].kind == TCCL_BOUNCE;
-        printf(" %s", by_network >> i & 1 ? "NET" : bounce ? "SHM" : "P2P");
+        printf(" %s", kinds[chain->edges[i].kind]);
+        if (chain->edges[i].kind != TCCL_BY_NICS)
+            continue;
+        print_port(machine, chain->edges[i].from);
+        print_port(machine, chain->edges[i].to);
     }
     printf(" |");
     if (!chain->closed) {
@@ -47,13 +50,12 @@ static void print_plan(const struct tccl_baseline *baseline, int generation)
     printf("%d ring @ %s %s\n", tccl_generation(generation)->first, ring, tree);
 }
 
-static void print_baseline(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
-                           const uint32_t *by_network)
+static void print_baseline(const struct tccl_machine *machine, const struct tccl_baseline *baseline)
 {
     char text[TCCL_NOMINAL_TEXT];
 
     for (int i = 0; i < baseline->set.n; i++)
-        print_chain(machine, &baseline->set.rings[i], by_network[i]);
+        print_chain(machine, &baseline->set.rings[i]);
     tccl_nominal_format(&baseline->ring, text);
     printf("= %s %d\n", text, baseline->ring.alike);
     tccl_nominal_format(&baseline->tree, text);
@@ -64,7 +66,6 @@ int main(int argc, char **argv)
 {
     struct tccl_machine machine;
     struct tccl_baseline baseline;
-    uint32_t by_network[TCCL_MAX_CHANNELS];
     struct tccl_error err = {0};
     uint32_t gpus = 0;
 
@@ -83,12 +84,12 @@ int main(int argc, char **argv)
     int last = plan ? TCCL_NEWEST : generation;
     for (; generation <= last; generation++) {
         if (tccl_baseline_find(&machine, gpus, strcmp(argv[2], "closed") == 0, generation,
-                               &baseline, by_network, &err) != 0)
+                               &baseline, &err) != 0)
             return fail(&err);
         if (plan)
             print_plan(&baseline, generation);
         else
-            print_baseline(&machine, &baseline, by_network);
+            print_baseline(&machine, &baseline);
     }
     return 0;
 }

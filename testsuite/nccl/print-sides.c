@@ -21,8 +21,7 @@ static int add_own(const struct tccl_machine *machine, uint32_t gpus, bool close
                    struct tccl_side *side, struct tccl_error *err)
 {
     struct tccl_baseline own;
-    if (tccl_baseline_find(machine, gpus, closed, tccl_generation_of(version), &own, NULL, err) !=
-        0)
+    if (tccl_baseline_find(machine, gpus, closed, tccl_generation_of(version), &own, err) != 0)
         return -1;
     return tccl_side_add_baseline(side, &own) == 0 ? 0 : tccl_fail(err, "too many transfers");
 }

@@ -37,8 +37,12 @@ static void check_bad(const struct tccl_machine *amd)
     bad.gpus[1] = 4;
     check_refused(amd, &bad, "GPU 4 does not exist: the machine has 4");
     bad = good;
-    bad.edges[0].kind = 3;
+    bad.edges[0].kind = 4;
     check_refused(amd, &bad, "the edge from GPU 0 to GPU 1 is of no known kind");
+    bad.edges[0].kind = TCCL_BY_NICS; /* its ports are at GPU 0, both */
+    check_refused(amd, &bad, "the way from a NIC is at GPU 0, but the chain's end there is GPU 1");
+    bad.edges[0].to = (struct tccl_port){1, {TCCL_MEMORY, 0}};
+    check_refused(amd, &bad, "n1>m0: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
     bad = good;
     bad.edges[1].memory = 4;
     check_refused(amd, &bad, "g1>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
@@ -73,6 +77,12 @@ TEST(chain)
     check_set(amd, "mlx5_0 -g> 3 -w> 0 -g> mlx5_0", "n0>g3 g3>g0 n0<g0");
     check_set(amd, "mlx5_0 -m1> 3 -w> 0 -m2> mlx5_0", "n0>m1 g3<m1 g3>g0 g0>m2 n0<m2");
     check_set(amd, "mlx5_0 -m0> 2 -g> mlx5_0", "n0>m0 g2<m0 n0<g2");
+    check_set(amd, "1 -m2n0n0> 0 -w> 1", "g1>m2 n0<m2 n0>g0 g0>g1");
+    check_set(amd, "1 -n0n0m3> 0 -w> 1", "n0<g1 n0>m3 g0<m3 g0>g1");
+    struct tccl_chain nics = parse(amd, "1 -n0n0> 0 -w> 1");
+    CHECK(tccl_chain_by_nics(&nics));
+    CHECK_FAILS(tccl_expressible(amd, &nics, 1, ERR),
+                "an edge by NICs leads from GPU 1 to GPU 0, which only NCCL's own rings have");
     struct tccl_chain none = {0};
     struct tccl_set set = {.count = 3};
     tccl_chain_set(&none, &set);

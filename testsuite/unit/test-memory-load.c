@@ -71,6 +71,17 @@ static void write_chain(bool closed, int n, int memories, FILE *out)
         fprintf(out, roll(2) ? " -m%u> mlx_1" : " -g> mlx_0", roll((unsigned)memories));
 }
 
+/* By NICs: GPU 0 writes, and NIC 0 reads; at the other end NIC 1 writes into memory 1. */
+TEST(by_nics)
+{
+    struct tccl_named_chain chain;
+    CHECK_OK(tccl_named_parse("0 -m0n0n1m1> 1 -m0> 2 -n1n0> 0", &chain, ERR));
+    struct tccl_memory_load first = tccl_memory_load(&chain, 1, 0),
+                            second = tccl_memory_load(&chain, 1, 1);
+    CHECK(first.copies == 4 && first.writes == 2 && first.gpus == 3 && first.nics == 1);
+    CHECK(second.copies == 2 && second.writes == 1 && second.gpus == 1 && second.nics == 1);
+}
+
 TEST(random)
 {
     for (int round = 0; round < 3000; round++) {

@@ -2,6 +2,14 @@
 #include "chain/chain.h"
 #include "machines.h"
 
+static struct tccl_port random_port(const struct tccl_machine *machine, int gpu)
+{
+    struct tccl_port port = {(uint8_t)(rand() % machine->n_nics), {TCCL_GPU, (uint8_t)gpu}};
+    if (rand() % 2)
+        port.via = (struct tccl_device){TCCL_MEMORY, (uint8_t)(rand() % machine->n_memories)};
+    return port;
+}
+
 /* A random chain that the machine allows (all P2P and GPUDirect). */
 static struct tccl_chain random_chain(const struct tccl_machine *machine)
 {
@@ -18,17 +26,18 @@ static struct tccl_chain random_chain(const struct tccl_machine *machine)
         chain.gpus[i] = (uint8_t)gpu;
     }
     for (int i = 0; i < tccl_chain_edges(&chain); i++) {
-        chain.edges[i].kind = (uint8_t)(rand() % 3);
-        if (chain.edges[i].kind == TCCL_BOUNCE)
-            chain.edges[i].memory = (uint8_t)(rand() % machine->n_memories);
+        struct tccl_edge *edge = &chain.edges[i];
+        edge->kind = (uint8_t)(rand() % (machine->n_nics ? 4 : 3));
+        if (edge->kind == TCCL_BOUNCE)
+            edge->memory = (uint8_t)(rand() % machine->n_memories);
+        if (edge->kind == TCCL_BY_NICS) {
+            edge->from = random_port(machine, chain.gpus[i]);
+            edge->to = random_port(machine, chain.gpus[(i + 1) % chain.n_gpus]);
+        }
     }
-    struct tccl_port *ports[] = {&chain.entry, &chain.exit};
-    for (int i = 0; i < 2 && !chain.closed; i++) {
-        ports[i]->nic = (uint8_t)(rand() % machine->n_nics);
-        ports[i]->via.kind = rand() % 2 ? TCCL_GPU : TCCL_MEMORY;
-        ports[i]->via.index = ports[i]->via.kind == TCCL_MEMORY
-                                  ? (uint8_t)(rand() % machine->n_memories)
-                                  : chain.gpus[i == 0 ? 0 : chain.n_gpus - 1];
+    if (!chain.closed) {
+        chain.entry = random_port(machine, chain.gpus[0]);
+        chain.exit = random_port(machine, chain.gpus[chain.n_gpus - 1]);
     }
     return chain;
 }
@@ -67,7 +76,9 @@ TEST(longest)
         snprintf(machine.nics[i].name, TCCL_NAME, "%c%061d", 'a' + i, 0);
         chain.gpus[i] = (uint8_t)i;
         if (i < 15)
-            chain.edges[i] = (struct tccl_edge){TCCL_BOUNCE, 15};
+            chain.edges[i] = (struct tccl_edge){.kind = TCCL_BY_NICS,
+                                                .from = {15, {TCCL_MEMORY, 15}},
+                                                .to = {15, {TCCL_MEMORY, 15}}};
     }
     tccl_chain_format(&chain, &machine, text);
     CHECK_INT(tccl_chain_parse(text, &machine, &back, NULL), 0);
@@ -136,10 +147,18 @@ static bool same_named(const struct tccl_named_chain *a, const struct tccl_named
         if (a->gpus[i] != b->gpus[i])
             return false;
     for (int i = 0; i < tccl_named_edges(a); i++)
-        if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory)
+        if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory ||
+            a->edges[i].to_memory != b->edges[i].to_memory ||
+            a->edges[i].from_nic != b->edges[i].from_nic ||
+            a->edges[i].to_nic != b->edges[i].to_nic)
             return false;
     return a->closed ||
            (same_named_port(&a->entry, &b->entry) && same_named_port(&a->exit, &b->exit));
+}
+
+static int16_t random_number(void)
+{
+    return (int16_t)(rand() % (rand() % 4 ? 16 : 1000));
 }
 
 static void random_nic(struct tccl_named_port *port)
@@ -150,7 +169,7 @@ static void random_nic(struct tccl_named_port *port)
     for (int i = 1; i <= length; i++)
         port->nic[i] = more[(size_t)rand() % (sizeof(more) - 1)];
     port->gpudirect = rand() % 2;
-    port->memory = port->gpudirect ? -1 : (int16_t)(rand() % (rand() % 4 ? 16 : 1000));
+    port->memory = port->gpudirect ? -1 : random_number();
 }
 
 /* 1 to 16 GPUs, all kinds of edges and ports, numbers or bus ids of any domain. */
@@ -170,9 +189,13 @@ static struct tccl_named_chain random_named(void)
             chain.gpus[chain.n_gpus++] = gpu;
     }
     for (int i = 0; i < tccl_named_edges(&chain); i++) {
-        chain.edges[i].kind = (uint8_t)(rand() % 3);
-        chain.edges[i].memory =
-            chain.edges[i].kind == TCCL_BOUNCE ? (int16_t)(rand() % (rand() % 4 ? 16 : 1000)) : -1;
+        struct tccl_named_edge *edge = &chain.edges[i];
+        edge->kind = (uint8_t)(rand() % 4);
+        edge->memory = edge->kind == TCCL_BOUNCE ? random_number() : -1;
+        if (edge->kind == TCCL_BY_NICS)
+            *edge = (struct tccl_named_edge){TCCL_BY_NICS, rand() % 2 ? random_number() : -1,
+                                             rand() % 2 ? random_number() : -1, random_number(),
+                                             random_number()};
     }
     if (!chain.closed) {
         random_nic(&chain.entry);
@@ -185,7 +208,7 @@ static struct tccl_named_chain random_named(void)
  * is read from it: printed again, it is the same but for blanks, leading zeros and capitals. */
 static void check_mutated(const char *text)
 {
-    static const char bytes[] = "0123456789abcdefmwrg->:. |[]x\t\1\377";
+    static const char bytes[] = "0123456789abcdefmnwrg->:. |[]x\t\1\377";
     char changed[TCCL_CHAIN_TEXT + 2], printed[TCCL_CHAIN_TEXT];
     size_t length = strlen(text), at = (size_t)rand() % length;
     struct tccl_named_chain chain, again;

@@ -40,9 +40,8 @@ static bool slower(const struct tccl_model *model, const tccl_transfer *transfer
 static void add_own(const struct tccl_model *model, uint32_t gpus, struct tccl_side *side)
 {
     struct tccl_baseline own;
-    CHECK_INT(
-        tccl_baseline_find(tccl_model_machine(model), gpus, true, TCCL_NEWEST, &own, NULL, NULL),
-        0);
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(model), gpus, true, TCCL_NEWEST, &own, NULL),
+              0);
     for (int i = 0; i < own.set.n; i++)
         CHECK_INT(tccl_side_add_chain(side, &own.set.rings[i]), 0);
 }

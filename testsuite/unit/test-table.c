@@ -73,6 +73,22 @@ TEST(new)
     CHECK(isinf(table->results[24].bound) && isinf(tccl_table_ring(table)->bound));
 }
 
+/* An edge by NICs, directly where the sample can. */
+static void go_by_nics(struct tccl_chain *chain)
+{
+    int from = chain->gpus[0], to = chain->gpus[1];
+    struct tccl_edge *edge = &chain->edges[0];
+    if (chain->n_gpus < 2)
+        return;
+    *edge = (struct tccl_edge){.kind = TCCL_BY_NICS,
+                               .from = {1, {TCCL_MEMORY, (uint8_t)(from % 2)}},
+                               .to = {0, {TCCL_MEMORY, (uint8_t)(to % 2)}}};
+    if (from < 2 && to % 2)
+        edge->from = (struct tccl_port){0, {TCCL_GPU, (uint8_t)from}};
+    if (to < 2)
+        edge->to.via = (struct tccl_device){TCCL_GPU, (uint8_t)to};
+}
+
 TEST(roundtrip)
 {
     const struct tccl_machine sample = sample_machine(), *machine = &sample;
@@ -82,6 +98,9 @@ TEST(roundtrip)
             table->results[i].ends = i % 7 < 2 ? 0 : (uint8_t)(100 + i % 5 * 25);
         for (int i = 0; i < TCCL_GENERATIONS; i++)
             table->baselines[1][i].ends = table->baselines[1][0].set.n ? 131 : 0;
+        for (int i = 3; i < TCCL_GENERATIONS; i++)
+            for (int k = 0; k < 2; k++)
+                go_by_nics(&table->baselines[k][i].set.rings[0]);
         CHECK_OK(tccl_table_write(table, path, ERR));
         CHECK_OK(tccl_table_read(path, machine, &copy, ERR));
         if (copy)

@@ -22,7 +22,7 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     struct tccl_set set;
     for (int closed = 0; closed < 2; closed++) {
         struct tccl_baseline *baseline = &table->baselines[closed][TCCL_NEWEST];
-        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, ERR) != 0)
+        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, ERR) != 0)
             continue;
         tccl_chain_set(&baseline->set.rings[0], &set);
         if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, ERR) != 0)
