@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 models=()
-for model in amd-4gpu intel-4gpu dual-8gpu epyc-8gpu; do
+for model in amd-4gpu intel-4gpu dual-8gpu epyc-8gpu quad-8gpu h100-8gpu; do
     models+=("$machines/$model.json")
 done
 "$here/check-baseline" "$work" "${models[@]}" --subsets 0 || no_ring $? "NCCL chooses otherwise"
