@@ -223,6 +223,15 @@ static void set_baseline(json_t *json, const struct answer *answer)
         json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
 }
 
+/* Were on some nodes other GPUs measured, which are alike? */
+static bool is_moved(const struct answer *answer)
+{
+    bool moved = false;
+    for (int i = 0; i < answer->route.n && answer->solved; i++)
+        moved = moved || answer->route.stops[i].class->table->moved;
+    return moved;
+}
+
 json_t *answer_to_json(const struct answer *answer)
 {
     if (answer->nothing)
@@ -240,6 +249,7 @@ json_t *answer_to_json(const struct answer *answer)
     json_object_set_new(json, "bound_gbps", bound ? json_real(answer->bound) : json_null());
     json_object_set_new(json, "gap", bound ? json_real(answer_gap(answer)) : json_null());
     json_object_set_new(json, "measured", json_integer(answer->measured));
+    json_object_set_new(json, "moved", json_boolean(is_moved(answer)));
     json_object_set_new(json, "expressible", json_boolean(!answer->not_expressible.text[0]));
     if (answer->not_expressible.text[0])
         json_object_set_new(json, "why", json_string(answer->not_expressible.text));
@@ -362,7 +372,8 @@ void answer_print(const struct answer *answer, FILE *out)
         if (answer->baseline.n)
             print_stops(&answer->baseline, out);
     }
-    fprintf(out, "measured   %ld load%s\n", answer->measured, answer->measured == 1 ? "" : "s");
+    fprintf(out, "measured   %ld load%s%s\n", answer->measured, answer->measured == 1 ? "" : "s",
+            is_moved(answer) ? ", of other GPUs like these" : "");
     if (answer->not_expressible.text[0])
         fprintf(out, "note       a stock NCCL can't be made to build it: %s\n",
                 answer->not_expressible.text);

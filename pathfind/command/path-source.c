@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -143,6 +144,9 @@ static int read_provenance(struct source *source, struct tccl_error *err)
         strcpy(source->name, name);
     if (check_machine(source, path, json_string_value(json_object_get(json, "machine")), err) != 0)
         return -1;
+    if (tccl_alike_from_json(json_object_get(json, "alike"), &source->machine, &source->alike,
+                             err) != 0)
+        return tccl_fail_in(err, "%s", path);
     return check_model(source, json_string_value(json_object_get(json, "model")), err);
 }
 
@@ -266,8 +270,9 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
     return 0;
 }
 
-int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
-                 struct tccl_error *err)
+/* As source_table, of its own file alone. */
+static int own_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
+                     struct tccl_error *err)
 {
     char name[32], path[PATH_MAX];
     *table = NULL;
@@ -283,4 +288,25 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
     tccl_table_free(*table);
     *table = NULL;
     return -1;
+}
+
+int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
+                 struct tccl_error *err)
+{
+    struct tccl_exchange move;
+    struct tccl_table *first = NULL;
+    if (own_table(source, gpus, table, err) != 0)
+        return -1;
+    uint32_t from = *table ? gpus : tccl_alike_first(&source->alike, gpus, &move);
+    if (from == gpus)
+        return 0;
+    if (own_table(source, from, &first, err) != 0)
+        return -1;
+    if (!first)
+        return 0;
+    *table = tccl_alike_table(first, &source->machine, &move, err);
+    if (*table)
+        (*table)->noise = fmax((*table)->noise, source->alike.noise);
+    tccl_table_free(first);
+    return *table ? 0 : -1;
 }

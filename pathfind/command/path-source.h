@@ -6,6 +6,7 @@
 
 #include "machine/model.h"
 #include "machine/sides.h"
+#include "search/alike.h"
 #include "search/search.h"
 #include "search/setmap.h"
 
@@ -19,6 +20,7 @@ struct source {
     struct tccl_search *search;
     struct tccl_setmap sets; /* measured, or asked of the model */
     bool knows;              /* sets.jsonl was passed to the search */
+    struct tccl_alike alike; /* sets that have their tables from others */
 };
 
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
@@ -44,7 +46,8 @@ int source_know(struct source *source, struct tccl_error *err);
 int source_measure(struct source *source, const struct tccl_set *set, double *gbps,
                    struct tccl_error *err);
 
-/* The chain table of a GPU set, if the source is a profile that has one. Returns 0 with *table
+/* The chain table of a GPU set, if the source is a profile that has one, or one of GPUs that are
+ * alike, which is moved. Returns 0 with *table
  * (NULL: none there; else the caller's), or -1 with err: it is there, but damaged. */
 int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
                  struct tccl_error *err);

@@ -78,8 +78,9 @@ json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
         json_array_append_new(nics,
                               json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
-    return json_pack("{s:s, s:s, s:I, s:i, s:s*, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
-                     class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
+    return json_pack("{s:s, s:s, s:I, s:o*, s:i, s:s*, s:s*, s:o, s:o, s:o, s:o, s:f, s:o}",
+                     "machine", class->machine, "source", class->source, "gpus",
+                     (json_int_t) class->gpus, "moved", class->moved ? json_true() : NULL,
                      "neighbours", class->neighbours, "beside", class->beside, "worse",
                      *class->worse ? class->worse : NULL, "nics", nics, "cells",
                      list_to_json(class, 0, tccl_class_pairs(class)), "ring",
@@ -291,8 +292,10 @@ static int identity_from_json(json_t *json, struct tccl_node_class *class)
 {
     const char *machine, *source, *worse = "";
     json_int_t gpus;
-    if (json_unpack(json, "{s:s, s:s, s:I, s:i, s?s}", "machine", &machine, "source", &source,
-                    "gpus", &gpus, "neighbours", &class->neighbours, "worse", &worse) != 0 ||
+    int moved = 0;
+    if (json_unpack(json, "{s:s, s:s, s:I, s?b, s:i, s?s}", "machine", &machine, "source", &source,
+                    "gpus", &gpus, "moved", &moved, "neighbours", &class->neighbours, "worse",
+                    &worse) != 0 ||
         take_name(worse, class->worse, sizeof(class->worse), true) != 0 || class->neighbours < 0 ||
         class->neighbours > TCCL_MAX_GPUS)
         return -1;
@@ -302,6 +305,7 @@ static int identity_from_json(json_t *json, struct tccl_node_class *class)
         return -1;
     memcpy(class->machine, machine, TCCL_HASH_HEX);
     class->gpus = gpus;
+    class->moved = moved;
     class->n_gpus = __builtin_popcount(class->gpus);
     return take_name(source, class->source, TCCL_NAME, true);
 }
@@ -359,8 +363,9 @@ bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_no
 {
     if (strcmp(a->beside ? a->beside : "", b->beside ? b->beside : "") != 0 ||
         strcmp(a->worse, b->worse) != 0 || strcmp(a->machine, b->machine) != 0 ||
-        strcmp(a->source, b->source) != 0 || a->gpus != b->gpus || a->neighbours != b->neighbours ||
-        a->n_nics != b->n_nics || a->noise != b->noise || a->n_seen != b->n_seen)
+        strcmp(a->source, b->source) != 0 || a->gpus != b->gpus || a->moved != b->moved ||
+        a->neighbours != b->neighbours || a->n_nics != b->n_nics || a->noise != b->noise ||
+        a->n_seen != b->n_seen)
         return false;
     for (int i = 0; i < a->n_nics; i++)
         if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||

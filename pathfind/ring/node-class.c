@@ -422,6 +422,7 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     memcpy(class->machine, table->machine, sizeof(class->machine));
     memcpy(class->source, table->source, sizeof(class->source));
     class->gpus = table->gpus;
+    class->moved = table->moved;
     class->n_gpus = __builtin_popcount(table->gpus);
     for (int i = 0; i < machine->n_nics; i++) {
         memcpy(class->nics[i].name, machine->nics[i].name, TCCL_NAME);

@@ -40,6 +40,7 @@ struct tccl_node_class {
     char source[TCCL_NAME];
     uint32_t gpus;
     int n_gpus;
+    bool moved;     /* as its table (table.h) */
     int neighbours; /* steps beside which it is seen */
     char *beside;   /* those (chain/beside-text.h), with what each has alone; NULL: not known */
     int n_nics;

@@ -53,6 +53,7 @@ struct tccl_table {
     uint32_t gpus;               /* the GPU set, as a mask of GPU positions */
     uint32_t measured;           /* transfer sets measured for it */
     double noise;                /* values closer than this ratio count as equal */
+    bool moved; /* made of that of GPUs that are alike (search/alike.h); not on disk */
     int n_ports;
     struct tccl_port *ports;
     /* First the best chain of each pair of ports, [entry * n_ports + exit], the best ring, and the

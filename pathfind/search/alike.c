@@ -121,6 +121,7 @@ struct tccl_table *tccl_alike_table(const struct tccl_table *first,
     strcpy(table->source, first->source);
     table->measured = first->measured;
     table->noise = first->noise;
+    table->moved = true;
     memcpy(table->baselines, first->baselines, sizeof(table->baselines));
     for (int i = 0; i < 2 * TCCL_GENERATIONS; i++)
         tccl_exchange_rings(move,

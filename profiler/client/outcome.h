@@ -77,6 +77,7 @@ struct tccl_outcome {
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;  /* of the step on all nodes; 0: not known */
+    bool moved;    /* of some nodes the GPUs were not measured, but others that are alike */
     bool agreed;   /* all nodes build it, or none: NICs of its rings, or of NCCL's own, are on
                     * several fabrics, and might not meet */
     int64_t rings; /* that run at once, each with an equal part of the data; 0: none */

@@ -118,6 +118,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "recorded", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(recorded)},
     {.name = "required", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(required)},
     {.name = "groups", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(groups)},
+    {.name = "moved", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(moved)},
     {.name = "agreed", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(agreed)},
     {.name = "measure", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(measure)},
     {.name = "path", TCCL_FIELD_LONG, PLAN, 0, PATH_MAX, OUTCOME(path)},

@@ -42,6 +42,8 @@ static void describe_beside(const struct tccl_outcome *plan, int n_nodes, char *
                  *plan->neighbours_by ? ")" : "", plan->alone_gbps,
                  tccl_outcome_collapses(plan, plan->gbps)
                      ? ": copies of both " TCCL_OUTCOME_COLLAPSE
+                 : tccl_outcome_collapses(plan, plan->baseline_gbps)
+                     ? ": so chosen that copies of both do not hold each other up"
                      : "");
 }
 
@@ -49,7 +51,9 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
 {
     int gpus = ring_gpus(plan->ring, n_nodes), end;
     char rings[32] = "ring", of[64] = "", baseline[64] = "", beside[256] = "";
-    const char *model = strcmp(plan->source, "model") == 0 ? ", by a model" : "";
+    const char *by = strcmp(plan->source, "model") == 0 ? ", by a model"
+                     : plan->moved                      ? ", as measured of other GPUs like these"
+                                                        : "";
     if (plan->rings > 1)
         snprintf(rings, sizeof(rings), "%d rings", (int)plan->rings);
     if (n_nodes > 1)
@@ -62,7 +66,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     describe_beside(plan, n_nodes, beside, sizeof(beside));
     end = snprintf(line, NOTICE_SIZE, "tccl: %s%s: %s%.1f GB/s%s%s%s%s%s", rings, of,
                    strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
-                   beside, baseline, model, *plan->degraded ? "; " : "", plan->degraded);
+                   beside, baseline, by, *plan->degraded ? "; " : "", plan->degraded);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 

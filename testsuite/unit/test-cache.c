@@ -117,7 +117,7 @@ TEST(alike)
     const struct tccl_table *table = tccl_profile_table(reader, 0xa, ERR);
     CHECK(table && table->gpus == 0xa);
     CHECK_INT(tccl_table_ring(table)->chain.gpus[0], tccl_table_ring(table)->chain.gpus[0] | 1);
-    CHECK(table->noise >= 0.04);
+    CHECK(table->noise >= 0.04 && table->moved);
     CHECK(table == tccl_profile_table(reader, 0xa, ERR));
     CHECK(!tccl_profile_table_changed(reader, 0xa));
     CHECK(tccl_profile_table(reader, 0x3, ERR) == NULL);
@@ -125,7 +125,7 @@ TEST(alike)
     put(profile, 0xa); /* its own from now on */
     CHECK(tccl_profile_table_changed(reader, 0xa));
     table = tccl_profile_table(reader, 0xa, ERR);
-    CHECK(table && table->noise < 0.04);
+    CHECK(table && table->noise < 0.04 && !table->moved);
     tccl_profile_close(reader);
     alike.n = 0;
     CHECK_OK(tccl_profile_set_alike(profile, &alike, ERR));

@@ -448,6 +448,11 @@ TEST(sets)
         if (copy)
             copy->seen[5].set.rings[1].gpus[0] ^= 1;
         CHECK(copy && !tccl_node_class_equal(class, copy));
+        if (copy)
+            copy->seen[5].set.rings[1].gpus[0] ^= 1, copy->moved = true;
+        cleanup_json json_t *moved = copy ? tccl_node_class_to_json(copy) : NULL;
+        cleanup_class struct tccl_node_class *again = tccl_node_class_from_json(moved, &err);
+        CHECK(again && again->moved && !tccl_node_class_equal(class, again));
         json_object_del(json, "sets");
         cleanup_class struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
         CHECK(older && older->n_seen == 5 && !tccl_node_class_equal(class, older));

@@ -397,6 +397,17 @@ TEST(notice_applied)
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK(!strstr(line, "hold each other up"));
     plan.gbps = 11.2;
+    strcpy(plan.neighbours_by, "foretold");
+    const double nccl = plan.baseline_gbps;
+    plan.baseline_gbps = 1.4; /* so this is why it has another ring */
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_HOLDS(line, "11.2 GB/s beside 1 other step (foretold), alone 12.5: so chosen that copies "
+                      "of both do not hold each other up (NCCL's own choice: 1.4");
+    plan.baseline_gbps = nccl;
+    plan.moved = true;
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_HOLDS(line, "x), as measured of other GPUs like these");
+    plan.moved = false;
     plan.neighbours = 0;
     strcpy(plan.neighbours_by, "");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));

@@ -395,6 +395,8 @@ static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
 {
     const char *first = merge->classes[0]->class->source;
     bool same = true;
+    for (int i = 0; i < merge->n_classes; i++)
+        outcome->moved = outcome->moved || merge->classes[i]->class->moved;
     for (int i = 1; i < merge->n_classes; i++)
         same = same && strcmp(merge->classes[i]->class->source, first) == 0;
     snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE,
