@@ -52,6 +52,14 @@ int answer_command(answer_finder *find, answer_shower *show, const struct option
                    struct tccl_error *err);
 int answer_show(const struct options *options, const struct answer *answer, struct tccl_error *err);
 
+/* What the answer's rings, and NCCL's own, have beside another job on the GPUs of --busy, with its
+ * best rings, and by what that is known: {"busy", "alone_gbps", "ours", "cases": [{"rings":
+ * "these" or "baseline", "gbps", "alone_gbps", "left_share", "by", "collapses"}]}. *json is a new
+ * reference. Returns 0, or -1 with err. And for people. */
+int answer_beside(const struct options *options, const struct answer *answer, json_t **json,
+                  struct tccl_error *err);
+void answer_beside_print(const json_t *json);
+
 /* ---- commands ---- */
 
 /* Each does its work and prints the result. Returns 0, or -1 with err. */

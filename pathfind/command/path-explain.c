@@ -267,7 +267,8 @@ static json_t *times_to_json(const struct answer *answer)
     return list;
 }
 
-static int explain_json(const struct answer *answer, bool any, struct tccl_error *err)
+static int explain_json(const struct answer *answer, bool any, json_t *beside,
+                        struct tccl_error *err)
 {
     cleanup_json json_t *json = answer_to_json(answer);
     json_t *why = json_array(), *baseline = json_array(), *hops = json_array();
@@ -281,6 +282,8 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
         if (holds_route(&answer->route, answer->route.hops[i]))
             json_array_append_new(hops, json_integer(i));
     json_object_set_new(json, "times", times_to_json(answer));
+    if (beside)
+        json_object_set(json, "beside", beside);
     return print_json(json, err);
 }
 
@@ -437,8 +440,13 @@ static int explain(const struct options *options, const struct answer *answer,
                    struct tccl_error *err)
 {
     bool any = options->any;
+    json_t *found = NULL;
+    int rc = options->busy && !answer->nothing ? answer_beside(options, answer, &found, err) : 0;
+    cleanup_json json_t *beside = found;
+    if (rc != 0)
+        return rc;
     if (options->json)
-        return explain_json(answer, any, err);
+        return explain_json(answer, any, beside, err);
     print_lead(answer);
     answer_print(answer, stdout);
     if (answer->nothing)
@@ -447,6 +455,8 @@ static int explain(const struct options *options, const struct answer *answer,
     if (print_route(&answer->route, any, true, err) != 0)
         return -1;
     print_times(answer);
+    if (beside)
+        answer_beside_print(beside);
     if (answer->baseline.n) {
         printf("\nBaseline: NCCL's own rings\n");
         if (print_route(&answer->baseline, any, false, err) != 0)

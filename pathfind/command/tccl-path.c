@@ -34,7 +34,7 @@ static const char help[] =
     "                   place of the order; repeat as needed. If FILE is the one of\n"
     "                   --model, --model adds no node, and may then be left out\n"
     "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2; default: all\n"
-    "  --busy LIST      for place: GPUs that another job has\n"
+    "  --busy LIST      for place, explain: GPUs that another job has\n"
     "  --json           for scripts\n"
     "  -h, --help       with a command: its options\n"
     "  -V, --version\n"
@@ -54,7 +54,7 @@ static const struct tccl_command commands[COMMANDS] = {
      ""},
     {"explain",
      "Usage: tccl-path explain [--model FILE | --profile DIR] [--ring RING]\n"
-     "                         [OPTION]...\n"
+     "                         [--busy LIST] [OPTION]...\n"
      "Why this ring: what limits it, the same for the baseline, and the runners-up.\n\n",
      ""},
     {"draw",
@@ -144,7 +144,7 @@ static const struct tccl_option rows[] = {
     ONCE("gpus", NODES, gpus, NULL,
          "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2,5; default: all\n"),
     ONCE("gpus", IN(PLACE), gpus, NULL, "  --gpus K         how many GPUs the job gets\n"),
-    ONCE("busy", IN(PLACE), busy, NULL,
+    ONCE("busy", IN(PLACE) | IN(EXPLAIN), busy, NULL,
          "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its best\n"
          "                   ring\n"),
     ONCE("load", IN(MEASURE), load, NULL,
