@@ -60,6 +60,8 @@ profile_act profile_report, profile_gres, profile_check;
  * measured (root: in front of /sys, for tests; NULL: none); says at the end which GPUs' were slow
  * all the time, and which figures of the profile are off among equals: lines "tccl: note: …". */
 void profile_watch_links(const char *root);
+/* What was seen goes to the profile, which is open for writing. */
+void profile_keep_links(struct tccl_profile *profile);
 void profile_say_links(const struct tccl_machine *machine, FILE *out);
 void profile_say_odd(struct tccl_profile *profile, FILE *out);
 

@@ -132,6 +132,8 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     tccl_progress_end(&line, &end, rc, note);
     if (on_hardware && backend->marks == 0 && rc >= 0)
         profile_note_verdict(options, profile, "measured", 1);
+    if (on_hardware && end.measured > 0)
+        profile_keep_links(profile);
     if (!options->quiet && rc >= 0) {
         profile_say_links(backend->machine, stderr);
         profile_say_odd(profile, stderr);

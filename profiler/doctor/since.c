@@ -13,6 +13,8 @@
 /* Of what a link carries at most (tccl_doctor_rate), headers of packets take a part: a GPU's link
  * is seldom measured with more than this. */
 static const double PAYLOAD = 0.92;
+/* Kernels that copy got so much of a link on an H200 (testsuite/bench/README.md, gpu). */
+static const double COPIED = 0.7;
 /* Less than this part of what it was counts. */
 static const double WORSE = 0.95;
 
@@ -66,35 +68,56 @@ static void name(const struct tccl_doctor_facts *facts, int device,
         snprintf(text, 64, "%.40s", machine->nics[__builtin_ctz(narrow->nics)].name);
 }
 
-/* One that is worse goes to the list, not rated yet. */
-static void look_at(const struct tccl_doctor_facts *facts, int device,
-                    const struct tccl_machine *machine, struct tccl_since *since, double *now,
-                    double *then)
+/* What it carried: as it was while the profile was measured, where that is known; else all that
+ * both ends can. Of a GPU only lanes count: its link is slow while it has nothing to do. */
+struct was {
+    int lanes;
+    double gts;
+    bool seen;
+};
+
+static struct was was_of(const struct tccl_doctor_device *device,
+                         const struct tccl_doctor_rate *rate, const struct tccl_links *links)
+{
+    const struct tccl_link *link = links ? tccl_links_find(links, device->busid) : NULL;
+    if (!link)
+        return (struct was){rate->lanes_most, rate->gts_most, false};
+    return (struct was){link->lanes, device->kind == TCCL_DOCTOR_GPU ? rate->gts_most : link->gts,
+                        true};
+}
+
+/* What a link carries now, and what it carried, GB/s. */
+struct change {
+    double now, then;
+};
+
+/* Is it worse than it was? Whose link is not known is not. */
+static bool is_worse(const struct tccl_doctor_facts *facts, int device, const struct was *was,
+                     struct change *change)
 {
     const struct tccl_doctor_device *own = &facts->devices[device];
     const struct tccl_doctor_rate rate = tccl_doctor_link(facts, device);
-    struct tccl_narrow *narrow = &since->narrowed.links[since->narrowed.n];
-    char what[64] = "", speed[2][32] = {"", ""};
-    /* By width alone it is no less than it was: a GPU may be at rest. */
-    const double gts = own->kind == TCCL_DOCTOR_GPU ? rate.gts_most : rate.gts;
     if (rate.state == TCCL_DOCTOR_LINK_UNKNOWN || tccl_doctor_leads_down(facts, device) ||
-        own->lost || since->narrowed.n == TCCL_MAX_NARROWED)
-        return;
-    *now = tccl_doctor_carried(gts, rate.lanes);
-    *then = rate.gbps_most;
-    if (*now >= WORSE * *then)
-        return;
-    *narrow = (struct tccl_narrow){0};
-    name(facts, device, machine, narrow, what);
-    if (!narrow->gpus && !narrow->nics)
-        return;
-    if (gts != rate.gts_most) {
-        snprintf(speed[0], sizeof(speed[0]), " at %g GT/s", gts);
-        snprintf(speed[1], sizeof(speed[1]), " at %g", rate.gts_most);
+        own->lost)
+        return false;
+    const double gts = own->kind == TCCL_DOCTOR_GPU ? rate.gts_most : rate.gts;
+    *change = (struct change){tccl_doctor_carried(gts, rate.lanes),
+                              tccl_doctor_carried(was->gts, was->lanes)};
+    return change->now < WORSE * change->then;
+}
+
+static void describe(const struct tccl_doctor_facts *facts, int device, const struct was *was,
+                     const char *what, char text[static TCCL_NARROWED_TEXT])
+{
+    const struct tccl_doctor_device *own = &facts->devices[device];
+    const struct tccl_doctor_rate rate = tccl_doctor_link(facts, device);
+    char speed[2][32] = {"", ""};
+    if (own->kind != TCCL_DOCTOR_GPU && rate.gts != was->gts) {
+        snprintf(speed[0], sizeof(speed[0]), " at %g GT/s", rate.gts);
+        snprintf(speed[1], sizeof(speed[1]), " at %g", was->gts);
     }
-    snprintf(narrow->text, sizeof(narrow->text), "link of %s (%s) is x%d%s, not x%d%s as measured",
-             what, own->busid, rate.lanes, speed[0], rate.lanes_most, speed[1]);
-    since->narrowed.n++;
+    snprintf(text, TCCL_NARROWED_TEXT, "link of %s (%s) is x%d%s, not x%d%s as measured", what,
+             own->busid, rate.lanes, speed[0], was->lanes, speed[1]);
 }
 
 static double known(void *context, const struct tccl_set *set)
@@ -105,42 +128,63 @@ static double known(void *context, const struct tccl_set *set)
 }
 
 /* What the link leaves: of what the fastest transfer had over it as large a part as it has of what
- * it carried. Not more than it can carry, where what it carried at the time isn't known; and a NIC,
- * whose line may have been the slower one, has all that the link carries now. Returns whether that
- * takes something. */
+ * it carried. But a transfer that had far less than copies get of a link was held up elsewhere: the
+ * link carries what it can now. So it is, too, where nobody knows what it carried at the time; and
+ * for a NIC, whose line may have been the slower one. Returns whether that takes something. */
 static bool rate_link(struct tccl_narrow *narrow, const struct tccl_machine *machine,
-                      struct tccl_measured *measured, double now, double then)
+                      struct tccl_measured *measured, const struct change *change, bool seen)
 {
     bool worse = false;
     tccl_narrow_rate(narrow, machine, 1, known, measured);
     for (int way = 0; way < 2; way++) {
-        const double most = narrow->gbps[way], part = most * now / then;
-        narrow->gbps[way] = fmin(most, measured->model && narrow->gpus ? part : PAYLOAD * now);
+        const double most = narrow->gbps[way];
+        const double part = measured->model ? most / change->then
+                            : seen          ? fmax(most / change->then, COPIED)
+                                            : PAYLOAD;
+        narrow->gbps[way] = fmin(most, (narrow->gpus ? part : PAYLOAD) * change->now);
         worse = worse || narrow->gbps[way] < WORSE * most;
     }
     return worse;
 }
 
-/* Those that take nothing are left out. */
-static void rate_links(struct tccl_since *since, const struct tccl_machine *machine,
-                       struct tccl_profile *profile, const double *now, const double *then)
+static void rate_links(const struct tccl_doctor_facts *facts, const struct tccl_machine *machine,
+                       struct tccl_profile *profile, struct tccl_since *since)
 {
     struct tccl_measured measured = {0};
-    const int n = since->narrowed.n;
-    since->narrowed.n = 0;
-    if (tccl_measured_load(profile, &measured, NULL) == 0)
-        for (int i = 0; i < n; i++) {
-            struct tccl_narrow link = since->narrowed.links[i];
-            if (rate_link(&link, machine, &measured, now[i], then[i]))
-                since->narrowed.links[since->narrowed.n++] = link;
-        }
+    if (tccl_measured_load(profile, &measured, NULL) != 0)
+        return;
+    for (int i = 0; i < facts->n_devices && since->narrowed.n < TCCL_MAX_NARROWED; i++) {
+        const struct tccl_doctor_rate rate = tccl_doctor_link(facts, i);
+        const struct was was = was_of(&facts->devices[i], &rate, tccl_profile_links(profile));
+        struct tccl_narrow link = {0};
+        struct change change;
+        char what[64] = "";
+        if (!is_worse(facts, i, &was, &change))
+            continue;
+        name(facts, i, machine, &link, what);
+        if ((!link.gpus && !link.nics) || !rate_link(&link, machine, &measured, &change, was.seen))
+            continue;
+        describe(facts, i, &was, what, link.text);
+        since->narrowed.links[since->narrowed.n++] = link;
+    }
     tccl_measured_clear(&measured);
+}
+
+static bool has_slow_link(const struct tccl_doctor_facts *facts)
+{
+    for (int i = 0; i < facts->n_devices; i++) {
+        const struct tccl_doctor_rate rate = tccl_doctor_link(facts, i);
+        const struct was best = was_of(&facts->devices[i], &rate, NULL);
+        struct change change;
+        if (is_worse(facts, i, &best, &change))
+            return true;
+    }
+    return false;
 }
 
 void tccl_since_look(const char *root, const char *machine_path, const char *cache_dir,
                      struct tccl_since *since)
 {
-    double now[TCCL_MAX_NARROWED + 1], then[TCCL_MAX_NARROWED + 1];
     cleanup_free struct tccl_machine *machine = malloc(sizeof(*machine));
     cleanup_free struct tccl_doctor_facts *facts = malloc(sizeof(*facts));
     struct tccl_profile *profile;
@@ -151,15 +195,9 @@ void tccl_since_look(const char *root, const char *machine_path, const char *cac
     if (!find_gone(facts, root, machine, since))
         return;
     tccl_machine_id(machine, since->machine);
-    for (int i = 0; i < facts->n_devices && since->narrowed.n < TCCL_MAX_NARROWED; i++)
-        look_at(facts, i, machine, since, &now[since->narrowed.n], &then[since->narrowed.n]);
-    if (since->narrowed.n == 0)
+    if (!has_slow_link(facts) || tccl_profile_open(cache_dir, since->machine, &profile, NULL) != 0)
         return;
-    if (tccl_profile_open(cache_dir, since->machine, &profile, NULL) != 0) {
-        since->narrowed.n = 0;
-        return;
-    }
-    rate_links(since, machine, profile, now, then);
+    rate_links(facts, machine, profile, since);
     tccl_profile_close(profile);
 }
 

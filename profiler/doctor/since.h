@@ -14,11 +14,12 @@ struct tccl_since {
 };
 
 /* Compares the machine of a description, whose profile is in that cache, with the machine as it is
- * (/sys below root, NULL: /): a link that is trained at less than both ends can. Of a GPU only
- * lanes count, since its link is slow while it has nothing to do. How much a link carried follows
- * from what was measured over it. Nothing is worse where nothing can be seen: no description or
- * profile, none of the GPUs in /sys, ends of a link that contradict each other. Reads some hundred
- * files, and the profile's sets where there is something. */
+ * (/sys below root, NULL: /): a link that is trained at less than while that was measured, or,
+ * where nobody knows, than both ends can. Of a GPU only lanes count, since its link is slow while
+ * it has nothing to do. How much a link carried follows from what was measured over it. Nothing is
+ * worse where nothing can be seen: no description or profile, none of the GPUs in /sys, ends of a
+ * link that contradict each other. Reads some hundred files, and the profile's sets where there is
+ * something. */
 void tccl_since_look(const char *root, const char *machine_path, const char *cache_dir,
                      struct tccl_since *since);
 

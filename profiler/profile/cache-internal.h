@@ -13,7 +13,7 @@
 
 enum {
     PROFILE_FORMAT = 1,
-    PROFILE_BYTES = 16 << 10,
+    PROFILE_BYTES = 32 << 10,
     MACHINE_BYTES = 256 << 10,
     MODEL_BYTES = 4 << 20,
     FOLDER_MAX = PATH_MAX - 64, /* room for the names of the files in it */
@@ -28,6 +28,7 @@ struct tccl_provenance {
     char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
     char conditions[TCCL_CONDITIONS];
     struct tccl_system system; /* under which it was last measured */
+    struct tccl_links links;   /* likewise */
     struct tccl_alike alike;   /* sets that have their tables from others */
 };
 

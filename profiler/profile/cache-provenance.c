@@ -34,6 +34,7 @@ static int parse(const json_t *json, const struct tccl_machine *machine,
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
+    tccl_links_from_json(json_object_get(json, "links"), &from->links);
     if (machine &&
         tccl_alike_from_json(json_object_get(json, "alike"), machine, &from->alike, err) != 0)
         return -1;
@@ -64,13 +65,15 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
 {
     char path[PATH_MAX];
     bool measured = strcmp(from->source, "model") != 0;
-    cleanup_json json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
-        from->machine, "source", from->source, "model", from->model[0] ? from->model : NULL,
-        "conditions", from->conditions[0] ? from->conditions : NULL, "system",
-        measured ? tccl_system_to_json(&from->system) : NULL, "alike",
-        from->alike.n > 0 ? tccl_alike_to_json(&from->alike) : NULL, "created",
-        (json_int_t)time(NULL), "by", "slurm-tccl " TCCL_VERSION);
+    cleanup_json json_t *json =
+        json_pack("{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:o*, s:o*, s:I, s:s}", "format",
+                  PROFILE_FORMAT, "machine", from->machine, "source", from->source, "model",
+                  from->model[0] ? from->model : NULL, "conditions",
+                  from->conditions[0] ? from->conditions : NULL, "system",
+                  measured ? tccl_system_to_json(&from->system) : NULL, "links",
+                  from->links.n > 0 ? tccl_links_to_json(&from->links) : NULL, "alike",
+                  from->alike.n > 0 ? tccl_alike_to_json(&from->alike) : NULL, "created",
+                  (json_int_t)time(NULL), "by", "slurm-tccl " TCCL_VERSION);
     if (!json)
         return tccl_fail(err, "out of memory");
     tccl_profile_path(folder, ABOUT, path);

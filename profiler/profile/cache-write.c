@@ -195,6 +195,15 @@ int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike
     return tccl_provenance_write(profile->folder, &profile->from, err);
 }
 
+int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_links *links,
+                           struct tccl_error *err)
+{
+    if (check_writable(profile, err) != 0)
+        return -1;
+    profile->from.links = *links;
+    return tccl_provenance_write(profile->folder, &profile->from, err);
+}
+
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,
                         const struct tccl_measurement *measurement, struct tccl_error *err)
 {

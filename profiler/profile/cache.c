@@ -159,6 +159,11 @@ const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile
     return &profile->from.system;
 }
 
+const struct tccl_links *tccl_profile_links(const struct tccl_profile *profile)
+{
+    return &profile->from.links;
+}
+
 time_t tccl_profile_time(const struct tccl_profile *profile)
 {
     return tccl_profile_stamp(profile->folder, SETS).modified.tv_sec;

@@ -11,6 +11,7 @@
 
 #include "machine/model.h"
 #include "machine/sides.h"
+#include "profile/links.h"
 #include "profile/system.h"
 #include "ring/table.h"
 #include "search/alike.h"
@@ -39,6 +40,10 @@ const char *tccl_profile_conditions(const struct tccl_profile *profile);
 /* What the machine ran when measuring was last begun; all "" for a model, or where it isn't known.
  */
 const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile);
+
+/* How its links were trained while it was last measured; none for a model, or where it isn't known.
+ */
+const struct tccl_links *tccl_profile_links(const struct tccl_profile *profile);
 
 /* When a set was last measured; 0: never. */
 time_t tccl_profile_time(const struct tccl_profile *profile);
@@ -117,6 +122,12 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
 /* Sets that are alike (profile opened with create) are known from now on; none: each stands for
  * itself. Returns 0, or -1 with err. */
 int tccl_profile_set_alike(struct tccl_profile *profile, const struct tccl_alike *alike,
+                           struct tccl_error *err);
+
+/* Links as they were while the profile (opened with create) was measured. Returns 0, or -1 with
+ * err.
+ */
+int tccl_profile_set_links(struct tccl_profile *profile, const struct tccl_links *links,
                            struct tccl_error *err);
 
 /* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */

@@ -267,9 +267,10 @@ static void check_collapses(struct tccl_profile *profile, struct check_result *r
               pairs, pairs == 1 ? "" : "s", text);
 }
 
-/* What plans do without since it was measured; tccld looks for it in the same way. */
+/* What plans do without since it was measured; tccld looks for it in the same way. By a model it
+ * searches anew (modelled), else it chooses among what was found then. */
 static void check_since(const struct check_site *site, const struct tccl_machine *machine,
-                        struct check_result *result)
+                        bool modelled, struct check_result *result)
 {
     cleanup_free struct tccl_since *since = malloc(sizeof(*since));
     char more[32] = "";
@@ -280,8 +281,12 @@ static void check_since(const struct check_site *site, const struct tccl_machine
         snprintf(more, sizeof(more), " (and %d more)", since->narrowed.n - 1);
     if (since->narrowed.n > 0)
         check_say(result, CHECK_WARN,
-                  "%s%s: rings are planned for what is left; tccl-check machine says what mends it",
-                  since->narrowed.links[0].text, more);
+                  "%s%s: rings are planned for what is left; tccl-check machine says what mends it"
+                  "%s",
+                  since->narrowed.links[0].text, more,
+                  modelled ? ""
+                           : "; rings that were not measured may be better now: if it is to stay "
+                             "so, measure anew");
     for (int i = 0; i < machine->n_gpus; i++)
         if (since->gone >> i & 1)
             check_say(result, CHECK_FAIL,
@@ -345,7 +350,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_collapses(profile, result);
-    check_since(site, machine, result);
+    check_since(site, machine, strcmp(tccl_profile_source(profile), "model") == 0, result);
     check_system(profile, result);
     check_verdict(site, profile, result);
     check_age(profile, result);

@@ -150,6 +150,53 @@ TEST(gone)
     heal();
 }
 
+/* A profile that was measured while links were so, and transfers of GPU 0 had this much. */
+static const char *measured_with(int lanes, double gbps)
+{
+    const struct tccl_machine *machine = machine_of(name);
+    struct tccl_links links = {0};
+    struct tccl_profile *profile;
+    struct tccl_set set;
+    if (lanes > 0)
+        tccl_links_add(&links, machine->gpus[0].busid, lanes, 2.5); /* it was at rest */
+    check_remove(check_at("measured"));
+    MUST(tccl_profile_create(check_at("measured"), machine, "cuda", NULL, &profile, ERR));
+    MUST(tccl_profile_claim(profile, "kernel copies", ERR));
+    for (int way = 0; way < 2; way++) {
+        MUST(tccl_set_parse(way ? "g0>m0" : "g0<m0", &set, ERR));
+        MUST(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, ERR));
+    }
+    MUST(tccl_profile_set_links(profile, &links, ERR));
+    tccl_profile_close(profile);
+    return check_intern(check_at("measured"));
+}
+
+/* What a link was while it was measured counts, not what it could be. Its rate (31.5 GB/s with 16
+ * lanes) says little where transfers had much less. */
+TEST(as_measured)
+{
+    const char *before = cache, *busid = machine_of(name)->gpus[0].busid;
+    static const struct {
+        int was, is;
+        double gbps, left; /* left 0: nothing has become worse */
+    } cases[] = {
+        {16, 8, 25, 12.5}, {16, 4, 25, 6.25}, {8, 8, 12, 0},     {8, 4, 12, 6}, {8, 16, 12, 0},
+        {16, 8, 11, 0},    {16, 4, 11, 5.51}, {0, 8, 25, 14.49}, {0, 8, 11, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cache = measured_with(cases[i].was, cases[i].gbps);
+        put(busid, "current_link_width", check_printf("%d\n", cases[i].is));
+        if (cases[i].left > 0)
+            check_link(1, 0, cases[i].left,
+                       check_printf("link of GPU 0 (%s) is x%d, not x%d as measured", busid,
+                                    cases[i].is, cases[i].was ? cases[i].was : 16));
+        else
+            check_none();
+    }
+    cache = before;
+    heal();
+}
+
 /* Whatever files say, nothing worse than nothing comes of it. */
 TEST(nonsense)
 {
