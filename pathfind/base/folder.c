@@ -233,8 +233,8 @@ int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, c
 
     if (folder->denied)
         tccl_fail(err,
-                  "%s: %s: root does that as the owner of the folder, and may not act as another "
-                  "user here: CAP_SETUID and CAP_SETGID are missing",
+                  "%s: %s: root has to do this as the folder's owner, and lacks CAP_SETUID and "
+                  "CAP_SETGID: give it both",
                   path, what);
     else if (folder->careful && folder->uid != 0)
         tccl_fail(err, "%s: %s: %s (as uid %u, the owner of that folder or link)", path, what,
@@ -300,8 +300,8 @@ static int check_own(const struct tccl_folder *folder, int fd, const char *path,
         return tccl_fail(err, "%s: is not a regular file", path);
     if (folder->careful && status.st_uid != folder->uid)
         return tccl_fail(err,
-                         "%s: belongs to uid %u, and its folder to uid %u: root opens it only "
-                         "if both are the same user's: chown it, or remove it",
+                         "%s: belongs to uid %u, and its folder to uid %u: root opens it only if "
+                         "both have one owner: chown it, or remove it",
                          path, status.st_uid, folder->uid);
     if (folder->careful && status.st_nlink != 1)
         return tccl_fail(err,
@@ -420,7 +420,7 @@ static int check_whose(const char *path, uid_t also, bool looks, struct tccl_err
                      : tccl_folder_fail(&folder, err, path, "can't be used");
     if (folder.others)
         return tccl_fail(err,
-                         "%s: somebody else than root may change it, or a folder above it: "
+                         "%s: others than root may change it, or a folder above it: "
                          "make them root's, and writable by root alone",
                          path);
     return 0;

@@ -90,10 +90,10 @@ int tccl_lines_open(const char *text, size_t size, struct tccl_lines *lines, str
             return 0;
         }
         if (!is_fact(line, stop))
-            return tccl_fail(err, "a line is no key with a value: \"%.*s\"",
+            return tccl_fail(err, "a line is not a key with a value: \"%.*s\"",
                              stop - line > 40 ? 40 : (int)(stop - line), line);
     }
-    return tccl_fail(err, "it is cut: its last line is not \"end\"");
+    return tccl_fail(err, "it is truncated: its last line is not \"end\"");
 }
 
 size_t tccl_lines_length(const char *file, size_t size)

@@ -38,7 +38,7 @@ int tccl_numberset_parse(const char *text, int limit, uint32_t *mask, struct tcc
                              limit);
         for (int i = first; i <= last; i++) {
             if (found & UINT32_C(1) << i)
-                return tccl_fail(err, "\"%.80s\": %d stands there twice", text, i);
+                return tccl_fail(err, "\"%.80s\": %d is listed twice", text, i);
             found |= UINT32_C(1) << i;
         }
         if (*at == '\0')

@@ -279,7 +279,7 @@ static int take_gpu(struct reader *reader, struct tccl_named_chain *chain)
         return 1;
     for (int i = 0; i < chain->n_gpus; i++)
         if (chain->gpus[i] == gpu)
-            return tccl_fail(reader->err, "GPU %.*s stands in the chain twice",
+            return tccl_fail(reader->err, "GPU %.*s is in the chain twice",
                              (int)(reader->at - start), start);
     if (chain->n_gpus == TCCL_CHAIN_GPUS)
         return fail_at(reader, start, "the end of a chain of so many GPUs");
@@ -486,13 +486,12 @@ static int check_pair(const struct tccl_named_chain *first, const struct tccl_na
                       int number, struct tccl_error *err)
 {
     if (chain->closed != first->closed)
-        return tccl_fail(err, "ring %d of the set is %s, the first one isn't", number,
+        return tccl_fail(err, "ring %d is %s, the first one isn't", number,
                          chain->closed ? "closed" : "open");
     bool same = chain->n_gpus == first->n_gpus && chain->numbers == first->numbers;
     for (int i = 0; i < first->n_gpus && same; i++)
         same = visits(chain, first->gpus[i]);
-    return same ? 0
-                : tccl_fail(err, "ring %d of the set has other GPUs than the first one", number);
+    return same ? 0 : tccl_fail(err, "ring %d has other GPUs than the first one", number);
 }
 
 int tccl_named_rings_parse(const char *text, struct tccl_named_rings *rings, struct tccl_error *err)
@@ -501,10 +500,10 @@ int tccl_named_rings_parse(const char *text, struct tccl_named_rings *rings, str
     bool more = true;
     for (rings->n = 0; more; rings->n++) {
         if (rings->n == TCCL_CHAIN_RINGS)
-            return tccl_fail(err, "a set has at most %d rings", TCCL_CHAIN_RINGS);
+            return tccl_fail(err, "at most %d rings can run at once", TCCL_CHAIN_RINGS);
         struct tccl_named_chain *chain = &rings->chains[rings->n];
         if (read_chain(&reader, chain) != 0)
-            return rings->n ? tccl_fail_in(err, "ring %d of the set", rings->n + 1) : -1;
+            return rings->n ? tccl_fail_in(err, "ring %d", rings->n + 1) : -1;
         if (check_pair(&rings->chains[0], chain, rings->n + 1, err) != 0)
             return -1;
         more = *reader.at == '|';

@@ -103,7 +103,7 @@ static int check_gpus(const struct tccl_chain *chain, const struct tccl_machine 
             return tccl_fail(err, "GPU %d does not exist: the machine has %d", index,
                              machine->n_gpus);
         if (seen & UINT32_C(1) << index)
-            return tccl_fail(err, "GPU %d stands in the chain twice", index);
+            return tccl_fail(err, "GPU %d is in the chain twice", index);
         seen |= UINT32_C(1) << index;
     }
     return 0;
@@ -128,7 +128,7 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int from = chain->gpus[i], to = chain->gpus[(i + 1) % chain->n_gpus];
         if (chain->edges[i].kind > TCCL_BY_NICS)
-            return tccl_fail(err, "the edge from GPU %d to GPU %d is of no known kind", from, to);
+            return tccl_fail(err, "the edge from GPU %d to GPU %d is of an unknown kind", from, to);
         if (chain->edges[i].kind == TCCL_BY_NICS &&
             (check_port(chain->edges[i].from, from, "way to a NIC", err) != 0 ||
              check_port(chain->edges[i].to, to, "way from a NIC", err) != 0))

@@ -85,7 +85,9 @@ static int use_chain(struct decided *decided, const struct tccl_chain *chain,
             continue;
         }
         if (decided->reads == !reads)
-            return tccl_fail(err, "P2P edges both read and write, but a process has one choice");
+            return tccl_fail(
+                err,
+                "some P2P edges read and others write, but NCCL has one setting for all of them");
         decided->reads = reads;
         join(decided, chain->gpus[i], to);
     }
@@ -99,8 +101,8 @@ static int check_bounces(const struct decided *decided, const struct tccl_chain 
         int from = chain->gpus[i], to = chain->gpus[(i + 1) % chain->n_gpus];
         if (chain->edges[i].kind == TCCL_BOUNCE && decided->islands[from] >> to & 1)
             return tccl_fail(err,
-                             "an edge through memory leads from GPU %d to GPU %d, which P2P edges "
-                             "or GPUDirect to one NIC join",
+                             "the edge from GPU %d to GPU %d goes through memory, but NCCL uses "
+                             "P2P there: P2P edges or GPUDirect to one NIC join the two",
                              from, to);
     }
     return 0;
@@ -113,8 +115,8 @@ static int check_port(const struct decided *decided, struct tccl_port port, int 
     if (port.via.kind == TCCL_GPU || !(decided->near[port.nic] & decided->islands[gpu]))
         return 0;
     return tccl_fail(err,
-                     "GPU %d can't use a NIC through memory to which a GPU has GPUDirect that P2P "
-                     "edges join it with",
+                     "GPU %d can't use a NIC through memory: a GPU that P2P edges join it with has "
+                     "GPUDirect to this NIC",
                      gpu);
 }
 

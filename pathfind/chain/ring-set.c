@@ -17,13 +17,13 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
                         struct tccl_error *err)
 {
     if (set->n < 1 || set->n > TCCL_CHAIN_RINGS)
-        return tccl_fail(err, "a set has 1 to %d rings", TCCL_CHAIN_RINGS);
+        return tccl_fail(err, "1 to %d rings can run at once", TCCL_CHAIN_RINGS);
     for (int i = 0; i < set->n; i++) {
         if (tccl_chain_check(&set->rings[i], machine, err) != 0)
-            return set->n > 1 ? tccl_fail_in(err, "ring %d of the set", i + 1) : -1;
+            return set->n > 1 ? tccl_fail_in(err, "ring %d", i + 1) : -1;
         if (set->rings[i].closed != set->rings[0].closed ||
             gpus_of(&set->rings[i]) != gpus_of(&set->rings[0]))
-            return tccl_fail(err, "ring %d of the set has other GPUs than the first one", i + 1);
+            return tccl_fail(err, "ring %d has other GPUs than the first one", i + 1);
     }
     return 0;
 }

@@ -91,10 +91,10 @@ static bool answer_gains(const struct answer *answer, char why[static TCCL_DECIS
     const struct tccl_decision decision = tccl_decide(&asked);
     tccl_decision_say(&asked, &decision, why);
     if (answer->single > 0)
-        snprintf(
-            why, TCCL_DECISION_TEXT,
-            "a job gets the best single ring (%.1f GB/s): %d at once are not worth their price",
-            answer->single, asked.ours.rings);
+        snprintf(why, TCCL_DECISION_TEXT,
+                 "a job gets the best single ring (%.1f GB/s): %d at once gain too little for "
+                 "their channels",
+                 answer->single, asked.ours.rings);
     return decision.decided == TCCL_TAKE && !(answer->single > 0);
 }
 

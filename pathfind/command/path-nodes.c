@@ -30,8 +30,7 @@ static int split_node(const char *text, struct node_text *node, struct tccl_erro
     long count = strtol(mark + 1, &end, 10);
     if (count < 1 || count > MAX_COUNT || (*end && *end != ':') || mark == text)
         return tccl_fail(err,
-                         "--node %.200s: FILE=COUNT or FILE=COUNT:GPUS is wanted, COUNT from 1 "
-                         "to %d",
+                         "--node %.200s: give FILE=COUNT or FILE=COUNT:GPUS, COUNT from 1 to %d",
                          text, MAX_COUNT);
     node->count = count;
     node->gpus = *end ? end + 1 : NULL;

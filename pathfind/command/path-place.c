@@ -30,7 +30,7 @@ static int read_options(const struct options *options, struct placing *placing,
     errno = 0;
     long k = strtol(options->gpus, &end, 10);
     if (errno || end == options->gpus || *end || k < 1 || k > all)
-        return tccl_fail(err, "--gpus %.40s: how many GPUs the job gets is wanted, 1 to %d (%s)",
+        return tccl_fail(err, "--gpus %.40s: give how many GPUs the job gets, 1 to %d (%s)",
                          options->gpus, all, placing->source->path);
     if (options->busy && tccl_numberset_parse(options->busy, all, &placing->busy, &why) != 0)
         return tccl_fail(err, "--busy %.60s: %s (%s has %d GPUs)", options->busy, why.text,
@@ -40,7 +40,7 @@ static int read_options(const struct options *options, struct placing *placing,
     placing->noise = options->noise >= 0 ? options->noise : NOISE_PERCENT / 100.0;
     int left = __builtin_popcount(placing->free);
     if (k > left)
-        return tccl_fail(err, "--gpus %ld: more than are not busy: %d", k, left);
+        return tccl_fail(err, "--gpus %ld: GPUs that are not busy: %d", k, left);
     return 0;
 }
 

@@ -293,11 +293,9 @@ static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
     parse->pieces = ring->node + 1;
     parse->named = parse->named || ring->name[0];
     if (ring->node >= parse->route->n)
-        return tccl_fail(err, "--ring: more pieces than the %d nodes asked for", parse->route->n);
+        return tccl_fail(err, "--ring: more parts NODE[CHAIN] than the %d nodes", parse->route->n);
     if (ring->name[0] && strcmp(ring->name, expected) != 0)
-        return tccl_fail(err,
-                         "--ring: node %.60s where %s is expected: pieces stand in the order of "
-                         "the nodes",
+        return tccl_fail(err, "--ring: node %.60s in place of %s: give the nodes in their order",
                          ring->name, expected);
     if (ring->chain >= TCCL_CHAIN_RINGS)
         return tccl_fail(err, "--ring: n%d: more than %d rings", ring->node + 1, TCCL_CHAIN_RINGS);
@@ -358,7 +356,7 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
     if (parse.pieces == 1 && !parse.named && repeat_piece(&parse, err) != 0)
         return -1;
     if (parse.pieces < route->n)
-        return tccl_fail(err, "--ring: %d pieces for %d nodes", parse.pieces, route->n);
+        return tccl_fail(err, "--ring: %d parts NODE[CHAIN] for %d nodes", parse.pieces, route->n);
     for (int i = 0; i < route->n; i++)
         if (end_stop(&parse, i, err) != 0)
             return -1;

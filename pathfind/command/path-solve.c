@@ -176,10 +176,10 @@ static int find_sets(const struct options *options, struct nodes *nodes, struct 
                                        class->seen[set].set.rings[0].closed != closed))
             set++;
         if (!rings_wanted(options, nodes->classes[i]) && set == class->n_seen)
-            return tccl_fail(err,
-                             "%s: no sets of %d rings were measured; ask for --rings auto, or a "
-                             "model",
-                             nodes->classes[i]->source->path, options->rings);
+            return tccl_fail(
+                err,
+                "%s: %d rings at once were not measured: give --rings auto, or a model (--model)",
+                nodes->classes[i]->source->path, options->rings);
     }
     if (rings_find(options, nodes, &answer->route, closed, bounds, &answer->measured, err) != 0)
         return -1;

@@ -45,7 +45,7 @@ static int read_place(const json_t *json, const struct tccl_machine *machine, in
         if (strcmp(machine->switches[i].name, name) == 0)
             *parent = i;
     if (*parent < 0)
-        return tccl_fail(err, "\"parent\": no switch \"%s\" stands before this", name);
+        return tccl_fail(err, "\"parent\": no switch \"%s\" is listed before this", name);
     if (machine->switches[*parent].numa != *numa)
         return tccl_fail(err, "\"numa\" is %d, but the switch above is at %d", *numa,
                          machine->switches[*parent].numa);
@@ -65,7 +65,7 @@ static int read_switch(const json_t *json, struct tccl_machine *machine, struct 
         return tccl_fail(err, "\"name\" is empty");
     for (int i = 0; i < machine->n_switches; i++)
         if (strcmp(machine->switches[i].name, found->name) == 0)
-            return tccl_fail(err, "a second switch \"%s\"", found->name);
+            return tccl_fail(err, "switch \"%s\" is listed twice", found->name);
     machine->n_switches++;
     return 0;
 }
@@ -88,7 +88,7 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
         tccl_bus_parse(found[-1].busid, &before);
         tccl_bus_parse(found->busid, &here);
         if (here <= before)
-            return tccl_fail(err, "GPUs must stand in the order of their bus ids, each once");
+            return tccl_fail(err, "GPUs must be listed in the order of their bus ids, each once");
     }
     machine->n_gpus++;
     return 0;
@@ -121,7 +121,7 @@ static int read_nic(const json_t *json, struct tccl_machine *machine, struct tcc
         return tccl_fail(err, "\"name\" is \"%s\"; wanted: a letter, then letters, digits, _ and .",
                          found->name);
     if (tccl_machine_find_nic(machine, found->name) >= 0)
-        return tccl_fail(err, "a second NIC \"%s\"", found->name);
+        return tccl_fail(err, "NIC \"%s\" is listed twice", found->name);
     machine->n_nics++;
     return 0;
 }

@@ -113,19 +113,18 @@ void tccl_decision_say(const struct tccl_decision_case *asked, const struct tccl
     *text = '\0';
     if (decision->decided == TCCL_HARMS && !(nccl > 0))
         snprintf(text, TCCL_DECISION_TEXT,
-                 "the best ring found (%.1f GB/s) would take something from a step beside it, and "
-                 "what NCCL's own takes is not known",
+                 "the best ring found (%.1f GB/s) would slow a step beside it, and by how much "
+                 "NCCL's own choice does is not known",
                  ours);
     else if (decision->decided == TCCL_HARMS)
-        snprintf(
-            text, TCCL_DECISION_TEXT,
-            "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave less of its bandwidth "
-            "to a step beside it than NCCL's own does",
-            ours, nccl);
+        snprintf(text, TCCL_DECISION_TEXT,
+                 "the best ring found (%.1f GB/s, NCCL's own %.1f) would slow a step beside it "
+                 "more than NCCL's own choice does",
+                 ours, nccl);
     else if (decision->decided == TCCL_LITTLE_GAIN)
         snprintf(text, TCCL_DECISION_TEXT,
-                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: less than "
-                 "%.2fx is not worth its risk)",
+                 "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: a gain below "
+                 "%.2fx is not used)",
                  nccl, ours, decision->required);
     else if (decision->decided == TCCL_SLOWER_SMALL)
         snprintf(text, TCCL_DECISION_TEXT,

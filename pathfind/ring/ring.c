@@ -510,8 +510,8 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, const struct w
                             ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
-                         "no ring can be closed over these %d nodes: a chain is missing, or "
-                         "NICs are on fabrics that do not meet",
+                         "no ring can be closed over these %d nodes: a chain is missing, or their "
+                         "NICs share no fabric",
                          ring->n_nodes);
     rate_exactly(runs, n_runs, ring);
     if (ring->bound < ring->gbps)

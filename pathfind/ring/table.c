@@ -785,7 +785,7 @@ static int take_way(struct reading *reading, char *at, double gbps, double bound
         return tccl_fail(err, "a chain belongs to no pair of ports");
     at = take_chain(at, &own->chain);
     if (!at || *at)
-        return tccl_fail(err, "the chain of pair %d is none", i);
+        return tccl_fail(err, "the chain of pair %d can't be read", i);
     if (i < pairs && !own->chain.closed) {
         own->chain.entry = table->ports[i / table->n_ports];
         own->chain.exit = table->ports[i % table->n_ports];
@@ -872,7 +872,7 @@ static int take_line(struct reading *reading, char *line, struct tccl_error *err
         return take_baseline(at, reading->ends, reading->table->baselines[1], err);
     if (strncmp(line, "nccl-chain ", 11) == 0)
         return take_baseline(at, reading->ends, reading->table->baselines[0], err);
-    return tccl_fail(err, "no such thing: %.20s", line);
+    return tccl_fail(err, "unknown line: %.20s", line);
 }
 
 /* The lines up to "nccl", with which the table is made. *text: behind them. NULL with err. */

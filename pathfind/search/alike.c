@@ -193,7 +193,7 @@ int tccl_alike_from_json(const json_t *json, const struct tccl_machine *machine,
         return 0;
     if (!json_is_array(list) || json_array_size(list) > TCCL_MAX_ALIKE || !json_is_number(noise) ||
         !(json_number_value(noise) >= 0 && json_number_value(noise) < 1))
-        return tccl_fail(err, "\"alike\" is not a noise and a list of %d exchanges at most",
+        return tccl_fail(err, "\"alike\": a noise and a list of at most %d exchanges are expected",
                          TCCL_MAX_ALIKE);
     alike->noise = json_number_value(noise);
     for (size_t i = 0; i < json_array_size(list); i++) {

@@ -76,7 +76,7 @@ static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *e
         while (mark < TCCL_MARKS && !(name && strcmp(name, tccl_mark_name(1U << mark)) == 0))
             mark++;
         if (mark == TCCL_MARKS)
-            return tccl_fail(err, "marks has one that is not known here");
+            return tccl_fail(err, "\"marks\" has an unknown mark");
         *marks |= 1U << mark;
     }
     return 0;
@@ -93,7 +93,7 @@ static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
         parse_flag(json, "failed", &measurement->failed, err) != 0)
         return -1;
     if (measurement->failed && measurement->gbps > 0)
-        return tccl_fail(err, "it failed, and has a bandwidth");
+        return tccl_fail(err, "a load that failed has a bandwidth");
     return 0;
 }
 
@@ -124,7 +124,8 @@ static int parse_side(const char *text, struct tccl_side *side, struct tccl_erro
         struct tccl_set one = {0};
         char name[16];
         if (length >= sizeof(name) || side->count == TCCL_MAX_SIDE)
-            return tccl_fail(err, "a side is no list of %d transfers at most", TCCL_MAX_SIDE);
+            return tccl_fail(err, "a side: a list of at most %d transfers is expected",
+                             TCCL_MAX_SIDE);
         memcpy(name, text, length);
         name[length] = '\0';
         if (tccl_set_parse(name, &one, err) != 0)
@@ -306,13 +307,14 @@ static off_t find_end(int fd, off_t size, struct tccl_error *err)
     size_t want = size < (off_t)sizeof(tail) ? (size_t)size : sizeof(tail);
     ssize_t got = pread(fd, tail, want, size - want);
     if (got != (ssize_t)want)
-        return tccl_fail(err, "%s", got < 0 ? strerror(errno) : "the file shrinks");
+        return tccl_fail(err, "%s",
+                         got < 0 ? strerror(errno) : "the file became shorter while it was read");
     const char *newline = memrchr(tail, '\n', want);
     if (newline)
         return size - (off_t)want + (newline - tail) + 1;
     if (size < (off_t)sizeof(tail))
         return 0;
-    return tccl_fail(err, "its last line is too long: not a log of sets");
+    return tccl_fail(err, "its last line is too long: not a log of loads");
 }
 
 /* Is it still there by its name? The folder may have been replaced before the file was locked. */
@@ -339,7 +341,7 @@ static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
     if (log->end < 0)
         return -1;
     if (log->end < st.st_size && ftruncate(log->fd, log->end) != 0)
-        return tccl_fail(err, "cannot cut off a torn line: %s", strerror(errno));
+        return tccl_fail(err, "cannot remove its incomplete last line: %s", strerror(errno));
     if (st.st_size == 0)
         tccl_folder_sync(folder); /* a new file's name is on the disk only then */
     return 0;

@@ -442,7 +442,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     if (policy_name(section))
         return set_policy(conf, &conf->policies[conf->n_policies - 1], name, value, line, err);
     if (strcasecmp(section, "tccl") != 0)
-        return tccl_fail(err, "%.40s stands before any section; " SECTIONS, name);
+        return tccl_fail(err, "%.40s is before any section; " SECTIONS, name);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
     if (!key && conf->own)
         return pass_over(conf, line);
@@ -474,7 +474,7 @@ static int take_header(struct reading *reading, const char *line, size_t length)
     while (rest < line + length && isspace((unsigned char)*rest))
         rest++;
     if (rest < line + length && *rest != ';')
-        tccl_fail(reading->err, "[%.80s]: something stands behind it: begin another line", section);
+        tccl_fail(reading->err, "[%.80s]: text behind a section: begin another line", section);
     else if (begin_section(reading->conf, section, reading->err) == 0)
         return 0;
     reading->wrong = reading->wrong ? reading->wrong : reading->line;

@@ -138,7 +138,7 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
         int count = read_choice(json_array_get(json, i), rings_of(outcome),
                                 outcome->n_choices - filled, &choice);
         if (count == 0)
-            return tccl_fail(err, "choices: entry %zu is not one", i);
+            return tccl_fail(err, "choices: entry %zu can't be read", i);
         while (count-- > 0)
             outcome->choices[filled++] = choice;
     }
@@ -161,7 +161,7 @@ int tccl_baselines_from_json(const json_t *json,
         if (json_unpack((json_t *)json_array_get(json, i), "[iFb!]", &baseline->first,
                         &baseline->gbps, &better) != 0 ||
             baseline->first < least || !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
-            return tccl_fail(err, "baselines: entry %zu is not one", i);
+            return tccl_fail(err, "baselines: entry %zu can't be read", i);
         baseline->better = better;
     }
     *n = (int)count;

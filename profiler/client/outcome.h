@@ -104,7 +104,7 @@ void tccl_outcome_clear(struct tccl_outcome *outcome);
  * says so: "copies of … " it. */
 bool tccl_outcome_collapses(const struct tccl_outcome *outcome, double gbps);
 #define TCCL_OUTCOME_COLLAPSE                                                                      \
-    "hold each other up by more than sharing: ask for other GPUs (tccl-path place --busy)"
+    "slow each other down by more than sharing: ask for other GPUs (tccl-path place --busy)"
 /* Sets the reason, a text and its class; a text without one is TCCL_REASON_OTHER. */
 __attribute__((format(printf, 3, 4))) void
 tccl_outcome_say(struct tccl_outcome *outcome, enum tccl_reason cause, const char *fmt, ...);

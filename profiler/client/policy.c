@@ -107,7 +107,7 @@ static bool step_matches(const struct tccl_policy *policy, const struct policy_f
                          char *why)
 {
     if (policy->never)
-        return miss(why, "it has a key that is not known");
+        return miss(why, "it has an unknown key");
     return name_matches("Partitions", policy->partitions, "partition", facts->partition, why) &&
            name_matches("Accounts", policy->accounts, "account", facts->account, why) &&
            name_matches("Qos", policy->qos, "QOS", facts->qos, why) &&

@@ -115,7 +115,7 @@ int profile_with(const struct profile_options *options, profile_act *act, struct
 
 void profile_say_torn(const struct tccl_profile *profile, const char *log)
 {
-    fprintf(stderr, "tccl: %s/%s.jsonl: the last line is torn; it is dropped\n",
+    fprintf(stderr, "tccl: %s/%s.jsonl: the last line is incomplete: it is left out\n",
             tccl_profile_folder(profile), log);
 }
 

@@ -99,11 +99,11 @@ static void note_end(unsigned marks, const struct tccl_fill_progress *end, char 
 
     text[0] = '\0';
     if (end->phase == TCCL_FILL_TOGETHER)
-        used = (size_t)snprintf(text, size,
-                                "; %d of %d sets of neighbours measured (%d before), %d foretold, "
-                                "%d unknown",
-                                end->together, end->together_total, end->together_before,
-                                end->foretold, end->together_total - end->together - end->foretold);
+        used = (size_t)snprintf(
+            text, size,
+            "; %d of %d loads of neighbours measured (%d before), %d foretold, %d unknown",
+            end->together, end->together_total, end->together_before, end->foretold,
+            end->together_total - end->together - end->foretold);
     tccl_format_marks(marks, words);
     if (words[0] && used < size)
         snprintf(text + used, size - used,

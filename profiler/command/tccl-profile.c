@@ -35,7 +35,8 @@ static TCCL_OPTION_SETTER(set_budget)
     else if (number >= 0 && !text[digits])
         options->budget = number;
     else
-        return tccl_fail(err, "--%s %.60s: is no time such as 90s, 30m or 2h, nor a number of sets",
+        return tccl_fail(err,
+                         "--%s %.60s: give a time such as 90s, 30m or 2h, or a number of loads",
                          option->name, text);
     return 0;
 }
@@ -158,7 +159,7 @@ static const struct tccl_option options[] = {
          "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"),
     TEXT("splits", IN(RUN), AT(splits), NULL, NULL),
     {"budget", 0, IN(RUN), TCCL_OPTION_OWN, offsetof(struct line, options), NULL,
-     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n", 0, 0,
+     "      --budget 30m|N    run: stop after that time, or N loads per GPU set\n", 0, 0,
      set_budget},
     RATIO("gap", gap,
           "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"),

@@ -335,7 +335,7 @@ static const char *read_tag(struct reader *reader, const char *at)
 
     if (at[1] == '/') {
         if (reader->depth-- == 0)
-            return tccl_fail(reader->err, "ends what never began"), NULL;
+            return tccl_fail(reader->err, "has an end tag without its beginning"), NULL;
         return leave(reader) == 0 ? strchr(at, '>') : NULL;
     }
     if (reader->depth == MAX_DEPTH)

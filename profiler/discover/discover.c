@@ -26,7 +26,7 @@ void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
         if (strcmp(found->notes[i], text) == 0)
             return;
     if (found->n_notes == MAX_NOTES)
-        snprintf(found->notes[MAX_NOTES - 1], sizeof(text), "there is more to say than fits here");
+        snprintf(found->notes[MAX_NOTES - 1], sizeof(text), "more notes than fit here");
     else
         memcpy(found->notes[found->n_notes++], text, sizeof(text));
 }

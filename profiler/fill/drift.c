@@ -129,7 +129,7 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
         add(sample, most, &stored->entries[(size_t)rand_r(&seed) % stored->count].set, 0, 0,
             "random");
     if (sample->count == 0)
-        return tccl_fail(err, "%s: has no measured sets to check: tccl-profile run measures them",
+        return tccl_fail(err, "%s: has no measured loads to check: tccl-profile run measures them",
                          tccl_profile_folder(profile));
     return 0;
 }

@@ -222,7 +222,8 @@ static int measure_joint(struct work *work, struct tccl_joint *joint, struct tcc
             return tccl_fail(err, "out of memory");
         if (++work->in_a_row < TCCL_FAILURES)
             return 0;
-        return tccl_fail(err, "%d sets failed in a row, the last %.200s: what was measured is kept",
+        return tccl_fail(err,
+                         "%d loads failed in a row, the last %.200s: what was measured is kept",
                          work->in_a_row, work->progress->why.text);
     }
     work->in_a_row = 0;

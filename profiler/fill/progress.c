@@ -224,10 +224,9 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
                 "tccl: %ld load%s can't be measured, the last %s: another run tries them again\n",
                 progress->failed, progress->failed == 1 ? "" : "s", progress->why.text);
     if (progress->faster > 0)
-        fprintf(
-            line->out,
-            "tccl: warning: %s (%d such load%s): more transfers make this machine faster, so "
-            "these loads are no bounds, and chains that none was measured of may be better than "
-            "said: see tccl-profile report\n",
-            progress->most.text, progress->faster, progress->faster == 1 ? "" : "s");
+        fprintf(line->out,
+                "tccl: warning: %s (%d such load%s): a further transfer made these loads faster, "
+                "so they bound no chains: one that was not measured may be faster: see "
+                "tccl-profile report\n",
+                progress->most.text, progress->faster, progress->faster == 1 ? "" : "s");
 }

@@ -133,7 +133,7 @@ static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, boo
     tccl_retry_count(meter->progress, set, "", out, &why);
     meter->in_a_row = out->failed ? meter->in_a_row + 1 : 0;
     if (meter->in_a_row >= TCCL_FAILURES)
-        return tccl_fail(err, "%d sets failed in a row, the last %s: what was measured is kept",
+        return tccl_fail(err, "%d loads failed in a row, the last %s: what was measured is kept",
                          meter->in_a_row, meter->progress->why.text);
     return tccl_retry_sync(meter->profile, &meter->synced, err);
 }

@@ -241,7 +241,8 @@ static int check_file(const char *path, uid_t slurm_user, struct tccl_error *err
     bool link = S_ISLNK(status.st_mode);
     if ((status.st_uid != 0 && status.st_uid != slurm_user) ||
         (!link && (status.st_mode & S_IWOTH)))
-        return tccl_fail(err, "%s: somebody else than root and SlurmUser may change it", path);
+        return tccl_fail(err, "%s: others than root and SlurmUser may change it: chown or chmod it",
+                         path);
     if (tccl_folder_check_roots(folder, slurm_user, err) != 0)
         return -1;
     if (!link)
@@ -379,7 +380,7 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
     slurmd->age_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 -
                      slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
     if (!slurmd->pid && *why.text)
-        return tccl_fail(err, "slurmd is not asked: %s", why.text);
+        return tccl_fail(err, "slurmd -G is not run: %s", why.text);
     return slurmd->pid ? 0 : 1;
 }
 

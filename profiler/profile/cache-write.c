@@ -24,7 +24,7 @@ static void sweep(const char *folder)
 
     tccl_profile_path(folder, CHAINS, path);
     snprintf(inside, sizeof(inside), "%s/.", path);
-    if (tccl_folder_enter(&chains, inside, "can't be swept", NULL) != 0)
+    if (tccl_folder_enter(&chains, inside, "can't be cleaned up", NULL) != 0)
         return;
     int count = scandirat(chains.fd, ".", &names, is_left_over, NULL);
     for (int i = 0; i < count; i++) {

@@ -217,7 +217,7 @@ void tccl_odd_format(const struct tccl_machine *machine, const struct tccl_odd *
     char what[2 * TCCL_LABEL + 64], label[TCCL_LABEL];
 
     tccl_matrix_say(odd->matrix, machine, odd->row, odd->column, what);
-    int used = snprintf(text, TCCL_ODD_TEXT, "%s at %.1f GB/s, its %d likes at %.1f", what,
+    int used = snprintf(text, TCCL_ODD_TEXT, "%s at %.1f GB/s, the %d like it at %.1f", what,
                         odd->gbps, odd->n_likes, odd->likes);
     if (!odd->of_one || odd->off < 2 || used >= TCCL_ODD_TEXT)
         return;

@@ -520,7 +520,8 @@ NCCL_WRAPPER(ncclCommGrow, (ncclComm_t comm, int ranks, const ncclUniqueId *id, 
 {
     BEGIN(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *);
     if (process)
-        shim_log(SHIM_LOG_WARN, "communicator of %d ranks: NCCL's own choice: it is grown", ranks);
+        shim_log(SHIM_LOG_WARN,
+                 "communicator of %d ranks: NCCL's own choice: it was made by ncclCommGrow", ranks);
     const struct shim_parent parent = {.gpu = SHIM_NO_BUS};
     struct shim_init *init = process ? refuse(SHIM_NO_BUS, ranks) : NULL;
     if (init)

@@ -279,7 +279,7 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     else if (facts.ways)
         steer(chain, places, &facts, answer, &why);
     else
-        tccl_fail(&why, "this NCCL can't be told the way for each pair of GPUs");
+        tccl_fail(&why, "this NCCL takes one transport for all pairs of GPUs");
     tell_direct(&why);
 }
 
@@ -348,8 +348,9 @@ static int check_memories(const struct tccl_named_chain *a, const struct tccl_na
         struct shim_memories other = shim_ring_memories(b, a->gpus[i]);
         if ((first.in >= 0 && other.in >= 0 && first.in != other.in) ||
             (first.out >= 0 && other.out >= 0 && first.out != other.out))
-            return tccl_fail(why, "two rings want a GPU's buffers in different memories, and NCCL "
-                                  "has them in one");
+            return tccl_fail(
+                why,
+                "two rings need a GPU's buffers in different memories, and NCCL has them in one");
     }
     return 0;
 }

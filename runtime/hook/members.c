@@ -30,7 +30,7 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
             return tccl_fail(why, "ranks have different NCCL versions (%u and %u)",
                              members[0].version, member->version);
         if (member->host != members[0].host)
-            return tccl_fail(why, "NCCL takes local ranks for ones on different hosts");
+            return tccl_fail(why, "NCCL takes ranks of this node for ranks of different hosts");
     }
     return 0;
 }
@@ -61,7 +61,7 @@ int shim_members_check(const struct shim_plan *plan, const struct shim_registry 
                        struct tccl_error *why)
 {
     if (n < 1 || n > SHIM_GPUS)
-        return tccl_fail(why, "%d local ranks", n);
+        return tccl_fail(why, "%d local ranks are too many, or none", n);
     if (check_alike(plan, members, n, why))
         return -1;
     return check_complete(plan, registry, comm, n, why);

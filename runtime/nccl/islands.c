@@ -376,7 +376,7 @@ static int make(struct map map, bool pxb, uint32_t version, bool net_intra, stru
                               "where the chain does");
     bool disguised = far && !as_planned(&map, SHIM_SYS);
     if (disguised && map.n_ends > 0 && !tccl_release_does(version, TCCL_FACT_SAME_MAKER))
-        return tccl_fail(why, "this NCCL takes P2P between all GPUs, whatever it is told");
+        return tccl_fail(why, "this NCCL uses P2P between all GPUs, whatever its settings");
     return shim_topo_islands(map.seen, map.moved, disguised,
                              tccl_release_does(version, TCCL_FACT_ALL_CPUS), text, why);
 }

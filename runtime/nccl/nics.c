@@ -134,7 +134,7 @@ static int list_ports(const struct filters *filters, struct ports *ports, struct
     if (get_list && free_list && get_name)
         list = get_list(&count);
     if (!list)
-        status = tccl_fail(why, "the process has no list of NICs (libibverbs)");
+        status = tccl_fail(why, "libibverbs has listed no NICs in this process");
     for (int i = 0; i < count && status == 0; i++)
         status = add_ports(get_name(list[i]), filters, ports, why);
     if (list)
@@ -189,7 +189,7 @@ static int refuse_doubts(const struct ports *ports, uint32_t version, struct tcc
             return -1;
         for (int b = 0; b < a; b++)
             if (ports->list[a].bus >> 3 == ports->list[b].bus >> 3)
-                return tccl_fail(why, "NCCL joins ports of the NIC %s", ports->list[b].name);
+                return tccl_fail(why, "NCCL merges the ports of the NIC %s", ports->list[b].name);
     }
     return 0;
 }

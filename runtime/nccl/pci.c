@@ -139,7 +139,7 @@ static int read_topology_file(const char *root, struct shim_pci *pci, struct tcc
     if (length < 0 && errno == ENOENT)
         return 0;
     if (length < 0 || strstr(content, "<pci"))
-        return tccl_fail(why, "NCCL goes by %s, not by /sys", file);
+        return tccl_fail(why, "NCCL reads its topology from %s, not from /sys", file);
     const char *cpu = strstr(content, "<cpu");
     if (cpu) {
         find_attribute(cpu, "vendor", pci->vendor, sizeof(pci->vendor));

@@ -294,7 +294,7 @@ static int check_kind(const struct shim_chain *chain, uint32_t user, bool reads,
         return 0;
     if (user & SHIM_USER_KIND)
         return shim_settings_refuse(SHIM_USER_KIND, why);
-    return tccl_fail(why, "P2P %s in all communicators of this step's processes, and the chain %s",
+    return tccl_fail(why, "all of this step's communicators have P2P that %s, and the chain %s",
                      now ? "reads" : "writes", now ? "writes" : "reads");
 }
 

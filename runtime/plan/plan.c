@@ -436,10 +436,10 @@ static int read_folder(const char *path, struct shim_plan *plan, struct tccl_err
     size_t digits = sizeof(plan->folder) - 1;
     if (!file || (size_t)(file - path) < text.length + digits ||
         memcmp(file - digits - text.length, wanted, text.length) != 0)
-        return tccl_fail(why, "the plan lies in the folder of another step");
+        return tccl_fail(why, "the plan is in the folder of another step");
     memcpy(plan->folder, file - digits, digits);
     if (strspn(plan->folder, "0123456789abcdef") != digits)
-        return tccl_fail(why, "the plan lies in a folder that tccld did not make");
+        return tccl_fail(why, "the plan is in a folder that tccld did not make");
     return 0;
 }
 
@@ -479,7 +479,7 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct tccl_error *
         return tccl_fail(why, "the plan file can't be read: %s", path);
     size_t length = tccl_lines_length(text, (size_t)size);
     if (length > 0 && length < (size_t)size && text[length] != '{')
-        return tccl_fail(why, "what follows the plan is no record of tccld's");
+        return tccl_fail(why, "the plan file does not end with tccld's record");
     if (shim_plan_parse(text, length ? length : (size_t)size, plan, why) != 0)
         return -1;
     return read_folder(path, plan, why);

@@ -123,7 +123,7 @@ static int check_file(int fd, const char *path, struct stat *file, struct tccl_e
     if (status.st_size == 0 && ftruncate(fd, sizeof(struct shim_registry)))
         return tccl_fail(why, "%s: %s", path, strerror(errno));
     if (status.st_size != 0 && status.st_size != sizeof(struct shim_registry))
-        return tccl_fail(why, "%s has another length", path);
+        return tccl_fail(why, "%s has the wrong length", path);
     if (reserve(fd, 0, offsetof(struct shim_registry, entries)))
         return tccl_fail(why, "%s: %s", path, strerror(errno));
     return 0;
@@ -328,7 +328,7 @@ int shim_registry_charge(struct shim_registry *registry, struct shim_entry *entr
     if (bytes == 0)
         return 0;
     if (take_table(registry) != 0)
-        return tccl_fail(why, "its registry in /dev/shm is locked");
+        return tccl_fail(why, "its file in /dev/shm is locked by another process");
     uint64_t room = shim_load(&registry->room);
     uint64_t all = room ? room - 1 : 0, taken = files_of_others(registry, entry);
     uint64_t left = all > taken ? all - taken : 0;

@@ -611,13 +611,13 @@ int shim_nccllog_nic(const char *name, int *count, struct tccl_error *why)
         }
     *count = notes.n_nics;
     if (!notes.network[0])
-        found = tccl_fail(why, "NCCL has not said which network it uses");
+        found = tccl_fail(why, "NCCL's log does not say which network it uses");
     else if (strcmp(notes.network, "IB") != 0)
         found = tccl_fail(why, "NCCL uses the network %s", notes.network);
     else if (!notes.nics_said || notes.nics_unclear)
-        found = tccl_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
+        found = tccl_fail(why, "NCCL has merged ports of NICs, or its log does not name the NICs");
     else if (notes.nics_fused)
-        found = tccl_fail(why, "NCCL has fused NICs");
+        found = tccl_fail(why, "NCCL has merged NICs");
     else if (places != 1)
         found = places > 1 ? tccl_fail(why, "the NIC %s has several ports", name)
                            : tccl_fail(why, "NCCL leaves out the NIC %s", name);

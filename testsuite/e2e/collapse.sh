@@ -73,7 +73,7 @@ end() {
     user scancel --name=hold
 }
 begun=()
-said() { grep "copies of its GPUs 1,6 and those of steps on GPUs 0,4 hold each other up" "$cluster/log/tccld@n1.out"; }
+said() { grep "copies of its GPUs 1,6 and those of steps on GPUs 0,4 slow each other down" "$cluster/log/tccld@n1.out"; }
 
 echo "--- a job with a ring of ours beside NCCL's own"
 begin 0,4 first --tccl=off

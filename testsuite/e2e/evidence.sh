@@ -126,7 +126,7 @@ echo '{"format": "tccl-evidence", "version": 1, "rows": [{"subject": 1, "what": 
 mini start-tccld n1
 steps daemon 6 "$slow" "$own"
 ! has evidence 6 || fail "known from nothing: ${kinds[*]}"
-grep -q "evidence.json: what steps have achieved is begun anew: row 0: " "$cluster/log/tccld@n1.out" || fail "no line in n1's log"
+grep -q "evidence.json.*what steps achieve is collected anew: row 0: " "$cluster/log/tccld@n1.out" || fail "no line in n1's log"
 mini stop-tccld n1
 cat "$work/evidence.json" >"$cluster/nodes/n1/state/evidence.json"
 mini start-tccld n1

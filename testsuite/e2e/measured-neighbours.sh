@@ -81,7 +81,7 @@ for kind in garbage huge; do
     sleep 10 # such lines are limited
     beside n2 bounds
     by_bounds
-    eventually "a line: $why" grep "steps beside others are promised the least that they may have: .*$why" "$cluster/log/tccld@n2.out"
+    eventually "a line: $why" grep "steps beside others are planned by bounds: .*$why" "$cluster/log/tccld@n2.out"
 done
 
 echo "--- by bounds"

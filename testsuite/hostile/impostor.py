@@ -100,15 +100,15 @@ def impostors(target):
     made_for_other = Munge.encode(munge, json.dumps(other).encode())
     plain = lambda guest, hello, sealed: proof(guest, hello)
     return [
-        ("no proof is offered", "does not prove who runs it \\(--no-munge\\)", {**GREETING, "munge": False}, plain),
-        ("the proof is in no credential", "does not prove who runs it: no munge credential came", GREETING, plain),
+        ("no proof is offered", "runs without munge \\(--no-munge\\)", {**GREETING, "munge": False}, plain),
+        ("the proof is in no credential", "sent no munge credential", GREETING, plain),
         ("the proof is nobody's", "is run by user 65534, and not by root", GREETING, sealed_by_nobody),
-        ("our own hello comes back", "does not prove who runs it: munge: |is no tccl-profile peer", GREETING,
+        ("our own hello comes back", "its munge credential is not valid: munge: |is no tccl-profile peer", GREETING,
          lambda guest, hello, sealed: sealed),
-        ("a proof of root's for another connection", "its proof is for another connection", GREETING,
+        ("a proof of root's for another connection", "its munge credential is for another connection", GREETING,
          lambda guest, hello, sealed: old),
         ("something else that root has said", "is no tccl-profile peer", GREETING, lambda guest, hello, sealed: made_for_other),
-        ("a damaged credential", "does not prove who runs it: munge: |no munge credential", GREETING,
+        ("a damaged credential", "its munge credential is not valid: munge: |no munge credential", GREETING,
          lambda guest, hello, sealed: old[:60] + b"AAAA" + old[64:]),
         ("a frame of a gigabyte", "beyond the limit", GREETING, lambda guest, hello, sealed: guest.sendall(b"\x3f\xff\xff\xff")),
         ("nothing more is said", "in time", GREETING, lambda guest, hello, sealed: None),
@@ -171,9 +171,9 @@ def main():
         listener = listen()
         target.fork(relays, listener, ("127.0.0.1", real))
         said, measured = measure(target, listener.getsockname()[1])
-        check(not measured and "reach it without a relay" in said, f"a relay: {said}")
+        check(not measured and "connect directly, without a proxy" in said, f"a relay: {said}")
         said, measured = measure(target, real, munge="")
-        check(not measured and "leave --no-munge out" in said, f"--no-munge against a peer that wants a credential: {said}")
+        check(not measured and "leave out --no-munge" in said, f"--no-munge against a peer that wants a credential: {said}")
     verdict()
 
 

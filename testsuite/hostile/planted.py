@@ -238,7 +238,7 @@ def serve(folder):
         plan = join(folder)
         check(plan.get("path"), "a step has its ring in a folder of nobody's")
         with open(f"{folder}/log") as file:
-            check("somebody else than root may change it" in file.read(), "records are not kept in a StateDir of nobody's: the log says so")
+            check("others than root may change it" in file.read(), "records are not kept in a StateDir of nobody's: the log says so")
         check(os.stat(f"{node}/tccld.sock").st_uid == NOBODY, "what root made in nobody's folder is nobody's")
         leave(folder)
         store = f"{node}/state/records.db"

@@ -29,5 +29,5 @@ said "TCCL INFO communicator .*: ring .*" 2
 
 step "the second node's user has a topology file"
 run --at 8:NCCL_TOPO_FILE=/nowhere
-said "NCCL's own choice: not all nodes build it, and its NICs might not meet theirs: n2 leaves them to NCCL" 1
+said "NCCL's own choice: not all nodes build it, and its NICs might not meet theirs: n2 uses NCCL's own choice" 1
 said "TCCL INFO communicator .*: ring .*" 0

@@ -90,7 +90,7 @@ for filter in "${filters[@]}"; do
 done
 expect "before 2.29.7 in the order of the list" $'0\n4' 22203 verbs nic mlx5_2 nic mlx5_0
 expect "behind the real ones from 2.24 to 2.26" $'5\n9' 22501 verbs nic mlx5_2 nic mlx5_0
-expect "not NCCL's own list" "the process has no list of NICs (libibverbs)" 22907 nic mlx5_0
+expect "not NCCL's own list" "libibverbs has listed no NICs in this process" 22907 nic mlx5_0
 expect "an NCCL of the future" "this NCCL version's numbering of NICs is unknown" 29900 verbs nic mlx5_0
 expect "an unknown NCCL" "this NCCL version's numbering of NICs is unknown" 0 verbs nic mlx5_0
 NCCL_IB_HCA=mlx5_0:1:2 expect "rails" "NCCL_IB_HCA is not understood" 23007 verbs nic mlx5_0
@@ -103,7 +103,7 @@ echo "1: DOWN" >"$nic/ports/1/state"
 expect "a port that is down" $'NCCL leaves out the NIC mlx5_0\n1\n2' 22907 verbs nic mlx5_0 nic mlx5_10 nic irdma0
 echo "4: ACTIVE" >"$nic/ports/1/state"
 cp -r "$nic/ports/1" "$nic/ports/2"
-expect "two ports, which NCCL joins" "NCCL joins ports of the NIC mlx5_0" 22203 verbs nic mlx5_1
+expect "two ports, which NCCL joins" "NCCL merges the ports of the NIC mlx5_0" 22203 verbs nic mlx5_1
 rm -r "$nic/ports/2"
 echo 0x1023 >"$nic/device/device"
 expect "Data Direct" "the NIC mlx5_0 may have Data Direct" 22703 verbs nic mlx5_1

@@ -51,7 +51,7 @@ step "the second node's user has a topology file"
 run --at 4:NCCL_TOPO_FILE=/nowhere
 own_table
 first_ring 0
-apart "n2 leaves them to NCCL"
+apart "n2 uses NCCL's own choice"
 built partly
 reason="n2: the user has set [^|]* \(1 of 2 nodes left the plan alone\); n1: 1 of [2-8] rings: NCCL has no channels for more \(1 of 2 nodes\)"
 [ ! -x "$TCCL_BUILD/spank/tcclacct" ] || grep -qE "^planned\|partly\|$reason\$" "$step_folder/tcclacct" ||
@@ -61,13 +61,13 @@ step "the first node's user has one"
 run --at 0:NCCL_TOPO_FILE=/nowhere
 own_table
 first_ring 1
-apart "n1 leaves them to NCCL"
+apart "n1 uses NCCL's own choice"
 
 step "the second node's tccld is killed"
 TCCL_MEANWHILE=KILL:2 run
 own_table
 first_ring 0 1
-apart "n2 has not said in time that it builds them"
+apart "n2 has not said in time that it builds the rings"
 apart "tccld does not listen on .*"
 
 # The second communicator does not wait.
@@ -77,5 +77,5 @@ TCCL_MEANWHILE=STOP:1 run -- --comms 2
 own_table
 comms=2 first_ring 0 1
 apart "tccld did not answer in time"
-apart "n1 has not said in time that it builds them"
+apart "n1 has not said in time that it builds the rings"
 apart "a node has not said in time whether it builds the ring" 2

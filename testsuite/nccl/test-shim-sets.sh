@@ -46,7 +46,7 @@ alone() { # WHY CHAINS
     as_alone dual-8gpu --gpus 0-3 --nodes 2 2> >(grep -v "a kernel launch refused" >&2)
     said "TCCL WARN communicator .*: NCCL's own choice: .*$1" 2
 }
-alone "two rings want a GPU's buffers in different memories" \
+alone "two rings need a GPU's buffers in different memories" \
     "mlx5_0 -m0> 0 -w> 1 -m0> 2 -w> 3 -m0> mlx5_0 | mlx5_1 -m1> 2 -w> 3 -m0> 1 -w> 0 -m0> mlx5_1"
 alone "can't be made to go through host memory between all GPUs" \
     "mlx5_0 -m0> 0 -w> 1 -m0> 2 -w> 3 -m0> mlx5_0 | mlx5_0 -m0> 0 -w> 2 -m0> 1 -w> 3 -m0> mlx5_0"

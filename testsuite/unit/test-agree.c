@@ -387,7 +387,7 @@ TEST(later)
     for (int64_t until = now_ms + 700; step_until(until);)
         ;
     CHECK_STR(shims[0].rings, "late");
-    CHECK_STR(shims[0].why, "n2 has not said in time that it builds them");
+    CHECK_STR(shims[0].why, "n2 has not said in time that it builds the rings");
     say(1, 1, true, &shims[1]);
     for (int64_t until = now_ms + 700; step_until(until);)
         ;
@@ -397,7 +397,7 @@ TEST(later)
     CHECK_INT(n_timers, 0);
     say(0, 1, false, &shims[2]);
     CHECK_STR(shims[2].rings, "not");
-    CHECK_STR(shims[2].why, "n1 leaves them to NCCL");
+    CHECK_STR(shims[2].why, "n1 uses NCCL's own choice");
     end();
 }
 

@@ -33,12 +33,12 @@ static void check_bad(const struct tccl_machine *amd)
     struct tccl_chain bad = good;
 
     bad.gpus[1] = 0;
-    check_refused(amd, &bad, "GPU 0 stands in the chain twice");
+    check_refused(amd, &bad, "GPU 0 is in the chain twice");
     bad.gpus[1] = 4;
     check_refused(amd, &bad, "GPU 4 does not exist: the machine has 4");
     bad = good;
     bad.edges[0].kind = 4;
-    check_refused(amd, &bad, "the edge from GPU 0 to GPU 1 is of no known kind");
+    check_refused(amd, &bad, "the edge from GPU 0 to GPU 1 is of an unknown kind");
     bad.edges[0].kind = TCCL_BY_NICS; /* its ports are at GPU 0, both */
     check_refused(amd, &bad, "the way from a NIC is at GPU 0, but the chain's end there is GPU 1");
     bad.edges[0].to = (struct tccl_port){1, {TCCL_MEMORY, 0}};

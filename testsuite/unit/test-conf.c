@@ -298,7 +298,7 @@ TEST(habits)
     CHECK_OK(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", &conf, ERR));
     CHECK(conf.n_policies == 1 && conf.policies[0].mode == TCCL_MODE_ON);
     tccl_conf_clear(&conf);
-    check_bad("[policy a]\n[policy b] Default=on\n", 2, "something stands behind it");
+    check_bad("[policy a]\n[policy b] Default=on\n", 2, "text behind a section");
     check_bad("[policy a]\nJobNames=\"my job\"\n", 2, "no spaces or quotes around them");
     check_bad("[policy a]\nAccounts=x,'y'\n", 2, "no spaces or quotes around them");
     CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", &conf, ERR), 0);
@@ -444,7 +444,7 @@ TEST(bad_forms)
     check_bad("[policy]\nDefualt=on\n", 2, "did you mean Default?");
     check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
     check_bad("Port=1\n", 1,
-              "stands before any section; there are [tccl], [policy], [policy NAME], [peers]");
+              "is before any section; there are [tccl], [policy], [policy NAME], [peers]");
     check_bad("[tcld]\nPort=1\n", 1, "unknown section [tcld]");
     check_bad("[tccl]\nPort 1\n", 2, "neither [section] nor Key=value");
     check_bad("[tccl\nPort=1\n", 1, "neither [section] nor Key=value");

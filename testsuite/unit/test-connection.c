@@ -538,7 +538,7 @@ TEST_BOTH(lines)
     exchange_text(fd, "lines 2\nn 5\nend\n",
                   "tccl-error 1\ntext version 2 of \"lines\", this tccld knows 1\nend\n");
     exchange_text(fd, "lines 1\nn 5\n",
-                  "tccl-error 1\ntext it is cut: its last line is not \"end\"\nend\n");
+                  "tccl-error 1\ntext it is truncated: its last line is not \"end\"\nend\n");
     exchange_text(fd, "echo 1\nn 5\nend\n", "tccl-error 1\ntext a message of type \"echo\"\nend\n");
     exchange_text(fd, "own 1\nn 5\nend\n",
                   "tccl-error 1\ntext uid 1000 may not send \"own\"\nend\n");

@@ -78,17 +78,19 @@ static void check_new(const struct tccl_machine *dual)
 
 static void check_ring_sets(const struct tccl_machine *dual)
 {
-    static const char island[] = "an edge through memory leads from GPU %d to GPU %d, which P2P "
-                                 "edges or GPUDirect to one NIC join";
-    static const char near[] = "GPU %d can't use a NIC through memory to which a GPU has GPUDirect "
-                               "that P2P edges join it with";
+    static const char island[] =
+        "the edge from GPU %d to GPU %d goes through memory, but NCCL uses "
+        "P2P there: P2P edges or GPUDirect to one NIC join the two";
+    static const char near[] =
+        "GPU %d can't use a NIC through memory: a GPU that P2P edges join it "
+        "with has GPUDirect to this NIC";
     char why[200];
 
     check_rings(dual, "0 -w> 1 -w> 0 | 1 -w> 0 -w> 1", NULL);
     check_rings(dual, "0 -w> 1 -r> 0",
-                "P2P edges both read and write, but a process has one choice");
+                "some P2P edges read and others write, but NCCL has one setting for all of them");
     check_rings(dual, "0 -w> 1 -w> 0 | 0 -r> 1 -r> 0",
-                "P2P edges both read and write, but a process has one choice");
+                "some P2P edges read and others write, but NCCL has one setting for all of them");
     check_rings(dual, "0 -r> 1 -r> 0 | 1 -r> 0 -r> 1", NULL);
     /* One transport for a pair, also by way of others. */
     check_rings(dual, "0 -w> 1 -m0> 2 -m0> 0 | 0 -w> 1 -m0> 2 -m0> 0", NULL);

@@ -368,7 +368,7 @@ static int find_unseen(uid_t uid, const char *conf)
         if (syscall(SYS_capset, &head, caps) != 0 || setuid(uid) != 0)
             _exit(11);
         int rc = find_decoy(conf, &slurmd, &err);
-        _exit(rc < 0 ? (strstr(err.text, "somebody else") ? 2 : 3) : rc);
+        _exit(rc < 0 ? (strstr(err.text, "others than root") ? 2 : 3) : rc);
     }
     waitpid(child, &status, 0);
     return WEXITSTATUS(status);
@@ -378,6 +378,9 @@ static void end_decoy(pid_t pid)
 {
     kill(-pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    /* What it had just forked has its name, too, and dies in its own time. */
+    for (int tries = 0; tries < 1000 && kill(-pid, 0) == 0; tries++)
+        usleep(10000);
 }
 
 /* A process of another user is never slurmd, whatever it is called; one of root's only if what it

@@ -84,20 +84,20 @@ TEST(bad)
     check_refused("\"numa\": 1}]", "\"numa\": 2}]",
                   "gpus[2]: \"numa\" is not a whole number from 0 to 1");
     check_refused("1b:00.0", "0a:00.0",
-                  "gpus[1]: GPUs must stand in the order of their bus ids, each once");
+                  "gpus[1]: GPUs must be listed in the order of their bus ids, each once");
     check_refused("1b:00.0", "1a:00.0",
-                  "gpus[1]: GPUs must stand in the order of their bus ids, each once");
+                  "gpus[1]: GPUs must be listed in the order of their bus ids, each once");
     check_refused("1b:00.0", "1b:20.0",
                   "gpus[1]: \"busid\" is \"1b:20.0\", which is no PCI bus id");
     check_refused("1b:00.0", "b", "gpus[1]: \"busid\" is \"b\", which is no PCI bus id");
     check_refused("1b:00.0", "000000000:1b:00.0",
                   "gpus[1]: \"busid\" is \"000000000:1b:00.0\", which is no PCI bus id");
     check_refused("\"parent\": \"low\"}", "\"parent\": \"no\"}",
-                  "gpus[1]: \"parent\": no switch \"no\" stands before this");
+                  "gpus[1]: \"parent\": no switch \"no\" is listed before this");
     check_refused("\"numa\": 0, \"parent\": \"top\"}", "\"numa\": 1, \"parent\": \"top\"}",
                   "switches[1]: \"numa\" is 1, but the switch above is at 0");
-    check_refused("\"low\"", "\"top\"", "switches[1]: a second switch \"top\"");
-    check_refused("mlx5_1", "mlx5_0", "nics[1]: a second NIC \"mlx5_0\"");
+    check_refused("\"low\"", "\"top\"", "switches[1]: switch \"top\" is listed twice");
+    check_refused("mlx5_1", "mlx5_0", "nics[1]: NIC \"mlx5_0\" is listed twice");
     check_refused("\"mlx5_1\"", "\"5_1\"",
                   "nics[1]: \"name\" is \"5_1\"; wanted: a letter, then letters, digits, _ and .");
     check_refused("12.1", "-1", "nics[0]: \"gbps\" is not a number from 0.001 to 10000");

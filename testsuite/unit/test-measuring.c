@@ -320,7 +320,7 @@ TEST(all_fail)
     rough.bad = "";
     rough.bad_tries = 0;
     CHECK_INT(run(0, &end), -1);
-    CHECK(strstr(last.text, "10 sets failed in a row, the last \""));
+    CHECK(strstr(last.text, "10 loads failed in a row, the last \""));
     CHECK(strstr(last.text, "its worker died: what was measured is kept"));
     CHECK(rough.calls < 30);
     read_log();

@@ -253,7 +253,7 @@ TEST(few_peers)
         run_well("g0>g2 g0<g3");
         CHECK_INT(run("g0>g1 g0>g2 g0>g3", NULL), 1);
         CHECK(strstr(err.text, "peer mapping resources exhausted") ||
-              strstr(err.text, "more GPUs at once than CUDA allows"));
+              strstr(err.text, "more than the 8 peers that CUDA allows"));
         run_well("g1>g0 g1>g2 g0>g3");
     }
     if (workers)
@@ -426,13 +426,13 @@ TEST(failures)
 {
     test_kinds(false);
     test_kinds(true);
-    test_kernel("absent", "was not there");
+    test_kernel("absent", "did not start");
     test_broken("broken", "unspecified launch failure");
     test_broken("deadly", "");
     test_call("cuLaunchKernel", "g0>m0", "can't be started");
-    test_call("cuStreamCreate", "g0>m0", "no stream");
+    test_call("cuStreamCreate", "g0>m0", "no CUDA stream");
     test_no_peers("cuIpcOpenMemHandle", "peer access is not supported");
-    test_no_peers("cuIpcGetMemHandle", "can't lend its memory");
+    test_no_peers("cuIpcGetMemHandle", "can't share its memory");
     test_no_start("cuInit", "0", "0000:02:00.0", "no CUDA-capable device");
     test_no_start(NULL, "0", "0000:07:00.0", "CUDA can't see it");
     test_no_start(NULL, "2", "0000:02:00.0", "compute mode \"prohibited\"");

@@ -112,7 +112,7 @@ static void check_bad(const struct tccl_machine *machine)
     snprintf(why, sizeof(why), "column 8: %s \"the end\"", arrow);
     check_refused(machine, "0 -w> 1", why);
     check_refused(machine, "0 -w> 1 -w> 0 x", "column 15: the end was expected, found \"x\"");
-    check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 stands in the chain twice");
+    check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 is in the chain twice");
     check_refused(machine, "0 -w> 0", "a ring needs at least two GPUs");
     check_refused(machine, "mlx5_9 -g> 0 -g> mlx5_0", "this machine has no NIC mlx5_9");
     check_refused(machine, "mlx5_0 -g> 0000:ff:00.0 -g> mlx5_0",
@@ -436,19 +436,18 @@ TEST(bad_sets)
 {
     char many[200] = "0-w>1-w>0";
     check_refused_set("", "column 1: a GPU was expected, found \"the end\"");
-    check_refused_set("0-w>1-w>0|", "ring 2 of the set: column 1: a GPU was expected, found "
+    check_refused_set("0-w>1-w>0|", "ring 2: column 1: a GPU was expected, found "
                                     "\"the end\"");
     check_refused_set("0-w>1-w>0]", "column 10: the end was expected, found \"]\"");
-    check_refused_set("0-w>1-w>0|a-g>0-w>1-g>a", "ring 2 of the set is open, the first one isn't");
-    check_refused_set("0-w>1-w>0 | 0-w>2-w>0",
-                      "ring 2 of the set has other GPUs than the first one");
+    check_refused_set("0-w>1-w>0|a-g>0-w>1-g>a", "ring 2 is open, the first one isn't");
+    check_refused_set("0-w>1-w>0 | 0-w>2-w>0", "ring 2 has other GPUs than the first one");
     check_refused_set("0-w>1-w>0 | 1-w>0-w>1 | 0-w>1-w>2-w>0",
-                      "ring 3 of the set has other GPUs than the first one");
+                      "ring 3 has other GPUs than the first one");
     check_refused_set("a-g>0-g>a | a-g>0000:00:00.0-g>a",
-                      "ring 2 of the set has other GPUs than the first one");
+                      "ring 2 has other GPUs than the first one");
     for (int i = 0; i < 8; i++)
         strcat(many, "|0-w>1-w>0");
-    check_refused_set(many, "a set has at most 8 rings");
+    check_refused_set(many, "at most 8 rings can run at once");
 }
 
 static void check_json(const struct tccl_machine *machine)

@@ -36,7 +36,7 @@ TEST(numberset)
     check_refused("0,", 8, "\"0,\": column 3: no number or range below 8");
     check_refused("3-1", 8, "\"3-1\": column 1: no number or range below 8");
     check_refused("-1", 8, "\"-1\": column 1: no number or range below 8");
-    check_refused("0-3,2", 8, "\"0-3,2\": 2 stands there twice");
+    check_refused("0-3,2", 8, "\"0-3,2\": 2 is listed twice");
     check_refused("1 2", 8, "\"1 2\": column 2: a comma was expected");
 
     CHECK_INT(tccl_numberset_format(0, text, sizeof(text)), 0);

@@ -167,7 +167,7 @@ TEST(words)
     matrices[1].cells[1][5].gbps /= 2;
     CHECK_INT(tccl_odd_find(machine, matrices, odds, ERR), 1);
     tccl_odd_format(machine, &odds[0], text);
-    CHECK_STR(text, "GPU 5 writes to memory 1 at 12.3 GB/s, its 7 likes at 24.6");
+    CHECK_STR(text, "GPU 5 writes to memory 1 at 12.3 GB/s, the 7 like it at 24.6");
     CHECK(!odds[0].of_one);
     tccl_odd_advise(machine, &odds[0], &facts, &findings, text);
     CHECK_HOLDS(text, check_printf("look at its slot, %s, with", machine->gpus[5].busid));

@@ -298,7 +298,7 @@ TEST(no_gain)
         snprintf(reason, sizeof(reason),
                  i == 1   ? "NCCL's own ring is as fast (%.1f GB/s)"
                  : i == 3 ? "NCCL's own choice is as good (%.1f GB/s, the best ring found %.1f: "
-                            "less than 1.05x is not worth its risk)"
+                            "a gain below 1.05x is not used)"
                           : "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
                  default_gbps, ring);
         CHECK_STR(outcome.reason, i == 0 ? "" : reason);

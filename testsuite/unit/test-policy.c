@@ -391,11 +391,12 @@ TEST(notice_applied)
     plan.gbps = 1.4;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_HOLDS(
-        line, "1.4 GB/s beside 1 other step (measured), alone 12.5: copies of both hold each "
-              "other up by more than sharing: ask for other GPUs (tccl-path place --busy) (NCCL's");
+        line,
+        "1.4 GB/s beside 1 other step (measured), alone 12.5: copies of both slow each "
+        "other down by more than sharing: ask for other GPUs (tccl-path place --busy) (NCCL's");
     strcpy(plan.neighbours_by, "bounds"); /* it has so much at least */
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
-    CHECK(!strstr(line, "hold each other up"));
+    CHECK(!strstr(line, "slow each other down"));
     plan.gbps = 11.2;
     strcpy(plan.neighbours_by, "foretold");
     const double nccl = plan.baseline_gbps;

@@ -311,8 +311,8 @@ TEST(agree)
         const char *why;
     } cases[] = {
         {"tccl-agreed 1\nrings all\nwhy \nend\n", 1, ""},
-        {"tccl-agreed 1\nrings not\nwhy n2 leaves them to NCCL\nend\n", 0,
-         "n2 leaves them to NCCL"},
+        {"tccl-agreed 1\nrings not\nwhy n2 uses NCCL's own choice\nend\n", 0,
+         "n2 uses NCCL's own choice"},
         {"tccl-agreed 1\nrings late\nwhy n2 is silent\nend\n", -1, "n2 is silent"},
         {"tccl-agreed 1\nrings allofthem\nwhy x\nend\n", -1, "x"},
         {"tccl-agreed 1\nend\n", -1, ""},

@@ -572,7 +572,7 @@ TEST_IN_CHILD(memory_file)
     CHECK(shim_nccllog_answer("NCCL_DEBUG", 22907) == NULL); /* a second NCCL */
     shim_nccllog_read();
     CHECK_INT(nic("mlx5_0", why), -1);
-    CHECK_STR(why, "NCCL has not said which network it uses");
+    CHECK_STR(why, "NCCL's log does not say which network it uses");
     print(file, "NET/IB : Using [0]mlx5_1:1/IB [1]mlx5_0:1/RoCE [RO]; OOB lo:127.0.0.1<0>");
     print(file, "Using network IB");
     shim_nccllog_read();
@@ -589,7 +589,7 @@ TEST_IN_CHILD(memory_file)
     print(file, "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=400000 ndevs=2");
     shim_nccllog_read();
     CHECK_INT(nic("mlx5_0", why), -1);
-    CHECK_STR(why, "NCCL has fused NICs");
+    CHECK_STR(why, "NCCL has merged NICs");
 }
 
 /* NCCL from 2.30.7 on asks for the subsystems last. */
@@ -769,7 +769,7 @@ TEST_IN_CHILD(users_file)
     print(file, "NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [1]mlx5_2:1/IB ; OOB lo:");
     print(file, "Using network IB");
     CHECK_INT(nic("mlx5_2", why), -1);
-    CHECK(strstr(why, "joined"));
+    CHECK(strstr(why, "merged"));
     print(file, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_0:2/IB [2]mlx5_2:1:0:3/IB ; OOB lo:");
     CHECK_INT(nic("mlx5_2", why), 2);
     CHECK_INT(nic("mlx5_0", why), -1);

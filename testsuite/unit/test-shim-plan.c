@@ -303,7 +303,7 @@ TEST(answers)
         {"garbage", -1,
          "tccld's answer can't be read: it does not begin with a name and a version"},
         {"tccl-chain 1\nstate planned\n", -1,
-         "tccld's answer can't be read: it is cut: its last line is not \"end\""},
+         "tccld's answer can't be read: it is truncated: its last line is not \"end\""},
     };
     tccl_bus gpu = 0x100;
     struct shim_chain chain;

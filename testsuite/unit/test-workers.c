@@ -211,7 +211,7 @@ static const struct mishap mishaps[] = {
     {PUPPET_FAILS_TO_PREPARE, "g1>m0: the workspace is not set", false},
     {PUPPET_HANGS, "g1>m0: its worker hangs: not ready within 8 s", true},
     {PUPPET_HANGS_MOVING, "g1>m0: its worker hangs: not done within 8 s", true},
-    {PUPPET_NEVER_BEGINS, "g1>m0: it ended before it began", false},
+    {PUPPET_NEVER_BEGINS, "g1>m0: its worker ended before it began", false},
     {PUPPET_IS_STUCK, "g1>m0: moved ", false},
 };
 

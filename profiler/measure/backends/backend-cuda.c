@@ -107,8 +107,8 @@ static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_err
     if (nic && tccl_transfer_target(transfer).kind == TCCL_GPU &&
         !tccl_rdma_is_here(machine->nics[initiator.index].name))
         return tccl_fail(err,
-                         "between a NIC and a GPU only RDMA could do: %s speaks TCP, which "
-                         "goes through host memory",
+                         "transfers between a NIC and a GPU need RDMA: %s has TCP, which goes "
+                         "through host memory",
                          machine->nics[initiator.index].name);
     return 0;
 }

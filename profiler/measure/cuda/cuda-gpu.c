@@ -52,9 +52,11 @@ static int make_context(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
                                   "(nvidia-smi -c DEFAULT)",
                                   err);
     if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(gpu, result, "no context on it", err);
+        return tccl_cuda_gpu_fail(gpu, result, "no CUDA context can be made on it", err);
     result = gpu->cuda.cuCtxSetCurrent(gpu->context);
-    return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "no context on it", err);
+    return result == CUDA_SUCCESS
+               ? 0
+               : tccl_cuda_gpu_fail(gpu, result, "no CUDA context can be made on it", err);
 }
 
 /* An older driver may not know what a newer nvcc writes. */
@@ -104,7 +106,7 @@ static int take_memory(const struct tccl_cuda_gpu *gpu, size_t bytes, int patter
         result = gpu->cuda.cuStreamSynchronize(NULL);
     return result == CUDA_SUCCESS
                ? 0
-               : tccl_cuda_gpu_fail(gpu, result, "no memory on it to copy from and to", err);
+               : tccl_cuda_gpu_fail(gpu, result, "no memory on it for the copies", err);
 }
 
 static int map_host(const struct tccl_cuda_gpu *gpu, void *memory, size_t bytes,
@@ -203,9 +205,9 @@ static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
     char what[64];
 
     if (turn == 0)
-        return tccl_fail(err, "GPU %d lends no memory yet", peer);
+        return tccl_fail(err, "GPU %d: its process has not shared its memory yet", peer);
     if (loan->bytes == 0)
-        return tccl_fail(err, "GPU %d can't lend its memory to GPU %d: %.63s", peer, gpu->gpu,
+        return tccl_fail(err, "GPU %d can't share its memory with GPU %d: %.63s", peer, gpu->gpu,
                          (const char *)loan->handle);
     unmap_peer(gpu, peer);
     memcpy(&handle, loan->handle, sizeof(handle));
@@ -249,7 +251,7 @@ int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int 
                           ? CUDA_SUCCESS
                           : gpu->cuda.cuStreamCreate(&gpu->streams[place], CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(gpu, result, "no stream on it", err);
+        return tccl_cuda_gpu_fail(gpu, result, "no CUDA stream can be made on it", err);
     if (is_target_set_up(gpu, target, place))
         return 0;
     if (target.kind == TCCL_GPU)

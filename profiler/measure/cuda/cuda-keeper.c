@@ -132,7 +132,7 @@ static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
         if (tccl_now_ns() > end) {
             tccl_cuda_slot_stop(slot_of(keeper, place));
             return tccl_fail(err,
-                             "GPU %d: the copying kernel was not there within %g s: is something "
+                             "GPU %d: the copying kernel did not start within %g s: is something "
                              "else running on the GPU?",
                              keeper->gpu->gpu, arm_patience);
         }
@@ -176,7 +176,7 @@ static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
     __atomic_add_fetch(&slot_of(keeper, place)->control.hold, 1, __ATOMIC_SEQ_CST);
     while (is_running(keeper, place)) {
         if (tccl_now_ns() > end)
-            return tccl_fail(err, "GPU %d: a kernel that waits for its start does not end",
+            return tccl_fail(err, "GPU %d: the kernel that starts the copies does not end",
                              keeper->gpu->gpu);
         tccl_cuda_nap(WATCH_NAP);
     }
@@ -256,11 +256,10 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
 
     end_last(keeper, place);
     if (!tccl_cuda_gpu_is_set_up(keeper->gpu, slot->transfer, place))
-        return tccl_fail(
-            err,
-            "GPU %d was replaced meanwhile, or is to reach more GPUs at once than CUDA "
-            "allows (8)",
-            keeper->gpu->gpu);
+        return tccl_fail(err,
+                         "GPU %d: its process was started again meanwhile, or it needs more than "
+                         "the 8 peers that CUDA allows",
+                         keeper->gpu->gpu);
     slot->turn++;
     run->transfer = slot->transfer;
     run->end = tccl_now_ns() + slot->limit;
@@ -268,7 +267,7 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
         return launch_kernel(keeper, place, err);
     CUresult result = tccl_cuda_engine_arm(&run->engine, keeper->gpu, run->transfer, place);
     if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(keeper->gpu, result, "no event on it", err);
+        return tccl_cuda_gpu_fail(keeper->gpu, result, "no CUDA event can be made on it", err);
     memset(slot->control.lines, 0, sizeof(struct tccl_copy_line));
     run->active = true;
     return 0;
@@ -330,7 +329,7 @@ int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error 
                             atomic_load(&tccl_workspace_loan(workspace, gpu)->turn) == 0);
     tccl_cuda_gpu_lend(keeper->gpu);
     if (pthread_create(&thread, NULL, serve, keeper) != 0)
-        return tccl_fail(err, "no thread for GPU %d", gpu);
+        return tccl_fail(err, "no thread can be started for GPU %d", gpu);
     pthread_detach(thread);
     return 0;
 }

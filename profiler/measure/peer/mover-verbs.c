@@ -69,7 +69,7 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) != 0)
         return -1;
     if (theirs.bytes < PIECE)
-        return tccl_fail(err, "peer %s: lends too little memory", settings->peer);
+        return tccl_fail(err, "peer %s: its memory for RDMA is too small", settings->peer);
     state->peer_bytes = theirs.bytes;
     state->lost = false;
     return 0;

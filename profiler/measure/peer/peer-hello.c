@@ -47,7 +47,7 @@ static int write_text(int fd, const char *text, size_t limit, int64_t deadline,
     if (!text)
         return tccl_fail(err, "out of memory");
     int rc = tccl_frame_write(fd, text, strlen(text), limit, deadline, err);
-    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+    return rc == 1 ? tccl_fail(err, "no time is left for the handshake") : rc;
 }
 
 /* Owns the message; NULL: out of memory. */
@@ -63,7 +63,7 @@ static int read_text(int fd, size_t limit, int64_t deadline, char **text, size_t
                      struct tccl_error *err)
 {
     int rc = tccl_frame_read(fd, limit, deadline, text, size, err);
-    return rc == 1 ? tccl_fail(err, "does not say hello in time") : rc;
+    return rc == 1 ? tccl_fail(err, "no handshake in time") : rc;
 }
 
 /* With what is not NULL: the reader's nonce and our own, both ends of the connection, and that of
@@ -142,15 +142,16 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
         return -1;
     snprintf(guest->nonce, sizeof(guest->nonce), "%s", own);
     if (strcmp(text, nonce) != 0)
-        return tccl_fail(err, "the hello is for another connection");
+        return tccl_fail(err, "the handshake is for another connection");
     /* Who answers in our place could hand our nonce to a guest of their own, and come here with
      * what that one says. */
     if (sealed && tccl_get_text(message, "to", END_BYTES - 1, &there, err) != 0)
         return -1;
     name_end(fd, true, here);
     if (sealed && strcmp(here, there) != 0)
-        return tccl_fail(err, "the hello is for %s, this is %s: reach it without a relay", there,
-                         here);
+        return tccl_fail(
+            err, "the handshake is for %s, this is %s: connect directly, without a proxy or NAT",
+            there, here);
     const json_t *rdma = json_object_get(message, "rdma");
     guest->rdma = rdma;
     return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
@@ -249,10 +250,10 @@ static json_t *open_answer(const char *text, size_t size, const struct tccl_trus
         if (!message || trust->anybody || strcmp(tccl_message_type(message), "refused") == 0)
             return message;
         json_decref(message);
-        return tccl_fail_null(err, "does not prove who runs it: no munge credential came");
+        return tccl_fail_null(err, "sent no munge credential, so who runs it is not known");
     }
     if (tccl_cred_decode(trust->munge, text, deadline, &user, &data, &length, &why) != 0)
-        return tccl_fail_null(err, "does not prove who runs it: %s", why.text);
+        return tccl_fail_null(err, "its munge credential is not valid: %s", why.text);
     if (!tccl_trust_has(trust, user))
         return tccl_fail_null(err, "is run by user %u, and not by root, MungeUser or this user",
                               (unsigned)user);
@@ -286,8 +287,8 @@ static int hear_answer(int fd, const char *own, const struct tccl_trust *trust,
     name_end(fd, true, to);
     if (!trust->anybody && !(has_text(answer, "nonce", own) && has_text(answer, "from", from) &&
                              has_text(answer, "to", to)))
-        return tccl_fail(err, "cannot be trusted: its proof is for another connection; connect to "
-                              "it without a relay");
+        return tccl_fail(err, "its munge credential is for another connection: connect directly, "
+                              "without a proxy or NAT");
     return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
 }
 
@@ -312,11 +313,10 @@ static int say_hello(int fd, const struct tccl_trust *trust, const struct tccl_r
     /* Does the other side ask for as much as we do? */
     bool proves = json_is_true(json_object_get(greeting, "munge"));
     if (proves && trust->anybody)
-        return tccl_fail(err, "wants a munge credential: leave --no-munge out here");
+        return tccl_fail(err, "needs a munge credential: leave out --no-munge here");
     if (!proves && !trust->anybody)
-        return tccl_fail(err,
-                         "does not prove who runs it (--no-munge): start it with munge, or use "
-                         "--no-munge here, too, where nobody else can listen there");
+        return tccl_fail(err, "runs without munge (--no-munge): start it with munge, or use "
+                              "--no-munge here, too, where nobody else can listen there");
     if (tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
         tccl_nonce_make(own, err) != 0)
         return -1;

@@ -132,7 +132,7 @@ static int find_route(const char *host, uint16_t port, struct sockaddr_storage *
             rc = getsockname(fd, (struct sockaddr *)own, &size);
     }
     if (rc != 0)
-        tccl_fail(err, "peer %s: no way there: %s", host, strerror(errno));
+        tccl_fail(err, "peer %s: no route to it: %s", host, strerror(errno));
     freeaddrinfo(list);
     return rc;
 }
@@ -201,10 +201,9 @@ int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struc
         find_route(host, port, &own, err) != 0)
         return -1;
     if (find_interface(&own, interface) != 0)
-        return tccl_fail(err,
-                         "peer %s: no network interface of ours has the address on the way "
-                         "there",
-                         host);
+        return tccl_fail(
+            err, "peer %s: no network interface of this node has the address of the route to it",
+            host);
     describe(interface, machine, nic);
     return 0;
 }

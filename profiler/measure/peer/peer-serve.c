@@ -31,7 +31,7 @@ static int no_bytes(const struct serving *serving, ssize_t done, struct tccl_err
         return NO_PROGRESS;
     if (done == 0 && is_idle(serving))
         return ENDED;
-    return tccl_fail(err, "left in the middle%s%s", done < 0 ? ": " : "",
+    return tccl_fail(err, "closed the connection while it measured%s%s", done < 0 ? ": " : "",
                      done < 0 ? strerror(errno) : "");
 }
 
@@ -52,7 +52,7 @@ static int read_head(struct serving *serving, struct tccl_error *err)
                                                : 0;
     serving->head_have = 0;
     if (bytes == 0 || bytes > most)
-        return tccl_fail(err, "sends what is no block");
+        return tccl_fail(err, "sends invalid data");
     if (kind == TCCL_PEER_DATA ? serving->owed > 0 : serving->owed + bytes > TCCL_PEER_WINDOW)
         return tccl_fail(err, "asks for too much at once");
     if (kind == TCCL_PEER_DATA)

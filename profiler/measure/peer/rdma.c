@@ -194,7 +194,7 @@ static int register_memory(struct tccl_rdma *rdma, void *address, size_t bytes, 
     struct ibv_mr *memory = NULL;
 
     if (rdma->n_memories == MEMORIES)
-        return tccl_fail(err, "RDMA device %s: too many memories", rdma->here.device);
+        return tccl_fail(err, "RDMA device %s: too many memory regions", rdma->here.device);
     if (dmabuf >= 0)
         memory =
             ibv_reg_dmabuf_mr(rdma->domain, 0, bytes, (uint64_t)(uintptr_t)address, dmabuf, access);
@@ -231,7 +231,7 @@ int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
 {
     rdma->there = *there;
     if (there->ethernet != rdma->here.ethernet)
-        return tccl_fail(err, "RDMA device %s and %s of the other node are of different networks",
+        return tccl_fail(err, "RDMA device %s and %s of the other node are on different networks",
                          rdma->here.device, there->device);
     struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
                                .port_num = rdma->port,

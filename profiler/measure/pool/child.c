@@ -75,7 +75,8 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return tccl_fail(err, "%s: no socket for its process: %s", name, strerror(errno));
+        return tccl_fail(err, "%s: no socket can be made for its process: %s", name,
+                         strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {
         settle(parent, name, cpus);

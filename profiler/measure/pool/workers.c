@@ -165,8 +165,8 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
     if (!worker) {
         worker = find_place(workers, squad);
         if (!worker)
-            return -tccl_fail(err, "no place for another worker: %d are there, some of them dying",
-                              PLACES);
+            return -tccl_fail(
+                err, "no more worker processes: %d are there, and some of them do not end", PLACES);
         worker->device = device;
         worker->slot = slot;
         if (start_worker(workers, worker, err) != 0)
@@ -242,7 +242,7 @@ static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl
     worker->state = word == TCCL_MEMBER_READY ? READY : DONE;
     if (worker->state != DONE || worker->member->result == 0)
         return worker->state == DONE && before != READY && !is_keeper(workers, worker)
-                   ? fail_member(workers, worker, err, "it ended before it began")
+                   ? fail_member(workers, worker, err, "its worker ended before it began")
                    : 0;
     return fail_member(workers, worker, err, worker->member->error.text);
 }
@@ -423,7 +423,7 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
         if (keeper->child.pid > 0 && !keeper->dying)
             continue;
         if (keeper->dying)
-            return -tccl_fail(err, "g%d: its keeper was killed, but does not die", i);
+            return -tccl_fail(err, "g%d: its process was killed, but has not ended", i);
         keeper->member->error.text[0] = '\0';
         if (start_worker(workers, keeper, err) != 0)
             return -1;
@@ -447,7 +447,7 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
 
     *run = (struct tccl_run_result){0};
     if (set->count == 0)
-        return -tccl_fail(err, "the set is empty");
+        return -tccl_fail(err, "the load has no transfer");
     for (int i = 0; i < ALL; i++) /* those that died since the last run */
         if (workers->workers[i].child.pid > 0)
             bury(workers, &workers->workers[i], 0, NULL);

@@ -39,7 +39,7 @@ static int map_workspace(struct tccl_workspace *workspace, struct tccl_error *er
     size_t regions = (size_t)(machine->n_memories + machine->n_gpus) * TCCL_WORKSPACE_PLACES;
 
     if (workspace->settings.region == 0 || workspace->settings.region > SIZE_MAX / 4 / regions)
-        return tccl_fail(err, "regions of %zu bytes", workspace->settings.region);
+        return tccl_fail(err, "regions of %zu bytes can't be had", workspace->settings.region);
     workspace->board = mmap(NULL, sizeof(*workspace->board), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workspace->board == MAP_FAILED) {
@@ -175,11 +175,11 @@ static int check_placement(const struct tccl_workspace *workspace, unsigned char
         return is_excused(workspace, errno) ? 0 : fail_bind(node, "move_pages", err);
     for (int i = 0; i < count; i++)
         if (status[i] != node && status[i] < 0)
-            return tccl_fail(err, "memory of NUMA node %d: where it lies can't be told: %s", node,
-                             strerror(-status[i]));
+            return tccl_fail(err,
+                             "memory bound to NUMA node %d: the kernel does not tell its node: %s",
+                             node, strerror(-status[i]));
         else if (status[i] != node)
-            return tccl_fail(err, "memory that was bound to NUMA node %d lies on node %d", node,
-                             status[i]);
+            return tccl_fail(err, "memory bound to NUMA node %d is on node %d", node, status[i]);
     return 0;
 }
 

@@ -233,7 +233,7 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
         return;
     if (answer && tccl_get_optional_text(answer, "why", WHY, &why, NULL) != 0)
         why = NULL;
-    snprintf(text, sizeof(text), "%.255s does not say that all nodes build them",
+    snprintf(text, sizeof(text), "%.255s does not say that all nodes build the rings",
              agreement->step->parent);
     settle(agreement, answer ? word_of(answer) : LATE, err ? err->text : why ? why : text);
 }
@@ -284,7 +284,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *argumen
     }
     tccl_hosts_name(agreement->step->nodes, late ? late->node : tree_parent(agreement->step->node),
                     name);
-    snprintf(why, sizeof(why), "%s has not said in time that it builds them", name);
+    snprintf(why, sizeof(why), "%s has not said in time that it builds the rings", name);
     give_up(agreement, LATE, why);
 }
 
@@ -297,7 +297,7 @@ static void advance(struct agreement *agreement)
     else if (agreement->step->node == 0 && tccl_now_ms() - agreement->begun < AGREE_ROOT_MS)
         settle(agreement, ALL, "");
     else if (agreement->step->node == 0) /* the word that was waited for is an old one */
-        settle(agreement, LATE, "not all nodes have said in time that they build them");
+        settle(agreement, LATE, "not all nodes have said in time that they build the rings");
     else
         send_up(agreement);
 }
@@ -354,7 +354,7 @@ void agree_hear(struct daemon *daemon, struct connection *connection,
         connection_refuse(connection, err.text);
         return;
     }
-    snprintf(why, sizeof(why), "%s leaves them to NCCL", daemon->conf->node);
+    snprintf(why, sizeof(why), "%s uses NCCL's own choice", daemon->conf->node);
     take_word(agreement, &agreement->places[0], connection, will, why);
 }
 
@@ -382,5 +382,5 @@ void agree_receive(struct daemon *daemon, struct connection *connection, json_t 
     begun_before(agreement, age_ms);
     take_word(agreement, &agreement->places[at], connection,
               json_is_true(json_object_get(json, "will")),
-              why ? why : "a node leaves them to NCCL");
+              why ? why : "a node uses NCCL's own choice");
 }

@@ -59,8 +59,7 @@ static const struct tccl_together *read_together(struct running *running)
     if (err.text[0])
         log_limited(
             &running->trouble,
-            "can't read what was measured together, so steps beside others are promised the "
-            "least that they may have: %s",
+            "steps beside others are planned by bounds: can't read what was measured together: %s",
             err.text);
     return known;
 }
@@ -293,12 +292,11 @@ void alongside_warn(struct running *running, const struct running_step *step)
         return;
     tccl_numberset_format(gpus, own, sizeof(own));
     tccl_numberset_format(seen.gpus & ~gpus, others, sizeof(others));
-    log_limited(
-        &running->collapsed,
-        "step %s, TCCL off: copies of its GPUs %s and those of steps on GPUs %s hold each other "
-        "up: %.1f of %.1f GB/s: with --tccl=on, or on other GPUs, they may not (tccl-path "
-        "place --gpus %d --busy %s)",
-        step->folder, own, others, worth.gbps, side.alone, step->n_gres, others);
+    log_limited(&running->collapsed,
+                "step %s, TCCL off: copies of its GPUs %s and those of steps on GPUs %s slow each "
+                "other down: %.1f of %.1f GB/s: with --tccl=on, or on other GPUs, they may not "
+                "(tccl-path place --gpus %d --busy %s)",
+                step->folder, own, others, worth.gbps, side.alone, step->n_gres, others);
 }
 
 /* Tables one after the other: the next question may take the place of the one before. */

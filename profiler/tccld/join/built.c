@@ -265,15 +265,14 @@ static void on_answer(void *context, json_t *answer, const struct tccl_error *er
     verdict->up = NULL;
     if (!answer) {
         log_limited(&verdict->running->lost,
-                    "can't tell the step's first node what NCCL built, so Built of its record is "
-                    "not whole: "
-                    "%s",
+                    "can't tell the step's first node what NCCL built, so Built of its record "
+                    "lacks this node: %s",
                     err->text);
         verdict->sent.end = 0;
         verdict->retry_at = tccl_now_ms() + BUILT_RETRY_MS;
     } else if (text) {
         log_limited(&verdict->running->lost,
-                    "%s takes no word of what NCCL built of a step's ring: %s",
+                    "%s refuses to hear what NCCL built of a step's ring: %s",
                     verdict->step->parent, json_string_value(text));
     }
     advance(verdict);

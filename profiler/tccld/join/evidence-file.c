@@ -181,7 +181,7 @@ static void on_read(void *task)
     struct transfer *transfer = task;
     struct evidence *evidence = transfer->evidence;
     if (*transfer->err.text)
-        log_line("%s: what steps have achieved is begun anew: %s", transfer->path,
+        log_line("%s can't be used, so what steps achieve is collected anew: %s", transfer->path,
                  transfer->err.text);
     evidence->table = malloc(sizeof(*evidence->table));
     if (evidence->table)

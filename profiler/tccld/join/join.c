@@ -190,8 +190,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
         return;
     }
     if (step->n_waiters == WAITERS)
-        connection_refuse_as(connection, TCCL_REASON_OVERLOAD,
-                             "this step has been joined too often");
+        connection_refuse_as(connection, TCCL_REASON_OVERLOAD, "too many JOINs for this step");
     else
         step->waiters[step->n_waiters++] = connection_hold(connection);
     if (!step_has_joined(step)) {

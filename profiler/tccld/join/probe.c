@@ -164,8 +164,8 @@ static void hear_child(struct step *step, int node, const json_t *answer,
     if (err)
         step_fail(step, err->reason, "%s", err->text);
     else if (strcmp(tccl_message_type(answer), "here") != 0)
-        step_fail(step, TCCL_REASON_VERSION, "%s: its tccld does not know what HERE is",
-                  step_name(step, node));
+        step_fail(step, TCCL_REASON_VERSION,
+                  "%s: its tccld does not know the message HERE: update it", step_name(step, node));
     else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
         step_fail(step, tccl_message_reason(answer), "%s",
                   reason); /* it has failed there, and can't say so itself */
@@ -307,7 +307,7 @@ void probe_give_up(struct step *step)
                   "%s: the step has not started there within %lld ms (a slow Prolog?)%s",
                   step_name(step, first->node), waited, more);
     else
-        step_fail(step, TCCL_REASON_NO_ANSWER, "%s: no word from its tccld within %lld ms%s",
+        step_fail(step, TCCL_REASON_NO_ANSWER, "%s: no answer from its tccld within %lld ms%s",
                   step_name(step, first->node), waited, more);
 }
 

@@ -161,7 +161,7 @@ int running_save(struct running *running, struct running_step *step)
     step->changed = rc != 0 || saving.rc != 0;
     if (step->changed)
         log_limited(&running->trouble,
-                    "a tccld that is started again will not know what runs here: %s",
+                    "can't write which steps run here, so tccld will not know after a restart: %s",
                     saving.err.text);
     return rc;
 }

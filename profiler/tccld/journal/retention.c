@@ -45,9 +45,8 @@ static void say_jump(const struct journal *journal)
     int64_t clock = time(NULL), off = clock - believed->now;
     if (off > BELIEVED_DAY || off < -BELIEVED_DAY)
         log_line(
-            "the clock is %.0f days %s what it should be by the records and the time since: "
-            "records are removed by that, which comes up with the clock %d days a day; set the "
-            "clock if it is wrong",
+            "the clock is %.0f days %s the newest record and the time since: KeepRecords= counts "
+            "from there, which nears the clock by %d days a day; set the clock if it is wrong",
             (double)(off > 0 ? off : -off) / BELIEVED_DAY, off > 0 ? "ahead of" : "behind",
             BELIEVED_RATE);
 }

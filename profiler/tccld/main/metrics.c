@@ -199,8 +199,8 @@ static void put_profile(FILE *out, const struct metrics_profile *profile, time_t
     put_gauge(out, profile, "tccl_profile_sets", NULL,
               "Measured loads (transfers that ran at once).", profile->sets);
     put_gauge(out, profile, "tccl_profile_noisy_sets", NULL,
-              "Measured sets whose repeats did not agree.", profile->noisy);
-    put_gauge(out, profile, "tccl_profile_failed_sets", NULL, "Sets that could not be measured.",
+              "Measured loads whose repeats did not agree.", profile->noisy);
+    put_gauge(out, profile, "tccl_profile_failed_sets", NULL, "Loads that could not be measured.",
               profile->failed);
     put_gauge(out, profile, "tccl_profile_gpu_sets", NULL, "GPU sets with chains.",
               profile->tables);
@@ -277,7 +277,7 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     static const char *const parts[METRICS_PARTS] = {
         [METRICS_TCP] = "tcp", [METRICS_STORE] = "store", [METRICS_SQUEUE] = "squeue"};
     describe(out, "tccl_works", "gauge", NULL,
-             "1 if it does: tcp, listening for other nodes; store, records in StateDir; squeue, "
+             "1 if this part works: tcp, listening for other nodes; store, records in StateDir; squeue, "
              "which says whose a job is, the last time it was asked.");
     for (int i = 0; i < METRICS_PARTS; i++)
         if (i != METRICS_SQUEUE || metrics->asked)

@@ -361,7 +361,7 @@ int main(int argc, char **argv)
     if (options.conf.check && access(conf->path, F_OK) == 0)
         printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
     else if (options.conf.check)
-        printf("tccl: there is no %s: the built-in values hold\n", conf->path);
+        printf("tccl: there is no %s: the default values are used\n", conf->path);
     tccl_conf_clear(parts.daemon.conf);
     free(parts.daemon.conf);
     return status;

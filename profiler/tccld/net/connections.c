@@ -76,7 +76,7 @@ static bool close_idle(struct connections *all, const struct share *of, bool tru
             continue;
         log_limited(
             &all->over_bound,
-            "closed the connection from %s: its user or address has %d, and there is no room",
+            "closed the connection from %s: its user or address has %d, and all places are taken",
             each->asker.place, connection_owner(each)->open);
         connection_close(each);
         count++;

@@ -105,8 +105,9 @@ static int check_place(const struct sockaddr_un *address, struct tccl_error *err
         return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
     if (!S_ISSOCK(stat.st_mode))
         return tccl_fail(err, "%s is not a socket: remove it, or set Socket=", address->sun_path);
-    return connects(address) ? tccl_fail(err, "%s: somebody else listens there", address->sun_path)
-                             : 0;
+    return connects(address)
+               ? tccl_fail(err, "%s: another process listens there", address->sun_path)
+               : 0;
 }
 
 /* Makes it beside its place and moves it there when it answers everybody: who connects meanwhile

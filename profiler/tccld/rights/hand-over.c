@@ -122,8 +122,8 @@ static void give(const char *path, mode_t mode, const struct heir *heir)
     cleanup_close int parent = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     find_stranger(parent, slash + 1, stranger);
     if (*stranger && stat.st_uid == 0)
-        log_line("%s stays root's, as %s in it is nothing of tccld's: choose another folder, or "
-                 "make it that of uid %u",
+        log_line("%s stays root's, as %s in it is not tccld's: choose another folder, or chown it "
+                 "to uid %u",
                  path, stranger, heir->uid);
     else if (!*stranger && give_folder(parent, slash + 1, heir, 0) != 0)
         log_line("%s can't be given to uid %u: %s", path, heir->uid, strerror(errno));
