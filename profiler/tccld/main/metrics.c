@@ -276,9 +276,10 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     fprintf(out, "tccl_start_time_seconds %lld\n", (long long)started);
     static const char *const parts[METRICS_PARTS] = {
         [METRICS_TCP] = "tcp", [METRICS_STORE] = "store", [METRICS_SQUEUE] = "squeue"};
-    describe(out, "tccl_works", "gauge", NULL,
-             "1 if this part works: tcp, listening for other nodes; store, records in StateDir; squeue, "
-             "which says whose a job is, the last time it was asked.");
+    describe(
+        out, "tccl_works", "gauge", NULL,
+        "1 if this part works: tcp, listening for other nodes; store, records in StateDir; squeue, "
+        "which says whose a job is, the last time it was asked.");
     for (int i = 0; i < METRICS_PARTS; i++)
         if (i != METRICS_SQUEUE || metrics->asked)
             fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
